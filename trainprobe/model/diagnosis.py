@@ -1,0 +1,238 @@
+"""The answer: verdict, suspects, ranked causes, and what stayed open. It is what `trainprobe.report/1` is written from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, Mapping, Optional, Tuple
+
+from trainprobe.model.waits import SuspectHow
+
+Verdict = Literal["healthy", "slow", "hung", "crashed", "at-risk", "undetermined"]
+RungOutcome = Literal["passed", "failed", "timed_out", "crashed", "skipped", "not_measured"]
+RankState = Literal["waiting", "computing", "spinning", "stopped", "blocked", "exited", "crashed", "unseen"]
+Family = Literal[
+    "probe-outcome",
+    "process-state-and-locks",
+    "suspects-stack",
+    "other-stacks",
+    "flight-recorder",
+    "exit-status",
+    "suspects-log",
+    "kernel-log",
+    "gpu",
+    "host-pressure",
+    "environment-and-limits",
+    "network",
+    "storage",
+    "scheduler",
+    "source",
+]
+REPORT_SCHEMA = "trainprobe.report/1"
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """Evidence points for or against a cause, in decibans: ±3, ±6, ±10, ±13, or ±26 when decisive.
+
+    Decisive means that it settles the matter alone; a decisive negative eliminates the cause.
+    """
+
+    points: int
+    family: Family
+    says: str
+    evidence: Tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if abs(self.points) not in (3, 6, 10, 13, 26):
+            raise ValueError(f"{self.points} is not one of ±3, ±6, ±10, ±13, ±26")
+
+
+@dataclass(frozen=True)
+class Fix:
+    """What to type. `risk` is about the job and the machine; `verify` is the command that shows that it worked."""
+
+    title: str
+    steps: Tuple[str, ...] = ()
+    risk: Literal["safe", "disruptive", "needs-admin"] = "safe"
+    who: Literal["user", "admin"] = "user"
+    verify: str = ""
+
+
+@dataclass(frozen=True)
+class Link:
+    """One step of a chain, in words."""
+
+    waiter: str
+    awaited: str
+    how: str
+    evidence: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """Where the trouble sits: a sink or a cycle of the graph, as a set of ranks; `ranks` is empty when it is the host's or the code's."""
+
+    ranks: Tuple[int, ...]
+    hosts: Tuple[str, ...]
+    how: SuspectHow
+    says: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PlacedCause:
+    """A cause with its place in the ranking. `id` is `unknown` where nothing in the catalogue fits."""
+
+    id: str
+    title: str
+    confidence: float
+    points: int
+    named: bool
+    ranks: Tuple[int, ...] = ()
+    hosts: Tuple[str, ...] = ()
+    pids: Tuple[int, ...] = ()
+    gpus: Tuple[int, ...] = ()
+    summary: str = ""
+    chain: Tuple[Link, ...] = ()
+    because: Tuple[Weighing, ...] = ()
+    fixes: Tuple[Fix, ...] = ()
+    docs: str = ""
+    group: int = 0
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RankRow:
+    """One rank as it was last seen. `since_s` is how long it has been in that state, None when unknown."""
+
+    rank: int
+    host: str = ""
+    pid: Optional[int] = None
+    state: RankState = "unseen"
+    where: str = ""
+    waits_for: str = ""
+    since_s: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class World:
+    size: int = 0
+    ranks: Tuple[RankRow, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cascade:
+    """Victims: ranks that carry no blame, and the index into `causes` of what they suffer from."""
+
+    ranks: Tuple[int, ...]
+    says: str
+    because_of: int
+
+
+@dataclass(frozen=True)
+class RuledOut:
+    id: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """Something that could not be settled, and the cheapest step that would settle it. `cannot-look` stands here."""
+
+    id: str
+    would_settle: str
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number with its unit. `threshold` and `source` say what it is held against and where that comes from."""
+
+    name: str
+    value: float
+    unit: str = ""
+    threshold: Optional[float] = None
+    source: str = ""
+    who: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LadderRow:
+    """One rung, or one cell of a rung that climbs (`cell` such as user_script@4)."""
+
+    rung: int
+    probe: str
+    outcome: RungOutcome
+    took_s: float = 0.0
+    ranks: Tuple[int, ...] = ()
+    measures: Tuple[Measure, ...] = ()
+    says: str = ""
+    question: str = ""
+    cell: str = ""
+    nproc: int = 0
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StackClass:
+    """Ranks that stand at the same place. `ranks` is folded (`0,2-3`), `frames` are outermost first."""
+
+    ranks: str
+    frames: Tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Stacks:
+    classes: Tuple[StackClass, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tool:
+    name: str
+    version: str
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The whole answer. `conclusive` is false when something that could have changed the verdict was not seen.
+
+    `says` is the headline in one sentence, subject first. `looked_s` is how long gathering took, in seconds.
+    """
+
+    verdict: Verdict
+    conclusive: bool
+    says: str = ""
+    world: World = World()
+    suspects: Tuple[Suspect, ...] = ()
+    causes: Tuple[PlacedCause, ...] = ()
+    cascade: Tuple[Cascade, ...] = ()
+    unexplained: Tuple[str, ...] = ()
+    ruled_out: Tuple[RuledOut, ...] = ()
+    undecided: Tuple[Undecided, ...] = ()
+    ladder: Tuple[LadderRow, ...] = ()
+    stacks: Stacks = Stacks()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Report:
+    """`trainprobe.report/1`: what `--json` writes. `case` is the folder as it was named when the case was made."""
+
+    schema: str
+    tool: Tool
+    command: str
+    case: str
+    verdict: Verdict
+    conclusive: bool
+    says: str
+    world: World
+    suspects: Tuple[Suspect, ...]
+    causes: Tuple[PlacedCause, ...]
+    cascade: Tuple[Cascade, ...]
+    unexplained: Tuple[str, ...]
+    ruled_out: Tuple[RuledOut, ...]
+    undecided: Tuple[Undecided, ...]
+    ladder: Tuple[LadderRow, ...]
+    stacks: Stacks
+    looked_s: float = 0.0
+    extra: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,52 @@
+"""What the graph concludes: groups of suspects, each with its victims and the chain that explains them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from trainprobe.model.diagnosis import Link
+from trainprobe.model.waits import SuspectHow
+
+Mode = Literal["hang", "crash", "slow", "check"]
+DivergenceKind = Literal["operation", "call-site", "shape", "dtype", "order", "missing"]
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """The earliest collective at which ranks did not do the same.
+
+    `position` counts the collectives of one process group from 0. `camps` are sets of ranks that agree with each other, smallest first;
+    `calls` says for each camp what it called, such as `all_reduce [4] float32 at train.py:88`. `sites` are (file, line) per camp.
+    `missing` means that a camp made fewer calls than the others and is not inside one.
+    """
+
+    kind: DivergenceKind
+    position: int
+    camps: tuple[tuple[int, ...], ...]
+    calls: tuple[str, ...]
+    sites: tuple[tuple[str, int], ...] = ()
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SuspectGroup:
+    """Ranks that share their evidence of being at the root of the trouble in one cell.
+
+    `ranks` is empty when the trouble is the host's, the code's or the launch's. `camps` are the sets of ranks that stand at different
+    places, smallest first, where the suspects are told apart by that alone. `mode` is what kind of trouble it is.
+    """
+
+    cell: str
+    probe: str
+    ranks: tuple[int, ...]
+    how: SuspectHow
+    says: str
+    mode: Mode
+    victims: tuple[int, ...] = ()
+    chain: tuple[Link, ...] = ()
+    evidence: tuple[str, ...] = ()
+    world_size: int = 1
+    hosts: tuple[str, ...] = ()
+    camps: tuple[tuple[int, ...], ...] = ()
+    divergence: Divergence | None = None
