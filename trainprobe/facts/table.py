@@ -1,0 +1,101 @@
+"""`Facts`: all that is known of a case, with what was looked at and what was refused."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from trainprobe.model.facts import Fact
+from trainprobe.model.subjects import JOB, Subject
+
+F = TypeVar("F", bound=Fact)
+
+
+class AnyRank(enum.Enum):
+    """Stands for "whichever rank", since None already means the host or the job."""
+
+    ANY = "any"
+
+
+ANY: Final = AnyRank.ANY
+
+
+@dataclass(frozen=True)
+class Look:
+    """A look of kind `kind` that told something."""
+
+    kind: str
+    cell: str = ""
+    rank: int | None = None
+    evidence: str = ""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A look that told nothing: its outcome (denied, unavailable, timed_out, crashed) and why."""
+
+    kind: str
+    outcome: str
+    reason: str
+    subject: Subject = JOB
+    cell: str = ""
+    evidence: str = ""
+
+
+class Facts:
+    """The facts of one case. Built by `read()`, or directly from facts in tests and fixtures. It is never changed."""
+
+    def __init__(
+        self,
+        facts: Iterable[Fact] = (),
+        *,
+        looked: Iterable[Look] = (),
+        refused: Iterable[Refusal] = (),
+        unreadable: Iterable[str] = (),
+    ) -> None:
+        self.all: tuple[Fact, ...] = tuple(facts)
+        self._looked = tuple(looked)
+        self._refused = tuple(refused)
+        self.unreadable: tuple[str, ...] = tuple(unreadable)
+        self._by_kind: dict[type[Fact], list[Fact]] = {}
+        for fact in self.all:
+            self._by_kind.setdefault(type(fact), []).append(fact)
+
+    def of(self, kind: type[F], *, cell: str | None = None, rank: int | AnyRank | None = ANY) -> tuple[F, ...]:
+        """All facts of a kind, in the order of their evidence; `cell` None and `rank` ANY do not restrict."""
+        found: Sequence[Any] = self._by_kind.get(kind, ())
+        return tuple(fact for fact in found if (cell is None or fact.cell == cell) and (rank is ANY or fact.rank == rank))
+
+    def one(self, kind: type[F], *, cell: str | None = None, rank: int | AnyRank | None = ANY) -> F | None:
+        """The first of `of`, or None."""
+        found = self.of(kind, cell=cell, rank=rank)
+        return found[0] if found else None
+
+    def cells(self) -> tuple[str, ...]:
+        """The cells that anything is known of, in the order in which they first appear."""
+        names = [fact.cell for fact in self.all] + [look.cell for look in self._looked] + [refusal.cell for refusal in self._refused]
+        return tuple(dict.fromkeys(name for name in names if name))
+
+    def looked(self, evidence_kind: str, *, cell: str | None = None, rank: int | AnyRank | None = ANY) -> bool:
+        """Was such a look made, and did it tell something? "Absent" can only be said where this is true."""
+        return any(
+            look.kind == evidence_kind and (cell is None or look.cell == cell) and (rank is ANY or look.rank == rank) for look in self._looked
+        )
+
+    def refused(self, evidence_kind: str | None = None, *, cell: str | None = None) -> tuple[Refusal, ...]:
+        """The looks that told nothing, with the reason for each."""
+        return tuple(
+            refusal
+            for refusal in self._refused
+            if (evidence_kind is None or refusal.kind == evidence_kind) and (cell is None or refusal.cell == cell)
+        )
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Facts:
+        """Build facts from plain data: `{"RankEnding": {"rank": 1, "how": "exited", "code": 0}}`, `{"looked": "stacks.python", "cell": …}`,
+        `{"refused": "kernel_log", "outcome": "denied", "reason": …}`. Raises ValueError for an unknown fact or field."""
+        from trainprobe.facts.rows import facts_from_rows
+
+        return facts_from_rows(rows)
