@@ -1,0 +1,66 @@
+"""All groups of suspects of a case: for each cell that did not pass, by hang, by crash or by check."""
+
+from __future__ import annotations
+
+from trainprobe.facts import Facts, Rung
+from trainprobe.waits.crash import crash_groups
+from trainprobe.waits.hang import hang_groups
+from trainprobe.waits.standings import Standing, standings
+from trainprobe.waits.suspects import Mode, SuspectGroup
+
+FAILING = ("failed", "timed_out", "crashed")
+
+
+def failing_rungs(facts: Facts) -> tuple[Rung, ...]:
+    """The cells to judge: of a rung that failed at several sizes the largest, since two ranks cannot outvote each other."""
+    largest: dict[str, Rung] = {}
+    for rung in facts.of(Rung):
+        if rung.outcome in FAILING and (rung.probe not in largest or rung.nproc >= largest[rung.probe].nproc):
+            largest[rung.probe] = rung
+    return tuple(sorted(largest.values(), key=lambda rung: (rung.rung, rung.nproc)))
+
+
+def suspect_groups(facts: Facts) -> tuple[SuspectGroup, ...]:
+    """The groups of every failing cell, in the order of the ladder."""
+    return tuple(group for rung in failing_rungs(facts) for group in groups_of(facts, rung))
+
+
+def groups_of(facts: Facts, rung: Rung) -> tuple[SuspectGroup, ...]:
+    """The groups of one failing cell; never empty."""
+    ranks = standings(facts, rung)
+    waiting = [standing for standing in ranks if standing.alive]
+    died = [standing for standing in ranks if standing.state == "crashed"]
+    groups: tuple[SuspectGroup, ...] = ()
+    if died or rung.outcome != "timed_out":
+        groups = crash_groups(facts, rung, ranks)
+    if not groups and waiting and (rung.outcome == "timed_out" or rung.stopped_because in ("stall", "first_output", "fault")):
+        groups = hang_groups(facts, rung, ranks)
+    return groups or (_whole_cell(rung, ranks),)
+
+
+def is_hung(facts: Facts, rung: Rung) -> bool:
+    """Live ranks waited and made no progress, even if a peer is dead."""
+    return rung.outcome == "timed_out" or any(
+        standing.alive and standing.state in ("waiting", "stopped", "blocked", "spinning") for standing in standings(facts, rung)
+    )
+
+
+def _whole_cell(rung: Rung, ranks: tuple[Standing, ...]) -> SuspectGroup:
+    """Nothing tells the ranks apart: the host, the code or the launch is the suspect."""
+    mode: Mode = "check"
+    if rung.outcome == "timed_out":
+        mode = "hang"
+    elif rung.outcome == "crashed":
+        mode = "crash"
+    several = tuple(sorted(rung.ranks)) if 0 < len(rung.ranks) < rung.nproc else ()
+    return SuspectGroup(
+        cell=rung.cell,
+        probe=rung.probe,
+        ranks=several,
+        how="failed-first" if mode != "hang" else "stuck-inside",
+        says=rung.says or f"{rung.probe} did not pass",
+        mode=mode,
+        evidence=rung.evidence,
+        world_size=max(rung.nproc, 1),
+        hosts=tuple(sorted({standing.host for standing in ranks if standing.host})),
+    )

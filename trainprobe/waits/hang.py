@@ -1,0 +1,240 @@
+"""The groups of suspects of a cell that stopped making progress: edges from where every rank stands, then the ends of the graph."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trainprobe.facts import Facts, LockWait, MainThread, ProcessState, Rung
+from trainprobe.facts.collectives import CollectiveCall
+from trainprobe.model.diagnosis import Link
+from trainprobe.model.waits import Node, SuspectHow, Wait
+from trainprobe.waits.divergence import camps_say, earliest_divergence, ranks_say
+from trainprobe.waits.graph import Graph
+from trainprobe.waits.standings import AT_THE_STORE, Standing
+from trainprobe.waits.suspects import Divergence, Mode, SuspectGroup
+
+WORKER_ROLES = ("loader-worker", "child")
+
+
+def hang_groups(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> tuple[SuspectGroup, ...]:
+    """The suspects of a hung cell, most to blame first. Empty only where no rank was seen at all."""
+    world = [standing.rank for standing in ranks]
+    divergence = earliest_divergence(facts.of(CollectiveCall, cell=rung.cell), world, hung=True)
+    if divergence is not None and divergence.kind != "missing" and _all_met(ranks):
+        return (_divergence_group(rung, ranks, divergence),)
+    graph = wait_graph(facts, rung, ranks)
+    groups = [group for end in graph.ends() if (group := _group_of_end(rung, ranks, graph, end, divergence)) is not None]
+    return _merged(groups)
+
+
+def _all_met(ranks: Sequence[Standing]) -> bool:
+    """Every rank is inside some collective: nobody is elsewhere who could be to blame first."""
+    return all(standing.in_collective for standing in ranks)
+
+
+def wait_graph(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> Graph:
+    """The waits between the ranks of a hung cell, their workers and the locks that they want."""
+    node = {standing.rank: Node("rank", str(standing.rank)) for standing in ranks}
+    waits: list[Wait] = []
+    meetings = _meetings(ranks)
+    for standing in ranks:
+        me = node[standing.rank]
+        if standing.in_collective:
+            meeting = meetings[standing.rank]
+            waits += _collective_waits(standing, me, meeting, ranks, meetings, node)
+        elif standing.alive and standing.leaf == AT_THE_STORE:
+            absent = [other for other in ranks if other.rank != standing.rank and other.leaf != AT_THE_STORE]
+            waits += [_wait(me, node[other.rank], "waits at the rendezvous for", standing) for other in absent]
+        elif standing.alive and standing.leaf in ("dataloader", "child-wait"):
+            waits += _worker_waits(facts, rung.cell, standing, me)
+        elif standing.alive:
+            waits += _lock_waits(facts, rung.cell, standing, me, ranks, node)
+    return Graph(node.values(), waits)
+
+
+def _meetings(ranks: Sequence[Standing]) -> dict[int, str]:
+    """The collective of each rank. Call sites tell two of the same name apart only when nobody is missing from them."""
+    inside = [standing for standing in ranks if standing.in_collective]
+    by_name = {standing.rank: standing.meeting for standing in inside}
+    if len(inside) == len(ranks) and len(set(by_name.values())) == 1:
+        places = {standing.rank: (standing.where if not _inside_torch(standing) else "") for standing in inside}
+        if len(set(places.values())) > 1 and all(places.values()):
+            return {rank: f"{by_name[rank]} at {place}" for rank, place in places.items()}
+    return by_name
+
+
+def _inside_torch(standing: Standing) -> bool:
+    return standing.thread is not None and standing.thread.in_backward
+
+
+def _collective_waits(
+    standing: Standing, me: Node, meeting: str, ranks: Sequence[Standing], meetings: dict[int, str], node: dict[int, Node]
+) -> list[Wait]:
+    goal = Node("collective", meeting)
+    absent = [other for other in ranks if meetings.get(other.rank) != meeting]
+    waits = [_wait(me, goal, f"is inside {meeting}", standing)]
+    waits += [Wait(goal, node[other.rank], "has not been joined by", weight=1.0, evidence=other.evidence) for other in absent]
+    return waits
+
+
+def _worker_waits(facts: Facts, cell: str, standing: Standing, me: Node) -> list[Wait]:
+    """A rank that waits for a child waits for the busy or stopped ones; idle workers wait for the rank themselves."""
+    waits = []
+    for process in facts.of(ProcessState, cell=cell, rank=standing.rank):
+        if process.role not in WORKER_ROLES or process.state in ("Z", "X"):
+            continue
+        thread = next((fact for fact in facts.of(MainThread, cell=cell) if fact.pid == process.pid), None)
+        idle = thread is not None and thread.leaf in ("queue-get", "dataloader-idle", "worker-idle")
+        if not idle:
+            waits.append(Wait(me, Node("process", str(process.pid)), "waits for its child", evidence=(*standing.evidence, *process.evidence)))
+    return waits
+
+
+def _lock_waits(facts: Facts, cell: str, standing: Standing, me: Node, ranks: Sequence[Standing], node: dict[int, Node]) -> list[Wait]:
+    waits = []
+    by_pid = {other.pid: node[other.rank] for other in ranks if other.pid}
+    for lock in facts.of(LockWait, cell=cell):
+        if lock.pid == standing.pid and lock.holder_pid:
+            name = Node("lock", lock.path or "a file")
+            holder = by_pid.get(lock.holder_pid, Node("process", str(lock.holder_pid)))
+            waits += [_wait(me, name, "wants the lock", standing), Wait(name, holder, "is held by", evidence=lock.evidence)]
+    return waits
+
+
+def _wait(waiter: Node, awaited: Node, how: str, standing: Standing) -> Wait:
+    return Wait(waiter, awaited, how, since_s=standing.since_s or 0.0, evidence=standing.evidence)
+
+
+def _group_of_end(
+    rung: Rung, ranks: Sequence[Standing], graph: Graph, end: tuple[Node, ...], divergence: Divergence | None
+) -> SuspectGroup | None:
+    by_node = {Node("rank", str(standing.rank)): standing for standing in ranks}
+    members = [by_node[node] for node in end if node in by_node]
+    outside = [node for node in end if node.kind in ("process", "lock")]
+    reached = graph.reaches(end)
+    victims = tuple(sorted(by_node[node].rank for node in reached if node in by_node))
+    if not members and end[0].kind == "collective":  # everybody is inside it, and nobody gets out
+        members = [by_node[wait.waiter] for wait in graph.waits if wait.awaited in end and wait.waiter in by_node]
+        victims = ()
+    if not members and outside:  # the end is a worker or a lock holder: the rank that waits for it must act
+        members = [by_node[wait.waiter] for wait in graph.waits if wait.awaited in end and wait.waiter in by_node]
+        members = members or [by_node[node] for node in reached if node in by_node][:1]
+        victims = tuple(rank for rank in victims if rank not in {member.rank for member in members})
+    if not members:
+        return None
+    how, mode, says = _how(members, len(ranks), end)
+    camps: tuple[tuple[int, ...], ...] = ()
+    if how == "cycle":
+        camps = _camps(ranks)
+        members = _smallest(camps, members, by_node)
+        victims = tuple(standing.rank for standing in ranks if standing not in members)
+        says = f"{ranks_say([member.rank for member in members])} stand at another collective than the rest"
+    start = victims[0] if victims else None
+    chain = graph.chain(Node("rank", str(start)), end) if start is not None else ()
+    return SuspectGroup(
+        cell=rung.cell,
+        probe=rung.probe,
+        ranks=tuple(sorted(member.rank for member in members)),
+        how=how,
+        says=says,
+        mode=mode,
+        victims=victims,
+        chain=tuple(Link(_words(wait.waiter, victims), _words(wait.awaited, ()), wait.how, wait.evidence) for wait in chain),
+        evidence=tuple(dict.fromkeys(id_ for member in members for id_ in member.evidence)),
+        world_size=len(ranks),
+        hosts=tuple(sorted({member.host for member in members if member.host})),
+        camps=camps,
+        divergence=divergence,
+    )
+
+
+def _how(members: Sequence[Standing], world_size: int, end: tuple[Node, ...]) -> tuple[SuspectHow, Mode, str]:
+    who = ranks_say(sorted(member.rank for member in members))
+    first = members[0]
+    if len([node for node in end if node.kind == "rank"]) > 1 or any(node.kind == "collective" for node in end):
+        if len(members) == world_size and len({member.meeting for member in members}) == 1 and all(m.in_collective for m in members):
+            return "stuck-inside", "hang", f"all ranks are inside {first.meeting} and none gets out"
+        return "cycle", "hang", f"{who} wait for each other"
+    if first.state == "crashed":
+        return "failed-first", "crash", f"{who} died while the others wait"
+    if first.state == "exited":
+        return "left", "hang", f"{who} left while the others wait"
+    if first.state == "unseen":
+        return "not-visible", "hang", f"{who} could not be seen"
+    place = f" at {first.where}" if first.where else ""
+    if world_size == 1:
+        return "never-joined", "hang", f"{who} stands still{place}"
+    return "never-joined", "hang", f"{who} did not join the others{place}"
+
+
+def _camps(ranks: Sequence[Standing]) -> tuple[tuple[int, ...], ...]:
+    meetings = _meetings(ranks)
+    camps: dict[str, list[int]] = defaultdict(list)
+    for standing in ranks:
+        camps[meetings.get(standing.rank, f"elsewhere at {standing.where}")].append(standing.rank)
+    return tuple(sorted((tuple(sorted(camp)) for camp in camps.values()), key=lambda camp: (len(camp), camp)))
+
+
+def _smallest(camps: tuple[tuple[int, ...], ...], members: list[Standing], by_node: dict[Node, Standing]) -> list[Standing]:
+    """The minority camp; where two camps are equally small, both."""
+    if len(camps) < 2:
+        return members
+    least = [camp for camp in camps if len(camp) == len(camps[0])]
+    ranks = {rank for camp in least for rank in camp}
+    return [standing for standing in by_node.values() if standing.rank in ranks]
+
+
+def _divergence_group(rung: Rung, ranks: Sequence[Standing], divergence: Divergence) -> SuspectGroup:
+    least = [camp for camp in divergence.camps if len(camp) == len(divergence.camps[0])]
+    suspects = tuple(sorted(rank for camp in least for rank in camp))
+    victims = tuple(standing.rank for standing in ranks if standing.rank not in suspects)
+    chain = tuple(
+        Link(ranks_say(camp), ranks_say(sorted(set(standing.rank for standing in ranks) - set(camp))), f"is at {call} and waits there for", divergence.evidence)
+        for camp, call in zip(divergence.camps, divergence.calls, strict=True)
+    )
+    return SuspectGroup(
+        cell=rung.cell,
+        probe=rung.probe,
+        ranks=suspects,
+        how="cycle",
+        says=f"the ranks part at collective #{divergence.position}: {camps_say(divergence)}",
+        mode="hang",
+        victims=victims,
+        chain=chain,
+        evidence=divergence.evidence,
+        world_size=len(ranks),
+        hosts=tuple(sorted({standing.host for standing in ranks if standing.rank in suspects and standing.host})),
+        camps=divergence.camps,
+        divergence=divergence,
+    )
+
+
+def _words(node: Node, folded: Sequence[int]) -> str:
+    if node.kind == "rank":
+        return ranks_say(sorted(folded)) if len(folded) > 1 and node.key == str(folded[0]) else f"rank {node.key}"
+    return {"process": "pid ", "lock": "the lock on "}.get(node.kind, "") + node.key
+
+
+def _merged(groups: Sequence[SuspectGroup]) -> tuple[SuspectGroup, ...]:
+    """Ranks that came to the same end in the same way are one group; those that still move are no suspects beside one that does not."""
+    by_end: dict[tuple[str, str, str], list[SuspectGroup]] = defaultdict(list)
+    for group in groups:
+        by_end[(group.how, group.mode, group.says.partition(" at ")[2])].append(group)
+    merged = []
+    for same in by_end.values():
+        first = same[0]
+        ranks = tuple(sorted({rank for group in same for rank in group.ranks}))
+        says = first.says if len(same) == 1 else first.says.replace(ranks_say(first.ranks), ranks_say(ranks), 1)
+        merged.append(
+            replace(
+                first,
+                ranks=ranks,
+                says=says,
+                victims=tuple(rank for rank in first.victims if rank not in ranks),
+                evidence=tuple(dict.fromkeys(id_ for group in same for id_ in group.evidence)),
+            )
+        )
+    weight = {"failed-first": 0, "left": 1, "cycle": 2, "never-joined": 2, "stuck-inside": 3, "slow": 4, "not-visible": 5}
+    return tuple(sorted(merged, key=lambda group: (weight[group.how], group.ranks)))
