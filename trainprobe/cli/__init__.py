@@ -1,0 +1,68 @@
+"""The command line. Heavy imports stand inside the commands: `trainprobe --help` costs little more than typer itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from trainprobe.errors import TrainprobeError
+
+DEBUG = "TRAINPROBE_DEBUG"
+
+
+def main() -> NoReturn:
+    """Run the command line of this process and end it with the exit code of docs/exits.md."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command line and return its exit code. Foreseen failures become one sentence on stderr; nothing else escapes."""
+    try:
+        from trainprobe.cli.app import command_line
+
+        return command_line(list(argv))
+    except TrainprobeError as error:
+        _say(str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        _say("Interrupted.")
+        return 130
+    except BrokenPipeError:
+        _forget_stdout()
+        return 0
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        _say(f"A fault of trainprobe itself: {type(error).__name__}: {' '.join(str(error).split())[:300]}. {_kept()}")
+        return 70
+
+
+def _say(sentence: str) -> None:
+    try:
+        sys.stderr.write(f"trainprobe: {sentence}\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return
+
+
+def _kept() -> str:
+    """Save the traceback and say where; where that fails too, say how to see it."""
+    import tempfile
+    import traceback
+
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="trainprobe-fault-", suffix=".txt", delete=False, encoding="utf-8") as file:
+            file.write(traceback.format_exc())
+            return f"The traceback lies in {file.name}."
+    except OSError:
+        return f"Set {DEBUG}=1 to see the traceback."
+
+
+def _forget_stdout() -> None:
+    """The reader of a pipe has gone: keep the interpreter from complaining about it when it flushes at exit."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return

@@ -1,0 +1,77 @@
+"""The commands as one typer application."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Annotated
+
+import typer
+from typer.exceptions import Abort, Exit, TyperException
+
+from trainprobe import __version__
+from trainprobe.cli.causes import causes
+from trainprobe.cli.diagnose import diagnose
+from trainprobe.cli.explain import explain
+from trainprobe.errors import UsageError
+
+app = typer.Typer(
+    name="trainprobe",
+    help="Find the rank, the cause and the fix of a PyTorch training job that hangs, crashes or does not start.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+app.command(no_args_is_help=False)(diagnose)
+app.command()(explain)
+app.command()(causes)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"trainprobe {__version__}")
+        raise Exit
+
+
+@app.callback()
+def top(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")] = False,  # noqa: FBT002
+) -> None:
+    """Find the rank, the cause and the fix of a PyTorch training job that hangs, crashes or does not start.
+
+    \b
+    Start here:
+      trainprobe diagnose --nproc 4
+      trainprobe diagnose --gpus 8 -- train.py --config base.yaml
+      trainprobe explain ./trainprobe-2026-11-21T00-10-node7
+      trainprobe causes rank-stuck
+    """
+    del version
+
+
+def command_line(argv: list[str]) -> int:
+    """Run one command and return its exit code; raises UsageError where the command line does not parse."""
+    dashes = argv.index("--") if "--" in argv else len(argv)
+    try:
+        result = app(args=argv, prog_name="trainprobe", standalone_mode=False, obj={"after_dashes": len(argv) - dashes - 1})
+    except Exit as ended:
+        return ended.exit_code
+    except Abort:
+        raise KeyboardInterrupt from None
+    except TyperException as problem:
+        if not (says := problem.format_message()):
+            return UsageError.exit_code
+        command = next((word for word in argv[:1] if not word.startswith("-")), "")
+        raise UsageError(f"{' '.join(says.split()).rstrip('.')}.", f"See trainprobe {command} --help.".replace("  ", " ")) from None
+    return result if isinstance(result, int) else 0
+
+
+def help_of(command: str = "") -> str:
+    """Return the help text of `command`, 100 columns wide; of the whole without one. docs/cli.md is written from it."""
+    import io
+
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text), contextlib.suppress(Exit):
+        app(args=[*([command] if command else []), "--help"], prog_name="trainprobe", standalone_mode=False, terminal_width=100)
+    return text.getvalue()

@@ -1,0 +1,24 @@
+"""`trainprobe causes [ID]`: the catalogue, or one page of it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Optional
+
+import typer
+
+
+def causes(
+    cause_id: Annotated[Optional[str], typer.Argument(metavar="[ID]", help="The cause to read about, such as rank-stuck.", show_default=False)] = None,
+) -> None:
+    """Print the catalogue of causes, or the page of one.
+
+    \b
+    Examples:
+      trainprobe causes
+      trainprobe causes rank-stuck
+    """
+    from trainprobe.cli.catalogue_pages import catalogue_text, cause_text
+
+    sys.stdout.write(catalogue_text() if cause_id is None else cause_text(cause_id))
+    sys.stdout.flush()

@@ -1,0 +1,76 @@
+"""`trainprobe diagnose`: climb the ladder, up to the user's own command."""
+
+from __future__ import annotations
+
+from typing import Annotated, List, Optional
+
+import typer
+
+
+def diagnose(  # noqa: PLR0913 - one parameter per option
+    context: typer.Context,
+    command: Annotated[
+        Optional[List[str]],
+        typer.Argument(metavar="[-- SCRIPT|COMMAND [ARGS]...]", help="Your training script, or your launcher with {ranks} in it.", show_default=False),
+    ] = None,
+    gpus: Annotated[Optional[str], typer.Option(metavar="N", help="Ranks, each on its own GPU.")] = None,
+    nproc: Annotated[Optional[str], typer.Option(metavar="N", help="Ranks on this machine, without GPUs where there are none.")] = None,
+    python: Annotated[Optional[str], typer.Option(metavar="PATH", help="The Python of the job, where it is not the first on PATH.")] = None,
+    imports: Annotated[
+        Optional[List[str]], typer.Option(metavar="A,B", help="Modules to import one by one, in place of those that the script names.")
+    ] = None,
+    only: Annotated[Optional[List[str]], typer.Option(metavar="RUNG,...", help="Climb these rungs and no other.")] = None,
+    skip: Annotated[Optional[List[str]], typer.Option(metavar="RUNG,...", help="Leave these rungs out.")] = None,
+    timeout: Annotated[Optional[str], typer.Option(metavar="S", help="End the climb after S seconds and report what was learnt.")] = None,
+    case: Annotated[Optional[str], typer.Option(metavar="DIR", help="Where the evidence goes; a new folder here by default.")] = None,
+    json_to: Annotated[Optional[str], typer.Option("--json", metavar="FILE", help="Write the report as JSON; - for stdout.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only the headline and the head of the first cause.")] = False,  # noqa: FBT002
+    no_color: Annotated[bool, typer.Option("--no-color", help="No colour; the words are the same.")] = False,  # noqa: FBT002
+    config: Annotated[Optional[str], typer.Option(metavar="FILE", help="Settings; ./trainprobe.yaml by default, where there is one.")] = None,
+    probe_dir: Annotated[Optional[List[str]], typer.Option(metavar="DIR", help="A folder with more probes; may be repeated.")] = None,
+) -> int:
+    """Climb a ladder of small checks, from the host up to your own command, and say what is broken.
+
+    Every rung runs in processes of its own with a deadline. Nothing has to be prepared in the job.
+    A script (train.py) is launched on 1, 2, 4 ... N ranks by trainprobe; anything else is run as your own
+    command, with {ranks} replaced by the number of ranks.
+
+    \b
+    Examples:
+      trainprobe diagnose --nproc 4
+      trainprobe diagnose --gpus 8 --python /envs/llm/bin/python -- train.py --config base.yaml
+      trainprobe diagnose --gpus 8 -- torchrun --nproc-per-node {ranks} train.py --config base.yaml
+    """
+    from trainprobe.cli.exit_codes import code_of
+    from trainprobe.cli.live_ladder import watching
+    from trainprobe.cli.showing import check_json_target, show_report
+    from trainprobe.cli.words_given import form_of, names, seconds, whole_number
+    from trainprobe.config import read_settings
+    from trainprobe.errors import UsageError
+    from trainprobe.model.request import DiagnoseRequest
+
+    words = tuple(command or ())
+    if gpus is not None and nproc is not None:
+        raise UsageError("--gpus and --nproc both set the number of ranks.", "Give one of them.")
+    check_json_target(json_to)
+    settings = read_settings(config)
+    asked_nproc, asked_gpus = whole_number("--nproc", nproc), whole_number("--gpus", gpus)
+    request = DiagnoseRequest(
+        nproc=asked_nproc if asked_nproc or asked_gpus else settings.nproc,
+        gpus=asked_gpus,
+        interpreter=python,
+        form=form_of(words, (context.obj or {}).get("after_dashes", len(words))),
+        argv=words,
+        imports=names(imports) if imports else settings.imports,
+        only=names(only or ()) or settings.only,
+        skip=names(skip or ()) or settings.skip,
+        timeout_s=seconds("--timeout", timeout) or settings.timeout_s,
+        case=case,
+        probe_dirs=tuple(probe_dir or ()),
+    )
+    from trainprobe.pipelines import diagnose as climb
+
+    with watching(quiet=quiet, no_color=no_color) as progress:
+        report = climb(request, settings, progress)
+    show_report(report, json_to=json_to, quiet=quiet, no_color=no_color)
+    return code_of(report.verdict, conclusive=report.conclusive, interrupted=report.extra.get("interrupted") is True)

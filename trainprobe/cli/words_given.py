@@ -1,0 +1,67 @@
+"""What the user typed, checked: numbers, lists, and the command after the dashes."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Literal
+
+from trainprobe.errors import UsageError
+
+MOST_RANKS = 1024
+"""More ranks than any one machine runs; a larger number is a slip of the finger."""
+LONGEST_S = 7 * 24 * 3600
+
+
+def whole_number(option: str, given: str | None, most: int = MOST_RANKS) -> int | None:
+    """Return a number from 1 to `most`; raises UsageError for anything else."""
+    if given is None:
+        return None
+    text = given.strip()
+    if not (text.isascii() and text.lstrip("+-").isdigit()) or len(text) > 18 or not 1 <= int(text) <= most:
+        raise UsageError(f"{option} needs a whole number from 1 to {most}, not {given!r}.")
+    return int(text)
+
+
+def seconds(option: str, given: str | None) -> float | None:
+    """Return a positive number of seconds; raises UsageError for anything else."""
+    if given is None:
+        return None
+    try:
+        value = float(given)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= LONGEST_S:
+        raise UsageError(f"{option} needs seconds, more than 0 and at most {LONGEST_S}, not {given!r}.")
+    return value
+
+
+def names(given: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of an option that takes `a,b` and may be repeated, each once, in order."""
+    return tuple(dict.fromkeys(name.strip() for one in given for name in one.split(",") if name.strip()))
+
+
+def form_of(words: Sequence[str], after_dashes: int) -> Literal["none", "launch", "command"]:
+    """Say what stands after the dashes: nothing, a Python script that we launch, or the user's own command."""
+    if len(words) > max(after_dashes, 0):
+        stray = words[0]
+        raise UsageError(f"{stray!r} is not an option.", f"A script or command comes after two dashes: trainprobe diagnose -- {stray}")
+    if not words:
+        return "none"
+    first = words[0]
+    if first.endswith((".py", ".pyw")) or _is_python_text(first):
+        return "launch"
+    return "command"
+
+
+def _is_python_text(path: str) -> bool:
+    """A file without the ending counts as a script when it cannot be run as it stands and its first line names Python."""
+    if not os.path.isfile(path) or os.access(path, os.X_OK):
+        return False
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(200)
+    except OSError:
+        return False
+    return first.startswith(b"#!") and b"python" in first

@@ -1,0 +1,30 @@
+"""What was asked of `trainprobe diagnose`: the command line and the settings file, checked for form and not yet for sense."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Optional, Tuple
+
+
+@dataclass(frozen=True)
+class DiagnoseRequest:
+    """A request to climb the ladder.
+
+    `nproc` is the number of ranks asked for and `gpus` the number of GPUs; at most one is given, None leaves the choice to the plan.
+    `form` says what `argv` is: `none`; `launch`, a Python script and its arguments, whose ranks we start; `command`, the user's
+    own launcher, with `{ranks}` where the number of ranks belongs. `argv` includes the script or command itself.
+    `interpreter` is the Python of the job, None for the one found on the path. `imports` None means those of the script, or the usual ones.
+    `timeout_s` bounds the whole climb. `case` is the folder to write to, None for a fresh one in the current folder.
+    """
+
+    nproc: Optional[int] = None
+    gpus: Optional[int] = None
+    interpreter: Optional[str] = None
+    form: Literal["none", "launch", "command"] = "none"
+    argv: Tuple[str, ...] = ()
+    imports: Optional[Tuple[str, ...]] = None
+    only: Tuple[str, ...] = ()
+    skip: Tuple[str, ...] = ()
+    timeout_s: Optional[float] = None
+    case: Optional[str] = None
+    probe_dirs: Tuple[str, ...] = ()

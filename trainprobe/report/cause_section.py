@@ -1,0 +1,75 @@
+"""One placed cause: how sure, what, through which chain, why, and what to type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainprobe.model.diagnosis import Fix, Link, PlacedCause
+from trainprobe.report.lines import Line, Span, Style, span, typed, wrapped
+from trainprobe.report.words import certainty, clean, columns, percent
+
+INDENT = "    "
+STYLE_OF: dict[str, Style] = {"almost certain": "bad", "likely": "bad", "leading": "warn", "undecided": "warn"}
+RISK = {"safe": "safe for the job", "disruptive": "disruptive", "needs-admin": "needs an administrator"}
+
+
+def cause_lines(cause: PlacedCause, place: int, width: int, *, brief: bool = False) -> list[Line]:
+    """Return a cause in full; `brief` keeps its line, its summary and the first step."""
+    lines = [_title(cause, place, width)]
+    lines += wrapped([span(cause.summary or cause.title)], width, first=INDENT)
+    if brief:
+        return [*lines, *_fix(cause.fixes[0], 0, width)[:2]] if cause.fixes else lines
+    if cause.chain:
+        lines += wrapped(_chain(cause.chain), width, first=INDENT, rest=INDENT + "  ")
+    label = "why  "
+    for weighing in sorted(cause.because, key=lambda one: -one.points):
+        ids = f"({', '.join(weighing.evidence)})" if weighing.evidence else ""
+        start = f"{INDENT}{label}{weighing.points:+3d} "
+        lines += wrapped([span(weighing.says), span(ids, "faint")], width, first=start)
+        label = "     "
+    for number, fix in enumerate(cause.fixes):
+        lines += _fix(fix, number, width)
+    if cause.docs:
+        lines += wrapped([span(cause.docs, "faint")], width, first=f"{INDENT}page ")
+    return lines
+
+
+def others_lines(causes: Sequence[PlacedCause], width: int) -> list[Line]:
+    """Return the causes that stand behind the first of their group, most likely first, in one sentence."""
+    if not causes:
+        return []
+    ranked = sorted(causes, key=lambda one: -one.confidence)
+    return wrapped([span(", ".join(f"{cause.id} {percent(cause.confidence)}" for cause in ranked))], width, first="other candidates  ")
+
+
+def _title(cause: PlacedCause, place: int, width: int) -> Line:
+    word = certainty(cause.confidence, named=cause.named)
+    sure = f"{word}, {percent(cause.confidence)}"
+    name = clean(cause.id)[: width - len(sure) - len(INDENT) - 2]
+    gap = width - len(INDENT) - columns(name) - len(sure)
+    return (Span(f"{place:>2}  "), Span(name, "strong"), Span(" " * gap), Span(sure, STYLE_OF[word]))
+
+
+def _chain(chain: Sequence[Link]) -> list[Span]:
+    pieces: list[Span] = []
+    last = ""
+    for link in chain:
+        if link.waiter != last:
+            pieces.append(span(f"{';' if last else ''}{link.waiter}"))
+        pieces += [span("->", "faint"), span(link.awaited), *([span(f"({link.how})", "faint")] if link.how else [])]
+        last = link.awaited
+    return pieces
+
+
+def _fix(fix: Fix, number: int, width: int) -> list[Line]:
+    label = "do   " if number == 0 else "     "
+    who = "an administrator" if fix.who == "admin" else "you"
+    risk = "" if fix.risk == "needs-admin" and fix.who == "admin" else f"; {RISK[fix.risk]}"
+    start = f"{INDENT}{label}{number + 1}. "
+    lines = wrapped([span(fix.title), span(f"[{who}{risk}]", "faint")], width, first=start)
+    indent = " " * len(start)
+    for step in fix.steps:
+        lines += typed(step, width, indent=indent)
+    if fix.verify:
+        lines += wrapped([span("verify:", "faint"), span(fix.verify, "command")], width, first=indent)
+    return lines

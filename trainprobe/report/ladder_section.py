@@ -1,0 +1,76 @@
+"""The ladder in a few lines: one line a rung, its cells folded, with the reason where a rung did not pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainprobe.model.diagnosis import LadderRow
+from trainprobe.report.lines import Line, Span, Style, span, wrapped
+from trainprobe.report.words import clean, columns, duration, ranks_in_words
+
+OUTCOME_STYLE: dict[str, Style] = {
+    "passed": "good",
+    "failed": "bad",
+    "timed_out": "bad",
+    "crashed": "bad",
+    "skipped": "faint",
+    "not_measured": "warn",
+}
+_WORST_FIRST = ("crashed", "timed_out", "failed", "not_measured", "passed", "skipped")
+
+
+def ladder_lines(rows: Sequence[LadderRow], width: int) -> list[Line]:
+    """Return the rungs, lowest first: number, name, outcome, seconds, and the question that it answers or what it says."""
+    rungs: dict[tuple[int, str], list[LadderRow]] = {}
+    for row in rows:
+        rungs.setdefault((row.rung, row.probe), []).append(row)
+    names = min(24, max([columns(clean(row.probe)) for row in rows], default=0))
+    return [line for cells in rungs.values() for line in _rung(cells, names, width)]
+
+
+def _rung(cells: list[LadderRow], names: int, width: int) -> list[Line]:
+    outcomes = {cell.outcome for cell in cells}
+    worst = next(outcome for outcome in _WORST_FIRST if outcome in outcomes)
+    took = sum(cell.took_s for cell in cells)
+    name = clean(cells[0].probe)[:names]
+    time = duration(took) if worst != "skipped" else ""
+    start = (Span(f"{cells[0].rung:>3} {name}{' ' * (names - columns(name))}  "), Span(f"{worst:<12}", OUTCOME_STYLE[worst]), Span(f"{time:>9}  "))
+    indent = " " * sum(columns(piece.text) for piece in start)
+    says = [span(cells[0].question, "faint")] if worst == "passed" or not _told(cells, worst) else []
+    first, *rest = wrapped([*says, *_told(cells, worst)], width, first=indent)
+    return [(*start, *first[1:]), *rest]
+
+
+def _told(cells: list[LadderRow], worst: str) -> list[Span]:
+    """What the cells say, those of the worst outcome first in words, the others as a list of sizes."""
+    told: list[Span] = []
+    if worst == "passed":
+        sizes = [cell for cell in cells if cell.outcome == "passed" and cell.nproc]
+        if len(sizes) > 1:
+            told.append(span(f"({_sizes(sizes)})"))
+        return told
+    for outcome in _WORST_FIRST:
+        some = [cell for cell in cells if cell.outcome == outcome]
+        if not some:
+            continue
+        climbs = len(cells) > 1
+        if outcome == "passed":
+            told.append(span(f"Passed on {_sizes(some)}.", "faint"))
+            continue
+        for says in dict.fromkeys(cell.says for cell in some):
+            these = [cell for cell in some if cell.says == says]
+            lead = f"On {_sizes(these)}: " if climbs else ""
+            ranks = sorted({rank for cell in these for rank in cell.ranks})
+            words = says or (f"{outcome.replace('_', ' ')}, {ranks_in_words(ranks)}" if ranks else outcome.replace("_", " "))
+            told.append(span(f"{lead}{words}{'' if words.endswith(('.', '!', '?')) else '.'}"))
+    return told
+
+
+def _sizes(cells: Sequence[LadderRow]) -> str:
+    """Name cells by their number of ranks, and by their label where one size has several."""
+    names = []
+    for cell in cells:
+        label = cell.cell.partition("#")[2]
+        names.append(f"{cell.nproc} ({label})" if label else str(cell.nproc))
+    words = ", ".join(dict.fromkeys(names))
+    return f"{words} {'rank' if words == '1' else 'ranks'}"

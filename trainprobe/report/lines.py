@@ -1,0 +1,86 @@
+"""Lines of styled words within a width. A style is a role such as `strong`; what it looks like is the terminal's business."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from trainprobe.report.words import clean, columns
+
+Style = Literal["plain", "strong", "faint", "bad", "warn", "good", "command"]
+
+
+class Span(NamedTuple):
+    """A piece of a line, already cleaned."""
+
+    text: str
+    style: Style = "plain"
+
+
+Line = tuple[Span, ...]
+
+
+def span(text: str, style: Style = "plain") -> Span:
+    """Return `text` cleaned of control characters, in `style`."""
+    return Span(clean(text), style)
+
+
+def plain(line: Line) -> str:
+    """Return the text of `line` without trailing blanks."""
+    return "".join(piece.text for piece in line).rstrip()
+
+
+def wrapped(pieces: Iterable[Span], width: int, *, first: str = "", rest: str | None = None) -> list[Line]:
+    """Break `pieces` into lines of at most `width` columns.
+
+    `first` starts the first line (a label or an indent), `rest` all others, by default as many blanks.
+    Pieces are joined by one blank. A word longer than a line is cut.
+    """
+    rest = " " * columns(first) if rest is None else rest
+    done: list[Line] = []
+    line: list[Span] = [Span(first)]
+    used = columns(first)
+    fresh = True
+    for word in _words(pieces):
+        for part in _cut(word, width - columns(rest)):
+            if not fresh and used + 1 + columns(part.text) > width:
+                done.append(tuple(line))
+                line, used, fresh = [Span(rest)], columns(rest), True
+            line.append(part if fresh else Span(f" {part.text}", part.style))
+            used += columns(part.text) + (0 if fresh else 1)
+            fresh = False
+    done.append(tuple(line))
+    return done
+
+
+def typed(command: str, width: int, *, indent: str) -> list[Line]:
+    """Return something to type, over several lines where it must be: each but the last ends in a backslash, so that it can still be copied."""
+    text = clean(command)
+    lines: list[Line] = []
+    room = width - columns(indent) - 2
+    while columns(text) > room + 2 and " " in text[1:room]:
+        at = text.rindex(" ", 1, room)
+        lines.append((Span(indent), Span(text[:at].rstrip(), "command"), Span(" \\", "faint")))
+        text = text[at:].lstrip()
+        indent = indent if len(lines) > 1 else indent + "  "
+        room = width - columns(indent) - 2
+    lines += [(Span(indent), Span(part.text, "command")) for part in _cut(Span(text), width - columns(indent))]
+    return lines
+
+
+def _words(pieces: Iterable[Span]) -> Iterable[Span]:
+    for piece in pieces:
+        for word in piece.text.split():
+            yield Span(word, piece.style)
+
+
+def _cut(word: Span, room: int) -> Iterable[Span]:
+    room = max(room, 8)
+    rest = word.text
+    while columns(rest) > room:
+        at = len(rest)
+        while columns(rest[:at]) > room:
+            at -= 1 if at <= room else max(1, (at - room) // 2)
+        yield Span(rest[:at], word.style)
+        rest = rest[at:]
+    yield Span(rest, word.style)

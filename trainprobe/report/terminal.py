@@ -1,0 +1,41 @@
+"""The same text with colour, where a terminal shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import IO
+
+from trainprobe.report.lines import Line, Style, plain
+
+LOOKS: dict[Style, str] = {
+    "plain": "",
+    "strong": "bold",
+    "faint": "dim",
+    "bad": "bold red",
+    "warn": "bold yellow",
+    "good": "bold green",
+    "command": "cyan",
+}
+
+
+def wants_colour(stream: IO[str], environment: Mapping[str, str], *, asked_not: bool = False) -> bool:
+    """Return whether `stream` gets colour: a terminal that can, without --no-color and without NO_COLOR (https://no-color.org)."""
+    if asked_not or environment.get("NO_COLOR") or environment.get("TERM") == "dumb":
+        return False
+    return stream.isatty()
+
+
+def show(lines: Sequence[Line], stream: IO[str], *, colour: bool) -> None:
+    """Write `lines` to `stream`, each as it stands: no markup is read, nothing is wrapped again."""
+    if not colour:
+        stream.write("".join(f"{plain(line)}\n" for line in lines))
+        stream.flush()
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=stream, force_terminal=True, markup=False, highlight=False, emoji=False)
+    for line in lines:
+        text = Text.assemble(*((piece.text, LOOKS[piece.style]) for piece in line))
+        text.rstrip()
+        console.print(text, soft_wrap=True)

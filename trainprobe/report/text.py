@@ -1,0 +1,129 @@
+"""The report in words: the canonical form. Colour, pages and terminals add to it and never change it."""
+
+from __future__ import annotations
+
+from trainprobe.model.diagnosis import PlacedCause, Report
+from trainprobe.report.cause_section import cause_lines, others_lines
+from trainprobe.report.ladder_section import ladder_lines
+from trainprobe.report.lines import Line, Span, Style, plain, span, wrapped
+from trainprobe.report.words import duration, fold, ranks_in_words
+
+WIDTH = 100
+NARROWEST = 60
+EMPTY: Line = (Span(""),)
+VERDICT_STYLE: dict[str, Style] = {"healthy": "good", "hung": "bad", "crashed": "bad", "slow": "warn", "at-risk": "warn", "undetermined": "warn"}
+
+
+def text_of(report: Report, width: int = WIDTH) -> str:
+    """Return the report as text of at most `width` columns (60 to 100), with a final newline."""
+    return "".join(f"{plain(line)}\n" for line in report_lines(report, width))
+
+
+def quiet_text_of(report: Report, width: int = WIDTH) -> str:
+    """Return what `--quiet` leaves: the headline, and of each suspect group the first cause and the first thing to do."""
+    return "".join(f"{plain(line)}\n" for line in quiet_lines(report, width))
+
+
+def report_lines(report: Report, width: int = WIDTH) -> list[Line]:
+    """Return the whole report as styled lines."""
+    width = max(NARROWEST, min(width, WIDTH))
+    blocks = [_where(report, width), headline(report, width), ladder_lines(report.ladder, width)]
+    first, others = _places(report.causes)
+    blocks += [cause_lines(cause, place, width) for place, cause in first]
+    blocks += [others_lines(others, width), _victims(report, width), _open_ends(report, width), _footer(report, width)]
+    lines: list[Line] = []
+    for block in blocks:
+        if block:
+            lines += [EMPTY, *block] if lines else block
+    return lines
+
+
+def quiet_lines(report: Report, width: int = WIDTH) -> list[Line]:
+    """Return the headline and the head of each group, as styled lines."""
+    width = max(NARROWEST, min(width, WIDTH))
+    lines = headline(report, width)
+    for place, cause in _places(report.causes)[0]:
+        lines += cause_lines(cause, place, width, brief=True)
+    return lines
+
+
+def headline(report: Report, width: int = WIDTH) -> list[Line]:
+    """Return the verdict and the sentence that says who it is about: `HUNG for 11 min 04 s. Rank 3 on node7 holds up the other seven.`"""
+    verdict = report.verdict.upper().replace("-", " ")
+    waiting = [row.since_s for row in report.world.ranks if row.state == "waiting" and row.since_s]
+    if report.verdict == "hung" and waiting:
+        verdict += f" for {duration(max(waiting))}"
+    says = report.says or " ".join(suspect.says for suspect in report.suspects) or _nothing_said(report)
+    lines = wrapped([span(f"{verdict}.", VERDICT_STYLE[report.verdict]), span(says, "strong")], width)
+    if not report.conclusive and report.verdict != "undetermined":
+        lines += wrapped([span("Not conclusive: something that could have changed this verdict was not seen.", "warn")], width)
+    return lines
+
+
+def _nothing_said(report: Report) -> str:
+    if report.verdict == "healthy":
+        return "Every rung that applies passed."
+    return "Nothing was seen that decides it." if report.verdict == "undetermined" else ""
+
+
+def _where(report: Report, width: int) -> list[Line]:
+    parts = [report.command]
+    form = report.extra.get("form")
+    if isinstance(form, str) and form not in ("", "none"):
+        parts.append(form)
+    hosts = list(dict.fromkeys(row.host for row in report.world.ranks if row.host))
+    if report.world.size:
+        size = f"{report.world.size} {'rank' if report.world.size == 1 else 'ranks'}"
+        parts.append(f"{size} on {hosts[0] if len(hosts) == 1 else f'{len(hosts)} hosts'}" if hosts else size)
+    if report.looked_s:
+        parts.append(f"looked for {duration(report.looked_s)}")
+    return wrapped([span(" · ".join(parts), "faint")], width)
+
+
+def _places(causes: tuple[PlacedCause, ...]) -> tuple[list[tuple[int, PlacedCause]], list[PlacedCause]]:
+    """Split into the first of each suspect group, with its place, and all others."""
+    first: dict[int, PlacedCause] = {}
+    others = []
+    for cause in causes:
+        if cause.group in first:
+            others.append(cause)
+        else:
+            first[cause.group] = cause
+    return list(enumerate(first.values(), start=1)), others
+
+
+def _victims(report: Report, width: int) -> list[Line]:
+    lines: list[Line] = []
+    for cascade in report.cascade:
+        because = report.causes[cascade.because_of].id if 0 <= cascade.because_of < len(report.causes) else ""
+        who = ranks_in_words(cascade.ranks)
+        says = cascade.says or f"carry no blame: they suffer from {because}"
+        repeats = not who or fold(cascade.ranks) in says
+        lines += wrapped([*([] if repeats else [span(f"{who}:")]), span(says)], width, first="victims  " if not lines else "         ")
+    return lines
+
+
+def _open_ends(report: Report, width: int) -> list[Line]:
+    lines: list[Line] = []
+    if report.ruled_out:
+        ruled = [f"{entry.id} ({entry.why})" if entry.why else entry.id for entry in report.ruled_out]
+        lines += wrapped([span("; ".join(ruled))], width, first="ruled out  ")
+    label = "could not look  "
+    for entry in report.undecided:
+        if entry.id == "cannot-look":
+            lines += wrapped([span(entry.would_settle)], width, first=label)
+            label = " " * len(label)
+    label = "undecided  "
+    for entry in report.undecided:
+        if entry.id != "cannot-look":
+            lines += wrapped([span(f"{entry.id}:", "strong"), span(entry.would_settle)], width, first=label)
+            label = " " * len(label)
+    label = "unexplained  "
+    for says in report.unexplained:
+        lines += wrapped([span(says)], width, first=label)
+        label = " " * len(label)
+    return lines
+
+
+def _footer(report: Report, width: int) -> list[Line]:
+    return wrapped([span(report.case, "strong")], width, first="case  ") if report.case else []

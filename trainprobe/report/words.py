@@ -1,0 +1,77 @@
+"""Numbers, rank sets and certainty in the words of the report."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+CERTAINTY: tuple[tuple[float, str], ...] = ((0.95, "almost certain"), (0.80, "likely"), (0.60, "leading"), (0.0, "undecided"))
+"""The least confidence for each word; below 0.6 a cause is not named."""
+
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])?")
+_HIDDEN = frozenset(map(chr, (*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), *range(0x2066, 0x206A), 0xFEFF)))
+
+
+def fold(ranks: Iterable[int]) -> str:
+    """Return a rank set as `0,2-4`; the empty set gives an empty string."""
+    parts: list[list[int]] = []
+    for rank in sorted(set(ranks)):
+        if parts and rank == parts[-1][-1] + 1:
+            parts[-1].append(rank)
+        else:
+            parts.append([rank])
+    return ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+
+
+def ranks_in_words(ranks: Sequence[int]) -> str:
+    """Return `rank 3`, `ranks 0,2-4`, or an empty string for no rank."""
+    return "" if not ranks else f"{'rank' if len(set(ranks)) == 1 else 'ranks'} {fold(ranks)}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time span: `0.4 s`, `42 s`, `11 min 04 s`, `2 h 05 min`."""
+    if not math.isfinite(seconds) or seconds < 0:
+        return "an unknown time"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def certainty(confidence: float, *, named: bool = True) -> str:
+    """Return the word for a confidence. A cause that is not named is undecided, whatever its share."""
+    if not named:
+        return CERTAINTY[-1][1]
+    return next(word for least, word in CERTAINTY if confidence >= least or least == 0.0)
+
+
+def percent(confidence: float) -> str:
+    """Return a share rounded down, so that no number reaches a word that it has not earned. Certainty itself is never claimed."""
+    share = math.floor(confidence * 100 + 1e-9)
+    if share >= 100:
+        return ">99 %"
+    return f"{share} %" if share >= 1 else "<1 %"
+
+
+def clean(text: str) -> str:
+    """Return `text` as one line without anything that moves a cursor, changes a colour or reverses the reading direction."""
+    text = _ESCAPE.sub("", text)
+    shown = []
+    for letter in text:
+        if letter in _HIDDEN:
+            continue
+        shown.append(" " if unicodedata.category(letter) in {"Cc", "Zl", "Zp"} else "?" if unicodedata.category(letter) == "Cs" else letter)
+    return "".join(shown).strip()
+
+
+def columns(text: str) -> int:
+    """Return how many terminal columns a cleaned `text` takes: two for wide letters, none for combining marks."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
