@@ -1,0 +1,222 @@
+# /// trainprobe
+# rung: 10
+# question: Do this host's limits, memory and disk allow the run?
+# scope: host
+# needs: []
+# timeout_s: 20
+# climbs: []
+# after: []
+# means: A limit, the memory or a disk of this host is too small for the run. Ranks would die or stall on it whatever the script does.
+# ///
+"""Read what the kernel and the environment say about this host. Nothing is changed; standard library only.
+
+Environment: TRAINPROBE_NPROC (ranks on this host, 1), TRAINPROBE_SCRIPT (leftovers of it are looked for), OMP_NUM_THREADS, TMPDIR, MASTER_PORT.
+Flags: --nproc N, --script PATH. Events: one `note` or `fail` for each check: check, status (ok|warn|fail|unknown), value, says, fix.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import re
+import resource
+import socket
+import sys
+from typing import Any, Iterator, List, Optional, Tuple
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+import _emit  # noqa: E402
+
+MIB, GIB = 2**20, 2**30
+RANK_BYTES = 300 * MIB  # measured: `import torch` (2.13, CPU build) holds 230 MiB, a gloo rank 260 MiB
+Check = Tuple[str, str, Any, str, str]  # check, status, value, says, fix
+# Limits: the least that works at all, the least without a warning, both in the limit's own unit; sources behind each.
+LIMITS = {
+    "nofile": (resource.RLIMIT_NOFILE, 64, 1025, "ulimit -n 65536"),  # a rank needs 30-60; 1024 fails from 4 nodes on: NVIDIA/nccl#550, goodfire-ai/spd#957
+    "memlock": (resource.RLIMIT_MEMLOCK, 0, 16 * GIB, "ulimit -l unlimited"),  # AWS warns below 16 GiB; it matters with InfiniBand only (NCCL's documentation)
+    "as": (resource.RLIMIT_AS, 2 * GIB, 2**62, "ulimit -v unlimited"),  # CUDA reserves address space for the sum of all memories
+    "stack": (resource.RLIMIT_STACK, 0, MIB, "ulimit -s 8192"),
+    "core": (resource.RLIMIT_CORE, 0, 0, ""),
+}
+DEBUGGING = "a debugging switch that NCCL's documentation says not to keep"
+LEFT_OVER = "left over from a launcher: a script started by hand would take itself for a rank"
+# Variables that bite: the pattern of values that do, and why.
+BITING = {
+    "CUDA_LAUNCH_BLOCKING": ("[^0]", "every kernel launch waits, which is slow"),
+    "TORCH_DISTRIBUTED_DEBUG": ("(?i)detail", "every collective is first checked over gloo, which is slow and can itself hang"),
+    "CUDA_DEVICE_WAITS_ON_EXCEPTION": ("[^0]", "a rank with a device fault waits for a debugger for ever"),
+    "CUDA_INJECTION64_PATH": (".", "a profiler is loaded into every rank"),
+    "LD_PRELOAD": (".", "a library is loaded into every process"),
+    "PYTHONPATH": (".", "its folders come before the installed packages"),
+    "PYTHONHOME": (".", "it points Python at another installation"),
+    **{f"NCCL_{name}": (".", f"an old name: newer torch reads TORCH_NCCL_{name}") for name in ("BLOCKING_WAIT", "ASYNC_ERROR_HANDLING")},
+    **{f"NCCL_{name}_DISABLE": ("[^0]", DEBUGGING) for name in ("P2P", "SHM", "IB")},
+    **{f"NCCL_{name}": (".", DEBUGGING) for name in ("ALGO", "PROTO", "P2P_LEVEL", "NET_GDR_LEVEL", "BUFFSIZE", "NTHREADS", "LAUNCH_MODE")},
+    **{name: (".", LEFT_OVER) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR")},
+}
+
+
+def read(path: str) -> str:
+    with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+    return ""
+
+
+def size(count: float) -> str:
+    return "unlimited" if count < 0 else f"{count / GIB:.1f} GiB" if count >= GIB else f"{count / MIB:.0f} MiB"
+
+
+def level(value: float, least: float, good: float) -> str:
+    return "fail" if value < least else "warn" if value < good else "ok"
+
+
+def number(folder: str, name: str) -> Optional[int]:
+    """Return a file's number; v1 writes nearly 2**63 and v2 `max` for "no limit"."""
+    text = read(f"{folder}/{name}").strip()
+    return int(text) if text.isdigit() and int(text) < 2**60 else None
+
+
+def cgroup_folders(controller: str) -> Iterator[str]:
+    """Yield this process's own cgroup folder and all above it, v1 and v2. A container hides the upper part: its own folder is the mount."""
+    for line in read("/proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers or controller in controllers.split(","):
+            mount = f"/sys/fs/cgroup/{controllers}".rstrip("/")
+            while path not in ("", "/"):
+                yield mount + path
+                path = os.path.dirname(path)
+            yield mount
+
+
+def limits() -> Iterator[Check]:
+    for name, (which, least, good, fix) in LIMITS.items():
+        soft, hard = resource.getrlimit(which)
+        status = "ok" if soft < 0 or (name == "memlock" and not glob.glob("/sys/class/infiniband/*")) else level(soft, least, good)
+        yield f"lim.{name}", status, [soft, hard], f"Limit {name}: soft {soft}, hard {hard} (-1 is unlimited).", fix
+    soft = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    shares = [(number(folder, "pids.current") or 0) / (number(folder, "pids.max") or 2**60) for folder in cgroup_folders("pids")]
+    if soft > 0 and os.getuid() != 0:  # the limit counts this user's threads; root is exempt
+        shares.append(sum(len(glob.glob(f"/proc/{pid}/task/*")) for pid in processes()) / soft)
+    share = max(shares, default=0.0)  # the two levels are gpud's
+    yield "lim.nproc", level(-share, -0.95, -0.8), [soft, round(share, 3)], f"Processes and threads: {share:.0%} of the limit is in use.", "ulimit -u 65536"
+
+
+def memory(nproc: int) -> Iterator[Check]:
+    need, roomy = nproc * RANK_BYTES, nproc * GIB
+    found = re.search(r"MemAvailable:\s+(\d+)", read("/proc/meminfo"))
+    free = int(found.group(1)) * 1024 if found else None
+    says = f"Memory available: {size(free or 0)}; {nproc} ranks need {size(need)} for their imports alone."
+    yield "mem.available", level(free, need, roomy) if free is not None else "unknown", free, says, "end what holds the memory, or use fewer ranks"
+    for folder in cgroup_folders("memory"):
+        limit = number(folder, "memory.max") or number(folder, "memory.limit_in_bytes")
+        used = number(folder, "memory.current") or number(folder, "memory.usage_in_bytes")
+        if limit is not None and used is not None:
+            cache = re.findall(r"^(?:total_)?(?:in)?active_file (\d+)$", read(f"{folder}/memory.stat"), re.MULTILINE)
+            room = limit - used + min(used, sum(map(int, cache[-2:])))  # the page cache is given back; v1's last two lines are the hierarchy's
+            says = f"A cgroup limits the memory to {size(limit)}, of which {size(room)} is left."
+            yield "lim.cgmem", level(room, need, max(roomy, limit // 5)), [limit, room], says, "raise --mem of the job or the container's limit, or use fewer ranks"
+
+
+def disks() -> Iterator[Check]:
+    with _emit.phase("statvfs:/dev/shm"):
+        shm = os.statvfs("/dev/shm") if os.path.isdir("/dev/shm") else None
+    total, free = (shm.f_blocks * shm.f_frsize, shm.f_bavail * shm.f_frsize) if shm else (0, 0)
+    status = "fail" if free < MIB else "ok" if total >= 512 * MIB else "warn"  # below 512 MB DeepSpeed's ds_report warns; Docker's default is 64 MB
+    yield "shm.size", status, [total, free], f"/dev/shm: {size(total)}, {size(free)} free.", "docker run --shm-size=1g or --ipc=host; on Kubernetes an emptyDir with medium Memory"
+    home = os.path.expanduser("~")
+    places = {"cwd": os.getcwd(), "TMPDIR": os.environ.get("TMPDIR") or "/tmp", "cache": os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache"}
+    places.update({name: os.environ[name] for name in ("HF_HOME", "TORCH_HOME", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH") if os.environ.get(name)})
+    for name, folder in places.items():
+        with _emit.phase(f"statvfs:{folder}"):  # a file system that does not answer hangs here, with its name said
+            there = folder
+            while not os.path.isdir(there) and there not in ("/", ""):
+                there = os.path.dirname(there)
+            disk = os.statvfs(there or ".")
+        free = disk.f_bavail * disk.f_frsize
+        full = free < 64 * MIB or (disk.f_files > 0 and disk.f_favail == 0) or (name != "cache" and not os.access(there or ".", os.W_OK))
+        used = 1 - disk.f_bavail / disk.f_blocks if disk.f_blocks else 0.0
+        status = "fail" if full and name == "TMPDIR" else "warn" if full or (used >= 0.95 and free < 10 * GIB) else "ok"  # 95 % is imbue's level
+        yield "fs.space", status, [folder, free], f"{name} {folder}: {size(free)} free, {disk.f_favail} inodes, {'writable' if os.access(there or '.', os.W_OK) else 'not writable'}.", "free space there, or point it elsewhere"
+
+
+def cpus(nproc: int) -> Iterator[Check]:
+    usable = float(len(os.sched_getaffinity(0)))  # the kernel has already cut it to the cpuset
+    for folder in cgroup_folders("cpu"):
+        quota = read(f"{folder}/cpu.max").split() or [read(f"{folder}/cpu.cfs_quota_us").strip(), read(f"{folder}/cpu.cfs_period_us").strip()]
+        if quota[0].isdigit():  # otherwise "max" or -1
+            usable = min(usable, int(quota[0]) / int(quota[1]))
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    each = int(threads) if threads.isdigit() else 1  # torchrun sets 1 when it is unset and there are several ranks
+    says = f"CPUs usable: {usable:g} of {os.cpu_count()} for {nproc} ranks with {each} OpenMP threads each."
+    yield "lim.cpus", "warn" if nproc * each > usable else "ok", [usable, nproc * each], says, f"export OMP_NUM_THREADS={max(1, int(usable // nproc))}, or ask for more CPUs per task"
+
+
+def processes() -> List[int]:
+    mine = []
+    for entry in os.listdir("/proc"):
+        with contextlib.suppress(OSError):
+            if entry.isdigit() and os.stat(f"/proc/{entry}").st_uid == os.getuid():
+                mine.append(int(entry))
+    return mine
+
+
+def stat(pid: int) -> List[str]:
+    return read(f"/proc/{pid}/stat").rpartition(")")[2].split() or ["?", "0", *["0"] * 20]
+
+
+def leftovers(script: str) -> Iterator[Check]:
+    """Find older processes of this user that run the same script and are neither above nor below this process."""
+    wanted, family, above, started = os.path.realpath(script), {os.getpid()}, os.getppid(), int(stat(os.getpid())[19])
+    while above > 0:
+        family.add(above)
+        above = int(stat(above)[1])
+    found = []
+    for pid in processes():
+        words = read(f"/proc/{pid}/cmdline").split("\0")
+        with contextlib.suppress(OSError):
+            there = os.readlink(f"/proc/{pid}/cwd")
+            same = any(os.path.realpath(os.path.join(there, word)) == wanted for word in words if os.path.basename(word) == os.path.basename(script))
+            if same and pid not in family and int(stat(pid)[1]) not in (os.getpid(), 0) and int(stat(pid)[19]) < started:
+                found.append({"pid": pid, "ppid": int(stat(pid)[1]), "command": " ".join(words)[:200]})
+    says = f"Processes of an earlier run of {os.path.basename(script)}: {', '.join(str(one['pid']) for one in found) or 'none'}."
+    yield "host.leftovers", "warn" if found else "ok", found, says, "kill " + " ".join(str(one["pid"]) for one in found)
+
+
+def environment() -> Iterator[Check]:
+    bites = [name for name, (pattern, _) in BITING.items() if re.match(pattern, os.environ.get(name, ""))]
+    for name in bites:
+        yield f"env.{name}", "warn", os.environ[name], f"{name}={os.environ[name]} is set: {BITING[name][1]}.", f"unset {name}"
+    if not bites:
+        yield "env", "ok", len(BITING), f"None of {len(BITING)} variables that bite is set.", ""
+    port = os.environ.get("MASTER_PORT", "")
+    if port.isdigit() and 0 < int(port) < 65536:
+        with contextlib.closing(socket.socket()) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as torch's store does: a port in TIME_WAIT is free
+            taken = False
+            try:
+                listener.bind(("", int(port)))
+            except OSError:
+                taken = True
+        yield "plan.port", "warn" if taken else "ok", int(port), f"MASTER_PORT={port} is {'taken by another process' if taken else 'free'}.", "export MASTER_PORT with another number"
+
+
+def main() -> None:
+    parser = _emit.Parser(description=__doc__)
+    parser.add_argument("--nproc", type=int, default=_emit.number_from_environment("TRAINPROBE_NPROC", 1, 1))
+    parser.add_argument("--script", default=os.environ.get("TRAINPROBE_SCRIPT", ""))
+    asked = parser.parse_args()
+    failed = []
+    groups = {"limits": limits(), "memory": memory(asked.nproc), "disks": disks(), "cpus": cpus(asked.nproc), "environment": environment()}
+    groups.update({"leftovers": leftovers(asked.script)} if asked.script else {})
+    for name, checks in groups.items():
+        with _emit.phase(name):
+            for check, status, value, says, fix in checks:
+                tell = _emit.fail if status == "fail" else _emit.note
+                tell(says, check=check, status=status, value=value, fix="" if status == "ok" else fix)
+                failed += [check] if status == "fail" else []
+    _emit.result("no" if failed else "yes", f"This host does not allow the run: {', '.join(failed)}." if failed else "Limits, memory and disk allow the run.")
+
+
+if __name__ == "__main__":
+    main()
