@@ -1,0 +1,255 @@
+"""The tool's side of the keeper: starts it, tells it what to start and to stop, and reads what it saw."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from types import TracebackType
+from typing import Any, Dict, IO, List, Optional, Sequence, Type
+
+from trainprobe.errors import Fault
+from trainprobe.model.evidence import Ended
+from trainprobe.system.child import Child, ChildSpec, Descendant, ended_from_status
+
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper_process.py")
+HEARD_S = 10.0  # how long the keeper may take to read a command before it counts as broken
+CLOSE_S = 5.0
+
+
+class Keeper:
+    """Starts children and sees everything below them; a context manager, one per cell.
+
+    When it is closed, or this process ends in whatever way, every process below it is killed.
+    `trouble` holds one sentence when the keeper itself broke.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.children: Dict[str, Child] = {}
+        self.descendants: Dict[int, Descendant] = {}
+        self.unkillable: Dict[int, str] = {}
+        self.trouble = ""
+        self._stops = 0
+        self._read_bytes, self._torn = 0, b""
+        self._closed = False
+        self._status = _anonymous_file(folder, "status")
+        self._errors = _anonymous_file(folder, "errors")
+        bell, rung = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-E", PROGRAM, str(self._status.fileno()), str(rung)],
+                stdin=subprocess.PIPE,
+                stdout=self._errors,
+                stderr=self._errors,
+                pass_fds=(self._status.fileno(), rung),
+                start_new_session=True,
+                cwd="/",
+            )
+        except OSError as error:
+            os.close(bell)
+            raise Fault(f"The keeper of child processes cannot be started: {error}.", f"Try: {sys.executable} -V") from error
+        finally:
+            os.close(rung)
+        self._bell = bell
+        os.set_blocking(bell, False)
+        assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE makes it
+        self._commands = self._process.stdin.fileno()
+        os.set_blocking(self._commands, False)
+
+    def __enter__(self) -> Keeper:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        self.close()
+
+    def start(self, specs: Sequence[ChildSpec]) -> None:
+        """Start all of `specs` and return when each has started, or is known not to (`ended.how` is not_started)."""
+        for spec in specs:
+            if spec.key in self.children:
+                raise Fault(f"Two children are called {spec.key!r}.", "Give each its own key.")
+            self.children[spec.key] = Child(spec)
+        for spec in specs:
+            reason = _not_sendable(spec)
+            if reason:
+                self.children[spec.key].ended = Ended("not_started", reason=reason, at=time.time())
+                continue
+            self._tell(
+                do="start",
+                key=spec.key,
+                argv=list(spec.argv),
+                env=dict(spec.env),
+                cwd=spec.cwd,
+                stdout=spec.stdout,
+                stderr=spec.stderr,
+                cap_bytes=spec.output_cap_bytes,
+            )
+        until = time.monotonic() + HEARD_S
+        while any(self.children[spec.key].pid is None and self.children[spec.key].ended is None for spec in specs):
+            if time.monotonic() > until:
+                self.trouble = self.trouble or f"The keeper did not start its children within {HEARD_S:g} s."
+                break
+            self.wait(0.5)
+
+    def poll(self) -> None:
+        """Read what the keeper saw since the last call. Never blocks."""
+        with contextlib.suppress(OSError):  # the bell has rung for what we read now
+            while len(os.read(self._bell, 65536)) == 65536:
+                pass
+        gone = self._process.poll() is not None  # asked first, so that the last lines are read after the end
+        while True:
+            block = os.pread(self._status.fileno(), 2**20, self._read_bytes)
+            if not block:
+                break
+            self._read_bytes += len(block)
+            *lines, self._torn = (self._torn + block).split(b"\n")
+            for line in lines:
+                self._hear(json.loads(line))
+        if gone and not self._closed:
+            self._lose_keeper()
+
+    def wait(self, timeout_s: float) -> None:
+        """Sleep until the keeper has news, at most `timeout_s`, then poll."""
+        waiting = select.poll()
+        waiting.register(self._bell, select.POLLIN)
+        waiting.poll(max(0, int(timeout_s * 1000)))
+        self.poll()
+
+    def running(self) -> bool:
+        """Say whether a child that we started still runs."""
+        return any(child.pid is not None and child.ended is None for child in self.children.values())
+
+    def alive_pids(self) -> List[int]:
+        """Return the pids of children and descendants that are alive as far as we know."""
+        ours = [child.pid for child in self.children.values() if child.pid is not None and child.ended is None]
+        return ours + [each.pid for each in self.descendants.values() if each.ended is None]
+
+    def stop(self, grace_s: float = 2.0, kill_s: float = 3.0) -> None:
+        """Send SIGTERM to everything below, after `grace_s` SIGKILL; return when all are gone or `kill_s` more have passed.
+
+        What is left then is marked `unkillable`.
+        """
+        stops = self._stops
+        self._tell(do="stop", grace_s=grace_s, kill_s=kill_s)
+        until = time.monotonic() + grace_s + kill_s + HEARD_S
+        while self._stops == stops and not self.trouble:
+            if time.monotonic() > until:
+                self.trouble = "The keeper did not answer a request to stop."
+                break
+            self.wait(0.5)
+
+    def close(self) -> None:
+        """Kill what is left below and let the keeper go. What it saw stays readable."""
+        if self._closed:
+            return
+        self.poll()
+        self._closed = True
+        assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE makes it
+        self._process.stdin.close()
+        try:
+            self._process.wait(CLOSE_S)
+        except subprocess.TimeoutExpired:  # it holds on to something unkillable; it goes by itself
+            self.trouble = self.trouble or "A process below cannot be killed; the keeper stays with it for some seconds."
+        self.poll()
+        os.close(self._bell)
+        self._status.close()
+        self._errors.close()
+
+    # --- the pipe and the status file
+
+    def _tell(self, **command: Any) -> None:
+        unsent = memoryview(json.dumps(command).encode() + b"\n")
+        waiting = select.poll()
+        waiting.register(self._commands, select.POLLOUT)
+        while unsent and not self.trouble:
+            if not waiting.poll(int(HEARD_S * 1000)):
+                self.trouble = f"The keeper did not read a command within {HEARD_S:g} s."
+                return
+            try:
+                unsent = unsent[os.write(self._commands, unsent) :]
+            except BlockingIOError:
+                continue
+            except BrokenPipeError:
+                self._process.wait(CLOSE_S)
+                self.poll()
+
+    def _hear(self, said: Dict[str, Any]) -> None:
+        event = said["event"]
+        if event == "started":
+            child = self.children[said["key"]]
+            child.pid, child.started_ticks, child.started_at = said["pid"], said["ticks"], said["at"]
+        elif event == "not_started":
+            self.children[said["key"]].ended = Ended("not_started", reason=said["reason"], at=said["at"])
+        elif event == "ended":
+            self.children[said["key"]].ended = _ended(said)
+        elif event == "seen":
+            self.descendants[said["pid"]] = Descendant(said["pid"], said["ppid"], said["ticks"], said["cmdline"], said["rank"], seen_at=said["at"])
+        elif event == "changed":
+            self._change(said["pid"], cmdline=said["cmdline"], rank=said["rank"])
+        elif event == "gone":
+            self._change(said["pid"], ended=_ended(said))
+        elif event == "cut":
+            self.children[said["key"]].cut_bytes += said["cut_bytes"]
+        elif event == "left":
+            self._leave(said)
+        elif event == "stopped":
+            self._stops += 1
+        elif event == "fault":
+            self.trouble = f"The keeper broke: {said['reason']} (line {said['line']})."
+
+    def _change(self, pid: int, **fields: Any) -> None:
+        if pid in self.descendants:
+            self.descendants[pid] = dataclasses.replace(self.descendants[pid], **fields)
+
+    def _leave(self, said: Dict[str, Any]) -> None:
+        where = f" in {said['wchan']}" if said["wchan"] not in ("", "0") else ""
+        ended = Ended("unkillable", reason=f"SIGKILL did not end it; it is in state {said['state']}{where}", at=said["at"], seen_by="proc")
+        self.unkillable[said["pid"]] = ended.reason
+        if said["key"]:
+            self.children[said["key"]].ended = ended
+        else:
+            self._change(said["pid"], ended=ended)
+
+    def _lose_keeper(self) -> None:
+        """Kill what we know of ourselves: our children died with the keeper, but not those below them."""
+        text = os.pread(self._errors.fileno(), 2000, 0).decode("utf-8", "replace").strip().rpartition("\n")[2]
+        self.trouble = self.trouble or f"The keeper of child processes ended by itself ({self._process.returncode}). {text}".strip()
+        unseen = Ended("exited", reason="the keeper was gone, so nobody saw how it ended", at=time.time(), seen_by="nobody")
+        for pid in self.alive_pids():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        for child in self.children.values():
+            child.ended = child.ended or unseen
+        for pid, each in self.descendants.items():
+            if each.ended is None:
+                self._change(pid, ended=unseen)
+
+
+def _ended(said: Dict[str, Any]) -> Ended:
+    known = {"by_us": said["by_us"], "at": said["at"], "took_s": said["took_s"], "seen_by": said["seen_by"]}
+    if said["status"] is None:
+        return Ended("exited", reason="its parent collected its exit status before we could", **known)
+    return ended_from_status(said["status"], **known)
+
+
+def _not_sendable(spec: ChildSpec) -> str:
+    if not spec.argv:
+        return "there is no program to start"
+    texts = [*spec.argv, *spec.env.keys(), *spec.env.values(), spec.cwd, spec.stdout, spec.stderr]
+    if any("\0" in text for text in texts):
+        return "an argument or environment variable holds a zero byte"
+    return ""
+
+
+def _anonymous_file(folder: str, name: str) -> IO[bytes]:
+    """Make a file without a name: command lines with secrets never reach the disk, and a full disk does not matter."""
+    if hasattr(os, "memfd_create"):
+        with contextlib.suppress(OSError):
+            return os.fdopen(os.memfd_create(f"trainprobe-keeper-{name}", os.MFD_CLOEXEC), "w+b", buffering=0)
+    return tempfile.TemporaryFile(dir=folder, buffering=0)
