@@ -1,0 +1,167 @@
+"""From suspect groups to ranked causes: evidence points per family, a confidence, and an explicit unknown.
+
+    points(cause) = prior + Σ over families (strongest positive + strongest negative, clipped to ±13; decisive evidence ±26 instead)
+    confidence    = softmax over the group's candidates of ln(10)/10 · points / T
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from trainprobe.causes.cause import Cause
+from trainprobe.causes.priors import Priors
+from trainprobe.facts import Facts
+from trainprobe.model.diagnosis import Fix, PlacedCause, RuledOut, Undecided, Weighing
+from trainprobe.waits import SuspectGroup
+
+CLIP = 13
+DECISIVE = 26
+NAMED_CONFIDENCE = 0.6
+NAMED_MARGIN_POINTS = 6
+HOLDS_POINTS = 10  # a refining cause with this much evidence of its own stands for the one that it refines
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A cause that has something to say for itself about one group. `own_points` leaves the prior out."""
+
+    cause: Cause
+    weighings: tuple[Weighing, ...]
+    own_points: int
+    points: float
+
+
+@dataclass(frozen=True)
+class RankedGroup:
+    """One group's answer: `placed` in order, the first named or `unknown`."""
+
+    group: SuspectGroup
+    placed: tuple[PlacedCause, ...]
+    ruled_out: tuple[RuledOut, ...]
+    undecided: tuple[Undecided, ...]
+
+    @property
+    def named(self) -> bool:
+        return bool(self.placed) and self.placed[0].named
+
+
+def rank_group(facts: Facts, group: SuspectGroup, causes: Iterable[Cause], priors: Priors) -> RankedGroup:
+    """Weigh every cause that competes in this group's mode."""
+    candidates: list[Candidate] = []
+    ruled_out: list[RuledOut] = []
+    for cause in causes:
+        if group.mode not in cause.modes:
+            continue
+        weighings = tuple(cause.weigh(facts, group))
+        against = next((weighing for weighing in weighings if weighing.points == -DECISIVE), None)
+        speaks = any(weighing.points > 0 for weighing in weighings)
+        if against is not None:
+            if speaks:
+                ruled_out.append(RuledOut(cause.id, against.says))
+        elif speaks:
+            own = points_of(weighings)
+            candidates.append(Candidate(cause, weighings, own, priors.prior(cause.id, group.mode) + own))
+    candidates = _refined(candidates)
+    placed, undecided = _placed(facts, group, candidates, priors)
+    return RankedGroup(group, placed, tuple(ruled_out), undecided)
+
+
+def points_of(weighings: Iterable[Weighing]) -> int:
+    """The sum over families; within one only the strongest for and the strongest against count."""
+    families: dict[str, list[int]] = defaultdict(list)
+    for weighing in weighings:
+        families[weighing.family].append(weighing.points)
+    total = 0
+    for points in families.values():
+        best, worst = max(0, *points), min(0, *points)
+        total += best + worst if DECISIVE in (best, -worst) else max(-CLIP, min(CLIP, best + worst))
+    return total
+
+
+def confidences(points: Sequence[float], temperature: float) -> list[float]:
+    """Softmax of decibans; `temperature` 1 takes them at their word, higher spreads them."""
+    scale = math.log(10) / 10 / temperature
+    top = max(points)
+    weights = [math.exp(scale * (value - top)) for value in points]
+    return [weight / sum(weights) for weight in weights]
+
+
+def _refined(candidates: list[Candidate]) -> list[Candidate]:
+    """Where a cause and the less specific one that it refines both hold, the specific one stands for both."""
+    by_id = {candidate.cause.id: candidate for candidate in candidates}
+    covered: set[str] = set()
+    raised: dict[str, float] = {}
+    for candidate in sorted(candidates, key=lambda c: -c.own_points):
+        general = by_id.get(candidate.cause.refines)
+        if general is not None and candidate.own_points >= HOLDS_POINTS and candidate.cause.id not in covered:
+            covered.add(general.cause.id)
+            raised[candidate.cause.id] = max(candidate.points, general.points)
+    return [replace(c, points=raised.get(c.cause.id, c.points)) for c in candidates if c.cause.id not in covered]
+
+
+def _placed(
+    facts: Facts, group: SuspectGroup, candidates: list[Candidate], priors: Priors
+) -> tuple[tuple[PlacedCause, ...], tuple[Undecided, ...]]:
+    ordered = sorted(candidates, key=lambda candidate: (-candidate.points, candidate.cause.id))
+    points = [candidate.points for candidate in ordered] + [priors.unknown]
+    shares = confidences(points, priors.temperature)
+    runner_up = max(points[1:], default=-math.inf)
+    named = bool(ordered) and shares[0] >= NAMED_CONFIDENCE and points[0] - runner_up >= NAMED_MARGIN_POINTS
+    placed = [_place(facts, group, candidate, share, named and index == 0) for index, (candidate, share) in enumerate(zip(ordered, shares, strict=False))]
+    unknown = _unknown(group, shares[-1], priors, ordered)
+    if named:
+        return tuple(placed), ()
+    undecided = tuple(Undecided(candidate.cause.id, candidate.cause.would_settle) for candidate in ordered[:3])
+    return (unknown, *placed), undecided
+
+
+def _place(facts: Facts, group: SuspectGroup, candidate: Candidate, share: float, named: bool) -> PlacedCause:
+    cause = candidate.cause
+    return PlacedCause(
+        id=cause.id,
+        title=cause.title,
+        confidence=round(share, 4),
+        points=round(candidate.points),
+        named=named,
+        ranks=tuple(sorted(cause.ranks(facts, group))),
+        hosts=group.hosts,
+        pids=tuple(cause.pids(facts, group)),
+        summary=cause.summary(facts, group),
+        chain=group.chain,
+        because=tuple(sorted(_shown(candidate.weighings), key=lambda weighing: -weighing.points)),
+        fixes=tuple(cause.fixes(facts, group)),
+        docs=f"docs/causes/{cause.id}.md",
+    )
+
+
+def _shown(weighings: Iterable[Weighing]) -> list[Weighing]:
+    """The weighings that counted: the strongest for and against of each family."""
+    best: dict[tuple[str, bool], Weighing] = {}
+    for weighing in weighings:
+        key = (weighing.family, weighing.points > 0)
+        if key not in best or abs(weighing.points) > abs(best[key].points):
+            best[key] = weighing
+    return list(best.values())
+
+
+def _unknown(group: SuspectGroup, share: float, priors: Priors, ordered: Sequence[Candidate]) -> PlacedCause:
+    near = ", ".join(candidate.cause.id for candidate in ordered[:3])
+    says = group.says[:1].upper() + group.says[1:]
+    nearest = f" The nearest are {near}, but the evidence does not decide." if near else " Nothing in the catalogue fits what was seen."
+    step = ordered[0].cause.would_settle if ordered else f"read the output of {group.cell} in the case folder, then run that rung alone: trainprobe diagnose --only {group.probe}"
+    return PlacedCause(
+        id="unknown",
+        title="The cause is not known",
+        confidence=round(share, 4),
+        points=round(priors.unknown),
+        named=False,
+        ranks=group.ranks,
+        hosts=group.hosts,
+        summary=f"{says}.{nearest}",
+        chain=group.chain,
+        fixes=(Fix("Settle it", (step,)),),
+        docs="docs/causes/index.md",
+    )
