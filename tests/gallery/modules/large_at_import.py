@@ -1,0 +1,8 @@
+"""A module that builds a table of some hundred MiB while it is imported."""
+
+import os
+import time
+
+TABLE_MIB = int(os.environ.get("TABLE_MIB", "300"))
+TABLE = bytearray(os.urandom(4096) * (TABLE_MIB * 256))
+time.sleep(0.5)
