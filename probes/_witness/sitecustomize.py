@@ -1,0 +1,330 @@
+"""The witness: what a rank of the user's own program does, told from inside, without a change to the program.
+
+Python imports `sitecustomize` by itself at start when this folder is in PYTHONPATH. With TRAINPROBE_WITNESS_DIR set, events go
+to DIR/rank<R>.<pid>.jsonl (norank.<pid>.jsonl for a process without a rank, such as a launcher): `start`, `step`,
+`loader.first_batch`, `loader.empty`, `exception`, `leave` (who called sys.exit or os._exit) and `exit`
+(whose code is null where nobody told one: a normal end, or a SystemExit that was raised by hand).
+Rules: no import of torch and of nothing slow, no thread, no output, no other exit code, no frame of ours in the user's
+tracebacks, and every part guarded. Forked children and the children of a rank stay silent. At the end the next sitecustomize on the path runs.
+"""
+
+import atexit
+import os
+import sys
+import time
+
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+_DIR = os.environ.get("TRAINPROBE_WITNESS_DIR", "")
+_MARK = "TRAINPROBE_WITNESS_OF"  # names the rank's process to its children
+_HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.semaphore_tracker", "multiprocessing.forkserver", "compile_worker")
+_saw = {"pid": os.getpid(), "seq": 0, "steps": 0, "batches": 0, "loaders": 0, "told_at": 0.0, "code": None, "recorded": None, "role": "rank", "empty": False}
+
+
+def _text(value):
+    """JSON without importing json (3 ms); `_json` is its C part and may be missing."""
+    if value is None or value is True or value is False:
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, (int, float)):
+        return repr(value) if value == value and value not in (float("inf"), float("-inf")) else "null"
+    if isinstance(value, dict):
+        return "{" + ",".join(_text(str(key)) + ":" + _text(one) for key, one in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(map(_text, value)) + "]"
+    from _json import encode_basestring_ascii
+
+    return encode_basestring_ascii(str(value))
+
+
+def _rank():
+    for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID"):
+        value = os.environ.get(name, "")
+        if value.isdigit():
+            return int(value)
+    return None
+
+
+def _tell(event, name, **fields):
+    """Append one event by one write; a file for each event time, so that no descriptor of ours stays open in the program."""
+    if os.getpid() != _saw["pid"]:
+        return
+    try:
+        rank = _rank()
+        _saw["seq"] += 1
+        line = _text({"event": event, "name": name, "at": time.time(), "rank": rank, "seq": _saw["seq"], "pid": _saw["pid"], **fields}) + "\n"
+        path = os.path.join(_DIR, f"{'norank' if rank is None else f'rank{rank}'}.{_saw['pid']}.jsonl")
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
+        try:
+            os.write(file, line.encode("utf-8", "replace"))
+        finally:
+            os.close(file)
+    except Exception:
+        pass
+
+
+# --- what ends the program ---------------------------------------------------------------------------------------------
+
+
+def _frames(traceback):
+    """Frames outermost first; of a deep stack the outer 20 and the inner 60."""
+    import linecache
+
+    found = []
+    while traceback is not None:
+        found.append((traceback.tb_frame.f_code, traceback.tb_lineno, traceback.tb_frame.f_globals))
+        traceback = traceback.tb_next
+    found = found if len(found) <= 80 else found[:20] + found[-60:]
+    return [{"file": code.co_filename, "line": line, "function": code.co_name, "text": linecache.getline(code.co_filename, line, names).strip()[:200]} for code, line, names in found]
+
+
+def _importing(error, traceback):
+    """The outermost module whose body was running, or the module that an ImportError did not find."""
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") not in ("__main__", None):
+            return frame.f_globals["__name__"]
+        traceback = traceback.tb_next
+    return getattr(error, "name", None) or "" if isinstance(error, ImportError) else ""
+
+
+def _described(error, traceback):
+    try:
+        message = str(error)[:4000]
+    except Exception:
+        message = "<no text>"
+    return {"type": type(error).__name__, "message": message, "frames": _frames(traceback), "during_import": _importing(error, traceback)}
+
+
+def _record(error, traceback, thread):
+    """Record an uncaught exception once, though torch and the user may chain or replace the hooks. Only its id is kept, not its frames."""
+    try:
+        if error is None or _saw["recorded"] == (id(error), thread) or isinstance(error, SystemExit):
+            return
+        _saw["recorded"] = (id(error), thread)
+        _tell("fail", "exception", says=f"{type(error).__name__} was not caught.", thread=thread, **_described(error, traceback))
+        if thread == "MainThread" and not isinstance(error, KeyboardInterrupt):  # that one ends by the signal
+            _saw["code"] = 1
+    except Exception:
+        pass
+
+
+def _leaving(how, code):
+    """Tell who ends the program by sys.exit or os._exit, and which exception was being handled there."""
+    try:
+        if os.getpid() != _saw["pid"]:
+            return
+        _saw["code"] = code if isinstance(code, int) else 0 if code is None else 1
+        caller = sys._getframe(2)
+        where = {"file": caller.f_code.co_filename, "line": caller.f_lineno, "function": caller.f_code.co_name}
+        handled = sys.exc_info()[1]
+        about = _described(handled, handled.__traceback__) if handled is not None and not isinstance(handled, SystemExit) else None
+        _tell("note", "leave", says=f"{how} was called.", how=how, code=_saw["code"], where=where, handling=about)
+    except Exception:
+        pass
+
+
+def _at_exit():
+    try:
+        if os.getpid() != _saw["pid"]:
+            return
+        _record(getattr(sys, "last_value", None), getattr(sys, "last_traceback", None), "MainThread")  # a hook that did not chain
+        torch = sys.modules.get("torch")
+        if _saw["loaders"] and not _saw["batches"] and not _saw["empty"] and not _saw["code"]:
+            _tell("note", "loader.empty", says="The loader ended without a batch.", dataset_len=None)
+        compiled = "torch._dynamo" in sys.modules and not _saw["steps"]  # a compiled step is not seen: say so instead of 0
+        _tell(
+            "note", "exit", says="Python ended.", code=_saw["code"], torch_imported=torch is not None, optimizer_steps=None if compiled else _saw["steps"], batches=_saw["batches"], backward_calls=None
+        )
+    except Exception:
+        pass
+
+
+def _watch_the_end():
+    before, leave, leave_at_once = sys.excepthook, sys.exit, os._exit
+
+    def excepthook(kind, error, traceback):
+        _record(error, traceback, "MainThread")
+        before(kind, error, traceback)
+
+    def exit(*code):
+        _leaving("sys.exit", code[0] if code else None)
+        leave(*code)
+
+    def _exit(status):
+        _leaving("os._exit", status)
+        leave_at_once(status)
+
+    sys.excepthook, sys.exit, os._exit = excepthook, exit, _exit
+    atexit.register(_at_exit)
+
+
+# --- what shows that it works ------------------------------------------------------------------------------------------
+
+
+def _on_threading(module):
+    before = module.excepthook
+
+    def excepthook(args):
+        if args.exc_type is not SystemExit:
+            _record(args.exc_value, args.exc_traceback, getattr(args.thread, "name", "") or "thread")
+        before(args)
+
+    module.excepthook = excepthook
+
+
+def _on_optimizer(module):
+    torch = sys.modules["torch"]
+
+    def witness_step(optimizer, args, kwargs):
+        if torch.compiler.is_compiling():  # a constant to dynamo, which then traces nothing of the rest
+            return
+        _step()
+
+    module.register_optimizer_step_post_hook(witness_step)
+
+
+def _step():
+    _saw["steps"] += 1
+    now = time.monotonic()
+    if _saw["steps"] <= 3 or now - _saw["told_at"] >= 1.0:
+        _saw["told_at"] = now
+        _tell("note", "step", says="An optimizer took a step.", optimizer_steps=_saw["steps"])
+
+
+class _Yielded:
+    """Stands for the iterators' own count of batches, `_num_yielded`: to watch it adds no frame to the program's stacks."""
+
+    def __get__(self, iterator, kind=None):
+        return self if iterator is None else iterator.__dict__["_num_yielded"]
+
+    def __set__(self, iterator, count):
+        before = iterator.__dict__.get("_num_yielded")
+        iterator.__dict__["_num_yielded"] = count
+        try:
+            if os.getpid() != _saw["pid"]:
+                return
+            if count == 0 and before != 0:
+                _saw["loaders"] += 1
+                self.look_for_empty(iterator)
+            elif count:
+                _saw["batches"] += 1
+                if _saw["batches"] == 1:
+                    _tell("note", "loader.first_batch", says="A DataLoader gave its first batch.")
+        except Exception:
+            pass
+
+    def look_for_empty(self, iterator):
+        """Only for a dataset of known length: asking an iterable one for its length would make torch warn later."""
+        if getattr(iterator, "_dataset_kind", None) == 0 and len(iterator._index_sampler) == 0:
+            _saw["empty"] = True
+            _tell("note", "loader.empty", says="A DataLoader has no batch to give.", dataset_len=len(iterator._dataset))
+
+
+def _on_dataloader(module):
+    module._BaseDataLoaderIter._num_yielded = _Yielded()
+
+
+_AFTER_IMPORT = {"threading": _on_threading, "torch.optim.optimizer": _on_optimizer, "torch.utils.data.dataloader": _on_dataloader}
+
+
+class _Finder:
+    """Runs a function after a module's body has run. It finds nothing itself, and leaves once all modules are in."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        after = _AFTER_IMPORT.pop(name, None)
+        if after is None:
+            return None
+        for finder in sys.meta_path:
+            found = None if finder is _Finder else finder.find_spec(name, path, target)
+            if found is not None:
+                break
+        else:
+            return None
+        execute = getattr(found.loader, "exec_module", None)
+
+        def exec_module(module):
+            execute(module)
+            try:
+                del found.loader.exec_module
+                after(module)
+            except Exception:
+                pass
+
+        try:
+            if execute is not None:
+                found.loader.exec_module = exec_module
+            if not _AFTER_IMPORT:
+                sys.meta_path.remove(_Finder)
+        except Exception:
+            pass
+        return found
+
+
+# --- start -------------------------------------------------------------------------------------------------------------
+
+
+def _role():
+    """rank · alone (no rank known: a launcher or a single process) · child (of a rank: silent)."""
+    words = " ".join(getattr(sys, "orig_argv", None) or sys.argv)
+    if any(helper in words for helper in _HELPERS):
+        return "child"
+    rank, run = _rank(), os.environ.get("TORCHELASTIC_RUN_ID", "")
+    mark = os.environ.get(_MARK, "").split("|")
+    if rank is not None and len(mark) == 3 and mark[0] != str(os.getpid()) and mark[1:] == [str(rank), run]:
+        return "child"
+    if rank is not None:
+        os.environ[_MARK] = f"{os.getpid()}|{rank}|{run}"
+    return "alone" if rank is None else "rank"
+
+
+def _let_others_look():
+    with open("/proc/sys/kernel/yama/ptrace_scope") as file:
+        if file.read(1) != "1":
+            return
+    import ctypes
+
+    ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)  # PR_SET_PTRACER, PR_SET_PTRACER_ANY
+
+
+def _arm():
+    import faulthandler
+
+    if not faulthandler.is_enabled():  # else the user has configured it
+        faulthandler.enable()
+
+
+def _start():
+    _saw["role"] = _role()
+    if _saw["role"] != "child":
+        _tell("note", "start", says="Python started.", role=_saw["role"], argv=list(getattr(sys, "orig_argv", sys.argv)), world_size=_number("WORLD_SIZE"), local_rank=_number("LOCAL_RANK"))
+        _watch_the_end()
+        for name in [name for name in _AFTER_IMPORT if name in sys.modules]:
+            _AFTER_IMPORT.pop(name)(sys.modules[name])
+        sys.meta_path.insert(0, _Finder)
+
+
+def _number(name):
+    value = os.environ.get(name, "")
+    return int(value) if value.isdigit() else None
+
+
+def _run_the_next():
+    """Run the sitecustomize that this one hides; its errors are its own."""
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _FOLDER]
+    from importlib.machinery import PathFinder
+
+    spec = PathFinder.find_spec("sitecustomize", sys.path)
+    if spec is not None and spec.loader is not None:
+        module = type(sys)("sitecustomize")
+        module.__spec__, module.__file__, module.__loader__ = spec, spec.origin, spec.loader
+        sys.modules["sitecustomize"] = module
+        spec.loader.exec_module(module)
+
+
+if _DIR:
+    for _part in (_let_others_look, _arm, _start):
+        try:
+            _part()
+        except Exception:
+            pass
+_run_the_next()
