@@ -7,11 +7,8 @@ import os
 from collections.abc import Sequence
 from typing import Literal
 
+from trainprobe.config import LONGEST_S, MOST_RANKS
 from trainprobe.errors import UsageError
-
-MOST_RANKS = 1024
-"""More ranks than any one machine runs; a larger number is a slip of the finger."""
-LONGEST_S = 7 * 24 * 3600
 
 
 def whole_number(option: str, given: str | None, most: int = MOST_RANKS) -> int | None:

@@ -1,0 +1,246 @@
+"""`trainprobe.yaml`: what a team sets once. The command line wins over it.
+
+The file is small, plain YAML: no aliases, no tags, no repeated keys. Whatever is wrong is named with its file, line and key.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from trainprobe.errors import UsageError
+
+if TYPE_CHECKING:
+    from yaml.nodes import MappingNode, Node
+
+FILE_NAME = "trainprobe.yaml"
+LARGEST_BYTES = 64 * 1024
+MOST_RANKS = 1024
+"""More ranks than any one machine runs; a larger number is a slip of the finger."""
+LONGEST_S = 7 * 24 * 3600
+
+
+def _setting(default: Any, key: str, kind: str, says: str) -> Any:
+    made: Callable[[], Any] = dict if kind in ("seconds-by-name", "numbers-by-name") else lambda: default
+    return field(default_factory=made, metadata={"key": key, "kind": kind, "says": says})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings, with the defaults that hold without a file. Times are in seconds."""
+
+    nproc: int | None = _setting(None, "nproc", "ranks", "Ranks to start where neither --nproc nor --gpus is given.")
+    imports: tuple[str, ...] | None = _setting(None, "imports", "names", "Modules that import_memory imports, in place of those that the script names.")
+    only: tuple[str, ...] = _setting((), "rungs.only", "names", "Climb these rungs and no other.")
+    skip: tuple[str, ...] = _setting((), "rungs.skip", "names", "Leave these rungs out.")
+    timeout_s: float | None = _setting(None, "timeouts.total_s", "seconds", "End the whole climb after this time and report what was learnt.")
+    rung_timeouts_s: Mapping[str, float] = _setting({}, "timeouts.rungs", "seconds-by-name", "Deadline of one launch of a rung, in place of the probe's own.")
+    first_output_s: float = _setting(120.0, "timeouts.first_output_s", "seconds", "Your command must show a first sign of life within this time.")
+    stall_s: float = _setting(30.0, "timeouts.stall_s", "seconds", "Your command counts as stalled when it shows no progress for this long.")
+    run_s: float = _setting(60.0, "timeouts.run_s", "seconds", "Your command has passed at one size when it ran this long without a fault.")
+    thresholds: Mapping[str, float] = _setting({}, "thresholds", "numbers-by-name", "What a measured number is held against, in place of the probe's own.")
+
+
+@dataclass(frozen=True)
+class SettingRow:
+    """One setting as its page shows it; `key` is the dotted path in the file."""
+
+    key: str
+    kind: str
+    default: Any
+    says: str
+
+
+def setting_rows() -> tuple[SettingRow, ...]:
+    """Return every setting, in the order of the dataclass."""
+    defaults = Settings()
+    return tuple(SettingRow(one.metadata["key"], one.metadata["kind"], getattr(defaults, one.name), one.metadata["says"]) for one in fields(Settings))
+
+
+def read_settings(path: str | None = None) -> Settings:
+    """Return the settings of `path`, or of ./trainprobe.yaml where there is one, or the defaults.
+
+    Raises UsageError in one sentence, with file and line, where the file cannot be read or says something that is no setting.
+    """
+    if path is None:
+        if not os.path.lexists(FILE_NAME):
+            return Settings()
+        path = FILE_NAME
+    return settings_of(_text(path), path)
+
+
+def settings_of(text: str, path: str) -> Settings:
+    """Return the settings that `text` holds; `path` is only for messages."""
+    root = _tree(text, path)
+    if root is None:
+        return Settings()
+    from yaml.nodes import MappingNode
+
+    if not isinstance(root, MappingNode):
+        raise _wrong(path, root, "the file must hold `name: value` lines", f"It is a {_shape(root)}; docs/settings.md shows the names.")
+    names = {one.metadata["key"]: one for one in fields(Settings)}
+    values: dict[str, Any] = {}
+    for key, node in _entries(root, path, "", names).items():
+        one = names[key]
+        values[one.name] = _READERS[one.metadata["kind"]](node, path, key)
+    return Settings(**values)
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(LARGEST_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"The settings file {path} cannot be read: {error.strerror}.", "Check --config.") from None
+    if len(raw) > LARGEST_BYTES:
+        raise UsageError(f"The settings file {path} is larger than {LARGEST_BYTES // 1024} kB.", "It cannot be a settings file; check --config.")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise UsageError(f"{path}, line {line}: this is not UTF-8 text.") from None
+
+
+def _tree(text: str, path: str) -> Node | None:
+    import yaml  # start-up time
+
+    try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                raise UsageError(f"{path}, line {event.start_mark.line + 1}: aliases (*{event.anchor}) are not understood here.", "Write the value out.")
+        return yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark is not None else ""
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be parsed"
+        raise UsageError(f"{path}{where}: this is not YAML: {problem}.") from None
+    except RecursionError:
+        raise UsageError(f"{path}: this is nested too deeply for a settings file.") from None
+
+
+def _entries(node: MappingNode, path: str, prefix: str, names: Mapping[str, Any]) -> dict[str, Node]:
+    """Flatten the sections of the file into dotted keys, each with its node. Raises UsageError for an unknown or repeated key."""
+    from yaml.nodes import MappingNode, ScalarNode
+
+    found: dict[str, Node] = {}
+    sections = {key.rpartition(".")[0] for key in names} - {""}
+    allowed = {key[len(prefix) :].partition(".")[0] for key in names if key.startswith(prefix)}
+    seen: set[str] = set()
+    for key_node, value in node.value:
+        name = key_node.value if isinstance(key_node, ScalarNode) else ""
+        if name not in allowed:
+            raise _wrong(path, key_node, f"{prefix}{name or '(not a name)'} is no setting", _did_you_mean(f"{prefix}{name}", names, prefix, allowed))
+        if name in seen:
+            raise _wrong(path, key_node, f"{prefix}{name} stands here a second time", "Keep one of the two.")
+        seen.add(name)
+        full = f"{prefix}{name}"
+        if full in sections:
+            if _is_null(value):
+                continue
+            if not isinstance(value, MappingNode):
+                raise _wrong(path, value, f"{full} must hold `name: value` lines, not a {_shape(value)}", "docs/settings.md shows the names.")
+            found.update(_entries(value, path, f"{full}.", names))
+        elif not _is_null(value):
+            found[full] = value
+    return found
+
+
+def _did_you_mean(key: str, names: Mapping[str, Any], prefix: str, allowed: set[str]) -> str:
+    import difflib
+
+    last = key.rpartition(".")[2]
+    near = difflib.get_close_matches(last, sorted(allowed), n=1, cutoff=0.6)
+    if near:
+        return f"Did you mean {prefix}{near[0]}?"
+    elsewhere = [name for name in names if difflib.get_close_matches(last, [name.rpartition(".")[2]], n=1, cutoff=0.75)]
+    return f"Did you mean {elsewhere[0]}?" if elsewhere else f"There are: {', '.join(sorted(allowed))}."
+
+
+def _value(node: Node) -> Any:
+    import yaml
+
+    if not isinstance(node, yaml.ScalarNode):
+        return None
+    loader = yaml.SafeLoader("")
+    try:
+        return loader.construct_object(node)  # type: ignore[no-untyped-call] # its stub leaves `deep` open
+    except (yaml.YAMLError, ValueError, OverflowError):
+        return None
+    finally:
+        loader.dispose()
+
+
+def _is_null(node: Node) -> bool:
+    return node.tag == "tag:yaml.org,2002:null"
+
+
+def _ranks(node: Node, path: str, key: str) -> int:
+    value = _value(node)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_RANKS:
+        raise _wrong(path, node, f"{key} needs a whole number from 1 to {MOST_RANKS}, not {_shown(node)}")
+    return value
+
+
+def _number(node: Node, path: str, key: str) -> float:
+    value = _value(node)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise _wrong(path, node, f"{key} needs a number, not {_shown(node)}")
+    return float(value)
+
+
+def _seconds(node: Node, path: str, key: str) -> float:
+    value = _value(node)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= LONGEST_S:
+        raise _wrong(path, node, f"{key} needs seconds, more than 0 and at most {LONGEST_S}, not {_shown(node)}")
+    return float(value)
+
+
+def _names(node: Node, path: str, key: str) -> tuple[str, ...]:
+    import yaml
+
+    if not isinstance(node, yaml.SequenceNode):
+        raise _wrong(path, node, f"{key} needs a list of names such as [a, b], not {_shown(node)}")
+    for item in node.value:
+        if not isinstance(_value(item), str) or not _value(item).strip():
+            raise _wrong(path, item, f"{key} needs names, not {_shown(item)}")
+    return tuple(dict.fromkeys(item.value.strip() for item in node.value))
+
+
+def _by_name(read: Callable[[Node, str, str], float], unit: str) -> Callable[[Node, str, str], dict[str, float]]:
+    def table(node: Node, path: str, key: str) -> dict[str, float]:
+        import yaml
+
+        if not isinstance(node, yaml.MappingNode):
+            raise _wrong(path, node, f"{key} needs lines of `name: {unit}`, not {_shown(node)}")
+        values: dict[str, float] = {}
+        for name, value in node.value:
+            if not isinstance(name, yaml.ScalarNode) or name.value in values:
+                raise _wrong(path, name, f"{key} has a name that is no text or stands there twice: {_shown(name)}")
+            values[name.value] = read(value, path, f"{key}.{name.value}")
+        return values
+
+    return table
+
+
+_READERS: dict[str, Callable[[Node, str, str], Any]] = {
+    "ranks": _ranks,
+    "names": _names,
+    "seconds": _seconds,
+    "seconds-by-name": _by_name(_seconds, "seconds"),
+    "numbers-by-name": _by_name(_number, "number"),
+}
+
+
+def _shape(node: Node) -> str:
+    return {"mapping": "table", "sequence": "list", "scalar": "single value"}[node.id]
+
+
+def _shown(node: Node) -> str:
+    return repr(node.value[:60]) if isinstance(node.value, str) else f"a {_shape(node)}"
+
+
+def _wrong(path: str, node: Node, says: str, do: str = "") -> UsageError:
+    return UsageError(f"{path}, line {node.start_mark.line + 1}: {says}.", do)
