@@ -1,0 +1,134 @@
+"""File locks of this host: who holds them and who waits, from /proc/locks (proc_locks(5)).
+
+Locks that programs poll for (filelock, torch's FileBaton) are not in it, nor are locks that another host of a network file system holds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
+
+from trainprobe.collect import procfs
+from trainprobe.collect.members import Member, host_subject
+from trainprobe.collect.seen import Seen, record, refused, side_by_side
+from trainprobe.model.evidence import Evidence
+
+if TYPE_CHECKING:
+    from trainprobe.case import Case
+
+LOCKS_CAP = 400
+DESCRIPTORS_CAP = 4096
+# `2: -> FLOCK  ADVISORY  WRITE 8048 fe:00:2146427 0 EOF`: a waiter has the number of the lock that it waits for, and an arrow.
+_LINE = re.compile(r"^\s*(\d+):\s*(->)?\s*([A-Z_]+)\s+\S+\s+(\S+)\s+(-?\d+)\s+([0-9a-fA-F]+:[0-9a-fA-F]+):(\d+)\s")
+
+
+def look_at_locks(case: "Case", cell: str, members: Sequence[Member], *, deadline_s: float = 1.0) -> Evidence:
+    """Record one `locks`. Locks that the members hold or that somebody waits for come first, with their paths where we may know them."""
+    pids = {member.pid for member in members}
+    seen = side_by_side([lambda: read_locks(pids)], deadline_s)[0]
+    return record(case, "locks", seen, subject=host_subject(), cell=cell, source="/proc/locks")
+
+
+def read_locks(pids: "set[int]") -> Seen:
+    missing = procfs.missing()
+    if missing:
+        return refused("unavailable", missing)
+    try:
+        text = procfs.read("/proc/locks", 4 * 2**20)
+    except PermissionError:
+        return refused("denied", "/proc/locks is closed to us; run trainprobe as root")
+    except OSError as error:
+        return refused("unavailable", f"/proc/locks cannot be read: {error.strerror}")
+    held, waiting, odd_lines = parse(text)
+    wanted = {(lock["device"], lock["inode"]) for lock in waiting}
+    held.sort(key=lambda lock: ((lock["device"], lock["inode"]) not in wanted, lock["pid"] not in pids))
+    data: Dict[str, Any] = {"held": held[:LOCKS_CAP], "waiting": waiting[:LOCKS_CAP]}
+    if len(held) > LOCKS_CAP or len(waiting) > LOCKS_CAP:
+        data["cut"] = max(0, len(held) - LOCKS_CAP) + max(0, len(waiting) - LOCKS_CAP)
+    _add_paths(data["held"], data["waiting"], pids)
+    return Seen(data, "partial", f"{odd_lines} lines of /proc/locks could not be understood") if odd_lines else Seen(data)
+
+
+def parse(text: str) -> "tuple[List[Dict[str, Any]], List[Dict[str, Any]], int]":
+    """Return (held, waiting, number of lines not understood). `pid` is 0 or below where the holder lives in another pid namespace."""
+    held: List[Dict[str, Any]] = []
+    waiting: List[Dict[str, Any]] = []
+    holders: Dict[str, int] = {}
+    odd_lines = 0
+    for line in text.splitlines():
+        match = _LINE.match(line + " ")
+        if match is None:
+            # A lease without a file is printed as <none>; it blocks nobody.
+            odd_lines += bool(line.strip()) and "<none>" not in line
+            continue
+        number, arrow, kind, mode, pid, device, inode = match.groups()
+        lock: Dict[str, Any] = {"kind": kind, "mode": mode, "pid": int(pid), "device": device, "inode": int(inode), "path": None}
+        if arrow:
+            waiting.append({**lock, "behind_pid": holders.get(number)})
+        else:
+            held.append(lock)
+            holders[number] = lock["pid"]
+    return held, waiting, odd_lines
+
+
+def _add_paths(held: List[Dict[str, Any]], waiting: List[Dict[str, Any]], pids: "set[int]") -> None:
+    """Fill in `path`, and for the holder of a lock that is waited for also `cmdline`, as far as we may look."""
+    wanted = {(lock["device"], lock["inode"]) for lock in waiting}
+    askers = [lock for lock in [*held, *waiting] if lock["pid"] > 0 and ((lock["device"], lock["inode"]) in wanted or lock["pid"] in pids)]
+    paths: Dict[Any, str] = {}
+    open_files: Dict[int, Dict[int, str]] = {}
+    for lock in askers:
+        pid = lock["pid"]
+        if pid not in open_files:
+            open_files[pid] = _open_files(pid)
+        path = open_files[pid].get(lock["inode"])
+        if path:
+            paths.setdefault((lock["device"], lock["inode"]), path)
+    for lock in [*held, *waiting]:
+        lock["path"] = paths.get((lock["device"], lock["inode"]))
+    for lock in held:
+        if (lock["device"], lock["inode"]) in wanted and lock["pid"] > 0:
+            lock["cmdline"] = _cmdline(lock["pid"])
+
+
+def _open_files(pid: int) -> Dict[int, str]:
+    """Inode to path of what a process has open. Read from fdinfo, not by stat, which hangs on a dead network file system."""
+    found: Dict[int, str] = {}
+    try:
+        names = os.listdir(f"/proc/{pid}/fd")[:DESCRIPTORS_CAP]
+    except OSError:
+        return found
+    for name in names:
+        inode = parse_fdinfo_inode(procfs.read_or_none(f"/proc/{pid}/fdinfo/{name}") or "")
+        if inode is None:
+            continue
+        try:
+            target = os.readlink(f"/proc/{pid}/fd/{name}")
+        except OSError:
+            continue
+        if target.startswith("/"):
+            found.setdefault(inode, target)
+    return found
+
+
+def parse_fdinfo_inode(text: str) -> Optional[int]:
+    """The inode from /proc/PID/fdinfo/N: its `ino:` line (Linux 5.14), else the lock that it holds on it."""
+    lock = None
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name == "ino":
+            return int(value) if value.strip().isdigit() else None
+        if name == "lock":
+            match = _LINE.match(value.strip() + " ")
+            lock = int(match.group(7)) if match else lock
+    return lock
+
+
+def _cmdline(pid: int) -> str:
+    now = procfs.stat(pid)
+    if now is None:
+        return ""
+    if now.state == "D":
+        return f"[{now.name}]"
+    return (procfs.read_or_none(f"/proc/{pid}/cmdline") or "").replace("\0", " ").strip()[:500] or f"[{now.name}]"

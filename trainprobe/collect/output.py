@@ -1,0 +1,167 @@
+"""What processes printed: the beginning and the end of their output files, and a launcher's common stream taken apart by rank."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from trainprobe.collect.members import Member
+from trainprobe.collect.seen import Seen, record, refused, side_by_side
+from trainprobe.model.evidence import Evidence
+
+if TYPE_CHECKING:
+    from trainprobe.case import Case
+
+TEXT_CAP_BYTES = 64 * 1024
+# The copy in the case is longer than what the evidence holds, and still bounded.
+COPY_CAP_BYTES = 1024 * 1024
+SPLIT_CAP_BYTES = 16 * 2**20
+
+
+class Ends(NamedTuple):
+    """The two ends of an output: `bytes` is its whole size, `left_out` what lies between head and tail."""
+
+    bytes: int
+    head: bytes
+    tail: bytes
+
+    @property
+    def left_out(self) -> int:
+        return max(0, self.bytes - len(self.head) - len(self.tail))
+
+
+def look_at_output(
+    case: "Case",
+    cell: str,
+    member: Member,
+    path: str,
+    *,
+    stream: str = "both",
+    first_at: Optional[float] = None,
+    last_at: Optional[float] = None,
+    cut_bytes: int = 0,
+    deadline_s: float = 2.0,
+) -> Evidence:
+    """Record one `output`. `first_at` and `last_at` (Unix s) are when it was first and last seen to grow; `cut_bytes` was thrown away before."""
+    seen = side_by_side([lambda: read_output(path, stream, first_at, last_at, cut_bytes)], deadline_s)[0]
+    copies = [_copy(case, cell, member, stream, path)] if seen.data.get("bytes") else []
+    return record(case, "output", seen, subject=member.subject, cell=cell, source=os.path.basename(path), files=[name for name in copies if name])
+
+
+def look_at_common_output(
+    case: "Case",
+    cell: str,
+    launcher: Member,
+    path: str,
+    ranks: Sequence[Member],
+    *,
+    roles: Sequence[str] = ("default",),
+    first_at: Optional[float] = None,
+    last_at: Optional[float] = None,
+    cut_bytes: int = 0,
+) -> List[Evidence]:
+    """Record a launcher's one stream as the launcher's, and once more for each of `ranks` whose prefix is in it."""
+    whole = look_at_output(case, cell, launcher, path, first_at=first_at, last_at=last_at, cut_bytes=cut_bytes)
+    try:
+        ends = read_ends(path, SPLIT_CAP_BYTES)
+    except OSError:
+        return [whole]
+    texts = split_by_rank((ends.head + ends.tail).decode("utf-8", "replace"), {member.rank for member in ranks if member.rank is not None}, roles)
+    records = [whole]
+    for member in ranks:
+        text = texts.get(member.rank, "") if member.rank is not None else ""
+        if not text:
+            continue
+        content = text.encode("utf-8", "replace")
+        seen = Seen(_data(_ends_of(content, TEXT_CAP_BYTES), "both", first_at, last_at, cut_bytes + ends.left_out), began=whole.began)
+        records.append(record(case, "output", seen, subject=member.subject, cell=cell, source=f"{os.path.basename(path)} by prefix"))
+    return records
+
+
+def read_output(path: str, stream: str, first_at: Optional[float], last_at: Optional[float], cut_bytes: int) -> Seen:
+    """The same without a case. Bytes that are no UTF-8 become question marks."""
+    try:
+        ends = read_ends(path, TEXT_CAP_BYTES)
+    except FileNotFoundError:
+        return refused("unavailable", f"there is no output file {os.path.basename(path)}", stream=stream)
+    except OSError as error:
+        return refused("unavailable", f"the output file {os.path.basename(path)} cannot be read: {error.strerror}", stream=stream)
+    return Seen(_data(ends, stream, first_at, last_at, cut_bytes))
+
+
+def read_ends(path: str, cap_bytes: int) -> Ends:
+    """The first and the last `cap_bytes` of a file that may be growing; no overlap. Raises OSError."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(fd).st_size
+        head = _read_at(fd, 0, min(cap_bytes, size))
+        begin = max(len(head), size - cap_bytes)
+        return Ends(size, head, _read_at(fd, begin, size - begin))
+    finally:
+        os.close(fd)
+
+
+def split_by_rank(text: str, ranks: "set[int]", roles: Sequence[str] = ("default",)) -> Dict[Optional[int], str]:
+    """Take a common stream apart by its prefixes: `[default3]:` (torchrun), `[rank3]:` (torch), `[3]:`, `[1,3]<stdout>:` (mpirun).
+
+    Only numbers in `ranks` count, so that a line such as `[2024]: …` stays where it is. Lines without a prefix are under None, which is
+    the launcher itself. A prefix inside a prefix (`[default3]:[rank3]: Traceback`) is taken off as well when both name the same rank.
+    """
+    words = "|".join(re.escape(role) for role in (*roles, "rank"))
+    prefix = re.compile(rf"^\[(?:(?:{words})?(\d{{1,7}})|\d+,(\d{{1,7}}))\](?:<std(?:out|err)>)?:[ ]?")
+    lines: Dict[Optional[int], List[str]] = {}
+    for line in text.splitlines(keepends=True):
+        rank, rest = _take_off(prefix, line)
+        if rank not in ranks:
+            rank, rest = None, line
+        else:
+            inner, inside = _take_off(prefix, rest)
+            rest = inside if inner == rank else rest
+        lines.setdefault(rank, []).append(rest)
+    return {rank: "".join(parts) for rank, parts in lines.items()}
+
+
+def _take_off(prefix: "re.Pattern[str]", line: str) -> Tuple[Optional[int], str]:
+    match = prefix.match(line)
+    return (int(match.group(1) or match.group(2)), line[match.end() :]) if match else (None, line)
+
+
+def _ends_of(content: bytes, cap_bytes: int) -> Ends:
+    head = content[:cap_bytes]
+    return Ends(len(content), head, content[max(len(head), len(content) - cap_bytes) :])
+
+
+def _data(ends: Ends, stream: str, first_at: Optional[float], last_at: Optional[float], cut_bytes: int) -> Dict[str, object]:
+    return {
+        "stream": stream,
+        "bytes": ends.bytes,
+        "cut_bytes": cut_bytes,
+        "left_out_bytes": ends.left_out,
+        "head": ends.head.decode("utf-8", "replace"),
+        "tail": ends.tail.decode("utf-8", "replace"),
+        "first_at": first_at,
+        "last_at": last_at,
+    }
+
+
+def _copy(case: "Case", cell: str, member: Member, stream: str, path: str) -> str:
+    try:
+        ends = read_ends(path, COPY_CAP_BYTES)
+    except OSError:
+        return ""
+    gap = f"\n[… {ends.left_out} bytes left out …]\n".encode() if ends.left_out else b""
+    who = f"rank{member.rank}" if member.role == "rank" and member.rank is not None else member.role
+    return case.keep_file(f"{cell}.{who}.{stream}.txt", ends.head + gap + ends.tail)
+
+
+def _read_at(fd: int, begin: int, size: int) -> bytes:
+    parts: List[bytes] = []
+    while size > 0:
+        part = os.pread(fd, min(size, 1 << 20), begin)
+        if not part:
+            break
+        parts.append(part)
+        begin += len(part)
+        size -= len(part)
+    return b"".join(parts)

@@ -1,0 +1,98 @@
+"""The few files under /proc that several looks read, by hand: psutil is not needed for that."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import Dict, Optional
+
+READ_CAP_BYTES = 256 * 1024
+STOPPED_STATES = frozenset("Tt")
+ENDED_STATES = frozenset("ZXx")
+
+
+@dataclass(frozen=True)
+class Stat:
+    """A line of /proc/PID/stat. `cpu_ticks` is user plus system time in clock ticks, `started_ticks` is since boot."""
+
+    name: str
+    state: str
+    ppid: int
+    cpu_ticks: int
+    started_ticks: int
+
+
+def read(path: str, cap_bytes: int = READ_CAP_BYTES) -> str:
+    """Return the beginning of a small kernel file. Raises OSError."""
+    with open(path, "rb", buffering=0) as handle:
+        parts = []
+        left = cap_bytes
+        while left > 0:
+            part = handle.read(min(left, 65536))
+            if not part:
+                break
+            parts.append(part)
+            left -= len(part)
+    return b"".join(parts).decode("utf-8", "replace")
+
+
+def read_or_none(path: str) -> Optional[str]:
+    try:
+        return read(path)
+    except OSError:
+        return None
+
+
+def missing() -> str:
+    """Say why there is nothing to read here, or return an empty string."""
+    if os.path.exists("/proc/self/stat"):
+        return ""
+    return f"this system ({sys.platform}) has no Linux /proc"
+
+
+def parse_stat(text: str) -> Stat:
+    """Parse a line of /proc/PID/stat (proc(5)). Raises ValueError when it is none."""
+    opened, closed = text.find("("), text.rfind(")")
+    fields = text[closed + 1 :].split()
+    if opened < 0 or closed < opened or len(fields) < 20:
+        raise ValueError(f"no line of /proc/PID/stat: {text[:60]!r}")
+    # Field 3 (state) is fields[0]; 4 is the parent, 14 and 15 are user and system time, 22 the start.
+    return Stat(text[opened + 1 : closed], fields[0], int(fields[1]), int(fields[11]) + int(fields[12]), int(fields[19]))
+
+
+def stat(pid: int, tid: Optional[int] = None) -> Optional[Stat]:
+    """The state of a process, or of one of its threads; None when it is gone or hidden."""
+    path = f"/proc/{pid}/stat" if tid is None else f"/proc/{pid}/task/{tid}/stat"
+    try:
+        return parse_stat(read(path))
+    except (OSError, ValueError):
+        return None
+
+
+def status_fields(text: str) -> Dict[str, str]:
+    """Parse /proc/PID/status: `Name:\\tvalue` lines."""
+    fields = {}
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        if colon:
+            fields[name] = value.strip()
+    return fields
+
+
+def gone(pid: int, started_ticks: Optional[int] = None) -> str:
+    """Say why `pid` is not the living process that is meant, or return an empty string when it is."""
+    now = stat(pid)
+    if now is None:
+        try:
+            os.kill(pid, 0)
+        except PermissionError:
+            return f"process {pid} is there but hidden from us (/proc is mounted with hidepid); look as its owner or as root"
+        except (OSError, OverflowError):
+            return f"process {pid} is gone"
+        return f"process {pid} could not be read"
+    if started_ticks is not None and now.started_ticks != started_ticks:
+        return f"process {pid} is gone and its number belongs to another process ({now.name}) now"
+    if now.state in ENDED_STATES:
+        return f"process {pid} has ended (zombie) and its parent {now.ppid} has not waited for it"
+    return ""

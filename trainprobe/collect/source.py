@@ -1,0 +1,155 @@
+"""The source around the lines that stacks and tracebacks name. The job's files are read as text and parsed, never imported."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sysconfig
+import time
+import tokenize
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Set, Tuple
+
+from trainprobe.collect.members import host_name
+from trainprobe.collect.seen import Seen, record, refused, side_by_side
+from trainprobe.model.evidence import Evidence
+from trainprobe.model.subjects import Subject
+from trainprobe.stacks.source import read_places
+
+if TYPE_CHECKING:
+    from trainprobe.case import Case
+
+FILE_CAP_BYTES = 2 * 2**20
+FILES_CAP = 40
+SITES_CAP = 200
+# Where installed packages and the standard library live; `<string>` and `<frozen importlib>` are no files at all.
+_LIBRARY = re.compile(r"^<|/(?:site|dist)-packages/|/lib(?:64)?/python\d[\d.]*t?/|/_witness/")
+# Tracebacks say `File "x.py", line 3, in f`, faulthandler `File "x.py", line 3 in f`.
+_IN_TEXT = re.compile(r'File "([^"\n]{1,4096})", line (\d{1,8})(?:,? in ([^\s,]{1,300}))?')
+
+
+@dataclass(frozen=True)
+class Site:
+    """A line that somebody stands at, with the rank that does (None: not a rank's)."""
+
+    file: str
+    line: int
+    function: str = ""
+    rank: Optional[int] = None
+
+
+def is_library(file: str) -> bool:
+    """True for files of the standard library and of installed packages, which the user did not write."""
+    standard = sysconfig.get_paths().get("stdlib", "")
+    return bool(_LIBRARY.search(file)) or bool(standard and file.startswith(standard + os.sep))
+
+
+def sites_in_text(text: str, rank: Optional[int] = None) -> List[Site]:
+    """The places that tracebacks and faulthandler's text name, in the order of the text."""
+    return [Site(file, int(line), function, rank) for file, line, function in _IN_TEXT.findall(text)]
+
+
+def sites_in_stacks(evidence: Iterable[Evidence]) -> List[Site]:
+    """The places in `stacks.python` and `stacks.native` records."""
+    sites = []
+    for look in evidence:
+        for thread in look.data.get("threads", ()):
+            frames = [frame for frame in thread.get("frames", ()) if "module" not in frame]
+            sites.extend(Site(frame["file"], frame["line"], frame["name"], look.subject.rank) for frame in frames)
+    return sites
+
+
+def look_at_source(case: "Case", cell: str, sites: Iterable[Site], *, cwd: str = "", with_libraries: bool = False, deadline_s: float = 2.0) -> List[Evidence]:
+    """Record one `source` per rank and file, for lines that this cell has no record of yet. `cwd` is the job's, for relative names."""
+    known = _known(case, cell)
+    wanted: Dict[Tuple[str, Optional[int]], Set[int]] = {}
+    for site in list(sites)[: SITES_CAP * 20]:
+        if site.line > 0 and (site.rank, site.file, site.line) not in known and (with_libraries or not is_library(site.file)):
+            wanted.setdefault((site.file, site.rank), set()).add(site.line)
+    files: Dict[str, Set[int]] = {}
+    for (file, _), lines in wanted.items():
+        files.setdefault(file, set()).update(lines)
+    names = list(files)[:FILES_CAP]
+    began = time.time()
+    seen = dict(zip(names, side_by_side([_look(file, os.path.join(cwd, file), files[file]) for file in names], deadline_s, at_once=2)))
+    records = []
+    for (file, rank), lines in wanted.items():
+        whole = seen.get(file) or Seen({"file": file, "sites": []}, "unavailable", f"only the first {FILES_CAP} source files are read", began)
+        here = [site for site in whole.data.get("sites", ()) if site["line"] in lines]
+        mine = Seen({"file": file, "sites": here}, whole.outcome, whole.reason, whole.began, whole.took_s)
+        subject = Subject("job", host=host_name()) if rank is None else Subject("rank", host=host_name(), rank=rank, role="rank")
+        records.append(record(case, "source", mine, subject=subject, cell=cell, source="source text"))
+    return records
+
+
+def read_source(file: str, path: str, lines: Set[int]) -> Seen:
+    """Read one file and find what encloses the lines, without a case. `file` is the name in the stack, `path` where it lies."""
+    base: Dict[str, Any] = {"file": file, "sites": []}
+    try:
+        content = read_regular_file(path, FILE_CAP_BYTES)
+    except ValueError as error:
+        return refused("unavailable", f"{file} {error}", **base)
+    except PermissionError:
+        return refused("denied", f"{file} may not be read by us; run trainprobe as the job's user", **base)
+    except OSError as error:
+        return refused("unavailable", f"{file} cannot be read: {error.strerror}", **base)
+    found = read_places(_decode(content), sorted(lines)[:SITES_CAP])
+    base["sites"] = [asdict(place) for place in found.places]
+    if found.flaw:
+        return refused("partial" if base["sites"] else "unavailable", f"{file}: {found.flaw}", **base)
+    if len(found.places) < len(lines):
+        return refused("partial", f"{file} has fewer lines than the stack names; it was changed after the job had started, or is another file", **base)
+    return Seen(base)
+
+
+def read_regular_file(path: str, cap_bytes: int) -> bytes:
+    """The content of a regular file. Raises OSError, or ValueError when it is something else or too large.
+
+    Opened without blocking and without a terminal, since a FIFO or a device by that name must not hold us up.
+    """
+    if "\0" in path:
+        raise ValueError("is no name of a file")
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise ValueError("is no regular file")
+        if found.st_size > cap_bytes:
+            raise ValueError(f"is larger than {cap_bytes} bytes and was not read")
+        parts: List[bytes] = []
+        size = 0
+        while size <= cap_bytes:
+            part = os.read(fd, 1 << 20)
+            if not part:
+                break
+            parts.append(part)
+            size += len(part)
+        if size > cap_bytes:
+            raise ValueError(f"is larger than {cap_bytes} bytes and was not read")
+        return b"".join(parts)
+    finally:
+        os.close(fd)
+
+
+def _decode(content: bytes) -> str:
+    """By the file's coding line, as Python reads it; what does not fit becomes a question mark."""
+    rows = iter(content.splitlines(keepends=True)[:2])
+    try:
+        encoding, _ = tokenize.detect_encoding(lambda: next(rows, b""))
+        return content.decode(encoding, "replace")
+    except (SyntaxError, LookupError, ValueError):
+        return content.decode("utf-8", "replace")
+
+
+def _known(case: "Case", cell: str) -> Set[Tuple[Optional[int], str, int]]:
+    """What this cell has already: a second look seldom stands at new lines."""
+    known: Set[Tuple[Optional[int], str, int]] = set()
+    for look in case.evidence:
+        if look.kind == "source" and look.cell == cell:
+            known.update((look.subject.rank, str(look.data.get("file")), site["line"]) for site in look.data.get("sites", ()))
+    return known
+
+
+def _look(file: str, path: str, lines: Set[int]) -> Any:
+    return lambda: read_source(file, path, lines)

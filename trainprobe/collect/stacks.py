@@ -1,0 +1,102 @@
+"""Python stacks of processes that run, by py-spy, all of them side by side."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Callable, List, Sequence, Tuple
+
+from trainprobe.collect import procfs, pyspy
+from trainprobe.collect.members import Member
+from trainprobe.collect.seen import Seen, record, refused, side_by_side
+from trainprobe.model.evidence import Evidence, LookOutcome
+from trainprobe.system.run import Ran, run
+
+if TYPE_CHECKING:
+    from trainprobe.case import Case
+
+# A blocking dump needs the target to stop for it. A process that is stopped already, or asleep in the kernel, cannot.
+CANNOT_PAUSE = frozenset("TtD")
+AT_ONCE = 16
+
+
+def look_at_stacks(case: "Case", cell: str, members: Sequence[Member], number: int, *, deadline_s: float = 5.0) -> List[Evidence]:
+    """Take one dump of every member at the same time; one `stacks.python` record each, in the order given.
+
+    A Python-only dump pauses a process for less than 3 ms. Where that cannot work, or did not, the dump is taken without a pause.
+    """
+    looks = [_look(member, number, deadline_s) for member in members]
+    seen = side_by_side(looks, deadline_s + 0.5, AT_ONCE)
+    return [record(case, "stacks.python", one, subject=member.subject, cell=cell, source="py-spy") for member, one in zip(members, seen)]
+
+
+def read_stacks(member: Member, number: int, deadline_s: float) -> Seen:
+    """One dump of one process, without a case."""
+    ends = time.monotonic() + deadline_s
+    base = {"look": number, "pid": member.pid, "role": member.role, "nonblocking": False, "threads": []}
+    path, reason = pyspy.find()
+    if path is None:
+        return refused("unavailable", reason, **base)
+    gone = procfs.gone(member.pid, member.started_ticks)
+    if gone:
+        return refused("unavailable", gone, **base)
+    now = procfs.stat(member.pid)
+    attempts = (True,) if now is not None and now.state in CANNOT_PAUSE else (False, True)
+    outcome: LookOutcome = "timed_out"
+    reason = f"no time was left to look at process {member.pid}"
+    for place, nonblocking in enumerate(attempts):
+        left_s = ends - time.monotonic()
+        if left_s <= 0.05:
+            break
+        base["nonblocking"] = nonblocking
+        # The first attempt must leave time for the second, which needs no help from the target.
+        allowed_s = left_s if place == len(attempts) - 1 else left_s * 0.6
+        ran = dump(path, member.pid, allowed_s, ["--nonblocking"] if nonblocking else [])
+        seen = understand(ran, member, base)
+        if seen.outcome in ("ok", "partial"):
+            return _with_lock_paths(path, member, seen, ends - time.monotonic())
+        outcome, reason = seen.outcome, seen.reason
+        if outcome in ("denied", "unavailable"):
+            break
+    return refused(outcome, reason, **base)
+
+
+def dump(path: str, pid: int, timeout_s: float, options: Sequence[str] = ()) -> Ran:
+    return run([path, "dump", "--json", "--pid", str(pid), *options], timeout_s=timeout_s, output_cap_bytes=pyspy.OUTPUT_CAP_BYTES)
+
+
+def understand(ran: Ran, member: Member, base: "dict[str, Any]") -> Seen:
+    """Turn what py-spy did into a look."""
+    pid, ended = member.pid, ran.ended
+    if ended.how in ("timed_out", "unkillable"):
+        return refused("timed_out", f"py-spy did not finish on process {pid} within {ended.took_s:.1f} s", **base)
+    if ended.how in ("not_started", "not_run"):
+        return refused("unavailable", f"py-spy could not be started: {ended.reason or 'no reason given'}", **base)
+    if ended.how != "exited" or ended.code != 0:
+        outcome, reason = pyspy.why_failed(pid, ran.stderr.decode("utf-8", "replace"), member.started_ticks)
+        return refused(outcome, reason, **base)
+    parsed = pyspy.parse(ran.stdout, pid)
+    if parsed is None:
+        why = f"its answer is larger than {pyspy.OUTPUT_CAP_BYTES} bytes" if ran.cut else "its answer is no list of threads in JSON"
+        return refused("crashed", f"py-spy's look at process {pid} cannot be used: {why}", **base)
+    now = procfs.stat(pid)
+    if now is not None and member.started_ticks not in (None, now.started_ticks):
+        return refused("unavailable", f"process {pid} ended during the look and its number belongs to another process now", **base)
+    data = {**base, "threads": parsed.threads}
+    if parsed.cut_threads or parsed.cut_frames:
+        data.update(cut_threads=parsed.cut_threads, cut_frames=parsed.cut_frames)
+    return Seen(data, "partial", parsed.flaw) if parsed.flaw else Seen(data)
+
+
+def _with_lock_paths(path: str, member: Member, seen: Seen, left_s: float) -> Seen:
+    """Look once more with locals where a frame's locals name a lock file. If that fails, what was seen stands."""
+    threads = seen.data["threads"]
+    if left_s < 0.2 or not pyspy.wants_locals(threads):
+        return seen
+    # Three times --locals, since py-spy cuts a value at 128 characters otherwise.
+    options: Tuple[str, ...] = ("-lll", "--nonblocking") if seen.data["nonblocking"] else ("-lll",)
+    again = understand(dump(path, member.pid, left_s, options), member, {key: item for key, item in seen.data.items() if key != "threads"})
+    return again if again.outcome == "ok" else seen
+
+
+def _look(member: Member, number: int, deadline_s: float) -> Callable[[], Seen]:
+    return lambda: read_stacks(member, number, deadline_s)

@@ -1,0 +1,209 @@
+"""Which blocks of a source file enclose a line: under which `if`, in which loop, holding which `with`. Pure; nothing is executed."""
+
+from __future__ import annotations
+
+import ast
+import io
+import sys
+import tokenize
+import warnings
+from dataclasses import dataclass
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+
+TEXT_CAP = 300
+SOURCE_CAP = 2 * 2**20
+# Before Python 3.11 a chain of some 100,000 operators in one expression overflows the C stack of the parser and kills the process.
+CHAIN_CAP = 20_000
+_CHAINING = "+-*/%@&|^.([<>"
+
+
+@dataclass(frozen=True)
+class Enclosing:
+    """A block around a line. `kind` is if, for, while, with, try, match, case, class or def; `branch` is body, orelse, handler or finally.
+
+    `line` and `text` are those of the header: for a handler of its `except`, else of the statement (`if rank == 0:` also for its else).
+    """
+
+    kind: str
+    line: int
+    text: str
+    branch: str = "body"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line with its statement's text, the innermost function (`<module>` outside of all) and its blocks, innermost last."""
+
+    line: int
+    function: str
+    text: str
+    blocks: Tuple[Enclosing, ...] = ()
+
+
+@dataclass(frozen=True)
+class Places:
+    """What is known of the lines asked for. `flaw` says why there are no blocks, empty when there are."""
+
+    places: Tuple[Place, ...]
+    flaw: str = ""
+
+
+def read_places(text: str, lines: Iterable[int]) -> Places:
+    """Find the blocks around each line. A text that cannot be parsed still gives the text of the lines; lines outside of it give nothing."""
+    # The parser counts only these line ends, unlike str.splitlines.
+    rows = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    wanted = sorted({line for line in lines if 1 <= line <= len(rows)})
+    tree, flaw = _parse(text)
+    if tree is None:
+        return Places(tuple(Place(line, "", _short(rows[line - 1])) for line in wanted), flaw)
+    return Places(tuple(_place(tree, rows, line) for line in wanted))
+
+
+def _parse(text: str) -> Tuple[Optional[ast.Module], str]:
+    if len(text) > SOURCE_CAP:
+        return None, f"the source is longer than {SOURCE_CAP} characters"
+    if sys.version_info < (3, 11) and _has_long_chain(text):
+        return None, "an expression of the source is too long to be parsed safely"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # A warning about the job's source is not ours to print.
+            return ast.parse(text), ""
+    except SyntaxError as error:
+        return None, f"the source has a syntax error in line {error.lineno}: {error.msg}"
+    except (ValueError, RecursionError, MemoryError, OverflowError, SystemError) as error:
+        return None, f"the source cannot be parsed: {type(error).__name__} {error}".rstrip()
+
+
+def _has_long_chain(text: str) -> bool:
+    if sum(map(text.count, _CHAINING)) <= CHAIN_CAP:
+        return False
+    links = 0
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.NEWLINE:
+                links = 0
+            elif token.type == tokenize.OP and token.string[0] in _CHAINING:
+                links += 1
+                if links > CHAIN_CAP:
+                    return True
+    except (tokenize.TokenError, SyntaxError, ValueError):
+        return False  # Then the parser refuses it as well, and early.
+    return False
+
+
+def _place(tree: ast.Module, rows: Sequence[str], line: int) -> Place:
+    blocks: List[Enclosing] = []
+    function = "<module>"
+    statements: Sequence[Any] = tree.body
+    while True:
+        node = next((each for each in statements if _first_line(each) <= line <= _last_line(each)), None)
+        if node is None:
+            return Place(line, function, _short(rows[line - 1]), tuple(blocks))
+        inside = _step_into(node, rows, line)
+        if inside is None:
+            return Place(line, function, _statement_text(node, rows), tuple(blocks))
+        found, statements = inside
+        blocks.extend(found)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            function = node.name
+
+
+def _step_into(node: Any, rows: Sequence[str], line: int) -> Optional[Tuple[List[Enclosing], Sequence[Any]]]:
+    """The blocks that this statement opens around the line, and the statements to look at next; None when the line is its own."""
+    kind = _KINDS.get(type(node).__name__)
+    if kind is None:
+        return None
+    for case in getattr(node, "cases", ()):
+        if _covers(case.body, line):
+            parts = [case.pattern, case.guard]
+            head = _header_text(rows, case.pattern.lineno, _indent(rows[case.pattern.lineno - 1]), parts)
+            return [_block(node, rows, kind, "body"), Enclosing("case", case.pattern.lineno, head)], case.body
+    for handler in getattr(node, "handlers", ()):
+        if _covers(handler.body, line):
+            head = _header_text(rows, handler.lineno, handler.col_offset, [handler.type])
+            return [Enclosing(kind, handler.lineno, head, "handler")], handler.body
+    for name, branch in (("body", "body"), ("orelse", "orelse"), ("finalbody", "finally")):
+        statements = getattr(node, name, ())
+        if _covers(statements, line):
+            return [_block(node, rows, kind, branch)], statements
+    return None
+
+
+def _block(node: Any, rows: Sequence[str], kind: str, branch: str) -> Enclosing:
+    return Enclosing(kind, node.lineno, _header_text(rows, node.lineno, node.col_offset, _header_parts(node)), branch)
+
+
+def _header_parts(node: Any) -> List[Any]:
+    """The expressions of a compound statement's header; its colon comes after the last of them."""
+    parts = [getattr(node, name, None) for name in ("test", "target", "iter", "subject", "returns")]
+    parts += [part for name in ("bases", "keywords", "type_params") for part in getattr(node, name, ())]
+    parts += [part for item in getattr(node, "items", ()) for part in (item.context_expr, item.optional_vars)]
+    args = getattr(node, "args", None)
+    if isinstance(args, ast.arguments):
+        parts += [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg, *args.defaults, *args.kw_defaults]
+    return parts
+
+
+def _header_text(rows: Sequence[str], line: int, column: int, parts: Iterable[Any]) -> str:
+    """The header as one line, up to and with its colon."""
+    ends = [(part.end_lineno, part.end_col_offset) for part in parts if part is not None]
+    last_line, last_column = max(ends, default=(line, column))
+    before = _cut(rows, line, column, last_line, last_column)
+    after = _cut(rows, last_line, last_column, last_line + 5, None)
+    return _short(before + after[: after.find(":") + 1])
+
+
+def _statement_text(node: Any, rows: Sequence[str]) -> str:
+    """The statement as one line; of a compound one its header only."""
+    kind = _KINDS.get(type(node).__name__)
+    if kind is not None:
+        return _block(node, rows, kind, "body").text
+    return _short(_cut(rows, node.lineno, node.col_offset, _last_line(node), node.end_col_offset))
+
+
+def _cut(rows: Sequence[str], line: int, column: int, last_line: int, last_column: Optional[int]) -> str:
+    """The text of a range. Columns count UTF-8 bytes, as ast gives them."""
+    taken = [row.encode("utf-8", "replace") for row in rows[line - 1 : min(last_line, line + 40)]]
+    if len(taken) == last_line - line + 1 and last_column is not None:
+        taken[-1] = taken[-1][:last_column]
+    if taken:
+        taken[0] = taken[0][column:]
+    return b"\n".join(taken).decode("utf-8", "replace")
+
+
+def _indent(row: str) -> int:
+    return len(row) - len(row.lstrip())
+
+
+def _covers(statements: Sequence[Any], line: int) -> bool:
+    return bool(statements) and _first_line(statements[0]) <= line <= _last_line(statements[-1])
+
+
+def _first_line(node: Any) -> int:
+    """Decorators stand above the line that a function or class calls its own."""
+    return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
+
+
+def _last_line(node: Any) -> int:
+    return node.end_lineno or node.lineno
+
+
+def _short(text: str) -> str:
+    words = " ".join(text[: TEXT_CAP * 8].split())
+    return words if len(words) <= TEXT_CAP else words[: TEXT_CAP - 1] + "…"
+
+
+_KINDS: Dict[str, str] = {
+    "If": "if",
+    "For": "for",
+    "AsyncFor": "for",
+    "While": "while",
+    "With": "with",
+    "AsyncWith": "with",
+    "Try": "try",
+    "TryStar": "try",
+    "Match": "match",
+    "FunctionDef": "def",
+    "AsyncFunctionDef": "def",
+    "ClassDef": "class",
+}
