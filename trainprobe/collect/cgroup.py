@@ -269,7 +269,7 @@ def _whole(text: str) -> Optional[int]:
 
 
 def _unescape(text: str) -> str:
-    """mountinfo writes blanks and backslashes as octal numbers."""
+    """In mountinfo, the kernel writes blanks and backslashes as octal numbers."""
     for code, plain in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         text = text.replace(code, plain)
     return text

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, List, Optional
 
+from trainprobe.case import Case
 from trainprobe.collect import cgroup
 from trainprobe.collect.members import host_subject
 from trainprobe.collect.seen import Seen, record, refused
 from trainprobe.model.evidence import Evidence
-
-if TYPE_CHECKING:
-    from trainprobe.case import Case
 
 
 class CgroupWatch:
@@ -52,7 +50,7 @@ class CgroupWatch:
             return None
         return max(0, now.host_oom_kill - self._host_before)
 
-    def look(self, case: "Case", cell: str, when: str) -> List[Evidence]:
+    def look(self, case: Case, cell: str, when: str) -> List[Evidence]:
         """Record one `cgroup` per group seen. `when` is `before` or `after`; the rise is told only after."""
         began = time.time()
         if not self._before:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Dict
+from typing import Any, Dict
 
+from trainprobe.case import Case
 from trainprobe.collect.members import Member
 from trainprobe.collect.seen import Seen, record, refused, side_by_side
 from trainprobe.collect.source import read_regular_file
 from trainprobe.model.evidence import Evidence
 
-if TYPE_CHECKING:
-    from trainprobe.case import Case
-
 FILE_CAP_BYTES = 2 * 2**20
 
 
-def look_at_error_file(case: "Case", cell: str, member: Member, path: str, *, deadline_s: float = 1.0) -> Evidence:
+def look_at_error_file(case: Case, cell: str, member: Member, path: str, *, deadline_s: float = 1.0) -> Evidence:
     """Record one `error_file`: what the file says, plus `path` and `present`. That there is none is a good look, not a failed one."""
     seen = side_by_side([lambda: read_error_file(path)], deadline_s)[0]
     return record(case, "error_file", seen, subject=member.subject, cell=cell, source="torchelastic error file")

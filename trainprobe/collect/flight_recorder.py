@@ -5,22 +5,20 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import TYPE_CHECKING, List, Optional, Sequence
+from typing import List, Optional, Sequence
 
+from trainprobe.case import Case
 from trainprobe.collect.members import Member, host_name
 from trainprobe.collect.seen import Seen, record, refused
 from trainprobe.collect.source import read_regular_file
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.subjects import Subject
 
-if TYPE_CHECKING:
-    from trainprobe.case import Case
-
 FILE_CAP_BYTES = 64 * 2**20
 DUMPS_CAP = 1024
 
 
-def look_at_flight_recorder(case: "Case", cell: str, prefix: str, members: Sequence[Member] = (), *, deadline_s: float = 5.0) -> List[Evidence]:
+def look_at_flight_recorder(case: Case, cell: str, prefix: str, members: Sequence[Member] = (), *, deadline_s: float = 5.0) -> List[Evidence]:
     """Record one `flight_recorder` per file whose name is `prefix` and a rank (torch writes `<prefix><rank>`); none where none appeared."""
     by_rank = {member.rank: member.subject for member in members if member.role == "rank"}
     ends = time.monotonic() + deadline_s
@@ -34,7 +32,7 @@ def look_at_flight_recorder(case: "Case", cell: str, prefix: str, members: Seque
     return records
 
 
-def find_dumps(prefix: str) -> "list[tuple[str, Optional[int]]]":
+def find_dumps(prefix: str) -> list[tuple[str, Optional[int]]]:
     """The dumps with their ranks, in the order of the ranks."""
     folder, start = os.path.split(prefix)
     name = re.compile(re.escape(start) + r"(\d{1,7})$")
@@ -46,7 +44,7 @@ def find_dumps(prefix: str) -> "list[tuple[str, Optional[int]]]":
     return [(path, rank) for rank, path in sorted(found)[:DUMPS_CAP]]
 
 
-def _copy(case: "Case", cell: str, path: str) -> "tuple[Seen, str]":
+def _copy(case: Case, cell: str, path: str) -> tuple[Seen, str]:
     try:
         content = read_regular_file(path, FILE_CAP_BYTES)
     except ValueError as error:

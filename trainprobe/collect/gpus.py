@@ -6,22 +6,20 @@ import json
 import math
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional
 
+from trainprobe.case import Case
 from trainprobe.collect.members import host_subject
 from trainprobe.collect.seen import Seen, record, refused, timed
 from trainprobe.model.evidence import Evidence
 from trainprobe.system.run import Ran, run
-
-if TYPE_CHECKING:
-    from trainprobe.case import Case
 
 DEVICES_CAP = 64
 PROCESSES_CAP = 512
 ASK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gpus_child.py")
 
 
-def look_at_gpus(case: "Case", cell: str = "", *, deadline_s: float = 5.0) -> Evidence:
+def look_at_gpus(case: Case, cell: str = "", *, deadline_s: float = 5.0) -> Evidence:
     """Record one `gpus`; no driver, no library and no device are looks that say so."""
     return record(case, "gpus", timed(lambda: read_gpus(deadline_s)), subject=host_subject(), cell=cell, source="NVML")
 

@@ -12,7 +12,7 @@ def main() -> None:
     # Our own folder is first on the path of a program; it holds modules whose names must not hide others.
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or ".") != here]
-    print(json.dumps(ask()))
+    sys.stdout.write(json.dumps(ask()) + "\n")
 
 
 def ask() -> Dict[str, Any]:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import TYPE_CHECKING, Any, Dict, List, Tuple
+from typing import Any, Dict, List, Tuple
 
+from trainprobe.case import Case
 from trainprobe.collect.members import host_subject
 from trainprobe.collect.seen import Seen, record, refused, side_by_side
 from trainprobe.model.evidence import Evidence
 from trainprobe.system.run import run
-
-if TYPE_CHECKING:
-    from trainprobe.case import Case
 
 LINES_CAP = 200
 TEXT_CAP = 500
@@ -33,7 +31,7 @@ _JOURNAL_LINE = re.compile(r"^(\d{9,}\.\d+) \S+ kernel: (.*)$")
 Lines = List[Tuple[float, str]]
 
 
-def look_at_kernel_log(case: "Case", cell: str, since: float, *, deadline_s: float = 3.0) -> Evidence:
+def look_at_kernel_log(case: Case, cell: str, since: float, *, deadline_s: float = 3.0) -> Evidence:
     """Record one `kernel_log` with the relevant lines since `since` (Unix s)."""
     seen = side_by_side([lambda: read_kernel_log(since, deadline_s)], deadline_s + 0.5)[0]
     return record(case, "kernel_log", seen, subject=host_subject(), cell=cell, source="kernel log")

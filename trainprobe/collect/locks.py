@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
+from trainprobe.case import Case
 from trainprobe.collect import procfs
 from trainprobe.collect.members import Member, host_subject
 from trainprobe.collect.seen import Seen, record, refused, side_by_side
 from trainprobe.model.evidence import Evidence
-
-if TYPE_CHECKING:
-    from trainprobe.case import Case
 
 LOCKS_CAP = 400
 DESCRIPTORS_CAP = 4096
@@ -23,14 +21,14 @@ DESCRIPTORS_CAP = 4096
 _LINE = re.compile(r"^\s*(\d+):\s*(->)?\s*([A-Z_]+)\s+\S+\s+(\S+)\s+(-?\d+)\s+([0-9a-fA-F]+:[0-9a-fA-F]+):(\d+)\s")
 
 
-def look_at_locks(case: "Case", cell: str, members: Sequence[Member], *, deadline_s: float = 1.0) -> Evidence:
+def look_at_locks(case: Case, cell: str, members: Sequence[Member], *, deadline_s: float = 1.0) -> Evidence:
     """Record one `locks`. Locks that the members hold or that somebody waits for come first, with their paths where we may know them."""
     pids = {member.pid for member in members}
     seen = side_by_side([lambda: read_locks(pids)], deadline_s)[0]
     return record(case, "locks", seen, subject=host_subject(), cell=cell, source="/proc/locks")
 
 
-def read_locks(pids: "set[int]") -> Seen:
+def read_locks(pids: set[int]) -> Seen:
     missing = procfs.missing()
     if missing:
         return refused("unavailable", missing)
@@ -50,7 +48,7 @@ def read_locks(pids: "set[int]") -> Seen:
     return Seen(data, "partial", f"{odd_lines} lines of /proc/locks could not be understood") if odd_lines else Seen(data)
 
 
-def parse(text: str) -> "tuple[List[Dict[str, Any]], List[Dict[str, Any]], int]":
+def parse(text: str) -> tuple[List[Dict[str, Any]], List[Dict[str, Any]], int]:
     """Return (held, waiting, number of lines not understood). `pid` is 0 or below where the holder lives in another pid namespace."""
     held: List[Dict[str, Any]] = []
     waiting: List[Dict[str, Any]] = []
@@ -72,7 +70,7 @@ def parse(text: str) -> "tuple[List[Dict[str, Any]], List[Dict[str, Any]], int]"
     return held, waiting, odd_lines
 
 
-def _add_paths(held: List[Dict[str, Any]], waiting: List[Dict[str, Any]], pids: "set[int]") -> None:
+def _add_paths(held: List[Dict[str, Any]], waiting: List[Dict[str, Any]], pids: set[int]) -> None:
     """Fill in `path`, and for the holder of a lock that is waited for also `cmdline`, as far as we may look."""
     wanted = {(lock["device"], lock["inode"]) for lock in waiting}
     askers = [lock for lock in [*held, *waiting] if lock["pid"] > 0 and ((lock["device"], lock["inode"]) in wanted or lock["pid"] in pids)]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import TYPE_CHECKING, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
+from trainprobe.case import Case
 from trainprobe.collect import procfs
 from trainprobe.collect.locks import look_at_locks
 from trainprobe.collect.members import Member
@@ -14,14 +15,11 @@ from trainprobe.collect.source import look_at_source, sites_in_stacks
 from trainprobe.collect.stacks import look_at_stacks
 from trainprobe.model.evidence import Evidence
 
-if TYPE_CHECKING:
-    from trainprobe.case import Case
-
 SPACING_S = 0.5
 THIRD_LOOK_AFTER_S = 2.0
 
 
-def look(case: "Case", cell: str, members: Sequence[Member], number: int, *, cwd: str = "", deadline_s: float = 8.0) -> Tuple[Evidence, ...]:
+def look(case: Case, cell: str, members: Sequence[Member], number: int, *, cwd: str = "", deadline_s: float = 8.0) -> Tuple[Evidence, ...]:
     """Look once. The states of all processes come first: they cost microseconds, and the stacks pause what they look at.
 
     `number` is 1, 2 or 3; `cwd` is the job's folder, for source files named relative to it. Whatever is not done after
@@ -39,7 +37,7 @@ def look(case: "Case", cell: str, members: Sequence[Member], number: int, *, cwd
 
 
 def look_twice(
-    case: "Case", cell: str, members: Sequence[Member], *, cwd: str = "", spacing_s: float = SPACING_S, deadline_s: float = 16.0
+    case: Case, cell: str, members: Sequence[Member], *, cwd: str = "", spacing_s: float = SPACING_S, deadline_s: float = 16.0
 ) -> Tuple[Evidence, ...]:
     """Looks 1 and 2, whose beginnings are `spacing_s` apart: what stands at the same place in both has made no progress."""
     began = time.monotonic()
@@ -49,7 +47,7 @@ def look_twice(
     return first + look(case, cell, known, 2, cwd=cwd, deadline_s=deadline_s / 2)
 
 
-def look_again(case: "Case", cell: str, members: Sequence[Member], *, cwd: str = "", deadline_s: float = 8.0) -> Tuple[Evidence, ...]:
+def look_again(case: Case, cell: str, members: Sequence[Member], *, cwd: str = "", deadline_s: float = 8.0) -> Tuple[Evidence, ...]:
     """Look 3, two seconds later, for a suspect that two looks leave undecided."""
     time.sleep(THIRD_LOOK_AFTER_S)
     return look(case, cell, members, 3, cwd=cwd, deadline_s=deadline_s)

@@ -7,21 +7,18 @@ So it is for a frozen suspect whose Python frames do not decide, and only with m
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
 
+from trainprobe.case import Case
 from trainprobe.collect import cgroup, procfs, pyspy, stacks
 from trainprobe.collect.members import Member
 from trainprobe.collect.seen import Seen, record, refused, timed
 from trainprobe.model.evidence import Evidence
 
-if TYPE_CHECKING:
-    from trainprobe.case import Case
-
 LEAST_HEADROOM_BYTES = 2**30
 _one_at_a_time = threading.Lock()
 
 
-def look_at_native_stacks(case: "Case", cell: str, member: Member, number: int, *, deadline_s: float = 10.0) -> Evidence:
+def look_at_native_stacks(case: Case, cell: str, member: Member, number: int, *, deadline_s: float = 10.0) -> Evidence:
     """Record one `stacks.native`; native frames carry `module`, the library's path, and line 0 where there is no debug information."""
     seen = timed(lambda: read_native_stacks(member, number, deadline_s))
     return record(case, "stacks.native", seen, subject=member.subject, cell=cell, source="py-spy --native")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from trainprobe.case import Case
 from trainprobe.collect.members import Member
 from trainprobe.collect.seen import Seen, record, refused, side_by_side
 from trainprobe.model.evidence import Evidence
-
-if TYPE_CHECKING:
-    from trainprobe.case import Case
 
 TEXT_CAP_BYTES = 64 * 1024
 # The copy in the case is longer than what the evidence holds, and still bounded.
@@ -20,19 +18,19 @@ SPLIT_CAP_BYTES = 16 * 2**20
 
 
 class Ends(NamedTuple):
-    """The two ends of an output: `bytes` is its whole size, `left_out` what lies between head and tail."""
+    """The two ends of an output: `size` is the whole, in bytes, `left_out` what lies between head and tail."""
 
-    bytes: int
+    size: int
     head: bytes
     tail: bytes
 
     @property
     def left_out(self) -> int:
-        return max(0, self.bytes - len(self.head) - len(self.tail))
+        return max(0, self.size - len(self.head) - len(self.tail))
 
 
 def look_at_output(
-    case: "Case",
+    case: Case,
     cell: str,
     member: Member,
     path: str,
@@ -50,7 +48,7 @@ def look_at_output(
 
 
 def look_at_common_output(
-    case: "Case",
+    case: Case,
     cell: str,
     launcher: Member,
     path: str,
@@ -102,7 +100,7 @@ def read_ends(path: str, cap_bytes: int) -> Ends:
         os.close(fd)
 
 
-def split_by_rank(text: str, ranks: "set[int]", roles: Sequence[str] = ("default",)) -> Dict[Optional[int], str]:
+def split_by_rank(text: str, ranks: set[int], roles: Sequence[str] = ("default",)) -> Dict[Optional[int], str]:
     """Take a common stream apart by its prefixes: `[default3]:` (torchrun), `[rank3]:` (torch), `[3]:`, `[1,3]<stdout>:` (mpirun).
 
     Only numbers in `ranks` count, so that a line such as `[2024]: …` stays where it is. Lines without a prefix are under None, which is
@@ -122,7 +120,7 @@ def split_by_rank(text: str, ranks: "set[int]", roles: Sequence[str] = ("default
     return {rank: "".join(parts) for rank, parts in lines.items()}
 
 
-def _take_off(prefix: "re.Pattern[str]", line: str) -> Tuple[Optional[int], str]:
+def _take_off(prefix: re.Pattern[str], line: str) -> Tuple[Optional[int], str]:
     match = prefix.match(line)
     return (int(match.group(1) or match.group(2)), line[match.end() :]) if match else (None, line)
 
@@ -135,7 +133,7 @@ def _ends_of(content: bytes, cap_bytes: int) -> Ends:
 def _data(ends: Ends, stream: str, first_at: Optional[float], last_at: Optional[float], cut_bytes: int) -> Dict[str, object]:
     return {
         "stream": stream,
-        "bytes": ends.bytes,
+        "bytes": ends.size,
         "cut_bytes": cut_bytes,
         "left_out_bytes": ends.left_out,
         "head": ends.head.decode("utf-8", "replace"),
@@ -145,7 +143,7 @@ def _data(ends: Ends, stream: str, first_at: Optional[float], last_at: Optional[
     }
 
 
-def _copy(case: "Case", cell: str, member: Member, stream: str, path: str) -> str:
+def _copy(case: Case, cell: str, member: Member, stream: str, path: str) -> str:
     try:
         ends = read_ends(path, COPY_CAP_BYTES)
     except OSError:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
+from trainprobe.case import Case
 from trainprobe.collect import permission, procfs
 from trainprobe.collect.members import Member
 from trainprobe.collect.seen import Seen, record, refused, side_by_side
 from trainprobe.model.evidence import Evidence
 
-if TYPE_CHECKING:
-    from trainprobe.case import Case
-
 THREADS_CAP = 512
 CMDLINE_CAP = 4096
 
 
-def look_at_processes(case: "Case", cell: str, members: Sequence[Member], number: int, *, deadline_s: float = 2.0) -> List[Evidence]:
+def look_at_processes(case: Case, cell: str, members: Sequence[Member], number: int, *, deadline_s: float = 2.0) -> List[Evidence]:
     """One `process` record per member, in the order given."""
     seen = side_by_side([_look(member, number) for member in members], deadline_s)
     return [record(case, "process", one, subject=member.subject, cell=cell, source="/proc") for member, one in zip(members, seen)]
@@ -79,7 +77,7 @@ def nofile_soft(limits: str) -> Optional[int]:
     return None
 
 
-def _threads(pid: int) -> "tuple[List[Dict[str, Any]], int]":
+def _threads(pid: int) -> tuple[List[Dict[str, Any]], int]:
     try:
         tids = sorted(int(name) for name in os.listdir(f"/proc/{pid}/task") if name.isdigit())
     except OSError:

@@ -71,7 +71,7 @@ def stat(pid: int, tid: Optional[int] = None) -> Optional[Stat]:
 
 
 def status_fields(text: str) -> Dict[str, str]:
-    """Parse /proc/PID/status: `Name:\\tvalue` lines."""
+    """Parse /proc/PID/status: a name, a colon, a value on each line."""
     fields = {}
     for line in text.splitlines():
         name, colon, value = line.partition(":")

@@ -58,11 +58,11 @@ def why_failed(pid: int, stderr: str, started_ticks: Optional[int]) -> Tuple[Loo
 
 def first_line(text: str) -> str:
     """The first line of py-spy's complaint with its innermost cause, without the backtrace."""
-    lines = [line.strip() for line in text.split("Stack backtrace:")[0].splitlines() if line.strip()]
+    lines = [line.strip() for line in text.split("Stack backtrace:", 1)[0].splitlines() if line.strip()]
     if not lines:
         return ""
     causes = [re.sub(r"^\d+: ", "", line) for line in lines[1:] if line != "Caused by:"]
-    said = lines[0][len("Error: ") :] if lines[0].startswith("Error: ") else lines[0]
+    said = lines[0].removeprefix("Error: ")
     return (f"{said} ({causes[-1]})" if causes else said)[:NAME_CAP]
 
 

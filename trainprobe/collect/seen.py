@@ -7,13 +7,11 @@ import queue
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Callable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
 
+from trainprobe.case import Case
 from trainprobe.model.evidence import Evidence, LookOutcome
 from trainprobe.model.subjects import Subject
-
-if TYPE_CHECKING:
-    from trainprobe.case import Case
 
 
 @dataclass(frozen=True)
@@ -49,8 +47,8 @@ def side_by_side(looks: Sequence[Callable[[], Seen]], deadline_s: float, at_once
     What such a thread still brings home is dropped, so that nothing is written after this function has returned.
     """
     began, ends = time.time(), time.monotonic() + deadline_s
-    waiting: "queue.SimpleQueue[Tuple[int, Callable[[], Seen]]]" = queue.SimpleQueue()
-    done: "queue.SimpleQueue[Tuple[int, Seen]]" = queue.SimpleQueue()
+    waiting: queue.SimpleQueue[Tuple[int, Callable[[], Seen]]] = queue.SimpleQueue()
+    done: queue.SimpleQueue[Tuple[int, Seen]] = queue.SimpleQueue()
     for place, look in enumerate(looks):
         waiting.put((place, look))
 
@@ -75,7 +73,7 @@ def side_by_side(looks: Sequence[Callable[[], Seen]], deadline_s: float, at_once
     return [late if seen is None else seen for seen in found]
 
 
-def record(case: "Case", kind: str, seen: Seen, *, subject: Subject, cell: str, source: str = "", files: Sequence[str] = ()) -> Evidence:
+def record(case: Case, kind: str, seen: Seen, *, subject: Subject, cell: str, source: str = "", files: Sequence[str] = ()) -> Evidence:
     """Append what was seen to the case."""
     return case.add(
         kind,

@@ -9,16 +9,14 @@ import sysconfig
 import time
 import tokenize
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
+from trainprobe.case import Case
 from trainprobe.collect.members import host_name
 from trainprobe.collect.seen import Seen, record, refused, side_by_side
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.subjects import Subject
 from trainprobe.stacks.source import read_places
-
-if TYPE_CHECKING:
-    from trainprobe.case import Case
 
 FILE_CAP_BYTES = 2 * 2**20
 FILES_CAP = 40
@@ -52,7 +50,7 @@ def sites_in_text(text: str, rank: Optional[int] = None) -> List[Site]:
 
 def sites_in_stacks(evidence: Iterable[Evidence]) -> List[Site]:
     """The places in `stacks.python` and `stacks.native` records."""
-    sites = []
+    sites: List[Site] = []
     for look in evidence:
         for thread in look.data.get("threads", ()):
             frames = [frame for frame in thread.get("frames", ()) if "module" not in frame]
@@ -60,7 +58,7 @@ def sites_in_stacks(evidence: Iterable[Evidence]) -> List[Site]:
     return sites
 
 
-def look_at_source(case: "Case", cell: str, sites: Iterable[Site], *, cwd: str = "", with_libraries: bool = False, deadline_s: float = 2.0) -> List[Evidence]:
+def look_at_source(case: Case, cell: str, sites: Iterable[Site], *, cwd: str = "", with_libraries: bool = False, deadline_s: float = 2.0) -> List[Evidence]:
     """Record one `source` per rank and file, for lines that this cell has no record of yet. `cwd` is the job's, for relative names."""
     known = _known(case, cell)
     wanted: Dict[Tuple[str, Optional[int]], Set[int]] = {}
@@ -142,7 +140,7 @@ def _decode(content: bytes) -> str:
         return content.decode("utf-8", "replace")
 
 
-def _known(case: "Case", cell: str) -> Set[Tuple[Optional[int], str, int]]:
+def _known(case: Case, cell: str) -> Set[Tuple[Optional[int], str, int]]:
     """What this cell has already: a second look seldom stands at new lines."""
     known: Set[Tuple[Optional[int], str, int]] = set()
     for look in case.evidence:

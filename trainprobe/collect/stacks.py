@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Callable, List, Sequence, Tuple
+from typing import Any, Callable, List, Sequence, Tuple
 
+from trainprobe.case import Case
 from trainprobe.collect import procfs, pyspy
 from trainprobe.collect.members import Member
 from trainprobe.collect.seen import Seen, record, refused, side_by_side
 from trainprobe.model.evidence import Evidence, LookOutcome
 from trainprobe.system.run import Ran, run
 
-if TYPE_CHECKING:
-    from trainprobe.case import Case
-
 # A blocking dump needs the target to stop for it. A process that is stopped already, or asleep in the kernel, cannot.
 CANNOT_PAUSE = frozenset("TtD")
 AT_ONCE = 16
 
 
-def look_at_stacks(case: "Case", cell: str, members: Sequence[Member], number: int, *, deadline_s: float = 5.0) -> List[Evidence]:
+def look_at_stacks(case: Case, cell: str, members: Sequence[Member], number: int, *, deadline_s: float = 5.0) -> List[Evidence]:
     """Take one dump of every member at the same time; one `stacks.python` record each, in the order given.
 
     A Python-only dump pauses a process for less than 3 ms. Where that cannot work, or did not, the dump is taken without a pause.
@@ -64,7 +62,7 @@ def dump(path: str, pid: int, timeout_s: float, options: Sequence[str] = ()) -> 
     return run([path, "dump", "--json", "--pid", str(pid), *options], timeout_s=timeout_s, output_cap_bytes=pyspy.OUTPUT_CAP_BYTES)
 
 
-def understand(ran: Ran, member: Member, base: "dict[str, Any]") -> Seen:
+def understand(ran: Ran, member: Member, base: dict[str, Any]) -> Seen:
     """Turn what py-spy did into a look."""
     pid, ended = member.pid, ran.ended
     if ended.how in ("timed_out", "unkillable"):

@@ -7,8 +7,9 @@ import io
 import sys
 import tokenize
 import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any
 
 TEXT_CAP = 300
 SOURCE_CAP = 2 * 2**20
@@ -37,14 +38,14 @@ class Place:
     line: int
     function: str
     text: str
-    blocks: Tuple[Enclosing, ...] = ()
+    blocks: tuple[Enclosing, ...] = ()
 
 
 @dataclass(frozen=True)
 class Places:
     """What is known of the lines asked for. `flaw` says why there are no blocks, empty when there are."""
 
-    places: Tuple[Place, ...]
+    places: tuple[Place, ...]
     flaw: str = ""
 
 
@@ -59,7 +60,7 @@ def read_places(text: str, lines: Iterable[int]) -> Places:
     return Places(tuple(_place(tree, rows, line) for line in wanted))
 
 
-def _parse(text: str) -> Tuple[Optional[ast.Module], str]:
+def _parse(text: str) -> tuple[ast.Module | None, str]:
     if len(text) > SOURCE_CAP:
         return None, f"the source is longer than {SOURCE_CAP} characters"
     if sys.version_info < (3, 11) and _has_long_chain(text):
@@ -92,7 +93,7 @@ def _has_long_chain(text: str) -> bool:
 
 
 def _place(tree: ast.Module, rows: Sequence[str], line: int) -> Place:
-    blocks: List[Enclosing] = []
+    blocks: list[Enclosing] = []
     function = "<module>"
     statements: Sequence[Any] = tree.body
     while True:
@@ -108,7 +109,7 @@ def _place(tree: ast.Module, rows: Sequence[str], line: int) -> Place:
             function = node.name
 
 
-def _step_into(node: Any, rows: Sequence[str], line: int) -> Optional[Tuple[List[Enclosing], Sequence[Any]]]:
+def _step_into(node: Any, rows: Sequence[str], line: int) -> tuple[list[Enclosing], Sequence[Any]] | None:
     """The blocks that this statement opens around the line, and the statements to look at next; None when the line is its own."""
     kind = _KINDS.get(type(node).__name__)
     if kind is None:
@@ -133,7 +134,7 @@ def _block(node: Any, rows: Sequence[str], kind: str, branch: str) -> Enclosing:
     return Enclosing(kind, node.lineno, _header_text(rows, node.lineno, node.col_offset, _header_parts(node)), branch)
 
 
-def _header_parts(node: Any) -> List[Any]:
+def _header_parts(node: Any) -> list[Any]:
     """The expressions of a compound statement's header; its colon comes after the last of them."""
     parts = [getattr(node, name, None) for name in ("test", "target", "iter", "subject", "returns")]
     parts += [part for name in ("bases", "keywords", "type_params") for part in getattr(node, name, ())]
@@ -161,7 +162,7 @@ def _statement_text(node: Any, rows: Sequence[str]) -> str:
     return _short(_cut(rows, node.lineno, node.col_offset, _last_line(node), node.end_col_offset))
 
 
-def _cut(rows: Sequence[str], line: int, column: int, last_line: int, last_column: Optional[int]) -> str:
+def _cut(rows: Sequence[str], line: int, column: int, last_line: int, last_column: int | None) -> str:
     """The text of a range. Columns count UTF-8 bytes, as ast gives them."""
     taken = [row.encode("utf-8", "replace") for row in rows[line - 1 : min(last_line, line + 40)]]
     if len(taken) == last_line - line + 1 and last_column is not None:
@@ -181,11 +182,11 @@ def _covers(statements: Sequence[Any], line: int) -> bool:
 
 def _first_line(node: Any) -> int:
     """Decorators stand above the line that a function or class calls its own."""
-    return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
+    return int(min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))]))
 
 
 def _last_line(node: Any) -> int:
-    return node.end_lineno or node.lineno
+    return int(node.end_lineno or node.lineno)
 
 
 def _short(text: str) -> str:
@@ -193,7 +194,7 @@ def _short(text: str) -> str:
     return words if len(words) <= TEXT_CAP else words[: TEXT_CAP - 1] + "…"
 
 
-_KINDS: Dict[str, str] = {
+_KINDS: dict[str, str] = {
     "If": "if",
     "For": "for",
     "AsyncFor": "for",
