@@ -7,6 +7,7 @@ Each slot holds one state byte (1 entered, 2 returned) and a JSON text of at mos
 
 import functools
 import json
+import linecache
 import mmap
 import os
 import sys
@@ -15,7 +16,7 @@ import time
 
 SLOT_BYTES = 512
 SLOTS = 512
-OURS = os.path.dirname(os.path.abspath(__file__))
+OURS = os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename))
 
 
 class Journal:
@@ -82,10 +83,21 @@ def _caller():
     frame = sys._getframe(2)
     while frame is not None and frame.f_back is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(OURS) and "/torch/" not in name and not name.startswith("<"):
+        if "/torch/" not in name and not name.startswith((OURS, "<")):
             return frame
         frame = frame.f_back
     return sys._getframe(2)
+
+
+def _as_part_of(theirs, ours):
+    """Our code object under the name and at the line of torch's wrapper, so that tracebacks and stacks read as they always do."""
+    call = next(line for line, text in enumerate(linecache.getlines(ours.co_filename), 1) if text.lstrip().startswith("answer = wrapped("))
+    lines = [line for _, _, line in theirs.co_lines() if line] if hasattr(theirs, "co_lines") else [theirs.co_firstlineno + 3]
+    at = next((line for line in lines if "func(*args" in linecache.getline(theirs.co_filename, line)), theirs.co_firstlineno)
+    names = {"co_filename": theirs.co_filename, "co_name": theirs.co_name, "co_firstlineno": max(1, ours.co_firstlineno + at - call)}
+    if hasattr(theirs, "co_qualname"):
+        names["co_qualname"] = theirs.co_qualname
+    return ours.replace(**names)
 
 
 def journal_calls(c10d_logger, path):
@@ -98,7 +110,6 @@ def journal_calls(c10d_logger, path):
         wrapped = original(function)
         op = function.__name__
 
-        @functools.wraps(wrapped)
         def journalled(*args, **kwargs):
             if getattr(inside, "depth", 0):
                 return wrapped(*args, **kwargs)
@@ -122,6 +133,7 @@ def journal_calls(c10d_logger, path):
             finally:
                 inside.depth = 0
 
-        return journalled
+        journalled.__code__ = _as_part_of(wrapped.__code__, journalled.__code__)
+        return functools.wraps(wrapped)(journalled)
 
     c10d_logger._exception_logger = with_journal

@@ -223,7 +223,20 @@ def _on_dataloader(module):
     module._BaseDataLoaderIter._num_yielded = _Yielded()
 
 
-_AFTER_IMPORT = {"threading": _on_threading, "torch.optim.optimizer": _on_optimizer, "torch.utils.data.dataloader": _on_dataloader}
+def _on_c10d_logger(module):
+    from importlib.machinery import SourceFileLoader
+
+    journal = type(sys)("_collectives")
+    SourceFileLoader("_collectives", os.path.join(_FOLDER, "_collectives.py")).exec_module(journal)
+    journal.journal_calls(module, os.path.join(_DIR, f"{'norank' if _rank() is None else f'rank{_rank()}'}.{_saw['pid']}.ring"))
+
+
+_AFTER_IMPORT = {
+    "torch.distributed.c10d_logger": _on_c10d_logger,
+    "threading": _on_threading,
+    "torch.optim.optimizer": _on_optimizer,
+    "torch.utils.data.dataloader": _on_dataloader,
+}
 
 
 class _Finder:
