@@ -36,7 +36,8 @@ def crash_groups(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> tuple[S
         return (_origin_group(rung, ranks, origins),)
     divergence = earliest_divergence(facts.of(CollectiveCall, cell=rung.cell), [standing.rank for standing in ranks], hung=False)
     left = _of(ranks, parts, "left")
-    if divergence is not None and not (left and not mismatches):
+    # A rank that left with exit code 0 may have got through the very collective in which another passed something else.
+    if divergence is not None and not (left and divergence.kind == "call-site"):
         return (_divergence_group(rung, ranks, divergence),)
     if mismatches:
         return (_camps_group(rung, ranks),)

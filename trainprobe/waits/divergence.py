@@ -118,13 +118,11 @@ def _missing(position: int, by_rank: Mapping[int, Calls], here: Mapping[int, Col
         return None
     present = tuple(sorted(here))
     call = here[present[0]]
-    camps = sorted((absent, present), key=lambda camp: (len(camp), camp))
-    says = {absent: "nothing", present: call_says(call)}
     return Divergence(
         kind="missing",
         position=position,
-        camps=tuple(camps),
-        calls=tuple(says[camp] for camp in camps),
+        camps=(absent, present),  # those who did not come first, however many they are
+        calls=("nothing", call_says(call)),
         sites=((call.file, call.line),),
         evidence=tuple(dict.fromkeys(id_ for other in here.values() for id_ in other.evidence)),
     )

@@ -18,7 +18,7 @@ class Divergence:
 
     `position` counts the collectives of one process group from 0. `camps` are sets of ranks that agree with each other, smallest first;
     `calls` says for each camp what it called, such as `all_reduce [4] float32 at train.py:88`. `sites` are (file, line) per camp.
-    `missing` means that a camp made fewer calls than the others and is not inside one.
+    `missing` means that the first camp made fewer calls than the other and is not inside one.
     """
 
     kind: DivergenceKind

@@ -49,7 +49,7 @@ def test_the_rank_outside_the_collective_is_the_sink() -> None:
     (group,) = groups(rung(), *(in_collective(rank) for rank in (0, 1, 3)), elsewhere(2))
 
     assert (group.ranks, group.how, group.mode, group.victims) == ((2,), "never-joined", "hang", (0, 1, 3))
-    assert [link.awaited for link in group.chain] == ["collective all_reduce", "rank 2"]
+    assert [link.awaited for link in group.chain] == ["all_reduce", "rank 2"]
 
 
 def test_a_stopped_rank_is_the_sink_even_inside_a_collective() -> None:
