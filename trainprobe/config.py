@@ -110,7 +110,10 @@ def _tree(text: str, path: str) -> Node | None:
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             if isinstance(event, yaml.AliasEvent):
-                raise UsageError(f"{path}, line {event.start_mark.line + 1}: aliases (*{event.anchor}) are not understood here.", "Write the value out.")
+                raise UsageError(
+                    f"{path}, line {event.start_mark.line + 1 if event.start_mark else 1}: aliases (*{event.anchor}) are not understood here.",
+                    "Write the value out.",
+                )
         return yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -166,7 +169,7 @@ def _value(node: Node) -> Any:
         return None
     loader = yaml.SafeLoader("")
     try:
-        return loader.construct_object(node)  # type: ignore[no-untyped-call] # its stub leaves `deep` open
+        return loader.construct_object(node)
     except (yaml.YAMLError, ValueError, OverflowError):
         return None
     finally:
@@ -235,7 +238,9 @@ _READERS: dict[str, Callable[[Node, str, str], Any]] = {
 
 
 def _shape(node: Node) -> str:
-    return {"mapping": "table", "sequence": "list", "scalar": "single value"}[node.id]
+    from yaml.nodes import MappingNode, SequenceNode
+
+    return "table" if isinstance(node, MappingNode) else "list" if isinstance(node, SequenceNode) else "single value"
 
 
 def _shown(node: Node) -> str:

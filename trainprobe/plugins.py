@@ -43,12 +43,12 @@ def probe_folders() -> AddedProbes:
         try:
             folder = _folder(entry)
             if not os.path.isdir(folder):
-                trouble.append(f"{_named(entry)} adds no probes: {folder} is no folder.")
+                trouble.append(f"The {_named(entry)} adds no probes: {folder} is no folder.")
             else:
                 folders[folder] = None
         except BaseException as error:  # noqa: BLE001 - a stranger's module may raise anything, SystemExit too
             _reraise(error)
-            trouble.append(f"{_named(entry)} adds no probes: {_said(error)}.")
+            trouble.append(f"The {_named(entry)} adds no probes: {_said(error)}.")
     return AddedProbes(tuple(folders), tuple(trouble))
 
 
@@ -62,13 +62,13 @@ def causes(known: Collection[str] = ()) -> AddedCauses:
             found = _causes_in(entry.load())
         except BaseException as error:  # noqa: BLE001 - a stranger's module may raise anything, SystemExit too
             _reraise(error)
-            trouble.append(f"{_named(entry)} adds no cause: {_said(error)}.")
+            trouble.append(f"The {_named(entry)} adds no cause: {_said(error)}.")
             continue
         for cause in found:
             if cause.id in owner:
-                trouble.append(f"{_named(entry)} adds no {cause.id}: {owner[cause.id]} has a cause of that id.")
+                trouble.append(f"The {_named(entry)} adds no {cause.id}: {owner[cause.id]} has a cause of that name already.")
                 continue
-            owner[cause.id] = _named(entry)
+            owner[cause.id] = f"the {_named(entry)}"
             kept[cause.id] = cause
     return AddedCauses(tuple(kept.values()), tuple(trouble))
 
@@ -90,7 +90,8 @@ def _folder(entry: EntryPoint) -> str:
         if spec.submodule_search_locations:
             return os.path.abspath(next(iter(spec.submodule_search_locations)))
         return os.path.dirname(os.path.abspath(spec.origin or ""))
-    return os.path.abspath(os.fspath(entry.load()))
+    folder: str = os.fspath(entry.load())
+    return os.path.abspath(folder)
 
 
 def _causes_in(found: Any) -> tuple[Any, ...]:
@@ -104,7 +105,7 @@ def _causes_in(found: Any) -> tuple[Any, ...]:
 
 def _named(entry: EntryPoint) -> str:
     package = entry.dist.name if entry.dist is not None else ""
-    return f"the plugin {entry.name} of {package}" if package else f"the plugin {entry.name}"
+    return f"plugin {entry.name} of {package}" if package else f"plugin {entry.name}"
 
 
 def _said(error: BaseException) -> str:

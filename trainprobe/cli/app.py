@@ -16,14 +16,16 @@ from trainprobe.errors import UsageError
 
 app = typer.Typer(
     name="trainprobe",
-    help="Find the rank, the cause and the fix of a PyTorch training job that hangs, crashes or does not start.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
-    no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command(no_args_is_help=False)(diagnose)
+app.command(
+    options_metavar="[OPTIONS] [-- SCRIPT|COMMAND [ARGS]...]",
+    short_help="Climb a ladder of checks, up to your own command.",
+    context_settings={"allow_extra_args": True},
+)(diagnose)
 app.command()(explain)
 app.command()(causes)
 
@@ -36,7 +38,7 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def top(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")] = False,  # noqa: FBT002
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")] = False,
 ) -> None:
     """Find the rank, the cause and the fix of a PyTorch training job that hangs, crashes or does not start.
 
@@ -46,12 +48,13 @@ def top(
       trainprobe diagnose --gpus 8 -- train.py --config base.yaml
       trainprobe explain ./trainprobe-2026-11-21T00-10-node7
       trainprobe causes rank-stuck
-    """
+    """  # noqa: D301 - \b keeps the lines of the example apart
     del version
 
 
 def command_line(argv: list[str]) -> int:
     """Run one command and return its exit code; raises UsageError where the command line does not parse."""
+    argv = argv or ["--help"]
     dashes = argv.index("--") if "--" in argv else len(argv)
     try:
         result = app(args=argv, prog_name="trainprobe", standalone_mode=False, obj={"after_dashes": len(argv) - dashes - 1})
@@ -62,8 +65,9 @@ def command_line(argv: list[str]) -> int:
     except TyperException as problem:
         if not (says := problem.format_message()):
             return UsageError.exit_code
-        command = next((word for word in argv[:1] if not word.startswith("-")), "")
-        raise UsageError(f"{' '.join(says.split()).rstrip('.')}.", f"See trainprobe {command} --help.".replace("  ", " ")) from None
+        commands = [str(one.name or one.callback.__name__) for one in app.registered_commands if one.callback]
+        command = f"{argv[0]} " if argv[0] in commands else ""
+        raise UsageError(f"{' '.join(says.split()).rstrip('.')}.", f"See trainprobe {command}--help.") from None
     return result if isinstance(result, int) else 0
 
 

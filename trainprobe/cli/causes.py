@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 
 def causes(
-    cause_id: Annotated[Optional[str], typer.Argument(metavar="[ID]", help="The cause to read about, such as rank-stuck.", show_default=False)] = None,
+    cause_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="The cause to read about, such as rank-stuck.", show_default=False)] = None,
 ) -> None:
     """Print the catalogue of causes, or the page of one.
 
@@ -17,7 +17,7 @@ def causes(
     Examples:
       trainprobe causes
       trainprobe causes rank-stuck
-    """
+    """  # noqa: D301 - \b keeps the lines of the example apart
     from trainprobe.cli.catalogue_pages import catalogue_text, cause_text
 
     sys.stdout.write(catalogue_text() if cause_id is None else cause_text(cause_id))

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, List, Optional
+from typing import Annotated
 
 import typer
 
 
-def diagnose(  # noqa: PLR0913 - one parameter per option
+def diagnose(  # noqa: PLR0913, PLR0917 - one parameter per option
     context: typer.Context,
-    command: Annotated[
-        Optional[List[str]],
-        typer.Argument(metavar="[-- SCRIPT|COMMAND [ARGS]...]", help="Your training script, or your launcher with {ranks} in it.", show_default=False),
-    ] = None,
-    gpus: Annotated[Optional[str], typer.Option(metavar="N", help="Ranks, each on its own GPU.")] = None,
-    nproc: Annotated[Optional[str], typer.Option(metavar="N", help="Ranks on this machine, without GPUs where there are none.")] = None,
-    python: Annotated[Optional[str], typer.Option(metavar="PATH", help="The Python of the job, where it is not the first on PATH.")] = None,
-    imports: Annotated[
-        Optional[List[str]], typer.Option(metavar="A,B", help="Modules to import one by one, in place of those that the script names.")
-    ] = None,
-    only: Annotated[Optional[List[str]], typer.Option(metavar="RUNG,...", help="Climb these rungs and no other.")] = None,
-    skip: Annotated[Optional[List[str]], typer.Option(metavar="RUNG,...", help="Leave these rungs out.")] = None,
-    timeout: Annotated[Optional[str], typer.Option(metavar="S", help="End the climb after S seconds and report what was learnt.")] = None,
-    case: Annotated[Optional[str], typer.Option(metavar="DIR", help="Where the evidence goes; a new folder here by default.")] = None,
-    json_to: Annotated[Optional[str], typer.Option("--json", metavar="FILE", help="Write the report as JSON; - for stdout.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only the headline and the head of the first cause.")] = False,  # noqa: FBT002
-    no_color: Annotated[bool, typer.Option("--no-color", help="No colour; the words are the same.")] = False,  # noqa: FBT002
-    config: Annotated[Optional[str], typer.Option(metavar="FILE", help="Settings; ./trainprobe.yaml by default, where there is one.")] = None,
-    probe_dir: Annotated[Optional[List[str]], typer.Option(metavar="DIR", help="A folder with more probes; may be repeated.")] = None,
+    gpus: Annotated[str | None, typer.Option(metavar="N", help="Ranks, each on its own GPU.")] = None,
+    nproc: Annotated[str | None, typer.Option(metavar="N", help="Ranks on this machine, without GPUs where there are none.")] = None,
+    python: Annotated[str | None, typer.Option(metavar="PATH", help="The Python of the job, where it is not the first on PATH.")] = None,
+    imports: Annotated[list[str] | None, typer.Option(metavar="A,B", help="Modules to import one by one, in place of those that the script names.")] = None,
+    only: Annotated[list[str] | None, typer.Option(metavar="RUNG,...", help="Climb these rungs and no other.")] = None,
+    skip: Annotated[list[str] | None, typer.Option(metavar="RUNG,...", help="Leave these rungs out.")] = None,
+    timeout: Annotated[str | None, typer.Option(metavar="S", help="End the climb after S seconds and report what was learnt.")] = None,
+    case: Annotated[str | None, typer.Option(metavar="DIR", help="Where the evidence goes; a new folder here by default.")] = None,
+    json_to: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON; - for stdout.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only the headline and the head of the first cause.")] = False,
+    no_color: Annotated[bool, typer.Option("--no-color", help="No colour; the words are the same.")] = False,
+    config: Annotated[str | None, typer.Option(metavar="FILE", help="Settings; ./trainprobe.yaml by default, where there is one.")] = None,
+    probe_dir: Annotated[list[str] | None, typer.Option(metavar="DIR", help="A folder with more probes; may be repeated.")] = None,
 ) -> int:
     """Climb a ladder of small checks, from the host up to your own command, and say what is broken.
 
@@ -40,7 +34,7 @@ def diagnose(  # noqa: PLR0913 - one parameter per option
       trainprobe diagnose --nproc 4
       trainprobe diagnose --gpus 8 --python /envs/llm/bin/python -- train.py --config base.yaml
       trainprobe diagnose --gpus 8 -- torchrun --nproc-per-node {ranks} train.py --config base.yaml
-    """
+    """  # noqa: D301 - \b keeps the lines of the example apart
     from trainprobe.cli.exit_codes import code_of
     from trainprobe.cli.live_ladder import watching
     from trainprobe.cli.showing import check_json_target, show_report
@@ -49,7 +43,7 @@ def diagnose(  # noqa: PLR0913 - one parameter per option
     from trainprobe.errors import UsageError
     from trainprobe.model.request import DiagnoseRequest
 
-    words = tuple(command or ())
+    words = tuple(context.args)
     if gpus is not None and nproc is not None:
         raise UsageError("--gpus and --nproc both set the number of ranks.", "Give one of them.")
     check_json_target(json_to)

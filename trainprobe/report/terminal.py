@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from trainprobe.report.lines import Line, Style, plain
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 LOOKS: dict[Style, str] = {
     "plain": "",
@@ -32,10 +35,16 @@ def show(lines: Sequence[Line], stream: IO[str], *, colour: bool) -> None:
         stream.flush()
         return
     from rich.console import Console
-    from rich.text import Text
 
     console = Console(file=stream, force_terminal=True, markup=False, highlight=False, emoji=False)
     for line in lines:
-        text = Text.assemble(*((piece.text, LOOKS[piece.style]) for piece in line))
-        text.rstrip()
-        console.print(text, soft_wrap=True)
+        console.print(styled(line), soft_wrap=True)
+
+
+def styled(line: Line) -> Text:
+    """Return `line` as rich's text, whose content is never read as markup."""
+    from rich.text import Text
+
+    text = Text.assemble(*((piece.text, LOOKS[piece.style]) for piece in line))
+    text.rstrip()
+    return text

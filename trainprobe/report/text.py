@@ -48,7 +48,7 @@ def quiet_lines(report: Report, width: int = WIDTH) -> list[Line]:
 
 
 def headline(report: Report, width: int = WIDTH) -> list[Line]:
-    """Return the verdict and the sentence that says who it is about: `HUNG for 11 min 04 s. Rank 3 on node7 holds up the other seven.`"""
+    """Return the verdict and who it is about, such as `HUNG for 11 min 04 s. Rank 3 on node7 holds up the other seven.`, as lines."""
     verdict = report.verdict.upper().replace("-", " ")
     waiting = [row.since_s for row in report.world.ranks if row.state == "waiting" and row.since_s]
     if report.verdict == "hung" and waiting:

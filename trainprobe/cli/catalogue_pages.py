@@ -1,0 +1,98 @@
+"""The catalogue as `trainprobe causes` prints it, and the page of one cause, which docs/causes/ shows too."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from trainprobe.errors import UsageError
+from trainprobe.report.lines import Span, plain, span, wrapped
+from trainprobe.report.words import clean
+
+if TYPE_CHECKING:
+    from trainprobe.causes import Planned
+    from trainprobe.causes.cause import Cause
+
+WIDTH = 100
+FAMILY_TITLES = {
+    "data_loading": "Data loading",
+    "processes": "Fork, spawn, processes",
+    "memory": "Memory",
+    "collectives": "Collectives",
+    "network": "Network and start-up",
+    "gpu": "GPU health and driver",
+    "software": "Software and jobs",
+    "model": "Model",
+}
+ADDED = "Added by plugins"
+MODE_WORDS = {"hang": "ranks that hang", "crash": "ranks that crashed", "slow": "ranks that are slow", "check": "a check that failed"}
+
+
+def added_causes() -> tuple[tuple[Cause, ...], tuple[str, ...]]:
+    """Return the causes of plugins, and one sentence for each plugin that did not load."""
+    from trainprobe import causes, plugins
+
+    added = plugins.causes(known={cause.id for cause in causes.built()})
+    return added.causes, added.trouble
+
+
+def catalogue_text() -> str:
+    """Return the list: what is weighed by family, then what is only known by name."""
+    from trainprobe import causes
+
+    built, planned = causes.built(), causes.planned()
+    added, trouble = added_causes()
+    names = max(len(cause_id) for cause_id in (*(one.id for one in built), *(one.id for one in planned), *(one.id for one in added))) + 2
+    lines: list[str] = []
+    for family in dict.fromkeys((*FAMILY_TITLES, *causes.FAMILIES)):
+        some = [cause for cause in built if causes.family_of(cause.id) == family]
+        lines += _section(FAMILY_TITLES.get(family, family), [(cause.id, cause.title) for cause in some], names)
+    lines += _section(ADDED, [(cause.id, cause.title) for cause in added], names)
+    lines += _section("Known by name, not weighed yet", [(cause.id, cause.means) for cause in planned], names)
+    lines += [f"{len(built) + len(added)} causes are weighed, {len(planned)} are known by name. One page: trainprobe causes ID", *trouble]
+    return "\n".join(lines) + "\n"
+
+
+def cause_text(cause_id: str) -> str:
+    """Return the page of one cause. Raises UsageError, with a near name, where there is none of that id."""
+    from trainprobe import causes
+
+    added, _ = added_causes()
+    everything: dict[str, Cause | Planned] = {one.id: one for one in causes.planned()}
+    everything |= {one.id: one for one in (*added, *causes.built())}
+    found = everything.get(cause_id)
+    if found is None:
+        near = difflib.get_close_matches(cause_id, sorted(everything), n=1)
+        raise UsageError(f"There is no cause {cause_id!r}.", f"Did you mean {near[0]}?" if near else "The list: trainprobe causes")
+    if isinstance(found, causes.Planned):
+        return _page(found.id, "Known by name; not weighed yet, so it never stands in a ranking.", found.means, found.telling, ("usual fix", found.usual_fix))
+    return _page(found.id, found.title, found.means, found.telling, *weighed_rows(found))
+
+
+def weighed_rows(cause: Cause) -> list[tuple[str, str]]:
+    """Return what a page says beyond meaning and evidence, as pairs of label and sentence."""
+    rows = [("weighed for", ", ".join(MODE_WORDS[mode] for mode in cause.modes))]
+    if cause.refines:
+        rows.append(("stands before", cause.refines))
+    if cause.would_settle:
+        rows.append(("would settle it", cause.would_settle))
+    return rows
+
+
+def _page(cause_id: str, title: str, means: str, telling: str, *rows: tuple[str, str]) -> str:
+    lines = [clean(cause_id), ""]
+    for says in (title, means):
+        lines += [plain(line) for line in wrapped([span(says)], WIDTH, first="  ")]
+        lines.append("")
+    for label, says in (("told by", telling), *rows):
+        lines += [plain(line) for line in wrapped([span(says)], WIDTH, first=f"  {label:<16}")]
+    return "\n".join(lines) + "\n"
+
+
+def _section(title: str, rows: list[tuple[str, str]], names: int) -> list[str]:
+    if not rows:
+        return []
+    lines = [title]
+    for cause_id, says in rows:
+        lines += [plain(line) for line in wrapped([Span(clean(says))], WIDTH, first=f"  {clean(cause_id):<{names}}")]
+    return [*lines, ""]
