@@ -26,6 +26,7 @@ RELEVANT = re.compile(
     re.IGNORECASE,
 )
 REMEDY = "ask an administrator for: sudo sysctl kernel.dmesg_restrict=0, or for membership of group adm (then journalctl -k works)"
+_CALL_TRACE = re.compile(r"\+0x[0-9a-f]+/0x[0-9a-f]+")  # `oom_kill_process.cold+0x8/0x8a`: the kernel's own stack
 _DMESG_LINE = re.compile(r"^(?:<\d+>)?\[\s*(\d+\.\d+)\]\s?(?:\[[^\]]{1,20}\]\s)?(.*)$")
 _JOURNAL_LINE = re.compile(r"^(\d{9,}\.\d+) \S+ kernel: (.*)$")
 Lines = List[Tuple[float, str]]
@@ -86,12 +87,16 @@ def parse_journal(text: str) -> Lines:
 
 def _seen(lines: Lines, since: float, source: str) -> Seen:
     kept: List[Dict[str, Any]] = [
-        {"at": round(at, 3), "text": text[:TEXT_CAP]} for at, text in lines if at >= since - SLACK_S and RELEVANT.search(text[: TEXT_CAP * 4])
+        {"at": round(at, 3), "text": text[:TEXT_CAP]} for at, text in lines if at >= since - SLACK_S and _is_relevant(text[: TEXT_CAP * 4])
     ]
     data: Dict[str, Any] = {"lines": kept[-LINES_CAP:]}
     if len(kept) > LINES_CAP:
         data["cut_lines"] = len(kept) - LINES_CAP
     return Seen(data, source=source)
+
+
+def _is_relevant(text: str) -> bool:
+    return RELEVANT.search(text) is not None and _CALL_TRACE.search(text) is None
 
 
 def _read_kmsg(ends: float) -> bytes:

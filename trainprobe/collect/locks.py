@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from trainprobe.case import Case
 from trainprobe.collect import procfs
@@ -17,6 +17,7 @@ from trainprobe.model.evidence import Evidence
 
 LOCKS_CAP = 400
 DESCRIPTORS_CAP = 4096
+Place = Tuple[str, int]  # device as /proc/locks prints it, and inode
 # `2: -> FLOCK  ADVISORY  WRITE 8048 fe:00:2146427 0 EOF`: a waiter has the number of the lock that it waits for, and an arrow.
 _LINE = re.compile(r"^\s*(\d+):\s*(->)?\s*([A-Z_]+)\s+\S+\s+(\S+)\s+(-?\d+)\s+([0-9a-fA-F]+:[0-9a-fA-F]+):(\d+)\s")
 
@@ -28,7 +29,7 @@ def look_at_locks(case: Case, cell: str, members: Sequence[Member], *, deadline_
     return record(case, "locks", seen, subject=host_subject(), cell=cell, source="/proc/locks")
 
 
-def read_locks(pids: set[int]) -> Seen:
+def read_locks(pids: Set[int]) -> Seen:
     missing = procfs.missing()
     if missing:
         return refused("unavailable", missing)
@@ -70,19 +71,13 @@ def parse(text: str) -> tuple[List[Dict[str, Any]], List[Dict[str, Any]], int]:
     return held, waiting, odd_lines
 
 
-def _add_paths(held: List[Dict[str, Any]], waiting: List[Dict[str, Any]], pids: set[int]) -> None:
+def _add_paths(held: List[Dict[str, Any]], waiting: List[Dict[str, Any]], pids: Set[int]) -> None:
     """Fill in `path`, and for the holder of a lock that is waited for also `cmdline`, as far as we may look."""
     wanted = {(lock["device"], lock["inode"]) for lock in waiting}
     askers = [lock for lock in [*held, *waiting] if lock["pid"] > 0 and ((lock["device"], lock["inode"]) in wanted or lock["pid"] in pids)]
-    paths: Dict[Any, str] = {}
-    open_files: Dict[int, Dict[int, str]] = {}
-    for lock in askers:
-        pid = lock["pid"]
-        if pid not in open_files:
-            open_files[pid] = _open_files(pid)
-        path = open_files[pid].get(lock["inode"])
-        if path:
-            paths.setdefault((lock["device"], lock["inode"]), path)
+    paths: Dict[Place, str] = {}
+    for pid in {lock["pid"] for lock in askers}:
+        paths.update(_open_files(pid, {(lock["device"], lock["inode"]) for lock in askers if lock["pid"] == pid}))
     for lock in [*held, *waiting]:
         lock["path"] = paths.get((lock["device"], lock["inode"]))
     for lock in held:
@@ -90,37 +85,43 @@ def _add_paths(held: List[Dict[str, Any]], waiting: List[Dict[str, Any]], pids: 
             lock["cmdline"] = _cmdline(lock["pid"])
 
 
-def _open_files(pid: int) -> Dict[int, str]:
-    """Inode to path of what a process has open. Read from fdinfo, not by stat, which hangs on a dead network file system."""
-    found: Dict[int, str] = {}
+def _open_files(pid: int, wanted: Set[Place]) -> Dict[Place, str]:
+    """The paths under which a process has these files open. Read from fdinfo, not by stat, which hangs on a dead network file system."""
+    found: Dict[Place, str] = {}
     try:
         names = os.listdir(f"/proc/{pid}/fd")[:DESCRIPTORS_CAP]
     except OSError:
         return found
+    devices = devices_of_mounts(procfs.read_or_none(f"/proc/{pid}/mountinfo") or "")
     for name in names:
-        inode = parse_fdinfo_inode(procfs.read_or_none(f"/proc/{pid}/fdinfo/{name}") or "")
-        if inode is None:
+        place = place_of(procfs.read_or_none(f"/proc/{pid}/fdinfo/{name}") or "", devices)
+        if place is None or place not in wanted:
             continue
         try:
-            target = os.readlink(f"/proc/{pid}/fd/{name}")
+            found[place] = os.readlink(f"/proc/{pid}/fd/{name}")
         except OSError:
             continue
-        if target.startswith("/"):
-            found.setdefault(inode, target)
     return found
 
 
-def parse_fdinfo_inode(text: str) -> Optional[int]:
-    """The inode from /proc/PID/fdinfo/N: its `ino:` line (Linux 5.14), else the lock that it holds on it."""
-    lock = None
-    for line in text.splitlines():
-        name, _, value = line.partition(":")
-        if name == "ino":
-            return int(value) if value.strip().isdigit() else None
-        if name == "lock":
-            match = _LINE.match(value.strip() + " ")
-            lock = int(match.group(7)) if match else lock
-    return lock
+def devices_of_mounts(mountinfo: str) -> Dict[str, str]:
+    """Mount id to device, in the form of /proc/locks: `27 1 254:0 / / …` gives {"27": "fe:00"}."""
+    devices = {}
+    for fields in (line.split(None, 3) for line in mountinfo.splitlines()):
+        major, _, minor = fields[2].partition(":") if len(fields) > 3 else ("", "", "")
+        if major.isdigit() and minor.isdigit():
+            devices[fields[0]] = f"{int(major):02x}:{int(minor):02x}"
+    return devices
+
+
+def place_of(fdinfo: str, devices: Dict[str, str]) -> Optional[Place]:
+    """Device and inode of /proc/PID/fdinfo/N: by its `ino:` line (Linux 5.14), else by the lock that it holds."""
+    lines = dict(line.split(":", 1) for line in fdinfo.splitlines() if ":" in line)
+    inode, device = lines.get("ino", "").strip(), devices.get(lines.get("mnt_id", "").strip())
+    if inode.isdigit() and device:
+        return device, int(inode)
+    match = _LINE.match(lines.get("lock", "").strip() + " ")
+    return (match.group(6), int(match.group(7))) if match else None
 
 
 def _cmdline(pid: int) -> str:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Set
 
 from trainprobe.case import Case
 from trainprobe.collect.members import Member
 from trainprobe.collect.seen import Seen, record, refused, side_by_side
 from trainprobe.model.evidence import Evidence
+from trainprobe.stacks.rank_prefix import strip_prefix
 
 TEXT_CAP_BYTES = 64 * 1024
 # The copy in the case is longer than what the evidence holds, and still bounded.
 COPY_CAP_BYTES = 1024 * 1024
 SPLIT_CAP_BYTES = 16 * 2**20
+_BARE_PREFIX = re.compile(r"\[(?:\d+,)?(\d{1,7})\](?:<std(?:out|err)>)?:[ ]?")
 
 
 class Ends(NamedTuple):
@@ -54,26 +56,29 @@ def look_at_common_output(
     path: str,
     ranks: Sequence[Member],
     *,
-    roles: Sequence[str] = ("default",),
     first_at: Optional[float] = None,
     last_at: Optional[float] = None,
     cut_bytes: int = 0,
 ) -> List[Evidence]:
-    """Record a launcher's one stream as the launcher's, and once more for each of `ranks` whose prefix is in it."""
-    whole = look_at_output(case, cell, launcher, path, first_at=first_at, last_at=last_at, cut_bytes=cut_bytes)
+    """Record a launcher's one stream taken apart: the lines of each of `ranks` as that rank's, the others as the launcher's.
+
+    Without it a rank that floods the stream would hide the last words of the others. The copy in the case is the stream as it was.
+    """
+    whole = side_by_side([lambda: read_output(path, "both", first_at, last_at, cut_bytes)], 2.0)[0]
+    copies = [name for name in [_copy(case, cell, launcher, "both", path)] if name]
     try:
         ends = read_ends(path, SPLIT_CAP_BYTES)
     except OSError:
-        return [whole]
-    texts = split_by_rank((ends.head + ends.tail).decode("utf-8", "replace"), {member.rank for member in ranks if member.rank is not None}, roles)
-    records = [whole]
-    for member in ranks:
-        text = texts.get(member.rank, "") if member.rank is not None else ""
-        if not text:
+        return [record(case, "output", whole, subject=launcher.subject, cell=cell, source=os.path.basename(path), files=copies)]
+    texts = split_by_rank((ends.head + ends.tail).decode("utf-8", "replace"), {member.rank for member in ranks if member.rank is not None})
+    records = []
+    for member in [launcher, *ranks]:
+        text = texts.get(None if member is launcher else member.rank, "")
+        if not text and member is not launcher:
             continue
-        content = text.encode("utf-8", "replace")
-        seen = Seen(_data(_ends_of(content, TEXT_CAP_BYTES), "both", first_at, last_at, cut_bytes + ends.left_out), began=whole.began)
-        records.append(record(case, "output", seen, subject=member.subject, cell=cell, source=f"{os.path.basename(path)} by prefix"))
+        data = _data(_ends_of(text.encode("utf-8", "replace"), TEXT_CAP_BYTES), "both", first_at, last_at, cut_bytes + ends.left_out)
+        seen = Seen(data, began=whole.began, took_s=whole.took_s)
+        records.append(record(case, "output", seen, subject=member.subject, cell=cell, source=f"{os.path.basename(path)} by prefix", files=copies))
     return records
 
 
@@ -100,29 +105,21 @@ def read_ends(path: str, cap_bytes: int) -> Ends:
         os.close(fd)
 
 
-def split_by_rank(text: str, ranks: set[int], roles: Sequence[str] = ("default",)) -> Dict[Optional[int], str]:
+def split_by_rank(text: str, ranks: Set[int]) -> Dict[Optional[int], str]:
     """Take a common stream apart by its prefixes: `[default3]:` (torchrun), `[rank3]:` (torch), `[3]:`, `[1,3]<stdout>:` (mpirun).
 
-    Only numbers in `ranks` count, so that a line such as `[2024]: …` stays where it is. Lines without a prefix are under None, which is
-    the launcher itself. A prefix inside a prefix (`[default3]:[rank3]: Traceback`) is taken off as well when both name the same rank.
+    Only numbers in `ranks` count, so that a line such as `[2024]: …` stays where it is. Lines without a prefix are under None.
     """
-    words = "|".join(re.escape(role) for role in (*roles, "rank"))
-    prefix = re.compile(rf"^\[(?:(?:{words})?(\d{{1,7}})|\d+,(\d{{1,7}}))\](?:<std(?:out|err)>)?:[ ]?")
     lines: Dict[Optional[int], List[str]] = {}
     for line in text.splitlines(keepends=True):
-        rank, rest = _take_off(prefix, line)
+        rank, rest = strip_prefix(line)
+        match = _BARE_PREFIX.match(line) if rank is None else None
+        if match:
+            rank, rest = int(match.group(1)), line[match.end() :]
         if rank not in ranks:
             rank, rest = None, line
-        else:
-            inner, inside = _take_off(prefix, rest)
-            rest = inside if inner == rank else rest
         lines.setdefault(rank, []).append(rest)
     return {rank: "".join(parts) for rank, parts in lines.items()}
-
-
-def _take_off(prefix: re.Pattern[str], line: str) -> Tuple[Optional[int], str]:
-    match = prefix.match(line)
-    return (int(match.group(1) or match.group(2)), line[match.end() :]) if match else (None, line)
 
 
 def _ends_of(content: bytes, cap_bytes: int) -> Ends:

@@ -126,6 +126,9 @@ def _lock_locals(rows: Any) -> Dict[str, str]:
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, dict) and row.get("name") in LOCK_LOCALS and isinstance(row.get("repr"), str):
             kept[row["name"]] = row["repr"].strip("\"'")[:LOCAL_CAP]
+    if "build_directory" in kept:
+        # torch.utils.cpp_extension waits for the file `lock` there, and keeps that name in no local of its own.
+        kept["lock_file_path"] = kept.pop("build_directory").rstrip("/") + "/lock"
     return kept
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import sysconfig
 import time
 import tokenize
 from dataclasses import asdict, dataclass
@@ -16,13 +15,13 @@ from trainprobe.collect.members import host_name
 from trainprobe.collect.seen import Seen, record, refused, side_by_side
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.subjects import Subject
+from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.places import is_user
 from trainprobe.stacks.source import read_places
 
 FILE_CAP_BYTES = 2 * 2**20
 FILES_CAP = 40
 SITES_CAP = 200
-# Where installed packages and the standard library live; `<string>` and `<frozen importlib>` are no files at all.
-_LIBRARY = re.compile(r"^<|/(?:site|dist)-packages/|/lib(?:64)?/python\d[\d.]*t?/|/_witness/")
 # Tracebacks say `File "x.py", line 3, in f`, faulthandler `File "x.py", line 3 in f`.
 _IN_TEXT = re.compile(r'File "([^"\n]{1,4096})", line (\d{1,8})(?:,? in ([^\s,]{1,300}))?')
 
@@ -35,12 +34,6 @@ class Site:
     line: int
     function: str = ""
     rank: Optional[int] = None
-
-
-def is_library(file: str) -> bool:
-    """True for files of the standard library and of installed packages, which the user did not write."""
-    standard = sysconfig.get_paths().get("stdlib", "")
-    return bool(_LIBRARY.search(file)) or bool(standard and file.startswith(standard + os.sep))
 
 
 def sites_in_text(text: str, rank: Optional[int] = None) -> List[Site]:
@@ -63,7 +56,7 @@ def look_at_source(case: Case, cell: str, sites: Iterable[Site], *, cwd: str = "
     known = _known(case, cell)
     wanted: Dict[Tuple[str, Optional[int]], Set[int]] = {}
     for site in list(sites)[: SITES_CAP * 20]:
-        if site.line > 0 and (site.rank, site.file, site.line) not in known and (with_libraries or not is_library(site.file)):
+        if site.line > 0 and (site.rank, site.file, site.line) not in known and (with_libraries or is_user(Frame(site.function, site.file, site.line))):
             wanted.setdefault((site.file, site.rank), set()).add(site.line)
     files: Dict[str, Set[int]] = {}
     for (file, _), lines in wanted.items():
