@@ -7,10 +7,12 @@ import json
 import os
 import re
 import socket
+import stat
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from types import TracebackType
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from trainprobe import __version__
 from trainprobe.errors import UsageError
@@ -20,6 +22,10 @@ from trainprobe.model.subjects import JOB, Subject
 from trainprobe.redact import Redactor, clean
 
 SCHEMA = "trainprobe.case/1"
+META, EVIDENCE, FILES = "case.json", "evidence.jsonl", "files"
+MOST_FILE_BYTES = 64 * 2**20
+MOST_DAMAGE = 20
+ANOTHER = "Name another folder with --case DIR."
 
 
 @dataclass(frozen=True)
@@ -33,44 +39,65 @@ class SavedCase:
 
 
 class Case:
-    """An open case. Safe to use from several threads. After `create` nothing here raises for a full or broken disk: see `trouble`."""
+    """An open case, safe to use from several threads.
+
+    After `create` nothing here raises for a full or broken disk: `trouble` then holds one sentence, and evidence goes on in memory.
+    """
 
     def __init__(self, folder: str, name: str, redactor: Redactor) -> None:
-        self.folder, self.name, self.trouble = folder, name, ""
-        self.redactor = redactor
+        self.folder, self.name, self.redactor = folder, name, redactor
         self._evidence: List[Evidence] = []
-        self._unwritten: List[bytes] = []
+        self._unwritten: List[Tuple[str, bytes]] = []
         self._lock = threading.RLock()
-        self._fd = os.open(os.path.join(folder, "evidence.jsonl"), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._stuck = self._lost = ""
+        self._torn, self._size = False, 0
+        self._fd = os.open(os.path.join(folder, EVIDENCE), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     @classmethod
     def create(cls, folder: Optional[str], command: str, argv: Sequence[str]) -> Case:
-        """Make the folder of a new case; UsageError when that cannot be."""
-        name = folder if folder is not None else f"./trainprobe-{time.strftime('%Y-%m-%dT%H-%M', time.gmtime())}-{socket.gethostname()}/"
+        """Make the folder of a new case, by default ./trainprobe-<UTC time>-<host>/; UsageError when that cannot be.
+
+        A case that is in the folder already is moved below it, to earlier-1, earlier-2 …, and never mixed with the new one.
+        """
+        redactor = Redactor(os.environ)
+        host = socket.gethostname()
+        name = folder if folder is not None else _default_name(host)
         try:
-            os.makedirs(name, exist_ok=True)
-            os.makedirs(os.path.join(name, "files"), exist_ok=True)
+            _make_room(name)
+            os.makedirs(os.path.join(name, FILES), mode=0o700)
+            case = cls(os.path.abspath(name), name, redactor)
             meta = {
                 "schema": SCHEMA,
                 "command": command,
-                "argv": list(argv),
+                "argv": redactor.data(list(argv))[0],
                 "tool": {"name": "trainprobe", "version": __version__},
                 "created": time.time(),
-                "host": socket.gethostname(),
+                "host": host,
                 "case": name,
             }
-            with open(os.path.join(name, "case.json"), "w", encoding="utf-8") as file:
-                json.dump(meta, file)
-            return cls(os.path.abspath(name), name, Redactor(os.environ))
-        except OSError as error:
-            raise UsageError(f"The case folder {name} cannot be written: {error.strerror}.", "Name another folder with --case DIR.") from error
+            _write_whole(os.path.join(name, META), json.dumps(meta, indent=1).encode() + b"\n")
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise UsageError(f"The case folder {name} cannot be written: {why}.", ANOTHER) from error
+        return case
+
+    def __enter__(self) -> Case:  # noqa: PYI034 - Self is newer than Python 3.9
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        self.close()
 
     @property
     def evidence(self) -> Tuple[Evidence, ...]:
         with self._lock:
             return tuple(self._evidence)
 
-    def add(
+    @property
+    def trouble(self) -> str:
+        """What could not be saved, in one sentence, or nothing."""
+        return self._stuck or self._lost
+
+    def add(  # noqa: PLR0913 - the fields of Evidence
         self,
         kind: str,
         *,
@@ -84,81 +111,220 @@ class Case:
         data: Optional[Mapping[str, Any]] = None,
         files: Sequence[str] = (),
     ) -> Evidence:
-        """Keep one look and return it as it was kept, redacted and with its id."""
-        hidden, count = self.redactor.data(to_json(data or {}))
+        """Keep one look and return it as it was kept: with its id, cleaned, and without secrets. `began` None means just now."""
+        try:
+            hidden, count = self.redactor.data(to_json(data or {}))
+        except RecursionError:
+            hidden, count = {}, 0
+            outcome, reason = "partial", f"{reason} The data were nested too deeply to be kept.".strip()
+        (shown_source, more), (shown_reason, most) = self.redactor.text(clean(source)), self.redactor.text(clean(reason))
         with self._lock:
             new = Evidence(
                 f"E{len(self._evidence) + 1}",
                 kind,
                 subject,
                 cell,
-                source,
-                time.time() if began is None else began,
+                shown_source,
+                time.time() - took_s if began is None else began,
                 took_s,
                 outcome,
-                reason,
+                shown_reason,
                 hidden,
-                tuple(files),
-                count,
+                tuple(name for name in files if name),
+                count + more + most,
             )
             self._evidence.append(new)
-            self._unwritten.append(json.dumps(to_json(new), ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+            self._unwritten.append((new.id, json.dumps(to_json(new)).encode() + b"\n"))
             self._write()
         return new
 
-    def _write(self) -> None:
-        try:
-            while self._unwritten:
-                os.write(self._fd, self._unwritten[0])
-                self._unwritten.pop(0)
-        except OSError as error:
-            self.trouble = f"The case could not be written: {error.strerror}."
-
     def keep_file(self, name: str, content: Union[bytes, str, os.PathLike[str]]) -> str:
-        """Keep a redacted copy under files/ and return its name relative to the case."""
-        safe = re.sub(r"[^A-Za-z0-9._@=,+-]", "_", name).lstrip(".") or "file"
+        """Keep a redacted copy of `content`, bytes or the path of a file, and return its name relative to the case.
+
+        The name is changed where it has to be. Of more than 64 MiB the first and the last half of that are kept. Text is cleaned;
+        in binary content secrets are overwritten in place. Returns an empty string, and leaves `trouble`, when it cannot be kept.
+        """
         try:
-            if not isinstance(content, bytes):
-                with open(content, "rb") as source:
-                    content = source.read()
-            text, _ = self.redactor.text(clean(content.decode("utf-8", "replace")))
-            with open(os.path.join(self.folder, "files", safe), "w", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            self.trouble = f"{name} could not be kept: {error.strerror}."
-        return f"files/{safe}"
+            whole = content if isinstance(content, bytes) else _read_bounded(content)
+            with self._lock:
+                relative = self._free_name(name)
+                _write_whole(os.path.join(self.folder, relative), _without_secrets(whole, self.redactor))
+        except (OSError, ValueError) as error:
+            self._lost = f"The file {name} could not be kept in the case {self.name}: {_why(error)}."
+            return ""
+        return relative
 
     def write_derived(self, name: str, text: str) -> bool:
-        """Write a file that can be made again from the evidence. Return False when it could not be written."""
+        """Write a file that can be made again from the evidence, whole or not at all. Return False when it could not be written."""
         try:
-            with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            self.trouble = f"{name} could not be written: {error.strerror}."
+            _write_whole(os.path.join(self.folder, name), text.encode("utf-8", "replace"))
+        except (OSError, ValueError) as error:
+            self._lost = f"{name} could not be written into the case {self.name}: {_why(error)}."
             return False
         return True
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):
-            os.close(self._fd)
+        """Write what is still unwritten, and close the file. Evidence stays readable here."""
+        with self._lock:
+            if self._fd >= 0:
+                self._write()
+                os.close(self._fd)
+                self._fd = -1
+
+    def _write(self) -> None:
+        """Append what is not written yet. After a full disk it goes on where it stopped, once there is room again."""
+        try:
+            if self._fd < 0:
+                raise OSError(0, "it is closed")  # noqa: TRY301 - one handler for every way in which it cannot be written
+            while self._unwritten:
+                line = (b"\n" if self._torn else b"") + self._unwritten[0][1]
+                if os.write(self._fd, line) < len(line):  # the disk took a part: without the rest that part is worth nothing
+                    self._torn = True
+                    os.ftruncate(self._fd, self._size)
+                    self._torn = False
+                    raise OSError(0, "No space left on device")  # noqa: TRY301 - the same
+                self._size += len(line)
+                self._torn = False
+                self._unwritten.pop(0)
+            self._stuck = ""
+        except OSError as error:
+            self._stuck = f"The case {self.name} cannot be written ({_why(error)}); evidence from {self._unwritten[0][0]} on is in memory only."
+
+    def _free_name(self, name: str) -> str:
+        safe = re.sub(r"[^A-Za-z0-9._@=,+-]", "_", name)[-100:].lstrip(".") or "file"
+        stem, dot, ending = safe.partition(".")
+        place = 1
+        while os.path.lexists(os.path.join(self.folder, FILES, safe)):
+            place += 1
+            safe = f"{stem}-{place}{dot}{ending}"
+        return f"{FILES}/{safe}"
 
 
 def read_case(folder: str) -> SavedCase:
-    """Read a case that somebody saved; UsageError when `folder` is none."""
+    """Read a saved case, as much of it as can be read; UsageError when `folder` is none."""
+    meta = _read_meta(folder)
     damage: List[str] = []
+    evidence: Dict[str, Evidence] = {}
     try:
-        with open(os.path.join(folder, "case.json"), encoding="utf-8") as file:
-            meta: Dict[str, Any] = json.load(file)
-        with open(os.path.join(folder, "evidence.jsonl"), encoding="utf-8", errors="replace") as file:
-            lines = file.read().split("\n")
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{folder} is not a case: {error}.", "Name a folder that trainprobe made.") from error
-    evidence = []
+        with open(os.path.join(folder, EVIDENCE), "rb") as file:
+            *lines, rest = file.read().split(b"\n")
+    except OSError as error:
+        return SavedCase(folder, meta, (), [f"{EVIDENCE} cannot be read: {_why(error)}."])
     for number, line in enumerate(lines, 1):
-        if not line:
+        if not line.strip():
             continue
         try:
-            evidence.append(from_json(Evidence, json.loads(line)))
-        except ValueError as error:
-            damage.append(f"Line {number} of evidence.jsonl cannot be read: {error}.")
-    return SavedCase(folder, meta, tuple(evidence), damage)
+            new = from_json(Evidence, json.loads(line.decode("utf-8")))
+        except (ValueError, RecursionError) as error:
+            damage.append(f"Line {number} of {EVIDENCE} cannot be read: {_short(error)}.")
+            continue
+        if new.id in evidence:
+            damage.append(f"Line {number} of {EVIDENCE} uses {new.id} again; the first one counts.")
+            continue
+        evidence[new.id] = new
+    if rest:
+        damage.append(f"The last line of {EVIDENCE} is torn: its writer was ended in the middle of it.")
+    if len(damage) > MOST_DAMAGE:
+        damage[MOST_DAMAGE:] = [f"{len(damage) - MOST_DAMAGE} more lines cannot be read."]
+    return SavedCase(folder, meta, tuple(evidence.values()), damage)
+
+
+def _read_meta(folder: str) -> Dict[str, Any]:
+    path = os.path.join(folder, META)
+    do = "Name a folder that trainprobe made."
+    try:
+        if not os.path.isdir(folder):
+            raise UsageError(f"{folder} is a file, not the folder of a case." if os.path.exists(folder) else f"There is no folder {folder}.", do)
+        with open(path, "rb") as file:
+            meta = json.loads(file.read(2**20).decode("utf-8"))
+    except FileNotFoundError as error:
+        raise UsageError(f"{folder} is not a case: it has no {META}.", do) from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path} cannot be read: {_short(error)}.", do) from error
+    schema = meta.get("schema") if isinstance(meta, dict) else None
+    if not isinstance(meta, dict) or not isinstance(schema, str) or not schema.startswith("trainprobe.case/"):
+        raise UsageError(f"{folder} is not a case: {path} does not say so.", do)
+    if schema != SCHEMA:
+        raise UsageError(f"{path} has the format {schema}; this version reads {SCHEMA}.", "Read it with the version that wrote it.")
+    for name, kind in (("command", str), ("case", str), ("tool", dict)):
+        if not isinstance(meta.get(name), kind):
+            raise UsageError(f"{path} is damaged: its field {name} is missing or of the wrong type.", do)
+    return meta
+
+
+def _short(error: BaseException) -> str:
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return _why(error).split("\n")[0].rstrip(".")[:200]
+
+
+def _why(error: BaseException) -> str:
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+
+
+def _default_name(host: str) -> str:
+    """A folder that is not there yet; the time is in UTC, to the minute."""
+    stem = f"./trainprobe-{time.strftime('%Y-%m-%dT%H-%M', time.gmtime())}-{re.sub(r'[^A-Za-z0-9.-]', '_', host.partition('.')[0])}"
+    name, place = f"{stem}/", 1
+    while True:
+        try:
+            os.mkdir(name, 0o700)
+        except FileExistsError:
+            place += 1
+            name = f"{stem}-{place}/"
+        except OSError as error:
+            raise UsageError(f"The case folder {name} cannot be made: {_why(error)}.", ANOTHER) from error
+        else:
+            return name
+
+
+def _make_room(name: str) -> None:
+    """Make the folder, or move the case that it holds out of the way; UsageError when it holds something else."""
+    if os.path.exists(name) and not os.path.isdir(name):
+        raise UsageError(f"The case folder {name} cannot be made: there is a file of that name.", ANOTHER)
+    os.makedirs(name, mode=0o700, exist_ok=True)
+    there = [entry for entry in os.listdir(name) if not entry.startswith("earlier-")]
+    if not there:
+        return
+    if META not in there and EVIDENCE not in there:
+        raise UsageError(f"The folder {name} holds other things than a case, {min(there)} for one.", ANOTHER)
+    place = 1
+    while os.path.lexists(os.path.join(name, f"earlier-{place}")):
+        place += 1
+    earlier = os.path.join(name, f"earlier-{place}")
+    os.mkdir(earlier, 0o700)
+    for entry in there:
+        os.rename(os.path.join(name, entry), os.path.join(earlier, entry))
+
+
+def _write_whole(path: str, content: bytes) -> None:
+    """Write all of a file or nothing; who reads it meanwhile sees the old one."""
+    unfinished = f"{path}.unfinished"
+    try:
+        with open(unfinished, "wb") as file:
+            file.write(content)
+        os.replace(unfinished, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(unfinished)
+        raise
+
+
+def _read_bounded(path: Union[str, os.PathLike[str]]) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # opening a FIFO must not wait for its writer
+    with os.fdopen(fd, "rb") as file:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(0, "it is not a plain file")
+        if found.st_size <= MOST_FILE_BYTES:
+            return file.read(MOST_FILE_BYTES)
+        half = MOST_FILE_BYTES // 2
+        head = file.read(half)
+        file.seek(-half, os.SEEK_END)
+        return head + b"\n[trainprobe: %d bytes cut here]\n" % (found.st_size - 2 * half) + file.read(half)
+
+
+def _without_secrets(content: bytes, redactor: Redactor) -> bytes:
+    if b"\0" in content[:8192]:
+        return redactor.blob(content)[0]
+    return redactor.text(clean(content.decode("utf-8", "replace")))[0].encode("utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass
-from typing import Mapping, Optional, Tuple
+from typing import Any, Mapping, Optional, Tuple
 
 from trainprobe.model.evidence import Ended
 
@@ -55,12 +55,12 @@ class Descendant:
     seen_at: float = 0.0
 
 
-def ended_from_status(status: int, **known: object) -> Ended:
+def ended_from_status(status: int, **known: Any) -> Ended:
     """Turn a wait status (also field 52 of /proc/PID/stat) into an `Ended`."""
     number = status & 0x7F
     if number:
-        return Ended("signalled", signal=number, **known)  # type: ignore[arg-type] - the caller's fields of Ended
-    return Ended("exited", code=(status >> 8) & 0xFF, **known)  # type: ignore[arg-type] - the same
+        return Ended("signalled", signal=number, **known)
+    return Ended("exited", code=(status >> 8) & 0xFF, **known)
 
 
 def signal_name(number: int) -> str:

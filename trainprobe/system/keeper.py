@@ -7,17 +7,18 @@ import dataclasses
 import json
 import os
 import select
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from types import TracebackType
-from typing import Any, Dict, IO, List, Optional, Sequence, Type
+from typing import IO, Any, Dict, List, Optional, Sequence, Type
 
 from trainprobe.errors import Fault
 from trainprobe.model.evidence import Ended
 from trainprobe.system.child import Child, ChildSpec, Descendant, ended_from_status
+from trainprobe.system.proc import read_stat
+from trainprobe.system.tree import kill_below
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper_process.py")
 HEARD_S = 10.0  # how long the keeper may take to read a command before it counts as broken
@@ -37,15 +38,17 @@ class Keeper:
         self.unkillable: Dict[int, str] = {}
         self.trouble = ""
         self._stops = 0
+        self._lost = False  # the keeper ended by itself
         self._read_bytes, self._torn = 0, b""
-        self._closed = False
+        self._closing = self._closed = False
         self._status = _anonymous_file(folder, "status")
         self._errors = _anonymous_file(folder, "errors")
-        bell, rung = os.pipe()
+        commands, self._commands = os.pipe()
+        self._bell, rung = os.pipe()
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-E", PROGRAM, str(self._status.fileno()), str(rung)],
-                stdin=subprocess.PIPE,
+                stdin=commands,
                 stdout=self._errors,
                 stderr=self._errors,
                 pass_fds=(self._status.fileno(), rung),
@@ -53,17 +56,14 @@ class Keeper:
                 cwd="/",
             )
         except OSError as error:
-            os.close(bell)
             raise Fault(f"The keeper of child processes cannot be started: {error}.", f"Try: {sys.executable} -V") from error
         finally:
+            os.close(commands)
             os.close(rung)
-        self._bell = bell
-        os.set_blocking(bell, False)
-        assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE makes it
-        self._commands = self._process.stdin.fileno()
+        os.set_blocking(self._bell, False)
         os.set_blocking(self._commands, False)
 
-    def __enter__(self) -> Keeper:
+    def __enter__(self) -> Keeper:  # noqa: PYI034 - Self is newer than Python 3.9
         return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
@@ -92,13 +92,15 @@ class Keeper:
             )
         until = time.monotonic() + HEARD_S
         while any(self.children[spec.key].pid is None and self.children[spec.key].ended is None for spec in specs):
-            if time.monotonic() > until:
-                self.trouble = self.trouble or f"The keeper did not start its children within {HEARD_S:g} s."
+            if time.monotonic() > until:  # an exec from a dead file system; it may still come
+                self.trouble = f"Not all children were started within {HEARD_S:g} s."
                 break
             self.wait(0.5)
 
     def poll(self) -> None:
         """Read what the keeper saw since the last call. Never blocks."""
+        if self._closed:
+            return
         with contextlib.suppress(OSError):  # the bell has rung for what we read now
             while len(os.read(self._bell, 65536)) == 65536:
                 pass
@@ -111,7 +113,7 @@ class Keeper:
             *lines, self._torn = (self._torn + block).split(b"\n")
             for line in lines:
                 self._hear(json.loads(line))
-        if gone and not self._closed:
+        if gone and not self._closing:
             self._lose_keeper()
 
     def wait(self, timeout_s: float) -> None:
@@ -138,7 +140,7 @@ class Keeper:
         stops = self._stops
         self._tell(do="stop", grace_s=grace_s, kill_s=kill_s)
         until = time.monotonic() + grace_s + kill_s + HEARD_S
-        while self._stops == stops and not self.trouble:
+        while self._stops == stops and not self._lost:
             if time.monotonic() > until:
                 self.trouble = "The keeper did not answer a request to stop."
                 break
@@ -149,14 +151,14 @@ class Keeper:
         if self._closed:
             return
         self.poll()
-        self._closed = True
-        assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE makes it
-        self._process.stdin.close()
+        self._closing = True
+        os.close(self._commands)
         try:
             self._process.wait(CLOSE_S)
-        except subprocess.TimeoutExpired:  # it holds on to something unkillable; it goes by itself
+        except subprocess.TimeoutExpired:  # it holds on to something unkillable, and goes by itself
             self.trouble = self.trouble or "A process below cannot be killed; the keeper stays with it for some seconds."
         self.poll()
+        self._closed = True
         os.close(self._bell)
         self._status.close()
         self._errors.close()
@@ -167,7 +169,7 @@ class Keeper:
         unsent = memoryview(json.dumps(command).encode() + b"\n")
         waiting = select.poll()
         waiting.register(self._commands, select.POLLOUT)
-        while unsent and not self.trouble:
+        while unsent:
             if not waiting.poll(int(HEARD_S * 1000)):
                 self.trouble = f"The keeper did not read a command within {HEARD_S:g} s."
                 return
@@ -175,9 +177,11 @@ class Keeper:
                 unsent = unsent[os.write(self._commands, unsent) :]
             except BlockingIOError:
                 continue
-            except BrokenPipeError:
-                self._process.wait(CLOSE_S)
+            except OSError:  # it is gone: that says why
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(CLOSE_S)
                 self.poll()
+                return
 
     def _hear(self, said: Dict[str, Any]) -> None:
         event = said["event"]
@@ -218,14 +222,17 @@ class Keeper:
 
     def _lose_keeper(self) -> None:
         """Kill what we know of ourselves: our children died with the keeper, but not those below them."""
-        text = os.pread(self._errors.fileno(), 2000, 0).decode("utf-8", "replace").strip().rpartition("\n")[2]
+        self._lost = True
+        text = os.pread(self._errors.fileno(), 4000, 0).decode("utf-8", "replace").strip().rpartition("\n")[2]
         self.trouble = self.trouble or f"The keeper of child processes ended by itself ({self._process.returncode}). {text}".strip()
-        unseen = Ended("exited", reason="the keeper was gone, so nobody saw how it ended", at=time.time(), seen_by="nobody")
-        for pid in self.alive_pids():
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+        started = {child.pid: child.started_ticks for child in self.children.values() if child.pid is not None and child.ended is None}
+        started.update({pid: each.started_ticks for pid, each in self.descendants.items() if each.ended is None})
+        stats = {pid: read_stat(pid) for pid in started}
+        kill_below(pid for pid, found in stats.items() if found is not None and found.started_ticks == started[pid])
+        reason = "the keeper was gone, so nobody saw how it ended"
+        unseen = Ended("exited", reason=reason, at=time.time(), seen_by="nobody")
         for child in self.children.values():
-            child.ended = child.ended or unseen
+            child.ended = child.ended or (unseen if child.pid is not None else Ended("not_started", reason=self.trouble, at=time.time()))
         for pid, each in self.descendants.items():
             if each.ended is None:
                 self._change(pid, ended=unseen)

@@ -11,10 +11,11 @@ import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
-from typing import Dict, IO, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import IO, List, Mapping, Optional, Sequence, Tuple
 
 from trainprobe.model.evidence import Ended
 from trainprobe.system.child import ended_from_status
+from trainprobe.system.tree import kill_below
 
 PR_SET_PDEATHSIG = 1
 LOOK_AGAIN_S = 0.05
@@ -54,29 +55,37 @@ def run(
         stdin.seek(0)
         began = time.monotonic()
         try:
-            process = subprocess.Popen(  # noqa: PLW1509 - _die_with_us does nothing but one system call
-                argv, stdin=stdin, stdout=stdout, stderr=stderr, env=env, cwd=cwd, start_new_session=True, preexec_fn=_die_with_us
+            process = subprocess.Popen(
+                argv,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                env=env,
+                cwd=cwd,
+                start_new_session=True,
+                preexec_fn=_die_with_us,  # noqa: PLW1509 - it makes one system call and takes no lock, so threads do not matter
             )
         except (OSError, ValueError, IndexError, subprocess.SubprocessError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             reason = f"{argv[0] if argv else 'nothing'} cannot be run: {why}"
             return Ran(argv, Ended("not_started", reason=reason, at=time.time()), b"", b"", cut=False)
-        cut = [False]
+        cut, in_time = [False], False
         try:
             in_time = _wait(process.pid, began + timeout_s, (stdout, stderr), output_cap_bytes, cut)
         finally:
-            below = _kill(process.pid)
-        gone = _wait(process.pid, time.monotonic() + KILL_S, (stdout, stderr), output_cap_bytes, cut)
-        took_s = time.monotonic() - began
-        known = {"at": time.time(), "took_s": took_s}
-        if not gone:
-            ended = Ended("unkillable", reason=f"SIGKILL did not end it within {KILL_S:g} s", by_us=True, **known)
-        else:
-            status = _reap(process)
-            ended = ended_from_status(status, **known)
             if not in_time:
-                ended = Ended("timed_out", signal=ended.signal, by_us=True, phase="run", reason=f"it gave no answer within {timeout_s:g} s", **known)
-        del below
+                kill_below({process.pid})
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)  # not reaped yet, so the group is still its own
+        gone = _wait(process.pid, time.monotonic() + KILL_S, (stdout, stderr), output_cap_bytes, cut)
+        took_s, at = time.monotonic() - began, time.time()
+        if not gone:
+            ended = Ended("unkillable", reason=f"SIGKILL did not end it within {KILL_S:g} s", by_us=True, at=at, took_s=took_s)
+        else:
+            ended = ended_from_status(_reap(process), at=at, took_s=took_s)
+            if not in_time:
+                late = f"it gave no answer within {timeout_s:g} s"
+                ended = Ended("timed_out", signal=ended.signal, by_us=True, phase="run", reason=late, at=at, took_s=took_s)
         return Ran(argv, ended, _read(stdout, output_cap_bytes), _read(stderr, output_cap_bytes), cut=cut[0])
 
 
@@ -111,43 +120,6 @@ def _wait(pid: int, until: float, outputs: Sequence[IO[bytes]], cap_bytes: int, 
     finally:
         if pidfd >= 0:
             os.close(pidfd)
-
-
-def _kill(pid: int) -> Set[int]:
-    """Kill the group of `pid` and everything below it, also what left the group."""
-    killed: Set[int] = set()
-    for _ in range(20):
-        below = _below(pid) - killed
-        with contextlib.suppress(OSError):
-            os.killpg(pid, signal.SIGKILL)
-        for each in below:
-            with contextlib.suppress(OSError):
-                os.kill(each, signal.SIGKILL)
-        if not below:
-            break
-        killed |= below
-    return killed
-
-
-def _below(pid: int) -> Set[int]:
-    """Return the pids below `pid`, and those in its session that have lost their parent."""
-    parents: Dict[int, int] = {}
-    found: Set[int] = set()
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as stat:
-            fields = stat.read().rpartition(b")")[2].split()
-            parents[int(name)] = int(fields[1])
-            if int(fields[3]) == pid and int(name) != pid and fields[0] not in b"ZX":
-                found.add(int(name))
-    line = [pid, *found]
-    while line:
-        parent = line.pop()
-        new = {each for each, its_parent in parents.items() if its_parent == parent} - found - {pid}
-        found |= new
-        line.extend(new)
-    return found
 
 
 def _read(output: IO[bytes], cap_bytes: int) -> bytes:
