@@ -16,6 +16,7 @@ Flags: --device cuda:N|cpu (the first GPU, else the CPU), --size N (edge of the 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from typing import Any, Callable, Dict, List, Tuple
@@ -112,6 +113,10 @@ def main() -> None:
     with _emit.phase("import:torch"):
         import torch
     device = asked.device or ("cuda:0" if torch.cuda.is_available() else "cpu")
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        _emit.result("cannot", f"--device {device!r} is neither cpu nor cuda:N.")
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        _emit.result("cannot", f"torch sees no GPU for {device}.")
     names = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
     bad = steps(torch, device, names)
     if bad:
