@@ -1,0 +1,76 @@
+# Two lines are the whole set-up: `make diagnose` and `make test`. Both make the environment .venv first, from .ci/environment.py.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+NPROC ?= 4
+RUN := .venv/bin
+PYTEST := $(RUN)/python -m pytest
+# Two workers; tests that start ranks with torch share one of them, so that they never run at once (tests/conftest.py).
+PARALLEL ?= -n 2 --dist loadgroup
+
+.PHONY: help
+help: ## Show this list.
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: environment
+environment:
+	@$(PYTHON) .ci/environment.py
+
+.PHONY: environment-dev
+environment-dev:
+	@$(PYTHON) .ci/environment.py --dev
+
+.PHONY: diagnose
+diagnose: environment ## Examine this machine: trainprobe diagnose --nproc 4 (NPROC=8 for more ranks).
+	@$(RUN)/trainprobe diagnose --nproc $(NPROC)
+
+.PHONY: test
+test: lint types docs-check ## Everything that a change must pass: linters, types, layers, docs, tests.
+	$(PYTEST) $(PARALLEL) -m "not soak"
+
+.PHONY: lint
+lint: environment-dev ## Style, format and the layers of the design.
+	$(RUN)/ruff check --quiet .
+	$(RUN)/ruff format --quiet --check .
+	$(RUN)/lint-imports --no-cache > .lint-imports.log || { cat .lint-imports.log; exit 1; }
+
+.PHONY: types
+types: environment-dev ## mypy --strict.
+	$(RUN)/mypy --no-error-summary
+
+.PHONY: format
+format: environment-dev ## Put the code into the agreed format.
+	$(RUN)/ruff check --quiet --fix .
+	$(RUN)/ruff format --quiet .
+
+.PHONY: docs
+docs: environment-dev ## Write the generated pages of docs/.
+	$(RUN)/python docs/generate.py
+
+.PHONY: docs-check
+docs-check: environment-dev
+	$(RUN)/python docs/generate.py --check
+
+.PHONY: coverage
+coverage: environment-dev ## Branch coverage of what needs no ranks.
+	$(PYTEST) -n 2 -m "not soak and not torch" --cov --cov-report=term
+
+.PHONY: soak
+soak: environment-dev ## Healthy runs in a row: nobody may be blamed (minutes).
+	$(PYTEST) -m soak
+
+.PHONY: bench
+bench: environment-dev ## Start-up time and the cost of a rung, against their limits.
+	$(RUN)/python tests/bench/startup.py
+	$(RUN)/python tests/bench/rung_cost.py
+
+.PHONY: wheel
+wheel: environment-dev ## Build dist/*.whl and dist/*.tar.gz.
+	$(RUN)/python -m hatchling build
+
+.PHONY: clean
+clean: ## Remove the environment and what was built.
+	rm -rf .venv dist build .lint-imports.log .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,29 @@
+"""Planted illnesses as the tool gets to see them: under a random name, without the words that give them away."""
+
+from __future__ import annotations
+
+import ast
+import re
+import secrets
+from pathlib import Path
+
+GALLERY = Path(__file__).resolve().parent
+
+
+def plant(kind: str, name: str, folder: Path) -> Path:
+    """Copy `kind`/`name`.py into `folder` under a random module name, its docstring gone and its option --culprit renamed --pick."""
+    text = (GALLERY / kind / f"{name}.py").read_text(encoding="utf-8")
+    first = ast.parse(text).body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+        lines = text.splitlines(keepends=True)
+        text = "".join(lines[: first.lineno - 1] + lines[first.end_lineno or first.lineno :])
+    planted = folder / f"m{secrets.token_hex(4)}.py"
+    planted.write_text(re.sub(r"\bculprit\b", "pick", text), encoding="utf-8")
+    return planted
+
+
+def command(form: str, script: Path, *args: str) -> list[str]:
+    """The words after `--`: ranks launched by the tool (`own`), or the user's own torchrun command (`torchrun`)."""
+    if form == "own":
+        return [str(script), *args]
+    return ["torchrun", "--nproc-per-node", "{ranks}", str(script), *args]
