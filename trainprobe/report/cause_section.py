@@ -13,12 +13,12 @@ STYLE_OF: dict[str, Style] = {"almost certain": "bad", "likely": "bad", "leading
 RISK = {"safe": "safe for the job", "disruptive": "disruptive", "needs-admin": "needs an administrator"}
 
 
-def cause_lines(cause: PlacedCause, place: int, width: int, *, brief: bool = False) -> list[Line]:
-    """Return a cause in full; `brief` keeps its line, its summary and the first step."""
+def cause_lines(cause: PlacedCause, place: int, width: int, *, others: Sequence[PlacedCause] = (), brief: bool = False) -> list[Line]:
+    """Return a cause in full, with the `others` of its group in one sentence; `brief` keeps its line, its summary and the first thing to do."""
     lines = [_title(cause, place, width)]
     lines += wrapped([span(cause.summary or cause.title)], width, first=INDENT)
     if brief:
-        return [*lines, *_fix(cause.fixes[0], 0, width)[:2]] if cause.fixes else lines
+        return [*lines, *_fix(cause.fixes[0], 0, width)] if cause.fixes else lines
     if cause.chain:
         lines += wrapped(_chain(cause.chain), width, first=INDENT, rest=INDENT + "  ")
     label = "why  "
@@ -29,17 +29,12 @@ def cause_lines(cause: PlacedCause, place: int, width: int, *, brief: bool = Fal
         label = "     "
     for number, fix in enumerate(cause.fixes):
         lines += _fix(fix, number, width)
+    if others:
+        behind = sorted(others, key=lambda one: (-one.confidence, one.id))
+        lines += wrapped([span(", ".join(f"{other.id} {percent(other.confidence)}" for other in behind))], width, first=f"{INDENT}or   ")
     if cause.docs:
-        lines += wrapped([span(cause.docs, "faint")], width, first=f"{INDENT}page ")
+        lines += wrapped([span(f"trainprobe causes {cause.id}", "faint")], width, first=f"{INDENT}page ")
     return lines
-
-
-def others_lines(causes: Sequence[PlacedCause], width: int) -> list[Line]:
-    """Return the causes that stand behind the first of their group, most likely first, in one sentence."""
-    if not causes:
-        return []
-    ranked = sorted(causes, key=lambda one: -one.confidence)
-    return wrapped([span(", ".join(f"{cause.id} {percent(cause.confidence)}" for cause in ranked))], width, first="other candidates  ")
 
 
 def _title(cause: PlacedCause, place: int, width: int) -> Line:

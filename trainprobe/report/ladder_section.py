@@ -20,23 +20,28 @@ _WORST_FIRST = ("crashed", "timed_out", "failed", "not_measured", "passed", "ski
 
 
 def ladder_lines(rows: Sequence[LadderRow], width: int) -> list[Line]:
-    """Return the rungs, lowest first: number, name, outcome, seconds, and the question that it answers or what it says."""
+    """Return the rungs, lowest first: name, outcome, seconds, and the question that it answers or what it says."""
     rungs: dict[tuple[int, str], list[LadderRow]] = {}
     for row in rows:
         rungs.setdefault((row.rung, row.probe), []).append(row)
     names = min(24, max([columns(clean(row.probe)) for row in rows], default=0))
-    return [line for cells in rungs.values() for line in _rung(cells, names, width)]
+    outcomes = max([len(_worst(cells)) for cells in rungs.values()], default=0)
+    return [line for cells in rungs.values() for line in _rung(cells, names, outcomes, width)]
 
 
-def _rung(cells: list[LadderRow], names: int, width: int) -> list[Line]:
+def _worst(cells: list[LadderRow]) -> str:
     outcomes = {cell.outcome for cell in cells}
-    worst = next(outcome for outcome in _WORST_FIRST if outcome in outcomes)
+    return next(outcome for outcome in _WORST_FIRST if outcome in outcomes)
+
+
+def _rung(cells: list[LadderRow], names: int, outcomes: int, width: int) -> list[Line]:
+    worst = _worst(cells)
     took = sum(cell.took_s for cell in cells)
     name = clean(cells[0].probe)[:names]
-    time = duration(took) if worst != "skipped" else ""
-    start = (Span(f"{cells[0].rung:>3} {name}{' ' * (names - columns(name))}  "), Span(f"{worst:<12}", OUTCOME_STYLE[worst]), Span(f"{time:>9}  "))
+    time = duration(took) if took > 0 else ""
+    start = (Span(f" {name}{' ' * (names - columns(name))}  "), Span(f"{worst:<{outcomes}}", OUTCOME_STYLE[worst]), Span(f"{time:>8}  "))
     indent = " " * sum(columns(piece.text) for piece in start)
-    says = [span(cells[0].question, "faint")] if worst == "passed" or not _told(cells, worst) else []
+    says = [span(cells[0].question, "faint")] if worst != "skipped" or not _told(cells, worst) else []
     first, *rest = wrapped([*says, *_told(cells, worst)], width, first=indent)
     return [(*start, *first[1:]), *rest]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainprobe.model.diagnosis import PlacedCause, Report
-from trainprobe.report.cause_section import cause_lines, others_lines
+from trainprobe.report.cause_section import cause_lines
 from trainprobe.report.ladder_section import ladder_lines
 from trainprobe.report.lines import Line, Span, Style, plain, span, wrapped
 from trainprobe.report.words import duration, fold, ranks_in_words
@@ -28,9 +28,8 @@ def report_lines(report: Report, width: int = WIDTH) -> list[Line]:
     """Return the whole report as styled lines."""
     width = max(NARROWEST, min(width, WIDTH))
     blocks = [_where(report, width), headline(report, width), ladder_lines(report.ladder, width)]
-    first, others = _places(report.causes)
-    blocks += [cause_lines(cause, place, width) for place, cause in first]
-    blocks += [others_lines(others, width), _victims(report, width), _open_ends(report, width), _footer(report, width)]
+    blocks += [cause_lines(first, place, width, others=others) for place, first, others in _places(report.causes)]
+    blocks += [_victims(report, width), _open_ends(report, width), _footer(report, width)]
     lines: list[Line] = []
     for block in blocks:
         if block:
@@ -42,14 +41,14 @@ def quiet_lines(report: Report, width: int = WIDTH) -> list[Line]:
     """Return the headline and the head of each group, as styled lines."""
     width = max(NARROWEST, min(width, WIDTH))
     lines = headline(report, width)
-    for place, cause in _places(report.causes)[0]:
-        lines += cause_lines(cause, place, width, brief=True)
+    for place, first, _ in _places(report.causes):
+        lines += cause_lines(first, place, width, brief=True)
     return lines
 
 
 def headline(report: Report, width: int = WIDTH) -> list[Line]:
     """Return the verdict and who it is about, such as `HUNG for 11 min 04 s. Rank 3 on node7 holds up the other seven.`, as lines."""
-    verdict = report.verdict.upper().replace("-", " ")
+    verdict = report.verdict.upper()
     waiting = [row.since_s for row in report.world.ranks if row.state == "waiting" and row.since_s]
     if report.verdict == "hung" and waiting:
         verdict += f" for {duration(max(waiting))}"
@@ -80,16 +79,12 @@ def _where(report: Report, width: int) -> list[Line]:
     return wrapped([span(" · ".join(parts), "faint")], width)
 
 
-def _places(causes: tuple[PlacedCause, ...]) -> tuple[list[tuple[int, PlacedCause]], list[PlacedCause]]:
-    """Split into the first of each suspect group, with its place, and all others."""
-    first: dict[int, PlacedCause] = {}
-    others = []
+def _places(causes: tuple[PlacedCause, ...]) -> list[tuple[int, PlacedCause, list[PlacedCause]]]:
+    """Return the first cause of each suspect group with its place, and those behind it."""
+    groups: dict[int, list[PlacedCause]] = {}
     for cause in causes:
-        if cause.group in first:
-            others.append(cause)
-        else:
-            first[cause.group] = cause
-    return list(enumerate(first.values(), start=1)), others
+        groups.setdefault(cause.group, []).append(cause)
+    return [(place, group[0], group[1:]) for place, group in enumerate(groups.values(), start=1)]
 
 
 def _victims(report: Report, width: int) -> list[Line]:

@@ -11,7 +11,9 @@ CERTAINTY: tuple[tuple[float, str], ...] = ((0.95, "almost certain"), (0.80, "li
 """The least confidence for each word; below 0.6 a cause is not named."""
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])?")
-_HIDDEN = frozenset(map(chr, (*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), *range(0x2066, 0x206A), 0xFEFF)))
+# By Unicode category: what moves the cursor or breaks the line becomes a blank, what cannot be seen (the marks that turn the reading
+# direction among it) goes, and what no terminal can draw or no file can hold becomes a question mark.
+_SHOWN_AS = {"Cc": " ", "Zl": " ", "Zp": " ", "Zs": " ", "Cf": "", "Cs": "?", "Cn": "?", "Co": "?"}
 
 
 def fold(ranks: Iterable[int]) -> str:
@@ -62,12 +64,9 @@ def percent(confidence: float) -> str:
 def clean(text: str) -> str:
     """Return `text` as one line without anything that moves a cursor, changes a colour or reverses the reading direction."""
     text = _ESCAPE.sub("", text)
-    shown = []
-    for letter in text:
-        if letter in _HIDDEN:
-            continue
-        shown.append(" " if unicodedata.category(letter) in {"Cc", "Zl", "Zp"} else "?" if unicodedata.category(letter) == "Cs" else letter)
-    return "".join(shown).strip()
+    if text.isascii() and text.isprintable():
+        return text.strip()
+    return "".join(_SHOWN_AS.get(unicodedata.category(letter), letter) for letter in text).strip()
 
 
 def columns(text: str) -> int:
