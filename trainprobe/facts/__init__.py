@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trainprobe.facts.cgroups import MemoryLimit
+from trainprobe.facts.collectives import CollectiveCall
 from trainprobe.facts.endings import RankEnding
 from trainprobe.facts.exceptions import RankException
 from trainprobe.facts.fatal_signals import FatalSignal
@@ -27,6 +28,7 @@ from trainprobe.model.facts import Fact
 __all__ = [
     "ANY",
     "Block",
+    "CollectiveCall",
     "Fact",
     "Facts",
     "FatalSignal",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from trainprobe.facts import fields
+from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
 
@@ -23,3 +25,47 @@ class MemoryLimit(Fact):
     oom_kill_rise: int | None = None
     pids_max: int | None = None
     cpu_quota: float | None = None
+
+
+def parse_cgroup(record: Evidence) -> list[Fact]:
+    data = record.data
+    return [
+        MemoryLimit(
+            evidence=(record.id,),
+            cell=record.cell,
+            version=fields.whole(data, "version") or 0,
+            path=fields.text(data, "path"),
+            limit_bytes=fields.whole(data, "limit_bytes"),
+            current_bytes=fields.whole(data, "current_bytes"),
+            peak_bytes=fields.whole(data, "peak_bytes"),
+            oom_kill=fields.whole(data, "oom_kill"),
+            oom_kill_rise=fields.whole(data, "oom_kill_rise"),
+            pids_max=fields.whole(data, "pids_max"),
+            cpu_quota=fields.number(data, "cpu_quota"),
+        )
+    ]
+
+
+def join_limits(facts: list[Fact]) -> list[Fact]:
+    """One limit per cell: the last look with the highest peak; the rise as told, or the difference of the first and the last count."""
+    by_cell: dict[str, list[MemoryLimit]] = {}
+    for fact in facts:
+        if isinstance(fact, MemoryLimit):
+            by_cell.setdefault(fact.cell, []).append(fact)
+    return [fact for fact in facts if not isinstance(fact, MemoryLimit)] + [_joined(looks) for looks in by_cell.values()]
+
+
+def _joined(looks: list[MemoryLimit]) -> MemoryLimit:
+    last = looks[-1]
+    rises = [look.oom_kill_rise for look in looks if look.oom_kill_rise is not None]
+    counts = [look.oom_kill for look in looks if look.oom_kill is not None]
+    rise = max(rises, default=None) if rises else (counts[-1] - counts[0] if len(counts) > 1 else None)
+    peaks = [look.peak_bytes for look in looks if look.peak_bytes is not None]
+    limits = [look.limit_bytes for look in looks if look.limit_bytes is not None]
+    return replace(
+        last,
+        evidence=tuple(dict.fromkeys(id_ for look in looks for id_ in look.evidence)),
+        peak_bytes=max(peaks, default=None),
+        limit_bytes=last.limit_bytes if last.limit_bytes is not None else (limits[-1] if limits else None),
+        oom_kill_rise=rise if rise is None or rise >= 0 else None,
+    )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import typing
 from dataclasses import dataclass
 
+from trainprobe.facts import fields
+from trainprobe.model.evidence import EndedHow, Evidence
 from trainprobe.model.facts import Fact
 
 
@@ -15,6 +18,8 @@ class RankEnding(Fact):
     (0 first; ends within 5 ms share a place; None for what is not a rank, has no time, or was stopped by us).
     `failed_at` is the earliest of its uncaught exception and its end, Unix seconds: a rank that raised may take seconds to leave.
     `by_us` is true where we sent the signal, `by_launcher` where the user's launcher stopped it because another rank had failed.
+    `left_by_itself` is true when the witness saw it come to its normal end: one that was signalled on its way out then counts as
+    exited, with the status that it asked for. `echo` is true when its own exception or death only repeats another rank's.
     `oom_rise` is by how much the cgroup's count of out-of-memory kills rose, None where that was not seen.
     """
 
@@ -36,6 +41,8 @@ class RankEnding(Fact):
     host: str = ""
     phase: str = ""
     reason: str = ""
+    echo: bool = False
+    left_by_itself: bool = False
 
     @property
     def abnormal(self) -> bool:
@@ -44,3 +51,78 @@ class RankEnding(Fact):
 
 
 ABNORMAL = ("exited", "signalled", "oom_killed", "unkillable", "not_started")
+
+
+def parse_ending(record: Evidence) -> list[Fact]:
+    """Data: model.evidence.Ended as JSON, with started_at and cgroup_oom_rise beside it."""
+    data = record.data
+    how = fields.text(data, "how")
+    if how not in typing.get_args(EndedHow):
+        raise fields.UnreadableError(f"{how[:40]!r} is no way to end")
+    number = fields.whole(data, "signal")
+    at = fields.number(data, "at")
+    return [
+        RankEnding(
+            evidence=(record.id,),
+            cell=record.cell,
+            rank=record.subject.rank,
+            role=record.subject.role or "rank",
+            pid=record.subject.pid,
+            how=how,
+            code=fields.whole(data, "code"),
+            signal=number,
+            signal_name=_signal_name(number),
+            by_us=fields.flag(data, "by_us") or False,
+            at=at,
+            failed_at=at,
+            started_at=fields.number(data, "started_at"),
+            took_s=fields.number(data, "took_s") or 0.0,
+            seen_by=fields.text(data, "seen_by") or "wait",
+            oom_rise=fields.whole(data, "cgroup_oom_rise"),
+            host=record.subject.host,
+            phase=fields.text(data, "phase"),
+            reason=fields.text(data, "reason"),
+        )
+    ]
+
+
+# signal(7) on x86 and ARM; the module `signal` would answer for the machine that concludes, not for the one that gathered.
+SIGNALS = [
+    "SIGHUP",
+    "SIGINT",
+    "SIGQUIT",
+    "SIGILL",
+    "SIGTRAP",
+    "SIGABRT",
+    "SIGBUS",
+    "SIGFPE",
+    "SIGKILL",
+    "SIGUSR1",
+    "SIGSEGV",
+    "SIGUSR2",
+    "SIGPIPE",
+    "SIGALRM",
+    "SIGTERM",
+    "SIGSTKFLT",
+    "SIGCHLD",
+    "SIGCONT",
+    "SIGSTOP",
+    "SIGTSTP",
+    "SIGTTIN",
+    "SIGTTOU",
+    "SIGURG",
+    "SIGXCPU",
+    "SIGXFSZ",
+    "SIGVTALRM",
+    "SIGPROF",
+    "SIGWINCH",
+    "SIGIO",
+    "SIGPWR",
+    "SIGSYS",
+]
+
+
+def _signal_name(number: int | None) -> str:
+    if number is None or number < 1:
+        return ""
+    return SIGNALS[number - 1] if number <= len(SIGNALS) else f"signal {number}"

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
+from trainprobe.facts import fields
+from trainprobe.facts.frame_rows import frames_of
+from trainprobe.facts.log_events import whole_text
+from trainprobe.facts.probe_results import events_of, is_witness, moment
+from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
+from trainprobe.stacks.echoes import echo_of
 from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.places import module_importing
+from trainprobe.stacks.rank_prefix import split_ranks
+from trainprobe.stacks.traceback_text import MESSAGE_CAP, Printed, Raised, parse_tracebacks, unwrap
 
 
 @dataclass(frozen=True)
@@ -16,7 +27,8 @@ class RankException(Fact):
     explicit `raise … from`), `root_type` and `root_message` are the first of the chain, and `frames` are the first one's,
     outermost first. `echo` is true for what only repeats another rank's death or absence; `echo_of` says which kind.
     `module_importing` is the module whose import was under way. `worker` is the DataLoader worker that it happened in.
-    `source` is witness, error-file or output: the best of those that showed it.
+    `source` is witness, error-file or output: the best of those that showed it. `handled` is true for one that did not end its
+    process: caught and printed, or of a thread.
     """
 
     type: str = ""
@@ -34,3 +46,103 @@ class RankException(Fact):
     pid: int | None = None
     role: str = "rank"
     handled: bool = False
+
+
+def parse_witness_exceptions(record: Evidence) -> list[Fact]:
+    """Uncaught exceptions as the witness saw them, and the one being handled where the program then left with a failing status."""
+    found: list[Fact] = []
+    for event in events_of(record):
+        if not is_witness(event):
+            continue
+        if event["event"] == "fail":
+            found += _witnessed(record, event, event)
+        elif event.get("name") == "leave" and event.get("code") and isinstance(event.get("handling"), Mapping):
+            found += _witnessed(record, event, event["handling"])
+    return found
+
+
+def _witnessed(record: Evidence, event: Mapping[str, Any], told: Mapping[str, Any]) -> list[Fact]:
+    kind, message, rows = told.get("type"), told.get("message"), told.get("frames")
+    if not isinstance(kind, str) or not kind:
+        return []
+    frames = frames_of(rows if isinstance(rows, list) else ())
+    importing, thread, pid = told.get("during_import"), event.get("thread"), event.get("pid")
+    fact = _fact(record, (Raised(kind, message if isinstance(message, str) else "", frames),), "witness", moment(event))
+    return [
+        replace(
+            fact,
+            module_importing=importing[:400] if isinstance(importing, str) and importing else fact.module_importing,
+            thread=thread[:200] if isinstance(thread, str) and thread else "MainThread",
+            pid=pid if isinstance(pid, int) and not isinstance(pid, bool) else record.subject.pid,
+        )
+    ]
+
+
+def parse_error_file(record: Evidence) -> list[Fact]:
+    """Data: {message: {message, extraInfo: {py_callstack, timestamp}}}, as torchelastic writes it; `message` may be plain text."""
+    body = record.data.get("message")
+    if not isinstance(body, Mapping):
+        return []
+    extra = fields.part(body, "extraInfo")
+    stamp = fields.text(extra, "timestamp")
+    at = float(stamp) if stamp.replace(".", "", 1).isdigit() and len(stamp) < 20 else None
+    printed = parse_tracebacks(fields.text(extra, "py_callstack").splitlines())
+    if printed:
+        return [_fact(record, printed[-1].chain, "error-file", at)]
+    kind, _, message = fields.text(body, "message").partition(": ")
+    return [_fact(record, (Raised(kind, message),), "error-file", at)] if kind.isidentifier() else []
+
+
+def parse_printed_exceptions(record: Evidence) -> list[Fact]:
+    """Tracebacks in output, those of a launcher by the ranks that their prefixes name. All but the last of a rank were handled."""
+    found: list[Fact] = []
+    role = record.subject.role or "rank"
+    for rank, lines in split_ranks(whole_text(record)).items():
+        printed = parse_tracebacks(lines)
+        mine = [_printed(record, one, rank, role) for one in printed]
+        deadly = [place for place, one in enumerate(printed) if not one.ignored and one.thread == "MainThread"]
+        found += [replace(one, handled=one.handled or place != (deadly[-1] if deadly else -1)) for place, one in enumerate(mine)]
+    return found
+
+
+def _printed(record: Evidence, printed: Printed, rank: int | None, role: str) -> RankException:
+    fact = _fact(record, printed.chain, "output", None)
+    of = fact.rank if rank is None else rank
+    return replace(fact, rank=of, role="rank" if of is not None else role, thread=printed.thread, handled=printed.ignored)
+
+
+def _fact(record: Evidence, chain: tuple[Raised, ...], source: str, at: float | None) -> RankException:
+    """Which of a chain counts.
+
+    `type` and `message` are the last one's: it ended the process. The first one is the root: its frames are the telling ones when
+    the last was raised *from* it or only repeats that the others are gone (a barrier in a `finally`); then the root is the exception.
+    Whether it is an echo is judged on the root.
+    """
+    chain = tuple(unwrap(one) for one in chain)
+    first, last = chain[0], chain[-1]
+    echo = _echo_of(first)
+    shown = first if not echo and _echo_of(last) else last
+    root = first if len(chain) > 1 else (last if last.wrapper else None)
+    frames = first.frames if root is not None and first.frames else shown.frames
+    return RankException(
+        evidence=(record.id,),
+        cell=record.cell,
+        rank=record.subject.rank,
+        type=shown.type,
+        message=shown.message[:MESSAGE_CAP],
+        frames=frames,
+        at=at,
+        source=source,
+        echo=bool(echo),
+        echo_of=echo,
+        module_importing=module_importing(frames),
+        root_type=root.type if root is not None else "",
+        root_message=root.message[:MESSAGE_CAP] if root is not None else "",
+        worker=next((one.worker for one in chain if one.worker is not None), None),
+        pid=record.subject.pid,
+        role=record.subject.role or "rank",
+    )
+
+
+def _echo_of(raised: Raised) -> str:
+    return echo_of(raised.type, raised.message, tuple(frame.file for frame in raised.frames))

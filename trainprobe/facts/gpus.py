@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from trainprobe.facts import fields
+from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
 
@@ -30,3 +34,33 @@ class Gpu(Fact):
     temperature_c: float | None = None
     ecc_uncorrected: int | None = None
     processes: tuple[GpuProcess, ...] = ()
+
+
+def parse_gpus(record: Evidence) -> list[Fact]:
+    driver = fields.text(record.data, "driver")
+
+    def device(row: Mapping[str, Any]) -> Fact:
+        index = fields.whole(row, "index")
+        if index is None:
+            raise fields.UnreadableError("a GPU without an index")
+        processes = fields.each(fields.items(row, "processes"), lambda one: GpuProcess(fields.whole(one, "pid") or 0, fields.whole(one, "used_bytes")))
+        return Gpu(
+            evidence=(record.id,),
+            cell=record.cell,
+            index=index,
+            uuid=fields.text(row, "uuid"),
+            name=fields.text(row, "name"),
+            driver=driver,
+            memory_total_bytes=fields.whole(row, "memory_total_bytes"),
+            memory_used_bytes=fields.whole(row, "memory_used_bytes"),
+            utilization_percent=fields.number(row, "utilization_percent"),
+            power_w=fields.number(row, "power_w"),
+            temperature_c=fields.number(row, "temperature_c"),
+            ecc_uncorrected=next((fields.whole(row, name) for name in ECC_NAMES if row.get(name) is not None), None),
+            processes=tuple(processes),
+        )
+
+    return fields.each(fields.items(record.data, "devices"), device)
+
+
+ECC_NAMES = ("ecc_uncorrected", "ecc_uncorrected_volatile", "ecc_errors_uncorrected")

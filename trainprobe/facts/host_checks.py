@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import Any
 
+from trainprobe.facts import fields
+from trainprobe.facts.probe_results import events_of, probe_of
+from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
 
@@ -17,3 +22,38 @@ class HostCheck(Fact):
     says: str = ""
     fix: str = ""
     probe: str = ""
+
+
+STATES = ("ok", "warn", "fail", "unknown")
+
+
+def parse_host_checks(record: Evidence) -> list[Fact]:
+    """`note` and `fail` events that carry `check`: of the host and environment probes, and of any other that checks something so."""
+    found: list[Fact] = []
+    for event in events_of(record):
+        check, status = event.get("check"), event.get("status")
+        if event["event"] not in ("note", "fail") or not isinstance(check, str):
+            continue
+        if status not in STATES:
+            status = "fail" if event["event"] == "fail" else "unknown"
+        says, fix = (event.get(name) if isinstance(event.get(name), str) else "" for name in ("says", "fix"))
+        found.append(
+            HostCheck(
+                (record.id,),
+                record.cell,
+                record.subject.rank,
+                check[:200],
+                str(status),
+                _shown(event.get("value")),
+                says or "",
+                fix or "",
+                probe_of(record.cell),
+            )
+        )
+    return found
+
+
+def _shown(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return (value or "")[:4000]
+    return json.dumps(fields.plain(value), ensure_ascii=False)[:4000]

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from trainprobe.facts import fields
+from trainprobe.facts.frame_rows import frames_of
+from trainprobe.facts.probe_results import events_of
+from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.frames import Frame
 
@@ -12,7 +18,8 @@ from trainprobe.stacks.frames import Frame
 class ImportTried(Fact):
     """`how` is alone (a fresh process) or together (all ranks at once). `outcome` is passed, failed, timed_out, crashed, oom_killed or not_measured.
 
-    `frames` are where it stood or failed, outermost first.
+    `frames` are where it stood or failed, outermost first. `growth_bytes` is by how much the process grew, `oom_rise` by how much the
+    cgroup's count of out-of-memory kills did.
     """
 
     module: str = ""
@@ -26,3 +33,43 @@ class ImportTried(Fact):
     error_type: str = ""
     error: str = ""
     frames: tuple[Frame, ...] = ()
+    signal: int | None = None
+    exit_code: int | None = None
+    oom_rise: int | None = None
+    growth_bytes: int | None = None
+
+
+OUTCOMES = ("passed", "failed", "timed_out", "crashed", "oom_killed", "not_measured")
+
+
+def parse_imports(record: Evidence) -> list[Fact]:
+    """`note` and `fail` events with name=import. A rank that imported together with the others stands in the event."""
+    rows = [event for event in events_of(record) if event["event"] in ("note", "fail") and event.get("name") == "import"]
+
+    def tried(row: Mapping[str, Any]) -> Fact:
+        module, outcome = fields.text(row, "module"), row.get("outcome")
+        if not module or outcome not in OUTCOMES:
+            raise fields.UnreadableError("an import without its module or outcome")
+        rank = fields.whole(row, "rank")
+        return ImportTried(
+            evidence=(record.id,),
+            cell=record.cell,
+            rank=record.subject.rank if rank is None else rank,
+            module=module,
+            how=fields.text(row, "how") or "alone",
+            outcome=str(outcome),
+            took_s=fields.number(row, "took_s"),
+            rss_bytes=fields.whole(row, "rss_bytes"),
+            threads=fields.whole(row, "threads"),
+            fds=fields.whole(row, "fds"),
+            touched_cuda=fields.flag(row, "touched_cuda"),
+            error_type=fields.text(row, "error_type"),
+            error=fields.text(row, "error", cap=4000),
+            frames=frames_of(fields.items(row, "frames")),
+            signal=fields.whole(row, "signal"),
+            exit_code=fields.whole(row, "exit_code"),
+            oom_rise=fields.whole(row, "cgroup_oom_rise"),
+            growth_bytes=fields.whole(row, "growth_bytes"),
+        )
+
+    return fields.each(rows, tried)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from trainprobe.facts import fields
+from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
 
@@ -17,3 +21,28 @@ class LockWait(Fact):
     kind: str = ""
     device: str = ""
     inode: int | None = None
+
+
+def parse_locks(record: Evidence) -> list[Fact]:
+    """Data: {held: [{kind, mode, pid, device, inode, path|null}], waiting: [{…, pid, behind_pid}]}. The path may stand on either side only."""
+    held = fields.each(fields.items(record.data, "held"), lambda row: row)
+    paths = {(fields.text(row, "device"), fields.whole(row, "inode")): fields.text(row, "path") for row in held if row.get("path")}
+
+    def wait(row: Mapping[str, Any]) -> Fact:
+        pid = fields.whole(row, "pid")
+        if pid is None:
+            raise fields.UnreadableError("a waiter without a pid")
+        place = (fields.text(row, "device"), fields.whole(row, "inode"))
+        behind = fields.whole(row, "behind_pid")
+        return LockWait(
+            evidence=(record.id,),
+            cell=record.cell,
+            pid=pid,
+            holder_pid=behind if behind and behind > 0 else None,  # the kernel writes -1 or 0 for a holder that is no process here
+            path=fields.text(row, "path") or paths.get(place, ""),
+            kind=fields.text(row, "kind"),
+            device=place[0],
+            inode=place[1],
+        )
+
+    return fields.each(fields.items(record.data, "waiting"), wait)

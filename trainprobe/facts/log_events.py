@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from trainprobe.facts import fields, torchrun_report
+from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
+from trainprobe.signatures import find
+from trainprobe.stacks.rank_prefix import strip_prefix
 
 
 @dataclass(frozen=True)
@@ -39,3 +43,63 @@ class Output(Fact):
     last_at: float | None = None
     role: str = "rank"
     file: str = ""
+
+
+def whole_text(record: Evidence) -> str:
+    """Head and tail of an output as one text. The tail begins where the head ends, or later when something was left out between them."""
+    head, tail = fields.text(record.data, "head"), fields.text(record.data, "tail")
+    left_out = fields.whole(record.data, "left_out_bytes")
+    if left_out == 0 or not tail or not head:
+        return head + tail
+    return head if left_out is None and head.endswith(tail) else f"{head}\n{tail}"
+
+
+def parse_output(record: Evidence) -> list[Fact]:
+    data = record.data
+    stream, role = fields.text(data, "stream"), record.subject.role or "rank"
+    base = {"evidence": (record.id,), "cell": record.cell, "rank": record.subject.rank}
+    last_at = fields.number(data, "last_at")
+    output = Output(
+        **base,
+        stream=stream,
+        bytes=fields.whole(data, "bytes") or 0,
+        cut_bytes=fields.whole(data, "cut_bytes") or 0,
+        tail=whole_text(record)[-8000:],
+        first_at=fields.number(data, "first_at"),
+        last_at=last_at,
+        role=role,
+        file=record.files[0] if record.files else "",
+    )
+    text = whole_text(record)
+    events: list[Fact] = []
+    for hit in find(text, stream):
+        rank, line = strip_prefix(hit.line)
+        place = base if rank is None else {**base, "rank": rank}
+        events.append(
+            LogEvent(
+                **place,
+                signature=hit.signature.id,
+                event=hit.signature.shows,
+                line=line.strip()[:400],
+                count=hit.count,
+                stream=stream,
+                at=last_at,
+                captured=hit.captured,
+                echo=hit.signature.echo,
+                role=role,
+            )
+        )
+    for failed in torchrun_report.failures(text):
+        events.append(
+            LogEvent(
+                **base,
+                signature="torchrun-failed-rank",
+                event="torchrun-failed-rank",
+                line=failed.line[:400],
+                stream=stream,
+                captured=failed.captured,
+                echo=False,
+                role=role,
+            )
+        )
+    return [output, *events]

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from trainprobe.facts import fields
+from trainprobe.facts.frame_rows import frames_of
+from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.frames import Frame
 
@@ -54,3 +60,39 @@ class MainThread(Fact):
     in_atexit: bool = False
     in_backward: bool = False
     lock_path: str = ""
+
+
+def parse_stacks(record: Evidence) -> list[Fact]:
+    """Data: {look, pid, role, threads: [{thread_id, os_thread_id, name, active, owns_gil, frames leaf first}]}."""
+    data = record.data
+    pid = fields.whole(data, "pid")
+    pid = record.subject.pid if pid is None else pid
+    if pid is None:
+        raise fields.UnreadableError("stacks without a pid")
+    role = fields.text(data, "role") or record.subject.role or "rank"
+    look = fields.whole(data, "look") or 1
+
+    def thread(row: Mapping[str, Any]) -> Thread:
+        name, os_id = fields.text(row, "name"), fields.whole(row, "os_thread_id")
+        return Thread(
+            evidence=(record.id,),
+            cell=record.cell,
+            rank=record.subject.rank,
+            pid=pid,
+            role=role,
+            look=look,
+            name=name,
+            os_thread_id=os_id,
+            active=row.get("active") is True,
+            owns_gil=row.get("owns_gil") is True,
+            main=os_id == pid or name == "MainThread",
+            frames=frames_of(fields.items(row, "frames"), leaf_first=True),
+            native=record.kind == "stacks.native",
+            at=record.began or None,
+        )
+
+    threads: list[Thread] = fields.each(fields.items(data, "threads"), thread)
+    if threads and not any(one.main for one in threads):  # a thread that renamed itself, or another PID namespace
+        first = next((place for place, one in enumerate(threads) if one.frames and one.frames[0].name == "<module>"), 0)
+        threads[first] = dataclasses.replace(threads[first], main=True)
+    return list(threads)

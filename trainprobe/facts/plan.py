@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trainprobe.facts import fields
+from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
 
@@ -48,3 +50,46 @@ class Interrupted(Fact):
     """Gathering was stopped by the user during `phase`."""
 
     phase: str = ""
+
+
+def parse_plan(record: Evidence) -> list[Fact]:
+    data = record.data
+    interpreter = fields.part(data, "interpreter")
+    nproc = fields.whole(data, "nproc") or 0
+    return [
+        Plan(
+            evidence=(record.id,),
+            cell=record.cell,
+            command=fields.text(data, "command"),
+            nproc=nproc,
+            world_size=fields.whole(data, "world_size") or nproc,
+            backend=fields.text(data, "backend"),
+            device=fields.text(data, "device"),
+            form=fields.text(data, "form") or "none",
+            script=fields.text(data, "script"),
+            argv=fields.texts(data, "argv"),
+            imports=fields.texts(data, "imports"),
+            interpreter_path=fields.text(interpreter, "path"),
+            python_version=fields.text(interpreter, "version"),
+            torch_version=fields.text(interpreter, "torch"),
+            cuda_version=fields.text(interpreter, "cuda"),
+            interpreter_reason=fields.text(interpreter, "reason"),
+            host=fields.text(data, "host"),
+            cwd=fields.text(data, "cwd"),
+            gpus_requested=fields.whole(data, "gpus_requested"),
+            only=fields.texts(data, "only"),
+            skip=fields.texts(data, "skip"),
+            looked_s=fields.number(data, "looked_s"),
+            tool_version=fields.text(data, "tool_version"),
+        )
+    ]
+
+
+def parse_script(record: Evidence) -> list[Fact]:
+    data = record.data
+    wrong = fields.text(data, "syntax_error") if not isinstance(data.get("syntax_error"), dict) else str(data["syntax_error"])
+    return [Script((record.id,), record.cell, None, fields.text(data, "path"), fields.texts(data, "imports"), wrong)]
+
+
+def parse_interrupted(record: Evidence) -> list[Fact]:
+    return [Interrupted((record.id,), record.cell or fields.text(record.data, "cell"), None, fields.text(record.data, "phase"))]

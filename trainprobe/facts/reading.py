@@ -2,11 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
+from trainprobe.facts import collectives
+from trainprobe.facts.cgroups import join_limits, parse_cgroup
+from trainprobe.facts.ending_joins import join_endings
+from trainprobe.facts.endings import parse_ending
+from trainprobe.facts.exception_joins import join_exceptions
+from trainprobe.facts.exceptions import parse_error_file, parse_printed_exceptions, parse_witness_exceptions
+from trainprobe.facts.fatal_signals import join_fatal_signals, parse_fatal_signals
+from trainprobe.facts.flight_dumps import parse_flight_dump
+from trainprobe.facts.gpus import parse_gpus
+from trainprobe.facts.host_checks import parse_host_checks
+from trainprobe.facts.imports import parse_imports
+from trainprobe.facts.kernel_logs import parse_kernel_log
+from trainprobe.facts.locks import parse_locks
+from trainprobe.facts.log_events import parse_output
+from trainprobe.facts.main_threads import parse_stacks
+from trainprobe.facts.plan import parse_interrupted, parse_plan, parse_script
+from trainprobe.facts.probe_results import parse_probe_results
+from trainprobe.facts.processes import join_processes, parse_process
+from trainprobe.facts.progress import join_progress, parse_printed_progress, parse_witness_progress
+from trainprobe.facts.rungs import parse_rung
+from trainprobe.facts.sources import parse_source
 from trainprobe.facts.table import Facts, Look, Refusal
+from trainprobe.facts.thread_places import join_threads
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
+
+Parser = Callable[[Evidence], "list[Fact]"]
+
+
+def _parse_collectives(record: Evidence) -> list[Fact]:
+    return list(collectives.parse(record))
+
+
+PARSERS: Mapping[str, tuple[Parser, ...]] = {
+    "plan": (parse_plan,),
+    "script": (parse_script,),
+    "interrupted": (parse_interrupted,),
+    "rung": (parse_rung,),
+    "rank.ended": (parse_ending,),
+    "probe.events": (parse_probe_results, parse_host_checks, parse_imports, parse_witness_progress, parse_witness_exceptions),
+    "output": (parse_output, parse_printed_exceptions, parse_fatal_signals, parse_printed_progress),
+    "error_file": (parse_error_file,),
+    "stacks.python": (parse_stacks,),
+    "stacks.native": (parse_stacks,),
+    "process": (parse_process,),
+    "locks": (parse_locks,),
+    "cgroup": (parse_cgroup,),
+    "kernel_log": (parse_kernel_log,),
+    "source": (parse_source,),
+    "flight_recorder": (parse_flight_dump,),
+    "gpus": (parse_gpus,),
+    "collectives": (_parse_collectives,),
+}
+# What only several records together tell. Each takes all facts and returns them with its own kind put together; the order matters.
+JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
+    join_limits,
+    join_processes,
+    join_threads,
+    join_exceptions,
+    join_fatal_signals,
+    join_endings,
+    join_progress,
+)
 
 
 def read(evidence: Iterable[Evidence]) -> Facts:
@@ -14,9 +74,33 @@ def read(evidence: Iterable[Evidence]) -> Facts:
     facts: list[Fact] = []
     looked: list[Look] = []
     refused: list[Refusal] = []
+    unreadable: list[str] = []
     for record in evidence:
-        if record.outcome in ("ok", "partial"):
-            looked.append(Look(record.kind, record.cell, record.subject.rank, record.id))
-        else:
+        if record.outcome not in ("ok", "partial"):
             refused.append(Refusal(record.kind, record.outcome, record.reason, record.subject, record.cell, record.id))
-    return Facts(facts, looked=looked, refused=refused)
+            if not record.data:
+                continue
+        found, flaw = _parsed(record)
+        facts += found
+        if flaw:
+            unreadable.append(record.id)
+        elif record.outcome in ("ok", "partial"):
+            looked.append(Look(record.kind, record.cell, record.subject.rank, record.id))
+    for join in JOINS:
+        facts = join(facts)
+    return Facts(facts, looked=looked, refused=refused, unreadable=unreadable)
+
+
+def _parsed(record: Evidence) -> tuple[list[Fact], bool]:
+    """Each parser of a kind stands alone: what one cannot read, another may."""
+    found: list[Fact] = []
+    parsers = PARSERS.get(record.kind, ())
+    failed = 0
+    if record.outcome not in ("ok", "partial"):
+        return [], False
+    for parse in parsers:
+        try:
+            found += parse(record)
+        except Exception:  # noqa: BLE001 - a hostile record must not end the judgement of the others
+            failed += 1
+    return found, failed > 0

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from trainprobe.facts import fields
 from trainprobe.model.diagnosis import Measure
+from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
 
@@ -26,3 +30,40 @@ class Rung(Fact):
     stopped_because: str = ""
     elapsed_s: float | None = None
     measures: tuple[Measure, ...] = ()
+
+
+def parse_rung(record: Evidence) -> list[Fact]:
+    data = record.data
+    probe = fields.text(data, "probe")
+    if not probe:
+        raise fields.UnreadableError("a rung without a probe")
+    return [
+        Rung(
+            evidence=(record.id,),
+            cell=record.cell or fields.text(data, "cell"),
+            rung=fields.whole(data, "rung") or 0,
+            probe=probe,
+            question=fields.text(data, "question"),
+            nproc=fields.whole(data, "nproc") or 0,
+            outcome=fields.text(data, "outcome") or "not_measured",
+            took_s=fields.number(data, "took_s") or 0.0,
+            deadline_s=fields.number(data, "deadline_s") or 0.0,
+            says=fields.text(data, "says"),
+            ranks=fields.wholes(data, "ranks"),
+            unmet=fields.text(data, "unmet"),
+            skipped_because=fields.text(data, "skipped_because"),
+            stopped_because=fields.text(data, "stopped_because"),
+            elapsed_s=fields.number(data, "elapsed_s"),
+            measures=tuple(fields.each(fields.items(data, "measures"), _measure)),
+        )
+    ]
+
+
+def _measure(row: Mapping[str, Any]) -> Measure:
+    value = fields.number(row, "value")
+    if value is None:
+        raise fields.UnreadableError("a measure without a value")
+    known = {"name", "value", "unit", "threshold", "source", "who"}
+    rest = {str(key): fields.plain(item) for key, item in row.items() if key not in known}
+    words = [fields.text(row, name) for name in ("name", "unit", "source", "who")]
+    return Measure(words[0], value, words[1], fields.number(row, "threshold"), words[2], words[3], rest)

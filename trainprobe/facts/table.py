@@ -80,22 +80,19 @@ class Facts:
 
     def looked(self, evidence_kind: str, *, cell: str | None = None, rank: int | AnyRank | None = ANY) -> bool:
         """Was such a look made, and did it tell something? "Absent" can only be said where this is true."""
-        return any(
-            look.kind == evidence_kind and (cell is None or look.cell == cell) and (rank is ANY or look.rank == rank) for look in self._looked
-        )
+        return any(look.kind == evidence_kind and (cell is None or look.cell == cell) and (rank is ANY or look.rank == rank) for look in self._looked)
 
     def refused(self, evidence_kind: str | None = None, *, cell: str | None = None) -> tuple[Refusal, ...]:
         """The looks that told nothing, with the reason for each."""
         return tuple(
-            refusal
-            for refusal in self._refused
-            if (evidence_kind is None or refusal.kind == evidence_kind) and (cell is None or refusal.cell == cell)
+            refusal for refusal in self._refused if (evidence_kind is None or refusal.kind == evidence_kind) and (cell is None or refusal.cell == cell)
         )
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Facts:
         """Build facts from plain data: `{"RankEnding": {"rank": 1, "how": "exited", "code": 0}}`, `{"looked": "stacks.python", "cell": …}`,
-        `{"refused": "kernel_log", "outcome": "denied", "reason": …}`. Raises ValueError for an unknown fact or field."""
+        `{"refused": "kernel_log", "outcome": "denied", "reason": …}`. Raises ValueError for an unknown fact or field.
+        """
         from trainprobe.facts.rows import facts_from_rows
 
         return facts_from_rows(rows)

@@ -1,0 +1,96 @@
+"""From stacks in several looks to one classified main thread per process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from trainprobe.facts.main_threads import MainThread, Thread
+from trainprobe.facts.plan import Plan
+from trainprobe.facts.processes import ProcessState
+from trainprobe.facts.sources import SourceSite
+from trainprobe.model.facts import Fact
+from trainprobe.stacks.classify import Place, classify
+from trainprobe.stacks.progress import moved
+
+# What the line of the user's own frame says, where the stack ends in a C function that shows no frame.
+_CALLS: tuple[tuple[str, str, str], ...] = (
+    (r"\bsleep\(", "sleep", "sleep"),
+    (r"\b(?:flock|lockf)\(", "lock", "flock"),
+    (r"\b\w{0,30}(?:work|handle|request|req|pending|works)\w{0,10}(?:\[\w{1,20}\])?\.wait\(", "comm-wait", "wait"),
+    (r"\binput\(", "file-io", "terminal"),
+    (r"\bwaitpid\(", "child-wait", "waitpid"),
+)
+_SYNCHRONISES = re.compile(r"\.(?:item|tolist|cpu|numpy)\(|\.to\(['\"]cpu")
+UNDECIDED = ("python-run", "lock", "")
+
+
+def join_threads(facts: list[Fact]) -> list[Fact]:
+    """Add a MainThread per process to the threads as seen, and a class to each main thread of each look."""
+    processes = {(fact.cell, fact.pid): fact for fact in facts if isinstance(fact, ProcessState)}
+    texts = {(fact.cell, fact.file, fact.line): fact.text for fact in facts if isinstance(fact, SourceSite)}
+    on_gpu = any(isinstance(fact, Plan) and fact.device == "cuda" for fact in facts)
+    threads = [fact for fact in facts if isinstance(fact, Thread)]
+    by_process: dict[tuple[str, int], list[Thread]] = {}
+    for thread in threads:
+        if thread.main:
+            by_process.setdefault((thread.cell, thread.pid), []).append(thread)
+    kept: list[Fact] = []
+    for fact in facts:
+        kept.append(replace(fact, leaf=_place(fact, processes, texts, on_gpu).leaf) if isinstance(fact, Thread) and fact.main else fact)
+    return kept + [_main_thread(looks, processes, texts, on_gpu) for looks in by_process.values()]
+
+
+def _main_thread(all_looks: list[Thread], processes: dict[tuple[str, int], ProcessState], texts: dict[tuple[str, str, int], str], on_gpu: bool) -> MainThread:
+    python = sorted((thread for thread in all_looks if not thread.native), key=lambda thread: thread.look)
+    native = [thread for thread in all_looks if thread.native]
+    looks = python or native
+    last = next((thread for thread in reversed(looks) if thread.frames), looks[-1])
+    place = _place(last, processes, texts, on_gpu)
+    if place.leaf in UNDECIDED and native and native[-1].frames:
+        deeper = _place(native[-1], processes, texts, on_gpu)
+        place = replace(deeper, user=place.user or deeper.user) if deeper.leaf else place
+    user = place.user
+    return MainThread(
+        evidence=_ids(all_looks),
+        cell=last.cell,
+        rank=next((thread.rank for thread in looks if thread.rank is not None), None),
+        pid=last.pid,
+        role=last.role,
+        frames=last.frames,
+        leaf=place.leaf,
+        op=place.op,
+        where=user.where if user else (last.frames[-1].where if last.frames else ""),
+        user_file=user.file if user else "",
+        user_line=user.line if user else 0,
+        user_function=user.name if user else "",
+        moved=moved([thread.frames for thread in looks]),
+        looks=len(looks),
+        owns_gil=all(thread.owns_gil for thread in looks),
+        source="py-spy",
+        importing=place.importing,
+        in_atexit=place.in_atexit,
+        in_backward=place.in_backward,
+        lock_path=place.lock_path,
+    )
+
+
+def _place(thread: Thread, processes: dict[tuple[str, int], ProcessState], texts: dict[tuple[str, str, int], str], on_gpu: bool) -> Place:
+    process = processes.get((thread.cell, thread.pid))
+    channel = (process.wchan, process.syscall, process.state) if process is not None else ("", "", "")
+    place = classify(thread.frames, wchan=channel[0], syscall=channel[1], state=channel[2])
+    leaf = thread.frames[-1] if thread.frames else None
+    if place.leaf not in UNDECIDED or leaf is None or leaf != place.user or (place.leaf == "lock" and place.op not in ("futex", "")):
+        return place
+    text = texts.get((thread.cell, leaf.file, leaf.line), "") or leaf.text
+    for pattern, kind, op in _CALLS:
+        if channel[2] != "R" and re.search(pattern, text):
+            return replace(place, leaf=kind, op=op)
+    if on_gpu and _SYNCHRONISES.search(text):
+        return replace(place, leaf="gpu-wait", op="copy")
+    return place
+
+
+def _ids(threads: Iterable[Thread]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(id_ for thread in threads for id_ in thread.evidence))

@@ -1,0 +1,102 @@
+"""What a main thread is doing: the class of the place where its stack ends.
+
+Walk from the leaf to the user's innermost frame, drop wrappers, and take the most telling frame on the way (hangs.md, section 4).
+The Python stack does not show C functions such as `time.sleep` or `fcntl.flock`: there the kernel's wait channel says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainprobe.stacks import places
+from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.rules import RULES, Rule
+from trainprobe.stacks.wait_channels import sleeps_in
+
+WRAPPERS = frozenset({"_exception_logger.<locals>.wrapper", "_time_logger.<locals>.wrapper", "decorate_context", "inner", "journalled"})
+AT_EXIT = frozenset({"_exit_function", "_python_exit", "_run_exitfuncs", "_finalize_join"})
+
+
+@dataclass(frozen=True)
+class Place:
+    """`leaf` is one of the classes in `rules.LEAVES`; `op` names the operation; `user` is the innermost user frame."""
+
+    leaf: str
+    op: str = ""
+    user: Frame | None = None
+    importing: str = ""
+    in_backward: bool = False
+    in_atexit: bool = False
+    lock_path: str = ""
+
+
+def classify(frames: Sequence[Frame], *, wchan: str = "", syscall: str = "", state: str = "") -> Place:
+    """Classify a stack, outermost frame first. `wchan`, `syscall` and `state` are the thread's from /proc, "" where unknown."""
+    user = places.user_frame(frames)
+    tail = _tail(frames)
+    best: tuple[Rule, Frame] | None = None
+    for frame in reversed(tail):  # leaf first: of equally telling frames the innermost counts
+        rule = _rule_of(frame)
+        if rule is not None and (best is None or rule.weight > best[0].weight):
+            best = (rule, frame)
+    in_backward = any(frame.name == "_engine_run_backward" for frame in tail)
+    importing = places.module_importing(frames)
+    shared = {
+        "user": user,
+        "importing": importing,
+        "in_backward": in_backward,
+        "in_atexit": any(frame.name in AT_EXIT or (frame.name == "_shutdown" and frame.base == "threading.py") for frame in frames),
+        "lock_path": _lock_path(tail),
+    }
+    leaf, op = _leaf(tail, best, wchan, syscall, state)
+    return Place(leaf, op, **shared)  # type: ignore[arg-type]
+
+
+def _leaf(tail: Sequence[Frame], best: tuple[Rule, Frame] | None, wchan: str, syscall: str, state: str) -> tuple[str, str]:
+    if best is not None:
+        rule, frame = best
+        if rule.leaf == "comm-wait" and rule.op == "backward" and state == "R":
+            return "native-run", "backward"  # autograd itself computes on this thread; a wait for peers would sleep
+        if rule.leaf == "worker-idle" and not any("multiprocessing/queues.py" in other.file for other in tail):
+            return "python-run", "loader-worker"  # it has work, or is still setting up
+        if rule.leaf == "python-run" and state != "R":
+            return sleeps_in(wchan, syscall) or (rule.leaf, rule.op)
+        return rule.leaf, rule.op or _public_op(tail, frame)
+    if state != "R":
+        waits = sleeps_in(wchan, syscall)
+        if waits is not None:
+            return waits
+    if not tail:
+        return "", ""
+    return ("native-run", tail[-1].name) if places.is_native(tail[-1]) else ("python-run", "")
+
+
+def _tail(frames: Sequence[Frame]) -> list[Frame]:
+    """The frames from the user's innermost one (left out) to the leaf, without wrappers. A user's frame as leaf gives just itself."""
+    last_user = max((place for place, frame in enumerate(frames) if places.is_user(frame)), default=-1)
+    tail = [frame for frame in frames[last_user + 1 :] if not (frame.name in WRAPPERS or places.is_ours(frame))]
+    return tail or list(frames[last_user : last_user + 1]) if last_user >= 0 else tail
+
+
+def _rule_of(frame: Frame) -> Rule | None:
+    found = None
+    name = frame.name.rsplit(".", 1)[-1]
+    for rule in RULES:
+        if rule.fits(frame.file, frame.name, name) and (found is None or rule.weight > found.weight):
+            found = rule
+    return found
+
+
+def _public_op(tail: Sequence[Frame], frame: Frame) -> str:
+    """The outermost function of the same file above the deciding frame: `all_gather_object` rather than the `all_gather` inside it."""
+    names = [other.name for other in tail if other.file == frame.file]
+    return (names[0] if names else frame.name).rsplit(".", 1)[-1].lstrip("_")
+
+
+def _lock_path(tail: Sequence[Frame]) -> str:
+    for frame in reversed(tail):
+        for name in ("lock_filename", "lock_file_path", "lock_file"):
+            if frame.locals.get(name):
+                return frame.locals[name].strip("'\"")
+    return ""

@@ -1,0 +1,94 @@
+"""Telling what only repeats another rank's death or absence from what began the trouble."""
+
+from __future__ import annotations
+
+# (part of the message, what it repeats). Wordings: gloo's transport/tcp, c10d's TCPStore and socket.cpp, NCCL and torchrun as of torch 2.13.
+_PEER_GONE = (
+    ("Connection closed by peer", "connection-closed"),
+    ("Connection reset by peer", "connection-reset"),
+    ("Broken pipe", "broken-pipe"),
+    ("Connection refused", "connection-refused"),
+    ("Failed to recv, got 0 bytes", "store-closed"),
+    ("failed to recv, got 0 bytes", "store-closed"),
+    ("recvValue failed", "store-closed"),
+    ("recvValueWithTimeout failed", "store-closed"),
+    ("recvVector failed", "store-closed"),
+    ("sendBytes failed", "store-closed"),
+    ("Application timeout caused pair closure", "peer-timeout"),
+    ("Socket Timeout", "store-timeout"),
+    ("remote process exited or there was a network error", "nccl-remote"),
+    ("ncclRemoteError", "nccl-remote"),
+    ("NCCL communicator was aborted", "nccl-aborted"),
+    ("Watchdog caught collective operation timeout", "collective-timeout"),
+)
+_NOBODY_CAME = (
+    ("Timed out waiting", "collective-timeout"),
+    ("wait timeout after", "store-timeout"),
+    ("failed to pass monitoredBarrier", "barrier-timeout"),
+    ("timed out in monitoredBarrier", "barrier-timeout"),
+    ("Timed out initializing process group in store based barrier", "rendezvous-timeout"),
+    ("Timed out after", "rendezvous-timeout"),
+    ("The client socket has timed out after", "rendezvous-timeout"),
+    ("Connection was likely closed", "store-closed"),
+)
+# Evidence of a mismatch, whatever else stands in the message: such a rank did something itself.
+_ORIGINS = (
+    "doesn't match expected size",
+    "op.preamble.length <= op.nbytes",
+    "Detected mismatch between collectives",
+    "Mismatched collective",
+    "address already in use",
+    "EADDRINUSE",
+    "failed to bind",
+    "Too many open files",
+    "No route to host",
+)
+_TYPES = {
+    "ChildFailedError": "launcher",
+    "ProcessRaisedException": "launcher",
+    "ProcessExitedException": "launcher",
+    "SignalException": "launcher",
+    "DistNetworkError": "network",
+    "DistStoreError": "store",
+    "BrokenPipeError": "broken-pipe",
+    "ConnectionResetError": "connection-reset",
+    "BrokenProcessPool": "child-died",
+}
+# Only these types can carry another rank's end; a KeyError with such words in it is the user's own.
+_CARRIERS = frozenset({"RuntimeError", "DistBackendError", "DistNetworkError", "DistStoreError", "DistError", "TimeoutError", "ConnectionError", "OSError"})
+_CARRIERS_OF_PEERS = frozenset({"ConnectionResetError", "BrokenPipeError", "ConnectionRefusedError", "EOFError", "ConnectionAbortedError"})
+_DISTRIBUTED = ("gloo", "c10d", "nccl", "NCCL", "TCPStore", "tcp/pair.cc", "torch/distributed", "torch/csrc/distributed", "Store")
+
+
+def echo_of(type_name: str, message: str, files: tuple[str, ...] = ()) -> str:
+    """Return what this exception repeats (connection-closed, collective-timeout …), or "" when it stands for itself.
+
+    `files` are those of its frames: a socket error raised outside torch.distributed is the program's own affair.
+    """
+    name = type_name.rsplit(".", 1)[-1]
+    if name in ("ChildFailedError", "ProcessRaisedException", "ProcessExitedException", "SignalException"):
+        return _TYPES[name]
+    if any(words in message for words in _ORIGINS):
+        return ""
+    distributed = any(word in message for word in _DISTRIBUTED) or any("torch/distributed" in file for file in files)
+    if name in _CARRIERS:
+        for words, what in (*_PEER_GONE, *_NOBODY_CAME):
+            if words in message and (distributed or name in ("DistBackendError", "DistNetworkError", "DistStoreError") or words in _UNMISTAKABLE):
+                return what
+    if name in _CARRIERS_OF_PEERS:
+        return _TYPES.get(name, "connection-closed") if distributed else ""
+    return _TYPES.get(name, "") if name in ("DistNetworkError", "DistStoreError") else ""
+
+
+_UNMISTAKABLE = frozenset(
+    {
+        "Application timeout caused pair closure",
+        "remote process exited or there was a network error",
+        "ncclRemoteError",
+        "NCCL communicator was aborted",
+        "Watchdog caught collective operation timeout",
+        "failed to pass monitoredBarrier",
+        "timed out in monitoredBarrier",
+        "Timed out initializing process group in store based barrier",
+    }
+)

@@ -1,0 +1,88 @@
+"""Whose code a frame is: the user's, a library's, torch's, Python's own, or ours."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+
+from trainprobe.stacks.frames import Frame
+
+_LIBRARY = re.compile(r"/(?:site|dist)-packages/")
+_STANDARD = re.compile(r"/lib(?:64)?/python3(?:\.\d+)?t?/(?!(?:site|dist)-packages/)|\.zip/")
+_TORCH = re.compile(r"(?:^|/(?:site|dist)-packages/|/pytorch/)torch(?:gen|data)?/")
+_NATIVE = re.compile(r"\.so(?:\.[\d.]+)?$|\.(?:c|cc|cpp|cu|h|hpp|pyx|rs)$|^\[\w*\]$|^$")
+# Our own watcher inside the user's processes: its frames lie between the user's call and torch.
+_OURS = re.compile(r"/_witness/")
+
+
+def is_native(frame: Frame) -> bool:
+    """A frame of a shared library, as native stacks show them."""
+    return not frame.file.endswith((".py", ">")) and bool(_NATIVE.search(frame.file)) and not frame.file.startswith("<")
+
+
+def is_standard(frame: Frame) -> bool:
+    """Python's own library, its frozen parts included."""
+    return frame.file.startswith("<frozen") or bool(_STANDARD.search(frame.file))
+
+
+def is_torch(frame: Frame) -> bool:
+    return bool(_TORCH.search(frame.file)) and not is_native(frame)
+
+
+def is_ours(frame: Frame) -> bool:
+    return bool(_OURS.search(frame.file))
+
+
+def is_library(frame: Frame) -> bool:
+    return bool(_LIBRARY.search(frame.file)) or is_torch(frame)
+
+
+def is_user(frame: Frame) -> bool:
+    """The user's own file: neither installed nor Python's, and not typed in."""
+    if not frame.file or frame.file.startswith("<") or is_native(frame):
+        return False
+    return not (is_standard(frame) or is_library(frame) or is_ours(frame))
+
+
+def user_frame(frames: Sequence[Frame]) -> Frame | None:
+    """The innermost frame of the user's code; where there is none, of a library other than torch; else None. Frames outermost first."""
+    for test in (is_user, _other_library):
+        found = next((frame for frame in reversed(frames) if test(frame)), None)
+        if found is not None:
+            return found
+    return None
+
+
+def _other_library(frame: Frame) -> bool:
+    return bool(_LIBRARY.search(frame.file)) and not is_torch(frame) and not is_native(frame) and not is_ours(frame)
+
+
+def module_importing(frames: Sequence[Frame]) -> str:
+    """The dotted name of the module whose import is under way on this stack, or "".
+
+    Module code runs in a frame called `<module>`. The outermost one is the program itself, and one below runpy is a program too.
+    Of nested imports the outermost of an installed library counts, since that is what somebody can mend or pin; among the user's
+    own modules the innermost.
+    """
+    own = ""
+    for before, frame in itertools.pairwise(frames):
+        if frame.name != "<module>" or before.base in ("runpy.py", "<frozen runpy>", "spawn.py") or frame.file.startswith("<"):
+            continue
+        if is_library(frame):
+            return module_name(frame.file)
+        own = module_name(frame.file)
+    return own
+
+
+def module_name(file: str) -> str:
+    """`…/site-packages/numpy/core/__init__.py` → `numpy.core`; for a file of no package its own name."""
+    path = file.replace("\\", "/")
+    for pattern in (_LIBRARY, _STANDARD):
+        parts = pattern.split(path)
+        if len(parts) > 1:
+            path = parts[-1]
+            break
+    else:
+        path = path.rsplit("/", 2)[-2] + "/__init__" if path.endswith("/__init__.py") else path.rsplit("/", 1)[-1]
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")

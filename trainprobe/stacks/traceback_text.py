@@ -1,0 +1,172 @@
+"""Python tracebacks in printed text: with or without rank prefixes, chained, grouped, or brought over from a DataLoader worker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from trainprobe.stacks.frames import Frame
+
+MESSAGE_CAP = 2000
+FRAMES_CAP = 400
+_HEADER = "Traceback (most recent call last):"
+_CAUSE = "The above exception was the direct cause of the following exception:"
+_CONTEXT = "During handling of the above exception, another exception occurred:"
+_FRAME = re.compile(r'\s*File "([^"\n]{1,4096})", line (\d{1,9})(?:, in (.{1,400}))?$')
+_RAISED = re.compile(r"([A-Za-z_][\w.<>]{0,200})(?::[ ]?(.*))?$")
+_THREAD = re.compile(r"Exception in thread (.{1,200}?)(?: \(.{0,200}\))?:$")
+_CAUGHT = re.compile(r"Caught ([\w.]{1,200}) in (DataLoader worker process|replica|pin memory thread|torch_xla)\s?(\d{1,6})?")
+# What begins a line that is no longer part of an exception's message.
+_NEXT_LOG = re.compile(
+    r"Fatal Python error|terminate called|Extension modules:|[IWEF]\d{4} \d\d:|\d{4}-\d\d-\d\d[ T]\d\d:\d\d|Process \w{1,60}:$|Exception (?:in|ignored)|\[W\d{3,4}"
+)
+
+
+@dataclass(frozen=True)
+class Raised:
+    """One exception of a chain. `frames` are outermost first."""
+
+    type: str
+    message: str = ""
+    frames: tuple[Frame, ...] = ()
+    worker: int | None = None
+    wrapper: str = ""
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A printed traceback: its chain in time order. `begins` is the number of its first line, `ignored` that Python said it ignored it."""
+
+    chain: tuple[Raised, ...]
+    handled_one: bool = False
+    thread: str = "MainThread"
+    ignored: bool = False
+    begins: int = 0
+    group: bool = False
+
+
+@dataclass
+class _Block:
+    frames: list[Frame] = field(default_factory=list)
+    type: str = ""
+    message: list[str] = field(default_factory=list)
+    begins: int = 0
+    group: bool = False
+    member: bool = False
+
+
+def parse_tracebacks(lines: Sequence[str], depth: int = 0) -> list[Printed]:
+    """Return every traceback in the lines of one rank, in order. Text that is none is skipped."""
+    found: list[Printed] = []
+    chain: list[Raised] = []
+    joined_by = ""
+    for before, block, after in _blocks(lines):
+        raised = unwrap(Raised(block.type, "\n".join(block.message).strip(), tuple(block.frames)), depth)
+        if block.member and found and found[-1].group:
+            if len(found[-1].chain) == 1:  # what the group holds is what happened
+                found[-1] = replace(found[-1], chain=(raised, *found[-1].chain))
+            continue
+        chain = [*chain, raised] if joined_by else [raised]
+        thread = _THREAD.match(before)
+        printed = Printed(
+            tuple(chain),
+            handled_one=_CONTEXT in (after, joined_by),
+            thread=thread.group(1) if thread else (found[-1].thread if joined_by and found else "MainThread"),
+            ignored=before.startswith("Exception ignored") or (joined_by != "" and bool(found) and found[-1].ignored),
+            begins=block.begins,
+            group=block.group,
+        )
+        if joined_by and found:
+            found[-1] = replace(printed, begins=found[-1].begins)
+        else:
+            found.append(printed)
+        joined_by = after
+    return found
+
+
+def unwrap(raised: Raised, depth: int = 0) -> Raised:
+    """A DataLoader worker's exception is raised again in the parent with the worker's traceback as its message: return the worker's own."""
+    caught = _CAUGHT.match(raised.message)
+    if caught is None or depth > 3:
+        return replace(raised, message=raised.message[:MESSAGE_CAP])
+    inner = parse_tracebacks([line.removeprefix("Original ") for line in raised.message.splitlines()], depth + 1)
+    worker = int(caught.group(3)) if caught.group(3) and caught.group(2).startswith("DataLoader") else None
+    if not inner:
+        return replace(raised, type=caught.group(1), message=raised.message[:MESSAGE_CAP], worker=worker, wrapper=caught.group(0).strip())
+    own = inner[-1].chain[-1]
+    return Raised(own.type, own.message, own.frames or raised.frames, worker, caught.group(0).strip())
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, _Block, str]]:
+    """Yield (the line before, the block, the sentence that joins it to the next one or "") for each traceback."""
+    place = 0
+    while place < len(lines):
+        if not _is_header(lines[place]):
+            place += 1
+            continue
+        before = lines[place - 1].strip() if place else ""
+        block = _Block(begins=place, group="Exception Group" in lines[place], member=lines[place].lstrip().startswith("|"))
+        place = _read_frames(lines, place + 1, block)
+        if not block.type:
+            continue
+        place, joined_by = _read_message(lines, place, block)
+        yield before, block, joined_by
+
+
+def _is_header(line: str) -> bool:
+    return line.endswith(_HEADER) and _bare(line).removeprefix("Exception Group ") == _HEADER
+
+
+def _bare(line: str) -> str:
+    """Without the bars that Python draws around the members of an exception group."""
+    return line.lstrip(" |+-").rstrip() if line.lstrip().startswith(("|", "+")) else line.strip()
+
+
+def _read_frames(lines: Sequence[str], place: int, block: _Block) -> int:
+    strangers = 0
+    while place < len(lines) and strangers < 6:
+        line = lines[place]
+        if _is_header(line):
+            return place
+        grouped = line.lstrip().startswith(("|", "+"))
+        content = line.lstrip(" ")[1:].removeprefix(" ") if grouped else line
+        frame = _FRAME.match(content)
+        if frame is not None:
+            if len(block.frames) < FRAMES_CAP:
+                block.frames.append(Frame(frame.group(3) or "<module>", frame.group(1), int(frame.group(2))))
+        elif content[:1].isspace() or not content:
+            text = content.strip()
+            if text and block.frames and not block.frames[-1].text and not text.startswith(("^", "~", "[Previous line")):
+                block.frames[-1] = replace(block.frames[-1], text=text[:400])
+        else:
+            raised = _RAISED.match(content.rstrip())
+            if raised is not None:
+                block.type, first = raised.group(1), raised.group(2)
+                block.message.append(first or "")
+                return place + 1
+            strangers += 1  # another process wrote in between
+        place += 1
+    return place
+
+
+def _read_message(lines: Sequence[str], place: int, block: _Block) -> tuple[int, str]:
+    """Read the further lines of a message. Nothing marks its end, so it ends at a chain, another traceback or another kind of log line."""
+    began, size = place, len(block.message[0])
+    inside_original = False
+    while place < len(lines) and place - began < 400:
+        line = lines[place]
+        bare = line.strip()
+        if bare in (_CAUSE, _CONTEXT):
+            return place + 1, bare
+        inside_original = inside_original or bare.startswith("Original Traceback")
+        if (_is_header(line) and not inside_original) or _NEXT_LOG.match(line) or line.lstrip().startswith("+-"):
+            break
+        if size < 20 * MESSAGE_CAP:
+            block.message.append(line)
+            size += len(line)
+        place += 1
+    after = next((at for at in range(place, min(place + 3, len(lines))) if lines[at].strip()), None)
+    if after is not None and lines[after].strip() in (_CAUSE, _CONTEXT):
+        return after + 1, lines[after].strip()
+    return place, ""

@@ -1,0 +1,71 @@
+"""Stacks of many ranks as one: sets of ranks in short, equal stacks as classes, and the prefix tree of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from trainprobe.stacks.frames import Frame
+
+
+def fold_ranks(ranks: Iterable[int]) -> str:
+    """`[0, 2, 3]` → `0,2-3`."""
+    ordered = sorted(set(ranks))
+    parts: list[str] = []
+    start = 0
+    for place in range(1, len(ordered) + 1):
+        if place == len(ordered) or ordered[place] != ordered[place - 1] + 1:
+            first, last = ordered[start], ordered[place - 1]
+            parts.append(str(first) if first == last else f"{first}-{last}")
+            start = place
+    return ",".join(parts)
+
+
+def unfold_ranks(text: str) -> tuple[int, ...]:
+    """`0,2-3` → (0, 2, 3). Raises ValueError for anything else."""
+    ranks: set[int] = set()
+    for part in text.split(",") if text else ():
+        first, dash, last = part.partition("-")
+        low, high = int(first), int(last if dash else first)
+        if low > high or high - low > 10_000_000:
+            raise ValueError(f"{part!r} is no range of ranks")
+        ranks.update(range(low, high + 1))
+    return tuple(sorted(ranks))
+
+
+def classes(stacks: Mapping[int, Sequence[Frame]]) -> tuple[tuple[tuple[int, ...], tuple[Frame, ...]], ...]:
+    """Ranks with the same stack together, the larger sets first. Folders of files are not compared: they differ between containers."""
+    by_stack: dict[tuple[tuple[str, str, int], ...], list[int]] = {}
+    for rank in sorted(stacks):
+        by_stack.setdefault(_key(stacks[rank]), []).append(rank)
+    found = [(tuple(ranks), tuple(stacks[ranks[0]])) for ranks in by_stack.values()]
+    return tuple(sorted(found, key=lambda pair: (-len(pair[0]), pair[0])))
+
+
+@dataclass
+class Branch:
+    """A frame with the ranks whose stacks run through it, and what they called next."""
+
+    frame: Frame
+    ranks: list[int] = field(default_factory=list)
+    next: list[Branch] = field(default_factory=list)
+
+
+def prefix_tree(stacks: Mapping[int, Sequence[Frame]]) -> list[Branch]:
+    """Merge stacks (outermost first) from the outermost frame on, as STAT does."""
+    roots: list[Branch] = []
+    for rank in sorted(stacks):
+        level = roots
+        for frame in stacks[rank]:
+            key = (frame.name, frame.base, frame.line)
+            branch = next((one for one in level if (one.frame.name, one.frame.base, one.frame.line) == key), None)
+            if branch is None:
+                branch = Branch(frame)
+                level.append(branch)
+            branch.ranks.append(rank)
+            level = branch.next
+    return roots
+
+
+def _key(frames: Sequence[Frame]) -> tuple[tuple[str, str, int], ...]:
+    return tuple((frame.name, frame.base, frame.line) for frame in frames)
