@@ -131,7 +131,8 @@ def fail(says: str, **fields: Any) -> None:
 def fail_exception(says: str, error: BaseException, **fields: Any) -> None:
     """Report an exception with its frames, outermost first, and the phase that it came from."""
     frames: List[Dict[str, Any]] = [
-        {"file": entry.filename, "line": entry.lineno, "function": entry.name, "text": (entry.line or "")[:200]} for entry in traceback.extract_tb(error.__traceback__)[-60:]
+        {"file": entry.filename, "line": entry.lineno, "function": entry.name, "text": (entry.line or "")[:200]}
+        for entry in traceback.extract_tb(error.__traceback__)[-60:]
     ]
     message = str(error)[:4000]
     fail(f"{says} ({type(error).__name__}: {message[:300]})", type=type(error).__name__, message=message, frames=frames, phase=_state["open_phase"], **fields)

@@ -21,7 +21,7 @@ import time
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-import _emit  # noqa: E402
+import _emit
 
 
 def one_gpu(torch: Any, index: int, alloc_mb: int, size: int) -> None:

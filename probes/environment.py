@@ -20,7 +20,6 @@ import glob
 import importlib.machinery
 import importlib.metadata
 import importlib.util
-import marshal
 import os
 import re
 import site
@@ -28,7 +27,7 @@ import sys
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-import _emit  # noqa: E402
+import _emit
 
 Check = Tuple[str, str, Any, str, str]  # check, status, value, says, fix
 # The least driver for any minor version of a CUDA major: CUDA Toolkit release notes, "CUDA Minor Version Compatibility".
@@ -70,7 +69,13 @@ def versions(folders: List[str]) -> Iterator[Check]:
     found = {key: value for key, value in re.findall(r"^(__version__|cuda|hip)\b[^=\n]*= *'?([^'\n]*)'?", text, re.MULTILINE) if value != "None"}
     torch_version, cuda = found.get("__version__") or version_of("torch"), found.get("cuda", "")
     built = f"for CUDA {cuda}" if cuda else f"for ROCm {found['hip']}" if found.get("hip") else "for the CPU only"
-    yield "py.torch", "ok" if torch_version else "fail", torch_version, f"torch {torch_version or 'of no known version'}, built {built}, at {os.path.dirname(torch)}.", "reinstall torch"
+    yield (
+        "py.torch",
+        "ok" if torch_version else "fail",
+        torch_version,
+        f"torch {torch_version or 'of no known version'}, built {built}, at {os.path.dirname(torch)}.",
+        "reinstall torch",
+    )
     nccl = version_of("nvidia-nccl-cu13", "nvidia-nccl-cu12", "nvidia-nccl-cu11")
     if cuda:
         yield "py.nccl", "ok", nccl, f"NCCL {nccl}." if nccl else "No NCCL package: torch brings its own or the system's.", ""
@@ -78,12 +83,24 @@ def versions(folders: List[str]) -> Iterator[Check]:
     driver_text = re.search(r"Kernel Module\D*(\d+)\.(\d+)(?:\.(\d+))?", read("/proc/driver/nvidia/version"))
     driver = tuple(int(number or 0) for number in driver_text.groups()) if driver_text else ()
     if gpus and not cuda and not found.get("hip"):
-        yield "py.torch.cuda", "fail", len(gpus), f"This host has {len(gpus)} NVIDIA GPUs, but torch is built for the CPU only.", "pip install torch from the index of a CUDA build (pytorch.org/get-started)"
+        yield (
+            "py.torch.cuda",
+            "fail",
+            len(gpus),
+            f"This host has {len(gpus)} NVIDIA GPUs, but torch is built for the CPU only.",
+            "pip install torch from the index of a CUDA build (pytorch.org/get-started)",
+        )
     if driver and cuda:
         least = LEAST_DRIVER.get(int(cuda.split(".")[0]), ())
         says = f"Driver {'.'.join(map(str, driver))}; CUDA {cuda} needs at least {'.'.join(map(str, least)) or 'an unknown one'}."
         too_old = driver < least and not glob.glob("/usr/local/cuda*/compat/libcuda.so*")
-        yield "drv.versions", "fail" if too_old else "ok", [list(driver), cuda], says, f"update the driver, or install a torch for CUDA {max((major for major, one in LEAST_DRIVER.items() if one <= driver), default=11)}"
+        yield (
+            "drv.versions",
+            "fail" if too_old else "ok",
+            [list(driver), cuda],
+            says,
+            f"update the driver, or install a torch for CUDA {max((major for major, one in LEAST_DRIVER.items() if one <= driver), default=11)}",
+        )
     elif cuda and not driver:
         yield "drv.versions", "ok", None, f"torch is built for CUDA {cuda}, and no NVIDIA driver is loaded here.", ""
 
@@ -115,9 +132,23 @@ def shadowing(imports: List[str], first: List[str], folders: List[str]) -> Itera
         for finder in glob.glob(os.path.join(glob.escape(folder), "__editable___*_finder.py")):
             for name in re.findall(r"'([A-Za-z_]\w*)': '", read(finder)):  # setuptools puts it last, so a real copy wins
                 if place(name, folders):
-                    yield "py.editable", "warn", name, f"{name} is installed editable, but the copy at {place(name, folders)} is what gets imported.", f"pip uninstall {name}, then pip install -e again"
-    gomp = sorted({os.path.realpath(one) for folder in folders for one in glob.glob(os.path.join(glob.escape(folder), "*", "**", "libgomp*.so*"))} if len(imports) else ())
-    yield "py.lib.dup", "warn" if len(gomp) > 1 else "ok", gomp, f"Copies of libgomp in the packages: {len(gomp)}.", "two OpenMP runtimes in a process can hang or slow it; set OMP_NUM_THREADS=1 to see"
+                    yield (
+                        "py.editable",
+                        "warn",
+                        name,
+                        f"{name} is installed editable, but the copy at {place(name, folders)} is what gets imported.",
+                        f"pip uninstall {name}, then pip install -e again",
+                    )
+    gomp = sorted(
+        {os.path.realpath(one) for folder in folders for one in glob.glob(os.path.join(glob.escape(folder), "*", "**", "libgomp*.so*"))} if len(imports) else ()
+    )
+    yield (
+        "py.lib.dup",
+        "warn" if len(gomp) > 1 else "ok",
+        gomp,
+        f"Copies of libgomp in the packages: {len(gomp)}.",
+        "two OpenMP runtimes in a process can hang or slow it; set OMP_NUM_THREADS=1 to see",
+    )
 
 
 def bytecode(folder: str) -> Iterator[Check]:
@@ -128,15 +159,17 @@ def bytecode(folder: str) -> Iterator[Check]:
         try:
             source = importlib.util.source_from_cache(cache)
             with open(cache, "rb") as file:
-                head, code = file.read(16), file.read()
+                head = file.read(16)
             if head[:4] != importlib.util.MAGIC_NUMBER or ".opt-" in cache or not os.path.exists(source):
                 continue
             flags, known = int.from_bytes(head[4:8], "little"), os.stat(source)
             if flags == 0 and head[8:16] != (int(known.st_mtime) & 0xFFFFFFFF).to_bytes(4, "little") + (known.st_size & 0xFFFFFFFF).to_bytes(4, "little"):
                 old += 1
-            elif flags != 3 and marshal.loads(code) != compile(read(source), source, "exec", dont_inherit=True):  # noqa: S302 - what an import would load, loaded but not run
-                stale.append(cache)
-        except (OSError, ValueError, EOFError, TypeError, SyntaxError):
+            elif flags != 3 and importlib.machinery.SourcelessFileLoader("it", cache).get_code("it") != compile(
+                read(source), source, "exec", dont_inherit=True
+            ):
+                stale.append(cache)  # both were only compiled, neither was run
+        except (OSError, ValueError, EOFError, TypeError, SyntaxError, ImportError):
             continue
     orphans = [one for one in glob.glob(f"{glob.escape(folder)}/*.pyc") if not os.path.exists(one[:-1])]
     for one in stale:
@@ -164,7 +197,9 @@ def main() -> None:
                 tell = _emit.fail if status == "fail" else _emit.note
                 tell(says, check=check, status=status, value=value, fix="" if status == "ok" else fix)
                 failed += [check] if status == "fail" else []
-    _emit.result("no" if failed else "yes", f"The environment does not fit: {', '.join(sorted(set(failed)))}." if failed else "Versions fit, and nothing hides a module.")
+    _emit.result(
+        "no" if failed else "yes", f"The environment does not fit: {', '.join(sorted(set(failed)))}." if failed else "Versions fit, and nothing hides a module."
+    )
 
 
 if __name__ == "__main__":

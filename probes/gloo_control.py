@@ -13,12 +13,12 @@
 Environment: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT (torchrun's; alone it is a world of one).
 Flags: --backend gloo|nccl, --sizes BYTES,… (message sizes), --repeats N (timed rounds), --timeout-s S (the process group's own).
 Element i of rank r is i % 97 + r + 1: small whole numbers, so that float32 sums are exact for every order of adding (nccl-tests' method).
-Bus bandwidth by nccl-tests' PERFORMANCE.md: size / time × factor, with the time of the slowest rank.
+Bus bandwidth by nccl-tests' PERFORMANCE.md: size / time times a factor, with the time of the slowest rank.
 """
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import os
 import socket
 import sys
@@ -26,7 +26,7 @@ import time
 from typing import Any, Callable, Dict, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-import _emit  # noqa: E402
+import _emit
 
 Op = Tuple[Callable[[], Any], Callable[[], bool], int, float]  # run it, was it right, bytes of the message, factor of the bus bandwidth
 
@@ -38,7 +38,11 @@ def operations(torch: Any, dist: Any, me: _emit.RankEnvironment, device: str, si
     mine, total = ramp + me.rank, ramp * n + n * (n - 1) / 2
     parts, whole = list(mine.chunk(n)), slice(me.rank * count, (me.rank + 1) * count)
     sent, reduced = (mine.clone() for _ in range(2))
-    gathered, scattered, exchanged = [torch.empty_like(mine) for _ in range(n)], torch.empty(count, device=device), [torch.empty(count, device=device) for _ in range(n)]
+    gathered, scattered, exchanged = (
+        [torch.empty_like(mine) for _ in range(n)],
+        torch.empty(count, device=device),
+        [torch.empty(count, device=device) for _ in range(n)],
+    )
     received, last = torch.empty_like(mine), n - 1
     equal = torch.equal
 
@@ -94,7 +98,7 @@ def check(asked: Any, me: _emit.RankEnvironment) -> None:
         torch.cuda.set_device(device)
     with _emit.phase("init"):
         began = time.perf_counter()
-        dist.init_process_group(asked.backend, rank=me.rank, world_size=me.world_size, timeout=datetime.timedelta(seconds=asked.timeout_s))
+        dist.init_process_group(asked.backend, rank=me.rank, world_size=me.world_size, timeout=dt.timedelta(seconds=asked.timeout_s))
     with _emit.phase("barrier"):
         dist.barrier()
     _emit.measure("init_s", round(time.perf_counter() - began, 4), "s", threshold=60, source="proposal; torch's own limits are 10 and 30 minutes")

@@ -26,9 +26,9 @@ import sys
 from typing import Any, Iterator, List, Optional, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-import _emit  # noqa: E402
+import _emit
 
-MIB, GIB = 2**20, 2**30
+MIB, GIB, SHM = 2**20, 2**30, "/dev/shm"  # noqa: S108 - the place that is measured
 RANK_BYTES = 300 * MIB  # measured: `import torch` (2.13, CPU build) holds 230 MiB, a gloo rank 260 MiB
 Check = Tuple[str, str, Any, str, str]  # check, status, value, says, fix
 # Limits: the least that works at all, the least without a warning, both in the limit's own unit; sources behind each.
@@ -53,7 +53,7 @@ BITING = {
     **{f"NCCL_{name}": (".", f"an old name: newer torch reads TORCH_NCCL_{name}") for name in ("BLOCKING_WAIT", "ASYNC_ERROR_HANDLING")},
     **{f"NCCL_{name}_DISABLE": ("[^0]", DEBUGGING) for name in ("P2P", "SHM", "IB")},
     **{f"NCCL_{name}": (".", DEBUGGING) for name in ("ALGO", "PROTO", "P2P_LEVEL", "NET_GDR_LEVEL", "BUFFSIZE", "NTHREADS", "LAUNCH_MODE")},
-    **{name: (".", LEFT_OVER) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR")},
+    **dict.fromkeys(("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR"), (".", LEFT_OVER)),
 }
 
 
@@ -108,25 +108,46 @@ def memory(nproc: int) -> Iterator[Check]:
     free = int(found.group(1)) * 1024 if found else None
     says = f"Memory available: {size(free or 0)}; {nproc} ranks need {size(need)} for their imports alone."
     yield "mem.available", level(free, need, roomy) if free is not None else "unknown", free, says, "end what holds the memory, or use fewer ranks"
+    limited = False
     for folder in cgroup_folders("memory"):
         limit = number(folder, "memory.max") or number(folder, "memory.limit_in_bytes")
         used = number(folder, "memory.current") or number(folder, "memory.usage_in_bytes")
         if limit is not None and used is not None:
             cache = re.findall(r"^(?:total_)?(?:in)?active_file (\d+)$", read(f"{folder}/memory.stat"), re.MULTILINE)
+            limited = True
             room = limit - used + min(used, sum(map(int, cache[-2:])))  # the page cache is given back; v1's last two lines are the hierarchy's
             says = f"A cgroup limits the memory to {size(limit)}, of which {size(room)} is left."
-            yield "lim.cgmem", level(room, need, max(roomy, limit // 5)), [limit, room], says, "raise --mem of the job or the container's limit, or use fewer ranks"
+            yield (
+                "lim.cgmem",
+                level(room, need, max(roomy, limit // 5)),
+                [limit, room],
+                says,
+                "raise --mem of the job or the container's limit, or use fewer ranks",
+            )
+    if not limited:
+        yield "lim.cgmem", "ok", None, "No cgroup limits the memory.", ""
 
 
 def disks() -> Iterator[Check]:
     with _emit.phase("statvfs:/dev/shm"):
-        shm = os.statvfs("/dev/shm") if os.path.isdir("/dev/shm") else None
+        shm = os.statvfs(SHM) if os.path.isdir(SHM) else None
     total, free = (shm.f_blocks * shm.f_frsize, shm.f_bavail * shm.f_frsize) if shm else (0, 0)
     status = "fail" if free < MIB else "ok" if total >= 512 * MIB else "warn"  # below 512 MB DeepSpeed's ds_report warns; Docker's default is 64 MB
-    yield "shm.size", status, [total, free], f"/dev/shm: {size(total)}, {size(free)} free.", "docker run --shm-size=1g or --ipc=host; on Kubernetes an emptyDir with medium Memory"
-    home = os.path.expanduser("~")
-    places = {"cwd": os.getcwd(), "TMPDIR": os.environ.get("TMPDIR") or "/tmp", "cache": os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache"}
-    places.update({name: os.environ[name] for name in ("HF_HOME", "TORCH_HOME", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH") if os.environ.get(name)})
+    yield (
+        "shm.size",
+        status,
+        [total, free],
+        f"{SHM}: {size(total)}, {size(free)} free.",
+        "docker run --shm-size=1g or --ipc=host; on Kubernetes an emptyDir with medium Memory",
+    )
+    places = {
+        "cwd": os.getcwd(),
+        "TMPDIR": os.environ.get("TMPDIR") or "/tmp",  # noqa: S108 - the place that Python takes too
+        "cache": os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
+    }
+    places.update(
+        {name: os.environ[name] for name in ("HF_HOME", "TORCH_HOME", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH") if os.environ.get(name)}
+    )
     for name, folder in places.items():
         with _emit.phase(f"statvfs:{folder}"):  # a file system that does not answer hangs here, with its name said
             there = folder
@@ -137,7 +158,13 @@ def disks() -> Iterator[Check]:
         full = free < 64 * MIB or (disk.f_files > 0 and disk.f_favail == 0) or (name != "cache" and not os.access(there or ".", os.W_OK))
         used = 1 - disk.f_bavail / disk.f_blocks if disk.f_blocks else 0.0
         status = "fail" if full and name == "TMPDIR" else "warn" if full or (used >= 0.95 and free < 10 * GIB) else "ok"  # 95 % is imbue's level
-        yield "fs.space", status, [folder, free], f"{name} {folder}: {size(free)} free, {disk.f_favail} inodes, {'writable' if os.access(there or '.', os.W_OK) else 'not writable'}.", "free space there, or point it elsewhere"
+        yield (
+            "fs.space",
+            status,
+            [folder, free],
+            f"{name} {folder}: {size(free)} free, {disk.f_favail} inodes, {'writable' if os.access(there or '.', os.W_OK) else 'not writable'}.",
+            "free space there, or point it elsewhere",
+        )
 
 
 def cpus(nproc: int) -> Iterator[Check]:
@@ -149,7 +176,13 @@ def cpus(nproc: int) -> Iterator[Check]:
     threads = os.environ.get("OMP_NUM_THREADS", "")
     each = int(threads) if threads.isdigit() else 1  # torchrun sets 1 when it is unset and there are several ranks
     says = f"CPUs usable: {usable:g} of {os.cpu_count()} for {nproc} ranks with {each} OpenMP threads each."
-    yield "lim.cpus", "warn" if nproc * each > usable else "ok", [usable, nproc * each], says, f"export OMP_NUM_THREADS={max(1, int(usable // nproc))}, or ask for more CPUs per task"
+    yield (
+        "lim.cpus",
+        "warn" if nproc * each > usable else "ok",
+        [usable, nproc * each],
+        says,
+        f"export OMP_NUM_THREADS={max(1, int(usable // nproc))}, or ask for more CPUs per task",
+    )
 
 
 def processes() -> List[int]:
@@ -198,7 +231,13 @@ def environment() -> Iterator[Check]:
                 listener.bind(("", int(port)))
             except OSError:
                 taken = True
-        yield "plan.port", "warn" if taken else "ok", int(port), f"MASTER_PORT={port} is {'taken by another process' if taken else 'free'}.", "export MASTER_PORT with another number"
+        yield (
+            "plan.port",
+            "warn" if taken else "ok",
+            int(port),
+            f"MASTER_PORT={port} is {'taken by another process' if taken else 'free'}.",
+            "export MASTER_PORT with another number",
+        )
 
 
 def main() -> None:

@@ -32,7 +32,7 @@ import time
 from typing import Any, Dict, List, Optional
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-import _emit  # noqa: E402
+import _emit
 
 # Runs in the target's interpreter. FOLDER/<key>.now holds the module under way, .json what came out, .stack faulthandler's words (SIGABRT asks for them).
 CHILD = r"""
@@ -115,7 +115,7 @@ class Attempt:
         environment.pop("TRAINPROBE_EVENTS", None)
         with open(f"{folder}/{self.key}.out", "wb") as output:
             command = [sys.executable, "-c", CHILD, folder, self.key, first, ",".join(modules), "alone" if rank is None else "together"]
-            self.child = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output)  # noqa: S603 - our own program
+            self.child = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
 
     def answered(self) -> bool:
         return self.child.poll() is not None or os.path.exists(f"{self.folder}/{self.key}.json")
@@ -140,8 +140,14 @@ class Attempt:
         else:
             rise = memory_limit()["kills"] - self.kills
             killed = code == -signal.SIGKILL and rise > 0
-            out = {"outcome": "timed_out" if self.by_us or code is None else "oom_killed" if killed else "crashed", "cgroup_oom_rise": rise, "exit_code": code if (code or 0) >= 0 else None}
-            out.update(signal=-code if code is not None and code < 0 and not self.by_us else None, module=read(f"{self.folder}/{self.key}.now") or self.modules[0])
+            out = {
+                "outcome": "timed_out" if self.by_us or code is None else "oom_killed" if killed else "crashed",
+                "cgroup_oom_rise": rise,
+                "exit_code": code if (code or 0) >= 0 else None,
+            }
+            out.update(
+                signal=-code if code is not None and code < 0 and not self.by_us else None, module=read(f"{self.folder}/{self.key}.now") or self.modules[0]
+            )
             out.update(frames=self.stack(), error=read(f"{self.folder}/{self.key}.out")[-2000:])
         frames = out.get("frames") or [{}]
         if out["outcome"] == "passed":
@@ -154,7 +160,9 @@ class Attempt:
         for block in re.split(r"\n\n|(?=Thread 0x|Current thread 0x)", read(f"{self.folder}/{self.key}.stack")):
             found = re.findall(r'File "(.*)", line (\d+) in (.*)', block)
             if found and found[-1][0] == "<string>":
-                return [{"file": file, "line": int(line), "function": name} for file, line, name in reversed(found[:-1]) if not file.startswith("<frozen importlib")]
+                return [
+                    {"file": file, "line": int(line), "function": name} for file, line, name in reversed(found[:-1]) if not file.startswith("<frozen importlib")
+                ]
         return []
 
 
@@ -187,7 +195,7 @@ def run(attempts: List[Attempt], folder: str, deadline_s: float) -> Dict[str, in
 
 
 def report(told: Dict[str, Any]) -> bool:
-    passed = told["outcome"] == "passed"
+    passed: bool = told["outcome"] == "passed"
     who = "alone" if told["rank"] is None else f"together with the others, rank {told['rank']}"
     says = f"import {told['module']} ({who}): {told['outcome']}"
     if passed:
@@ -210,7 +218,9 @@ def main() -> None:
     if not modules or not all(re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", name) for name in modules):
         _emit.result("cannot", f"These are no module names: {asked.imports!r}.")
     first = os.path.dirname(os.path.realpath(asked.script)) if asked.script else ""
-    works, failed, slowest_s = [], [], 0.0
+    works: List[str] = []
+    failed: List[str] = []
+    slowest_s = 0.0
     scratch = tempfile.mkdtemp(prefix="trainprobe-import-")
     try:
         for place, module in enumerate(modules):
@@ -229,10 +239,20 @@ def main() -> None:
             failed += [f"{one.key}: {one.told()['module']}" for one in attempts if not report(one.told())]
             limit = memory_limit()["limit_bytes"]
             for kind in ("rss", "pss"):
-                _emit.measure(f"imports_together_{kind}", most[kind], "bytes", threshold=limit, source="memory limit of the cgroup, or the host's memory", nproc=asked.nproc)
+                _emit.measure(
+                    f"imports_together_{kind}",
+                    most[kind],
+                    "bytes",
+                    threshold=limit,
+                    source="memory limit of the cgroup, or the host's memory",
+                    nproc=asked.nproc,
+                )
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    _emit.result("no" if failed else "yes", f"Imports failed: {', '.join(failed)}." if failed else f"{len(works)} imports work, alone and in {asked.nproc} processes at once.")
+    _emit.result(
+        "no" if failed else "yes",
+        f"Imports failed: {', '.join(failed)}." if failed else f"{len(works)} imports work, alone and in {asked.nproc} processes at once.",
+    )
 
 
 if __name__ == "__main__":

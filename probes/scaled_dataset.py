@@ -24,7 +24,7 @@ import time
 from typing import Any, Dict, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-import _emit  # noqa: E402
+import _emit
 
 FLOATS = 256
 Cell = Tuple[int, int]  # rows, workers
@@ -109,10 +109,17 @@ def main() -> None:
             paces.append((found["took_s"] - found["first_batch_s"]) / rows)
             fds.append(found["fds"])
         if len(paces) > 1 and paces[-1] > 3 * paces[-2] and paces[-1] * asked.rows[-1] > 1:  # a proposal: faster than linear, and enough to matter
-            _emit.note(f"With {workers} workers a row takes {paces[-1] / paces[-2]:.1f} times as long at {asked.rows[-1]} rows.", check="data.scale", status="warn", value=paces)
+            _emit.note(
+                f"With {workers} workers a row takes {paces[-1] / paces[-2]:.1f} times as long at {asked.rows[-1]} rows.",
+                check="data.scale",
+                status="warn",
+                value=paces,
+            )
         if len(fds) > 2 and fds[0] + 8 < fds[1] < fds[2] - 8:
             _emit.note(f"With {workers} workers the open descriptors grow with the rows: {fds}.", check="data.fds", status="warn", value=fds)
-    _emit.result("no" if bad else "yes", f"Loading failed at {'; '.join(bad)}." if bad else f"Up to {max(asked.rows)} rows and {max(asked.workers)} workers load right.")
+    _emit.result(
+        "no" if bad else "yes", f"Loading failed at {'; '.join(bad)}." if bad else f"Up to {max(asked.rows)} rows and {max(asked.workers)} workers load right."
+    )
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import time
 from typing import Any, Callable, Dict, List, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-import _emit  # noqa: E402
+import _emit
 
 # Largest relative error of the gradients. One rounding has 2**-24, 2**-8, 2**-11 (IEEE 754; bfloat16 has 8 bits). A step chains about ten
 # of them over sums of 64-128 terms. Measured on a CPU: 7e-7, 1e-2, 1.3e-3. TF32, where a GPU uses it for fp32, has 2**-11.
@@ -39,7 +39,9 @@ def step(torch: Any, device: str, dtype: Any) -> Tuple[float, List[Any]]:
     inputs, targets = torch.randn(128, 64, generator=generator), torch.randint(16, (128,), generator=generator)
     network.to(device=device, dtype=dtype)
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
-    loss = torch.nn.functional.cross_entropy(network(inputs.to(device=device, dtype=dtype)).to(torch.float64 if dtype == torch.float64 else torch.float32), targets.to(device))
+    loss = torch.nn.functional.cross_entropy(
+        network(inputs.to(device=device, dtype=dtype)).to(torch.float64 if dtype == torch.float64 else torch.float32), targets.to(device)
+    )
     loss.backward()
     optimizer.step()
     return float(loss.detach()), [parameter.grad.detach().double().cpu() for parameter in network.parameters()]
@@ -77,7 +79,15 @@ def steps(torch: Any, device: str, names: Dict[str, Any]) -> List[str]:
             _emit.fail_exception(f"A training step in {name} failed on {device}", error, dtype=name, device=device)
             continue
         worst = max(abs(loss - wanted_loss) / abs(wanted_loss), *(float((one - other).norm() / other.norm()) for one, other in zip(found, wanted)))
-        _emit.measure("step_relative_error", worst, "ratio", threshold=TOLERANCE[name], source="rounding of the format over one step, see TOLERANCE", dtype=name, who=device)
+        _emit.measure(
+            "step_relative_error",
+            worst,
+            "ratio",
+            threshold=TOLERANCE[name],
+            source="rounding of the format over one step, see TOLERANCE",
+            dtype=name,
+            who=device,
+        )
         if not (worst <= TOLERANCE[name] and all(bool(one.isfinite().all()) for one in found)):
             bad.append(name)
             _emit.fail(f"A training step in {name} on {device} is off by {worst:.2g}, more than {TOLERANCE[name]:.2g}.", dtype=name, device=device, error=worst)
@@ -96,10 +106,15 @@ def rates(torch: Any, device: str, names: Dict[str, Any], size: int, seconds: fl
     block = torch.ones((256 if on_gpu else 32) * 2**20, dtype=torch.uint8, device=device)
     copy = torch.empty_like(block)
     with _emit.phase("copy"):
-        _emit.measure("copy_gb_s", round(rate(lambda: copy.copy_(block), settle, seconds) * 2 * block.numel() / 1e9, 2), "GB/s", who=device, counts="read and write")
+        _emit.measure(
+            "copy_gb_s", round(rate(lambda: copy.copy_(block), settle, seconds) * 2 * block.numel() / 1e9, 2), "GB/s", who=device, counts="read and write"
+        )
     if on_gpu:
         pinned = torch.empty(64 * 2**20, dtype=torch.uint8, pin_memory=True)
-        for name, run in {"host_to_gpu_gb_s": lambda: copy[: pinned.numel()].copy_(pinned, non_blocking=True), "gpu_to_host_gb_s": lambda: pinned.copy_(copy[: pinned.numel()], non_blocking=True)}.items():
+        for name, run in {
+            "host_to_gpu_gb_s": lambda: copy[: pinned.numel()].copy_(pinned, non_blocking=True),
+            "gpu_to_host_gb_s": lambda: pinned.copy_(copy[: pinned.numel()], non_blocking=True),
+        }.items():
             with _emit.phase(name):
                 _emit.measure(name, round(rate(run, settle, seconds) * pinned.numel() / 1e9, 2), "GB/s", who=device)
 

@@ -16,7 +16,8 @@ Flags: --backend gloo|nccl (nccl where every rank has a GPU), --steps N, --timeo
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
+import math
 import os
 import socket
 import sys
@@ -24,7 +25,7 @@ import time
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-import _emit  # noqa: E402
+import _emit
 
 # Relative, in float32: the order of adding differs, so some 2**-24 for each of a few hundred terms. Measured on CPUs: 2e-7.
 # On GPUs TF32 may round to 2**-11, and differently for another batch size.
@@ -61,7 +62,7 @@ def train(torch: Any, asked: Any, me: _emit.RankEnvironment, device: str) -> flo
                 _emit.measure("step_s", round(time.perf_counter() - began, 5), "s", step=place, who=f"rank {me.rank}")
         pairs = [(losses[0], losses[1]), *((one.grad, other.grad) for one, other in zip(network.parameters(), alone.parameters()))]
         differences = [float((one - other).norm() / other.norm().clamp_min(1e-30)) for one, other in pairs]
-        worst = max(worst, *(difference if difference == difference else float("inf") for difference in differences))
+        worst = max(worst, *(float("inf") if math.isnan(difference) else difference for difference in differences))
         for optimizer in optimizers:
             optimizer.step()
     return worst
@@ -80,10 +81,12 @@ def run(asked: Any, me: _emit.RankEnvironment) -> None:
             _emit.result("cannot", f"{me.local_world_size} ranks here, but torch sees {torch.cuda.device_count()} GPUs or has no NCCL.")
         torch.cuda.set_device(device)
     with _emit.phase("init"):
-        dist.init_process_group(backend, rank=me.rank, world_size=me.world_size, timeout=datetime.timedelta(seconds=asked.timeout_s))
+        dist.init_process_group(backend, rank=me.rank, world_size=me.world_size, timeout=dt.timedelta(seconds=asked.timeout_s))
     worst = train(torch, asked, me, device)
-    kind = device.split(":")[0]
-    _emit.measure("ddp_relative_difference", worst, "ratio", threshold=TOLERANCE[kind], source="rounding of float32 (TF32 on GPUs), see TOLERANCE", who=f"rank {me.rank}")
+    kind = torch.device(device).type
+    _emit.measure(
+        "ddp_relative_difference", worst, "ratio", threshold=TOLERANCE[kind], source="rounding of float32 (TF32 on GPUs), see TOLERANCE", who=f"rank {me.rank}"
+    )
     with _emit.phase("destroy"):
         dist.barrier()
         dist.destroy_process_group()

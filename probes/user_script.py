@@ -26,7 +26,7 @@ import tempfile
 from typing import Any, Dict, List
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-import _emit  # noqa: E402
+import _emit
 
 WITNESS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "_witness")
 
@@ -58,7 +58,7 @@ def main() -> None:
     environment.pop("TRAINPROBE_EVENTS", None)
     try:
         with _emit.phase("script"):
-            child = subprocess.Popen([sys.executable, asked.script, *asked.arguments], env=environment)  # noqa: S603 - the user's own script is the point
+            child = subprocess.Popen([sys.executable, asked.script, *asked.arguments], env=environment)
             try:
                 code = child.wait(asked.timeout_s)
             except subprocess.TimeoutExpired:
@@ -71,7 +71,11 @@ def main() -> None:
     for event in events:
         details = {key: value for key, value in event.items() if key not in ("event", "says", "at", "seq", "frames", "argv")}
         tell = _emit.fail if event["event"] == "fail" else _emit.note
-        tell(f"rank {event['rank']}: {event['says']} " + " ".join(f"{key}={value}" for key, value in details.items() if key not in ("name", "rank") and value is not None), **details)
+        tell(
+            f"rank {event['rank']}: {event['says']} "
+            + " ".join(f"{key}={value}" for key, value in details.items() if key not in ("name", "rank") and value is not None),
+            **details,
+        )
     steps = max((event.get("optimizer_steps") or 0 for event in events), default=0)
     torch_seen = any(event.get("torch_imported") for event in events)
     if code not in (0, None):

@@ -8,24 +8,51 @@ Rules: no import of torch and of nothing slow, no thread, no output, no other ex
 tracebacks, and every part guarded. Forked children and the children of a rank stay silent. At the end the next sitecustomize on the path runs.
 """
 
+from __future__ import annotations
+
 import atexit
 import os
 import sys
 import time
 
+TYPE_CHECKING = False  # as typing's, which takes 3 ms to import
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _DIR = os.environ.get("TRAINPROBE_WITNESS_DIR", "")
 _MARK = "TRAINPROBE_WITNESS_OF"  # names the rank's process to its children
 _HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.semaphore_tracker", "multiprocessing.forkserver", "compile_worker")
-_saw = {"pid": os.getpid(), "seq": 0, "steps": 0, "batches": 0, "loaders": 0, "told_at": 0.0, "code": None, "recorded": None, "role": "rank", "empty": False}
+_saw: dict[str, Any] = {
+    "pid": os.getpid(),
+    "seq": 0,
+    "steps": 0,
+    "batches": 0,
+    "loaders": 0,
+    "told_at": 0.0,
+    "code": None,
+    "recorded": None,
+    "role": "rank",
+    "empty": False,
+}
 
 
-def _text(value):
+def _guarded(function: Callable[..., None]) -> Callable[..., None]:
+    def guarded(*args: Any, **kwargs: Any) -> None:
+        try:  # noqa: SIM105 - contextlib takes 1 ms to import
+            function(*args, **kwargs)
+        except Exception:  # whatever goes wrong here must not reach the user's program
+            pass
+
+    return guarded
+
+
+def _text(value: Any) -> str:
     """JSON without importing json (3 ms); `_json` is its C part and may be missing."""
-    if value is None or value is True or value is False:
-        return {None: "null", True: "true", False: "false"}[value]
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "true" if value else "false"
     if isinstance(value, (int, float)):
-        return repr(value) if value == value and value not in (float("inf"), float("-inf")) else "null"
+        return repr(value) if abs(value) < float("inf") else "null"
     if isinstance(value, dict):
         return "{" + ",".join(_text(str(key)) + ":" + _text(one) for key, one in value.items()) + "}"
     if isinstance(value, (list, tuple)):
@@ -35,7 +62,7 @@ def _text(value):
     return encode_basestring_ascii(str(value))
 
 
-def _rank():
+def _rank() -> int | None:
     for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID"):
         value = os.environ.get(name, "")
         if value.isdigit():
@@ -43,28 +70,30 @@ def _rank():
     return None
 
 
-def _tell(event, name, **fields):
-    """Append one event by one write; a file for each event time, so that no descriptor of ours stays open in the program."""
+@_guarded
+def _tell(event: str, name: str, **fields: Any) -> None:
+    """Append one event by one write; the file is opened for each, so that no descriptor of ours stays open in the program."""
     if os.getpid() != _saw["pid"]:
         return
+    rank = _rank()
+    _saw["seq"] += 1
+    line = _text({"event": event, "name": name, "at": time.time(), "rank": rank, "seq": _saw["seq"], "pid": _saw["pid"], **fields}) + "\n"
+    file = os.open(_path("jsonl"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
-        rank = _rank()
-        _saw["seq"] += 1
-        line = _text({"event": event, "name": name, "at": time.time(), "rank": rank, "seq": _saw["seq"], "pid": _saw["pid"], **fields}) + "\n"
-        path = os.path.join(_DIR, f"{'norank' if rank is None else f'rank{rank}'}.{_saw['pid']}.jsonl")
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
-        try:
-            os.write(file, line.encode("utf-8", "replace"))
-        finally:
-            os.close(file)
-    except Exception:
-        pass
+        os.write(file, line.encode("utf-8", "replace"))
+    finally:
+        os.close(file)
+
+
+def _path(ending: str) -> str:
+    rank = _rank()
+    return os.path.join(_DIR, f"{'norank' if rank is None else f'rank{rank}'}.{_saw['pid']}.{ending}")
 
 
 # --- what ends the program ---------------------------------------------------------------------------------------------
 
 
-def _frames(traceback):
+def _frames(traceback: Any) -> list[dict[str, Any]]:
     """Frames outermost first; of a deep stack the outer 20 and the inner 60."""
     import linecache
 
@@ -73,97 +102,91 @@ def _frames(traceback):
         found.append((traceback.tb_frame.f_code, traceback.tb_lineno, traceback.tb_frame.f_globals))
         traceback = traceback.tb_next
     found = found if len(found) <= 80 else found[:20] + found[-60:]
-    return [{"file": code.co_filename, "line": line, "function": code.co_name, "text": linecache.getline(code.co_filename, line, names).strip()[:200]} for code, line, names in found]
+    return [
+        {"file": code.co_filename, "line": line, "function": code.co_name, "text": linecache.getline(code.co_filename, line, names).strip()[:200]}
+        for code, line, names in found
+    ]
 
 
-def _importing(error, traceback):
+def _importing(error: BaseException, traceback: Any) -> str:
     """The outermost module whose body was running, or the module that an ImportError did not find."""
     while traceback is not None:
         frame = traceback.tb_frame
         if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") not in ("__main__", None):
-            return frame.f_globals["__name__"]
+            return str(frame.f_globals["__name__"])
         traceback = traceback.tb_next
-    return getattr(error, "name", None) or "" if isinstance(error, ImportError) else ""
+    return str(error.name or "") if isinstance(error, ImportError) else ""
 
 
-def _described(error, traceback):
+def _described(error: BaseException, traceback: Any) -> dict[str, Any]:
     try:
         message = str(error)[:4000]
-    except Exception:
+    except Exception:  # a __str__ of the user's that fails
         message = "<no text>"
     return {"type": type(error).__name__, "message": message, "frames": _frames(traceback), "during_import": _importing(error, traceback)}
 
 
-def _record(error, traceback, thread):
+@_guarded
+def _record(error: Any, traceback: Any, thread: str) -> None:
     """Record an uncaught exception once, though torch and the user may chain or replace the hooks. Only its id is kept, not its frames."""
-    try:
-        if error is None or _saw["recorded"] == (id(error), thread) or isinstance(error, SystemExit):
-            return
-        _saw["recorded"] = (id(error), thread)
-        _tell("fail", "exception", says=f"{type(error).__name__} was not caught.", thread=thread, **_described(error, traceback))
-        if thread == "MainThread" and not isinstance(error, KeyboardInterrupt):  # that one ends by the signal
-            _saw["code"] = 1
-    except Exception:
-        pass
+    if error is None or isinstance(error, SystemExit) or _saw["recorded"] == (id(error), thread):
+        return
+    _saw["recorded"] = (id(error), thread)
+    if thread == "MainThread" and not isinstance(error, KeyboardInterrupt):  # that one ends by the signal
+        _saw["code"] = 1
+    _tell("fail", "exception", says=f"{type(error).__name__} was not caught.", thread=thread, **_described(error, traceback))
 
 
-def _leaving(how, code):
+@_guarded
+def _leaving(how: str, code: Any, caller: Any) -> None:
     """Tell who ends the program by sys.exit or os._exit, and which exception was being handled there."""
-    try:
-        if os.getpid() != _saw["pid"]:
-            return
-        _saw["code"] = code if isinstance(code, int) else 0 if code is None else 1
-        caller = sys._getframe(2)
-        where = {"file": caller.f_code.co_filename, "line": caller.f_lineno, "function": caller.f_code.co_name}
-        handled = sys.exc_info()[1]
-        about = _described(handled, handled.__traceback__) if handled is not None and not isinstance(handled, SystemExit) else None
-        _tell("note", "leave", says=f"{how} was called.", how=how, code=_saw["code"], where=where, handling=about)
-    except Exception:
-        pass
+    if os.getpid() != _saw["pid"]:
+        return
+    _saw["code"] = code if isinstance(code, int) else 0 if code is None else 1
+    where = {"file": caller.f_code.co_filename, "line": caller.f_lineno, "function": caller.f_code.co_name}
+    handled = sys.exc_info()[1]
+    about = _described(handled, handled.__traceback__) if handled is not None and not isinstance(handled, SystemExit) else None
+    _tell("note", "leave", says=f"{how} was called.", how=how, code=_saw["code"], where=where, handling=about)
 
 
-def _at_exit():
-    try:
-        if os.getpid() != _saw["pid"]:
-            return
-        _record(getattr(sys, "last_value", None), getattr(sys, "last_traceback", None), "MainThread")  # a hook that did not chain
-        torch = sys.modules.get("torch")
-        if _saw["loaders"] and not _saw["batches"] and not _saw["empty"] and not _saw["code"]:
-            _tell("note", "loader.empty", says="The loader ended without a batch.", dataset_len=None)
-        compiled = "torch._dynamo" in sys.modules and not _saw["steps"]  # a compiled step is not seen: say so instead of 0
-        _tell(
-            "note", "exit", says="Python ended.", code=_saw["code"], torch_imported=torch is not None, optimizer_steps=None if compiled else _saw["steps"], batches=_saw["batches"], backward_calls=None
-        )
-    except Exception:
-        pass
+@_guarded
+def _at_exit() -> None:
+    if os.getpid() != _saw["pid"]:
+        return
+    _record(getattr(sys, "last_value", None), getattr(sys, "last_traceback", None), "MainThread")  # where a hook did not chain
+    if _saw["loaders"] and not _saw["batches"] and not _saw["empty"] and not _saw["code"]:
+        _tell("note", "loader.empty", says="The loader ended without a batch.", dataset_len=None)
+    compiled = "torch._dynamo" in sys.modules and not _saw["steps"]  # a compiled step is not seen: null says so, 0 would not
+    counts = {"optimizer_steps": None if compiled else _saw["steps"], "batches": _saw["batches"], "backward_calls": None}
+    _tell("note", "exit", says="Python ended.", code=_saw["code"], torch_imported="torch" in sys.modules, **counts)
 
 
-def _watch_the_end():
+def _watch_the_end() -> None:
     before, leave, leave_at_once = sys.excepthook, sys.exit, os._exit
 
-    def excepthook(kind, error, traceback):
+    def excepthook(kind: Any, error: Any, traceback: Any) -> None:
         _record(error, traceback, "MainThread")
         before(kind, error, traceback)
 
-    def exit(*code):
-        _leaving("sys.exit", code[0] if code else None)
+    def exit_(*code: Any) -> None:
+        _leaving("sys.exit", code[0] if code else None, sys._getframe(1))
         leave(*code)
 
-    def _exit(status):
-        _leaving("os._exit", status)
+    def _exit(status: int) -> None:
+        _leaving("os._exit", status, sys._getframe(1))
         leave_at_once(status)
 
-    sys.excepthook, sys.exit, os._exit = excepthook, exit, _exit
+    sys.excepthook, sys.exit, os._exit = excepthook, exit_, _exit  # type: ignore[assignment]
     atexit.register(_at_exit)
 
 
 # --- what shows that it works ------------------------------------------------------------------------------------------
 
 
-def _on_threading(module):
+def _on_threading(module: Any) -> None:
     before = module.excepthook
 
-    def excepthook(args):
+    def excepthook(args: Any) -> None:
         if args.exc_type is not SystemExit:
             _record(args.exc_value, args.exc_traceback, getattr(args.thread, "name", "") or "thread")
         before(args)
@@ -171,10 +194,10 @@ def _on_threading(module):
     module.excepthook = excepthook
 
 
-def _on_optimizer(module):
+def _on_optimizer(module: Any) -> None:
     torch = sys.modules["torch"]
 
-    def witness_step(optimizer, args, kwargs):
+    def witness_step(_optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if torch.compiler.is_compiling():  # a constant to dynamo, which then traces nothing of the rest
             return
         _step()
@@ -182,7 +205,7 @@ def _on_optimizer(module):
     module.register_optimizer_step_post_hook(witness_step)
 
 
-def _step():
+def _step() -> None:
     _saw["steps"] += 1
     now = time.monotonic()
     if _saw["steps"] <= 3 or now - _saw["told_at"] >= 1.0:
@@ -193,45 +216,45 @@ def _step():
 class _Yielded:
     """Stands for the iterators' own count of batches, `_num_yielded`: to watch it adds no frame to the program's stacks."""
 
-    def __get__(self, iterator, kind=None):
+    def __get__(self, iterator: Any, kind: Any = None) -> Any:
         return self if iterator is None else iterator.__dict__["_num_yielded"]
 
-    def __set__(self, iterator, count):
+    def __set__(self, iterator: Any, count: int) -> None:
         before = iterator.__dict__.get("_num_yielded")
         iterator.__dict__["_num_yielded"] = count
-        try:
-            if os.getpid() != _saw["pid"]:
-                return
-            if count == 0 and before != 0:
-                _saw["loaders"] += 1
-                self.look_for_empty(iterator)
-            elif count:
-                _saw["batches"] += 1
-                if _saw["batches"] == 1:
-                    _tell("note", "loader.first_batch", says="A DataLoader gave its first batch.")
-        except Exception:
-            pass
-
-    def look_for_empty(self, iterator):
-        """Only for a dataset of known length: asking an iterable one for its length would make torch warn later."""
-        if getattr(iterator, "_dataset_kind", None) == 0 and len(iterator._index_sampler) == 0:
-            _saw["empty"] = True
-            _tell("note", "loader.empty", says="A DataLoader has no batch to give.", dataset_len=len(iterator._dataset))
+        if before != count:
+            _on_count(iterator, count)
 
 
-def _on_dataloader(module):
+@_guarded
+def _on_count(iterator: Any, count: int) -> None:
+    if os.getpid() != _saw["pid"]:
+        return
+    if count:
+        _saw["batches"] += 1
+        if _saw["batches"] == 1:
+            _tell("note", "loader.first_batch", says="A DataLoader gave its first batch.")
+        return
+    _saw["loaders"] += 1
+    # Only a dataset of known length: asking an iterable one (kind 1) for its length would make torch warn later.
+    if getattr(iterator, "_dataset_kind", None) == 0 and len(iterator._index_sampler) == 0:
+        _saw["empty"] = True
+        _tell("note", "loader.empty", says="A DataLoader has no batch to give.", dataset_len=len(iterator._dataset))
+
+
+def _on_dataloader(module: Any) -> None:
     module._BaseDataLoaderIter._num_yielded = _Yielded()
 
 
-def _on_c10d_logger(module):
+def _on_c10d_logger(module: Any) -> None:
     from importlib.machinery import SourceFileLoader
 
     journal = type(sys)("_collectives")
     SourceFileLoader("_collectives", os.path.join(_FOLDER, "_collectives.py")).exec_module(journal)
-    journal.journal_calls(module, os.path.join(_DIR, f"{'norank' if _rank() is None else f'rank{_rank()}'}.{_saw['pid']}.ring"))
+    journal.journal_calls(module, _path("ring"))
 
 
-_AFTER_IMPORT = {
+_AFTER_IMPORT: dict[str, Callable[[Any], None]] = {
     "torch.distributed.c10d_logger": _on_c10d_logger,
     "threading": _on_threading,
     "torch.optim.optimizer": _on_optimizer,
@@ -243,55 +266,51 @@ class _Finder:
     """Runs a function after a module's body has run. It finds nothing itself, and leaves once all modules are in."""
 
     @staticmethod
-    def find_spec(name, path=None, target=None):
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
         after = _AFTER_IMPORT.pop(name, None)
         if after is None:
             return None
-        for finder in sys.meta_path:
-            found = None if finder is _Finder else finder.find_spec(name, path, target)
-            if found is not None:
-                break
-        else:
-            return None
-        execute = getattr(found.loader, "exec_module", None)
-
-        def exec_module(module):
-            execute(module)
-            try:
-                del found.loader.exec_module
-                after(module)
-            except Exception:
-                pass
-
-        try:
-            if execute is not None:
-                found.loader.exec_module = exec_module
-            if not _AFTER_IMPORT:
-                sys.meta_path.remove(_Finder)
-        except Exception:
-            pass
+        others = (finder for finder in sys.meta_path if finder is not _Finder and hasattr(finder, "find_spec"))
+        found = next((spec for spec in (finder.find_spec(name, path, target) for finder in others) if spec is not None), None)
+        _call_after(found, after)
         return found
+
+
+@_guarded
+def _call_after(spec: Any, after: Callable[[Any], None]) -> None:
+    if not _AFTER_IMPORT:
+        sys.meta_path.remove(_Finder)
+    execute = spec.loader.exec_module
+
+    def exec_module(module: Any) -> None:
+        execute(module)
+        spec.loader.__dict__.pop("exec_module", None)
+        _guarded(after)(module)
+
+    spec.loader.exec_module = exec_module
 
 
 # --- start -------------------------------------------------------------------------------------------------------------
 
 
-def _role():
-    """rank · alone (no rank known: a launcher or a single process) · child (of a rank: silent)."""
+def _role() -> str:
+    """Say `rank`, `alone` (no rank known: a launcher or a single process) or `child` (of a rank: it stays silent)."""
     words = " ".join(getattr(sys, "orig_argv", None) or sys.argv)
     if any(helper in words for helper in _HELPERS):
         return "child"
     rank, run = _rank(), os.environ.get("TORCHELASTIC_RUN_ID", "")
+    if rank is None:
+        return "alone"
     mark = os.environ.get(_MARK, "").split("|")
-    if rank is not None and len(mark) == 3 and mark[0] != str(os.getpid()) and mark[1:] == [str(rank), run]:
+    if len(mark) == 3 and mark[0] != str(os.getpid()) and mark[1:] == [str(rank), run]:
         return "child"
-    if rank is not None:
-        os.environ[_MARK] = f"{os.getpid()}|{rank}|{run}"
-    return "alone" if rank is None else "rank"
+    os.environ[_MARK] = f"{os.getpid()}|{rank}|{run}"
+    return "rank"
 
 
-def _let_others_look():
-    with open("/proc/sys/kernel/yama/ptrace_scope") as file:
+@_guarded
+def _let_others_look() -> None:
+    with open("/proc/sys/kernel/yama/ptrace_scope", encoding="ascii") as file:
         if file.read(1) != "1":
             return
     import ctypes
@@ -299,29 +318,35 @@ def _let_others_look():
     ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)  # PR_SET_PTRACER, PR_SET_PTRACER_ANY
 
 
-def _arm():
+@_guarded
+def _arm() -> None:
     import faulthandler
 
     if not faulthandler.is_enabled():  # else the user has configured it
         faulthandler.enable()
 
 
-def _start():
+@_guarded
+def _start() -> None:
     _saw["role"] = _role()
-    if _saw["role"] != "child":
-        _tell("note", "start", says="Python started.", role=_saw["role"], argv=list(getattr(sys, "orig_argv", sys.argv)), world_size=_number("WORLD_SIZE"), local_rank=_number("LOCAL_RANK"))
-        _watch_the_end()
-        for name in [name for name in _AFTER_IMPORT if name in sys.modules]:
-            _AFTER_IMPORT.pop(name)(sys.modules[name])
-        sys.meta_path.insert(0, _Finder)
+    if _saw["role"] == "child":
+        return
+    numbers = {name.lower(): int(os.environ[name]) for name in ("WORLD_SIZE", "LOCAL_RANK") if os.environ.get(name, "").isdigit()}
+    _tell(
+        "note",
+        "start",
+        says="Python started.",
+        role=_saw["role"],
+        argv=list(getattr(sys, "orig_argv", sys.argv)),
+        **{"world_size": None, "local_rank": None, **numbers},
+    )
+    _watch_the_end()
+    for name in [name for name in _AFTER_IMPORT if name in sys.modules]:
+        _guarded(_AFTER_IMPORT.pop(name))(sys.modules[name])
+    sys.meta_path.insert(0, _Finder)
 
 
-def _number(name):
-    value = os.environ.get(name, "")
-    return int(value) if value.isdigit() else None
-
-
-def _run_the_next():
+def _run_the_next() -> None:
     """Run the sitecustomize that this one hides; its errors are its own."""
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _FOLDER]
     from importlib.machinery import PathFinder
@@ -335,9 +360,7 @@ def _run_the_next():
 
 
 if _DIR:
-    for _part in (_let_others_look, _arm, _start):
-        try:
-            _part()
-        except Exception:
-            pass
+    _let_others_look()
+    _arm()
+    _start()
 _run_the_next()
