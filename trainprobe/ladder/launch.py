@@ -1,0 +1,125 @@
+"""Turns a cell into programs to start: which argv, which environment, and where each one writes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from trainprobe.ladder.plan import Plan, Rung
+from trainprobe.ladder.probes import built_in_folder
+from trainprobe.system.child import ChildSpec
+from trainprobe.targets import launch as target
+
+LAUNCHER = "launcher"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One cell, ready to start. Paths are in `folder`, the cell's own working folder, which is gone when the cell is over.
+
+    `events` and `error_files` are by rank (None for a probe of the host). `logs` is where torchrun puts each rank's output.
+    """
+
+    cell: str
+    nproc: int
+    folder: str
+    specs: tuple[ChildSpec, ...]
+    events: Mapping[int | None, str] = field(default_factory=dict)
+    error_files: Mapping[int, str] = field(default_factory=dict)
+    witness_dir: str = ""
+    dumps: str = ""
+    logs: str = ""
+    command: bool = False
+    switched_on: Mapping[str, str] = field(default_factory=dict)
+    left_alone: tuple[str, ...] = ()
+
+
+def probe(plan: Plan, rung: Rung, nproc: int, folder: str, deadline_s: float) -> Launch:
+    """The ranks of one probe, or its single process."""
+    spec = rung.spec
+    port = target.free_port()
+    base = target.clean(plan.environ)
+    told = {
+        "TRAINPROBE_NPROC": str(plan.nproc),
+        "TRAINPROBE_RANKS": str(plan.nproc),
+        "TRAINPROBE_IMPORTS": ",".join(plan.imports),
+        "TRAINPROBE_SCRIPT": plan.script.path if plan.script else "",
+        "TRAINPROBE_DEVICE": plan.device,
+        "TRAINPROBE_DEADLINE_S": f"{deadline_s:g}",
+    }
+    if deadline_s < 90 and "TRAINPROBE_IMPORT_TIMEOUT_S" not in base:
+        told["TRAINPROBE_IMPORT_TIMEOUT_S"] = str(max(1, int(deadline_s / 3)))  # so that import_memory can still say which import it was
+    ranks: tuple[int | None, ...] = tuple(range(nproc)) if spec.scope == "ranks" else (None,)
+    dumps = _made(folder, "dumps")
+    readable = target.easier_to_read(base, dumps, "", "").env if spec.scope == "ranks" else {}
+    specs, events = [], {}
+    for rank in ranks:
+        name = "probe" if rank is None else f"rank{rank}"
+        events[rank] = os.path.join(folder, f"{name}.events.jsonl")
+        env = {**base, **readable, **told, "TRAINPROBE_EVENTS": events[rank]}
+        if rank is not None:
+            env.update(target.one_rank(rank, nproc, port, f"trainprobe-{spec.name}", base))
+        out = os.path.join(folder, f"{name}.out")
+        err = os.path.join(folder, f"{name}.err")
+        specs.append(ChildSpec(name, (plan.interpreter.path, spec.program), env, plan.cwd, out, err, rank=rank))
+    return Launch(rung.cell(nproc), nproc, folder, tuple(specs), events, dumps=dumps)
+
+
+def script(plan: Plan, rung: Rung, nproc: int, folder: str) -> Launch:
+    """The user's own script, its ranks launched by us with torchrun's variables."""
+    port = target.free_port()
+    base = target.clean(plan.environ)
+    witness_dir, dumps = _made(folder, "witness"), _made(folder, "dumps")
+    on = target.easier_to_read(base, dumps, _witness(), witness_dir)
+    errors = {rank: os.path.join(folder, f"rank{rank}.error.json") for rank in range(nproc)}
+    specs = []
+    for rank in range(nproc):
+        env = {**base, **on.env, **target.one_rank(rank, nproc, port, "trainprobe", base), "TORCHELASTIC_ERROR_FILE": errors[rank]}
+        out, err = os.path.join(folder, f"rank{rank}.out"), os.path.join(folder, f"rank{rank}.err")
+        specs.append(ChildSpec(f"rank{rank}", (plan.interpreter.path, *plan.argv), env, plan.cwd, out, err, rank=rank))
+    return Launch(
+        rung.cell(nproc),
+        nproc,
+        folder,
+        tuple(specs),
+        error_files=errors,
+        witness_dir=witness_dir,
+        dumps=dumps,
+        switched_on=on.env,
+        left_alone=on.left,
+    )
+
+
+def command(plan: Plan, rung: Rung, nproc: int, folder: str) -> Launch:
+    """The user's own command, `{ranks}` replaced; its launcher makes the ranks."""
+    base = target.clean(plan.environ)
+    witness_dir, dumps, logs = _made(folder, "witness"), _made(folder, "dumps"), _made(folder, "logs")
+    on = target.easier_to_read(base, dumps, _witness(), witness_dir)
+    of_torchrun = target.of_torchrun(base, logs)
+    argv = tuple(word.replace("{ranks}", str(nproc)) for word in plan.argv)
+    env = {**base, **on.env, **of_torchrun.env}
+    out = os.path.join(folder, "launcher.out")
+    return Launch(
+        rung.cell(nproc),
+        nproc,
+        folder,
+        (ChildSpec(LAUNCHER, argv, env, plan.cwd, out, out),),
+        witness_dir=witness_dir,
+        dumps=dumps,
+        logs=logs if "PET_LOG_DIR" in of_torchrun.env else base.get("PET_LOG_DIR", ""),
+        command=True,
+        switched_on={**on.env, **of_torchrun.env},
+        left_alone=(*on.left, *of_torchrun.left),
+    )
+
+
+def _witness() -> str:
+    folder = os.path.join(built_in_folder(), "_witness")
+    return folder if os.path.isfile(os.path.join(folder, "sitecustomize.py")) else ""
+
+
+def _made(folder: str, name: str) -> str:
+    path = os.path.join(folder, name)
+    os.makedirs(path, exist_ok=True)
+    return path

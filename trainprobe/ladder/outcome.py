@@ -1,0 +1,106 @@
+"""How a cell came out, from how its processes ended and what they answered. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from trainprobe.model.evidence import Ended
+from trainprobe.system.child import signal_name
+
+Outcome = Literal["passed", "failed", "timed_out", "crashed", "skipped", "not_measured"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """The answer of a cell. `ranks` are those that did not pass; `more` goes into the rung's evidence as it is."""
+
+    outcome: Outcome
+    says: str = ""
+    ranks: tuple[int, ...] = ()
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """One process of a probe: its answer (empty for none) and its end. `rank` is None for a probe of the host."""
+
+    rank: int | None
+    answer: str
+    says: str
+    ended: Ended
+    open_phase: str = ""
+
+
+def of_probe(answered: Sequence[Answered], deadline_s: float) -> Result:
+    """All yes: passed. Any no: failed. An answer is missing: timed_out if we ended it at its deadline, crashed otherwise."""
+    missing = [one for one in answered if not one.answer]
+    refused = [one for one in answered if one.answer == "no"]
+    unable = [one for one in answered if one.answer == "cannot"]
+    # A rank that we stopped because another one failed has no answer, and owes none.
+    owing = [one for one in missing if not one.ended.by_us]
+    late = [one for one in missing if one.ended.by_us]
+    if refused:
+        return Result("failed", _said(refused[0]), _ranks(refused))
+    if owing:
+        return Result("crashed", f"{_who(owing)} {how_ended(owing[0].ended)} without an answer{_phase(owing[0])}", _ranks(owing))
+    if unable:
+        return Result("not_measured", _said(unable[0]), _ranks(unable))
+    if late:
+        return Result("timed_out", f"{_who(late)} gave no answer within {deadline_s:g} s{_phase(late[0])}", _ranks(late))
+    return Result("passed", answered[0].says if answered else "")
+
+
+def how_ended(ended: Ended) -> str:
+    """Say an end in words that follow a subject."""
+    if ended.how == "oom_killed":
+        return "was killed because memory ran out"
+    if ended.how == "signalled" and ended.signal is not None:
+        return f"was ended by {signal_name(ended.signal)}"
+    if ended.how == "not_started":
+        return f"could not be started ({ended.reason})"
+    if ended.how == "unkillable":
+        return f"cannot be ended ({ended.reason})"
+    if ended.how == "exited" and ended.code is not None:
+        return f"ended with exit code {ended.code}"
+    return "ended, nobody saw how"
+
+
+def failed(ended: Ended | None) -> bool:
+    """True for an abnormal end that is not our doing."""
+    return ended is not None and not ended.by_us and not (ended.how == "exited" and ended.code in (0, None))
+
+
+def of_script(endings: Mapping[int, Ended], launcher: Ended | None, *, command: bool) -> Result | None:
+    """What the ends of the ranks alone say; None when nothing ended abnormally."""
+    bad = {rank: ended for rank, ended in sorted(endings.items()) if failed(ended)}
+    if command and len(bad) > 1:
+        # A launcher sends SIGTERM to the others once one has failed: those did not fail themselves.
+        own = {rank: ended for rank, ended in bad.items() if ended.signal != 15}
+        bad = own or bad
+    if bad:
+        first = min(bad, key=lambda rank: (bad[rank].at or 0.0, rank))
+        return Result("crashed", f"rank {first} {how_ended(bad[first])}", tuple(bad))
+    if failed(launcher) and launcher is not None:
+        return Result("crashed", f"the command {how_ended(launcher)}")
+    return None
+
+
+def _ranks(some: Sequence[Answered]) -> tuple[int, ...]:
+    return tuple(sorted(one.rank for one in some if one.rank is not None))
+
+
+def _said(one: Answered) -> str:
+    return one.says if one.rank is None else f"rank {one.rank}: {one.says}"
+
+
+def _who(some: Sequence[Answered]) -> str:
+    ranks = _ranks(some)
+    if not ranks:
+        return "the probe"
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
+
+
+def _phase(one: Answered) -> str:
+    return f", in phase {one.open_phase}" if one.open_phase else ""

@@ -1,0 +1,118 @@
+"""What will be climbed: the rungs, the cells of each, and one sentence for each rung that is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from trainprobe.collect.seen import Seen
+from trainprobe.errors import UsageError
+from trainprobe.ladder import sizes
+from trainprobe.ladder.probes import USER_SCRIPT
+from trainprobe.model.probes import ProbeSpec
+from trainprobe.targets.interpreter import Interpreter
+from trainprobe.targets.script import Script
+
+Form = Literal["none", "launch", "command"]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What decides about rungs: how many ranks on what, and what the user chose. `gpus` is how many GPUs this machine has."""
+
+    nproc: int
+    gpus: int
+    gpus_requested: int | None
+    no_gpu_because: str
+    form: Form
+    interpreter: Interpreter
+    sizes_of_command: Literal["all", "one"] = "all"
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A rung with its sizes, or with the reason why it is left out. `unmet` is the reason as a word for programs."""
+
+    spec: ProbeSpec
+    sizes: tuple[int, ...] = ()
+    unmet: str = ""
+    because: str = ""
+
+    def cell(self, nproc: int) -> str:
+        return f"{self.spec.name}@{nproc}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that `climb` needs to know; made before anything is started."""
+
+    nproc: int
+    gpus: int
+    gpus_requested: int | None
+    device: Literal["cpu", "cuda"]
+    form: Form
+    argv: tuple[str, ...]
+    cwd: str
+    interpreter: Interpreter
+    script: Script | None = None
+    imports: tuple[str, ...] = ()
+    rungs: tuple[Rung, ...] = ()
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    timeout_s: float | None = None
+    deadlines_s: Mapping[str, float] = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    gpus_seen: Seen | None = None
+
+    @property
+    def backend(self) -> str:
+        return "nccl" if self.device == "cuda" else "gloo"
+
+
+def rungs_of(specs: Sequence[ProbeSpec], ask: Ask) -> tuple[Rung, ...]:
+    """Decide about every rung. Raises UsageError when --only or --skip names a rung that does not exist."""
+    known = {spec.name for spec in specs}
+    for option, names in (("--only", ask.only), ("--skip", ask.skip)):
+        for name in names:
+            if name not in known:
+                raise UsageError(f"{option} names {name}, which is no rung.", f"There are: {', '.join(spec.name for spec in specs)}.")
+    return tuple(_rung(spec, ask) for spec in specs)
+
+
+def _rung(spec: ProbeSpec, ask: Ask) -> Rung:
+    if ask.only and spec.name not in ask.only:
+        return Rung(spec, unmet="asked", because="--only leaves it out")
+    if spec.name in ask.skip:
+        return Rung(spec, unmet="asked", because="--skip leaves it out")
+    for need in ("script", "gpu", "ranks>=2", "torch", "nccl", "gloo"):  # what can never apply here comes before what is only missing
+        if need in spec.needs:
+            because = _unmet(need, ask)
+            if because:
+                return Rung(spec, unmet=need, because=because)
+    every_size = spec.name == USER_SCRIPT
+    found = sizes.of(spec, ask.nproc, every_size=every_size)
+    if every_size and ask.sizes_of_command == "one":
+        found = (ask.nproc,)
+    if "gpu" in spec.needs and spec.scope == "ranks":
+        found = tuple(size for size in found if size <= ask.gpus) or (min(ask.gpus, ask.nproc),)
+    return Rung(spec, found)
+
+
+def _unmet(need: str, ask: Ask) -> str:
+    if need == "script":
+        return "" if ask.form != "none" else "no script or command was given; give it after --"
+    if need == "torch":
+        return ask.interpreter.reason
+    if need == "gpu":
+        return "" if ask.gpus > 0 else ask.no_gpu_because
+    if need == "nccl":
+        if ask.interpreter.nccl:
+            return ""
+        return f"the torch of {ask.interpreter.path} is a build without NCCL" if ask.interpreter.torch else ask.interpreter.reason
+    if need == "gloo":
+        return "" if ask.interpreter.gloo else ask.interpreter.reason or f"the torch of {ask.interpreter.path} is a build without gloo"
+    return "" if ask.nproc >= 2 else "it needs at least two ranks and one was asked for"

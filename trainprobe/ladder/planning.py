@@ -1,0 +1,172 @@
+"""Makes the plan: what was asked for against what is here. Everything that cannot be carried out is said now, before anything starts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+
+from trainprobe import plugins
+from trainprobe.collect.gpus import read_gpus
+from trainprobe.collect.seen import Seen, refused
+from trainprobe.config import Settings
+from trainprobe.errors import UsageError
+from trainprobe.ladder import probes
+from trainprobe.ladder.plan import Ask, Plan, rungs_of
+from trainprobe.model.probes import ProbeSpec
+from trainprobe.model.request import DiagnoseRequest
+from trainprobe.targets import interpreter, script
+from trainprobe.targets.interpreter import Interpreter
+
+GPUS_S = 5.0
+DEFAULT_NPROC = 2
+RANKS = "{ranks}"
+
+
+def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str, str] | None = None) -> Plan:
+    """Decide what will be climbed.
+
+    Raises UsageError for whatever in the request cannot be carried out on this machine.
+    """
+    environ = dict(os.environ if environ is None else environ)
+    cwd = os.getcwd()
+    gpus_seen = look_for_gpus()
+    gpus = visible_gpus(len(gpus_seen.data.get("devices") or ()), environ)
+    nproc = _world(request, gpus)
+    path, chosen_by = interpreter.choose(request.interpreter, request.argv if request.form == "command" else (), environ)
+    python = interpreter.ask(path, chosen_by, request.imports or interpreter.USUAL_STACK)
+    argv = _argv(request, python, environ)
+    found = _script(request, python, cwd)
+    added = plugins.probe_folders()
+    specs = probes.find((*added.folders, *request.probe_dirs))
+    ask = Ask(
+        nproc=nproc,
+        gpus=gpus,
+        gpus_requested=request.gpus,
+        no_gpu_because=_no_gpu(gpus_seen, environ),
+        form=request.form,
+        interpreter=python,
+        sizes_of_command="one" if request.form == "command" and not any(RANKS in word for word in request.argv) else "all",
+        only=request.only,
+        skip=request.skip,
+    )
+    on_gpus = bool(gpus) and request.nproc is None and bool(python.cuda)
+    return Plan(
+        nproc=nproc,
+        gpus=gpus,
+        gpus_requested=request.gpus,
+        device="cuda" if on_gpus else "cpu",
+        form=request.form,
+        argv=argv,
+        cwd=cwd,
+        interpreter=python,
+        script=found,
+        imports=_imports(request, python, found),
+        rungs=rungs_of(specs, ask),
+        only=request.only,
+        skip=request.skip,
+        timeout_s=request.timeout_s,
+        deadlines_s=_deadlines(settings, specs),
+        environ=_with_interpreter_first(environ, python),
+        notes=added.trouble,
+        gpus_seen=gpus_seen,
+    )
+
+
+def look_for_gpus() -> Seen:
+    """Ask NVML, unless nothing on this machine could answer."""
+    if not any(os.path.exists(path) for path in ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg")):
+        return refused("unavailable", "this machine has no NVIDIA GPU (no driver is loaded)")
+    return read_gpus(GPUS_S)
+
+
+def visible_gpus(devices: int, environ: Mapping[str, str]) -> int:
+    """Return how many of the machine's GPUs a process here would see: CUDA_VISIBLE_DEVICES hides the others."""
+    wanted = environ.get("CUDA_VISIBLE_DEVICES")
+    if wanted is None:
+        return devices
+    count = 0
+    for word in (part.strip() for part in wanted.split(",")):
+        # CUDA stops at the first name that it does not know.
+        if not word or word == "-1" or (word.isdigit() and int(word) >= devices):
+            break
+        count += 1
+    return min(count, devices)
+
+
+def _world(request: DiagnoseRequest, gpus: int) -> int:
+    if request.gpus is not None and request.gpus > gpus:
+        here = f"{gpus} GPU{'' if gpus == 1 else 's'}" if gpus else "no GPU"
+        ways = [*([f"`--gpus {gpus}`"] if gpus else []), f"`--nproc {request.gpus}` for gloo ranks on this machine"]
+        raise UsageError(f"--gpus {request.gpus} was asked for, and this machine has {here}.", f"Use {' or '.join(ways)}.")
+    return request.gpus or request.nproc or gpus or DEFAULT_NPROC
+
+
+def _no_gpu(seen: Seen, environ: Mapping[str, str]) -> str:
+    if seen.data.get("devices"):
+        return f"CUDA_VISIBLE_DEVICES={environ.get('CUDA_VISIBLE_DEVICES', '')} hides every GPU of this machine"
+    return seen.reason or "this machine has no GPU"
+
+
+def _argv(request: DiagnoseRequest, python: Interpreter, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the words to start; raises UsageError when the command's program cannot be found."""
+    if request.form != "command":
+        return request.argv
+    program = request.argv[0]
+    beside = os.path.join(os.path.dirname(python.path), program)
+    if os.sep in program or shutil.which(program, path=environ.get("PATH")):
+        if os.sep in program and not os.path.isfile(program):
+            raise UsageError(f"The program {program} does not exist.", "Check the command after `--`.")
+        if os.sep in program and not os.access(program, os.X_OK):
+            raise UsageError(f"The program {program} is not executable.", "Check the command after `--`.")
+        if python.chosen_by != "--python" or os.sep in program or not os.access(beside, os.X_OK):
+            return request.argv
+    if os.access(beside, os.X_OK):  # torchrun of an environment that is not activated
+        return (beside, *request.argv[1:])
+    raise UsageError(f"The program {program} is not on the PATH.", "Check the command after `--`, or name its environment with --python.")
+
+
+def _script(request: DiagnoseRequest, python: Interpreter, cwd: str) -> script.Script | None:
+    if request.form == "none":
+        return None
+    words = request.argv[:1] if request.form == "launch" else request.argv[1:]
+    path = os.path.join(cwd, words[0]) if request.form == "launch" else script.in_command(words, cwd)
+    if path is None:
+        return None
+    if not os.path.isfile(path):
+        raise UsageError(f"The script {words[0]} does not exist.", "Check the path after `--`.")
+    found = script.read(path, python.path)
+    fault = found.syntax_error
+    if fault is not None:
+        text = f" in `{fault.text}`" if fault.text else ""
+        raise UsageError(f"{fault.file}:{fault.line}: {fault.says}{text}; Python {python.version} cannot run this script.", "Mend the line first.")
+    return found
+
+
+def _imports(request: DiagnoseRequest, python: Interpreter, found: script.Script | None) -> tuple[str, ...]:
+    """Those asked for; else those of the script, with the optional ones that are installed; else torch and the usual stack."""
+    if request.imports is not None:
+        return request.imports
+    if found is not None and not found.reason:
+        there = interpreter.installed(python.path, found.optional) if found.optional else ()
+        names = tuple(dict.fromkeys((*found.imports, *there)))
+        if names:
+            return names
+    return tuple(name for name in interpreter.USUAL_STACK if name in python.installed and (name != "torch" or python.torch))
+
+
+def _deadlines(settings: Settings, specs: Sequence[ProbeSpec]) -> dict[str, float]:
+    known = {spec.name for spec in specs}
+    for name in settings.rung_timeouts_s:
+        if name not in known:
+            raise UsageError(f"The settings give a time to {name}, which is no rung.", f"There are: {', '.join(sorted(known))}.")
+    return dict(settings.rung_timeouts_s)
+
+
+def _with_interpreter_first(environ: Mapping[str, str], python: Interpreter) -> dict[str, str]:
+    """With --python, its folder comes first on the PATH, so that `torchrun` and `python` in the command are those of that environment."""
+    folder = os.path.dirname(python.path)
+    if python.chosen_by != "--python" or re.fullmatch(r"/(usr/)?(local/)?bin", folder):
+        return dict(environ)
+    return {**environ, "PATH": os.pathsep.join([folder, environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")])}

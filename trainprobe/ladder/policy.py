@@ -1,0 +1,105 @@
+"""When to look at the user's command, and when to end its cell. Pure: what is seen goes in, what to do comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from trainprobe.ladder.pace import Pace
+from trainprobe.model.evidence import Ended
+
+What = Literal["go_on", "ended", "passed", "look"]
+Why = Literal["", "steps_seen", "time_up", "first_output", "stall", "stopped", "fault", "left"]
+STEPS_ENOUGH = 3
+
+
+@dataclass(frozen=True)
+class RankNow:
+    """One rank at one moment; times in seconds since the cell began.
+
+    `steps` counts optimizer steps or printed step numbers, whichever is more. `sign_at` is when it last showed progress or output.
+    `stopped_since` is when it was first seen in state T, None when it is not.
+    """
+
+    rank: int
+    ended: Ended | None = None
+    ended_at: float = 0.0
+    steps: int = 0
+    sign_at: float = 0.0
+    stopped_since: float | None = None
+
+    @property
+    def failed(self) -> bool:
+        return self.ended is not None and not self.ended.by_us and not (self.ended.how == "exited" and self.ended.code in (0, None))
+
+
+@dataclass(frozen=True)
+class Now:
+    """The whole cell at one moment. `sign_at` is the last sign of anybody, 0 when there was none yet; `looked_at` the last look."""
+
+    at: float
+    running: bool
+    ranks: Sequence[RankNow]
+    sign_at: float = 0.0
+    looked_at: float | None = None
+    launcher_failed_at: float | None = None
+
+
+@dataclass(frozen=True)
+class Decision:
+    what: What
+    why: Why = ""
+    ranks: tuple[int, ...] = ()
+
+
+GO_ON = Decision("go_on")
+
+
+def decide(now: Now, pace: Pace, *, largest: bool, hard_s: float) -> Decision:
+    """Say what to do. `largest` is true for the cell with all ranks; `hard_s` is when the whole climb's time is up."""
+    alive = [rank for rank in now.ranks if rank.ended is None]
+    if not now.running and not alive:
+        return Decision("ended")
+    stopped = tuple(rank.rank for rank in alive if rank.stopped_since is not None and now.at - rank.stopped_since >= pace.stopped_s)
+    if stopped:
+        return Decision("look", "stopped", stopped)
+    failed = [rank for rank in now.ranks if rank.failed]
+    first_fault = min([rank.ended_at for rank in failed] + ([now.launcher_failed_at] if now.launcher_failed_at is not None else []), default=None)
+    if first_fault is not None:
+        last_fault = max([rank.ended_at for rank in failed], default=first_fault)
+        # The others are given time to break by themselves: their own last words say more than our looks.
+        if now.at - last_fault >= pace.echo_s or now.at - first_fault >= 4 * pace.echo_s:
+            return Decision("look", "fault", tuple(rank.rank for rank in failed))
+        return GO_ON
+    left = [rank for rank in now.ranks if rank.ended is not None]
+    if left and alive:
+        since = max(rank.ended_at for rank in left)
+        quiet_since = max([since, *(rank.sign_at for rank in alive), now.looked_at or 0.0])
+        if now.at - quiet_since >= pace.left_s:
+            return Decision("look", "left", tuple(rank.rank for rank in left))
+        return GO_ON if now.at < hard_s else Decision("look", "time_up")
+    if now.ranks and all(rank.steps >= STEPS_ENOUGH for rank in now.ranks) and not largest:
+        return Decision("passed", "steps_seen")
+    return _by_the_clock(now, pace, hard_s)
+
+
+def _by_the_clock(now: Now, pace: Pace, hard_s: float) -> Decision:
+    quiet_s = now.at - max(now.sign_at, now.looked_at or 0.0)
+    if now.at >= min(pace.run_s, hard_s):
+        behind = [rank for rank in now.ranks if now.at - rank.sign_at > _lately_s(pace)]
+        if now.sign_at and not behind:
+            return Decision("passed", "time_up")
+        # Somebody is quiet just now. That is a stall only after stall_s, so the watch goes on until then if there is time.
+        if now.at >= min(pace.run_s + pace.stall_s, hard_s) or quiet_s >= pace.stall_s:
+            return Decision("look", "time_up", tuple(rank.rank for rank in behind))
+        return GO_ON
+    if not now.sign_at and now.at >= pace.first_output_s and quiet_s >= min(pace.first_output_s, pace.stall_s):
+        return Decision("look", "first_output")
+    if now.sign_at and quiet_s >= pace.stall_s:
+        return Decision("look", "stall")
+    return GO_ON
+
+
+def _lately_s(pace: Pace) -> float:
+    return min(5.0, pace.stall_s / 2)

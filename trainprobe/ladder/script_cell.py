@@ -1,0 +1,129 @@
+"""Runs one cell of the user's own command by the policy, and says how it came out."""
+
+from __future__ import annotations
+
+from trainprobe.ladder.looks import Looked
+from trainprobe.ladder.outcome import Outcome, Result, of_script
+from trainprobe.ladder.policy import Decision, Now, decide
+from trainprobe.ladder.settle import Settled, settle
+from trainprobe.ladder.watch import Watch
+from trainprobe.model.evidence import Ended
+
+REASONS = {"stopped": "fault", "fault": "fault", "left": "stall", "time_up": "stall"}
+
+
+def run(watch: Watch, *, largest: bool, hard_s: float) -> Result:
+    """Watch the started command until the policy ends the cell, and write everything down."""
+    decision, now = _watch(watch, largest=largest, hard_s=hard_s)
+    if watch.keeper.alive_pids():
+        watch.keeper.stop(watch.pace.stop_grace_s, watch.pace.kill_s)
+    settled = settle(watch)
+    elapsed_s = round(now.at, 2)
+    result = _result(watch, settled, decision, now)
+    return Result(result.outcome, result.says, result.ranks, {"elapsed_s": elapsed_s, **result.more})
+
+
+def _watch(watch: Watch, *, largest: bool, hard_s: float) -> tuple[Decision, Now]:
+    places: dict[int, object] = {}
+    while True:
+        watch.tick()
+        now = watch.now()
+        if watch.interruption.asked:
+            return Decision("passed", ""), now
+        decision = decide(now, watch.pace, largest=largest, hard_s=hard_s)
+        if decision.what == "go_on":
+            continue
+        if decision.what != "look":
+            return decision, now
+        looked = watch.look()
+        if decision.why in ("stopped", "fault"):
+            return decision, now
+        if _frozen(looked, places):
+            return decision, now
+        if now.at >= hard_s or (decision.why == "time_up" and now.at >= watch.pace.run_s):
+            return Decision("passed", "time_up", decision.ranks), now
+
+
+def _frozen(looked: Looked, places: dict[int, object]) -> bool:
+    """Nobody goes on. One that computes at the very place where it stood a series of looks ago, while others wait, does not either."""
+    moving = looked.moving
+    held = True
+    for each in (*looked.by_rank.values(), *looked.workers):
+        if each.moving() == "busy" and (each.place is None or places.get(each.member.pid) != each.place):
+            held = False
+        places[each.member.pid] = each.place
+    if moving == "busy":
+        return held and any(each.waits for each in looked.by_rank.values())
+    return moving == "frozen"
+
+
+def _result(watch: Watch, settled: Settled, decision: Decision, now: Now) -> Result:
+    endings = settled.of_ranks()
+    crashed = of_script(endings, settled.of_launcher(), command=watch.launch.command)
+    if crashed is not None:
+        return Result("crashed", crashed.says, crashed.ranks, {"stopped_because": "fault" if decision.what == "look" else "ended"})
+    if decision.what == "ended":
+        return _ended_by_itself(watch, endings)
+    if decision.what == "passed":
+        return _passed(decision, now)
+    left = [rank for rank, ended in endings.items() if not ended.by_us]
+    stuck = tuple(sorted(set(decision.ranks or ()) or {rank for rank in endings if rank not in left}))
+    return Result("timed_out", _stall_says(decision, now, endings), stuck, {"stopped_because": _because(decision, now)})
+
+
+def _because(decision: Decision, now: Now) -> str:
+    if decision.why == "time_up" and not now.sign_at:
+        return "first_output"
+    return REASONS.get(decision.why, decision.why)
+
+
+def _stall_says(decision: Decision, now: Now, endings: dict[int, Ended]) -> str:
+    who = _ranks_say(decision.ranks)
+    if decision.why == "stopped":
+        return f"{who} was stopped by a signal and did not go on"
+    if decision.why == "left":
+        others = _ranks_say(tuple(rank for rank in endings if rank not in decision.ranks))
+        return f"{who} ended with exit code 0 while {others} still ran and made no progress"
+    if not now.sign_at:
+        return f"no output and no step within {now.at:.0f} s, and every rank stands still"
+    return f"no progress for {now.at - now.sign_at:.0f} s, and every rank stands still"
+
+
+def _passed(decision: Decision, now: Now) -> Result:
+    steps = min((rank.steps for rank in now.ranks), default=0)
+    outcome: Outcome = "passed"
+    if decision.why == "steps_seen":
+        says = f"every rank made at least {steps} steps"
+    elif steps:
+        says = f"{steps} steps on every rank within {now.at:.0f} s, and no fault"
+    else:
+        says = f"no step was seen within {now.at:.0f} s; its ranks still go on, and there was no fault"
+    return Result(outcome, says, (), {"stopped_because": decision.why or "interrupted"})
+
+
+def _ended_by_itself(watch: Watch, endings: dict[int, Ended]) -> Result:
+    """Exit code 0 is an answer only where steps were seen, or where nobody could expect any."""
+    signs, more = watch.signs, {"stopped_because": "ended"}
+    ranks = sorted(endings) or [0]
+    alone = len(ranks) <= 1
+    witnesses = {rank: [one for one in signs.by_pid.values() if one.rank == rank or (one.rank is None and alone)] for rank in ranks}
+    steps = {rank: max([signs.steps(rank, alone=alone), *(one.steps for one in witnesses[rank])]) for rank in ranks}
+    empty = [rank for rank in ranks if not steps[rank] and any(one.loader_empty for one in witnesses[rank])]
+    if empty:
+        says = "ended by itself with exit code 0 before any step was seen: its loader gave no batch"
+        return Result("failed", says if len(empty) == len(ranks) else f"{_ranks_say(tuple(empty))} {says}", tuple(empty), more)
+    if any(steps.values()):
+        return Result("passed", f"ended by itself with exit code 0 after {max(steps.values())} steps", (), more)
+    if watch.collectives_seen() or any(one.batches or one.backward_calls for some in witnesses.values() for one in some):
+        return Result("passed", "ended by itself with exit code 0; it made no optimizer step, but batches or collectives", (), more)
+    if any(one.steps_uncounted for some in witnesses.values() for one in some):
+        return Result("passed", "ended by itself with exit code 0; its steps are compiled and could not be counted", (), more)
+    if any(one.torch_imported for some in witnesses.values() for one in some):
+        return Result("failed", "ended by itself with exit code 0 before any step was seen", tuple(ranks), more)
+    return Result("not_measured", "ended by itself with exit code 0; it used no torch, so that nothing can be said about steps", (), more)
+
+
+def _ranks_say(ranks: tuple[int, ...]) -> str:
+    if not ranks:
+        return "a rank"
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, sorted(ranks)))}"

@@ -1,0 +1,132 @@
+"""Who is who among the processes of a cell: ranks, the launcher, loader workers, other children."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trainprobe.collect import procfs
+from trainprobe.collect.members import Member
+from trainprobe.ladder.launch import Launch
+from trainprobe.model.evidence import Ended
+from trainprobe.system.child import Descendant
+from trainprobe.system.keeper import Keeper
+
+LOADER_THREAD = "pt_data_worker"  # the name that torch gives to the main thread of a DataLoader worker (2.6 and newer)
+
+
+@dataclass(frozen=True)
+class Mate:
+    """One process of the cell, alive or ended."""
+
+    member: Member
+    ended: Ended | None
+    started_at: float | None
+    cmdline: str = ""
+
+    @property
+    def alive(self) -> bool:
+        return self.ended is None
+
+    @property
+    def is_rank(self) -> bool:
+        return self.member.role == "rank"
+
+
+def team_of(launch: Launch, keeper: Keeper, witnessed: Mapping[int, int | None]) -> tuple[Mate, ...]:
+    """Return everybody, ranks first and in order. `witnessed` maps pids to the rank that their witness told."""
+    mates = []
+    for spec in launch.specs:
+        child = keeper.children[spec.key]
+        member = Member(spec.rank, child.pid or 0, "launcher" if launch.command else "rank", child.started_ticks)
+        mates.append(Mate(member, child.ended, child.started_at, " ".join(spec.argv)))
+    below = keeper.descendants
+    ranks = _ranks_below(below, witnessed, command=launch.command)
+    if launch.command and not ranks and mates:
+        ranks = _unnamed_ranks(below, launch.nproc)
+        if not ranks and _one_process(mates[0], below):
+            mates = [Mate(Member(0, mate.member.pid, "rank", mate.member.started_ticks), mate.ended, mate.started_at, mate.cmdline) for mate in mates]
+    rank_of = {mate.member.pid: mate.member.rank for mate in mates} | ranks
+    for each in below.values():
+        rank, role = ranks.get(each.pid), "rank"
+        if rank is None:
+            rank, role = _serves(each, below, rank_of), _role(each, below, mates)
+        mates.append(Mate(Member(rank, each.pid, role, each.started_ticks), each.ended, each.seen_at or None, each.cmdline))
+    return tuple(sorted(mates, key=_order))
+
+
+def _order(mate: Mate) -> tuple[int, int, float, int]:
+    place = {"rank": 0, "launcher": 1, "loader-worker": 2}.get(mate.member.role, 3)
+    return place, mate.member.rank if mate.member.rank is not None else -1, mate.started_at or 0.0, mate.member.pid
+
+
+def _ranks_below(below: Mapping[int, Descendant], witnessed: Mapping[int, int | None], *, command: bool) -> dict[int, int]:
+    """Find the rank processes of a user's launcher: RANK stands in their environment, and in that of all that they start.
+
+    So it is the topmost process with that RANK; a wrapper such as `bash` or `numactl` gives way to the one below it that has a witness.
+    """
+    if not command:
+        return {}
+    tops: dict[int, int] = {}
+    for each in below.values():
+        if each.rank is None:
+            continue
+        parent = below.get(each.ppid)
+        if parent is not None and parent.rank == each.rank:
+            continue
+        tops[each.pid] = each.rank
+    found: dict[int, int] = {}
+    for pid, rank in tops.items():
+        chosen = pid
+        if witnessed and pid not in witnessed:
+            chosen = next((other.pid for other in below.values() if other.rank == rank and other.pid in witnessed and _is_below(other, pid, below)), pid)
+        found[chosen] = rank
+    return found
+
+
+def _unnamed_ranks(below: Mapping[int, Descendant], nproc: int) -> dict[int, int]:
+    """A script that spawns its ranks itself sets RANK inside Python, where no one sees it: number its spawned children as they started."""
+    spawned = sorted((each for each in below.values() if "multiprocessing.spawn" in each.cmdline), key=lambda each: (each.started_ticks, each.pid))
+    return {each.pid: rank for rank, each in enumerate(spawned)} if len(spawned) == nproc and nproc > 1 else {}
+
+
+def _one_process(launcher: Mate, below: Mapping[int, Descendant]) -> bool:
+    """A command that launches nobody is itself the one rank."""
+    return "python" in launcher.cmdline.split(" ")[0] or not any("python" in each.cmdline.split(" ")[0] for each in below.values())
+
+
+def _is_below(each: Descendant, pid: int, below: Mapping[int, Descendant]) -> bool:
+    for _ in range(64):
+        if each.ppid == pid:
+            return True
+        parent = below.get(each.ppid)
+        if parent is None:
+            return False
+        each = parent
+    return False
+
+
+def _serves(each: Descendant, below: Mapping[int, Descendant], rank_of: Mapping[int, int | None]) -> int | None:
+    """The rank that a process works for: that of its nearest ancestor that has one."""
+    for _ in range(64):
+        if each.ppid in rank_of:
+            return rank_of[each.ppid]
+        parent = below.get(each.ppid)
+        if parent is None:
+            return each.rank
+        each = parent
+    return None
+
+
+def _role(each: Descendant, below: Mapping[int, Descendant], mates: list[Mate]) -> str:
+    """A worker of a DataLoader, by its thread's name; where torch gives none, a fork of its parent or a spawned child of multiprocessing."""
+    if "resource_tracker" in each.cmdline or "forkserver" in each.cmdline:
+        return "child"
+    if each.ended is None:
+        now = procfs.stat(each.pid)
+        if now is not None and now.name == LOADER_THREAD:
+            return "loader-worker"
+    parent = below.get(each.ppid)
+    parents = parent.cmdline if parent is not None else next((mate.cmdline for mate in mates if mate.member.pid == each.ppid), "")
+    forked = bool(parents) and each.cmdline == parents
+    return "loader-worker" if forked or "multiprocessing.spawn" in each.cmdline else "child"

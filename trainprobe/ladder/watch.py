@@ -1,0 +1,174 @@
+"""One running cell: its processes, their signs, and what was seen of them, refreshed by `tick`."""
+
+from __future__ import annotations
+
+import glob
+import os
+import time
+
+from trainprobe.case import Case
+from trainprobe.collect import procfs
+from trainprobe.collect.cgroup_watch import CgroupWatch
+from trainprobe.collect.members import Member
+from trainprobe.ladder.interruption import Interruption
+from trainprobe.ladder.launch import LAUNCHER, Launch
+from trainprobe.ladder.looks import Looked, Looks
+from trainprobe.ladder.outcome import failed
+from trainprobe.ladder.pace import Pace
+from trainprobe.ladder.policy import Now, RankNow
+from trainprobe.ladder.signs import Signs
+from trainprobe.ladder.team import Mate, team_of
+from trainprobe.system.keeper import Keeper
+
+TICK_S = 0.05
+SIGNS_S = 0.1
+CGROUPS_S = 0.2
+STATES_S = 0.5
+BEAT_S = 1.0
+
+
+class Watch:
+    """Knows at any moment who is there and when each was last heard of. Moments are seconds since the cell began."""
+
+    def __init__(self, launch: Launch, keeper: Keeper, case: Case, pace: Pace, cwd: str, interruption: Interruption) -> None:
+        self.launch, self.keeper, self.case, self.pace = launch, keeper, case, pace
+        self.interruption = interruption
+        self.cgroups = CgroupWatch()
+        self.signs = Signs(launch.witness_dir, [(spec.rank, path) for spec in launch.specs for path in dict.fromkeys((spec.stdout, spec.stderr))])
+        self.looks = Looks(case, launch.cell, pace, cwd)
+        self.began_at = time.time()
+        self._clock = time.monotonic()
+        self._due: dict[str, float] = {}
+        self._stopped: dict[int, float] = {}
+        self._beat_at = 0.0
+        self.looked_at: float | None = None
+        self.looked: Looked | None = None
+
+    def start(self) -> None:
+        """Start everything. The clock of the cell begins here."""
+        self.began_at, self._clock = time.time(), time.monotonic()
+        self.keeper.start(self.launch.specs)
+        self.cgroups.see(self.keeper.alive_pids())
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.monotonic() - self._clock
+
+    def tick(self) -> None:
+        """Wait for news, at most `TICK_S`, and take in what is due."""
+        self.keeper.wait(TICK_S)
+        if self._is_due("signs", SIGNS_S):
+            self.signs.read()
+        if self._is_due("cgroups", CGROUPS_S):
+            self.cgroups.see(self.keeper.alive_pids())
+        if self._is_due("states", STATES_S):
+            self._see_states()
+        if self.launch.logs and self._is_due("logs", STATES_S):
+            self.find_logs()
+        if self.launch.witness_dir and self._is_due("beat", BEAT_S) and self.signs.beat():
+            self._beat_at = self.elapsed_s
+
+    def team(self) -> tuple[Mate, ...]:
+        return team_of(self.launch, self.keeper, {pid: each.rank for pid, each in self.signs.by_pid.items()})
+
+    def alive_members(self) -> list[Member]:
+        return [mate.member for mate in self.team() if mate.alive and mate.member.pid]
+
+    def look(self) -> Looked:
+        """Look at everybody who lives."""
+        self.looked = self.looks.take(self.alive_members(), lambda: self.interruption.asked)
+        self.looked_at = self.elapsed_s
+        self.keeper.poll()
+        return self.looked
+
+    def stopped_for_s(self) -> float:
+        """How long the process that has been stopped longest has been so."""
+        return max((self.elapsed_s - since for since in self._stopped.values()), default=0.0)
+
+    def now(self) -> Now:
+        """Put together what the policy needs."""
+        team = self.team()
+        newest: dict[int, Mate] = {}
+        for mate in team:
+            if mate.is_rank and mate.member.rank is not None:
+                newest[mate.member.rank] = mate  # a later one is a restart
+        alone = len(newest) <= 1
+        ranks = []
+        for rank, mate in sorted(newest.items()):
+            ranks.append(
+                RankNow(
+                    rank,
+                    mate.ended,
+                    ended_at=self._moment(mate.ended.at) if mate.ended is not None and mate.ended.at else self.elapsed_s,
+                    steps=self.signs.steps(rank, alone=alone),
+                    sign_at=max(self._moment(self.signs.sign_at(rank)), self._beat_at),
+                    stopped_since=self._stopped.get(mate.member.pid),
+                )
+            )
+        launcher = self.keeper.children[LAUNCHER].ended if self.launch.command else None
+        return Now(
+            at=self.elapsed_s,
+            running=self.keeper.running(),
+            ranks=ranks,
+            sign_at=max(self._moment(self.signs.last_at()), self._beat_at),
+            looked_at=self.looked_at,
+            launcher_failed_at=self._moment(launcher.at) if launcher is not None and failed(launcher) and launcher.at else None,
+        )
+
+    def collectives_seen(self) -> bool:
+        """Say whether any rank's journal holds a collective."""
+        self.signs.beat()
+        return self.signs.any_collective
+
+    def find_logs(self) -> list[tuple[int, str, str]]:
+        """Return (rank, stream, path) of the files that torchrun keeps per rank, the last attempt's; watch them from now on."""
+        found = rank_logs(self.launch.logs)
+        for rank, _, path in found:
+            self.signs.add_output(rank, path)
+        return found
+
+    def _see_states(self) -> None:
+        alive = set()
+        for mate in self.team():
+            if mate.alive and mate.member.pid and mate.member.role in ("rank", "launcher"):
+                alive.add(mate.member.pid)
+                now = procfs.stat(mate.member.pid)
+                if now is not None and now.state in procfs.STOPPED_STATES:
+                    self._stopped.setdefault(mate.member.pid, self.elapsed_s)
+                else:
+                    self._stopped.pop(mate.member.pid, None)
+        for pid in set(self._stopped) - alive:
+            del self._stopped[pid]
+
+    def _moment(self, at: float) -> float:
+        return max(0.0, at - self.began_at) if at else 0.0
+
+    def _is_due(self, name: str, every_s: float) -> bool:
+        clock = time.monotonic()
+        if clock < self._due.get(name, 0.0):
+            return False
+        self._due[name] = clock + every_s
+        return True
+
+
+def rank_logs(folder: str) -> list[tuple[int, str, str]]:
+    """Find `<run>_x/attempt_<n>/<local rank>/{stdout,stderr}.log` (torch/distributed/elastic/multiprocessing/api.py); on one host the local rank is the rank."""
+    found: dict[tuple[int, str], tuple[int, str]] = {}
+    for path in glob.glob(os.path.join(glob.escape(folder), "*", "attempt_*", "*", "std*.log")) if folder else []:
+        parts = path.split(os.sep)
+        attempt, rank, stream = parts[-3].rpartition("_")[2], parts[-2], parts[-1].partition(".")[0]
+        if attempt.isdigit() and rank.isdigit():
+            key = (int(rank), stream)
+            found[key] = max(found.get(key, (-1, "")), (int(attempt), path))
+    return [(rank, stream, path) for (rank, stream), (_, path) in sorted(found.items())]
+
+
+def error_logs(folder: str) -> dict[int, str]:
+    """Find torchrun's error.json per rank, the last attempt's."""
+    found: dict[int, tuple[int, str]] = {}
+    for path in glob.glob(os.path.join(glob.escape(folder), "*", "attempt_*", "*", "error.json")) if folder else []:
+        parts = path.split(os.sep)
+        attempt, rank = parts[-3].rpartition("_")[2], parts[-2]
+        if attempt.isdigit() and rank.isdigit():
+            found[int(rank)] = max(found.get(int(rank), (-1, "")), (int(attempt), path))
+    return {rank: path for rank, (_, path) in sorted(found.items())}
