@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 FILE_NAME = "trainprobe.yaml"
 LARGEST_BYTES = 64 * 1024
+DEEPEST = 8
 MOST_RANKS = 1024
 """More ranks than any one machine runs; a larger number is a slip of the finger."""
 LONGEST_S = 7 * 24 * 3600
@@ -75,7 +76,7 @@ def read_settings(path: str | None = None) -> Settings:
 def settings_of(text: str, path: str) -> Settings:
     """Return the settings that `text` holds; `path` is only for messages."""
     root = _tree(text, path)
-    if root is None:
+    if root is None or _is_null(root):
         return Settings()
     from yaml.nodes import MappingNode
 
@@ -107,8 +108,12 @@ def _text(path: str) -> str:
 def _tree(text: str, path: str) -> Node | None:
     import yaml  # start-up time
 
+    depth = 0
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                raise UsageError(f"{path}: this is nested too deeply for a settings file.", "docs/settings.md shows the names.")
             if isinstance(event, yaml.AliasEvent):
                 raise UsageError(
                     f"{path}, line {event.start_mark.line + 1 if event.start_mark else 1}: aliases (*{event.anchor}) are not understood here.",
@@ -120,8 +125,6 @@ def _tree(text: str, path: str) -> Node | None:
         where = f", line {mark.line + 1}" if mark is not None else ""
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be parsed"
         raise UsageError(f"{path}{where}: this is not YAML: {problem}.") from None
-    except RecursionError:
-        raise UsageError(f"{path}: this is nested too deeply for a settings file.") from None
 
 
 def _entries(node: MappingNode, path: str, prefix: str, names: Mapping[str, Any]) -> dict[str, Node]:
