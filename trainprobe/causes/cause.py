@@ -19,6 +19,12 @@ def _the_suspects(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
     return group.ranks
 
 
+def nobody(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
+    """The `ranks` of a cause that is the code's, the host's or the launch's own."""
+    del facts, group
+    return ()
+
+
 def _no_pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
     del facts, group
     return ()
@@ -33,7 +39,8 @@ class Cause:
     `weigh` yields evidence points; nothing for what was not measured. `summary` says it in one sentence, subject first.
     `fixes` are ordered, cheapest and safest first. `ranks` are those that must act differently, `()` where the fault is the code's,
     the host's or the launch's own. `refines` names the less specific cause that this one stands before when both hold.
-    `would_settle` is the cheapest next step that separates it from its neighbours.
+    `would_settle` is the cheapest next step that separates it from its neighbours. `wording` is a regular expression for causes that an
+    exception's own text names; a cause that it refines then steps back.
     """
 
     id: str
@@ -48,3 +55,4 @@ class Cause:
     ranks: Callable[[Facts, SuspectGroup], tuple[int, ...]] = _the_suspects
     pids: Callable[[Facts, SuspectGroup], tuple[int, ...]] = _no_pids
     refines: str = ""
+    wording: str = ""

@@ -1,0 +1,1 @@
+"""Causes in what the ranks do together: who enters which collective, and who does not."""

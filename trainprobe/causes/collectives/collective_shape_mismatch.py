@@ -1,0 +1,89 @@
+"""All ranks make the same call, but with tensors of another size or type.
+
+A last batch that is shorter, predictions gathered without padding, a vocabulary that was padded on one rank only: the call is
+the same line on every rank, yet the tensors do not fit. Gloo aborts the rank that receives too much, which need not be the
+wrong one; NCCL hangs or silently mixes data.
+
+It is recognised by the journal of collective calls (same call, other size), by the backend's complaint about sizes, and by all
+ranks having broken in the same call. It is ruled out when the ranks called different operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause
+from trainprobe.causes.parting import DISAGREE, camps, places
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.spoken import said
+from trainprobe.causes.words import file_line, fix, ranks_say, sentence, short, subject
+from trainprobe.facts import Facts
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    parted = group.divergence
+    if parted is not None and parted.kind in ("shape", "dtype"):
+        calls = ", ".join(f"{ranks_say(camp, capital=False)} called {call}" for camp, call in zip(parted.camps, parted.calls, strict=False))
+        yield weighing(26, "flight-recorder", f"Same call, other tensors, at collective {parted.position}: {calls}", ids=parted.evidence)
+    elif parted is not None and parted.kind != "missing":
+        yield weighing(-26, "flight-recorder", "The ranks called different operations, not one with other sizes", ids=parted.evidence)
+    disagree = said(scene, DISAGREE, scene.world)
+    if disagree is not None:
+        yield weighing(10, "suspects-log", f"The backend received another size than it expected: {short(disagree.text, 120)}", disagree.fact)
+    found = places(scene)
+    sides = camps(found)
+    shown = [place.fact for place in found.values()]
+    # The same call on all ranks is what a healthy job looks like as well: it counts only beside the complaint about sizes.
+    if len(found) > 1 and len(sides) == 1 and disagree is not None:
+        yield weighing(10, "other-stacks", f"{ranks_say(sorted(found))} broke in the same call, {next(iter(found.values()))}", *shown)
+    elif len(sides) > 1:
+        says = "; ".join(f"{ranks_say(side)}: {found[side[0]]}" for side in sides[:3])
+        yield weighing(-13, "other-stacks", f"The ranks are in different collectives ({says})", *shown)
+
+
+def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
+    del facts
+    parted = group.divergence
+    if parted is None or parted.kind not in ("shape", "dtype") or not parted.camps:
+        return group.ranks
+    return tuple(sorted(rank for camp in parted.camps if len(camp) == len(parted.camps[0]) for rank in camp))
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    who, parted = _ranks(facts, group), group.divergence
+    if parted is not None and len(parted.calls) > 1:
+        rest = " and ".join(f"{ranks_say(camp, capital=False)} {call}" for camp, call in list(zip(parted.camps, parted.calls, strict=False))[1:3])
+        return sentence(f"{subject(scene, who)} called {parted.calls[0]}, but {rest}")
+    found = places(scene)
+    place = next((str(found[rank]) for rank in who if rank in found), "a collective")
+    return sentence(f"{subject(scene, who)} broke in {place}: the tensors of the ranks differ in size")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    found, parted = places(scene), group.divergence
+    place = file_line(*parted.sites[0]) if parted is not None and parted.sites else ""
+    place = place or next((file_line(at.file, at.line) for at in found.values()), "") or "the call above"
+    return (
+        fix(scene, "Make the sizes equal before the call", f"at {place}: pad to the largest size, or gather the sizes first and pad to their maximum"),
+        fix(scene, "Keep the last batch from being shorter", "DataLoader(..., drop_last=True) or DistributedSampler(..., drop_last=True)"),
+        fix(scene, "See both shapes", f"TORCH_DISTRIBUTED_DEBUG=DETAIL {' '.join(scene.plan.argv)}".strip()),
+    )
+
+
+CAUSE = Cause(
+    id="collective-shape-mismatch",
+    title="The ranks pass tensors of different size to one collective",
+    means="All ranks make the same call, but the size or type of the tensors differs between them.",
+    telling="The journal shows one call with other sizes, or the backend complains about a size and all ranks broke in the same call.",
+    modes=("hang", "crash"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    ranks=_ranks,
+    would_settle="run once with TORCH_DISTRIBUTED_DEBUG=DETAIL, which compares shapes before each collective",
+)

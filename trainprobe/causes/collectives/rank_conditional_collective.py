@@ -1,0 +1,117 @@
+"""Some ranks call a collective that the others do not.
+
+Collectives pair in order, on all ranks of a group. A call under `if rank == 0:`, an early `return`, or an evaluation on one
+rank makes that rank enter an operation which nobody else is in. With NCCL, and often with gloo, everybody then waits for ever.
+Gloo can also pair the call with the others' next one; the sizes differ, and the rank that receives too much aborts
+("Received data size doesn't match expected size"), which need not be the rank that is wrong.
+
+It is recognised by the journal of collective calls (the earliest position at which the operations differ), by ranks that stand
+or broke at different call sites, and by an enclosing `if` on the rank in the source. It is ruled out when all ranks made the
+same call with other sizes (`collective-shape-mismatch`) or made both calls in another order (`collective-order-mismatch`).
+The ranks blamed are the minority camp, or those for which the `if` holds; of two equal camps both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause
+from trainprobe.causes.parting import DISAGREE, camps, own_blocks, places, rank_block, singled_out
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.spoken import said
+from trainprobe.causes.words import file_line, fix, ranks_say, sentence, short, subject
+from trainprobe.facts import Facts
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+OTHER_KINDS = {"shape": "the sizes differ", "dtype": "the types differ", "order": "the order of the same calls differs"}
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    parted = group.divergence
+    if parted is not None and parted.kind in ("operation", "call-site"):
+        calls = ", ".join(f"{ranks_say(camp, capital=False)} called {call}" for camp, call in zip(parted.camps, parted.calls, strict=False))
+        # Two call sites of one operation may be meant to meet; two operations never are.
+        points = 26 if parted.kind == "operation" else 13
+        yield weighing(points, "flight-recorder", f"The ranks part at their collective {parted.position}: {calls}", ids=parted.evidence)
+    elif parted is not None and parted.kind in OTHER_KINDS:
+        yield weighing(-26, "flight-recorder", f"All ranks made the same calls; only {OTHER_KINDS[parted.kind]}", ids=parted.evidence)
+    found = places(scene)
+    sides = camps(found)
+    if len(found) < 2 or not set(group.ranks) & set(found):
+        return
+    shown = [place.fact for place in found.values()]
+    if len(sides) > 1:
+        says = "; ".join(f"{ranks_say(side)}: {found[side[0]]}" for side in sides[:3])
+        same_op = len({place.op for place in found.values()}) == 1
+        yield weighing(10 if same_op else 13, "other-stacks", f"The ranks are in different collectives ({says})", *shown)
+    elif len(found) == len(scene.world):
+        yield weighing(-13, "other-stacks", f"All ranks are in the same call, {next(iter(found.values()))}", *shown)
+    disagree = said(scene, DISAGREE, scene.world)
+    if disagree is not None:  # shared with the two mismatch causes, so it decides little between them
+        yield weighing(6, "suspects-log", f"The backend says that the ranks do not agree: {short(disagree.text, 120)}", disagree.fact)
+    yield from _source(scene)
+
+
+def _source(scene: Scene) -> Iterator[Weighing]:
+    found = places(scene)
+    for side in camps(found):
+        block = rank_block(scene, found, side)
+        if block is not None and len(side) < len(scene.world):
+            sites = scene.sites(found[side[0]].frames)
+            yield weighing(10, "source", f"The call of {ranks_say(side, capital=False)} stands under `{block.text}` (line {block.line})", *sites)
+            return
+    for side in camps(found)[:1]:
+        own = own_blocks(scene, found, side)
+        if own and len(side) < len(scene.world):  # a condition that is not about the rank may still differ between ranks
+            sites = scene.sites(found[side[0]].frames)
+            yield weighing(3, "source", f"The call of {ranks_say(side, capital=False)} stands under `{own[-1].text}`, the others' does not", *sites)
+
+
+def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
+    scene = Scene(facts, group)
+    parted = group.divergence
+    if parted is not None and parted.kind in ("operation", "call-site", "missing") and len(parted.camps) > 1 and len(parted.camps[0]) < len(parted.camps[1]):
+        return parted.camps[0]
+    found = places(scene)
+    if len(camps(found)) > 1:
+        return singled_out(scene, found)
+    return group.ranks
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    who, found = _ranks(facts, group), places(scene)
+    mine = next((str(found[rank]) for rank in who if rank in found), "a collective")
+    others = {str(place) for rank, place in found.items() if rank not in who}
+    block = rank_block(scene, found, who) if who else None
+    under = f" under `{block.text}`" if block is not None else ""
+    rest = f", while the others are in {' and '.join(sorted(others)[:2])}" if others else ", which the others do not call"
+    return sentence(f"{subject(scene, who)} called {mine}{under}{rest}")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    who, found = _ranks(facts, group), places(scene)
+    place = next((file_line(found[rank].file, found[rank].line) for rank in who if rank in found), "") or "the call above"
+    block = rank_block(scene, found, who) if who else None
+    under = f" out of `{block.text}` (line {block.line})" if block is not None else " out of the branch that only some ranks take"
+    return (
+        fix(scene, "Let all ranks make the same calls", f"move the collective at {place}{under}", "keep only the printing or saving under the rank's `if`"),
+        fix(scene, "Or leave the others out on purpose", "make the call on a group of just those ranks: dist.new_group([...]), built by all ranks"),
+    )
+
+
+CAUSE = Cause(
+    id="rank-conditional-collective",
+    title="Only some ranks reach a collective",
+    means="Some ranks call a collective that the others do not, because of a rank's `if`, an early return or a loop of another length.",
+    telling="Ranks stand or broke at different collectives, or the journal of calls parts; often an `if` on the rank encloses the odd one.",
+    modes=("hang", "crash"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    ranks=_ranks,
+    would_settle="compare the ranks' next collective with TORCH_DISTRIBUTED_DEBUG=DETAIL, which names both calls",
+)

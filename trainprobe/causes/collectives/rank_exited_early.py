@@ -1,0 +1,93 @@
+"""A rank finished normally while the others still expect it.
+
+An early `return`, a `sys.exit(0)` on a condition that only one rank meets, a budget or a file that ends sooner: the rank leaves
+with exit code 0, which looks like success. The others go on to their next collective and then break ("Connection closed by
+peer") or wait for ever.
+
+It is recognised by exit code 0 of this rank before any other ended, with the others inside a collective, or broken by echoes
+of its end. Where the ranks' loaders hold a different number of batches, `uneven-inputs` says it better. It is ruled out when the
+rank ended with an error, or when no rank needed it any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause
+from trainprobe.causes.collectives.uneven_inputs import batch_counts
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
+from trainprobe.causes.words import fix, ranks_say, sentence, subject
+from trainprobe.facts import Facts, RankEnding
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+
+def _left(scene: Scene) -> tuple[RankEnding, ...]:
+    """The suspects that ended by themselves with exit code 0."""
+    own = [end for end in scene.endings(scene.group.ranks) if not (end.by_us or end.by_launcher)]
+    return tuple(end for end in own if end.how == "exited" and end.code == 0)
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    left = _left(scene)
+    failed = [end for end in scene.endings(group.ranks) if end.abnormal]
+    if failed and not left:
+        yield weighing(-26, "exit-status", f"Rank {failed[0].rank} ended with an error, not with exit code 0", *failed)
+    if not left or not scene.others:
+        return
+    waiting = [thread for thread in scene.threads(scene.others) if thread.leaf in WAITS_FOR_RANKS or thread.in_backward]
+    echoes = scene.exceptions(scene.others, echo=True)
+    ended = [end for end in scene.endings(scene.others) if not (end.by_us or end.by_launcher)]
+    if len(ended) == len(scene.others) and all(end.how == "exited" and end.code == 0 for end in ended):
+        yield weighing(-26, "exit-status", "All other ranks ended with exit code 0 as well", *ended)
+        return
+    yield weighing(13, "exit-status", f"{ranks_say(group.ranks)} ended with exit code 0 while the job went on", *left)
+    if waiting:
+        yield weighing(10, "other-stacks", f"{ranks_say([thread.rank or 0 for thread in waiting])} still wait in a collective", *waiting)
+    elif echoes:
+        ranks = sorted({error.rank for error in echoes if error.rank is not None})
+        yield weighing(10, "other-stacks", f"{ranks_say(ranks)} broke afterwards because a peer was gone", *echoes)
+    counts = batch_counts(scene)
+    if counts is not None and counts.apart >= 2:
+        yield weighing(-10, "source", f"The loaders are uneven: {counts.says}", *counts.facts)
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    left = _left(scene)
+    steps = [progress.optimizer_steps for progress in scene.progress(group.ranks) if progress.optimizer_steps is not None]
+    after = f" after {steps[0]} steps" if steps else f" after {left[0].took_s:.1f} s" if left and left[0].took_s else ""
+    return sentence(f"{subject(scene)} left with exit code 0{after} while {ranks_say(scene.others, capital=False)} still needed it")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    script = scene.plan.script or "*.py"
+    return (
+        fix(
+            scene,
+            "Find the way out that only this rank takes",
+            f"grep -nE 'sys\\.exit|os\\._exit|return|break' {script}",
+            "look for a condition whose value differs between ranks",
+        ),
+        fix(
+            scene,
+            "Let all ranks decide together",
+            "stop = torch.tensor([int(done)], device=device); dist.all_reduce(stop, op=dist.ReduceOp.MAX)",
+            "leave the loop on all ranks when stop.item() is 1",
+        ),
+    )
+
+
+CAUSE = Cause(
+    id="rank-exited-early",
+    title="A rank left normally while the others expect it",
+    means="A rank finished with exit code 0 while the others still needed it in a collective.",
+    telling="Exit code 0 on one rank before any other ended; the others wait in a collective or broke because a peer was gone.",
+    modes=("crash", "hang"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    would_settle="print len(loader) and the reason for leaving on each rank before main() returns",
+)

@@ -1,0 +1,84 @@
+"""A rank was ended from outside, by a signal that is not the out-of-memory killer's.
+
+A scheduler's limit, a health daemon, a container's shutdown, or a person with `kill`. The rank leaves no traceback: SIGKILL
+gives it no time, SIGTERM ends it where it stands. The other ranks break later, or wait for it.
+
+It is recognised by the exit by SIGKILL, SIGTERM, SIGINT, SIGHUP or a limit's signal that neither trainprobe nor the launcher sent,
+before any other rank failed, while the count of out-of-memory kills did not rise. A rise of that count rules it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.words import fix, sentence, subject
+from trainprobe.facts import Facts, OomKill, RankEnding
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+# Signals that nobody's own code raises by mistake: an outsider's, a terminal's, or a limit's (CPU time, file size).
+OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGXFSZ", "SIGALRM")
+
+
+def _killed(scene: Scene) -> tuple[RankEnding, ...]:
+    own = [end for end in scene.endings(scene.suspects) if not (end.by_us or end.by_launcher)]
+    return tuple(end for end in own if end.how in ("signalled", "oom_killed") and end.signal_name in OUTSIDE)
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    for end in _killed(scene):
+        if end.how == "oom_killed" or (end.oom_rise or 0) > 0:
+            yield weighing(-26, "host-pressure", f"The count of out-of-memory kills rose by {end.oom_rise or 1} when rank {end.rank} died", end)
+            continue
+        yield weighing(13, "exit-status", f"Rank {end.rank} was ended by {end.signal_name}, which neither trainprobe nor the launcher sent", end)
+        line = next((kill for kill in facts.of(OomKill) if kill.pid == end.pid), None)
+        memory = scene.memory
+        if line is not None:
+            yield weighing(-26, "kernel-log", f"The kernel log says that pid {end.pid} was killed for lack of memory", line)
+        elif memory is not None and memory.oom_kill_rise is not None and memory.oom_kill_rise > 0:
+            yield weighing(-26, "host-pressure", f"The count of out-of-memory kills rose by {memory.oom_kill_rise} in this run", memory)
+        elif end.oom_rise == 0 or (memory is not None and memory.oom_kill_rise == 0):
+            yield weighing(13, "host-pressure", "The count of out-of-memory kills did not rise, so the signal came from somewhere else", memory, end)
+        if end.order == 0 and scene.others and scene.exceptions(scene.others, echo=True):
+            yield weighing(3, "other-stacks", "The other ranks broke after it, with errors that only repeat its end", *scene.exceptions(scene.others, echo=True))
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    end = next(iter(_killed(scene)), None)
+    name, pid = (end.signal_name, f" (pid {end.pid})" if end.pid else "") if end is not None else ("a signal", "")
+    after = f" after {end.took_s:.1f} s" if end is not None and end.took_s else ""
+    return sentence(f"{subject(scene)}{pid} was ended from outside by {name}{after}")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    end = next(iter(_killed(scene)), None)
+    number, pid = (end.signal or 9, end.pid or 0) if end is not None else (9, 0)
+    return (
+        fix(scene, "Ask the scheduler", "sacct -j $SLURM_JOB_ID --format=JobID,State,ExitCode,Reason   (where the job ran under Slurm)", "kubectl describe pod POD   (in Kubernetes)"),
+        fix(
+            scene,
+            "Watch who sends it next time",
+            f"bpftrace -e 'tracepoint:signal:signal_generate /args->sig == {number}/ {{ printf(\"%s %d -> %d\\n\", comm, pid, args->pid); }}'",
+            f"journalctl --since '-1h' | grep -w {pid}" if pid else "",
+            risk="needs-admin",
+            who="admin",
+        ),
+    )
+
+
+CAUSE = Cause(
+    id="rank-killed",
+    title="A rank was killed from outside",
+    means="A rank was ended from outside by a signal that is not the out-of-memory killer's.",
+    telling="It ended by SIGKILL or SIGTERM before any other failure, and the count of out-of-memory kills did not rise.",
+    modes=("crash", "hang"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    would_settle="the kernel log (dmesg) and the cgroup's memory.events at the time of the kill",
+)

@@ -1,0 +1,108 @@
+"""The ranks have different numbers of batches, so some come to the end of the epoch while others are still in it.
+
+A dataset that was split by hand, a filter that keeps more samples on one rank, an IterableDataset whose shards are not equal:
+the rank with fewer batches leaves its loop and goes on to the next thing (validation, a barrier, the end of the program) while
+the others enter one collective more.
+
+It is recognised by batch counts of the witness that differ by more than the one batch that a synchronous job may be apart, or by a
+rank that ended or stands behind its loop while the others are inside a `for` loop over a loader. A rank that left the loop for
+another reason (`rank-exited-early`) looks alike; the counts tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainprobe.causes.cause import Cause
+from trainprobe.causes.parting import places
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.words import fix, listed, sentence, subject
+from trainprobe.facts import Block, Facts, Progress
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+
+@dataclass(frozen=True)
+class BatchCounts:
+    """Batches that the loaders gave the suspects, against those of the others; `apart` is how many fewer."""
+
+    apart: int
+    says: str
+    facts: tuple[Progress, ...]
+
+
+def batch_counts(scene: Scene) -> BatchCounts | None:
+    """None where the witness did not count on both sides."""
+    mine = [fact for fact in scene.progress(scene.group.ranks) if fact.batches]
+    theirs = [fact for fact in scene.progress(scene.others) if fact.batches]
+    if not mine or not theirs:
+        return None
+    parts = [f"rank {fact.rank} had {fact.batches} batches" for fact in (*mine[:2], *theirs[:2])]
+    apart = min(fact.batches or 0 for fact in theirs) - max(fact.batches or 0 for fact in mine)
+    return BatchCounts(apart, listed(parts), (*mine, *theirs))
+
+
+def _loop(scene: Scene) -> Block | None:
+    """The `for` loop that the others' collective is in and the suspects are not."""
+    found = places(scene)
+    mine = {(block.line, block.text) for rank in scene.group.ranks if rank in found for block in _loops(scene, found[rank].frames)}
+    theirs = [block for rank in scene.others if rank in found for block in _loops(scene, found[rank].frames)]
+    return next((block for block in reversed(theirs) if (block.line, block.text) not in mine), None)
+
+
+def _loops(scene: Scene, frames: tuple[object, ...]) -> list[Block]:
+    from trainprobe.stacks.frames import Frame
+
+    sites = scene.sites([frame for frame in frames if isinstance(frame, Frame)])
+    # Counting loops (`for step in range(…)`) have the same length on all ranks; loops over data need not.
+    return [block for site in sites for block in site.blocks if block.kind == "for" and block.branch == "body" and "range(" not in block.text]
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    counts = batch_counts(scene)
+    left = [end for end in scene.endings(group.ranks) if end.how == "exited" and end.code == 0 and not (end.by_us or end.by_launcher)]
+    ahead = [place for rank, place in places(scene).items() if rank in group.ranks]
+    if not scene.others or not (left or ahead):
+        return
+    loop = _loop(scene)
+    if counts is not None and counts.apart >= 2:
+        yield weighing(13, "probe-outcome", f"The ranks' loaders are uneven: {counts.says}", *counts.facts)
+    elif counts is not None and counts.apart <= 0:
+        yield weighing(-13, "probe-outcome", f"The rank had no fewer batches than the others: {counts.says}", *counts.facts)
+    if loop is not None:
+        yield weighing(6, "source", f"The others are inside `{loop.text}` (line {loop.line}), which this rank has left", ids=group.evidence)
+    # Leaving with exit code 0 belongs to `rank-exited-early` too; it counts here once there is a sign of unequal loops.
+    if left and (loop is not None or (counts is not None and counts.apart >= 2)):
+        yield weighing(10, "exit-status", f"Rank {left[0].rank} came to its end with exit code 0", *left)
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    counts, loop = batch_counts(scene), _loop(scene)
+    detail = f": {counts.says}" if counts is not None else f": the others are still inside `{loop.text}`" if loop is not None else ""
+    return sentence(f"{subject(scene)} ran out of batches before the others{detail}")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    return (
+        fix(scene, "Give every rank the same number of batches", "DistributedSampler(dataset, drop_last=True), or cut every shard to the length of the shortest"),
+        fix(scene, "Or let DDP bear the difference", "wrap the loop: with torch.distributed.algorithms.join.Join([model]): ..."),
+        fix(scene, "Check the lengths before training", "print(dist.get_rank(), len(loader))"),
+    )
+
+
+CAUSE = Cause(
+    id="uneven-inputs",
+    title="The ranks have different numbers of batches",
+    means="The ranks' loaders hold different numbers of batches, so one rank leaves its loop while the others are still in it.",
+    telling="The witness counted fewer batches on one rank, or the others are inside a loop over data that it has left.",
+    modes=("crash", "hang"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    would_settle="print len(loader) on every rank",
+    refines="rank-exited-early",
+)

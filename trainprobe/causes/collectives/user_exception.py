@@ -1,0 +1,99 @@
+"""An exception in the training code of one rank ends it, and the others break because of that.
+
+The first rank to fail carries a traceback that is its own. The others raise later, and what they raise only repeats that a peer
+is gone ("Connection closed by peer", a timeout): those echoes carry no blame.
+
+It is recognised by the earliest uncaught exception that is no echo. It steps back where the exception's own text names a more
+specific cause (out of GPU memory, no descriptors left, a port that is taken …), and it is ruled out when the first rank to fail
+left without any exception although its output was read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause
+from trainprobe.causes.scene import Scene, user_frame, weighing
+from trainprobe.causes.spoken import first_to_fail, text_of
+from trainprobe.causes.words import fix, sentence, short, subject
+from trainprobe.facts import Facts, RankException
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    origin = scene.origin
+    if origin is None:
+        ending = scene.first_ending
+        # Absent may only be said where the rank's output was read.
+        if ending is not None and scene.looked("output") and not scene.exceptions(scene.suspects, echo=True):
+            yield weighing(-26, "suspects-log", "The first rank to fail left no exception in its output", ending)
+        return
+    yield weighing(26, "suspects-log", f"Rank {origin.rank or 0} raised {_what(origin)}, and nothing before it failed", origin)
+    yield from first_to_fail(scene)
+    echoes = scene.exceptions(scene.others, echo=True)
+    if echoes:
+        yield weighing(3, "other-stacks", f"{len(echoes)} other exceptions only repeat that a peer is gone", *echoes)
+    name = _better_name(origin)
+    if name:
+        yield weighing(-13, "source", f"What it says has a name of its own: {name}", origin)
+
+
+def _what(exception: RankException) -> str:
+    kind, message = (exception.root_type, exception.root_message) if exception.root_type else (exception.type, exception.message)
+    return f"{kind}: {short(message, 120)}" if message else kind
+
+
+def _better_name(exception: RankException) -> str:
+    """The more specific cause whose wording is in the exception: one that refines this, or the failed import that refines this."""
+    from trainprobe.causes import built  # the catalogue holds this very file
+
+    text = text_of(exception)
+    finer = [cause for cause in built() if cause.wording and cause.id != CAUSE.id]
+    return next((cause.id for cause in finer if re.search(cause.wording, text)), "")
+
+
+def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
+    """Where every rank raised, the code is at fault and no rank in particular."""
+    scene = Scene(facts, group)
+    raised = {exception.rank for exception in scene.exceptions(scene.world)}
+    return () if len(scene.world) > 1 and raised >= set(scene.world) else group.ranks
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    origin = scene.origin
+    if origin is None:
+        return sentence(f"{subject(scene)} ended with an exception")
+    frame = user_frame(origin.frames)
+    where = f" at {frame.where}" if frame is not None else ""
+    who = _ranks(facts, group)
+    return sentence(f"{subject(scene, who) if who else 'Every rank'} raised {_what(origin)}{where}")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    origin = scene.origin
+    frame = user_frame(origin.frames) if origin is not None else None
+    where = frame.where if frame is not None else "the last line of the traceback"
+    line = f"    {frame.text.strip()}" if frame is not None and frame.text else ""
+    return (
+        fix(scene, f"Mend {where}", f"the line that raised: {line.strip()}" if line else f"open {where}", f"what it raised: {_what(origin)}" if origin else ""),
+        fix(scene, "Keep the traceback of the first rank", "from torch.distributed.elastic.multiprocessing.errors import record; put @record above main()"),
+    )
+
+
+CAUSE = Cause(
+    id="user-exception",
+    title="An exception in the training code",
+    means="An exception in the training code of one rank ends it; the others break because it is gone.",
+    telling="The first rank to fail carries a traceback of its own; the others' errors only repeat that a peer is gone.",
+    modes=("crash", "hang", "check"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    ranks=_ranks,
+    would_settle="the full output of the first rank to fail, or its error file (TORCHELASTIC_ERROR_FILE)",
+)

@@ -1,0 +1,1 @@
+"""Causes in the input pipeline: samples, loader workers, descriptors, shared memory."""

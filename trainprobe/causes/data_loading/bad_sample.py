@@ -1,0 +1,80 @@
+"""One sample breaks the batch.
+
+A sample of another length, a file that cannot be read, a field that is missing: the loader raises in `__getitem__` or when it stacks
+samples into a batch. In a worker the error arrives wrapped as "Caught … in DataLoader worker process N".
+
+It is recognised by torch's own words about batching, or by an exception that was raised inside a loader worker. An exception in the main
+process that only happens to come out of the dataset is `user-exception`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause
+from trainprobe.causes.scene import Scene, user_frame, weighing
+from trainprobe.causes.spoken import first_to_fail, said, spoken
+from trainprobe.causes.words import fix, sentence, short, subject
+from trainprobe.facts import Facts
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+# torch/utils/data/_utils/collate.py and worker.py (ExceptionWrapper).
+WORDING = r"stack expects each tensor to be equal size|each element in list of batch should be of equal size|default_collate: batch must contain|Trying to resize storage that is not resizable|Caught \w+ in DataLoader worker process \d+"
+BATCHING = r"stack expects each tensor|each element in list of batch|default_collate|resize storage that is not"
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    heard, origin = said(scene, WORDING), scene.origin
+    # Batching words name it; "caught in a worker" only says where it was raised, so the two are weighed apart.
+    exact = said(scene, BATCHING)
+    if exact is not None:
+        yield from spoken(scene, BATCHING)
+    elif heard is not None:
+        yield weighing(13, "suspects-log", f"The exception was raised inside a loader worker: {short(heard.text, 120)}", heard.fact)
+    if heard is None and not (origin is not None and origin.worker is not None):
+        return
+    if origin is not None and (origin.worker is not None or _in_loader(scene)):
+        where = user_frame(origin.frames)
+        yield weighing(13, "suspects-stack", f"It was raised while a batch was made{f', at {where.where}' if where else ''}", origin)
+    yield from first_to_fail(scene)
+
+
+def _in_loader(scene: Scene) -> bool:
+    origin = scene.origin
+    return origin is not None and any("torch/utils/data/_utils/" in frame.file for frame in origin.frames)
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    origin, heard = scene.origin, said(scene, BATCHING) or said(scene, WORDING)
+    frame = user_frame(origin.frames) if origin is not None else None
+    worker = f" in loader worker {origin.worker}" if origin is not None and origin.worker is not None else ""
+    what = f"{origin.root_type}: {short(origin.root_message, 120)}" if origin is not None and origin.root_type else short(heard.text, 140) if heard else "an error"
+    return sentence(f"{subject(scene)} could not make a batch{worker}{f' at {frame.where}' if frame else ''}: {what}")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    origin = scene.origin
+    frame = user_frame(origin.frames) if origin is not None else None
+    return (
+        fix(scene, "Find the sample", "for i in range(len(dataset)): dataset[i]   inside try/except that prints i", f"the line that raised is {frame.where}" if frame else ""),
+        fix(scene, "Pad, skip or repair it", "a collate_fn that pads to the longest sample, or a filter that drops broken ones on all ranks alike"),
+    )
+
+
+CAUSE = Cause(
+    id="bad-sample",
+    title="One sample breaks batching",
+    means="One sample cannot be read or does not fit the others of its batch.",
+    telling="stack expects each tensor to be equal size, or an exception caught in a loader worker.",
+    modes=("crash", "hang", "check"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    would_settle="walk over the dataset once in one process: for i in range(len(dataset)): dataset[i]",
+    refines="user-exception",
+    wording=WORDING,
+)

@@ -1,0 +1,85 @@
+"""The limit of open files is reached, most often by tensors that travel from loader workers.
+
+With torch's default sharing strategy every tensor that a worker sends takes a file descriptor in the training process, and keeps it
+for as long as the tensor lives. A job that holds on to batches, has many workers, or runs under `ulimit -n 1024` runs out:
+"Too many open files", "received 0 items of ancdata", "unable to open shared memory object".
+
+It is recognised by those words of the rank that failed first, by the number of descriptors beside their limit, and by the host check of
+`ulimit -n`. Far fewer descriptors than the limit speak against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.spoken import checked, first_to_fail, said, spoken
+from trainprobe.causes.words import fix, ranks_say, sentence, short
+from trainprobe.facts import Facts, ProcessState
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+# The kernel's Errno 24, multiprocessing/reduction.py (ancdata), and torch's file_descriptor sharing (torch/lib/libshm, dataloader.py).
+WORDING = r"Too many open files|Errno 24\b|received \d+ items of ancdata|unable to open shared memory object .* in read-write mode(?!: (No such|No space))"
+CHECK = "lim.nofile"
+NEARLY = 0.9
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    heard = said(scene, WORDING)
+    yield from spoken(scene, WORDING)
+    if heard is not None:
+        yield from first_to_fail(scene)
+    yield from checked(scene, CHECK, corroborates=heard is not None)
+    full = _fullest(scene)
+    if full is not None and full.fds is not None and full.nofile_soft:
+        share = full.fds / full.nofile_soft
+        says = f"Pid {full.pid} holds {full.fds} of {full.nofile_soft} descriptors"
+        if share >= NEARLY:
+            yield weighing(13, "process-state-and-locks", says, full)
+        elif share < 0.5 and heard is None:
+            yield weighing(-13, "process-state-and-locks", says, full)
+
+
+def _fullest(scene: Scene) -> ProcessState | None:
+    found = [fact for rank in scene.suspects for fact in scene.facts.of(ProcessState, cell=scene.cell, rank=rank)]
+    measured = [fact for fact in found if fact.fds is not None and fact.nofile_soft]
+    return max(measured, key=lambda fact: (fact.fds or 0) / (fact.nofile_soft or 1), default=None)
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    heard, full = said(scene, WORDING), _fullest(scene)
+    check = next(iter(scene.checks(CHECK)), None)
+    numbers = f" ({full.fds} of {full.nofile_soft} in use)" if full is not None else f" ({check.says.rstrip('.')})" if check is not None else ""
+    who = f"{ranks_say([heard.fact.rank])} has" if heard is not None and heard.fact.rank is not None else "A process has"
+    if heard is None:
+        return sentence(f"The limit of open files is too low for this run{numbers}")
+    return sentence(f"{who} no file descriptor left{numbers}: {short(heard.text, 120)}")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    return (
+        fix(scene, "Raise the limit", "ulimit -n 65536   (in the shell or batch script that starts the job)", verify="ulimit -n"),
+        fix(scene, "Let workers share tensors through files", "torch.multiprocessing.set_sharing_strategy('file_system')   (before the first DataLoader)"),
+        fix(scene, "Do not keep what workers send", "copy what is kept: batch.clone(), or keep plain numbers instead of tensors"),
+    )
+
+
+CAUSE = Cause(
+    id="fd-exhaustion",
+    title="The limit of open files is reached",
+    means="A process reaches its limit of open files, usually through tensors sent by loader workers.",
+    telling="Errno 24, received 0 items of ancdata, or a shared memory object that cannot be opened; a low ulimit -n.",
+    modes=("crash", "hang", "check"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    ranks=nobody,
+    would_settle="ls /proc/PID/fd | wc -l while it runs, beside ulimit -n",
+    refines="user-exception",
+    wording=WORDING,
+)

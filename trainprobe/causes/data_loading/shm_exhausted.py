@@ -1,0 +1,70 @@
+"""Shared memory is too small for the batches that loader workers hand over.
+
+Workers put their batches into shared memory. A container has 64 MiB of it unless told otherwise. When it is full, the next write
+ends the worker with SIGBUS ("Unexpected bus error encountered in worker"), or torch cannot resize its segment.
+
+It is recognised by those words, by a bus error of a process, and by the host check of /dev/shm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.spoken import advice, checked, first_to_fail, said, spoken
+from trainprobe.causes.words import fix, sentence, short
+from trainprobe.facts import Facts
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+# torch/utils/data/_utils/signal_handling.py, and the shared-memory allocator (aten/src/ATen/MapAllocator.cpp).
+WORDING = r"Unexpected bus error encountered in worker|killed by signal: Bus error|unable to (write to|resize|allocate|mmap)\b.*(/torch_|shm|shared memory)|No space left on device.*(/torch_|/dev/shm)|(/torch_|/dev/shm)\S*.*No space left on device"
+CHECK = "shm.size"
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    heard = said(scene, WORDING)
+    yield from spoken(scene, WORDING, log_points=26)
+    buses = [end for end in scene.endings(scene.suspects) if end.signal_name == "SIGBUS" and not end.by_us]
+    if buses:
+        yield weighing(6, "exit-status", f"Rank {buses[0].rank} died of SIGBUS, as writes to full shared memory do", *buses)
+    elif heard is not None:
+        yield from first_to_fail(scene)
+    yield from checked(scene, CHECK, corroborates=heard is not None or bool(buses))
+    roomy = [check for check in scene.checks(CHECK, bad_only=False) if check.status == "ok"]
+    if roomy and heard is None:
+        yield weighing(-6, "environment-and-limits", roomy[0].says.rstrip("."), *roomy)
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    heard, check = said(scene, WORDING), next(iter(scene.checks(CHECK, bad_only=False)), None)
+    room = f" ({check.says.rstrip('.')})" if check is not None else ""
+    return sentence(f"Shared memory (/dev/shm) is full or too small{room}{f': {short(heard.text, 120)}' if heard is not None else ''}")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    more = advice(scene, CHECK)
+    return (
+        fix(scene, "Give the container more shared memory", *(more or ("docker run --shm-size=8g …   or --ipc=host",)), verify="df -h /dev/shm"),
+        fix(scene, "Or need less of it", "fewer workers, a smaller prefetch_factor, smaller batches", "num_workers=0 to see that it is this"),
+    )
+
+
+CAUSE = Cause(
+    id="shm-exhausted",
+    title="Shared memory is too small",
+    means="The shared memory of the host or container is too small for the batches of the loader workers.",
+    telling="Unexpected bus error in a worker, a worker killed by Bus error, no space left on a torch segment; a small /dev/shm.",
+    modes=("crash", "hang", "check"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    ranks=nobody,
+    would_settle="df -h /dev/shm while the workers run",
+    refines="user-exception",
+    wording=WORDING,
+)

@@ -1,0 +1,67 @@
+"""An object cannot cross into a worker that is started by spawn.
+
+With spawn or forkserver the dataset, its transforms and the collate function are pickled. A lambda, a local function, an open file or
+a database handle cannot be. The child often adds "EOFError: Ran out of input", which is only its echo.
+
+It is recognised by pickle's words in a traceback that runs through the start of a process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.spoken import first_to_fail, said, spoken
+from trainprobe.causes.words import fix, sentence, short
+from trainprobe.facts import Facts
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+# CPython's pickle.py and _pickle.c over the versions 3.8 to 3.14.
+WORDING = r"[Cc]an'?t pickle |[Cc]annot pickle |Can't get local object|cannot be pickled|Can't get attribute '\S+' on <module|EOFError: Ran out of input"
+STARTS = ("multiprocessing/", "multiprocess/", "torch/utils/data/dataloader.py")
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    heard, origin = said(scene, WORDING), scene.origin
+    if heard is None:
+        return
+    starts = origin is not None and any(part in frame.file for frame in origin.frames for part in STARTS)
+    if starts and heard.origin:
+        yield from spoken(scene, WORDING)
+        yield weighing(6, "suspects-stack", "The traceback runs through the start of a process", origin)
+    else:  # pickle also fails in torch.save and in object collectives
+        yield weighing(10, "suspects-log", f"Something could not be pickled: {short(heard.text)}", heard.fact)
+    yield from first_to_fail(scene)
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    heard = said(scene, WORDING)
+    return sentence(f"An object cannot cross into a spawned process: {short(heard.text, 140)}" if heard else "An object cannot cross into a spawned process")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    return (
+        fix(scene, "Find the object", "python -c 'import pickle; from YOURMODULE import make_dataset; pickle.dumps(make_dataset())'"),
+        fix(scene, "Make it picklable", "module-level functions instead of lambdas; open files and connections lazily, inside __getitem__", "__getstate__ that leaves out handles"),
+    )
+
+
+CAUSE = Cause(
+    id="unpicklable-dataset",
+    title="An object cannot be pickled for a worker",
+    means="An object that must cross into a spawned process cannot be pickled.",
+    telling="Can't pickle local object, cannot be pickled, in a traceback through multiprocessing; EOFError in the child.",
+    modes=("crash", "hang", "check"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    ranks=nobody,
+    would_settle="pickle.dumps(dataset) in the main process",
+    refines="user-exception",
+    wording=WORDING,
+)

@@ -1,0 +1,1 @@
+"""Causes in the GPU, its driver, and the build of torch for them."""

@@ -1,0 +1,69 @@
+"""torch is the CPU build, and the job wants a GPU.
+
+A plain `pip install torch` on some platforms, a lock file made on a laptop, or a conda solver that preferred the CPU variant: every GPU
+call fails with "Torch not compiled with CUDA enabled".
+
+It is recognised by those words, and by the environment check, which finds GPUs beside a CPU build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.scene import Scene
+from trainprobe.causes.spoken import advice, checked, first_to_fail, said, spoken
+from trainprobe.causes.words import fix, sentence
+from trainprobe.facts import Facts
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+# torch/cuda/__init__.py, _lazy_init(); "no NCCL built in" says the same of a CPU build.
+WORDING = r"not compiled with CUDA enabled|Distributed package doesn't have NCCL built in"
+CHECK = "py.torch.cuda"
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    heard = said(scene, WORDING)
+    yield from spoken(scene, WORDING)
+    if heard is not None:
+        yield from first_to_fail(scene)
+    yield from checked(scene, CHECK, corroborates=heard is not None)
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    plan, check = scene.plan, next(iter(scene.checks(CHECK)), None)
+    version = f" {plan.torch_version}" if plan.torch_version else ""
+    return sentence(check.says if check is not None else f"torch{version} is a CPU build, and the job asks for a GPU")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    python = scene.plan.interpreter_path or "python"
+    more = advice(scene, CHECK)
+    return (
+        fix(
+            scene,
+            "Install the CUDA build",
+            *(more or (f"{python} -m pip install --force-reinstall torch   (from the index that pytorch.org names for your CUDA)",)),
+            verify=f"{python} -c 'import torch; print(torch.version.cuda, torch.cuda.is_available())'",
+        ),
+    )
+
+
+CAUSE = Cause(
+    id="cpu-only-torch",
+    title="torch is a CPU build",
+    means="The installed torch was built without CUDA, and the job or the host has GPUs.",
+    telling="Torch not compiled with CUDA enabled; GPUs beside a CPU build.",
+    modes=("crash", "hang", "check"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    ranks=nobody,
+    would_settle="python -c 'import torch; print(torch.version.cuda)'",
+    refines="user-exception",
+    wording=WORDING,
+)

@@ -1,0 +1,1 @@
+"""Causes in memory of the host and of the GPU."""

@@ -1,0 +1,1 @@
+"""Causes in start-up: launcher, ports, devices handed to ranks."""

@@ -1,0 +1,73 @@
+"""The port of the rendezvous is taken.
+
+Two jobs on one host with the default port 29500, or a run that was not cleaned up: rank 0 or the launcher cannot listen, and the others wait
+for a store that never opens.
+
+It is recognised by "Address already in use" (errno 98), and by the host check of MASTER_PORT.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.scene import Scene
+from trainprobe.causes.spoken import checked, first_to_fail, said, spoken
+from trainprobe.causes.words import fix, sentence
+from trainprobe.facts import Facts
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+# torch/csrc/distributed/c10d/socket.cpp and the kernel's errno 98.
+WORDING = r"EADDRINUSE|[Aa]ddress already in use|\b[Ee]rrno:? 98\b"
+CHECK = "plan.port"
+PORT = re.compile(r"\bport: (\d+)|:(\d{4,5})\b")
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    heard = said(scene, WORDING)
+    yield from spoken(scene, WORDING, log_points=26)
+    if heard is not None:
+        yield from first_to_fail(scene)
+    yield from checked(scene, CHECK, corroborates=heard is not None)
+
+
+def _port(scene: Scene) -> str:
+    heard = said(scene, WORDING)
+    match = PORT.search(heard.text) if heard is not None else None
+    check = next(iter(scene.checks(CHECK)), None)
+    return (match.group(1) or match.group(2)) if match else check.value if check is not None else ""
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    port = _port(scene)
+    return sentence(f"Port {port} is already used by another process" if port else "The port at which the ranks were to meet is already used by another process")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    port = _port(scene) or "29500"
+    return (
+        fix(scene, "See who has it", f"ss -ltnp 'sport = :{port}'"),
+        fix(scene, "Take another port", "torchrun --master-port 0 …   or: export MASTER_PORT=$(shuf -i 20000-60000 -n 1)"),
+        fix(scene, "End a left-over run", "kill PID   (the pid that ss showed, if it is yours)", risk="disruptive", verify=f"ss -ltn 'sport = :{port}'"),
+    )
+
+
+CAUSE = Cause(
+    id="port-in-use",
+    title="The rendezvous port is taken",
+    means="The port at which the ranks were to meet is used by another process.",
+    telling="Address already in use, EADDRINUSE, errno 98.",
+    modes=("crash", "hang", "check"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    ranks=nobody,
+    would_settle="ss -ltnp at the rendezvous port",
+    refines="user-exception",
+    wording=WORDING,
+)

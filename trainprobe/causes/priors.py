@@ -1,0 +1,75 @@
+"""Priors: how likely a cause is before any evidence of the case, and the levels at which a cause is named. Text in, dataclass out."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+SPREAD = 10.0  # points: priors may not lie further apart than this, so that evidence always can win
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Points of one cause by the mode of the suspect group (hang, crash, slow, check), and where they come from."""
+
+    points: Mapping[str, float]
+    source: str
+
+
+@dataclass(frozen=True)
+class Priors:
+    """All priors with the level of `unknown` (points), the temperature of the softmax, and when a cause counts as named.
+
+    A cause is named with at least `named_at` confidence and `named_margin` points more than the next candidate, `unknown` included.
+    """
+
+    unknown: float
+    temperature: float
+    named_at: float
+    named_margin: float
+    causes: Mapping[str, Prior] = field(default_factory=dict)
+
+    def of(self, cause_id: str, mode: str) -> float:
+        """Points before any evidence; 0, the average, for causes and modes that have no entry (plugins)."""
+        prior = self.causes.get(cause_id)
+        return prior.points.get(mode, 0.0) if prior is not None else 0.0
+
+
+@functools.cache
+def shipped() -> Priors:
+    """Return the priors that come with trainprobe."""
+    return parse(resources.files(__package__).joinpath("priors.yaml").read_text(encoding="utf-8"))
+
+
+def parse(text: str) -> Priors:
+    """Read the YAML of `priors.yaml`. Raises ValueError where a number or a source is missing, or where priors lie too far apart."""
+    import yaml  # the start-up of commands that do not judge stays free of it
+
+    data = yaml.safe_load(text)
+    if not isinstance(data, Mapping) or not isinstance(data.get("levels"), Mapping) or not isinstance(data.get("causes"), Mapping):
+        raise ValueError("priors: expected `levels` and `causes`")
+    levels = {name: _number(data["levels"], name) for name in ("unknown", "temperature", "named_at", "named_margin")}
+    if levels["temperature"] <= 0:
+        raise ValueError("priors: the temperature must be above 0")
+    causes = {str(cause_id): _prior(str(cause_id), entry) for cause_id, entry in data["causes"].items()}
+    values = [points for prior in causes.values() for points in prior.points.values()]
+    if values and max(values) - min(values) > SPREAD:
+        raise ValueError(f"priors: {min(values):g} to {max(values):g} points is a wider spread than {SPREAD:g}")
+    return Priors(**levels, causes=causes)
+
+
+def _prior(cause_id: str, entry: Any) -> Prior:
+    if not isinstance(entry, Mapping) or not entry.get("source"):
+        raise ValueError(f"priors: {cause_id} needs points by mode and a source")
+    points = {str(mode): _number(entry, mode) for mode in entry if mode != "source"}
+    return Prior(points, str(entry["source"]))
+
+
+def _number(entry: Mapping[str, Any], name: str) -> float:
+    value = entry.get(name)
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise ValueError(f"priors: {name} must be a number, not {value!r}")
+    return float(value)

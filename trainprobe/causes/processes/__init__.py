@@ -1,0 +1,1 @@
+"""Causes in how processes start, import, are limited, stop and die."""

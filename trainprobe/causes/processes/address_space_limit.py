@@ -1,0 +1,68 @@
+"""A limit of address space, or giant thread stacks, makes allocation fail while memory is free.
+
+`ulimit -v` or a scheduler's vmem limit counts reserved addresses, not used memory. CUDA reserves hundreds of gigabytes of them, and each thread
+reserves a stack. Then `pthread_create`, `mmap` or `malloc` fail: "std::bad_alloc", MemoryError, "failed to map segment".
+
+It is recognised by those words together with the host check of the limit. Without a limit that was found, nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.spoken import checked, first_to_fail, said
+from trainprobe.causes.words import fix, sentence, short
+from trainprobe.facts import Facts
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+WORDING = r"std::bad_alloc|\bMemoryError\b|Cannot allocate memory|failed to map segment|pthread_create (has )?failed|can't start new thread|can't allocate memory"
+CHECKS = ("lim.as", "lim.stack")
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    heard = said(scene, WORDING)
+    limits = scene.checks(*CHECKS)
+    yield from checked(scene, *CHECKS, corroborates=heard is not None)
+    if heard is not None and limits:
+        # The words alone belong to memory that ran out; beside a limit of addresses they belong here.
+        points = 26 if any(check.status == "fail" for check in limits) else 13
+        yield weighing(points, "suspects-log", f"Allocation fails while that limit holds: {short(heard.text)}", heard.fact)
+        yield from first_to_fail(scene)
+    unlimited = [check for check in scene.checks("lim.as", bad_only=False) if check.status == "ok"]
+    if unlimited and not limits:
+        yield weighing(-26, "environment-and-limits", unlimited[0].says.rstrip("."), *unlimited)
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    check, heard = next(iter(scene.checks(*CHECKS)), None), said(scene, WORDING)
+    limit = check.says.rstrip(".") if check is not None else "The address space is limited"
+    return sentence(f"{limit}, so allocation fails while memory is free{f': {short(heard.text, 100)}' if heard else ''}")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    return (
+        fix(scene, "Lift the limit", "ulimit -v unlimited; ulimit -s 8192   (in the script that starts the job)", verify="ulimit -a | grep -E 'virtual|stack'"),
+        fix(scene, "Ask the scheduler for memory, not for vmem", "sbatch --mem=… ; no h_vmem or pvmem limit in the queue", who="admin", risk="needs-admin"),
+    )
+
+
+CAUSE = Cause(
+    id="address-space-limit",
+    title="A limit of address space is in the way",
+    means="A limit of address space, or of stacks, makes allocation fail while memory is free.",
+    telling="bad_alloc, MemoryError or failed thread starts while ulimit -v is set.",
+    modes=("crash", "hang", "check"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    ranks=nobody,
+    would_settle="ulimit -v and ulimit -s in the job itself",
+    refines="user-exception",
+    wording=WORDING,
+)

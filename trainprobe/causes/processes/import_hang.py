@@ -1,0 +1,105 @@
+"""The import of a module does not come back.
+
+A module that downloads, waits for a lock, builds an extension or sleeps at its top level holds up everybody who imports it. No rank
+ever reaches the first collective.
+
+It is recognised by the import probe, where that module alone did not finish before its deadline, and by a stack that stands in a module's
+top level, or in Python's import lock, in all looks. A finished import of the same module rules it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.scene import Scene, user_frame, weighing
+from trainprobe.causes.words import fix, ranks_say, sentence, verb
+from trainprobe.facts import Facts, ImportTried, MainThread
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+
+def _tried(scene: Scene) -> tuple[ImportTried, ...]:
+    return scene.facts.of(ImportTried) if scene.group.probe == "import_memory" else ()
+
+
+def _slow(scene: Scene) -> tuple[ImportTried, ...]:
+    """Imports that missed their deadline; the one that hangs alone comes before those that only import it too."""
+    late = [fact for fact in _tried(scene) if fact.outcome == "timed_out"]
+    return tuple(sorted(late, key=lambda fact: fact.how != "alone"))
+
+
+def _importing(scene: Scene) -> tuple[MainThread, ...]:
+    threads = scene.threads(scene.suspects)
+    return tuple(thread for thread in threads if thread.importing or thread.leaf == "import-lock")
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    for tried in _slow(scene)[:1]:
+        took = f" in {tried.took_s:.0f} s" if tried.took_s is not None else ""
+        if tried.how == "alone":
+            yield weighing(26, "probe-outcome", f"`import {tried.module}` alone, in a fresh process, did not come back{took}", tried)
+        else:
+            yield weighing(10, "probe-outcome", f"`import {tried.module}` on all ranks at once did not come back{took}", tried)
+        frame = user_frame(tried.frames) or next(iter(reversed(tried.frames)), None)
+        if frame is not None:
+            yield weighing(6, "suspects-stack", f"It stands at {frame.where}", tried)
+    done = [fact for fact in _tried(scene) if fact.outcome == "passed"]
+    if _tried(scene) and len(done) == len(_tried(scene)):
+        yield weighing(-26, "probe-outcome", f"All {len(done)} imports came back", *done)
+    still = [thread for thread in _importing(scene) if thread.moved is False]
+    if still:
+        who = [thread.rank or 0 for thread in still]
+        name = still[0].importing or "a module"
+        yield weighing(13, "suspects-stack", f"{ranks_say(who)} {verb(who, 'stands', 'stand')} inside the import of {name} in all looks", *still)
+        if still[0].leaf in ("import-lock", "sleep", "net-io", "lock", "file-io", "child-wait"):
+            yield weighing(6, "process-state-and-locks", f"It waits there ({still[0].leaf}), it does not compute", still[0])
+    elif any(thread.moved for thread in _importing(scene)):
+        yield weighing(-10, "suspects-stack", "The import moves on between the looks", *_importing(scene))
+
+
+def _name(scene: Scene) -> str:
+    tried, threads = _slow(scene), _importing(scene)
+    return tried[0].module if tried else threads[0].importing if threads else ""
+
+
+def _place(scene: Scene) -> str:
+    frames = next((tried.frames for tried in _slow(scene) if tried.frames), ())
+    frame = user_frame(frames)
+    if frame is not None:
+        return frame.where
+    return next((thread.where for thread in _importing(scene) if thread.where), "")
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    place, took = _place(scene), next((fact.took_s for fact in _slow(scene) if fact.took_s is not None), None)
+    late = f" after {took:.0f} s" if took is not None else ""
+    return sentence(f"The import of {_name(scene) or 'a module'} has not come back{late}{f'; it stands at {place}' if place else ''}")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    python, name = scene.plan.interpreter_path or "python", _name(scene) or "MODULE"
+    alone = f"timeout 60 {python} -X faulthandler -c 'import faulthandler; faulthandler.dump_traceback_later(50); import {name}'"
+    place = _place(scene)
+    return (
+        fix(scene, "See where the import stands", alone, f"open {place}" if place else "", verify=f"timeout 60 {python} -c 'import {name}'"),
+        fix(scene, "Take the waiting out of the import", "move downloads, builds and locks from the module's top level into a function", verify=f"timeout 60 {python} -c 'import {name}'"),
+    )
+
+
+CAUSE = Cause(
+    id="import-hang",
+    title="An import does not come back",
+    means="The import of a module that the job needs does not come back.",
+    telling="The module alone misses its deadline, or a stack stands in a module's top level or in the import lock in all looks.",
+    modes=("hang", "check", "crash"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    ranks=nobody,
+    would_settle="import that module alone with a time limit and faulthandler",
+    refines="rank-stuck",
+)

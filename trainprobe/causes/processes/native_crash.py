@@ -1,0 +1,99 @@
+"""A rank dies of a fault in native code.
+
+SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGABRT out of a C++ or CUDA extension, a tokenizer, a driver library, or ctypes: Python has no chance
+to raise, so there is no traceback, only what faulthandler and the kernel say.
+
+It is recognised by an end by such a signal that nobody sent, by faulthandler's stack, and by the kernel's line with the library. It is
+ruled out where the abort is another thing's voice: gloo that found the ranks in disagreement, an interpreter that aborts after an
+exception of its own, or an echo of another rank's end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause
+from trainprobe.causes.parting import DISAGREE
+from trainprobe.causes.scene import Scene, user_frame, weighing
+from trainprobe.causes.spoken import first_to_fail, said
+from trainprobe.causes.words import fix, sentence, short, subject
+from trainprobe.facts import Facts, FatalSignal, MemoryLimit, RankEnding, Segfault
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS")
+BAD_ALLOC = r"std::bad_alloc|cannot allocate memory"
+
+
+def _faults(scene: Scene) -> tuple[RankEnding, ...]:
+    own = [end for end in scene.endings(scene.suspects) if not (end.by_us or end.by_launcher)]
+    return tuple(end for end in own if end.how == "signalled" and end.signal_name in FAULTS)
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    for end in _faults(scene)[:1]:
+        yield weighing(13, "exit-status", f"Rank {end.rank} died of {end.signal_name}, which nobody sent", end)
+        for fatal in [fact for fact in scene.fatals([end.rank] if end.rank is not None else []) if not fact.echo][:1]:
+            # Its own fault: SIGSEGV and the like come from nowhere else; SIGABRT may be some library's way of giving up.
+            points = 10 if end.signal_name == "SIGABRT" else 26
+            where = user_frame(fatal.frames)
+            place = f" at {where.where}" if where is not None else ""
+            yield weighing(points, "suspects-log", f"It left a fatal-error message for {fatal.signal_name or end.signal_name}{place}", fatal)
+        for line in [fact for fact in facts.of(Segfault) if fact.pid == end.pid][:1]:
+            yield weighing(13, "kernel-log", f"The kernel logged the crash{f' in {line.library}' if line.library else ''}", line)
+        yield from (weighing for weighing in _against(scene, end))
+    yield from first_to_fail(scene, 3) if _faults(scene) else ()
+
+
+def _against(scene: Scene, end: RankEnding) -> Iterator[Weighing]:
+    ranks = [end.rank] if end.rank is not None else list(scene.suspects)
+    disagree = said(scene, DISAGREE, ranks)
+    echoes = [fact for fact in scene.fatals(ranks) if fact.echo]
+    own = scene.exceptions(ranks)
+    if end.signal_name == "SIGABRT" and disagree is not None:
+        yield weighing(-26, "suspects-log", f"The abort is the backend's answer to ranks that do not agree: {short(disagree.text, 100)}", disagree.fact)
+    elif echoes or scene.exceptions(ranks, echo=True):
+        yield weighing(-26, "suspects-log", "The crash came after an error that only repeats another rank's end", *echoes, *scene.exceptions(ranks, echo=True))
+    elif end.signal_name == "SIGABRT" and own:
+        yield weighing(-26, "suspects-log", f"It aborted while leaving after {own[0].type}", *own)
+    memory = scene.facts.one(MemoryLimit, cell=scene.cell)
+    if said(scene, BAD_ALLOC, ranks) is not None:
+        yield weighing(-10, "host-pressure", "It speaks of memory that could not be had", memory)
+
+
+def _fatal(scene: Scene) -> FatalSignal | None:
+    return next((fact for fact in scene.fatals(scene.suspects) if not fact.echo), None)
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    end, fatal = next(iter(_faults(scene)), None), _fatal(scene)
+    place = user_frame(fatal.frames) if fatal is not None else None
+    library = next((f" in {line.library}" for line in facts.of(Segfault) if end is not None and line.pid == end.pid and line.library), "")
+    return sentence(f"{subject(scene)} died of {end.signal_name if end else 'a fatal signal'}{library}{f' at {place.where}' if place else ''}")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    fatal = _fatal(scene)
+    place = user_frame(fatal.frames) if fatal is not None else None
+    calls = f"the last Python line was {place.where}: look at what native code it calls" if place is not None else ""
+    command = " ".join(scene.plan.argv) or "the script"
+    return (
+        fix(scene, "Find the library of the top native frame", calls, f"ulimit -c unlimited; run {command} again; gdb -batch -ex bt PYTHON CORE"),
+        fix(scene, "Take its newest build for this torch", "pip install --upgrade that package, or the version that its own compatibility table names"),
+    )
+
+
+CAUSE = Cause(
+    id="native-crash",
+    title="A rank crashed in native code",
+    means="A rank dies of SIGSEGV, SIGABRT, SIGBUS, SIGFPE or SIGILL in native code that no other cause names.",
+    telling="The end by such a signal, faulthandler's stack, the kernel's line with the library.",
+    modes=("crash", "hang", "check"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    would_settle="a core dump's native stack, or one run under gdb",
+)

@@ -1,0 +1,67 @@
+"""The limit of processes or threads is reached.
+
+Every rank starts threads (OpenMP, BLAS, pin memory, heartbeat) and loader workers. A low `ulimit -u`, or the pids limit of a container,
+makes the next start fail: "can't start new thread", "pthread_create failed: Resource temporarily unavailable".
+
+It is recognised by those words, and by the host check of the limit. A limit of address space gives the same words
+(`address-space-limit`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.spoken import checked, first_to_fail, said, spoken
+from trainprobe.causes.words import fix, sentence, short
+from trainprobe.facts import Facts
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+# CPython's thread start, OpenBLAS, libgomp, libuv/tokio, and fork(2) with EAGAIN.
+WORDING = r"can't start new thread|pthread_create (has )?failed|pthread_create\(\).*failed|Thread creation failed|blas_thread_init|fork: (retry: )?Resource temporarily unavailable|BlockingIOError: \[Errno 11\]"
+CHECK = "lim.nproc"
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    heard = said(scene, WORDING)
+    yield from spoken(scene, WORDING)
+    if heard is not None:
+        yield from first_to_fail(scene)
+    yield from checked(scene, CHECK, corroborates=heard is not None)
+    space = [check for check in scene.checks("lim.as", "lim.stack") if check.status == "fail"]
+    if heard is not None and space and not scene.checks(CHECK):
+        yield weighing(-13, "environment-and-limits", f"Another limit explains it: {space[0].says.rstrip('.')}", *space)
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    heard, check = said(scene, WORDING), next(iter(scene.checks(CHECK)), None)
+    detail = f": {short(heard.text, 120)}" if heard else ""
+    return sentence(f"No more processes or threads may be started{f' ({check.says.rstrip(chr(46))})' if check else ''}{detail}")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    return (
+        fix(scene, "Need fewer threads", "export OMP_NUM_THREADS=1; fewer loader workers"),
+        fix(scene, "Raise the limit", "ulimit -u 65536", "docker run --pids-limit=-1 …   (in a container)", who="admin", risk="needs-admin", verify="ulimit -u; cat /sys/fs/cgroup/pids.max"),
+    )
+
+
+CAUSE = Cause(
+    id="process-limit",
+    title="The limit of processes or threads is reached",
+    means="The user or the container may start no more processes or threads.",
+    telling="pthread_create failed, can't start new thread, fork: Resource temporarily unavailable; a low ulimit -u or pids limit.",
+    modes=("crash", "hang", "check"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    ranks=nobody,
+    would_settle="ulimit -u and pids.max beside the number of threads: ps -eLf | wc -l",
+    refines="user-exception",
+    wording=WORDING,
+)

@@ -1,0 +1,87 @@
+"""A rank is stopped by a signal or held by a debugger.
+
+A process in state T does nothing until it gets SIGCONT; in state t a debugger holds it. Ctrl-Z in the terminal, a scheduler that
+suspends jobs, a forgotten gdb or a `breakpoint()` are the usual reasons. The other ranks wait in their next collective.
+
+It is recognised by the state of the process in /proc: T in both looks settles the matter. A state other than T or t, seen in a
+look of that kind, rules it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.words import fix, ranks_say, sentence, subject, verb
+from trainprobe.facts import Facts, ProcessState
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+STOPPED = ("T", "t")
+
+
+def _stopped(scene: Scene) -> tuple[ProcessState, ...]:
+    """Processes of the suspects (their loader workers too) that are stopped."""
+    found = [fact for rank in scene.group.ranks for fact in scene.facts.of(ProcessState, cell=scene.cell, rank=rank)]
+    return tuple(fact for fact in found if fact.state in STOPPED)
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    stopped = _stopped(scene)
+    for process in stopped:
+        what = f"Pid {process.pid} of rank {process.rank} is in state {process.state}"
+        if process.stopped_looks >= 2:
+            yield weighing(26, "process-state-and-locks", f"{what} in {process.stopped_looks} looks", process)
+        else:
+            yield weighing(13, "process-state-and-locks", f"{what} in one look", process)
+        if process.tracer_pid:
+            yield weighing(6, "environment-and-limits", f"Pid {process.tracer_pid} traces it", process)
+    seen = [own for rank in group.ranks if (own := scene.process(rank)) is not None and own.state]
+    if not stopped and seen:
+        states = ", ".join(sorted({process.state for process in seen}))
+        yield weighing(-26, "process-state-and-locks", f"{ranks_say(group.ranks)} {verb(group.ranks, 'is', 'are')} not stopped (state {states})", *seen)
+
+
+def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(process.pid for process in _stopped(Scene(facts, group))))
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    stopped = _stopped(scene)
+    pids = ", ".join(str(pid) for pid in _pids(facts, group))
+    tracer = next((process.tracer_pid for process in stopped if process.tracer_pid), 0)
+    by = f"held by the debugger with pid {tracer}" if tracer else f"stopped by a signal (state {stopped[0].state if stopped else 'T'})"
+    return sentence(f"{subject(scene)} (pid {pids}) {verb(group.ranks, 'is', 'are')} {by}")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    pids = " ".join(str(pid) for pid in _pids(facts, group)) or "PID"
+    tracer = next((process.tracer_pid for process in _stopped(scene) if process.tracer_pid), 0)
+    check = f"grep State /proc/{pids.split(' ', maxsplit=1)[0]}/status"
+    first = (
+        fix(scene, "Let the debugger go", f"ps -fp {tracer}", "quit it with `detach` and `quit`", verify=check)
+        if tracer
+        else fix(scene, "Let it go on", f"kill -CONT {pids}", verify=check)
+    )
+    return (
+        first,
+        fix(scene, "Find who stops it", "scontrol show job $SLURM_JOB_ID | grep -i suspend   (gang scheduling and preemption stop jobs)", f"ps -o pid,ppid,stat,tty,cmd -p {pids}"),
+    )
+
+
+CAUSE = Cause(
+    id="process-stopped",
+    title="A rank is stopped",
+    means="A rank is stopped by a signal or held by a debugger, and everybody else waits for it.",
+    telling="The process is in state T or t; a tracer's pid where a debugger holds it.",
+    modes=("hang", "slow", "crash"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    pids=_pids,
+    would_settle="grep State /proc/PID/status, twice",
+)

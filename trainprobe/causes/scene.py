@@ -1,0 +1,150 @@
+"""What the facts show of one suspect group: who ended how, who raised what, where threads stand. Every cause reads it, none writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from trainprobe.facts import (
+    Facts,
+    FatalSignal,
+    HostCheck,
+    MainThread,
+    MemoryLimit,
+    Plan,
+    ProcessState,
+    Progress,
+    RankEnding,
+    RankException,
+    SourceSite,
+    Thread,
+)
+from trainprobe.facts.collectives import CollectiveCall
+from trainprobe.model.diagnosis import Family, Weighing
+from trainprobe.model.facts import Fact
+from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.places import user_frame
+from trainprobe.waits import SuspectGroup
+
+__all__ = ["WAITS_FOR_RANKS", "Scene", "user_frame", "weighing"]
+
+# Leaf classes (stacks.classify) of a thread that waits for other ranks.
+WAITS_FOR_RANKS = frozenset({"comm-wait", "gpu-wait", "store-wait"})
+
+
+def weighing(points: int, family: Family, says: str, *facts: Fact | None, ids: Iterable[str] = ()) -> Weighing:
+    """Return a weighing that carries the ids of all evidence behind `facts`, each once."""
+    shown = [id_ for fact in facts if fact is not None for id_ in fact.evidence]
+    return Weighing(points, family, says, tuple(dict.fromkeys([*shown, *ids])))
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The facts as seen from one suspect group. All lookups stay within the group's cell, and within processes of the ranks themselves."""
+
+    facts: Facts
+    group: SuspectGroup
+
+    @property
+    def cell(self) -> str:
+        return self.group.cell
+
+    @cached_property
+    def world(self) -> tuple[int, ...]:
+        """All ranks of the cell, seen or not."""
+        seen = {fact.rank for kind in (RankEnding, MainThread) for fact in self.facts.of(kind, cell=self.cell) if fact.rank is not None}
+        return tuple(sorted({*range(self.group.world_size), *self.group.ranks, *seen}))
+
+    @cached_property
+    def suspects(self) -> tuple[int, ...]:
+        """The group's ranks; every rank where the group blames the code, the host or the launch."""
+        return self.group.ranks or self.world
+
+    @cached_property
+    def others(self) -> tuple[int, ...]:
+        return tuple(rank for rank in self.world if rank not in self.suspects)
+
+    def endings(self, ranks: Iterable[int]) -> tuple[RankEnding, ...]:
+        """How these ranks ended, those that never started left out."""
+        found = [fact for rank in ranks for fact in self.facts.of(RankEnding, cell=self.cell, rank=rank)]
+        return tuple(fact for fact in found if fact.role == "rank" and fact.how != "not_run")
+
+    @cached_property
+    def first_ending(self) -> RankEnding | None:
+        """The suspects' earliest end that neither we nor the launcher brought about."""
+        own = [fact for fact in self.endings(self.suspects) if not (fact.by_us or fact.by_launcher) and fact.how != "timed_out"]
+        return min(own, key=lambda fact: (fact.order is None, fact.order or 0), default=None)
+
+    def exceptions(self, ranks: Iterable[int], *, echo: bool = False) -> tuple[RankException, ...]:
+        """Uncaught exceptions of these ranks and their workers, earliest first; `echo` asks for those that only repeat another rank's end."""
+        found = [fact for rank in ranks for fact in self.facts.of(RankException, cell=self.cell, rank=rank)]
+        found += self.facts.of(RankException, cell=self.cell, rank=None) if not self.group.ranks else ()
+        kept = [fact for fact in found if fact.echo is echo and not fact.handled]
+        return tuple(sorted(kept, key=lambda fact: (fact.at is None, fact.at or 0.0)))
+
+    @cached_property
+    def origin(self) -> RankException | None:
+        """The suspects' earliest exception that is no echo."""
+        return next(iter(self.exceptions(self.suspects)), None)
+
+    def fatals(self, ranks: Iterable[int]) -> tuple[FatalSignal, ...]:
+        found = [fact for rank in ranks for fact in self.facts.of(FatalSignal, cell=self.cell, rank=rank)]
+        return tuple(found + list(self.facts.of(FatalSignal, cell=self.cell, rank=None) if not self.group.ranks else ()))
+
+    def thread(self, rank: int) -> MainThread | None:
+        """Where the rank's main thread stands, by py-spy where that could look."""
+        found = [fact for fact in self.facts.of(MainThread, cell=self.cell, rank=rank) if fact.role == "rank"]
+        return min(found, key=lambda fact: fact.source != "py-spy", default=None)
+
+    def threads(self, ranks: Iterable[int]) -> tuple[MainThread, ...]:
+        return tuple(thread for rank in ranks if (thread := self.thread(rank)) is not None)
+
+    def looks(self, rank: int) -> tuple[Thread, ...]:
+        """The rank's main thread in every look, oldest first."""
+        found = [fact for fact in self.facts.of(Thread, cell=self.cell, rank=rank) if fact.role == "rank" and fact.main]
+        return tuple(sorted(found, key=lambda fact: fact.look))
+
+    def workers(self, ranks: Iterable[int]) -> tuple[MainThread, ...]:
+        """Main threads of the loader workers of these ranks."""
+        found = [fact for rank in ranks for fact in self.facts.of(MainThread, cell=self.cell, rank=rank)]
+        return tuple(fact for fact in found if fact.role == "loader-worker")
+
+    def process(self, rank: int) -> ProcessState | None:
+        found = self.facts.of(ProcessState, cell=self.cell, rank=rank)
+        return next((fact for fact in found if fact.role == "rank"), None)
+
+    def process_of(self, pid: int) -> ProcessState | None:
+        return next((fact for fact in self.facts.of(ProcessState, cell=self.cell) if fact.pid == pid), None)
+
+    def progress(self, ranks: Iterable[int]) -> tuple[Progress, ...]:
+        """What the witness counted in these ranks; ranks without a witness are left out, for nothing was counted there."""
+        found = [fact for rank in ranks for fact in self.facts.of(Progress, cell=self.cell, rank=rank)]
+        return tuple(fact for fact in found if fact.witness)
+
+    def calls(self, rank: int) -> tuple[CollectiveCall, ...]:
+        return self.facts.of(CollectiveCall, cell=self.cell, rank=rank)
+
+    def site(self, file: str, line: int) -> SourceSite | None:
+        return next((fact for fact in self.facts.of(SourceSite, cell=self.cell) if fact.line == line and fact.file == file), None)
+
+    def sites(self, frames: Iterable[Frame]) -> tuple[SourceSite, ...]:
+        """The source around these frames, where it was read."""
+        return tuple(site for frame in frames if (site := self.site(frame.file, frame.line)) is not None)
+
+    def checks(self, *names: str, bad_only: bool = True) -> tuple[HostCheck, ...]:
+        """Checks of the host and of the environment by name; `bad_only` leaves out those that passed."""
+        found = [fact for fact in self.facts.of(HostCheck) if fact.name in names]
+        return tuple(fact for fact in found if not bad_only or fact.status in ("fail", "warn"))
+
+    @property
+    def memory(self) -> MemoryLimit | None:
+        return self.facts.one(MemoryLimit, cell=self.cell)
+
+    @property
+    def plan(self) -> Plan:
+        return self.facts.one(Plan) or Plan()
+
+    def looked(self, kind: str) -> bool:
+        """Was such a look made in this cell? Only then may something be called absent."""
+        return self.facts.looked(kind, cell=self.cell)

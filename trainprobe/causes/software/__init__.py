@@ -1,0 +1,1 @@
+"""Causes in installed software, files and locks."""

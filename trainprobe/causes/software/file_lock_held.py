@@ -1,0 +1,97 @@
+"""A rank waits for a file lock that somebody else holds.
+
+Caches of datasets, of a model hub and of extension builds are guarded by lock files. A process of an earlier run, another rank that itself
+waits in a collective, or a network file system that lost a release keeps the lock, and the next one waits for ever.
+
+It is recognised by the kernel's list of lock waiters, which names the holder, or by a stack that stands in a lock's acquire with the
+lock file's path. Where the kernel's list was read and the rank is not in it, an flock is ruled out; a lock that polls is not listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.spoken import said
+from trainprobe.causes.words import fix, ranks_say, sentence, short, subject, verb
+from trainprobe.facts import Facts, LockWait, MainThread
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+# filelock's own exception when its timeout has passed.
+GAVE_UP = r"The file lock '.+' could not be acquired"
+FILE_LOCKS = frozenset({"flock", "filelock", "fcntl", "FileBaton", "portalocker", "lockf"})
+
+
+def _waits(scene: Scene) -> tuple[LockWait, ...]:
+    mine = {process.pid for rank in scene.suspects if (process := scene.process(rank)) is not None}
+    mine |= {thread.pid for thread in (*scene.threads(scene.suspects), *scene.workers(scene.suspects))}
+    return tuple(fact for fact in scene.facts.of(LockWait, cell=scene.cell) if fact.pid in mine)
+
+
+def _wanting(scene: Scene) -> tuple[MainThread, ...]:
+    """Threads that stand in the acquire of a lock file."""
+    threads = (*scene.threads(scene.suspects), *scene.workers(scene.suspects))
+    return tuple(thread for thread in threads if thread.lock_path or (thread.leaf == "lock" and thread.op in FILE_LOCKS))
+
+
+def _path(scene: Scene) -> str:
+    found = [fact.path for fact in _waits(scene) if fact.path] + [thread.lock_path for thread in _wanting(scene) if thread.lock_path]
+    return found[0] if found else ""
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    for wait in _waits(scene)[:1]:
+        holder = f"pid {wait.holder_pid} holds it" if wait.holder_pid else "the holder is on another host"
+        yield weighing(26, "process-state-and-locks", f"The kernel lists pid {wait.pid} as waiting for the lock on {wait.path or 'a file'}; {holder}", wait)
+    wanting = [thread for thread in _wanting(scene) if thread.moved is not True]
+    if wanting:
+        path = f" {wanting[0].lock_path}" if wanting[0].lock_path else ""
+        points = 13 if wanting[0].moved is False else 6
+        who = ranks_say([wanting[0].rank or 0])
+        yield weighing(points, "suspects-stack", f"{who} stands in the acquire of a file lock{path} ({wanting[0].op or 'lock'})", *wanting)
+    elif not _waits(scene) and scene.looked("locks") and scene.threads(group.ranks):
+        yield weighing(-13, "process-state-and-locks", "The kernel lists none of its processes as waiting for a file lock", *scene.threads(group.ranks))
+    gave_up = said(scene, GAVE_UP)
+    if gave_up is not None:
+        yield weighing(26 if gave_up.origin else 10, "suspects-log", f"It gave up on a lock: {short(gave_up.text)}", gave_up.fact)
+
+
+def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(fact.holder_pid for fact in _waits(Scene(facts, group)) if fact.holder_pid))
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    holder = next(iter(_pids(facts, group)), 0)
+    held = f", which pid {holder} holds" if holder else ""
+    return sentence(f"{subject(scene)} {verb(group.ranks, 'waits', 'wait')} for the lock on {_path(scene) or 'a file'}{held}")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    holder, path = next(iter(_pids(facts, group)), 0), _path(scene) or "LOCKFILE"
+    look = f"ps -o pid,ppid,lstart,cmd -p {holder}" if holder else f"fuser -v {path}"
+    return (
+        fix(scene, "See who holds it", look, verify=f"flock --nonblock {path} true && echo free"),
+        fix(scene, "End the holder if it is left over, or remove a stale lock file", f"kill {holder}" if holder else f"rm {path}   (only when nobody holds it)", risk="disruptive"),
+        fix(scene, "Keep locks off the network file system", "export HF_HOME=/local/cache; export TORCH_EXTENSIONS_DIR=/local/ext"),
+    )
+
+
+CAUSE = Cause(
+    id="file-lock-held",
+    title="A file lock is held by somebody else",
+    means="A rank waits for a file lock that another process holds, or that nobody released.",
+    telling="The kernel lists it as a lock waiter and names the holder, or its stack stands in a lock file's acquire.",
+    modes=("hang", "slow", "crash"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    pids=_pids,
+    would_settle="cat /proc/locks, and fuser -v on the lock file",
+    refines="rank-stuck",
+    wording=GAVE_UP,
+)

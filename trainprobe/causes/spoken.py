@@ -1,0 +1,102 @@
+"""Causes that are carried by words: an exception, a dying process's last message, a known line in the output."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.words import ranks_say, short
+from trainprobe.facts import ImportTried, LogEvent, Output, ProbeFailure, RankException
+from trainprobe.model.diagnosis import Weighing
+from trainprobe.model.facts import Fact
+
+
+@dataclass(frozen=True)
+class Said:
+    """The first place where a pattern was found. `origin` is true in the suspects' own first exception or fatal message."""
+
+    text: str
+    fact: Fact
+    origin: bool
+    match: re.Match[str]
+
+
+def text_of(exception: RankException) -> str:
+    """What the exception says, with what it wraps."""
+    root = f"{exception.root_type}: {exception.root_message}" if exception.root_type else ""
+    return "\n".join(part for part in (f"{exception.type}: {exception.message}", root) if part)
+
+
+def said(scene: Scene, pattern: str, ranks: Iterable[int] | None = None) -> Said | None:
+    """Where the suspects (or `ranks`) say it; where nobody is suspected, anybody. Echoes of another rank's end are not listened to."""
+    return next(_all_said(scene, re.compile(pattern), frozenset(scene.suspects if ranks is None else ranks)), None)
+
+
+def spoken(scene: Scene, pattern: str, *, log_points: int = 13) -> Iterator[Weighing]:
+    """Weigh what was said. In the suspects' own last words it settles the matter (26); a line of output may be a by-product (13)."""
+    found = said(scene, pattern)
+    if found is None:
+        return
+    who = ranks_say([found.fact.rank]) if found.fact.rank is not None else "The output"
+    yield weighing(26 if found.origin else log_points, "suspects-log", f"{who} says: {short(found.text)}", found.fact)
+
+
+def first_to_fail(scene: Scene, points: int = 6) -> Iterator[Weighing]:
+    """The suspect ended abnormally before any other rank: an order, not a proof, hence few points."""
+    ending = scene.first_ending
+    if ending is not None and ending.abnormal and ending.order == 0:
+        how = f"exit code {ending.code}" if ending.how == "exited" else ending.signal_name or ending.how
+        alone = len(scene.world) == 1
+        says = f"{ranks_say([ending.rank or 0])} ended with {how}{'' if alone else ', before any other rank'}"
+        yield weighing(points, "exit-status", says, ending)
+
+
+def _all_said(scene: Scene, pattern: re.Pattern[str], ranks: frozenset[int]) -> Iterator[Said]:
+    for exception in scene.exceptions(sorted(ranks)):
+        yield from _hit(pattern, text_of(exception), exception, origin=exception is scene.origin)
+    for fatal in scene.fatals(sorted(ranks)):
+        if not fatal.echo:
+            yield from _hit(pattern, f"{fatal.exception}\n{fatal.message}", fatal, origin=scene.origin is None)
+    for event in scene.facts.of(LogEvent, cell=scene.cell):
+        if not event.echo and _of_them(event, ranks):
+            yield from _hit(pattern, event.line, event, origin=False)
+    for output in scene.facts.of(Output, cell=scene.cell):
+        if _of_them(output, ranks):
+            yield from _hit(pattern, output.tail, output, origin=False)
+    for failure in scene.facts.of(ProbeFailure, cell=scene.cell):
+        details = "\n".join(f"{value}" for value in failure.details.values())
+        yield from _hit(pattern, f"{failure.says}\n{details}", failure, origin=False)
+    for tried in scene.facts.of(ImportTried, cell=scene.cell):
+        yield from _hit(pattern, f"{tried.error_type}: {tried.error}", tried, origin=False)
+
+
+def _of_them(fact: Fact, ranks: frozenset[int]) -> bool:
+    """The launcher's output (no rank) holds every rank's lines, so it is evidence for whoever is suspected."""
+    return fact.rank is None or fact.rank in ranks
+
+
+def _hit(pattern: re.Pattern[str], text: str, fact: Fact, *, origin: bool) -> Iterator[Said]:
+    match = pattern.search(text)
+    if match is not None:
+        start = text.rfind("\n", 0, match.start()) + 1
+        end = text.find("\n", match.end())
+        yield Said(text[start : end if end >= 0 else None], fact, origin, match)
+
+
+def checked(scene: Scene, *names: str, corroborates: bool = False) -> Iterator[Weighing]:
+    """Weigh checks of the host or environment by name. A failed check names a cause in its own cell; elsewhere it only corroborates.
+
+    A warning is a level that bites some jobs and not others, so it never names a cause alone.
+    """
+    for check in scene.checks(*names):
+        own = check.cell == scene.cell
+        if own or corroborates:
+            points = (13 if own else 10) if check.status == "fail" else (6 if own else 3)
+            yield weighing(points, "environment-and-limits", check.says.rstrip("."), check)
+
+
+def advice(scene: Scene, *names: str) -> tuple[str, ...]:
+    """What the checks themselves advise to type."""
+    return tuple(dict.fromkeys(check.fix for check in scene.checks(*names) if check.fix))

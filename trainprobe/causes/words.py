@@ -1,0 +1,92 @@
+"""How causes speak: ranks, places, sizes and times as a reader wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from trainprobe.causes.scene import Scene
+from trainprobe.model.diagnosis import Fix
+
+MIB, GIB = 2**20, 2**30
+
+
+def ranks_say(ranks: Sequence[int], *, capital: bool = True) -> str:
+    """`Rank 3`, `Ranks 0 and 2`, `Ranks 0-2 and 5`, `The job` where nobody in particular is meant."""
+    if not ranks:
+        return "The job" if capital else "the job"
+    word = "rank" if len(ranks) == 1 else "ranks"
+    return f"{word.capitalize() if capital else word} {listed(runs(ranks))}"
+
+
+def runs(numbers: Iterable[int]) -> list[str]:
+    """`[0, 1, 2, 5]` becomes `["0-2", "5"]`."""
+    found: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return [str(low) if low == high else f"{low}-{high}" if high - low > 1 else f"{low}, {high}" for low, high in found]
+
+
+def listed(items: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
+
+
+def subject(scene: Scene, ranks: Sequence[int] | None = None) -> str:
+    """`Rank 1 on node7`: the suspects, with their host where it is known."""
+    who = scene.group.ranks if ranks is None else ranks
+    hosts = scene.group.hosts or tuple(dict.fromkeys(ending.host for ending in scene.endings(who) if ending.host))
+    host = hosts or ((scene.plan.host,) if scene.plan.host else ())
+    return f"{ranks_say(who)} on {listed(host)}" if host and who else ranks_say(who)
+
+
+def verb(ranks: Sequence[int], singular: str, plural: str) -> str:
+    """The form of the verb that fits `ranks_say(ranks)`."""
+    return plural if len(ranks) > 1 else singular
+
+
+def size(count: float | None) -> str:
+    """Bytes as `1.5 GiB` or `40 MiB`."""
+    if count is None:
+        return "an unknown amount"
+    return f"{count / GIB:.1f} GiB" if count >= GIB else f"{count / MIB:.0f} MiB"
+
+
+def short(text: str, limit: int = 160) -> str:
+    """The first line that says something, cut to `limit` characters."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+
+
+def sentence(text: str) -> str:
+    """With one full stop at its end."""
+    return f"{text.rstrip(' .')}."
+
+
+def file_line(file: str, line: int) -> str:
+    """`train.py:88`, or an empty string where the place is unknown."""
+    return f"{file.rsplit('/', 1)[-1]}:{line}" if file and line else ""
+
+
+def again(scene: Scene) -> str:
+    """The command that repeats the rung of this group, as somebody would type it."""
+    plan, group = scene.plan, scene.group
+    words = ["trainprobe", "diagnose", "--nproc", str(max(group.world_size, 1))]
+    if group.probe:
+        words += ["--only", group.probe]
+    if plan.argv:
+        words += ["--", *plan.argv]
+    return " ".join(words)
+
+
+def fix(scene: Scene, title: str, *steps: str, risk: str = "safe", who: str = "user", verify: str = "") -> Fix:
+    """A fix that is verified by the same rung when nothing cheaper is given."""
+    return Fix(
+        title,
+        tuple(step for step in steps if step),
+        risk="disruptive" if risk == "disruptive" else "needs-admin" if risk == "needs-admin" else "safe",
+        who="admin" if who == "admin" else "user",
+        verify=verify or again(scene),
+    )
