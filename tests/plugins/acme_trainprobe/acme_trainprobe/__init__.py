@@ -1,0 +1,1 @@
+"""What our site adds to trainprobe."""
