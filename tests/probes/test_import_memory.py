@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import MakeCgroup
+from tests.probes.conftest import ProbeRun, RunProbe
+
+
+def told(done: ProbeRun, **labels: object) -> list[Mapping[str, Any]]:
+    return [one for one in done.events if one.get("name") == "import" and all(one.get(key) == value for key, value in labels.items())]
+
+
+@pytest.fixture
+def modules(tmp_path: Path) -> Callable[..., Mapping[str, str]]:
+    def make(**sources: str) -> Mapping[str, str]:
+        folder = tmp_path / "modules"
+        folder.mkdir()
+        for name, source in sources.items():
+            (folder / f"{name}.py").write_text(source)
+        return {"PYTHONPATH": str(folder)}
+
+    return make
+
+
+Modules = Callable[..., Mapping[str, str]]
+
+
+def test_imports_that_work_are_measured_alone_and_together(run_probe: RunProbe, modules: Modules) -> None:
+    env = modules(heavy="block = b'x' * (30 * 2**20)\n", light="")
+    done = run_probe("import_memory", "--imports", "heavy,light", "--nproc", "2", env=env)
+    assert (done.exit_code, done.answer) == (0, "yes"), done.output
+    heavy, light = told(done, how="alone")
+    assert heavy["growth_bytes"] > 25 * 2**20 > light["growth_bytes"]
+    assert heavy["touched_cuda"] is False
+    assert heavy["threads"] == 1
+    together = told(done, how="together")
+    assert [one["rank"] for one in together] == [0, 1]
+    assert {one["module"] for one in together} == {"heavy,light"}
+    (rss,) = done.of("measure", name="imports_together_rss")
+    assert rss["value"] > 60 * 2**20
+    assert rss["threshold"] > rss["value"]
+
+
+def test_an_import_that_hangs_has_a_name_and_a_line(run_probe: RunProbe, modules: Modules) -> None:
+    env = modules(inner="import time\ndef nap():\n    time.sleep(60)\nnap()\n", outer="import inner\n", fine="")
+    done = run_probe("import_memory", "--imports", "outer,fine", "--timeout-s", "1", env=env)
+    assert done.answer == "no"
+    (hung,) = told(done, module="outer")
+    assert hung["outcome"] == "timed_out"
+    assert hung["signal"] is None
+    assert hung["last_frame"].endswith("inner.py:3 in nap")
+    assert [frame["function"] for frame in hung["frames"]] == ["<module>", "<module>", "nap"]
+    assert [one["outcome"] for one in told(done, module="fine")] == ["passed"]
+
+
+@pytest.mark.parametrize(
+    "source, outcome, kind",
+    [
+        ("import no_such_module\n", "failed", "ModuleNotFoundError"),
+        ("raise ValueError('bad build')\n", "failed", "ValueError"),
+        ("x = (\n", "failed", "SyntaxError"),
+        ("import sys\nsys.exit(0)\n", "failed", "SystemExit"),
+        ("raise MemoryError\n", "failed", "MemoryError"),
+    ],
+)
+def test_an_import_that_raises(source: str, outcome: str, kind: str, run_probe: RunProbe, modules: Modules) -> None:
+    done = run_probe("import_memory", "--imports", "broken", env=modules(broken=source))
+    (one,) = told(done)
+    assert (one["event"], one["outcome"], one["error_type"]) == ("fail", outcome, kind)
+
+
+def test_an_import_that_crashes_or_leaves(run_probe: RunProbe, modules: Modules) -> None:
+    env = modules(null="import ctypes\nctypes.string_at(0)\n", leaves="import os\nos._exit(0)\n", aborts="import os, sys\nsys.stderr.write('std::bad_alloc')\nsys.stderr.flush()\nos.abort()\n")
+    done = run_probe("import_memory", "--imports", "null,leaves,aborts", env=env)
+    null, leaves, aborts = told(done)
+    assert (null["outcome"], null["signal"], null["frames"][0]["line"]) == ("crashed", 11, 2)
+    assert (leaves["outcome"], leaves["signal"], leaves["exit_code"]) == ("crashed", None, 0)
+    assert (aborts["outcome"], aborts["signal"]) == ("crashed", 6)
+    assert "std::bad_alloc" in aborts["error"]
+
+
+def test_imports_that_fit_once_but_not_for_every_rank(run_probe: RunProbe, modules: Modules, memory_cgroup: MakeCgroup) -> None:
+    folder = memory_cgroup(220 * 2**20)
+    env = modules(heavy="block = bytearray(b'x') * (80 * 2**20)\n")
+    done = run_probe("import_memory", "--imports", "heavy", "--nproc", "4", env=env, shell=f'echo $$ > "{folder}/cgroup.procs"')
+    assert done.answer == "no", done.output
+    assert [one["outcome"] for one in told(done, how="alone")] == ["passed"]
+    killed = told(done, how="together", outcome="oom_killed")
+    assert killed
+    assert all(one["cgroup_oom_rise"] >= 1 and one["module"] == "heavy" for one in killed)
+
+
+@pytest.mark.parametrize("names", ["", " , ", "os;print(1)", "a b", "1a"])
+def test_no_module_names(names: str, run_probe: RunProbe) -> None:
+    assert run_probe("import_memory", "--imports", names, env={"TRAINPROBE_IMPORTS": ""}).answer == "cannot"
