@@ -61,9 +61,10 @@ def parse_reply(reply: Any) -> Seen:
     data: Dict[str, Any] = {"driver": _text(reply.get("driver")), "cuda_driver": _text(reply.get("cuda_driver")), "devices": devices}
     if not rows:
         return refused("unavailable", "the NVIDIA driver is there and sees no device", **data)
-    lost = [str(device["index"]) for device in devices if device["error"]]
+    lost = [f"device {device['index']}: {device['error']}" for device in devices if device["error"]]
     if lost or len(devices) < len(rows):
-        return refused("partial", f"NVML does not tell of device {', '.join(lost) or 'some'}: {devices[0]['error'] or 'odd reply'}", **data)
+        lost = lost or [f"{len(rows) - len(devices)} devices"]
+        return refused("partial", f"NVML does not tell of {', '.join(lost)}", **data)
     return Seen(data)
 
 

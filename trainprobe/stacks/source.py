@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import sys
+import threading
 import tokenize
 import warnings
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,7 @@ SOURCE_CAP = 2 * 2**20
 # Before Python 3.11 a chain of some 100,000 operators in one expression overflows the C stack of the parser and kills the process.
 CHAIN_CAP = 20_000
 _CHAINING = "+-*/%@&|^.([<>"
+_one_at_a_time = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def _parse(text: str) -> tuple[ast.Module | None, str]:
     if sys.version_info < (3, 11) and _has_long_chain(text):
         return None, "an expression of the source is too long to be parsed safely"
     try:
-        with warnings.catch_warnings():
+        with _one_at_a_time, warnings.catch_warnings():  # The filters of warnings are one for all threads.
             warnings.simplefilter("ignore")  # A warning about the job's source is not ours to print.
             return ast.parse(text), ""
     except SyntaxError as error:

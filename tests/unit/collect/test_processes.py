@@ -1,0 +1,181 @@
+"""Processes and file locks, from /proc."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from trainprobe.case import Case
+from trainprobe.collect import locks, processes, procfs
+from trainprobe.collect.locks import look_at_locks, read_locks
+from trainprobe.collect.members import Member
+from trainprobe.collect.processes import look_at_processes, read_process
+
+Start = Callable[..., "subprocess.Popen[bytes]"]
+Until = Callable[[Callable[[], Any]], Any]
+
+SLEEPER = """
+import threading, time
+threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+files = [open("/dev/null") for _ in range(20)]
+print("ready", flush=True)
+time.sleep(600)
+"""
+SPINNER = """
+print("ready", flush=True)
+while True:
+    pass
+"""
+FLOCK = """
+import fcntl, sys, time
+file = open(sys.argv[1], "w")
+if sys.argv[2] == "waiter":
+    print("ready", flush=True)
+fcntl.flock(file, fcntl.LOCK_EX)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_sleeping_process_shows_where_and_for_how_long(start: Start, until: Until) -> None:
+    child = start(SLEEPER)
+
+    def asleep() -> Any:
+        seen = read_process(Member(1, child.pid), 1)
+        main = seen.data["threads"][0]
+        return (seen, main) if main["state"] == "S" and (main["asleep_s"] is None or main["asleep_s"] > 0.2) else None
+
+    seen, main = until(asleep)
+    assert seen.outcome == "ok"
+    assert seen.data["state"] == "S"
+    assert seen.data["ppid"] == os.getpid()
+    assert seen.data["tracer_pid"] == 0
+    assert seen.data["cmdline"].endswith("program.py")
+    assert seen.data["fds"] >= 23
+    assert seen.data["nofile_soft"] > 0
+    assert seen.data["rss_bytes"] > 2**20
+    assert len(seen.data["threads"]) == 2
+    assert main["tid"] == child.pid
+    assert main["voluntary"] >= 1
+    assert main["syscall"].split()[0].isdigit()
+    if main["asleep_s"] is None:
+        pytest.skip("this kernel has no /proc/PID/sched")
+    # The age grows as the clock does.
+    began = time.monotonic()
+    later = until(lambda: (found := read_process(Member(1, child.pid), 2).data["threads"][0])["asleep_s"] > main["asleep_s"] + 0.3 and found)
+    assert later["asleep_s"] - main["asleep_s"] == pytest.approx(time.monotonic() - began, abs=0.15)
+
+
+def test_cpu_time_grows_for_what_computes_and_the_age_stays_zero(start: Start, until: Until) -> None:
+    child = start(SPINNER)
+    before = read_process(Member(0, child.pid), 1).data["threads"][0]
+    after = until(lambda: (found := read_process(Member(0, child.pid), 2).data["threads"][0])["cpu_ticks"] > before["cpu_ticks"] + 5 and found)
+    assert after["state"] == "R"
+    assert after["asleep_s"] == 0.0
+
+
+def test_stopped_zombie_and_vanished(case: Case, start: Start) -> None:
+    stopped, zombie, vanished = (start(SLEEPER, name="a.py"), start("print('ready', flush=True)", name="b.py"), start(SLEEPER, name="c.py"))
+    os.kill(stopped.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, stopped.pid, os.WSTOPPED | os.WNOWAIT)
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+    vanished.kill()
+    vanished.wait()
+    found = look_at_processes(case, "c@3", [Member(rank, child.pid) for rank, child in enumerate((stopped, zombie, vanished))], 1)
+    assert [evidence.outcome for evidence in found] == ["ok", "ok", "unavailable"]
+    assert [evidence.data.get("state") for evidence in found] == ["T", "Z", None]
+    assert found[1].data["cmdline"] == "[python]" or found[1].data["cmdline"].startswith("[")
+    assert found[2].reason == f"process {vanished.pid} is gone"
+
+
+def test_a_reused_pid_is_not_taken_for_the_process(start: Start) -> None:
+    child = start(SLEEPER)
+    now = procfs.stat(child.pid)
+    assert now is not None
+    assert read_process(Member(0, child.pid, "rank", now.started_ticks), 1).outcome == "ok"
+    other = read_process(Member(0, child.pid, "rank", now.started_ticks - 1), 1)
+    assert other.outcome == "unavailable"
+    assert "belongs to another process" in other.reason
+
+
+def test_another_users_process_is_seen_in_part(start: Start, as_nobody: Callable[..., Any]) -> None:
+    child = start(SLEEPER)
+    seen = as_nobody(lambda: read_process(Member(0, child.pid), 1))
+    assert seen.outcome == "partial"
+    assert "belongs to root" in seen.reason
+    assert seen.data["fds"] is None
+    assert seen.data["state"] in "SR"
+
+
+def test_stat_survives_a_name_with_brackets_and_blanks() -> None:
+    line = "12 (a) b (c)) S 7 1 1 0 -1 4194560 1 0 0 0 30 12 0 0 20 0 1 0 98765 1 2 3"
+    assert procfs.parse_stat(line) == procfs.Stat("a) b (c)", "S", 7, 42, 98765)
+    for nonsense in ("", "12", "12 (x)", "12 (x) S 1 2", ") (" * 9):
+        with pytest.raises(ValueError, match="no line of"):
+            procfs.parse_stat(nonsense)
+
+
+@pytest.mark.parametrize(
+    "text, limit",
+    [
+        ("Max open files            1024                 4096                 files", 1024),
+        ("Max open files            unlimited   unlimited  files", None),
+        ("", None),
+    ],
+)
+def test_the_limit_of_open_files(text: str, limit: int | None) -> None:
+    assert processes.nofile_soft(text) == limit
+
+
+def test_nonsense_in_sched_is_no_age() -> None:
+    assert processes.parse_exec_start_ms("x (1, #threads: 1)\nse.exec_start    :   123.5\n") == 123.5
+    assert processes.parse_exec_start_ms("se.exec_start : much") is None
+    assert processes.parse_exec_start_ms("") is None
+
+
+def test_a_waiter_leads_to_the_holder_and_the_file(case: Case, start: Start, until: Until, tmp_path: Any) -> None:
+    path = str(tmp_path / "ds.lock")
+    holder = start(FLOCK, path, "holder")
+    waiter = start(FLOCK, path, "waiter")
+    until(lambda: any(lock["pid"] == waiter.pid for lock in read_locks(set()).data["waiting"]))
+    evidence = look_at_locks(case, "c@2", [Member(0, waiter.pid)])
+    assert evidence.outcome == "ok"
+    (waiting,) = [lock for lock in evidence.data["waiting"] if lock["pid"] == waiter.pid]
+    assert waiting["behind_pid"] == holder.pid
+    assert waiting["path"] == path
+    assert waiting["kind"] == "FLOCK"
+    (held,) = [lock for lock in evidence.data["held"] if lock["pid"] == holder.pid]
+    assert held["path"] == path
+    assert held["mode"] == "WRITE"
+    assert held["cmdline"].endswith(f"{path} holder")
+
+
+def test_lock_lines_of_all_kinds() -> None:
+    held, waiting, odd_lines = locks.parse("""\
+1: POSIX  ADVISORY  WRITE 8050 fe:00:2146427 0 EOF
+1: -> POSIX  ADVISORY  WRITE 8051 fe:00:2146427 0 EOF
+2: FLOCK  ADVISORY  WRITE 8007 fe:00:2146427 0 EOF
+2: -> FLOCK  ADVISORY  WRITE 8048 fe:00:2146427 0 EOF
+2:  -> FLOCK  ADVISORY  WRITE 8049 fe:00:2146427 0 EOF
+3: OFDLCK ADVISORY  READ -1 00:2f:9 0 EOF
+4: LEASE  ACTIVE    READ 55 <none>:0 0 EOF
+nonsense
+""")
+    assert [(lock["kind"], lock["pid"]) for lock in held] == [("POSIX", 8050), ("FLOCK", 8007), ("OFDLCK", -1)]
+    assert [(lock["pid"], lock["behind_pid"]) for lock in waiting] == [(8051, 8050), (8048, 8007), (8049, 8007)]
+    assert odd_lines == 1
+
+
+def test_a_descriptor_is_placed_by_inode_or_by_its_lock() -> None:
+    devices = locks.devices_of_mounts("27 1 254:0 / / rw - ext4 /dev/vda rw\nnonsense\n30 27 0:47 / /tmp rw - tmpfs tmpfs rw")
+    assert devices == {"27": "fe:00", "30": "00:2f"}
+    assert locks.place_of("pos:\t0\nmnt_id:\t30\nino:\t9\n", devices) == ("00:2f", 9)
+    # Before Linux 5.14 there is no inode, but a holder's lock stands there.
+    assert locks.place_of("pos:\t0\nmnt_id:\t27\nlock:\t1: FLOCK  ADVISORY  WRITE 12 fe:00:77 0 EOF\n", devices) == ("fe:00", 77)
+    assert locks.place_of("pos:\t0\n", devices) is None

@@ -1,0 +1,191 @@
+"""The blocks around a line, by ast."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import textwrap
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainprobe.stacks import source
+from trainprobe.stacks.source import Place, read_places
+
+
+def place_of(text: str, mark: str = "HERE") -> Place:
+    """The place of the line that holds `mark`."""
+    text = textwrap.dedent(text)
+    line = next(number for number, row in enumerate(text.split("\n"), 1) if mark in row)
+    (found,) = read_places(text, [line]).places
+    return found
+
+
+def blocks_of(text: str) -> list[tuple[str, str, str]]:
+    return [(block.kind, block.text, block.branch) for block in place_of(text).blocks]
+
+
+def test_elif_and_else_tell_which_conditions_did_not_hold() -> None:
+    text = """
+    if rank == 0:
+        a()
+    elif rank == 1:  # the second
+        {}
+    else:
+        {}
+    """
+    first = ("if", "if rank == 0:", "orelse")
+    assert blocks_of(text.format("HERE", "b()")) == [first, ("if", "elif rank == 1:", "body")]
+    assert blocks_of(text.format("b()", "HERE")) == [first, ("if", "elif rank == 1:", "orelse")]
+
+
+def test_loops_with_their_else() -> None:
+    assert blocks_of("for a, b in pairs(x[1:]):\n    HERE\n") == [("for", "for a, b in pairs(x[1:]):", "body")]
+    assert blocks_of("while x and y[1:\n  2]:\n    pass\nelse:\n    HERE\n") == [("while", "while x and y[1: 2]:", "orelse")]
+
+
+def test_with_over_several_lines() -> None:
+    text = """
+    async def f(a, *, k=lambda: 1) -> "x:y":
+        async with (
+            lock as held,
+            open("ä: b") as file,
+        ):  # both
+            # now
+            HERE
+    """
+    assert blocks_of(text) == [
+        ("def", 'async def f(a, *, k=lambda: 1) -> "x:y":', "body"),
+        ("with", 'async with ( lock as held, open("ä: b") as file, ):', "body"),
+    ]
+    assert place_of(text).function == "f"
+
+
+def test_try_in_all_its_branches() -> None:
+    text = """
+    try:
+        {}
+    except (KeyError,
+            OSError) as error:
+        {}
+    else:
+        {}
+    finally:
+        {}
+    """
+    words = ["a()", "b()", "c()", "d()"]
+    found = []
+    for place in range(4):
+        mine = [*words]
+        mine[place] = "HERE"
+        found += blocks_of(text.format(*mine))
+    assert found == [("try", "try:", "body"), ("try", "except (KeyError, OSError) as error:", "handler"), ("try", "try:", "orelse"), ("try", "try:", "finally")]
+
+
+def test_match_with_its_case() -> None:
+    text = """
+    match role:
+        case "a":
+            x()
+        case {"b": 1} if rank > 0:
+            HERE
+    """
+    assert blocks_of(text) == [("match", "match role:", "body"), ("case", 'case {"b": 1} if rank > 0:', "body")]
+    assert blocks_of("match a:\n    case 1: HERE\n") == [("match", "match a:", "body"), ("case", "case 1:", "body")]
+
+
+def test_a_header_is_not_inside_its_own_block() -> None:
+    place = place_of("def f():\n    with HERE:\n        pass\n")
+    assert (place.text, [block.kind for block in place.blocks]) == ("with HERE:", ["def"])
+    assert blocks_of("@decorated(\n  HERE)\ndef f():\n    pass\n") == []
+    assert place_of("@decorated(\n  HERE)\ndef f():\n    pass\n").function == "<module>"
+    assert place_of("class A(HERE):\n    pass\n").text == "class A(HERE):"
+
+
+def test_a_body_on_the_line_of_its_header() -> None:
+    place = place_of("def f():\n    if rank == 0: HERE(1)\n")
+    assert (place.text, [block.text for block in place.blocks]) == ("HERE(1)", ["def f():", "if rank == 0:"])
+
+
+def test_a_statement_over_several_lines_is_one_line_of_text() -> None:
+    place = place_of("x = call(1,\n    HERE,\n    3)\n")
+    assert (place.text, place.function, place.blocks) == ("x = call(1, HERE, 3)", "<module>", ())
+
+
+def test_methods_and_functions_inside() -> None:
+    place = place_of("class A:\n    def outer(self):\n        def inner():\n            HERE\n")
+    assert place.function == "inner"
+    assert [(block.kind, block.line) for block in place.blocks] == [("class", 1), ("def", 2), ("def", 3)]
+
+
+def test_blank_lines_comments_and_lines_that_are_not_there() -> None:
+    found = read_places("x = 1\n# HERE\n\n", [0, -5, 2, 3, 99]).places
+    assert [(place.line, place.text, place.function) for place in found] == [(2, "# HERE", "<module>"), (3, "", "<module>")]
+
+
+def test_line_ends_of_other_systems_keep_the_count() -> None:
+    assert read_places("a = 1\r\nif b:\r\n    c = 2\r\n", [3]).places[0].blocks[0].text == "if b:"
+    assert read_places("a = '''\x0c\u2028'''\nb = 2\n", [2]).places[0].text == "b = 2"
+
+
+def test_long_texts_are_cut() -> None:
+    place = place_of(f"if {' or '.join(['condition'] * 500)}:\n    HERE\n")
+    assert len(place.blocks[0].text) == source.TEXT_CAP
+    assert place.blocks[0].text.endswith("…")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 100_000 + ")" * 100_000,
+        "-" * 500_000 + "1",
+        "+".join(["1"] * 100_000),
+        "a" + ".b" * 100_000,
+        "f" + "()" * 100_000,
+        "not " * 100_000 + "1",
+        "lambda:" * 100_000 + "1",
+        "if a:\n  b\n" + "elif a:\n  b\n" * 50_000,
+        "x = 1\x00",
+        "def f(:",
+        "x" * (source.SOURCE_CAP + 1),
+    ],
+    ids=["parentheses", "minus", "plus", "attributes", "calls", "not", "lambda", "elif", "null", "syntax", "size"],
+)
+def test_what_the_parser_cannot_take_still_gives_the_line(text: str) -> None:
+    found = read_places(text, [1])
+    assert found.flaw
+    (place,) = found.places
+    assert len(place.text) <= source.TEXT_CAP
+    assert place.blocks == ()
+
+
+def test_a_long_chain_is_noticed_before_an_old_parser_meets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "CHAIN_CAP", 300)
+    assert source._has_long_chain("x = " + "+".join(["1"] * (source.CHAIN_CAP + 2)))
+    assert source._has_long_chain("(" + "\n.b" * (source.CHAIN_CAP + 2) + ")")
+    # Many short statements are no chain, nor is a long text.
+    assert not source._has_long_chain("a.b(c)[d]\n" * source.CHAIN_CAP)
+    assert not source._has_long_chain("x = '" + "+" * (source.CHAIN_CAP * 2) + "'")
+
+
+def test_warnings_about_the_jobs_source_are_not_ours(recwarn: pytest.WarningsRecorder) -> None:
+    assert read_places("x = '\\d'\n", [1]).flaw == ""
+    assert len(recwarn) == 0
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet="if:()x\n \t\"'\\\x00=", max_size=60), st.lists(st.integers(-2, 70), max_size=5))
+def test_any_text_is_survived(text: str, lines: list[int]) -> None:
+    found = read_places(text, lines)
+    assert all(place.line >= 1 for place in found.places)
+
+
+def test_every_statement_of_a_real_module_has_a_header_that_ends_with_a_colon() -> None:
+    with open(ast.__file__, encoding="utf-8") as file:
+        text = file.read()
+    found: list[Any] = [block for place in read_places(text, range(1, text.count("\n") + 1)).places for block in place.blocks]
+    assert len(found) > 1000
+    assert all(block.text.endswith((":", "…")) for block in found)
+    assert sys.modules["ast"] is ast
