@@ -9,7 +9,7 @@ import time
 from typing import Any, Dict, List
 
 from trainprobe.case import Case
-from trainprobe.model.evidence import Evidence
+from trainprobe.model.evidence import Evidence, LookOutcome
 from trainprobe.model.subjects import Subject
 
 SLOT_BYTES = 512
@@ -37,6 +37,7 @@ def _read(case: Case, cell: str, path: str, match: "re.Match[str]", host: str) -
         reason = f"the journal of collectives could not be read: {error.strerror}"
         return case.add("collectives", subject=subject, cell=cell, source=source, began=began, outcome="unavailable", reason=reason)
     calls, torn = parse_ring(content)
+    outcome: LookOutcome
     outcome, reason = ("partial", f"{torn} slots of the journal could not be read") if torn else ("ok", "")
     return case.add(
         "collectives", subject=subject, cell=cell, source=source, began=began, took_s=time.time() - began, outcome=outcome, reason=reason, data={"calls": calls}
