@@ -26,7 +26,7 @@ def read_journals(case: Case, cell: str, witness_dir: str, host: str = "") -> Li
     return [_read(case, cell, os.path.join(witness_dir, name), match, host) for name in names if (match := _NAME.match(name))]
 
 
-def _read(case: Case, cell: str, path: str, match: "re.Match[str]", host: str) -> Evidence:
+def _read(case: Case, cell: str, path: str, match: re.Match[str], host: str) -> Evidence:
     began = time.time()
     subject = Subject("rank", host=host, rank=int(match.group(1)), pid=int(match.group(2)), role="rank")
     source = f"journal {os.path.basename(path)}"
@@ -44,7 +44,7 @@ def _read(case: Case, cell: str, path: str, match: "re.Match[str]", host: str) -
     )
 
 
-def parse_ring(content: bytes) -> "tuple[List[Dict[str, Any]], int]":
+def parse_ring(content: bytes) -> tuple[List[Dict[str, Any]], int]:
     """Return the calls in order and the number of slots that could not be read."""
     calls: List[Dict[str, Any]] = []
     torn = 0
