@@ -54,7 +54,7 @@ def test_every_field_has_a_key_and_a_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    "text,line,words",
+    ("text", "line", "words"),
     [
         ("- a\n- b\n", 1, "name: value"),
         ("hello\n", 1, "name: value"),

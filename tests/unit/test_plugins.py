@@ -99,7 +99,7 @@ def test_the_catalogue_lists_the_cause_and_prints_its_page(acme: Path) -> None:
         assert words in ran.stdout
 
 
-@pytest.mark.parametrize("licence,code,answer", [("", 10, "no"), ("here", 0, "yes")])
+@pytest.mark.parametrize(("licence", "code", "answer"), [("", 10, "no"), ("here", 0, "yes")])
 def test_the_probe_runs_alone(tmp_path: Path, licence: str, code: int, answer: str) -> None:
     path = tmp_path / "licence"
     if licence:
@@ -121,7 +121,7 @@ CAUSE = Cause(id={id!r}, title="t", means="m", telling="t", modes=("check",), we
 
 
 @pytest.mark.parametrize(
-    "source,words",
+    ("source", "words"),
     [
         ("raise RuntimeError('no\\nsuch luck')", "RuntimeError: no such luck"),
         ("raise SystemExit(3)", "SystemExit: 3"),
@@ -143,7 +143,7 @@ def test_a_cause_that_does_not_load_is_one_sentence(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    "value,words",
+    ("value", "words"),
     [("package_that_is_not_there", "there is no module"), ("json:dumps", "TypeError"), ("zz_module:FOLDER", "is no folder")],
 )
 def test_probes_that_cannot_be_found_are_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, words: str) -> None:

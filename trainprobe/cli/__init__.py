@@ -29,9 +29,6 @@ def run(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         _say("Interrupted.")
         return 130
-    except BrokenPipeError:
-        _forget_stdout()
-        return 0
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
@@ -58,11 +55,3 @@ def _kept() -> str:
             return f"The traceback lies in {file.name}."
     except OSError:
         return f"Set {DEBUG}=1 to see the traceback."
-
-
-def _forget_stdout() -> None:
-    """The reader of a pipe has gone: keep the interpreter from complaining about it when it flushes at exit."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        return

@@ -6,7 +6,6 @@ import contextlib
 from typing import Annotated
 
 import typer
-from typer.exceptions import Abort, Exit, TyperException
 
 from trainprobe import __version__
 from trainprobe.cli.causes import causes
@@ -33,7 +32,7 @@ app.command()(causes)
 def _version(asked: bool) -> None:
     if asked:
         typer.echo(f"trainprobe {__version__}")
-        raise Exit
+        raise typer.Exit
 
 
 @app.callback()
@@ -58,13 +57,15 @@ def command_line(argv: list[str]) -> int:
     dashes = argv.index("--") if "--" in argv else len(argv)
     try:
         result = app(args=argv, prog_name="trainprobe", standalone_mode=False, obj={"after_dashes": len(argv) - dashes - 1})
-    except Exit as ended:
+    except typer.Exit as ended:
         return ended.exit_code
-    except Abort:
+    except typer.Abort:
         raise KeyboardInterrupt from None
-    except TyperException as problem:
-        if not (says := problem.format_message()):
-            return UsageError.exit_code
+    except Exception as problem:  # what typer raises for a wrong command line has had several homes; it is told by its method
+        told = getattr(problem, "format_message", None)
+        if told is None:
+            raise
+        says = str(told())
         commands = [str(one.name or one.callback.__name__) for one in app.registered_commands if one.callback]
         command = f"{argv[0]} " if argv[0] in commands else ""
         raise UsageError(f"{' '.join(says.split()).rstrip('.')}.", f"See trainprobe {command}--help.") from None

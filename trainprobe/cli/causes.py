@@ -19,6 +19,9 @@ def causes(
       trainprobe causes rank-stuck
     """  # noqa: D301 - \b keeps the lines of the example apart
     from trainprobe.cli.catalogue_pages import catalogue_text, cause_text
+    from trainprobe.cli.showing import to_a_reader
 
-    sys.stdout.write(catalogue_text() if cause_id is None else cause_text(cause_id))
-    sys.stdout.flush()
+    text = catalogue_text() if cause_id is None else cause_text(cause_id)
+    with to_a_reader(sys.stdout):
+        sys.stdout.write(text)
+        sys.stdout.flush()

@@ -41,7 +41,7 @@ def ended_line(cell: str, outcome: str, took_s: float, says: str, names: int) ->
     took = duration(took_s) if outcome not in ("skipped", "not_measured") else ""
     style = OUTCOME_STYLE.get(outcome, "plain")
     told = says if outcome != "passed" else ""
-    return (Span(f"{clean(cell):<{names}}  "), Span(f"{clean(outcome):<12}", style), Span(f"{took:>9}  "), span(told, "faint"))
+    return (Span(f"{clean(cell):<{names}}  "), Span(f"{clean(outcome):<12}", style), Span(f"{took:>11}  "), span(told, "faint"))
 
 
 class PlainLadder:
@@ -58,7 +58,7 @@ class PlainLadder:
     def cell_began(self, probe: str, cell: str, nproc: int, question: str, deadline_s: float) -> None:
         """Say which question is being asked, and for how long at most."""
         del probe, nproc
-        self._print((Span(f"{clean(cell):<{self._names}}  began         "), span(question), Span(f" (at most {duration(deadline_s)})")))
+        self._print((Span(f"{clean(cell):<{self._names}}  began           "), span(question), Span(f" (at most {duration(deadline_s)})")))
 
     def cell_ended(self, probe: str, cell: str, outcome: str, took_s: float, says: str) -> None:
         """Say how it ended."""

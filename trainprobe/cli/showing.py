@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
 from trainprobe.errors import UsageError
@@ -25,7 +27,18 @@ def show_report(report: Report, *, json_to: str | None, quiet: bool, no_color: b
     stream = sys.stderr if json_to == "-" else sys.stdout
     colour = wants_colour(stream, os.environ, asked_not=no_color)
     lines = (quiet_lines if quiet else report_lines)(report, width_of(stream))
-    show(lines, stream, colour=colour)
+    with to_a_reader(stream):
+        show(lines, stream, colour=colour)
+
+
+@contextlib.contextmanager
+def to_a_reader(stream: IO[str]) -> Iterator[None]:
+    """Write to someone who may leave early, as `head` does: that is no fault, and it changes no exit code."""
+    try:
+        yield
+    except BrokenPipeError:
+        with contextlib.suppress(OSError, ValueError):  # so that the interpreter does not complain when it flushes at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def width_of(stream: IO[str]) -> int:
@@ -47,8 +60,9 @@ def _write_json(report: Report, json_to: str) -> None:
 
     text = report_text(report)
     if json_to == "-":
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        with to_a_reader(sys.stdout):
+            sys.stdout.write(text)
+            sys.stdout.flush()
         return
     try:
         with open(json_to, "w", encoding="utf-8") as file:

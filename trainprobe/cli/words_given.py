@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -16,8 +17,8 @@ def whole_number(option: str, given: str | None, most: int = MOST_RANKS) -> int 
     if given is None:
         return None
     text = given.strip()
-    if not (text.isascii() and text.lstrip("+-").isdigit()) or len(text) > 18 or not 1 <= int(text) <= most:
-        raise UsageError(f"{option} needs a whole number from 1 to {most}, not {given!r}.")
+    if not re.fullmatch(r"[+-]?[0-9]{1,9}", text) or not 1 <= int(text) <= most:
+        raise UsageError(f"{option} needs a whole number from 1 to {most}, not {given[:40]!r}.")
     return int(text)
 
 
@@ -30,7 +31,7 @@ def seconds(option: str, given: str | None) -> float | None:
     except ValueError:
         value = math.nan
     if not 0 < value <= LONGEST_S:
-        raise UsageError(f"{option} needs seconds, more than 0 and at most {LONGEST_S}, not {given!r}.")
+        raise UsageError(f"{option} needs seconds, more than 0 and at most {LONGEST_S}, not {given[:40]!r}.")
     return value
 
 

@@ -26,7 +26,8 @@ def ladder_lines(rows: Sequence[LadderRow], width: int) -> list[Line]:
         rungs.setdefault((row.rung, row.probe), []).append(row)
     names = min(24, max([columns(clean(row.probe)) for row in rows], default=0))
     outcomes = max([len(_worst(cells)) for cells in rungs.values()], default=0)
-    return [line for cells in rungs.values() for line in _rung(cells, names, outcomes, width)]
+    times = max([len(_time(cells)) for cells in rungs.values()], default=0) + 2
+    return [line for cells in rungs.values() for line in _rung(cells, names, outcomes, times, width)]
 
 
 def _worst(cells: list[LadderRow]) -> str:
@@ -34,12 +35,16 @@ def _worst(cells: list[LadderRow]) -> str:
     return next(outcome for outcome in _WORST_FIRST if outcome in outcomes)
 
 
-def _rung(cells: list[LadderRow], names: int, outcomes: int, width: int) -> list[Line]:
+def _time(cells: list[LadderRow]) -> str:
+    took_s = sum(cell.took_s for cell in cells)
+    return duration(took_s) if took_s > 0 else ""
+
+
+def _rung(cells: list[LadderRow], names: int, outcomes: int, times: int, width: int) -> list[Line]:
     worst = _worst(cells)
-    took = sum(cell.took_s for cell in cells)
     name = clean(cells[0].probe)[:names]
-    time = duration(took) if took > 0 else ""
-    start = (Span(f" {name}{' ' * (names - columns(name))}  "), Span(f"{worst:<{outcomes}}", OUTCOME_STYLE[worst]), Span(f"{time:>8}  "))
+    time = _time(cells)
+    start = (Span(f" {name}{' ' * (names - columns(name))}  "), Span(f"{worst:<{outcomes}}", OUTCOME_STYLE[worst]), Span(f"{time:>{times}}  "))
     indent = " " * sum(columns(piece.text) for piece in start)
     says = [span(cells[0].question, "faint")] if worst != "skipped" or not _told(cells, worst) else []
     first, *rest = wrapped([*says, *_told(cells, worst)], width, first=indent)

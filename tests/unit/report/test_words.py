@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from trainprobe.report.words import certainty, clean, columns, duration, fold, percent, ranks_in_words
 
 
-@pytest.mark.parametrize("ranks,folded", [((), ""), ((3,), "3"), ((0, 1, 2, 4, 5, 6, 7), "0-2,4-7"), ((5, 0, 5), "0,5"), ((1, 0), "0-1")])
+@pytest.mark.parametrize(("ranks", "folded"), [((), ""), ((3,), "3"), ((0, 1, 2, 4, 5, 6, 7), "0-2,4-7"), ((5, 0, 5), "0,5"), ((1, 0), "0-1")])
 def test_fold(ranks: tuple[int, ...], folded: str) -> None:
     assert fold(ranks) == folded
 
@@ -33,7 +33,7 @@ def test_ranks_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "seconds,words",
+    ("seconds", "words"),
     [(0, "0.0 s"), (0.44, "0.4 s"), (9.94, "9.9 s"), (9.97, "10 s"), (59.6, "1 min 00 s"), (664, "11 min 04 s"), (7500, "2 h 05 min")],
 )
 def test_duration(seconds: float, words: str) -> None:
@@ -46,7 +46,7 @@ def test_a_duration_that_is_none_is_not_made_up(seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "confidence,word,share",
+    ("confidence", "word", "share"),
     [
         (1.0, "almost certain", ">99 %"),
         (0.95, "almost certain", "95 %"),
