@@ -72,7 +72,7 @@ def test_no_output_and_empty_output_differ(case: Case, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, expected",
+    ("text", "expected"),
     [
         ("[default0]:a\n[default1]:b\n[default0]:c\nlauncher\n", {0: "a\nc\n", 1: "b\n", None: "launcher\n"}),
         ("[rank1]: Traceback\n[rank1]:   File\n", {1: "Traceback\n  File\n"}),
@@ -188,7 +188,7 @@ def make_socket(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "make, says",
+    ("make", "says"),
     [
         (make_fifo, "no regular file"),
         (make_socket, "cannot be read"),

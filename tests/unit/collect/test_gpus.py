@@ -58,7 +58,7 @@ def test_a_reply_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "reply, outcome, says",
+    ("reply", "outcome", "says"),
     [
         ({"missing": "no driver"}, "unavailable", "no driver"),
         ({"driver": "1", "devices": []}, "unavailable", "sees no device"),
@@ -102,7 +102,7 @@ def test_the_child_asks_and_one_lost_device_does_not_hide_the_other(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "nvml, outcome, says",
+    ("nvml", "outcome", "says"),
     [
         ("import time; time.sleep(600)", "timed_out", "no answer within 1 s"),
         ("import os; os.kill(os.getpid(), 11)", "crashed", "signal 11"),

@@ -26,7 +26,7 @@ def test_lines_of_dmesg_and_of_the_journal() -> None:
 
 
 @pytest.mark.parametrize(
-    "text, kept",
+    ("text", "kept"),
     [
         (OOM, True),
         ("oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,task=python,pid=7852,uid=0", True),

@@ -122,7 +122,7 @@ def test_stat_survives_a_name_with_brackets_and_blanks() -> None:
 
 
 @pytest.mark.parametrize(
-    "text, limit",
+    ("text", "limit"),
     [
         ("Max open files            1024                 4096                 files", 1024),
         ("Max open files            unlimited   unlimited  files", None),

@@ -140,7 +140,7 @@ def test_no_py_spy_is_said_so(monkeypatch: pytest.MonkeyPatch, case: Case) -> No
 
 
 @pytest.mark.parametrize(
-    "answer, outcome, says",
+    ("answer", "outcome", "says"),
     [
         ("echo '<html>no</html>'", "crashed", "no list of threads"),
         ("echo '{\"a\": 1}'", "crashed", "no list of threads"),
@@ -229,7 +229,7 @@ def test_a_native_look_needs_memory_to_spare(start: Start, case: Case, monkeypat
 
 
 @pytest.mark.parametrize(
-    "values, says",
+    ("values", "says"),
     [
         (("0", 1000, 1000, 0, 1), "ptrace_scope is 1"),
         (("0", 1000, 1000, 0, 2), "only an administrator"),
