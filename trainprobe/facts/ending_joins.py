@@ -35,13 +35,12 @@ def _cell(facts: list[Fact], endings: list[RankEnding]) -> list[RankEnding]:
             known = raised.get(fact.rank)
             if known is None or (fact.at is not None and (known.at is None or fact.at < known.at)):
                 raised[fact.rank] = fact
-    died = {fact.rank: fact for fact in facts if isinstance(fact, FatalSignal) and fact.rank is not None}
-    left = {fact.rank: fact for fact in facts if isinstance(fact, Progress) and fact.witness and fact.exited_by_itself}
+    died: dict[int | None, FatalSignal] = {fact.rank: fact for fact in facts if isinstance(fact, FatalSignal) and fact.rank is not None}
+    left: dict[int | None, Progress] = {fact.rank: fact for fact in facts if isinstance(fact, Progress) and fact.witness and fact.exited_by_itself}
     timed = [_timed(ending, raised, died, left) for ending in endings]
     stopped = _stopped_pids(facts)
     has_launcher = any(ending.role == "launcher" for ending in endings)
-    firsts = [ending.failed_at for ending in timed if ending.role == "rank" and ending.abnormal and ending.failed_at is not None]
-    first = min((moment for moment in firsts if moment is not None), default=None)
+    first = min((ending.failed_at for ending in timed if ending.role == "rank" and ending.abnormal and ending.failed_at is not None), default=None)
     marked = [
         replace(ending, by_launcher=True) if ending.rank not in raised and _by_launcher(ending, stopped, has_launcher, first) else ending for ending in timed
     ]

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from trainprobe.facts import fields, torchrun_report
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.signatures import find
-from trainprobe.stacks.rank_prefix import strip_prefix
+from trainprobe.stacks.rank_prefix import split_ranks
+
+TAIL_CHARACTERS = 8000
+LINE_CHARACTERS = 400
 
 
 @dataclass(frozen=True)
@@ -55,51 +59,43 @@ def whole_text(record: Evidence) -> str:
 
 
 def parse_output(record: Evidence) -> list[Fact]:
+    """How much was printed, and the known lines in it; lines of a launcher's output belong to the ranks that their prefixes name."""
     data = record.data
     stream, role = fields.text(data, "stream"), record.subject.role or "rank"
-    base = {"evidence": (record.id,), "cell": record.cell, "rank": record.subject.rank}
     last_at = fields.number(data, "last_at")
+    text = whole_text(record)
     output = Output(
-        **base,
+        evidence=(record.id,),
+        cell=record.cell,
+        rank=record.subject.rank,
         stream=stream,
         bytes=fields.whole(data, "bytes") or 0,
         cut_bytes=fields.whole(data, "cut_bytes") or 0,
-        tail=whole_text(record)[-8000:],
+        tail=text[-TAIL_CHARACTERS:],
         first_at=fields.number(data, "first_at"),
         last_at=last_at,
         role=role,
         file=record.files[0] if record.files else "",
     )
-    text = whole_text(record)
-    events: list[Fact] = []
-    for hit in find(text, stream):
-        rank, line = strip_prefix(hit.line)
-        place = base if rank is None else {**base, "rank": rank}
-        events.append(
-            LogEvent(
-                **place,
-                signature=hit.signature.id,
-                event=hit.signature.shows,
-                line=line.strip()[:400],
-                count=hit.count,
-                stream=stream,
-                at=last_at,
-                captured=hit.captured,
-                echo=hit.signature.echo,
-                role=role,
-            )
-        )
-    for failed in torchrun_report.failures(text):
-        events.append(
+    found: list[Fact] = [output]
+    for named, lines in split_ranks(text).items():
+        rank = record.subject.rank if named is None else named
+        base: dict[str, Any] = {"evidence": (record.id,), "cell": record.cell, "rank": rank, "stream": stream, "at": last_at, "role": role}
+        own = "\n".join(lines)
+        found += [
             LogEvent(
                 **base,
-                signature="torchrun-failed-rank",
-                event="torchrun-failed-rank",
-                line=failed.line[:400],
-                stream=stream,
-                captured=failed.captured,
-                echo=False,
-                role=role,
+                signature=hit.signature.id,
+                event=hit.signature.shows,
+                line=hit.line[:LINE_CHARACTERS],
+                count=hit.count,
+                captured=hit.captured,
+                echo=hit.signature.echo,
             )
-        )
-    return [output, *events]
+            for hit in find(own, stream)
+        ]
+        found += [
+            LogEvent(**base, signature="torchrun-failed-rank", event="torchrun-failed-rank", line=failed.line[:LINE_CHARACTERS], captured=failed.captured)
+            for failed in torchrun_report.failures(own)
+        ]
+    return found

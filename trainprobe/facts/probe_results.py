@@ -62,7 +62,7 @@ def parse_probe_results(record: Evidence) -> list[Fact]:
     events = events_of(record)
     if events and any(is_witness(event) for event in events):
         return []
-    base = {"evidence": (record.id,), "cell": record.cell, "rank": record.subject.rank, "probe": probe_of(record.cell)}
+    base: dict[str, Any] = {"evidence": (record.id,), "cell": record.cell, "rank": record.subject.rank, "probe": probe_of(record.cell)}
     open_phases: list[tuple[str, float | None]] = []
     found: list[Fact] = []
     answer = says = ""
@@ -114,7 +114,7 @@ def _measured(event: Mapping[str, Any], base: Mapping[str, Any]) -> list[Fact]:
             return []
         known = ("event", "at", "rank", "seq", "name", "value", "unit", "threshold", "source", "who")
         labels = {str(key): fields.plain(item) for key, item in event.items() if key not in known}
-        words = {name: fields.text(event, name) for name in ("name", "unit", "source", "who")}
+        words: dict[str, Any] = {name: fields.text(event, name) for name in ("name", "unit", "source", "who")}
         return [Measured(**base, **words, value=value, threshold=fields.number(event, "threshold"), labels=labels)]
     except fields.UnreadableError:
         return []  # a probe that prints nonsense loses that number only

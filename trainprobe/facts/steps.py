@@ -14,13 +14,14 @@ _NONE = re.compile(r"\b0 (?:steps|iterations|batches|updates)\b|\bno (?:steps|ba
 _LOSS = re.compile(r"\bloss\b['\"]?[ ]{0,2}[:=]?[ ]{0,2}[-+]?(?:\d|nan|inf)", re.IGNORECASE)
 # Lines that speak of a plan or a setting, not of progress.
 _PLAN = re.compile(r"\b(?:total|max|num|number of|every|warm-?up|accumulation|planned|per)\b", re.IGNORECASE)
+_DECIMAL = re.compile(r"\d\.\d")
 LINE_CAP = 2000
 
 
 def steps_printed(text: str) -> int | None:
     """Return the largest step number printed, at least the number of losses printed, or None when neither is there.
 
-    Counting from 0 and printing a loss is one step done. An epoch alone counts for nothing: an empty loader has epochs too.
+    Counting from 0 and printing a loss, or another number with decimals, is one step done. An epoch alone counts for nothing: an empty loader has epochs too.
     """
     largest: int | None = None
     losses = 0
@@ -28,7 +29,7 @@ def steps_printed(text: str) -> int | None:
         line = line[:LINE_CAP]  # noqa: PLW2901 - a line of a megabyte is no step
         if not any(character.isdigit() for character in line):
             continue
-        losses += _LOSS.search(line) is not None
+        losses += _LOSS.search(line) is not None or (_STEP.search(line) is not None and _DECIMAL.search(line) is not None)
         patterns = (_TQDM, _DONE) if _PLAN.search(line) else (_STEP, _TQDM, _DONE)
         numbers = [int(match.group(1)) for pattern in patterns for match in pattern.finditer(line)]
         if _NONE.search(line):

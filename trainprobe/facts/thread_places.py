@@ -36,9 +36,7 @@ def join_threads(facts: list[Fact]) -> list[Fact]:
     for thread in threads:
         if thread.main:
             by_process.setdefault((thread.cell, thread.pid), []).append(thread)
-    kept: list[Fact] = []
-    for fact in facts:
-        kept.append(replace(fact, leaf=_place(fact, processes, texts, on_gpu).leaf) if isinstance(fact, Thread) and fact.main else fact)
+    kept = [replace(fact, leaf=_place(fact, processes, texts, on_gpu).leaf) if isinstance(fact, Thread) and fact.main else fact for fact in facts]
     return kept + [_main_thread(looks, processes, texts, on_gpu) for looks in by_process.values()]
 
 
