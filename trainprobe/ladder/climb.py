@@ -38,7 +38,8 @@ class Climb:
     def __init__(self, plan: Plan, case: Case, progress: Progress, pace: Pace) -> None:
         self.plan, self.case, self.progress, self.pace = plan, case, progress, pace
         self.began = time.monotonic()
-        self.failed: dict[str, str] = {}
+        self.failed: dict[str, str] = {}  # the last cell of each rung that did not pass
+        self.told_all: set[str] = set()
         self.interruption = Interruption()
 
     def climb(self) -> None:
@@ -79,8 +80,9 @@ class Climb:
                 self._skip(rung, nproc, "interrupted", "the climb was interrupted before it")
             elif self._left_s() <= 0:
                 self._skip(rung, nproc, "time", f"the time for the whole climb, {self.plan.timeout_s or 0:g} s, was over")
-            elif before and (not largest or rung.spec.name != USER_SCRIPT or not self._worth_a_larger_world(before)):
-                self._skip(rung, nproc, f"lower-rung:{rung.spec.name}", f"{before} did not pass")
+            elif before and (not largest or rung.spec.name != USER_SCRIPT or before in self.told_all):
+                why = "and shows enough" if before in self.told_all else "so that only the full size is tried after it" if not largest else ""
+                self._skip(rung, nproc, f"lower-rung:{rung.spec.name}", f"{before} did not pass {why}".strip())
             else:
                 self._cell(rung, nproc, os.path.join(folder, str(nproc)), largest=largest)
 
@@ -118,9 +120,6 @@ class Climb:
             return launch.probe(self.plan, rung, nproc, folder, deadline_s)
         return launch.command(self.plan, rung, nproc, folder) if self.plan.form == "command" else launch.script(self.plan, rung, nproc, folder)
 
-    def _worth_a_larger_world(self, before: str) -> bool:
-        return NO_LARGER_AFTER not in self.failed.get(f"{before}: says", "")
-
     def _full(self, rung: Rung) -> int:
         return self.plan.nproc if rung.spec.scope == "ranks" else 1
 
@@ -134,7 +133,8 @@ class Climb:
         spec, cell = rung.spec, rung.cell(nproc)
         if result.outcome in FAILED:
             self.failed[spec.name] = cell
-            self.failed[f"{cell}: says"] = result.says
+            if result.tells_all or NO_LARGER_AFTER in result.says:
+                self.told_all.add(cell)
         data: dict[str, Any] = {
             "rung": spec.rung,
             "probe": spec.name,

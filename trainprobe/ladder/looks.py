@@ -28,6 +28,7 @@ Moving = Literal["frozen", "busy", "moving", "unseen"]
 WAITS = frozenset(
     {"comm-wait", "store-wait", "gpu-wait", "lock", "file-io", "net-io", "child-wait", "dataloader", "import-lock", "sleep", "teardown", "worker-idle"}
 )
+FOR_PEERS = frozenset({"comm-wait", "store-wait", "gpu-wait"})
 BUSY_TICKS = 5  # of 10 ms, between two looks half a second apart: a tenth of one CPU, which several ranks may share
 
 
@@ -45,9 +46,13 @@ class Watched:
         return bool(self.stacks) and classify(self.stacks[-1], state=self.state).leaf in WAITS
 
     @property
-    def place(self) -> object:
-        """Where it stands, as something that can be compared over series of looks; None when that was not seen."""
-        return own_place(self.stacks[-1]) if self.stacks and self.stacks[-1] else None
+    def waits_for_peers(self) -> bool:
+        return bool(self.stacks) and classify(self.stacks[-1], state=self.state).leaf in FOR_PEERS
+
+    @property
+    def places(self) -> list[tuple[object, ...]]:
+        """Where it stood in each look, as something that can be compared over series of looks."""
+        return [own_place(frames) for frames in self.stacks if frames]
 
     def moving(self) -> Moving:
         """`frozen`: same place, no CPU time or a known wait. `busy`: same place, but it computes. `moving`: its own lines changed."""

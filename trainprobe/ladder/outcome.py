@@ -14,12 +14,16 @@ Outcome = Literal["passed", "failed", "timed_out", "crashed", "skipped", "not_me
 
 @dataclass(frozen=True)
 class Result:
-    """The answer of a cell. `ranks` are those that did not pass; `more` goes into the rung's evidence as it is."""
+    """The answer of a cell. `ranks` are those that did not pass; `more` goes into the rung's evidence as it is.
+
+    `tells_all` is true when more ranks could not make it clearer, so that larger sizes need not be tried.
+    """
 
     outcome: Outcome
     says: str = ""
     ranks: tuple[int, ...] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
+    tells_all: bool = False
 
 
 @dataclass(frozen=True)

@@ -76,29 +76,41 @@ def decide(now: Now, pace: Pace, *, largest: bool, hard_s: float) -> Decision:
     if left and alive:
         since = max(rank.ended_at for rank in left)
         quiet_since = max([since, *(rank.sign_at for rank in alive), now.looked_at or 0.0])
-        if now.at - quiet_since >= pace.left_s:
+        if now.at - quiet_since >= pace.left_s or now.at >= hard_s:
             return Decision("look", "left", tuple(rank.rank for rank in left))
-        return GO_ON if now.at < hard_s else Decision("look", "time_up")
+        return GO_ON
     if now.ranks and all(rank.steps >= STEPS_ENOUGH for rank in now.ranks) and not largest:
         return Decision("passed", "steps_seen")
     return _by_the_clock(now, pace, hard_s)
 
 
 def _by_the_clock(now: Now, pace: Pace, hard_s: float) -> Decision:
-    quiet_s = now.at - max(now.sign_at, now.looked_at or 0.0)
+    quiet_s = now.at - now.sign_at
+    may_look = now.looked_at is None or now.at - now.looked_at >= pace.stall_s / 2
     if now.at >= min(pace.run_s, hard_s):
-        behind = [rank for rank in now.ranks if now.at - rank.sign_at > _lately_s(pace)]
+        behind = tuple(rank.rank for rank in now.ranks if now.at - rank.sign_at > _lately_s(pace))
         if now.sign_at and not behind:
             return Decision("passed", "time_up")
         # Somebody is quiet just now. That is a stall only after stall_s, so the watch goes on until then if there is time.
-        if now.at >= min(pace.run_s + pace.stall_s, hard_s) or quiet_s >= pace.stall_s:
-            return Decision("look", "time_up", tuple(rank.rank for rank in behind))
+        if now.at >= hard_s or (may_look and (quiet_s >= pace.stall_s or now.at >= pace.run_s + pace.stall_s)):
+            return Decision("look", "time_up", behind)
         return GO_ON
-    if not now.sign_at and now.at >= pace.first_output_s and quiet_s >= min(pace.first_output_s, pace.stall_s):
+    if may_look and not now.sign_at and now.at >= pace.first_output_s:
         return Decision("look", "first_output")
-    if now.sign_at and quiet_s >= pace.stall_s:
+    if may_look and now.sign_at and quiet_s >= pace.stall_s:
         return Decision("look", "stall")
     return GO_ON
+
+
+def quiet_long(now: Now, pace: Pace) -> bool:
+    """True when some living rank has shown no sign for one and a half times the stall time: far more than a slow step takes."""
+    alive = [rank for rank in now.ranks if rank.ended is None]
+    return bool(alive) and now.at - min(rank.sign_at for rank in alive) >= 1.5 * pace.stall_s
+
+
+def ends_at(pace: Pace, hard_s: float) -> float:
+    """When the watch of a cell ends, whatever is seen."""
+    return min(pace.run_s + 2 * pace.stall_s, hard_s)
 
 
 def _lately_s(pace: Pace) -> float:

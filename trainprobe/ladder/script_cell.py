@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from trainprobe.ladder.looks import Looked
 from trainprobe.ladder.outcome import Outcome, Result, of_script
-from trainprobe.ladder.policy import Decision, Now, decide
+from trainprobe.ladder.policy import Decision, Now, decide, ends_at, quiet_long
 from trainprobe.ladder.settle import Settled, settle
+from trainprobe.ladder.standstill import Standstill, asymmetric
 from trainprobe.ladder.watch import Watch
 from trainprobe.model.evidence import Ended
 
@@ -14,47 +14,38 @@ REASONS = {"stopped": "fault", "fault": "fault", "left": "stall", "time_up": "st
 
 def run(watch: Watch, *, largest: bool, hard_s: float) -> Result:
     """Watch the started command until the policy ends the cell, and write everything down."""
-    decision, now = _watch(watch, largest=largest, hard_s=hard_s)
+    decision, now, clear = _watch(watch, largest=largest, hard_s=hard_s)
     if watch.keeper.alive_pids():
         watch.keeper.stop(watch.pace.stop_grace_s, watch.pace.kill_s)
     settled = settle(watch)
     elapsed_s = round(now.at, 2)
     result = _result(watch, settled, decision, now)
-    return Result(result.outcome, result.says, result.ranks, {"elapsed_s": elapsed_s, **result.more})
+    tells_all = result.outcome == "timed_out" and clear and len(now.ranks) > 1
+    return Result(result.outcome, result.says, result.ranks, {"elapsed_s": elapsed_s, **result.more}, tells_all=tells_all)
 
 
-def _watch(watch: Watch, *, largest: bool, hard_s: float) -> tuple[Decision, Now]:
-    places: dict[int, object] = {}
+def _watch(watch: Watch, *, largest: bool, hard_s: float) -> tuple[Decision, Now, bool]:
+    """Return the last decision, what it rested on, and whether it is clear who holds up whom."""
+    standstill = Standstill()
     while True:
         watch.tick()
         now = watch.now()
         if watch.interruption.asked:
-            return Decision("passed", ""), now
+            return Decision("passed", ""), now, False
         decision = decide(now, watch.pace, largest=largest, hard_s=hard_s)
         if decision.what == "go_on":
             continue
         if decision.what != "look":
-            return decision, now
+            return decision, now, False
         looked = watch.look()
+        clear = decision.why == "stopped" or asymmetric(looked, {rank.rank: rank for rank in now.ranks if rank.ended is not None})
         if decision.why in ("stopped", "fault"):
-            return decision, now
-        if _frozen(looked, places):
-            return decision, now
-        if now.at >= hard_s or (decision.why == "time_up" and now.at >= watch.pace.run_s):
-            return Decision("passed", "time_up", decision.ranks), now
-
-
-def _frozen(looked: Looked, places: dict[int, object]) -> bool:
-    """Nobody goes on. One that computes at the very place where it stood a series of looks ago, while others wait, does not either."""
-    moving = looked.moving
-    held = True
-    for each in (*looked.by_rank.values(), *looked.workers):
-        if each.moving() == "busy" and (each.place is None or places.get(each.member.pid) != each.place):
-            held = False
-        places[each.member.pid] = each.place
-    if moving == "busy":
-        return held and any(each.waits for each in looked.by_rank.values())
-    return moving == "frozen"
+            return decision, now, clear
+        verdict = standstill.judge(looked, quiet_long=quiet_long(now, watch.pace))
+        if verdict == "still":
+            return decision, now, clear
+        if now.at >= (ends_at(watch.pace, hard_s) if verdict == "look_again" else min(watch.pace.run_s, hard_s)):
+            return Decision("passed", "time_up", decision.ranks), now, False
 
 
 def _result(watch: Watch, settled: Settled, decision: Decision, now: Now) -> Result:
