@@ -77,6 +77,6 @@ def help_of(command: str = "") -> str:
     import io
 
     text = io.StringIO()
-    with contextlib.redirect_stdout(text), contextlib.suppress(Exit):
+    with contextlib.redirect_stdout(text), contextlib.suppress(typer.Exit):
         app(args=[*([command] if command else []), "--help"], prog_name="trainprobe", standalone_mode=False, terminal_width=100)
     return text.getvalue()
