@@ -65,7 +65,6 @@ class Case:
         try:
             _make_room(name)
             os.makedirs(os.path.join(name, FILES), mode=0o700)
-            case = cls(os.path.abspath(name), name, redactor)
             meta = {
                 "schema": SCHEMA,
                 "command": command,
@@ -76,10 +75,10 @@ class Case:
                 "case": name,
             }
             _write_whole(os.path.join(name, META), json.dumps(meta, indent=1).encode() + b"\n")
+            return cls(os.path.abspath(name), name, redactor)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise UsageError(f"The case folder {name} cannot be written: {why}.", ANOTHER) from error
-        return case
 
     def __enter__(self) -> Case:  # noqa: PYI034 - Self is newer than Python 3.9
         return self

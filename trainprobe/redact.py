@@ -32,7 +32,8 @@ _NEUTRAL = re.compile(
 _TRIVIAL = re.compile("auto|default|disabled|enabled|false|no|none|null|off|on|optional|required|self|true|undefined|unset|yes", re.IGNORECASE)
 _DIGIT = re.compile(r"[0-9]")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,20}(?:\.[0-9]{0,20})?")
-_PATH = re.compile(r"(?:~|\.{1,2})?(?:/[\w.+@:-]{1,255}){2,64}/?|[A-Za-z_]\w{0,64}\.[A-Za-z_]\w{0,64}(?:\.\w{1,64}){0,8}")
+_PATH = re.compile(r"(?:~|\.{1,2})?(?:/[\w.+@:-]{1,255}){2,64}/?")
+_ATTRIBUTE = re.compile(r"[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}")
 
 _ASSIGNED = re.compile(r"(?<![A-Za-z0-9_])([A-Za-z_][\w.\-]{0,63})(\\?[\"']?)([ \t]{0,4})([=:])([ \t]{0,4})")
 _OPTION = re.compile(r"(?<![\w-])--?([A-Za-z][\w.\-]{0,63})[ \t]{1,4}")
@@ -97,8 +98,8 @@ def looks_secret(name: str) -> bool:
 
 
 def _tells_nothing(name: str, value: str) -> bool:
-    """Say whether `value` is a switch, a number, a path or a place holder rather than a secret."""
-    if _TRIVIAL.fullmatch(value) or value.startswith(("<", "$", "*", "%")) or _PATH.fullmatch(value):
+    """Say whether `value` is a switch, a number or a place holder rather than a secret."""
+    if _TRIVIAL.fullmatch(value) or value.startswith(("<", "$", "*", "%")):
         return True
     return bool(_NUMBER.fullmatch(value)) and not re.search(r"(?i)pass|secret", name)
 
@@ -120,7 +121,7 @@ class Redactor:
     def learn(self, environ: Mapping[str, str]) -> None:
         """Hide from now on the values of the secret-looking variables of `environ` as well."""
         for name, value in environ.items():
-            if looks_secret(name) and not _tells_nothing(name, value):
+            if looks_secret(name) and not _tells_nothing(name, value) and not _PATH.fullmatch(value):  # where a secret lies is none
                 self._learn(name, value)
                 for line in value.split("\n"):
                     if len(line) >= 20 and not line.startswith("-----"):
@@ -258,7 +259,7 @@ def _is_value(text: str, name: str, quote: str, sign: Tuple[str, str, str], star
     if start and text[start - 1] in "-?&":  # an option, or part of an address
         return True
     before, equals, after = sign
-    if text[span[1] : span[1] + 1] in ("(", "[") or (value.isidentifier() and (before or (after and equals == "="))):
+    if _ATTRIBUTE.fullmatch(value) or text[span[1] : span[1] + 1] in ("(", "[") or (value.isidentifier() and (before or (after and equals == "="))):
         return False
     return name.lower().endswith(_ALWAYS) or (equals == ":" and name.lower() in ("authorization", "cookie", "set-cookie"))
 

@@ -29,7 +29,7 @@ class ChildSpec:
 
 @dataclass
 class Child:
-    """A program that we started. `started_at` is Unix time in seconds; `cut_bytes` is what its output files lost."""
+    """A program that we started. `started_at` is Unix time in seconds; `cut_bytes` is what its output files lost, or a little less."""
 
     spec: ChildSpec
     pid: Optional[int] = None

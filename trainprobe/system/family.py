@@ -9,11 +9,13 @@ import signal
 import time
 from typing import Callable, Dict, List, Optional, Set, Tuple
 
-from trainprobe.system.proc import Stat, kept_status, listed_pids, read_cmdline, read_stat
+from trainprobe.system.proc import Stat, kept_status, listed_pids, read_cmdline, read_file, read_stat
 
 SCAN_S, SLOWEST_SCAN_S = 0.05, 0.5
 SETTLING_S = 1.0  # a fork has its parent's command line until it calls exec: read it again for so long
 FORGET_FOREIGN_SCANS = 64
+ORPHAN_ROUNDS = 20
+MOST_DESCRIBED = 4000  # beyond that a fork bomb is at work, and what matters is to be quick
 
 
 class Process:
@@ -58,6 +60,7 @@ class Family:
         self.over: Dict[int, int] = {}  # ended, but perhaps still listed as zombies: pid and start
         self.loadavg = os.open("/proc/loadavg", os.O_RDONLY | os.O_CLOEXEC)
         self.last_pid, self.scans, self.next_scan, self.unjudged = b"", 0, 0.0, 0
+        self.described = 0
 
     def follow(self, process: Process) -> None:
         self.alive[process.pid] = process
@@ -124,8 +127,9 @@ class Family:
                 self.unjudged += 1  # its parent has just ended: the next scan sees its new one
 
     def _describe(self, process: Process, stats: Optional[Stat]) -> None:
-        if stats is None or (stats.dead and process.told[0]):
+        if stats is None or (stats.dead and process.told[0]) or self.described > MOST_DESCRIBED:
             return
+        self.described += not process.told[0]
         cmdline, rank, readable = read_cmdline(process.pid)
         if not readable:  # cleared, as setproctitle does: what was known stays
             rank = process.told[1]
@@ -164,17 +168,42 @@ class Family:
         self.tell(event, key=process.key, pid=pid, status=status, seen_by=seen_by, by_us=by_us, took_s=took_s)
 
     def kill(self) -> None:
-        """Kill by group as well as one by one: the kernel ends a group in one step, also one that forks as fast as it can."""
+        """Kill those we know before we look for more, so that nobody has the time to fork."""
+        known = set(self.alive)
+        self._kill_groups(known)
+        self._kill_orphans()
         self.scan(force=True)
+        self._kill_groups(self.alive.keys() - known)
+
+    def _kill_groups(self, pids: Set[int]) -> None:
+        """Kill by group as well as one by one: the kernel ends a group in one step, also one that forks as fast as it can."""
         groups = set()
-        for process in list(self.alive.values()):
+        living = []
+        for pid in pids:
+            process = self.alive[pid]
             stats = process.stat()
             if stats is not None and not stats.dead:
+                living.append(process)
                 groups.add(stats.group)
-                process.send(signal.SIGKILL)
+        for process in living:  # first: the signal to its group may end it before its own comes
+            process.sent.add(signal.SIGKILL)
         for group in groups - {os.getpgrp(), 0, 1}:
             with contextlib.suppress(OSError):
                 os.killpg(group, signal.SIGKILL)
+        for process in living:
+            process.send(signal.SIGKILL)
+
+    def _kill_orphans(self) -> None:
+        """Kill whoever became our own child. One that forks, lets its parent end and calls setsid, over and over, is outrun only so."""
+        killed: Set[int] = set()
+        for _ in range(ORPHAN_ROUNDS):
+            orphans = {int(pid) for pid in read_file(f"/proc/{self.me}/task/{self.me}/children", 2**20).split()}
+            for pid in orphans - killed - self.alive.keys():
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)  # ours and not reaped: the pid is still its own
+            if orphans <= killed:
+                break
+            killed |= orphans
 
     def empty(self) -> bool:
         """Look again until it is certain that nobody is left."""

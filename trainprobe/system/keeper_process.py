@@ -179,6 +179,8 @@ class Keeper:
                         self.hear_from_start(fd)
                 self.look_at_outputs()
                 self.family.end(pid, status, "wait")
+                if not self.family.alive:  # somebody unseen may have been below it, who is our child from now on
+                    self.family.scan(force=True)
 
     def look_at_outputs(self) -> bool:
         """Cut what is too long. Return True when something should be looked at again soon."""
