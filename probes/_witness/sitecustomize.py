@@ -95,17 +95,21 @@ def _path(ending: str) -> str:
 
 def _frames(traceback: Any) -> list[dict[str, Any]]:
     """Frames outermost first; of a deep stack the outer 20 and the inner 60."""
-    import linecache
-
     found = []
     while traceback is not None:
-        found.append((traceback.tb_frame.f_code, traceback.tb_lineno, traceback.tb_frame.f_globals))
+        found.append((traceback.tb_frame.f_code, traceback.tb_lineno))
         traceback = traceback.tb_next
     found = found if len(found) <= 80 else found[:20] + found[-60:]
-    return [
-        {"file": code.co_filename, "line": line, "function": code.co_name, "text": linecache.getline(code.co_filename, line, names).strip()[:200]}
-        for code, line, names in found
-    ]
+    return [{"file": code.co_filename, "line": line, "function": code.co_name, "text": _line(code.co_filename, line)} for code, line in found]
+
+
+def _line(path: str, number: int) -> str:
+    """Read one line. `linecache` would import modules that evaluate text, after which Python forgets that it was interrupted: another exit code."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return next((line.strip()[:200] for place, line in enumerate(file, 1) if place == number), "")
+    except (OSError, ValueError):
+        return ""
 
 
 def _importing(error: BaseException, traceback: Any) -> str:
@@ -156,8 +160,9 @@ def _at_exit() -> None:
     _record(getattr(sys, "last_value", None), getattr(sys, "last_traceback", None), "MainThread")  # where a hook did not chain
     if _saw["loaders"] and not _saw["batches"] and not _saw["empty"] and not _saw["code"]:
         _tell("note", "loader.empty", says="The loader ended without a batch.", dataset_len=None)
-    compiled = "torch._dynamo" in sys.modules and not _saw["steps"]  # a compiled step is not seen: null says so, 0 would not
-    counts = {"optimizer_steps": None if compiled else _saw["steps"], "batches": _saw["batches"], "backward_calls": None}
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})  # torch imports dynamo also where nothing is compiled
+    unseen = bool(counters.get("frames", {}).get("total")) and not _saw["steps"]  # a compiled step is not seen: null says so, 0 would not
+    counts = {"optimizer_steps": None if unseen else _saw["steps"], "batches": _saw["batches"], "backward_calls": None}
     _tell("note", "exit", says="Python ended.", code=_saw["code"], torch_imported="torch" in sys.modules, **counts)
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import py_compile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -50,7 +49,10 @@ def test_versions_are_read_and_torch_is_not_imported(run_probe: RunProbe, tmp_pa
     assert status(done, "py.torch") == ["ok"]
 
 
-@pytest.mark.parametrize("name, expected", [("random.py", ["fail"]), ("yaml/__init__.py", ["warn"]), ("yaml/readme.txt", ["ok"]), ("notes.py", ["ok"]), ("test/__init__.py", ["ok"])])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("random.py", ["fail"]), ("yaml/__init__.py", ["warn"]), ("yaml/readme.txt", ["ok"]), ("notes.py", ["ok"]), ("test/__init__.py", ["ok"])],
+)
 def test_what_stands_before_the_real_module(name: str, expected: list[str], run_probe: RunProbe, job: Path) -> None:
     (job / name).parent.mkdir(exist_ok=True)
     (job / name).write_text("")

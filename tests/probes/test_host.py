@@ -22,11 +22,24 @@ def check(done: ProbeRun, name: str) -> Mapping[str, Any]:
 def test_this_host_is_fit_for_one_rank(run_probe: RunProbe) -> None:
     done = run_probe("host")
     assert (done.exit_code, done.answer) == (0, "yes"), done.output
-    for name in ("lim.nofile", "lim.memlock", "lim.as", "lim.stack", "lim.core", "lim.nproc", "lim.cpus", "mem.available", "lim.cgmem", "shm.size", "fs.space", "env"):
+    for name in (
+        "lim.nofile",
+        "lim.memlock",
+        "lim.as",
+        "lim.stack",
+        "lim.core",
+        "lim.nproc",
+        "lim.cpus",
+        "mem.available",
+        "lim.cgmem",
+        "shm.size",
+        "fs.space",
+        "env",
+    ):
         assert set(check(done, name)) >= {"status", "value", "says", "fix"}
 
 
-@pytest.mark.parametrize("limit, status, answer", [("ulimit -n 40", "fail", "no"), ("ulimit -n 1024", "warn", "yes")])
+@pytest.mark.parametrize(("limit", "status", "answer"), [("ulimit -n 40", "fail", "no"), ("ulimit -n 1024", "warn", "yes")])
 def test_few_descriptors(limit: str, status: str, answer: str, run_probe: RunProbe) -> None:
     done = run_probe("host", shell=limit)
     assert (check(done, "lim.nofile")["status"], done.answer) == (status, answer)
@@ -59,7 +72,7 @@ def test_more_threads_than_cpus(run_probe: RunProbe) -> None:
 
 
 @pytest.mark.parametrize(
-    "name, value, bites",
+    ("name", "value", "bites"),
     [
         ("CUDA_LAUNCH_BLOCKING", "1", True),
         ("CUDA_LAUNCH_BLOCKING", "0", False),

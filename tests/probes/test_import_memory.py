@@ -58,7 +58,7 @@ def test_an_import_that_hangs_has_a_name_and_a_line(run_probe: RunProbe, modules
 
 
 @pytest.mark.parametrize(
-    "source, outcome, kind",
+    ("source", "outcome", "kind"),
     [
         ("import no_such_module\n", "failed", "ModuleNotFoundError"),
         ("raise ValueError('bad build')\n", "failed", "ValueError"),
@@ -74,7 +74,11 @@ def test_an_import_that_raises(source: str, outcome: str, kind: str, run_probe: 
 
 
 def test_an_import_that_crashes_or_leaves(run_probe: RunProbe, modules: Modules) -> None:
-    env = modules(null="import ctypes\nctypes.string_at(0)\n", leaves="import os\nos._exit(0)\n", aborts="import os, sys\nsys.stderr.write('std::bad_alloc')\nsys.stderr.flush()\nos.abort()\n")
+    env = modules(
+        null="import ctypes\nctypes.string_at(0)\n",
+        leaves="import os\nos._exit(0)\n",
+        aborts="import os, sys\nsys.stderr.write('std::bad_alloc')\nsys.stderr.flush()\nos.abort()\n",
+    )
     done = run_probe("import_memory", "--imports", "null,leaves,aborts", env=env)
     null, leaves, aborts = told(done)
     assert (null["outcome"], null["signal"], null["frames"][0]["line"]) == ("crashed", 11, 2)

@@ -109,7 +109,9 @@ def test_lines_of_several_processes_do_not_mix(tmp_path: Path) -> None:
 
 def test_what_json_does_not_know_and_what_is_too_long_still_gives_a_line(tmp_path: Path) -> None:
     events = tmp_path / "events.jsonl"
-    program = "import sys; sys.path.insert(0, sys.argv[1]); import _emit; _emit.note('a', odd=object(), text=chr(0xD800)); _emit.note('b', long='y' * 2_000_000)"
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import _emit; _emit.note('a', odd=object(), text=chr(0xD800)); _emit.note('b', long='y' * 2_000_000)"
+    )
     subprocess.run([sys.executable, "-c", program, str(PROBES)], env=environment(TRAINPROBE_EVENTS=str(events)), stdout=subprocess.DEVNULL, check=True)
     odd, long = (json.loads(line) for line in events.read_bytes().splitlines())
     assert odd["odd"].startswith("<object object")
@@ -119,5 +121,7 @@ def test_what_json_does_not_know_and_what_is_too_long_still_gives_a_line(tmp_pat
 
 def test_a_probe_does_not_leave_its_folder_on_the_import_path() -> None:
     program = "import runpy, sys; sys.argv = ['host.py']; sys.path.insert(0, sys.argv[0])\ntry: runpy.run_path(%r, run_name='__main__')\nexcept SystemExit: print(%r in sys.path)"
-    done = subprocess.run([sys.executable, "-c", program % (str(PROBES / "host.py"), str(PROBES))], env=environment(), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program % (str(PROBES / "host.py"), str(PROBES))], env=environment(), capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines()[-1] == "False"
