@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from trainprobe.model.diagnosis import Fix, Link, PlacedCause
 from trainprobe.report.lines import Line, Span, Style, span, typed, wrapped
@@ -28,7 +29,8 @@ def cause_lines(cause: PlacedCause, place: int, width: int, *, others: Sequence[
         lines += wrapped([span(weighing.says), span(ids, "faint")], width, first=start)
         label = "     "
     for number, fix in enumerate(cause.fixes):
-        lines += _fix(fix, number, width)
+        same_follows = number + 1 < len(cause.fixes) and cause.fixes[number + 1].verify == fix.verify
+        lines += _fix(replace(fix, verify="") if same_follows else fix, number, width)
     if others:
         behind = sorted(others, key=lambda one: (-one.confidence, one.id))
         lines += wrapped([span(", ".join(f"{other.id} {percent(other.confidence)}" for other in behind))], width, first=f"{INDENT}or   ")

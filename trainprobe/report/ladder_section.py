@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from trainprobe.model.diagnosis import LadderRow
 from trainprobe.report.lines import Line, Span, Style, span, wrapped
@@ -16,6 +16,8 @@ OUTCOME_STYLE: dict[str, Style] = {
     "skipped": "faint",
     "not_measured": "warn",
 }
+MANY = 3
+"""So many rungs skipped for one reason share a line."""
 _WORST_FIRST = ("crashed", "timed_out", "failed", "not_measured", "passed", "skipped")
 
 
@@ -24,10 +26,24 @@ def ladder_lines(rows: Sequence[LadderRow], width: int) -> list[Line]:
     rungs: dict[tuple[int, str], list[LadderRow]] = {}
     for row in rows:
         rungs.setdefault((row.rung, row.probe), []).append(row)
-    names = min(24, max([columns(clean(row.probe)) for row in rows], default=0))
+    alike = _skipped_alike(rungs)
+    rungs = {key: cells for key, cells in rungs.items() if not any(key in keys for keys in alike.values())}
+    names = min(24, max([columns(clean(cells[0].probe)) for cells in rungs.values()], default=0))
     outcomes = max([len(_worst(cells)) for cells in rungs.values()], default=0)
     times = max([len(_time(cells)) for cells in rungs.values()], default=0) + 2
-    return [line for cells in rungs.values() for line in _rung(cells, names, outcomes, times, width)]
+    lines = [line for cells in rungs.values() for line in _rung(cells, names, outcomes, times, width)]
+    for reason, keys in alike.items():
+        lines += wrapped([span(f"{', '.join(probe for _, probe in keys)}: {reason}", "faint")], width, first=" skipped  ")
+    return lines
+
+
+def _skipped_alike(rungs: Mapping[tuple[int, str], Sequence[LadderRow]]) -> dict[str, list[tuple[int, str]]]:
+    """Return the rungs that share the reason for which they were skipped, by reason, where that saves lines."""
+    by_reason: dict[str, list[tuple[int, str]]] = {}
+    for key, cells in rungs.items():
+        if all(cell.outcome == "skipped" for cell in cells):
+            by_reason.setdefault(cells[0].says, []).append(key)
+    return {reason or "no reason was given": keys for reason, keys in by_reason.items() if len(keys) >= MANY}
 
 
 def _worst(cells: list[LadderRow]) -> str:

@@ -150,3 +150,17 @@ def test_colour_is_for_terminals_that_want_it() -> None:
     assert not wants_colour(_Terminal(), {"TERM": "dumb"})
     assert not wants_colour(_Terminal(), {}, asked_not=True)
     assert not wants_colour(io.StringIO(), {})
+
+
+def test_many_rungs_skipped_for_one_reason_share_a_line() -> None:
+    skipped = tuple(replace(handmade.GPU, probe=f"rung_{number}", rung=number, says="--only leaves it out") for number in range(4))
+    lines = text_of(replace(handmade.HEALTHY, ladder=(*skipped, handmade.GLOO))).splitlines()
+    assert " skipped  rung_0, rung_1, rung_2, rung_3: --only leaves it out" in lines
+    assert sum("rung_" in line for line in lines) == 1
+
+
+def test_the_same_verification_is_said_once() -> None:
+    cause = handmade.HUNG.causes[0]
+    fixes = tuple(replace(cause.fixes[0], verify="trainprobe diagnose -- train.py") for _ in range(3))
+    text = text_of(replace(handmade.HUNG, causes=(replace(cause, fixes=fixes),)))
+    assert text.count("verify: trainprobe diagnose -- train.py") == 1
