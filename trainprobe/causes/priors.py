@@ -1,4 +1,4 @@
-"""Priors: how likely a cause is before any evidence of the case, and the levels at which a cause is named. Text in, dataclass out."""
+"""Priors: how likely a cause is before any evidence of the case, and the level of `unknown`. Text in, dataclass out."""
 
 from __future__ import annotations
 
@@ -21,25 +21,20 @@ class Prior:
 
 @dataclass(frozen=True)
 class Priors:
-    """All priors with the level of `unknown` (points), the temperature of the softmax, and when a cause counts as named.
-
-    A cause is named with at least `named_at` confidence and `named_margin` points more than the next candidate, `unknown` included.
-    """
+    """All priors with the level of `unknown` (points) and the temperature of the softmax."""
 
     unknown: float
     temperature: float
-    named_at: float
-    named_margin: float
     causes: Mapping[str, Prior] = field(default_factory=dict)
 
-    def of(self, cause_id: str, mode: str) -> float:
+    def prior(self, cause_id: str, mode: str) -> float:
         """Points before any evidence; 0, the average, for causes and modes that have no entry (plugins)."""
         prior = self.causes.get(cause_id)
         return prior.points.get(mode, 0.0) if prior is not None else 0.0
 
 
 @functools.cache
-def shipped() -> Priors:
+def load_priors() -> Priors:
     """Return the priors that come with trainprobe."""
     return parse(resources.files(__package__).joinpath("priors.yaml").read_text(encoding="utf-8"))
 
@@ -51,7 +46,7 @@ def parse(text: str) -> Priors:
     data = yaml.safe_load(text)
     if not isinstance(data, Mapping) or not isinstance(data.get("levels"), Mapping) or not isinstance(data.get("causes"), Mapping):
         raise ValueError("priors: expected `levels` and `causes`")
-    levels = {name: _number(data["levels"], name) for name in ("unknown", "temperature", "named_at", "named_margin")}
+    levels = {name: _number(data["levels"], name) for name in ("unknown", "temperature")}
     if levels["temperature"] <= 0:
         raise ValueError("priors: the temperature must be above 0")
     causes = {str(cause_id): _prior(str(cause_id), entry) for cause_id, entry in data["causes"].items()}

@@ -26,7 +26,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     parted = group.divergence
     if parted is not None and parted.kind == "order":
         calls = ", ".join(f"{ranks_say(camp, capital=False)} called {call}" for camp, call in zip(parted.camps, parted.calls, strict=False))
-        yield weighing(26, "flight-recorder", f"From collective {parted.position} on the ranks make the same calls in another order: {calls}", ids=parted.evidence)
+        yield weighing(
+            26, "flight-recorder", f"From collective {parted.position} on the ranks make the same calls in another order: {calls}", ids=parted.evidence
+        )
     elif parted is not None and parted.kind != "missing":
         yield weighing(-26, "flight-recorder", f"The calls themselves differ between the ranks ({parted.kind}), not only their order", ids=parted.evidence)
     found = places(scene)
@@ -64,7 +66,11 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     sites = [place for site in (parted.sites if parted is not None else ()) if (place := file_line(*site))]
     where = f" ({' and '.join(sites)})" if sites else ""
     return (
-        fix(scene, "Make the order the same on all ranks", f"sort what the loop around the calls iterates over{where}: sorted(names) instead of a set or a dict's own order"),
+        fix(
+            scene,
+            "Make the order the same on all ranks",
+            f"sort what the loop around the calls iterates over{where}: sorted(names) instead of a set or a dict's own order",
+        ),
         fix(scene, "Keep two groups apart", "with several process groups, finish the work on one (work.wait()) before the other is used"),
     )
 

@@ -62,7 +62,12 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     return (
-        fix(scene, "Look at what the loader is given", "print(len(dataset), len(loader)) before the loop", "check paths, filters, drop_last with a small dataset, and the split's name"),
+        fix(
+            scene,
+            "Look at what the loader is given",
+            "print(len(dataset), len(loader)) before the loop",
+            "check paths, filters, drop_last with a small dataset, and the split's name",
+        ),
         fix(scene, "Look at how long the loop may run", "compare max_steps and num_epochs with the step that the checkpoint resumes at"),
         fix(scene, "Make it fail loudly", "assert len(loader) > 0, 'the data loader is empty'"),
     )

@@ -43,7 +43,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         elif end.oom_rise == 0 or (memory is not None and memory.oom_kill_rise == 0):
             yield weighing(13, "host-pressure", "The count of out-of-memory kills did not rise, so the signal came from somewhere else", memory, end)
         if end.order == 0 and scene.others and scene.exceptions(scene.others, echo=True):
-            yield weighing(3, "other-stacks", "The other ranks broke after it, with errors that only repeat its end", *scene.exceptions(scene.others, echo=True))
+            yield weighing(
+                3, "other-stacks", "The other ranks broke after it, with errors that only repeat its end", *scene.exceptions(scene.others, echo=True)
+            )
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
@@ -59,7 +61,12 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     end = next(iter(_killed(scene)), None)
     number, pid = (end.signal or 9, end.pid or 0) if end is not None else (9, 0)
     return (
-        fix(scene, "Ask the scheduler", "sacct -j $SLURM_JOB_ID --format=JobID,State,ExitCode,Reason   (where the job ran under Slurm)", "kubectl describe pod POD   (in Kubernetes)"),
+        fix(
+            scene,
+            "Ask the scheduler",
+            "sacct -j $SLURM_JOB_ID --format=JobID,State,ExitCode,Reason   (where the job ran under Slurm)",
+            "kubectl describe pod POD   (in Kubernetes)",
+        ),
         fix(
             scene,
             "Watch who sends it next time",

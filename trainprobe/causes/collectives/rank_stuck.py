@@ -84,7 +84,12 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     place = threads[0].where if threads and threads[0].where else "the line in the stack above"
     pid = threads[0].pid if threads else 0
     return (
-        fix(scene, "See what that line waits for", f"open {place} and find what ends the wait", f"py-spy dump --native --pid {pid}   (while it hangs)" if pid else ""),
+        fix(
+            scene,
+            "See what that line waits for",
+            f"open {place} and find what ends the wait",
+            f"py-spy dump --native --pid {pid}   (while it hangs)" if pid else "",
+        ),
         fix(scene, "Give the wait an end", "bound it with a timeout that raises, so that the job fails loudly instead of hanging", verify=again(scene)),
     )
 

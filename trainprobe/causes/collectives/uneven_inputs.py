@@ -73,9 +73,10 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(-13, "probe-outcome", f"The rank had no fewer batches than the others: {counts.says}", *counts.facts)
     if loop is not None:
         yield weighing(6, "source", f"The others are inside `{loop.text}` (line {loop.line}), which this rank has left", ids=group.evidence)
-    # Leaving with exit code 0 belongs to `rank-exited-early` too; it counts here once there is a sign of unequal loops.
-    if left and (loop is not None or (counts is not None and counts.apart >= 2)):
-        yield weighing(10, "exit-status", f"Rank {left[0].rank} came to its end with exit code 0", *left)
+    uneven = counts is not None and counts.apart >= 2
+    # Leaving with exit code 0 belongs to `rank-exited-early` too; it counts here as far as there is a sign of unequal loops.
+    if left and (loop is not None or uneven):
+        yield weighing(10 if uneven else 3, "exit-status", f"Rank {left[0].rank} came to its end with exit code 0", *left)
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
@@ -88,7 +89,9 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     return (
-        fix(scene, "Give every rank the same number of batches", "DistributedSampler(dataset, drop_last=True), or cut every shard to the length of the shortest"),
+        fix(
+            scene, "Give every rank the same number of batches", "DistributedSampler(dataset, drop_last=True), or cut every shard to the length of the shortest"
+        ),
         fix(scene, "Or let DDP bear the difference", "wrap the loop: with torch.distributed.algorithms.join.Join([model]): ..."),
         fix(scene, "Check the lengths before training", "print(dist.get_rank(), len(loader))"),
     )

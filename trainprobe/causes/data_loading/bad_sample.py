@@ -51,7 +51,9 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     origin, heard = scene.origin, said(scene, BATCHING) or said(scene, WORDING)
     frame = user_frame(origin.frames) if origin is not None else None
     worker = f" in loader worker {origin.worker}" if origin is not None and origin.worker is not None else ""
-    what = f"{origin.root_type}: {short(origin.root_message, 120)}" if origin is not None and origin.root_type else short(heard.text, 140) if heard else "an error"
+    what = (
+        f"{origin.root_type}: {short(origin.root_message, 120)}" if origin is not None and origin.root_type else short(heard.text, 140) if heard else "an error"
+    )
     return sentence(f"{subject(scene)} could not make a batch{worker}{f' at {frame.where}' if frame else ''}: {what}")
 
 
@@ -60,7 +62,12 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     origin = scene.origin
     frame = user_frame(origin.frames) if origin is not None else None
     return (
-        fix(scene, "Find the sample", "for i in range(len(dataset)): dataset[i]   inside try/except that prints i", f"the line that raised is {frame.where}" if frame else ""),
+        fix(
+            scene,
+            "Find the sample",
+            "for i in range(len(dataset)): dataset[i]   inside try/except that prints i",
+            f"the line that raised is {frame.where}" if frame else "",
+        ),
         fix(scene, "Pad, skip or repair it", "a collate_fn that pads to the longest sample, or a filter that drops broken ones on all ranks alike"),
     )
 

@@ -21,7 +21,7 @@ from trainprobe.waits import SuspectGroup
 
 # torch/utils/data/_utils/signal_handling.py and dataloader.py, _try_get_data(). Bus error means shared memory, so it is left out.
 WORDING = r"DataLoader worker \(pid\(?s?\)? ?[\d, ]+\) (is killed by signal: (?!Bus error)|exited unexpectedly)"
-OUT_OF_MEMORY = "Killed"
+KILLED = r"is killed by signal: Killed"
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
@@ -35,7 +35,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     elif heard is not None:
         yield from first_to_fail(scene)
     memory = scene.memory
-    if heard is not None and OUT_OF_MEMORY in heard.text and memory is not None and (memory.oom_kill_rise or 0) > 0:
+    if said(scene, KILLED) is not None and memory is not None and (memory.oom_kill_rise or 0) > 0:
         yield weighing(-26, "host-pressure", f"The cgroup counted {memory.oom_kill_rise} out-of-memory kills", memory)
 
 
@@ -56,7 +56,12 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     return (
         fix(scene, "Let the crash happen in the training process", "DataLoader(..., num_workers=0) with PYTHONFAULTHANDLER=1: the stack then names the line"),
-        fix(scene, "Find the library", "dmesg | grep -i segfault | tail -3   (names the library, where it may be read)", "upgrade the decoder that the line calls"),
+        fix(
+            scene,
+            "Find the library",
+            "dmesg | grep -i segfault | tail -3   (names the library, where it may be read)",
+            "upgrade the decoder that the line calls",
+        ),
     )
 
 

@@ -63,7 +63,12 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     busy = _busy(scene)
     pid, where = (busy[0].pid, busy[0].where) if busy else (0, "")
     return (
-        fix(scene, "See what the worker waits for", f"py-spy dump --native --pid {pid}   (while it hangs)" if pid else "py-spy dump --pid WORKER", f"open {where}" if where else ""),
+        fix(
+            scene,
+            "See what the worker waits for",
+            f"py-spy dump --native --pid {pid}   (while it hangs)" if pid else "py-spy dump --pid WORKER",
+            f"open {where}" if where else "",
+        ),
         fix(scene, "Let it fail loudly", "DataLoader(..., timeout=120)"),
         fix(scene, "Rule out the fork", "DataLoader(..., multiprocessing_context='spawn')   or num_workers=0"),
     )

@@ -47,7 +47,12 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     return (
         fix(scene, "Find the object", "python -c 'import pickle; from YOURMODULE import make_dataset; pickle.dumps(make_dataset())'"),
-        fix(scene, "Make it picklable", "module-level functions instead of lambdas; open files and connections lazily, inside __getitem__", "__getstate__ that leaves out handles"),
+        fix(
+            scene,
+            "Make it picklable",
+            "module-level functions instead of lambdas; open files and connections lazily, inside __getitem__",
+            "__getstate__ that leaves out handles",
+        ),
     )
 
 

@@ -42,7 +42,14 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     more = advice(scene, CHECK)
     return (
-        fix(scene, "Update the driver, or take an older build", *(more or ("nvidia-smi | head -4   (shows the newest CUDA that the driver knows)",)), who="admin", risk="needs-admin", verify="nvidia-smi"),
+        fix(
+            scene,
+            "Update the driver, or take an older build",
+            *(more or ("nvidia-smi | head -4   (shows the newest CUDA that the driver knows)",)),
+            who="admin",
+            risk="needs-admin",
+            verify="nvidia-smi",
+        ),
         fix(scene, "Without the administrator", "pip install a torch that was built for the CUDA that nvidia-smi shows"),
     )
 

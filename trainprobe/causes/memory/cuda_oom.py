@@ -21,7 +21,9 @@ from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 # c10/cuda/CUDACachingAllocator.cpp, the CUDA runtime, cuBLAS and NCCL.
-WORDING = r"CUDA out of memory|torch\.(cuda\.)?OutOfMemoryError|CUDA error: out of memory|Cuda failure.*out of memory|CUBLAS_STATUS_ALLOC_FAILED|HIP out of memory"
+WORDING = (
+    r"CUDA out of memory|torch\.(cuda\.)?OutOfMemoryError|CUDA error: out of memory|Cuda failure.*out of memory|CUBLAS_STATUS_ALLOC_FAILED|HIP out of memory"
+)
 MAYBE = r"CUBLAS_STATUS_NOT_INITIALIZED"
 ASKED = re.compile(r"Tried to allocate ([\d.]+ [KMGT]iB)")
 FREE = re.compile(r"of which ([\d.]+ [KMGT]iB) is free")

@@ -83,7 +83,13 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
             "look for lists that keep tensors or outputs of every step; append loss.item(), not loss",
         ),
         fix(scene, "Hold less", "fewer loader workers, memory-mapped data, no CPU offload, weights loaded once per node"),
-        fix(scene, f"Give the job more memory{now}", "sbatch --mem=…, docker run --memory=…, or resources.limits.memory in Kubernetes", who="admin", risk="needs-admin"),
+        fix(
+            scene,
+            f"Give the job more memory{now}",
+            "sbatch --mem=…, docker run --memory=…, or resources.limits.memory in Kubernetes",
+            who="admin",
+            risk="needs-admin",
+        ),
     )
 
 

@@ -44,7 +44,9 @@ def _port(scene: Scene) -> str:
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     port = _port(scene)
-    return sentence(f"Port {port} is already used by another process" if port else "The port at which the ranks were to meet is already used by another process")
+    return sentence(
+        f"Port {port} is already used by another process" if port else "The port at which the ranks were to meet is already used by another process"
+    )
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:

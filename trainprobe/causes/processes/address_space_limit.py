@@ -18,7 +18,9 @@ from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
-WORDING = r"std::bad_alloc|\bMemoryError\b|Cannot allocate memory|failed to map segment|pthread_create (has )?failed|can't start new thread|can't allocate memory"
+WORDING = (
+    r"std::bad_alloc|\bMemoryError\b|Cannot allocate memory|failed to map segment|pthread_create (has )?failed|can't start new thread|can't allocate memory"
+)
 CHECKS = ("lim.as", "lim.stack")
 
 

@@ -39,7 +39,11 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     frame = user_frame(scene.origin.frames) if scene.origin is not None else None
     return (
-        fix(scene, "Keep workers on the CPU", f"return CPU tensors{f' at {frame.where}' if frame else ' from the dataset'}; move the batch in the training loop: batch.to(device, non_blocking=True)"),
+        fix(
+            scene,
+            "Keep workers on the CPU",
+            f"return CPU tensors{f' at {frame.where}' if frame else ' from the dataset'}; move the batch in the training loop: batch.to(device, non_blocking=True)",
+        ),
         fix(scene, "Or start workers by spawn", "DataLoader(..., multiprocessing_context='spawn')"),
     )
 

@@ -57,7 +57,11 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     where, pid = (threads[0].where, threads[0].pid) if threads else ("that line", 0)
     return (
         fix(scene, "See the native call", f"py-spy dump --native --pid {pid}   (while it hangs)", f"the Python line is {where}"),
-        fix(scene, "Keep it out of the training process", "bound its input, move it into a process of its own, or use a build of the extension that releases the lock"),
+        fix(
+            scene,
+            "Keep it out of the training process",
+            "bound its input, move it into a process of its own, or use a build of the extension that releases the lock",
+        ),
     )
 
 

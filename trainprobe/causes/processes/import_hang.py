@@ -86,7 +86,12 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     place = _place(scene)
     return (
         fix(scene, "See where the import stands", alone, f"open {place}" if place else "", verify=f"timeout 60 {python} -c 'import {name}'"),
-        fix(scene, "Take the waiting out of the import", "move downloads, builds and locks from the module's top level into a function", verify=f"timeout 60 {python} -c 'import {name}'"),
+        fix(
+            scene,
+            "Take the waiting out of the import",
+            "move downloads, builds and locks from the module's top level into a function",
+            verify=f"timeout 60 {python} -c 'import {name}'",
+        ),
     )
 
 

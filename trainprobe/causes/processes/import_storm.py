@@ -82,9 +82,18 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     limit, need = _limit(scene), _together_bytes(scene)
-    more = f"ask for at least {size(need * 1.25)} for {max(group.world_size, scene.plan.nproc)} ranks (now {size(limit.limit_bytes)})" if limit is not None and need else ""
+    more = (
+        f"ask for at least {size(need * 1.25)} for {max(group.world_size, scene.plan.nproc)} ranks (now {size(limit.limit_bytes)})"
+        if limit is not None and need
+        else ""
+    )
     return (
-        fix(scene, "Import one after the other", "with filelock.FileLock('/tmp/import.lock'): import the heavy module", "stagger the ranks: time.sleep(int(os.environ['LOCAL_RANK']))"),
+        fix(
+            scene,
+            "Import one after the other",
+            "with filelock.FileLock('/tmp/import.lock'): import the heavy module",
+            "stagger the ranks: time.sleep(int(os.environ['LOCAL_RANK']))",
+        ),
         fix(scene, "Give the job more memory, or start fewer ranks", more or "raise the job's memory request", who="admin", risk="needs-admin"),
         fix(scene, "Import less", "build extensions and caches beforehand; import what only rank 0 needs on rank 0"),
     )

@@ -27,9 +27,13 @@ TAKEN = r"EADDRINUSE|[Aa]ddress already in use|CUDA out of memory|could not be a
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     taken = said(scene, TAKEN)
-    yield from checked(scene, CHECK, corroborates=taken is not None)
-    if taken is not None and scene.checks(CHECK):
-        yield weighing(6, "suspects-log", f"Something that they may hold is taken: {short(taken.text)}", taken.fact)
+    found = scene.checks(CHECK)
+    if found and taken is not None:
+        # Not a level that may or may not bite: the processes are there, and what they usually hold is taken.
+        yield weighing(13, "environment-and-limits", found[0].says.rstrip("."), *found)
+        yield weighing(10, "suspects-log", f"What they may hold is taken: {short(taken.text)}", taken.fact)
+    else:
+        yield from checked(scene, CHECK)
     passed = [check for check in scene.checks(CHECK, bad_only=False) if check.status == "ok"]
     if passed:
         yield weighing(-26, "environment-and-limits", "No process of an earlier run was found", *passed)
@@ -66,5 +70,6 @@ CAUSE = Cause(
     fixes=_fixes,
     ranks=nobody,
     pids=_pids,
+    refines="port-in-use",
     would_settle="list the script's processes with their parents and start times: ps -eo pid,ppid,lstart,cmd",
 )

@@ -47,7 +47,15 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     return (
         fix(scene, "Need fewer threads", "export OMP_NUM_THREADS=1; fewer loader workers"),
-        fix(scene, "Raise the limit", "ulimit -u 65536", "docker run --pids-limit=-1 …   (in a container)", who="admin", risk="needs-admin", verify="ulimit -u; cat /sys/fs/cgroup/pids.max"),
+        fix(
+            scene,
+            "Raise the limit",
+            "ulimit -u 65536",
+            "docker run --pids-limit=-1 …   (in a container)",
+            who="admin",
+            risk="needs-admin",
+            verify="ulimit -u; cat /sys/fs/cgroup/pids.max",
+        ),
     )
 
 

@@ -69,7 +69,12 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
     return (
         first,
-        fix(scene, "Find who stops it", "scontrol show job $SLURM_JOB_ID | grep -i suspend   (gang scheduling and preemption stop jobs)", f"ps -o pid,ppid,stat,tty,cmd -p {pids}"),
+        fix(
+            scene,
+            "Find who stops it",
+            "scontrol show job $SLURM_JOB_ID | grep -i suspend   (gang scheduling and preemption stop jobs)",
+            f"ps -o pid,ppid,stat,tty,cmd -p {pids}",
+        ),
     )
 
 

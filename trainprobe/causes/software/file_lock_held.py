@@ -76,7 +76,12 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     look = f"ps -o pid,ppid,lstart,cmd -p {holder}" if holder else f"fuser -v {path}"
     return (
         fix(scene, "See who holds it", look, verify=f"flock --nonblock {path} true && echo free"),
-        fix(scene, "End the holder if it is left over, or remove a stale lock file", f"kill {holder}" if holder else f"rm {path}   (only when nobody holds it)", risk="disruptive"),
+        fix(
+            scene,
+            "End the holder if it is left over, or remove a stale lock file",
+            f"kill {holder}" if holder else f"rm {path}   (only when nobody holds it)",
+            risk="disruptive",
+        ),
         fix(scene, "Keep locks off the network file system", "export HF_HOME=/local/cache; export TORCH_EXTENSIONS_DIR=/local/ext"),
     )
 

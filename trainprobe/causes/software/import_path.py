@@ -42,7 +42,13 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     check, heard = next(iter(scene.checks(*CHECKS)), None), said(scene, WORDING)
-    return sentence(check.says if check is not None else f"A module is hidden by another of its name: {short(heard.text, 140)}" if heard else "A module is hidden by another of its name")
+    return sentence(
+        check.says
+        if check is not None
+        else f"A module is hidden by another of its name: {short(heard.text, 140)}"
+        if heard
+        else "A module is hidden by another of its name"
+    )
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
@@ -51,7 +57,12 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     see = f"{python} -c 'import sys, torch; print(sys.executable, torch.__file__)'"
     return (
         fix(scene, "Rename what hides the module", *advice(scene, *CHECKS), verify=see),
-        fix(scene, "Let launcher and script share one interpreter", f"{python} -m torch.distributed.run …   instead of a torchrun from another environment", verify=see),
+        fix(
+            scene,
+            "Let launcher and script share one interpreter",
+            f"{python} -m torch.distributed.run …   instead of a torchrun from another environment",
+            verify=see,
+        ),
     )
 
 

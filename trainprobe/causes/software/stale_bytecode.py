@@ -38,7 +38,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     check, heard = next(iter(scene.checks(CHECK)), None), said(scene, WORDING)
-    return sentence(check.says if check is not None else f"An old compiled file is imported: {short(heard.text, 140)}" if heard else "An old compiled file is imported")
+    return sentence(
+        check.says if check is not None else f"An old compiled file is imported: {short(heard.text, 140)}" if heard else "An old compiled file is imported"
+    )
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
