@@ -40,6 +40,7 @@ lint: environment-dev ## Style, format and the layers of the design.
 .PHONY: types
 types: environment-dev ## mypy --strict.
 	$(RUN)/mypy --no-error-summary
+	$(RUN)/mypy --no-error-summary --python-version 3.11 .ci
 
 .PHONY: format
 format: environment-dev ## Put the code into the agreed format.

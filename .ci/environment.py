@@ -100,8 +100,8 @@ def pip_install(*what: str | Path) -> bool:
 def offers(interpreter: Path, requirement: str, *source: str) -> bool:
     """Whether `requirement` is to be had as a wheel for `interpreter`. Asks pip, installs nothing."""
     ask = ["--dry-run", "--ignore-installed", "--no-deps", "--only-binary=:all:", *source, requirement]
-    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "--python", interpreter, "install", "--target", VENV / "asked", *ask]
-    return run(*pip, quiet=True)
+    pip = (PYTHON, "-m", "pip", "--disable-pip-version-check", "--python", interpreter, "install", "--target", VENV / "asked")
+    return run(*pip, *ask, quiet=True)
 
 
 def torch_source(candidates: list[Path], has_gpu: bool) -> tuple[Path, list[str]]:

@@ -29,7 +29,7 @@ class Links(html.parser.HTMLParser):
 
 
 def configured() -> dict[str, str]:
-    """pip's `global` settings from its files, later ones first to count, then from the environment."""
+    """The `global` settings of pip from its files, later ones first to count, then from the environment."""
     parser = configparser.RawConfigParser()
     files = [os.path.expanduser(path) for path in CONFIGURATIONS]
     parser.read([*files, os.environ.get("PIP_CONFIG_FILE", os.devnull)], encoding="utf-8")
@@ -48,9 +48,8 @@ def places(settings: dict[str, str]) -> list[str]:
     """Pages that may list pip's wheel: of each index, and each find-links page or folder, as addresses that end in a slash."""
     indexes = [settings.get("index-url", PYPI), *settings.get("extra-index-url", "").split()]
     pages = [f"{index.rstrip('/')}/pip/" for index in indexes]
-    for place in settings.get("find-links", "").split():
-        pages.append(place if "://" in place else Path(place).resolve().as_uri() + "/")
-    return pages
+    folders = settings.get("find-links", "").split()
+    return pages + [place if "://" in place else Path(place).resolve().as_uri() + "/" for place in folders]
 
 
 def listed(page: str, certificates: str | None) -> list[str]:
@@ -67,7 +66,7 @@ def listed(page: str, certificates: str | None) -> list[str]:
 
 def fetch(requirement: str, folder: Path) -> Path:
     """Download the wheel of `requirement` (pip==VERSION) into `folder`; ends the program with one sentence where it is not to be had."""
-    wanted = f"pip-{requirement.split('==')[1].split()[0]}-py3-none-any.whl"
+    wanted = f"pip-{requirement.split('==')[1].split(maxsplit=1)[0]}-py3-none-any.whl"
     settings = configured()
     certificates = settings.get("cert")
     problems = []

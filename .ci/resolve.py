@@ -11,8 +11,9 @@ import os
 import subprocess
 import sys
 import tempfile
-import tomllib
 from pathlib import Path
+
+import tomllib
 
 sys.path.insert(0, str(Path(__file__).parent))
 from environment import HERE, PINS, ROOT, TORCH, interpreters

@@ -142,9 +142,9 @@ def run_tool(token: str, job_folder: Path) -> RunTool:
                 process.wait()
                 exit_code = -1
         took_s = time.monotonic() - began
-        texts = [(job_folder / name).read_text(errors="replace") for name in ("stdout", "stderr")]
+        out, err = ((job_folder / name).read_text(errors="replace") for name in ("stdout", "stderr"))
         report = json.loads(json_file.read_text()) if json_file.exists() else {}
-        result = ToolRun(exit_code, *texts, took_s, report, job_folder)
+        result = ToolRun(exit_code, out, err, took_s, report, job_folder)
         assert exit_code != -1, f"the tool did not come back within {timeout_s} s\n{result}"
         return result
 

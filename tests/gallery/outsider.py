@@ -1,6 +1,6 @@
 """Somebody outside the job: waits until a rank has trained for some steps, then sends it a signal.
 
-    python outsider.py --heartbeat DIR --rank 1 --step 20 --world 3 --signal STOP
+python outsider.py --heartbeat DIR --rank 1 --step 20 --world 3 --signal STOP
 """
 
 import argparse

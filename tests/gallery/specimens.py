@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import secrets
+import sys
 from pathlib import Path
 
 GALLERY = Path(__file__).resolve().parent
+PACE = GALLERY / "pace.yaml"  # shorter waits than a user's, so that the whole gallery can be walked in minutes
+TORCHRUN_ON_PATH = {"PATH": f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ.get('PATH', '')}"}
 
 
 def plant(kind: str, name: str, folder: Path) -> Path:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import RunTool, ToolRun
-from tests.gallery.specimens import GALLERY, command, plant
+from tests.gallery.specimens import GALLERY, PACE, TORCHRUN_ON_PATH, command, plant
 
 PROGRAMS = sorted(path.stem for path in (GALLERY / "healthy").glob("*.py"))
 
 
 def healthy(run_tool: RunTool, job_folder: Path, name: str, form: str, nproc: int) -> ToolRun:
     script = plant("healthy", name, job_folder)
-    path = {"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
-    words = ["diagnose", "--nproc", str(nproc), "--only", "user_script", "--python", sys.executable, "--", *command(form, script)]
-    return run_tool(*words, env=path, timeout_s=200)
+    words = ["--nproc", str(nproc), "--only", "user_script", "--config", str(PACE), "--python", sys.executable, "--", *command(form, script)]
+    return run_tool("diagnose", *words, env=TORCHRUN_ON_PATH, timeout_s=200)
 
 
 def assert_nobody_is_blamed(done: ToolRun) -> None:
-    assert (done.report.get("verdict"), done.report.get("causes"), done.exit_code) == ("healthy", [], 0), done
+    assert (done.report.get("verdict"), done.report.get("causes"), done.exit_code) == ("healthy", [], 0), f"\n{done}"
 
 
 @pytest.mark.torch

@@ -1,0 +1,100 @@
+"""What is shipped: the wheel, the source distribution, and the programs that make the environment."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.conftest import ROOT
+
+
+def load(name: str) -> ModuleType:
+    """Load a program of .ci/ as a module."""
+    specification = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", str(folder)], cwd=ROOT, check=True, capture_output=True, timeout=120)
+    return folder
+
+
+def test_the_wheel_carries_probes_inside_the_package_and_nowhere_else(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    probes = {path.name for path in (ROOT / "probes").glob("*.py")}
+    assert {f"trainprobe/_probes/{name}" for name in probes} <= set(names)
+    assert "trainprobe/_probes/_witness/sitecustomize.py" in names
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"trainprobe"}
+    data = {path.relative_to(ROOT).as_posix() for path in (ROOT / "trainprobe").rglob("*.yaml")}
+    assert data <= set(names)
+
+
+def test_the_source_distribution_builds_the_same_wheel(built: Path, tmp_path: Path) -> None:
+    (archive,) = built.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path, filter="data")
+    (unpacked,) = tmp_path.iterdir()
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "again")]
+    subprocess.run(build, cwd=unpacked, check=True, capture_output=True, timeout=120)
+    (wheel,), (again,) = built.glob("*.whl"), (tmp_path / "again").glob("*.whl")
+    assert zipfile.ZipFile(wheel).namelist() == zipfile.ZipFile(again).namelist()
+
+
+def test_pip_is_found_in_a_plain_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Debian without ensurepip and without any pip fetches pip's wheel from the index that pip is configured with."""
+    content = b"a wheel"
+    page = tmp_path / "simple" / "pip"
+    page.mkdir(parents=True)
+    (page / "pip-9.9-py3-none-any.whl").write_bytes(content)
+    right = hashlib.sha256(content).hexdigest()
+    links = [f'<a href="pip-9.9-py3-none-any.whl#sha256={right}">9.9</a>', '<a href="pip-9.8-py3-none-any.whl">9.8</a>']
+    (page / "index.html").write_text("\n".join(links))
+    monkeypatch.setenv("PIP_INDEX_URL", (tmp_path / "simple").as_uri())
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    wheel = load("fetch_pip").fetch("pip==9.9", tmp_path)
+    assert wheel.read_bytes() == content
+
+
+def test_a_pip_that_is_not_what_its_index_says_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "simple" / "pip"
+    page.mkdir(parents=True)
+    (page / "pip-9.9-py3-none-any.whl").write_bytes(b"another wheel")
+    (page / "index.html").write_text(f'<a href="pip-9.9-py3-none-any.whl#sha256={"0" * 64}">9.9</a>')
+    monkeypatch.setenv("PIP_INDEX_URL", (tmp_path / "simple").as_uri())
+    with pytest.raises(SystemExit, match="sha256 differs"):
+        load("fetch_pip").fetch("pip==9.9", tmp_path)
+
+
+def test_pins_name_the_minor_versions_only_where_they_differ() -> None:
+    load("environment")
+    merged = load("resolve").merged({10: {"a": "1", "b": "1"}, 11: {"a": "1", "b": "2"}, 12: {"a": "1", "b": "2", "c": "3"}})
+    assert merged.splitlines()[1:] == [
+        "a==1",
+        'b==1 ; python_version < "3.11"',
+        'b==2 ; python_version >= "3.11"',
+        'c==3 ; python_version >= "3.12"',
+    ]
+
+
+def test_the_pins_hold_every_dependency() -> None:
+    pinned = load("environment").pinned
+    for name in ("typer", "rich", "pyyaml", "psutil", "nvidia-ml-py", "py-spy", "pip", "hatchling"):
+        assert "==" in pinned("run")[name]
+    for name in ("pytest", "ruff", "mypy", "import-linter"):
+        assert "==" in pinned("dev")[name]
