@@ -66,7 +66,8 @@ def cause_text(cause_id: str) -> str:
         raise UsageError(f"There is no cause {cause_id!r}.", f"Did you mean {near[0]}?" if near else "The list: trainprobe causes")
     if isinstance(found, causes.Planned):
         return _page(found.id, "Known by name; not weighed yet, so it never stands in a ranking.", found.means, found.telling, ("usual fix", found.usual_fix))
-    return _page(found.id, found.title, found.means, found.telling, *weighed_rows(found))
+    story = causes.page(found.id) or found.means
+    return _page(found.id, found.title, story, found.telling, *weighed_rows(found))
 
 
 def weighed_rows(cause: Cause) -> list[tuple[str, str]]:
@@ -81,7 +82,7 @@ def weighed_rows(cause: Cause) -> list[tuple[str, str]]:
 
 def _page(cause_id: str, title: str, means: str, telling: str, *rows: tuple[str, str]) -> str:
     lines = [clean(cause_id), ""]
-    for says in (title, means):
+    for says in dict.fromkeys((title, *means.split("\n\n"))):
         lines += [plain(line) for line in wrapped([span(says)], WIDTH, first="  ")]
         lines.append("")
     for label, says in (("told by", telling), *rows):

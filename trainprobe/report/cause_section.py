@@ -52,8 +52,8 @@ def _chain(chain: Sequence[Link]) -> list[Span]:
     last = ""
     for link in chain:
         if link.waiter != last:
-            pieces.append(span(f"{';' if last else ''}{link.waiter}"))
-        pieces += [span("->", "faint"), span(link.awaited), *([span(f"({link.how})", "faint")] if link.how else [])]
+            pieces.append(span(f"{'; ' if last else ''}{link.waiter}"))
+        pieces += [*([span(f"({link.how})", "faint")] if link.how else []), span("->", "faint"), span(link.awaited)]
         last = link.awaited
     return pieces
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
@@ -18,6 +19,10 @@ class Span(NamedTuple):
 
 
 Line = tuple[Span, ...]
+_COMMAND = re.compile(
+    r"(?:[A-Z][A-Z0-9_]*=\S+ +)*(?:\./|/)?(?:sudo|export|unset|ulimit|env|ls|cat|grep|find|rm|df|du|ps|kill|free|ip|ss|getent|dmesg|nvidia-smi|nvcc|scontrol"
+    r"|python[0-9.]*|pip[0-9.]*|torchrun|accelerate|trainprobe|py-spy|gdb|docker|srun|sbatch|mount|sysctl|journalctl|systemctl|lsof|fuser|ldd|conda|uv)(?: |$)"
+)
 
 
 def span(text: str, style: Style = "plain") -> Span:
@@ -53,9 +58,11 @@ def wrapped(pieces: Iterable[Span], width: int, *, first: str = "", rest: str | 
     return done
 
 
-def typed(command: str, width: int, *, indent: str) -> list[Line]:
-    """Return something to type, over several lines where it must be: each but the last ends in a backslash, so that it can still be copied."""
-    text = clean(command)
+def typed(step: str, width: int, *, indent: str) -> list[Line]:
+    """Return a step, over several lines where it must be. Of a command each line but the last ends in a backslash, so that it can still be copied."""
+    text = clean(step)
+    if not _COMMAND.match(text):
+        return wrapped([Span(text)], width, first=indent) if columns(indent) + columns(text) > width else [(Span(indent), Span(text))]
     lines: list[Line] = []
     room = width - columns(indent) - 2
     while columns(text) > room + 2 and " " in text[1:room]:

@@ -10,6 +10,8 @@ from trainprobe.report.words import duration, fold, ranks_in_words
 
 WIDTH = 100
 NARROWEST = 60
+WORTH_SAYING_S = 1.0
+"""A wait that is no longer than the two looks are apart says nothing about how long a job has hung."""
 EMPTY: Line = (Span(""),)
 VERDICT_STYLE: dict[str, Style] = {"healthy": "good", "hung": "bad", "crashed": "bad", "slow": "warn", "at-risk": "warn", "undetermined": "warn"}
 
@@ -49,9 +51,9 @@ def quiet_lines(report: Report, width: int = WIDTH) -> list[Line]:
 def headline(report: Report, width: int = WIDTH) -> list[Line]:
     """Return the verdict and who it is about, such as `HUNG for 11 min 04 s. Rank 3 on node7 holds up the other seven.`, as lines."""
     verdict = report.verdict.upper()
-    waiting = [row.since_s for row in report.world.ranks if row.state == "waiting" and row.since_s]
-    if report.verdict == "hung" and waiting:
-        verdict += f" for {duration(max(waiting))}"
+    waited_s = max([row.since_s for row in report.world.ranks if row.state == "waiting" and row.since_s], default=0.0)
+    if report.verdict == "hung" and waited_s >= WORTH_SAYING_S:
+        verdict += f" for {duration(waited_s)}"
     says = report.says or " ".join(suspect.says for suspect in report.suspects) or _nothing_said(report)
     lines = wrapped([span(f"{verdict}.", VERDICT_STYLE[report.verdict]), span(says, "strong")], width)
     if not report.conclusive and report.verdict != "undetermined":
