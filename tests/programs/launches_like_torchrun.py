@@ -33,7 +33,9 @@ ranks = [
 announce("launcher")
 if len(sys.argv) > 2:
     signal.sigwait({signal.SIGUSR1})
-    ranks[1].stdin.close()
+    pipe = ranks[1].stdin
+    assert pipe is not None
+    pipe.close()
     ranks[1].wait()
     announce("collected")
 while True:

@@ -8,6 +8,7 @@ import sys
 import threading
 
 from announce import announce
+
 from trainprobe.case import Case
 from trainprobe.system.child import ChildSpec
 from trainprobe.system.keeper import Keeper

@@ -67,13 +67,16 @@ class Stage:
         stats = {pid: read_stat(pid) for pid in marked | set(self.pids.values())}
         return [pid for pid, found in stats.items() if found is not None and not found.dead]
 
-    def until(self, true: Callable[[], bool]) -> bool:
-        """Say whether `true` comes true in time."""
+    def until(self, true: Callable[[], bool], keeper: Keeper | None = None) -> bool:
+        """Say whether `true` comes true in time; meanwhile `keeper` tells its news."""
         deadline = time.monotonic() + PATIENCE_S
         while not true():
             if time.monotonic() > deadline:
                 return False
-            time.sleep(0.01)
+            if keeper is None:
+                time.sleep(0.01)
+            else:
+                keeper.wait(0.05)
         return True
 
 

@@ -7,8 +7,8 @@ import signal
 import subprocess
 
 import pytest
-from tests.runner.stage import PATIENCE_S, Stage
 
+from tests.runner.stage import PATIENCE_S, Stage
 from trainprobe.case import read_case
 from trainprobe.system.keeper import Keeper
 
@@ -50,9 +50,9 @@ def test_signals_to_the_keeper_change_nothing(stage: Stage, keeper: Keeper) -> N
 def test_death_of_the_keeper_itself_is_told_and_leaves_nobody(stage: Stage, keeper: Keeper) -> None:
     keeper.start([stage.spec("launches_like_torchrun.py", "2")])
     stage.wait_for("launcher", "rank-0", "rank-1", "loader-0", "loader-1")
-    assert stage.until(lambda: keeper.wait(0.05) or len(keeper.alive_pids()) >= 5)
+    assert stage.until(lambda: len(keeper.alive_pids()) >= 5, keeper)
     os.kill(keeper._process.pid, signal.SIGKILL)
-    assert stage.until(lambda: keeper.wait(0.05) or keeper.trouble != "")
+    assert stage.until(lambda: keeper.trouble != "", keeper)
     assert stage.until(lambda: not stage.alive())
     ended = keeper.children["child"].ended
     assert ended is not None

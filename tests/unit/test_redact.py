@@ -21,8 +21,30 @@ NOBODY = Redactor({})
 
 @pytest.mark.parametrize(
     "name",
-    "HF_TOKEN WANDB_API_KEY AWS_SECRET_ACCESS_KEY AWS_ACCESS_KEY_ID AWS_SESSION_TOKEN PGPASSWORD DB_PASSWORD MYSQL_PASSWD SENTRY_DSN apiKey api-key "
-    "MY_KEY DB_PASS secret clientSecret GOOGLE_CREDENTIALS HTTP_COOKIE X-Auth-Token token access_token GITHUB_TOKEN HUGGING_FACE_HUB_TOKEN".split(),
+    [
+        "HF_TOKEN",
+        "WANDB_API_KEY",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SESSION_TOKEN",
+        "PGPASSWORD",
+        "DB_PASSWORD",
+        "MYSQL_PASSWD",
+        "SENTRY_DSN",
+        "apiKey",
+        "api-key",
+        "MY_KEY",
+        "DB_PASS",
+        "secret",
+        "clientSecret",
+        "GOOGLE_CREDENTIALS",
+        "HTTP_COOKIE",
+        "X-Auth-Token",
+        "token",
+        "access_token",
+        "GITHUB_TOKEN",
+        "HUGGING_FACE_HUB_TOKEN",
+    ],
 )
 def test_names_of_secrets(name: str) -> None:
     assert looks_secret(name)
@@ -30,8 +52,36 @@ def test_names_of_secrets(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    "KEYBOARD monkey MASTER_ADDR TOKENIZERS_PARALLELISM tokenizer tokenizer_path max_tokens num_tokens eos_token pad_token_id key keys sort_key KeyError "
-    "XAUTHORITY author turkey SECRETARY PASSED bypass compass RANK WORLD_SIZE NCCL_DEBUG CUDA_VISIBLE_DEVICES HF_TOKEN_PATH SSH_AUTH_SOCK passes".split(),
+    [
+        "KEYBOARD",
+        "monkey",
+        "MASTER_ADDR",
+        "TOKENIZERS_PARALLELISM",
+        "tokenizer",
+        "tokenizer_path",
+        "max_tokens",
+        "num_tokens",
+        "eos_token",
+        "pad_token_id",
+        "key",
+        "keys",
+        "sort_key",
+        "KeyError",
+        "XAUTHORITY",
+        "author",
+        "turkey",
+        "SECRETARY",
+        "PASSED",
+        "bypass",
+        "compass",
+        "RANK",
+        "WORLD_SIZE",
+        "NCCL_DEBUG",
+        "CUDA_VISIBLE_DEVICES",
+        "HF_TOKEN_PATH",
+        "SSH_AUTH_SOCK",
+        "passes",
+    ],
 )
 def test_names_of_everything_else(name: str) -> None:
     assert not looks_secret(name)

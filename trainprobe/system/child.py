@@ -14,7 +14,8 @@ class ChildSpec:
     """One program to start. `key` tells the children of a keeper apart; `env` is the whole environment, nothing is added.
 
     `stdout` and `stderr` are paths of files to append to, the same path for both if wanted. When such a file grows beyond
-    `output_cap_bytes` it is cut back to its first quarter, one line that says so, and the newest output.
+    `output_cap_bytes` only its first quarter and its newest output stay. While anybody below the keeper lives, the middle is a hole
+    that takes no room, and reads as zeros; after that it is one line that says how much is gone.
     """
 
     key: str
@@ -29,7 +30,7 @@ class ChildSpec:
 
 @dataclass
 class Child:
-    """A program that we started. `started_at` is Unix time in seconds; `cut_bytes` is what its output files lost, or a little less."""
+    """A program that we started. `started_at` is Unix time in seconds; `cut_bytes` is what its output files lost."""
 
     spec: ChildSpec
     pid: Optional[int] = None

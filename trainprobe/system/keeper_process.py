@@ -177,17 +177,18 @@ class Keeper:
                 for fd in [fd for fd, (process, _) in self.starting.items() if process.pid == pid]:
                     while fd in self.starting:  # it is dead, so this pipe has an end
                         self.hear_from_start(fd)
-                self.look_at_outputs()
-                self.family.end(pid, status, "wait")
-                if not self.family.alive:  # somebody unseen may have been below it, who is our child from now on
+                if self.family.alive.keys() <= {pid}:  # somebody unseen may have been below it, who is our child from now on
                     self.family.scan(force=True)
+                self.look_at_outputs(settle=self.family.alive.keys() <= {pid})
+                self.family.end(pid, status, "wait")
 
-    def look_at_outputs(self) -> bool:
-        """Cut what is too long. Return True when something should be looked at again soon."""
+    def look_at_outputs(self, *, settle: bool = False) -> bool:
+        """Cut what is too long. Return True when something should be looked at again soon. `settle` once nobody writes any more."""
         soon = False
         for output in self.outputs.values():
             with contextlib.suppress(OSError):
                 cut_bytes, grows = output.look()
+                cut_bytes += output.settle() if settle else 0
                 soon = soon or grows
                 if cut_bytes:
                     for key in self.writers[output.id]:

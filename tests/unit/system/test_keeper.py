@@ -40,7 +40,7 @@ def end_of(keeper: Keeper) -> None:
 
 def test_a_child_gets_its_arguments_environment_and_folder_and_nothing_else(tmp_path: Path, keeper: Keeper) -> None:
     leaked = os.open("/dev/null", os.O_RDONLY)
-    os.set_inheritable(leaked, True)
+    os.set_inheritable(leaked, True)  # noqa: FBT003 - it takes no names
     began = time.time()
     keeper.start([spec(tmp_path, sys.executable, str(PROGRAMS / "shows_its_surroundings.py"), "an argument", "", "ü\n")])
     os.close(leaked)
