@@ -26,27 +26,63 @@ def stack(*inner: Frame) -> tuple[Frame, ...]:
     return (MAIN, TRAIN, *inner)
 
 
-GET = (Frame("Queue.get", STD + "multiprocessing/queues.py", 113), Frame("_poll", STD + "multiprocessing/connection.py", 256), Frame("select", STD + "selectors.py", 415))
+GET = (
+    Frame("Queue.get", STD + "multiprocessing/queues.py", 113),
+    Frame("_poll", STD + "multiprocessing/connection.py", 256),
+    Frame("select", STD + "selectors.py", 415),
+)
 NEXT = (Frame("__next__", LOADER, 725), Frame("_next_data", LOADER, 1505), Frame("_get_data", LOADER, 1464), Frame("_try_get_data", LOADER, 1310))
 
 CASES = {
     "collective": (stack(WRAPPER, Frame("all_reduce", C10D, 3252)), "comm-wait", "all_reduce"),
     "collective behind our journal": (stack(JOURNAL, WRAPPER, Frame("all_reduce", C10D, 3252)), "comm-wait", "all_reduce"),
     "object collective": (stack(WRAPPER, Frame("all_gather_object", C10D, 3100), WRAPPER, Frame("all_gather", C10D, 4287)), "comm-wait", "all_gather_object"),
-    "backward": (stack(Frame("Tensor.backward", SITE + "torch/_tensor.py", 623), Frame("_engine_run_backward", SITE + "torch/autograd/graph.py", 979)), "comm-wait", "backward"),
-    "joining": (stack(WRAPPER, Frame("init_process_group", C10D, 1800), Frame("_env_rendezvous_handler", SITE + "torch/distributed/rendezvous.py", 275)), "store-wait", "rendezvous"),
+    "backward": (
+        stack(Frame("Tensor.backward", SITE + "torch/_tensor.py", 623), Frame("_engine_run_backward", SITE + "torch/autograd/graph.py", 979)),
+        "comm-wait",
+        "backward",
+    ),
+    "joining": (
+        stack(WRAPPER, Frame("init_process_group", C10D, 1800), Frame("_env_rendezvous_handler", SITE + "torch/distributed/rendezvous.py", 275)),
+        "store-wait",
+        "rendezvous",
+    ),
     "leaving": (stack(Frame("destroy_process_group", C10D, 2300)), "teardown", "destroy_process_group"),
     "synchronise": (stack(Frame("synchronize", SITE + "torch/cuda/__init__.py", 1100)), "gpu-wait", "synchronize"),
     "loader": (stack(*NEXT, *GET), "dataloader", "dataloader"),
-    "own dataset in this process": (stack(*NEXT[:2], Frame("fetch", SITE + "torch/utils/data/_utils/fetch.py", 54), Frame("__getitem__", "/job/data.py", 4)), "python-run", ""),
-    "idle worker": (stack(NEXT[0], Frame("run", STD + "multiprocessing/process.py", 108), Frame("_worker_loop", SITE + "torch/utils/data/_utils/worker.py", 341), *GET), "worker-idle", "index-queue"),
-    "file baton": (stack(Frame("load", SITE + "torch/utils/cpp_extension.py", 1600), Frame("wait", SITE + "torch/utils/file_baton.py", 50)), "lock", "FileBaton"),
-    "build": (stack(Frame("_run_ninja_build", SITE + "torch/utils/cpp_extension.py", 2500), Frame("run", STD + "subprocess.py", 500)), "compile", "extension-build"),
+    "own dataset in this process": (
+        stack(*NEXT[:2], Frame("fetch", SITE + "torch/utils/data/_utils/fetch.py", 54), Frame("__getitem__", "/job/data.py", 4)),
+        "python-run",
+        "",
+    ),
+    "idle worker": (
+        stack(NEXT[0], Frame("run", STD + "multiprocessing/process.py", 108), Frame("_worker_loop", SITE + "torch/utils/data/_utils/worker.py", 341), *GET),
+        "worker-idle",
+        "index-queue",
+    ),
+    "file baton": (
+        stack(Frame("load", SITE + "torch/utils/cpp_extension.py", 1600), Frame("wait", SITE + "torch/utils/file_baton.py", 50)),
+        "lock",
+        "FileBaton",
+    ),
+    "build": (
+        stack(Frame("_run_ninja_build", SITE + "torch/utils/cpp_extension.py", 2500), Frame("run", STD + "subprocess.py", 500)),
+        "compile",
+        "extension-build",
+    ),
     "event": (stack(Frame("Event.wait", STD + "threading.py", 629), Frame("Condition.wait", STD + "threading.py", 327)), "lock", "threading"),
     "subprocess": (stack(Frame("run", STD + "subprocess.py", 550), Frame("select", STD + "selectors.py", 415)), "child-wait", "subprocess"),
     "web": (stack(Frame("get", SITE + "requests/api.py", 73), Frame("recv_into", STD + "ssl.py", 1100)), "net-io", "http"),
-    "import lock": (stack(Frame("_find_and_load", "<frozen importlib._bootstrap>", 1170), Frame("_ModuleLock.acquire", "<frozen importlib._bootstrap>", 110)), "import-lock", "import"),
-    "end of the interpreter": (stack(Frame("_shutdown", STD + "threading.py", 1590), Frame("_wait_for_tstate_lock", STD + "threading.py", 1132)), "teardown", "threads-at-exit"),
+    "import lock": (
+        stack(Frame("_find_and_load", "<frozen importlib._bootstrap>", 1170), Frame("_ModuleLock.acquire", "<frozen importlib._bootstrap>", 110)),
+        "import-lock",
+        "import",
+    ),
+    "end of the interpreter": (
+        stack(Frame("_shutdown", STD + "threading.py", 1590), Frame("_wait_for_tstate_lock", STD + "threading.py", 1132)),
+        "teardown",
+        "threads-at-exit",
+    ),
     "save": (stack(Frame("save", SITE + "torch/serialization.py", 900), Frame("_save", SITE + "torch/serialization.py", 1100)), "file-io", "torch.save"),
     "own code": (stack(), "python-run", ""),
 }
@@ -112,7 +148,12 @@ def test_polling_is_no_movement() -> None:
     assert moved([(), stack()]) is None
 
 
-FRAMES = st.builds(Frame, st.text(max_size=20), st.sampled_from(["", C10D, LOADER, "/job/a.py", "<frozen x>", "/usr/lib/libc.so.6"]) | st.text(max_size=20), st.integers(-5, 10**9))
+FRAMES = st.builds(
+    Frame,
+    st.text(max_size=20),
+    st.sampled_from(["", C10D, LOADER, "/job/a.py", "<frozen x>", "/usr/lib/libc.so.6"]) | st.text(max_size=20),
+    st.integers(-5, 10**9),
+)
 
 
 @settings(max_examples=200, deadline=None)

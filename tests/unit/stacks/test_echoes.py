@@ -19,7 +19,10 @@ ECHOES = [
 ]
 ORIGINS = [
     ("KeyError", "'label'"),
-    ("RuntimeError", "op.preamble.length <= op.nbytes. 12 vs 8. Received data size doesn't match expected size. Is there a distributed collective mismatch in your code?"),
+    (
+        "RuntimeError",
+        "op.preamble.length <= op.nbytes. 12 vs 8. Received data size doesn't match expected size. Is there a distributed collective mismatch in your code?",
+    ),
     ("RuntimeError", "Detected mismatch between collectives on ranks. Rank 0 is running collective: CollectiveFingerPrint(OpType=ALLREDUCE)"),
     ("torch.distributed.DistNetworkError", "The server socket has failed to bind to [::]:29500. EADDRINUSE, message: address already in use"),
     ("ConnectionResetError", "[Errno 104] Connection reset by peer"),

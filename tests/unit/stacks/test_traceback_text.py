@@ -96,7 +96,9 @@ def test_a_chain_is_in_the_order_of_time() -> None:
 
 
 def test_an_exception_raised_while_another_was_handled() -> None:
-    text = CHAINED.replace("The above exception was the direct cause of the following exception:", "During handling of the above exception, another exception occurred:")
+    text = CHAINED.replace(
+        "The above exception was the direct cause of the following exception:", "During handling of the above exception, another exception occurred:"
+    )
     (printed,) = parse_tracebacks(text.splitlines())
     assert printed.handled_one is True
     assert len(printed.chain) == 2
@@ -129,12 +131,21 @@ def test_lines_of_another_process_in_between_do_not_end_a_traceback() -> None:
 
 
 def test_a_torn_traceback_is_no_exception() -> None:
-    assert parse_tracebacks(['Traceback (most recent call last):', '  File "/a.py", line 1, in f']) == []
+    assert parse_tracebacks(["Traceback (most recent call last):", '  File "/a.py", line 1, in f']) == []
 
 
-PIECES = ["Traceback (most recent call last):", '  File "/a.py", line 3, in f', "ValueError: Caught KeyError in DataLoader worker process 0.", "Original Traceback (most recent call last):"]
+PIECES = [
+    "Traceback (most recent call last):",
+    '  File "/a.py", line 3, in f',
+    "ValueError: Caught KeyError in DataLoader worker process 0.",
+    "Original Traceback (most recent call last):",
+]
 PIECES += ["  | Traceback (most recent call last):", "  + Exception Group Traceback (most recent call last):", "    ^^^^", "", "KeyError: 'x'", "    raise x"]
-PIECES += ["The above exception was the direct cause of the following exception:", "During handling of the above exception, another exception occurred:", "[rank1]: Traceback (most recent call last):"]
+PIECES += [
+    "The above exception was the direct cause of the following exception:",
+    "During handling of the above exception, another exception occurred:",
+    "[rank1]: Traceback (most recent call last):",
+]
 
 
 @settings(max_examples=300, deadline=None)
