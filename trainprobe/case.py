@@ -64,7 +64,6 @@ class Case:
         name = folder if folder is not None else _default_name(host)
         try:
             _make_room(name)
-            os.makedirs(os.path.join(name, FILES), mode=0o700)
             meta = {
                 "schema": SCHEMA,
                 "command": command,
@@ -75,6 +74,7 @@ class Case:
                 "case": name,
             }
             _write_whole(os.path.join(name, META), json.dumps(meta, indent=1).encode() + b"\n")
+            os.makedirs(os.path.join(name, FILES), mode=0o700)
             return cls(os.path.abspath(name), name, redactor)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
