@@ -83,7 +83,7 @@ def singled_out(scene: Scene, found: dict[int, Place]) -> tuple[int, ...]:
 
 def _places_of(scene: Scene, rank: int) -> Iterator[Place]:
     thread = scene.thread(rank)
-    if thread is not None and thread.source == "py-spy":
+    if thread is not None and thread.source == "py-spy" and thread.frames:  # a look at a dying process may show no frame
         if thread.leaf in WAITS_FOR_RANKS or thread.in_backward:
             op = "backward" if thread.in_backward else thread.op or "a collective"
             yield Place(rank, op, thread.user_file, thread.user_line, thread.frames, thread)

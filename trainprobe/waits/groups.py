@@ -50,7 +50,7 @@ def _whole_cell(rung: Rung, ranks: tuple[Standing, ...]) -> SuspectGroup:
     mode: Mode = "check"
     if rung.outcome == "timed_out":
         mode = "hang"
-    elif rung.outcome == "crashed":
+    elif rung.outcome == "crashed" or rung.probe == "user_script":  # the run itself has ended, and not as it should
         mode = "crash"
     several = tuple(sorted(rung.ranks)) if 0 < len(rung.ranks) < rung.nproc else ()
     return SuspectGroup(

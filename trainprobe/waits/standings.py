@@ -67,7 +67,7 @@ def _standing(facts: Facts, cell: str, rank: int, host: str) -> Standing:
     endings = [fact for fact in facts.of(RankEnding, cell=cell, rank=rank) if fact.role == "rank"]
     ending = endings[0] if endings else None
     threads = [fact for fact in facts.of(MainThread, cell=cell, rank=rank) if fact.role == "rank"]
-    live = next((fact for fact in threads if fact.source == "py-spy"), None)
+    live = next((fact for fact in threads if fact.source == "py-spy" and fact.frames), None)
     thread = live or (threads[0] if threads else None)
     process = next((fact for fact in facts.of(ProcessState, cell=cell, rank=rank) if fact.role == "rank"), None)
     exception = _last_exception(facts, cell, rank)

@@ -24,7 +24,7 @@ def in_collective(rank: int, op: str = "all_reduce", where: str = "train.py:88 i
 
 def elsewhere(rank: int, leaf: str = "sleep", where: str = "train.py:12 in prepare", state: str = "S") -> list[Fact]:
     return [
-        MainThread((f"E{rank}1",), CELL, rank, pid=100 + rank, leaf=leaf, where=where, moved=False, looks=2),
+        MainThread((f"E{rank}1",), CELL, rank, pid=100 + rank, frames=(Frame("f", "/job/train.py", 1),), leaf=leaf, where=where, moved=False, looks=2),
         ProcessState((f"E{rank}2",), CELL, rank, pid=100 + rank, state=state, looks=2, stopped_looks=2 if state == "T" else 0),
     ]
 
