@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene
-from trainprobe.causes.words import file_line
+from trainprobe.causes.spoken import Said
+from trainprobe.causes.words import file_line, short
 from trainprobe.facts import Block
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.classify import classify
@@ -19,6 +20,15 @@ ASKS_FOR_RANK = re.compile(r"(?i)(?<![a-z])(\w*rank|\w*is_(\w+_)*(main|master|fi
 # Gloo compares the length that arrives with the one it expects (gloo/transport/tcp/pair.cc), torch's wrapper under
 # TORCH_DISTRIBUTED_DEBUG=DETAIL compares finger prints (ProcessGroupWrapper.cpp); both mean that the ranks do not agree.
 DISAGREE = r"Received data size doesn't match expected size|op\.preamble\.length <= op\.nbytes|Detected mismatch between collectives|CollectiveFingerPrint"
+
+
+_BYTES = re.compile(r"op\.nbytes\. (\d+) vs (\d+)")
+
+
+def disagreement(heard: Said) -> str:
+    """What the backend said, in numbers where it gave them."""
+    sizes = _BYTES.search(heard.text)
+    return f"{sizes.group(1)} bytes arrived where {sizes.group(2)} were expected" if sizes else short(heard.match.group(0), 100)
 
 
 @dataclass(frozen=True)

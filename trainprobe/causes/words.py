@@ -70,6 +70,15 @@ def file_line(file: str, line: int) -> str:
     return f"{file.rsplit('/', 1)[-1]}:{line}" if file and line else ""
 
 
+def job(scene: Scene) -> str:
+    """The job's own command as somebody would type it; empty where there is none."""
+    plan, ranks = scene.plan, str(max(scene.group.world_size, 1))
+    words = [word.replace("{ranks}", ranks) for word in plan.argv]
+    if words and plan.form == "launch":
+        words = ["torchrun", "--nproc-per-node", ranks, *words]
+    return " ".join(words)
+
+
 def again(scene: Scene) -> str:
     """The command that repeats the rung of this group, as somebody would type it."""
     plan, group = scene.plan, scene.group

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.parting import DISAGREE, camps, places, rank_block
+from trainprobe.causes.parting import DISAGREE, camps, disagreement, places, rank_block
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import said
-from trainprobe.causes.words import file_line, fix, ranks_say, sentence, short, subject
+from trainprobe.causes.words import file_line, fix, ranks_say, sentence, subject
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
@@ -43,7 +43,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(-6, "source", "One camp's call stands under an `if` on the rank", *shown)
     disagree = said(scene, DISAGREE, scene.world)
     if disagree is not None:
-        yield weighing(3, "suspects-log", f"The backend says that the ranks do not agree: {short(disagree.text, 120)}", disagree.fact)
+        yield weighing(3, "suspects-log", f"The backend says that the ranks do not agree: {disagreement(disagree)}", disagree.fact)
 
 
 def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:

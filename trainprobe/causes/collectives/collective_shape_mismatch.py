@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.parting import DISAGREE, camps, places
+from trainprobe.causes.parting import DISAGREE, camps, disagreement, places
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import said
-from trainprobe.causes.words import file_line, fix, ranks_say, sentence, short, subject
+from trainprobe.causes.words import file_line, fix, job, ranks_say, sentence, subject
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
@@ -32,7 +32,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(-26, "flight-recorder", "The ranks called different operations, not one with other sizes", ids=parted.evidence)
     disagree = said(scene, DISAGREE, scene.world)
     if disagree is not None:
-        yield weighing(10, "suspects-log", f"The backend received another size than it expected: {short(disagree.text, 120)}", disagree.fact)
+        yield weighing(10, "suspects-log", f"The backend says that the sizes differ: {disagreement(disagree)}", disagree.fact)
     found = places(scene)
     sides = camps(found)
     shown = [place.fact for place in found.values()]
@@ -71,7 +71,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     return (
         fix(scene, "Make the sizes equal before the call", f"at {place}: pad to the largest size, or gather the sizes first and pad to their maximum"),
         fix(scene, "Keep the last batch from being shorter", "DataLoader(..., drop_last=True) or DistributedSampler(..., drop_last=True)"),
-        fix(scene, "See both shapes", f"TORCH_DISTRIBUTED_DEBUG=DETAIL {' '.join(scene.plan.argv)}".strip()),
+        fix(scene, "See both shapes", f"TORCH_DISTRIBUTED_DEBUG=DETAIL {job(scene)}".strip()),
     )
 
 

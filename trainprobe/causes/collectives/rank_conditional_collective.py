@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.parting import DISAGREE, camps, own_blocks, places, rank_block, singled_out
+from trainprobe.causes.parting import DISAGREE, camps, disagreement, own_blocks, places, rank_block, singled_out
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import said
-from trainprobe.causes.words import file_line, fix, ranks_say, sentence, short, subject
+from trainprobe.causes.words import file_line, fix, ranks_say, sentence, subject
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
@@ -50,7 +50,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(-13, "other-stacks", f"All ranks are in the same call, {next(iter(found.values()))}", *shown)
     disagree = said(scene, DISAGREE, scene.world)
     if disagree is not None:  # shared with the two mismatch causes, so it decides little between them
-        yield weighing(6, "suspects-log", f"The backend says that the ranks do not agree: {short(disagree.text, 120)}", disagree.fact)
+        yield weighing(6, "suspects-log", f"The backend says that the ranks do not agree: {disagreement(disagree)}", disagree.fact)
     yield from _source(scene)
 
 

@@ -11,6 +11,7 @@ another reason (`rank-exited-early`) looks alike; the counts tell them apart.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,6 +22,10 @@ from trainprobe.causes.words import fix, listed, sentence, subject
 from trainprobe.facts import Block, Facts, Progress
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
+
+
+# Loops that have the same length on all ranks: counting, and walking over the model. Loops over data need not.
+OWN_LENGTH = re.compile(r"range\(|parameters\(|modules\(|buffers\(|children\(|param_groups|state_dict")
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,7 @@ def _loops(scene: Scene, frames: tuple[object, ...]) -> list[Block]:
     from trainprobe.stacks.frames import Frame
 
     sites = scene.sites([frame for frame in frames if isinstance(frame, Frame)])
-    # Counting loops (`for step in range(…)`) have the same length on all ranks; loops over data need not.
-    return [block for site in sites for block in site.blocks if block.kind == "for" and block.branch == "body" and "range(" not in block.text]
+    return [block for site in sites for block in site.blocks if block.kind == "for" and block.branch == "body" and not OWN_LENGTH.search(block.text)]
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:

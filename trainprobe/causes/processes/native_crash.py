@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.parting import DISAGREE
+from trainprobe.causes.parting import DISAGREE, disagreement
 from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import first_to_fail, said
-from trainprobe.causes.words import fix, sentence, short, subject
+from trainprobe.causes.words import fix, job, sentence, subject
 from trainprobe.facts import Facts, FatalSignal, MemoryLimit, RankEnding, Segfault
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
@@ -52,7 +52,7 @@ def _against(scene: Scene, end: RankEnding) -> Iterator[Weighing]:
     echoes = [fact for fact in scene.fatals(ranks) if fact.echo]
     own = scene.exceptions(ranks)
     if end.signal_name == "SIGABRT" and disagree is not None:
-        yield weighing(-26, "suspects-log", f"The abort is the backend's answer to ranks that do not agree: {short(disagree.text, 100)}", disagree.fact)
+        yield weighing(-26, "suspects-log", f"The abort is the backend's answer to ranks that do not agree: {disagreement(disagree)}", disagree.fact)
     elif echoes or scene.exceptions(ranks, echo=True):
         yield weighing(-26, "suspects-log", "The crash came after an error that only repeats another rank's end", *echoes, *scene.exceptions(ranks, echo=True))
     elif end.signal_name == "SIGABRT" and own:
@@ -79,7 +79,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     fatal = _fatal(scene)
     place = user_frame(fatal.frames) if fatal is not None else None
     calls = f"the last Python line was {place.where}: look at what native code it calls" if place is not None else ""
-    command = " ".join(scene.plan.argv) or "the script"
+    command = job(scene) or "the script"
     return (
         fix(scene, "Find the library of the top native frame", calls, f"ulimit -c unlimited; run {command} again; gdb -batch -ex bt PYTHON CORE"),
         fix(scene, "Take its newest build for this torch", "pip install --upgrade that package, or the version that its own compatibility table names"),
