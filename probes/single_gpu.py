@@ -10,7 +10,7 @@
 # ///
 """One training step of a small network against a float64 reference on the CPU, then matrix multiplication and copy rates.
 
-Flags: --device cuda:N|cpu (the first GPU, else the CPU), --size N (edge of the matrices), --seconds S (time for each rate).
+Flags: --device cuda:N|cpu (TRAINPROBE_DEVICE, or the first GPU, else the CPU), --size N (edge of the matrices), --seconds S (time for each rate).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def rates(torch: Any, device: str, names: Dict[str, Any], size: int, seconds: fl
 
 def main() -> None:
     parser = _emit.Parser(description=__doc__)
-    parser.add_argument("--device", default="")
+    parser.add_argument("--device", default=os.environ.get("TRAINPROBE_DEVICE", ""))
     parser.add_argument("--size", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=0.2)
     asked = parser.parse_args()

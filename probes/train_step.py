@@ -11,7 +11,7 @@
 """Two steps of DistributedDataParallel, each rank on its share of a fixed global batch, against the whole batch on one rank.
 
 Environment: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT (torchrun's; alone it is a world of one).
-Flags: --backend gloo|nccl (nccl where every rank has a GPU), --steps N, --timeout-s S (the process group's own).
+Flags: --backend gloo|nccl (nccl where every rank has a GPU and TRAINPROBE_DEVICE is not cpu), --steps N, --timeout-s S (the process group's own).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def run(asked: Any, me: _emit.RankEnvironment) -> None:
         import torch
         import torch.distributed as dist
         import torch.nn.parallel
-    on_gpu = torch.cuda.device_count() >= me.local_world_size and dist.is_nccl_available()
+    on_gpu = os.environ.get("TRAINPROBE_DEVICE") != "cpu" and torch.cuda.device_count() >= me.local_world_size and dist.is_nccl_available()
     backend = asked.backend or ("nccl" if on_gpu else "gloo")
     device = f"cuda:{me.local_rank}" if backend == "nccl" else "cpu"
     if backend == "nccl":
