@@ -23,7 +23,6 @@ from trainprobe.facts import Block, Facts, Progress
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
-
 # Loops that have the same length on all ranks: counting, and walking over the model. Loops over data need not.
 OWN_LENGTH = re.compile(r"range\(|parameters\(|modules\(|buffers\(|children\(|param_groups|state_dict")
 
