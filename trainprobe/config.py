@@ -42,7 +42,8 @@ class Settings:
     first_output_s: float = _setting(120.0, "timeouts.first_output_s", "seconds", "Your command must show a first sign of life within this time.")
     stall_s: float = _setting(30.0, "timeouts.stall_s", "seconds", "Your command counts as stalled when it shows no progress for this long.")
     run_s: float = _setting(60.0, "timeouts.run_s", "seconds", "Your command has passed at one size when it ran this long without a fault.")
-    thresholds: Mapping[str, float] = _setting({}, "thresholds", "numbers-by-name", "What a measured number is held against, in place of the probe's own.")
+    at_most: Mapping[str, float] = _setting({}, "thresholds.at_most", "numbers-by-name", "A rung that measures more than this has failed.")
+    at_least: Mapping[str, float] = _setting({}, "thresholds.at_least", "numbers-by-name", "A rung that measures less than this has failed.")
 
 
 @dataclass(frozen=True)

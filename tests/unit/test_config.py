@@ -23,7 +23,9 @@ timeouts:
   stall_s: 20
   run_s: 30
   rungs: {gloo_control: 45}
-thresholds: {init_s: 10}
+thresholds:
+  at_most: {init_s: 10}
+  at_least: {single_gpu.matmul_gflops: 0.5}
 """
 
 
@@ -38,7 +40,8 @@ def test_everything_can_be_set() -> None:
         first_output_s=60.5,
         stall_s=20.0,
         run_s=30.0,
-        thresholds={"init_s": 10.0},
+        at_most={"init_s": 10.0},
+        at_least={"single_gpu.matmul_gflops": 0.5},
     )
 
 
@@ -80,8 +83,9 @@ def test_every_field_has_a_key_and_a_sentence() -> None:
         ("timeouts:\n  stall_s: .inf\n", 2, "seconds"),
         ("timeouts:\n  rungs: {host: soon}\n", 2, "timeouts.rungs.host"),
         ("timeouts:\n  rungs: {host: 1, host: 2}\n", 2, "twice"),
-        ("thresholds:\n  a: [1]\n", 2, "number"),
-        ("thresholds: 3\n", 1, "name: number"),
+        ("thresholds:\n  at_most: {a: [1]}\n", 2, "number"),
+        ("thresholds: 3\n", 1, "name: value"),
+        ("thresholds: {at_most: 3}\n", 1, "name: number"),
         ("a: &x 1\nb: *x\n", 2, "aliases"),
         ("? [1]\n: 2\n", 1, "is no setting"),
         ("nproc: !!python/object/apply:os.system [ls]\n", 1, "whole number"),

@@ -6,6 +6,7 @@ import difflib
 from typing import TYPE_CHECKING
 
 from trainprobe.errors import UsageError
+from trainprobe.report.cause_section import UNKNOWN
 from trainprobe.report.lines import Span, plain, span, wrapped
 from trainprobe.report.words import clean
 
@@ -24,6 +25,14 @@ FAMILY_TITLES = {
     "software": "Software and jobs",
     "model": "Model",
 }
+UNKNOWN_PAGE = (
+    "Nothing in the catalogue fits",
+    "The graph found where the trouble sits, and no cause of the catalogue explains it. "
+    "`unknown` takes part in every ranking with a fixed number of points, and stands first where no cause has clearly more.\n\n"
+    "The ranks beside it are right all the same: it is the why that is missing, not the where. "
+    "What would settle it stands in the report; the case holds the output and the stacks of every rank.",
+    "no cause has enough evidence to be named",
+)
 ADDED = "Added by plugins"
 MODE_WORDS = {"hang": "ranks that hang", "crash": "ranks that crashed", "slow": "ranks that are slow", "check": "a check that failed"}
 
@@ -57,6 +66,8 @@ def cause_text(cause_id: str) -> str:
     """Return the page of one cause. Raises UsageError, with a near name, where there is none of that id."""
     from trainprobe import causes
 
+    if cause_id == UNKNOWN:
+        return _page(UNKNOWN, *UNKNOWN_PAGE)
     added, _ = added_causes()
     everything: dict[str, Cause | Planned] = {one.id: one for one in causes.planned()}
     everything |= {one.id: one for one in (*added, *causes.built())}
@@ -86,7 +97,7 @@ def _page(cause_id: str, title: str, means: str, telling: str, *rows: tuple[str,
         lines += [plain(line) for line in wrapped([span(says)], WIDTH, first="  ")]
         lines.append("")
     for label, says in (("told by", telling), *rows):
-        lines += [plain(line) for line in wrapped([span(says)], WIDTH, first=f"  {label:<16}")]
+        lines += [plain(line) for line in wrapped([span(says)], WIDTH, first=f"  {label:<17}")]
     return "\n".join(lines) + "\n"
 
 

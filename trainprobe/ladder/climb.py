@@ -21,6 +21,7 @@ from trainprobe.ladder.outcome import Result
 from trainprobe.ladder.pace import Pace
 from trainprobe.ladder.plan import Plan, Rung
 from trainprobe.ladder.probes import USER_SCRIPT
+from trainprobe.ladder.thresholds import held_against
 from trainprobe.ladder.watch import Watch
 from trainprobe.model.codec import to_json
 from trainprobe.model.progress import Progress
@@ -104,6 +105,7 @@ class Climb:
             watch.cgroups.look(self.case, cell, "before")
             watch.start()
             result = script_cell.run(watch, largest=largest, hard_s=self._left_s()) if of_script else probe_cell.run(watch, deadline_s)
+            result = held_against(result, spec.name, plan.thresholds)
             if keeper.trouble:
                 self.progress.note(keeper.trouble)
                 result = replace(result, outcome="not_measured", says=keeper.trouble) if result.outcome == "passed" else result

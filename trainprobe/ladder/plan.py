@@ -10,6 +10,7 @@ from trainprobe.collect.seen import Seen
 from trainprobe.errors import UsageError
 from trainprobe.ladder import sizes
 from trainprobe.ladder.probes import USER_SCRIPT
+from trainprobe.ladder.thresholds import Thresholds
 from trainprobe.model.probes import ProbeSpec
 from trainprobe.targets.interpreter import Interpreter
 from trainprobe.targets.script import Script
@@ -64,6 +65,7 @@ class Plan:
     skip: tuple[str, ...] = ()
     timeout_s: float | None = None
     deadlines_s: Mapping[str, float] = field(default_factory=dict)
+    thresholds: Thresholds = field(default_factory=Thresholds)
     environ: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     gpus_seen: Seen | None = None

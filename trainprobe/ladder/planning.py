@@ -14,6 +14,7 @@ from trainprobe.config import Settings
 from trainprobe.errors import UsageError
 from trainprobe.ladder import probes
 from trainprobe.ladder.plan import Ask, Plan, rungs_of
+from trainprobe.ladder.thresholds import Thresholds
 from trainprobe.model.probes import ProbeSpec
 from trainprobe.model.request import DiagnoseRequest
 from trainprobe.targets import interpreter, script
@@ -68,6 +69,7 @@ def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str
         skip=request.skip,
         timeout_s=request.timeout_s,
         deadlines_s=_deadlines(settings, specs),
+        thresholds=Thresholds(settings.at_most, settings.at_least),
         environ=_with_interpreter_first(environ, python),
         notes=added.trouble,
         gpus_seen=gpus_seen,

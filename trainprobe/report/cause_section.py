@@ -10,6 +10,7 @@ from trainprobe.report.lines import Line, Span, Style, span, typed, wrapped
 from trainprobe.report.words import certainty, clean, columns, percent
 
 INDENT = "    "
+UNKNOWN = "unknown"
 STYLE_OF: dict[str, Style] = {"almost certain": "bad", "likely": "bad", "leading": "warn", "undecided": "warn"}
 RISK = {"safe": "safe for the job", "disruptive": "disruptive", "needs-admin": "needs an administrator"}
 
@@ -41,7 +42,7 @@ def cause_lines(cause: PlacedCause, place: int, width: int, *, others: Sequence[
 
 def _title(cause: PlacedCause, place: int, width: int) -> Line:
     word = certainty(cause.confidence, named=cause.named)
-    sure = f"{word}, {percent(cause.confidence)}"
+    sure = f"{'no cause fits' if cause.id == UNKNOWN else word}, {percent(cause.confidence)}"
     name = clean(cause.id)[: width - len(sure) - len(INDENT) - 2]
     gap = width - len(INDENT) - columns(name) - len(sure)
     return (Span(f"{place:>2}  "), Span(name, "strong"), Span(" " * gap), Span(sure, STYLE_OF[word]))

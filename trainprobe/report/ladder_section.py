@@ -88,7 +88,7 @@ def _told(cells: list[LadderRow], worst: str) -> list[Span]:
             lead = f"On {_sizes(these)}: " if climbs else ""
             ranks = sorted({rank for cell in these for rank in cell.ranks})
             words = says or (f"{outcome.replace('_', ' ')}, {ranks_in_words(ranks)}" if ranks else outcome.replace("_", " "))
-            words = words if lead else words[:1].upper() + words[1:]
+            words = words[:1].upper() + words[1:] if not lead and words.partition(" ")[0].isalpha() else words
             told.append(span(f"{lead}{words}{'' if words.endswith(('.', '!', '?')) else '.'}"))
     return told
 

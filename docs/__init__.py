@@ -1,0 +1,1 @@
+"""The project's documentation, and the programs that write its generated pages."""
