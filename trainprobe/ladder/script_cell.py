@@ -76,8 +76,8 @@ def _stall_says(decision: Decision, now: Now, endings: dict[int, Ended]) -> str:
         others = _ranks_say(tuple(rank for rank in endings if rank not in decision.ranks))
         return f"{who} ended with exit code 0 while {others} still ran and made no progress"
     if not now.sign_at:
-        return f"no output and no step within {now.at:.0f} s, and every rank stands still"
-    return f"no progress for {now.at - now.sign_at:.0f} s, and every rank stands still"
+        return f"no output and no step within {now.at:.0f} s"
+    return f"no progress for {now.at - now.sign_at:.0f} s"
 
 
 def _passed(decision: Decision, now: Now) -> Result:
@@ -103,8 +103,9 @@ def _ended_by_itself(watch: Watch, endings: dict[int, Ended]) -> Result:
     if empty:
         says = "ended by itself with exit code 0 before any step was seen: its loader gave no batch"
         return Result("failed", says if len(empty) == len(ranks) else f"{_ranks_say(tuple(empty))} {says}", tuple(empty), more)
-    if any(steps.values()):
-        return Result("passed", f"ended by itself with exit code 0 after {max(steps.values())} steps", (), more)
+    most = max([*steps.values(), len(signs.printed.get(None, ()))])
+    if most:
+        return Result("passed", f"ended by itself with exit code 0 after {most} steps", (), more)
     if watch.collectives_seen() or any(one.batches or one.backward_calls for some in witnesses.values() for one in some):
         return Result("passed", "ended by itself with exit code 0; it made no optimizer step, but batches or collectives", (), more)
     if any(one.steps_uncounted for some in witnesses.values() for one in some):

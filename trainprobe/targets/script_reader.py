@@ -122,10 +122,11 @@ def _neighbour(folder: str, name: str) -> str | None:
 
 
 def _of_standard_library(name: str) -> bool:
-    if name in sys.builtin_module_names or name in getattr(sys, "stdlib_module_names", ()):
-        return True
-    try:
-        return importlib.util.find_spec(name) is not None
+    known = getattr(sys, "stdlib_module_names", None)
+    if known is not None:
+        return name in known
+    try:  # Python 3.9: under -I -S nothing else can be found
+        return name in sys.builtin_module_names or importlib.util.find_spec(name) is not None
     except (ImportError, ValueError, AttributeError):
         return False
 
