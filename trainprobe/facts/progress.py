@@ -48,6 +48,8 @@ class Progress(Fact):
 
 def parse_witness_progress(record: Evidence) -> list[Fact]:
     """What the witness counted, one progress per process."""
+    if record.subject.role == "launcher":
+        return []  # the launcher takes no steps, and its zero must not be read as the ranks'
     by_pid: dict[int | None, dict[str, Any]] = {}
     pid = record.subject.pid
     for event in events_of(record):

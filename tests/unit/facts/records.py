@@ -36,8 +36,8 @@ class Records:
         data = {"stream": stream, "bytes": len(text), "head": text, "tail": "", "left_out_bytes": 0, "first_at": first_at, "last_at": last_at}
         return self.add("output", data, rank=rank, role="rank" if rank is not None else "launcher")
 
-    def events(self, *events: Mapping[str, Any], rank: int | None = None, bad_lines: int = 0) -> Records:
-        return self.add("probe.events", {"events": list(events), "bad_lines": bad_lines, "bad_sample": "", "cut": False}, rank=rank)
+    def events(self, *events: Mapping[str, Any], rank: int | None = None, bad_lines: int = 0, role: str = "") -> Records:
+        return self.add("probe.events", {"events": list(events), "bad_lines": bad_lines, "bad_sample": "", "cut": False}, rank=rank, role=role)
 
     def stack(self, rank: int, *frames: tuple[str, str, int], look: int = 1, pid: int = 100, **more: Any) -> Records:
         """Frames as (name, file, line), leaf first as py-spy gives them."""

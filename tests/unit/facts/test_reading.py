@@ -169,6 +169,7 @@ def test_progress_of_witness_and_output() -> None:
     one = only(records.facts(), Progress)
     assert (one.optimizer_steps, one.batches, one.output_steps, one.loader_empty, one.exited_by_itself, one.world_size) == (3, 4, 2, False, True, 2)
     assert (one.first_output_s, one.silent_s, one.witness) == (2.5, 1.5, True)
+    assert Records().events(start, leave, role="launcher").facts().of(Progress) == (), "a launcher's zero is nobody's"
     empty = Records().events(start, {"event": "note", "name": "loader.empty", "dataset_len": 0, "pid": 7}, rank=1).facts()
     assert (only(empty, Progress).loader_empty, only(empty, Progress).dataset_len, only(empty, Progress).exited_by_itself) == (True, 0, None)
 
