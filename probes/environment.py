@@ -151,8 +151,12 @@ def shadowing(imports: List[str], first: List[str], folders: List[str]) -> Itera
     )
 
 
-def bytecode(folder: str) -> Iterator[Check]:
-    """Find compiled files that Python would run although their source says something else. One with another time or size is harmless: it is made anew."""
+def bytecode(folder: str, script: str) -> Iterator[Check]:
+    """Find compiled files that Python would run although their source says something else. One with another time or size is harmless: it is made anew.
+
+    It fails only for what the script names; anything else in the folder may never be imported.
+    """
+    words = set(re.findall(r"\w+", read(script))) if script else set()
     stale, old = [], 0
     caches = [*glob.glob(f"{glob.escape(folder)}/__pycache__/*.pyc"), *glob.glob(f"{glob.escape(folder)}/*/__pycache__/*.pyc")][:MOST_FILES]
     for cache in caches:
@@ -173,7 +177,8 @@ def bytecode(folder: str) -> Iterator[Check]:
             continue
     orphans = [one for one in glob.glob(f"{glob.escape(folder)}/*.pyc") if not os.path.exists(one[:-1])]
     for one in stale:
-        yield "py.bytecode", "fail", one, f"{one} differs from its source, and Python would run it all the same.", f"rm {one}"
+        named = not words.isdisjoint(os.path.relpath(importlib.util.source_from_cache(one), folder)[: -len(".py")].split(os.sep))
+        yield "py.bytecode", "fail" if named else "warn", one, f"{one} differs from its source, and Python would run it all the same.", f"rm {one}"
     for one in orphans:
         yield "py.bytecode", "warn", one, f"{one} is importable without a source.", f"rm {one}"
     if not stale and not orphans:
@@ -189,7 +194,11 @@ def main() -> None:
     here = os.path.dirname(os.path.realpath(asked.script)) if asked.script else os.getcwd()
     first = list(dict.fromkeys([here, *(os.path.abspath(one) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one)]))
     folders = list(dict.fromkeys([*first, *sys.path]))
-    groups: Dict[str, Iterator[Check]] = {"versions": versions(folders), "shadowing": shadowing(imports, first, folders), "bytecode": bytecode(here)}
+    groups: Dict[str, Iterator[Check]] = {
+        "versions": versions(folders),
+        "shadowing": shadowing(imports, first, folders),
+        "bytecode": bytecode(here, asked.script),
+    }
     failed = []
     for name, checks in groups.items():
         with _emit.phase(name):

@@ -66,6 +66,8 @@ def test_bytecode_that_python_runs_though_the_source_has_changed(run_probe: RunP
     py_compile.compile(str(module), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
     assert status(run_probe("environment", "--script", str(job / "train.py")), "py.bytecode") == ["ok"]
     module.write_text("width = 2\n")
+    assert status(run_probe("environment", "--script", str(job / "train.py")), "py.bytecode") == ["warn"]  # nobody imports it
+    (job / "train.py").write_text("import layers\n")
     done = run_probe("environment", "--script", str(job / "train.py"))
     assert status(done, "py.bytecode") == ["fail"]
 
