@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from trainprobe import plugins
+from trainprobe.ladder.probes import usable
 
 ROOT = Path(__file__).resolve().parents[2]
 ACME = ROOT / "tests" / "plugins" / "acme_trainprobe"
@@ -174,3 +175,32 @@ def test_an_id_that_is_taken_is_named_and_left_to_the_first(tmp_path: Path, monk
 def test_without_plugins_nothing_is_added() -> None:
     assert plugins.causes() == plugins.AddedCauses()
     assert plugins.probe_folders() == plugins.AddedProbes()
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("# /// trainprobe\n# rung: [\n# ///\n", "cannot be used: it is not YAML"),
+        ("# no header at all\n", "There is no probe in"),
+        ("# /// trainprobe\n# name: host\n# rung: 11\n# question: Is it?\n# ///\n", "Two probes are called host"),
+    ],
+)
+def test_a_folder_that_breaks_the_rules_is_left_out_and_named(tmp_path: Path, source: str, words: str) -> None:
+    (tmp_path / "bad_probe.py").write_text(source)
+    good = str(ACME / "acme_trainprobe" / "probes")
+    kept, (sentence,) = usable((str(tmp_path), good))
+    assert kept == (good,)
+    assert sentence.startswith("The probes of a plugin are left out: ")
+    assert words in sentence
+
+
+@pytest.mark.torch
+def test_probe_and_cause_meet_in_a_real_climb(acme: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": f"{acme}{os.pathsep}{ROOT}", "ACME_LICENCE": str(tmp_path / "no-such-file")}
+    command = [sys.executable, "-m", "trainprobe", "diagnose", "--nproc", "1", "--only", "acme_licence", "--case", "case", "--json", "report.json"]
+    ran = subprocess.run(command, env=environment, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=120)
+    report = json.loads((tmp_path / "report.json").read_text())
+    first = report["causes"][0]
+    assert (ran.returncode, report["verdict"], first["id"], first["named"]) == (1, "at-risk", "acme-licence-missing", True), ran.stderr
+    assert f"{tmp_path / 'no-such-file'} is not there" in first["summary"]
+    assert "export ACME_LICENCE=" in ran.stdout

@@ -27,10 +27,12 @@ FAMILY_TITLES = {
 }
 UNKNOWN_PAGE = (
     "Nothing in the catalogue fits",
-    "The graph found where the trouble sits, and no cause of the catalogue explains it. "
-    "`unknown` takes part in every ranking with a fixed number of points, and stands first where no cause has clearly more.\n\n"
-    "The ranks beside it are right all the same: it is the why that is missing, not the where. "
-    "What would settle it stands in the report; the case holds the output and the stacks of every rank.",
+    (
+        "The graph found where the trouble sits, and no cause of the catalogue explains it. "
+        "`unknown` takes part in every ranking with a fixed number of points, and stands first where no cause has clearly more.\n\n"
+        "The ranks beside it are right all the same: it is the why that is missing, not the where. "
+        "What would settle it stands in the report; the case holds the output and the stacks of every rank."
+    ),
     "no cause has enough evidence to be named",
 )
 ADDED = "Added by plugins"

@@ -40,7 +40,8 @@ def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str
     argv = _argv(request, python, environ)
     found = _script(request, python, cwd)
     added = plugins.probe_folders()
-    specs = probes.find((*added.folders, *request.probe_dirs))
+    folders, unusable = probes.usable(added.folders)
+    specs = probes.find((*folders, *request.probe_dirs))
     ask = Ask(
         nproc=nproc,
         gpus=gpus,
@@ -71,7 +72,7 @@ def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str
         deadlines_s=_deadlines(settings, specs),
         thresholds=Thresholds(settings.at_most, settings.at_least),
         environ=_with_interpreter_first(environ, python),
-        notes=added.trouble,
+        notes=(*added.trouble, *unusable),
         gpus_seen=gpus_seen,
     )
 

@@ -42,6 +42,20 @@ def find(folders: Sequence[str]) -> tuple[ProbeSpec, ...]:
     return tuple(sorted(found.values(), key=lambda spec: (spec.rung, spec.name)))
 
 
+def usable(folders: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the folders of plugins that can be used, and a sentence for each other one: a stranger's package must not end the climb."""
+    kept: list[str] = []
+    trouble: list[str] = []
+    for folder in folders:
+        try:
+            find((*kept, folder))
+        except UsageError as error:
+            trouble.append(f"The probes of a plugin are left out: {error.says}")
+        else:
+            kept.append(folder)
+    return tuple(kept), tuple(trouble)
+
+
 def in_folder(folder: str) -> tuple[ProbeSpec, ...]:
     """Return the probes of one folder. A file without a header block, or whose name begins with `_`, is none."""
     try:
