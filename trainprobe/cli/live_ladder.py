@@ -126,6 +126,8 @@ class LiveLadder:
 
     def _print(self, line: Line) -> None:
         with contextlib.suppress(OSError, ValueError):
+            if self._live is not None:
+                self._live.refresh()  # or the line of a cell that is over would be drawn once more below this one
             text = styled(line)
             text.truncate(self._console.width, overflow="ellipsis")
             self._console.print(text, soft_wrap=True)

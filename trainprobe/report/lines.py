@@ -51,7 +51,10 @@ def wrapped(pieces: Iterable[Span], width: int, *, first: str = "", rest: str | 
             if not fresh and used + 1 + columns(part.text) > width:
                 done.append(tuple(line))
                 line, used, fresh = [Span(rest)], columns(rest), True
-            line.append(part if fresh else Span(f" {part.text}", part.style))
+            piece = part if fresh else Span(f" {part.text}", part.style)
+            if line[-1].style == piece.style:
+                piece = Span(line.pop().text + piece.text, piece.style)
+            line.append(piece)
             used += columns(part.text) + (0 if fresh else 1)
             fresh = False
     done.append(tuple(line))
