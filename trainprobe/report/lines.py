@@ -38,7 +38,7 @@ def plain(line: Line) -> str:
 def wrapped(pieces: Iterable[Span], width: int, *, first: str = "", rest: str | None = None) -> list[Line]:
     """Break `pieces` into lines of at most `width` columns.
 
-    `first` starts the first line (a label or an indent), `rest` all others, by default as many blanks.
+    `first` starts the first line (a label or an indent) and stays a span of its own, `rest` starts all others, by default with as many blanks.
     Pieces are joined by one blank. A word longer than a line is cut.
     """
     rest = " " * columns(first) if rest is None else rest
@@ -52,7 +52,7 @@ def wrapped(pieces: Iterable[Span], width: int, *, first: str = "", rest: str | 
                 done.append(tuple(line))
                 line, used, fresh = [Span(rest)], columns(rest), True
             piece = part if fresh else Span(f" {part.text}", part.style)
-            if line[-1].style == piece.style:
+            if len(line) > 1 and line[-1].style == piece.style:
                 piece = Span(line.pop().text + piece.text, piece.style)
             line.append(piece)
             used += columns(part.text) + (0 if fresh else 1)
