@@ -1,7 +1,7 @@
 """From suspect groups to ranked causes: evidence points per family, a confidence, and an explicit unknown.
 
-    points(cause) = prior + Σ over families (strongest positive + strongest negative, clipped to ±13; decisive evidence ±26 instead)
-    confidence    = softmax over the group's candidates of ln(10)/10 · points / T
+points(cause) = prior + Σ over families (strongest positive + strongest negative, clipped to ±13; decisive evidence ±26 instead)
+confidence    = softmax over the group's candidates of ln(10)/10 · points / T
 """
 
 from __future__ import annotations
@@ -102,9 +102,7 @@ def _refined(candidates: list[Candidate]) -> list[Candidate]:
     return [replace(c, points=raised.get(c.cause.id, c.points)) for c in candidates if c.cause.id not in covered]
 
 
-def _placed(
-    facts: Facts, group: SuspectGroup, candidates: list[Candidate], priors: Priors
-) -> tuple[tuple[PlacedCause, ...], tuple[Undecided, ...]]:
+def _placed(facts: Facts, group: SuspectGroup, candidates: list[Candidate], priors: Priors) -> tuple[tuple[PlacedCause, ...], tuple[Undecided, ...]]:
     ordered = sorted(candidates, key=lambda candidate: (-candidate.points, candidate.cause.id))
     points = [candidate.points for candidate in ordered] + [priors.unknown]
     shares = confidences(points, priors.temperature)
@@ -151,7 +149,11 @@ def _unknown(group: SuspectGroup, share: float, priors: Priors, ordered: Sequenc
     near = ", ".join(candidate.cause.id for candidate in ordered[:3])
     says = group.says[:1].upper() + group.says[1:]
     nearest = f" The nearest are {near}, but the evidence does not decide." if near else " Nothing in the catalogue fits what was seen."
-    step = ordered[0].cause.would_settle if ordered else f"read the output of {group.cell} in the case folder, then run that rung alone: trainprobe diagnose --only {group.probe}"
+    step = (
+        ordered[0].cause.would_settle
+        if ordered
+        else f"read the output of {group.cell} in the case folder, then run that rung alone: trainprobe diagnose --only {group.probe}"
+    )
     return PlacedCause(
         id="unknown",
         title="The cause is not known",

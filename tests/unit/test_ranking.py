@@ -29,9 +29,9 @@ def cause(id_: str, *weighings: Weighing, refines: str = "") -> Cause:
         means="",
         telling="",
         modes=("hang",),
-        weigh=lambda facts, group: weighings,
-        summary=lambda facts, group: id_,
-        fixes=lambda facts, group: (),
+        weigh=lambda *_: weighings,
+        summary=lambda *_: id_,
+        fixes=lambda *_: (),
         would_settle=f"look closer at {id_}",
         refines=refines,
     )

@@ -26,7 +26,7 @@ def to_json(value: Any) -> Any:
             if field.metadata.get("json", True) is False:
                 continue
             if field.name == "extra":
-                written.update({key: to_json(item) for key, item in value.extra.items()})
+                written.update({key: to_json(item) for key, item in typing.cast(Any, value).extra.items()})
             else:
                 written[field.name] = to_json(getattr(value, field.name))
         return written

@@ -80,7 +80,7 @@ def _of(ranks: Sequence[Standing], parts: dict[int, Part], part: Part) -> list[S
 def _met_another(facts: Facts, cell: str, standing: Standing) -> bool:
     """An exception out of a collective that speaks of what a peer sent."""
     events = facts.of(LogEvent, cell=cell, rank=standing.rank)
-    return _leaf_in_distributed(standing) and any(event.signature in MISMATCH_EVENTS for event in events)
+    return _leaf_in_distributed(standing) and any(event.event in MISMATCH_EVENTS for event in events)
 
 
 def _aborted_in_collective(facts: Facts, cell: str, standing: Standing) -> bool:
@@ -88,11 +88,11 @@ def _aborted_in_collective(facts: Facts, cell: str, standing: Standing) -> bool:
     thread = standing.thread
     in_collective = standing.call is not None or (thread is not None and (thread.leaf in IN_COLLECTIVE or thread.in_backward))
     events = facts.of(LogEvent, cell=cell, rank=standing.rank)
-    return any(event.signature in MISMATCH_EVENTS for event in events) or (fatal is not None and in_collective)
+    return any(event.event in MISMATCH_EVENTS for event in events) or (fatal is not None and in_collective)
 
 
 # Log events (signatures/) in which a rank says that it received something else than it expected.
-MISMATCH_EVENTS = frozenset({"gloo-size-mismatch", "stack-size-mismatch", "collective-fingerprint-mismatch", "collective-size-mismatch"})
+MISMATCH_EVENTS = frozenset({"data-size-mismatch", "gloo-enforce", "collective-mismatch"})
 
 
 def _leaf_in_distributed(standing: Standing) -> bool:
@@ -208,7 +208,11 @@ def _group(
     victims = tuple(standing.rank for standing in ranks if standing.rank not in suspects and standing not in evidence_of)
     mode: Mode = "crash"
     if chain is None:
-        chain = (Link(ranks_say(victims), ranks_say(suspects), "lost its peer" if len(victims) == 1 else "lost their peer", _ids(members)),) if victims and suspects else ()
+        chain = (
+            (Link(ranks_say(victims), ranks_say(suspects), "lost its peer" if len(victims) == 1 else "lost their peer", _ids(members)),)
+            if victims and suspects
+            else ()
+        )
     return SuspectGroup(
         cell=rung.cell,
         probe=rung.probe,

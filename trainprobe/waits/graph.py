@@ -28,9 +28,7 @@ class Graph:
         components = self._components()
         home = {node: index for index, component in enumerate(components) for node in component}
         ends = [
-            component
-            for index, component in enumerate(components)
-            if all(home[wait.awaited] == index for node in component for wait in self.waits_of(node))
+            component for index, component in enumerate(components) if all(home[wait.awaited] == index for node in component for wait in self.waits_of(node))
         ]
         place = {node: index for index, node in enumerate(self.nodes)}
         return tuple(tuple(sorted(component, key=place.__getitem__)) for component in sorted(ends, key=lambda c: min(place[n] for n in c)))

@@ -69,9 +69,7 @@ def _inside_torch(standing: Standing) -> bool:
     return standing.thread is not None and standing.thread.in_backward
 
 
-def _collective_waits(
-    standing: Standing, me: Node, meeting: str, ranks: Sequence[Standing], meetings: dict[int, str], node: dict[int, Node]
-) -> list[Wait]:
+def _collective_waits(standing: Standing, me: Node, meeting: str, ranks: Sequence[Standing], meetings: dict[int, str], node: dict[int, Node]) -> list[Wait]:
     goal = Node("collective", meeting)
     absent = [other for other in ranks if meetings.get(other.rank) != meeting]
     waits = [_wait(me, goal, f"is inside {meeting}", standing)]
@@ -107,9 +105,7 @@ def _wait(waiter: Node, awaited: Node, how: str, standing: Standing) -> Wait:
     return Wait(waiter, awaited, how, since_s=standing.since_s or 0.0, evidence=standing.evidence)
 
 
-def _group_of_end(
-    rung: Rung, ranks: Sequence[Standing], graph: Graph, end: tuple[Node, ...], divergence: Divergence | None
-) -> SuspectGroup | None:
+def _group_of_end(rung: Rung, ranks: Sequence[Standing], graph: Graph, end: tuple[Node, ...], divergence: Divergence | None) -> SuspectGroup | None:
     by_node = {Node("rank", str(standing.rank)): standing for standing in ranks}
     members = [by_node[node] for node in end if node in by_node]
     outside = [node for node in end if node.kind in ("process", "lock")]
@@ -191,7 +187,7 @@ def _divergence_group(rung: Rung, ranks: Sequence[Standing], divergence: Diverge
     suspects = tuple(sorted(rank for camp in least for rank in camp))
     victims = tuple(standing.rank for standing in ranks if standing.rank not in suspects)
     chain = tuple(
-        Link(ranks_say(camp), ranks_say(sorted(set(standing.rank for standing in ranks) - set(camp))), f"is at {call} and waits there for", divergence.evidence)
+        Link(ranks_say(camp), ranks_say(sorted({standing.rank for standing in ranks} - set(camp))), f"is at {call} and waits there for", divergence.evidence)
         for camp, call in zip(divergence.camps, divergence.calls, strict=True)
     )
     return SuspectGroup(

@@ -10,7 +10,9 @@ Row = tuple[str, int, tuple[int, ...]]  # operation, line, sizes
 
 def journal(rank: int, *rows: Row, file: str = "/job/train.py", last_open: bool = False) -> list[CollectiveCall]:
     return [
-        CollectiveCall(("E1",), "user_script@4", rank, number, op, "", sizes, "float32", file, line, "step", 100.0 + number, not (last_open and number == len(rows) - 1))
+        CollectiveCall(
+            ("E1",), "user_script@4", rank, number, op, "", sizes, "float32", file, line, "step", 100.0 + number, not (last_open and number == len(rows) - 1)
+        )
         for number, (op, line, sizes) in enumerate(rows)
     ]
 

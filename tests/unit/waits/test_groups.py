@@ -135,7 +135,7 @@ def test_an_abort_inside_a_collective_is_told_apart_by_place() -> None:
     aborted: list[Fact] = [
         ended(1, 5.0, signal=6),
         FatalSignal(("E15",), CELL, 1, signal_name="SIGABRT"),
-        LogEvent(("E16",), CELL, 1, signature="gloo-size-mismatch"),
+        LogEvent(("E16",), CELL, 1, signature="gloo-sizes", event="data-size-mismatch"),
         MainThread(("E15",), CELL, 1, leaf="comm-wait", op="all_reduce", where="train.py:28 in report", source="faulthandler"),
     ]
     echoes = [fact for rank in (0, 2, 3) for fact in (raised(rank, "RuntimeError", 5.1, echo=True), ended(rank, 5.3))]
