@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from trainprobe.model.diagnosis import LadderRow
 from trainprobe.report.lines import Line, Span, Style, span, wrapped
@@ -21,29 +21,39 @@ MANY = 3
 _WORST_FIRST = ("crashed", "timed_out", "failed", "not_measured", "passed", "skipped")
 
 
-def ladder_lines(rows: Sequence[LadderRow], width: int) -> list[Line]:
-    """Return the rungs, lowest first: name, outcome, seconds, and the question that it answers or what it says."""
+def ladder_lines(rows: Sequence[LadderRow], width: int, *, brief: bool = False) -> list[Line]:
+    """Return the rungs, lowest first: name, outcome, seconds, and the question that it answers or what it says.
+
+    `brief` folds those that passed into one entry, and those that were skipped into one for each reason: what failed is to be seen.
+    """
     rungs: dict[tuple[int, str], list[LadderRow]] = {}
     for row in rows:
         rungs.setdefault((row.rung, row.probe), []).append(row)
-    alike = _skipped_alike(rungs)
-    rungs = {key: cells for key, cells in rungs.items() if not any(key in keys for keys in alike.values())}
-    names = min(24, max([columns(clean(cells[0].probe)) for cells in rungs.values()], default=0))
-    outcomes = max([len(_worst(cells)) for cells in rungs.values()], default=0)
-    times = max([len(_time(cells)) for cells in rungs.values()], default=0) + 2
-    lines = [line for cells in rungs.values() for line in _rung(cells, names, outcomes, times, width)]
-    for reason, keys in alike.items():
-        lines += wrapped([span(f"{', '.join(probe for _, probe in keys)}: {reason}", "faint")], width, first=" skipped  ")
+    passed = [cells for cells in rungs.values() if brief and _worst(cells) == "passed"]
+    skipped = _skipped_alike(rungs.values(), least=1 if brief else MANY)
+    folded = [*passed, *(cells for group in skipped.values() for cells in group)]
+    shown = [cells for cells in rungs.values() if cells not in folded]
+    lines: list[Line] = []
+    if passed:
+        told = ", ".join(f"{cells[0].probe} {_time(cells)}".rstrip() for cells in passed)
+        lines += wrapped([span(told, "faint")], width, first=" passed   ")
+    names = min(24, max([columns(clean(cells[0].probe)) for cells in shown], default=0))
+    outcomes = max([len(_worst(cells)) for cells in shown], default=0)
+    times = max([len(_time(cells)) for cells in shown], default=0) + 2
+    for cells in shown:
+        lines += _rung(cells, names, outcomes, times, width)
+    for reason, group in skipped.items():
+        lines += wrapped([span(f"{', '.join(cells[0].probe for cells in group)}: {reason}", "faint")], width, first=" skipped  ")
     return lines
 
 
-def _skipped_alike(rungs: Mapping[tuple[int, str], Sequence[LadderRow]]) -> dict[str, list[tuple[int, str]]]:
-    """Return the rungs that share the reason for which they were skipped, by reason, where that saves lines."""
-    by_reason: dict[str, list[tuple[int, str]]] = {}
-    for key, cells in rungs.items():
-        if all(cell.outcome == "skipped" for cell in cells):
-            by_reason.setdefault(cells[0].says, []).append(key)
-    return {reason or "no reason was given": keys for reason, keys in by_reason.items() if len(keys) >= MANY}
+def _skipped_alike(rungs: Iterable[list[LadderRow]], least: int) -> dict[str, list[list[LadderRow]]]:
+    """Return the rungs that were skipped, by the reason that they share, where at least `least` do."""
+    by_reason: dict[str, list[list[LadderRow]]] = {}
+    for cells in rungs:
+        if _worst(cells) == "skipped":
+            by_reason.setdefault(cells[0].says or "no reason was given", []).append(cells)
+    return {reason: group for reason, group in by_reason.items() if len(group) >= least}
 
 
 def _worst(cells: list[LadderRow]) -> str:

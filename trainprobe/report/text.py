@@ -29,7 +29,7 @@ def quiet_text_of(report: Report, width: int = WIDTH) -> str:
 def report_lines(report: Report, width: int = WIDTH) -> list[Line]:
     """Return the whole report as styled lines."""
     width = max(NARROWEST, min(width, WIDTH))
-    blocks = [_where(report, width), headline(report, width), ladder_lines(report.ladder, width)]
+    blocks = [_where(report, width), headline(report, width), ladder_lines(report.ladder, width, brief=report.verdict != "healthy")]
     blocks += [cause_lines(first, place, width, others=others) for place, first, others in _places(report.causes)]
     blocks += [_victims(report, width), _open_ends(report, width), _footer(report, width)]
     lines: list[Line] = []
