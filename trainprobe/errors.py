@@ -20,13 +20,13 @@ class UsageError(TrainprobeError):
     exit_code = 2
 
 
-class CannotLook(TrainprobeError):
+class CannotLook(TrainprobeError):  # noqa: N818 - it says what happened, as the causes do
     """What was asked about could not be seen at all, so that no verdict is possible."""
 
     exit_code = 3
 
 
-class Fault(TrainprobeError):
+class Fault(TrainprobeError):  # noqa: N818
     """A fault of trainprobe itself."""
 
     exit_code = 70

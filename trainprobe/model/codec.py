@@ -48,12 +48,12 @@ def from_json(kind: Type[T], data: Any) -> T:
     return typing.cast(T, _read(kind, data, kind.__name__))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _hints(kind: type) -> Dict[str, Any]:
     return typing.get_type_hints(kind)
 
 
-def _read(kind: Any, data: Any, path: str) -> Any:  # noqa: PLR0911 - one return per shape
+def _read(kind: Any, data: Any, path: str) -> Any:
     if kind is Any:
         return data
     origin, args = typing.get_origin(kind), typing.get_args(kind)
