@@ -24,7 +24,7 @@ from trainprobe.model.diagnosis import (
 )
 from trainprobe.ranking import RankedGroup, rank_group
 from trainprobe.stacks.tree import fold_ranks
-from trainprobe.waits import SuspectGroup, failing_rungs, is_hung, standings, suspect_groups
+from trainprobe.waits import SuspectGroup, failing_rungs, is_hung, outgrown_rungs, standings, suspect_groups
 
 # Why a rung was skipped without leaving a doubt: it does not apply, or the user asked for it.
 DOES_NOT_APPLY = ("gpu", "nccl", "script", "asked", "ranks>=2")
@@ -163,10 +163,11 @@ def _cascade(ranked: Sequence[RankedGroup], placed: Sequence[PlacedCause]) -> tu
 
 
 def _unexplained(facts: Facts) -> tuple[str, ...]:
-    if not facts.unreadable:
-        return ()
-    ids = ", ".join(facts.unreadable[:5])
-    return (f"{len(facts.unreadable)} records of the case could not be understood ({ids}).",)
+    rows = [f"{rung.cell} did not pass ({rung.says}), but the full size did." for rung in outgrown_rungs(facts)]
+    if facts.unreadable:
+        ids = ", ".join(facts.unreadable[:5])
+        rows.append(f"{len(facts.unreadable)} records of the case could not be understood ({ids}).")
+    return tuple(rows)
 
 
 def _could_not_look(facts: Facts, groups: Sequence[SuspectGroup]) -> list[Undecided]:

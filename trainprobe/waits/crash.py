@@ -108,7 +108,7 @@ def _origin_group(rung: Rung, ranks: Sequence[Standing], origins: Sequence[Stand
     same = [standing for standing in origins if _failure(standing) == _failure(first)]
     everyone = len(same) == len(ranks) and len(ranks) > 1
     who = "all ranks" if everyone else ranks_say(sorted(standing.rank for standing in same))
-    after = [standing.rank for standing in ranks if standing not in same]
+    after = [standing.rank for standing in ranks if standing not in same and standing.state != "unseen"]
     says = f"{who} {_failure_says(first)}" + (", before any other" if after else "")
     return _group(rung, ranks, [] if everyone else same, "failed-first", says, evidence_of=same)
 
@@ -205,7 +205,8 @@ def _group(
 ) -> SuspectGroup:
     suspects = tuple(sorted(standing.rank for standing in members))
     shown = evidence_of or members
-    victims = tuple(standing.rank for standing in ranks if standing.rank not in suspects and standing not in evidence_of)
+    harmed = [standing for standing in ranks if standing.rank not in suspects and standing not in evidence_of]
+    victims = tuple(standing.rank for standing in harmed if standing.state != "unseen")  # of a rank that nobody saw, nothing is known
     mode: Mode = "crash"
     if chain is None:
         chain = (

@@ -12,12 +12,21 @@ FAILING = ("failed", "timed_out", "crashed")
 
 
 def failing_rungs(facts: Facts) -> tuple[Rung, ...]:
-    """The cells to judge: of a rung that failed at several sizes the largest, since two ranks cannot outvote each other."""
+    """The cells to judge: of a rung that failed at several sizes the largest, since two ranks cannot outvote each other.
+
+    A rung that passed at its full size has passed: a program may rightly refuse to run on fewer ranks than it is made for.
+    """
     largest: dict[str, Rung] = {}
     for rung in facts.of(Rung):
-        if rung.outcome in FAILING and (rung.probe not in largest or rung.nproc >= largest[rung.probe].nproc):
+        if rung.outcome in (*FAILING, "passed") and (rung.probe not in largest or rung.nproc >= largest[rung.probe].nproc):
             largest[rung.probe] = rung
-    return tuple(sorted(largest.values(), key=lambda rung: (rung.rung, rung.nproc)))
+    return tuple(sorted((rung for rung in largest.values() if rung.outcome in FAILING), key=lambda rung: (rung.rung, rung.nproc)))
+
+
+def outgrown_rungs(facts: Facts) -> tuple[Rung, ...]:
+    """The cells that failed although a larger one of the same rung passed."""
+    passed = {rung.probe: rung.nproc for rung in facts.of(Rung) if rung.outcome == "passed"}
+    return tuple(rung for rung in facts.of(Rung) if rung.outcome in FAILING and passed.get(rung.probe, 0) > rung.nproc)
 
 
 def suspect_groups(facts: Facts) -> tuple[SuspectGroup, ...]:

@@ -122,13 +122,22 @@ def _group_of_end(rung: Rung, ranks: Sequence[Standing], graph: Graph, end: tupl
         return None
     how, mode, says = _how(members, len(ranks), end)
     camps: tuple[tuple[int, ...], ...] = ()
-    if how == "cycle":
+    chain: tuple[Wait, ...] = ()
+    if how == "cycle" and any(node.kind == "lock" for node in end):
+        members, chain = _around_the_lock(graph, end, by_node)
+        says = f"{ranks_say(sorted(member.rank for member in members))} wait for each other, by {end_lock(end)} and a collective"
+        victims = tuple(standing.rank for standing in ranks if standing not in members)
+    elif how == "cycle":
         camps = _camps(ranks)
         members = _smallest(camps, members, by_node)
         victims = tuple(standing.rank for standing in ranks if standing not in members)
-        says = f"{ranks_say([member.rank for member in members])} stand at another collective than the rest"
-    start = victims[0] if victims else None
-    chain = graph.chain(Node("rank", str(start)), end) if start is not None else ()
+        verb = "stands" if len(members) == 1 else "stand"
+        says = f"{ranks_say([member.rank for member in members])} {verb} at another collective than the rest"
+        if len(members) == len(ranks):
+            says = f"{ranks_say([member.rank for member in members])} stand at different collectives"
+        chain = graph.chain(Node("rank", str(victims[0])), [Node("rank", str(members[0].rank))]) if victims else ()
+    elif victims:
+        chain = graph.chain(Node("rank", str(victims[0])), end)
     return SuspectGroup(
         cell=rung.cell,
         probe=rung.probe,
@@ -144,6 +153,21 @@ def _group_of_end(rung: Rung, ranks: Sequence[Standing], graph: Graph, end: tupl
         camps=camps,
         divergence=divergence,
     )
+
+
+def _around_the_lock(graph: Graph, end: tuple[Node, ...], by_node: dict[Node, Standing]) -> tuple[list[Standing], tuple[Wait, ...]]:
+    """Of a cycle through a lock: the rank that wants it and the one that holds it, and the way from the holder round to the lock."""
+    lock = next(node for node in end if node.kind == "lock")
+    wanting = [wait.waiter for wait in graph.waits if wait.awaited == lock and wait.waiter in by_node]
+    holding = [wait.awaited for wait in graph.waits_of(lock) if wait.awaited in by_node]
+    start = holding[0] if holding else wanting[0]
+    chain = (*graph.chain(start, [lock]), *(wait for wait in graph.waits_of(lock) if wait.awaited == start))
+    return [by_node[node] for node in dict.fromkeys([*wanting, *holding])], chain
+
+
+def end_lock(end: tuple[Node, ...]) -> str:
+    """`the lock on /data/cache.lock`."""
+    return next((f"the lock on {node.key}" for node in end if node.kind == "lock"), "a lock")
 
 
 def _how(members: Sequence[Standing], world_size: int, end: tuple[Node, ...]) -> tuple[SuspectHow, Mode, str]:

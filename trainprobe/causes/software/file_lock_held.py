@@ -63,11 +63,23 @@ def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
     return tuple(dict.fromkeys(fact.holder_pid for fact in _waits(Scene(facts, group)) if fact.holder_pid))
 
 
+def _holding_ranks(scene: Scene) -> tuple[int, ...]:
+    """The ranks that hold a lock which a suspect wants; none where the holder is no rank of this job."""
+    held_by = {fact.holder_pid for fact in _waits(scene) if fact.holder_pid}
+    return tuple(rank for rank in scene.world if (process := scene.process(rank)) is not None and process.pid in held_by)
+
+
+def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
+    return _holding_ranks(Scene(facts, group)) or group.ranks
+
+
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
-    holder = next(iter(_pids(facts, group)), 0)
-    held = f", which pid {holder} holds" if holder else ""
-    return sentence(f"{subject(scene)} {verb(group.ranks, 'waits', 'wait')} for the lock on {_path(scene) or 'a file'}{held}")
+    holder, holding = next(iter(_pids(facts, group)), 0), _holding_ranks(scene)
+    who = f"{ranks_say(holding, capital=False)} (pid {holder})" if holding else f"pid {holder}"
+    held = f", which {who} holds" if holder else ""
+    wanting = tuple(sorted(rank for rank in group.ranks if rank not in holding)) or group.ranks
+    return sentence(f"{subject(scene, wanting)} {verb(wanting, 'waits', 'wait')} for the lock on {_path(scene) or 'a file'}{held}")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
@@ -95,6 +107,7 @@ CAUSE = Cause(
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
+    ranks=_ranks,
     pids=_pids,
     would_settle="cat /proc/locks, and fuser -v on the lock file",
     refines="rank-stuck",
