@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -81,7 +82,9 @@ def rungs_of(specs: Sequence[ProbeSpec], ask: Ask) -> tuple[Rung, ...]:
     for option, names in (("--only", ask.only), ("--skip", ask.skip)):
         for name in names:
             if name not in known:
-                raise UsageError(f"{option} names {name}, which is no rung.", f"There are: {', '.join(spec.name for spec in specs)}.")
+                near = difflib.get_close_matches(name, sorted(known), n=1)
+                do = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(spec.name for spec in specs)}."
+                raise UsageError(f"{option} names {name}, which is no rung.", do)
     return tuple(_rung(spec, ask) for spec in specs)
 
 

@@ -138,7 +138,8 @@ def _script(request: DiagnoseRequest, python: Interpreter, cwd: str) -> script.S
     if path is None:
         return None
     if not os.path.isfile(path):
-        raise UsageError(f"The script {words[0]} does not exist.", "Check the path after `--`.")
+        says = f"{words[0]} is a folder, not a script." if os.path.isdir(path) else f"The script {words[0]} does not exist."
+        raise UsageError(says, "Check the path after `--`.")
     found = script.read(path, python.path)
     fault = found.syntax_error
     if fault is not None:
