@@ -55,6 +55,7 @@ def conclude(evidence: Iterable[Evidence], command: str, case: str, notes: Itera
     records = tuple(evidence)
     added = plugins.causes(known={cause.id for cause in causes.built()})
     diagnosis = judge(read(records), (*causes.built(), *added.causes), load_priors(), (*notes, *added.trouble))
+    diagnosis = replace(diagnosis, unexplained=(*diagnosis.unexplained, *added.failures))
     began = min((record.began for record in records if record.began), default=0.0)
     ended = max((record.began + record.took_s for record in records), default=began)
     return report_of(diagnosis, command=command, case=case, looked_s=round(max(0.0, ended - began), 1))

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,10 +29,14 @@ class AddedProbes:
 
 @dataclass(frozen=True)
 class AddedCauses:
-    """Causes, and one sentence for each plugin that could not be used."""
+    """Causes, and one sentence for each plugin that could not be used.
+
+    `failures` fills while the causes are weighed: one sentence for each function of a plugin that raised.
+    """
 
     causes: tuple[Any, ...] = ()
     trouble: tuple[str, ...] = ()
+    failures: list[str] = field(default_factory=list)
 
 
 def probe_folders() -> AddedProbes:
@@ -55,6 +59,7 @@ def probe_folders() -> AddedProbes:
 def causes(known: Collection[str] = ()) -> AddedCauses:
     """Return the causes that installed packages add. An id that stands in `known`, or that two packages claim, is left to the first."""
     kept: dict[str, Any] = {}
+    failures: list[str] = []
     owner: dict[str, str] = dict.fromkeys(known, "trainprobe")
     trouble = []
     for entry in _entries(CAUSES):
@@ -69,8 +74,35 @@ def causes(known: Collection[str] = ()) -> AddedCauses:
                 trouble.append(f"The {_named(entry)} adds no {cause.id}: {owner[cause.id]} has a cause of that name already.")
                 continue
             owner[cause.id] = f"the {_named(entry)}"
-            kept[cause.id] = cause
-    return AddedCauses(tuple(kept.values()), tuple(trouble))
+            kept[cause.id] = _guarded(cause, failures)
+    return AddedCauses(tuple(kept.values()), tuple(trouble), failures)
+
+
+def _guarded(cause: Any, failures: list[str]) -> Any:
+    """Return `cause` with functions that cannot end the report: one that raises says nothing, and is named."""
+
+    def guard(name: str, otherwise: Callable[[Any], Any], read: Callable[[Any], Any] = lambda value: value) -> Callable[[Any, Any], Any]:
+        function = getattr(cause, name)
+
+        def call(facts: Any, group: Any) -> Any:
+            try:
+                return read(function(facts, group))
+            except Exception as error:  # noqa: BLE001 - a stranger's function may raise anything
+                sentence = f"The cause {cause.id} of a plugin failed in its {name}: {_said(error)}."
+                if sentence not in failures:
+                    failures.append(sentence)
+                return otherwise(group)
+
+        return call
+
+    return replace(
+        cause,
+        weigh=guard("weigh", lambda _: (), tuple),  # a generator raises only while it is read
+        summary=guard("summary", lambda _: cause.title),
+        fixes=guard("fixes", lambda _: (), tuple),
+        ranks=guard("ranks", lambda group: group.ranks, tuple),
+        pids=guard("pids", lambda _: (), tuple),
+    )
 
 
 def _entries(group: str) -> list[EntryPoint]:

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from trainprobe import plugins
+from trainprobe.facts import Facts
 from trainprobe.ladder.probes import usable
+from trainprobe.waits import SuspectGroup
 
 ROOT = Path(__file__).resolve().parents[2]
 ACME = ROOT / "tests" / "plugins" / "acme_trainprobe"
@@ -204,3 +206,33 @@ def test_probe_and_cause_meet_in_a_real_climb(acme: Path, tmp_path: Path) -> Non
     assert (ran.returncode, report["verdict"], first["id"], first["named"]) == (1, "at-risk", "acme-licence-missing", True), ran.stderr
     assert f"{tmp_path / 'no-such-file'} is not there" in first["summary"]
     assert "export ACME_LICENCE=" in ran.stdout
+
+
+BROKEN_CAUSE = """
+from trainprobe.api import Cause, Weighing
+def weigh(facts, group):
+    yield Weighing(13, "source", "It looks like it.")
+    raise ZeroDivisionError("in the middle")
+CAUSE = Cause(id="broken-cause", title="A title", means="m", telling="t", modes=("check",), weigh=weigh, summary=lambda f, g: 1 / 0,
+              fixes=lambda f, g: 1 / 0, would_settle="w", ranks=lambda f, g: 1 / 0)
+"""
+
+
+def test_a_cause_that_raises_says_nothing_and_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_plugin(tmp_path, "broken", plugins.CAUSES, "broken_module", BROKEN_CAUSE)
+    monkeypatch.syspath_prepend(tmp_path)
+    added = plugins.causes()
+    sys.modules.pop("broken_module", None)
+    (cause,) = added.causes
+    facts, group = Facts(), SuspectGroup("c", "p", (2,), "failed-first", "", "check")
+    assert cause.weigh(facts, group) == ()
+    assert cause.summary(facts, group) == "A title"
+    assert cause.fixes(facts, group) == ()
+    assert cause.ranks(facts, group) == (2,)
+    assert cause.weigh(facts, group) == ()
+    assert added.failures == [
+        "The cause broken-cause of a plugin failed in its weigh: ZeroDivisionError: in the middle.",
+        "The cause broken-cause of a plugin failed in its summary: ZeroDivisionError: division by zero.",
+        "The cause broken-cause of a plugin failed in its fixes: ZeroDivisionError: division by zero.",
+        "The cause broken-cause of a plugin failed in its ranks: ZeroDivisionError: division by zero.",
+    ]
