@@ -95,10 +95,11 @@ def _refined(candidates: list[Candidate]) -> list[Candidate]:
     covered: set[str] = set()
     raised: dict[str, float] = {}
     for candidate in sorted(candidates, key=lambda c: -c.own_points):
-        general = by_id.get(candidate.cause.refines)
-        if general is not None and candidate.own_points >= HOLDS_POINTS and candidate.cause.id not in covered:
+        if candidate.own_points < HOLDS_POINTS or candidate.cause.id in covered:
+            continue
+        for general in (by_id[name] for name in (candidate.cause.refines, *candidate.cause.accounts_for) if name in by_id):
             covered.add(general.cause.id)
-            raised[candidate.cause.id] = max(candidate.points, general.points)
+            raised[candidate.cause.id] = max(raised.get(candidate.cause.id, candidate.points), general.points)
     return [replace(c, points=raised.get(c.cause.id, c.points)) for c in candidates if c.cause.id not in covered]
 
 

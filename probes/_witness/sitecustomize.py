@@ -2,7 +2,7 @@
 
 Python imports `sitecustomize` by itself at start when this folder is in PYTHONPATH. With TRAINPROBE_WITNESS_DIR set, events go
 to DIR/rank<R>.<pid>.jsonl (norank.<pid>.jsonl for a process without a rank, such as a launcher): `start`, `step`,
-`loader.first_batch`, `loader.empty`, `exception`, `leave` (who called sys.exit or os._exit) and `exit`
+`loader.began`, `loader.first_batch`, `loader.empty`, `exception`, `leave` (who called sys.exit or os._exit) and `exit`
 (whose code is null where nobody told one: a normal end, or a SystemExit that was raised by hand).
 Rules: no import of torch and of nothing slow, no thread, no output, no other exit code, no frame of ours in the user's
 tracebacks, and every part guarded. Forked children and the children of a rank stay silent. At the end the next sitecustomize on the path runs.
@@ -242,9 +242,14 @@ def _on_count(iterator: Any, count: int) -> None:
         return
     _saw["loaders"] += 1
     # Only a dataset of known length: asking an iterable one (kind 1) for its length would make torch warn later.
-    if getattr(iterator, "_dataset_kind", None) == 0 and len(iterator._index_sampler) == 0:
+    if getattr(iterator, "_dataset_kind", None) != 0:
+        return
+    batches = len(iterator._index_sampler)
+    if not batches:
         _saw["empty"] = True
         _tell("note", "loader.empty", says="A DataLoader has no batch to give.", dataset_len=len(iterator._dataset))
+    elif _saw["loaders"] <= 4:
+        _tell("note", "loader.began", says="A DataLoader began.", loader_batches=batches, dataset_len=len(iterator._dataset))
 
 
 def _on_dataloader(module: Any) -> None:

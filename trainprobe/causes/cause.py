@@ -38,7 +38,8 @@ class Cause:
     `telling` what evidence shows it. `modes` are the kinds of suspect group for which it competes at all.
     `weigh` yields evidence points; nothing for what was not measured. `summary` says it in one sentence, subject first.
     `fixes` are ordered, cheapest and safest first. `ranks` are those that must act differently, `()` where the fault is the code's,
-    the host's or the launch's own. `refines` names the less specific cause that this one stands before when both hold.
+    the host's or the launch's own. `refines` names the less specific cause that this one stands before when both hold,
+    `accounts_for` others whose signs this one brings about.
     `would_settle` is the cheapest next step that separates it from its neighbours. `wording` is a regular expression for causes that an
     exception's own text names; a cause that it refines then steps back.
     """
@@ -55,4 +56,5 @@ class Cause:
     ranks: Callable[[Facts, SuspectGroup], tuple[int, ...]] = _the_suspects
     pids: Callable[[Facts, SuspectGroup], tuple[int, ...]] = _no_pids
     refines: str = ""
+    accounts_for: tuple[str, ...] = ()
     wording: str = ""

@@ -46,7 +46,11 @@ def spoken(scene: Scene, pattern: str, *, log_points: int = 13) -> Iterator[Weig
 def first_to_fail(scene: Scene, points: int = 6) -> Iterator[Weighing]:
     """The suspect ended abnormally before any other rank: an order, not a proof, hence few points."""
     ending = scene.first_ending
-    if ending is not None and ending.abnormal and ending.order == 0:
+    if ending is None or not ending.abnormal or ending.order is None:
+        return
+    # Ends a few milliseconds apart are seen in any order; those that only repeat another's come after it whatever the clock says.
+    rivals = [end for end in scene.endings(scene.others) if end.abnormal and not end.echo and end.order is not None]
+    if all(ending.order <= (end.order or 0) for end in rivals):
         how = f"exit code {ending.code}" if ending.how == "exited" else ending.signal_name or ending.how
         alone = len(scene.world) == 1
         says = f"{ranks_say([ending.rank or 0])} ended with {how}{'' if alone else ', before any other rank'}"

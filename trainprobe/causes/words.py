@@ -62,7 +62,8 @@ def short(text: str, limit: int = 160) -> str:
 
 def sentence(text: str) -> str:
     """With one full stop at its end."""
-    return f"{text.rstrip(' .')}."
+    cut = text.rstrip(" .")
+    return cut if cut.endswith("…") else f"{cut}."
 
 
 def file_line(file: str, line: int) -> str:
@@ -82,9 +83,11 @@ def job(scene: Scene) -> str:
 def again(scene: Scene) -> str:
     """The command that repeats the rung of this group, as somebody would type it."""
     plan, group = scene.plan, scene.group
-    words = ["trainprobe", "diagnose", "--nproc", str(max(group.world_size, 1))]
+    words = ["trainprobe", "diagnose", "--nproc", str(max(group.world_size, plan.nproc, 1))]
     if group.probe:
         words += ["--only", group.probe]
+    if group.probe == "import_memory" and plan.imports:
+        words += ["--imports", ",".join(plan.imports)]
     if plan.argv:
         words += ["--", *plan.argv]
     return " ".join(words)

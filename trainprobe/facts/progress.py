@@ -23,7 +23,7 @@ class Progress(Fact):
     """`output_steps` is the largest step number printed, None when none was seen. `silent_s` is how long it has printed nothing.
 
     `loader_empty` is True when a DataLoader gave no batch at all. `exited_by_itself` is True when the interpreter came to its
-    normal end. `exit_code` is what the program asked for, None where nobody told one. `left_how` is sys.exit or os._exit where one
+    normal end. `loader_batches` are the lengths of its first DataLoaders, in the order in which they began. `exit_code` is what the program asked for, None where nobody told one. `left_how` is sys.exit or os._exit where one
     of them was called, `left_at` the line that called it. `witness` says whether the process was watched at all: without it the counts are None, which is not zero.
     """
 
@@ -44,6 +44,7 @@ class Progress(Fact):
     exit_code: int | None = None
     left_how: str = ""
     left_at: Frame | None = None
+    loader_batches: tuple[int, ...] = ()
 
 
 def parse_witness_progress(record: Evidence) -> list[Fact]:
@@ -76,6 +77,9 @@ def _count(event: Mapping[str, Any], seen: dict[str, Any]) -> None:
         value = _whole(event, name)
         if value is not None and (name in ("dataset_len", "world_size") or value >= (seen.get(name) or 0)):
             seen[name] = value
+    length = _whole(event, "loader_batches")
+    if length is not None:
+        seen["loader_batches"] = (*seen.get("loader_batches", ()), length)[:8]
     if event.get("name") == "loader.empty":
         seen.setdefault("loader_empty", True)
     elif event.get("name") == "loader.first_batch":

@@ -42,7 +42,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
             yield weighing(-26, "host-pressure", f"The count of out-of-memory kills rose by {memory.oom_kill_rise} in this run", memory)
         elif end.oom_rise == 0 or (memory is not None and memory.oom_kill_rise == 0):
             yield weighing(13, "host-pressure", "The count of out-of-memory kills did not rise, so the signal came from somewhere else", memory, end)
-        if end.order == 0 and scene.others and scene.exceptions(scene.others, echo=True):
+        if scene.others and scene.exceptions(scene.others, echo=True):
             yield weighing(
                 3, "other-stacks", "The other ranks broke after it, with errors that only repeat its end", *scene.exceptions(scene.others, echo=True)
             )

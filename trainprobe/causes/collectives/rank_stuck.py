@@ -14,10 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, user_frame, weighing
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
 from trainprobe.causes.words import again, fix, ranks_say, sentence, subject, verb
 from trainprobe.facts import Facts, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.places import is_user
 from trainprobe.waits import SuspectGroup
 
 # Leaves that another cause explains better when its own evidence is there.
@@ -46,9 +48,8 @@ def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Iterator[Weighing
         yield weighing(-26, "suspects-stack", f"Rank {rank} is inside {thread.op or 'a collective'} itself", thread)
     elif thread.moved is False:
         yield weighing(13, "suspects-stack", f"Rank {rank} stands at {thread.where or 'the same place'} in all {thread.looks} looks", thread)
-    elif thread.moved and _same_function(scene, rank):
-        # A loop that polls shows another line in each look and still gets nowhere.
-        yield weighing(10, "suspects-stack", f"Rank {rank} goes round in {thread.user_function or 'one function'} in all looks", thread)
+    elif thread.moved and (loop := _goes_round(scene, rank)):
+        yield weighing(10, "suspects-stack", f"Rank {rank} goes round in {loop} in all {thread.looks} looks", thread)
     elif thread.moved:
         yield weighing(-10, "suspects-stack", f"Rank {rank} moved on between the looks", thread)
     else:
@@ -58,16 +59,26 @@ def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Iterator[Weighing
         yield weighing(-10, "suspects-stack", f"Where it stands has a cause of its own: {why}", thread)
 
 
-def _same_function(scene: Scene, rank: int) -> bool:
-    """The innermost user function, and every line above it, are the same in all looks."""
-    seen = set()
-    for look in scene.looks(rank):
-        own = user_frame(look.frames)
-        if own is None:
-            return False
-        above = look.frames[: look.frames.index(own)]
-        seen.add((own.file, own.name, tuple((frame.file, frame.line) for frame in above)))
-    return len(seen) == 1
+def _goes_round(scene: Scene, rank: int) -> str:
+    """The user's function that a rank does not leave: the same callers at the same lines in all looks, and at most two lines of its own.
+
+    A loop that polls (`while not ready(path): time.sleep(1)`) shows another helper or line in each look and still gets nowhere.
+    """
+    looks = [look.frames for look in scene.looks(rank) if look.frames]
+    if len(looks) < 2:
+        return ""
+    depth = 0
+    while all(len(frames) > depth for frames in looks) and len({_place(frames[depth]) for frames in looks}) == 1:
+        depth += 1
+    here = [frames[depth] for frames in looks if len(frames) > depth]
+    same_function = len(here) == len(looks) and len({(frame.file, frame.name) for frame in here}) == 1
+    around = here if same_function else [frames[depth - 1] for frames in looks if depth]
+    own = bool(around) and is_user(around[0]) and around[0].name != "<module>" and len({frame.line for frame in around}) <= 2
+    return around[0].name if own else ""
+
+
+def _place(frame: Frame) -> tuple[str, str, int]:
+    return (frame.file, frame.name, frame.line)
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:

@@ -27,6 +27,9 @@ from trainprobe.waits import SuspectGroup
 OWN_LENGTH = re.compile(r"range\(|parameters\(|modules\(|buffers\(|children\(|param_groups|state_dict")
 
 
+SURE = 2  # batches: a rank may rightly be one behind when the run ends
+
+
 @dataclass(frozen=True)
 class BatchCounts:
     """Batches that the loaders gave the suspects, against those of the others; `apart` is how many fewer."""
@@ -37,7 +40,25 @@ class BatchCounts:
 
 
 def batch_counts(scene: Scene) -> BatchCounts | None:
-    """None where the witness did not count on both sides."""
+    """The lengths of the ranks' loaders where they differ, else the batches that they gave; None where the witness counted neither on both sides."""
+    return _lengths(scene) or _given(scene)
+
+
+def _lengths(scene: Scene) -> BatchCounts | None:
+    """The first loader, in the order in which each rank began them, whose length is less on the suspects than on every other rank."""
+    mine = [fact for fact in scene.progress(scene.group.ranks) if fact.loader_batches]
+    theirs = [fact for fact in scene.progress(scene.others) if fact.loader_batches]
+    if not mine or not theirs:
+        return None
+    for place in range(min(len(fact.loader_batches) for fact in (*mine, *theirs))):
+        apart = min(fact.loader_batches[place] for fact in theirs) - max(fact.loader_batches[place] for fact in mine)
+        if apart > 0:
+            parts = [f"rank {fact.rank}'s loader has {fact.loader_batches[place]} batches" for fact in (*mine[:2], *theirs[:2])]
+            return BatchCounts(max(apart, SURE), listed(parts), (*mine, *theirs))
+    return None
+
+
+def _given(scene: Scene) -> BatchCounts | None:
     mine = [fact for fact in scene.progress(scene.group.ranks) if fact.batches]
     theirs = [fact for fact in scene.progress(scene.others) if fact.batches]
     if not mine or not theirs:
@@ -70,13 +91,13 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if not scene.others or not (left or ahead):
         return
     loop = _loop(scene)
-    if counts is not None and counts.apart >= 2:
+    if counts is not None and counts.apart >= SURE:
         yield weighing(13, "probe-outcome", f"The ranks' loaders are uneven: {counts.says}", *counts.facts)
     elif counts is not None and counts.apart <= 0:
         yield weighing(-13, "probe-outcome", f"The rank had no fewer batches than the others: {counts.says}", *counts.facts)
     if loop is not None:
         yield weighing(6, "source", f"The others are inside `{loop.text}` (line {loop.line}), which this rank has left", ids=group.evidence)
-    uneven = counts is not None and counts.apart >= 2
+    uneven = counts is not None and counts.apart >= SURE
     # Leaving with exit code 0 belongs to `rank-exited-early` too; it counts here as far as there is a sign of unequal loops.
     if left and (loop is not None or uneven):
         yield weighing(10 if uneven else 3, "exit-status", f"Rank {left[0].rank} came to its end with exit code 0", *left)
@@ -111,4 +132,5 @@ CAUSE = Cause(
     fixes=_fixes,
     would_settle="print len(loader) on every rank",
     refines="rank-exited-early",
+    accounts_for=("rank-conditional-collective", "collective-order-mismatch"),
 )

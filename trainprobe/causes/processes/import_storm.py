@@ -58,7 +58,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if bad and passed:
         points = 26 if starved else 10  # without a word of memory the ranks may be in each other's way in some other manner
         names = listed(sorted({f"rank {fact.rank}" if fact.rank is not None else fact.module for fact in bad})[:4])
-        says = f"All {len(passed)} imports passed alone; together {names} did not ({bad[0].outcome})"
+        alone_says = f"`import {passed[0].module}`" if len(passed) == 1 else f"Each of {len(passed)} imports"
+        says = f"{alone_says} passed alone; together {names} did not ({bad[0].outcome})"
         yield weighing(points, "probe-outcome", says, *passed, *bad)
     limit, need = _limit(scene), _together_bytes(scene)
     if limit is not None and need and bad:
@@ -68,7 +69,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
             yield weighing(-10, "environment-and-limits", f"Together they need only {size(need)} of {size(limit.limit_bytes)}", limit, *passed)
     rise = next((fact for fact in facts.of(MemoryLimit, cell=group.cell) if (fact.oom_kill_rise or 0) > 0), None)
     if rise is not None and bad:
-        yield weighing(10, "host-pressure", f"The kernel killed {rise.oom_kill_rise} of them for lack of memory", rise)
+        yield weighing(10, "host-pressure", f"The cgroup counted {rise.oom_kill_rise} out-of-memory kills meanwhile", rise)
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
 from trainprobe.causes.words import fix, ranks_say, sentence, subject, verb
 from trainprobe.facts import Facts, ProcessState
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -36,6 +36,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
             yield weighing(26, "process-state-and-locks", f"{what} in {process.stopped_looks} looks", process)
         else:
             yield weighing(13, "process-state-and-locks", f"{what} in one look", process)
+        waiting = [thread for thread in scene.threads(scene.others) if thread.leaf in WAITS_FOR_RANKS or thread.in_backward]
+        if waiting:
+            yield weighing(6, "other-stacks", f"{ranks_say([thread.rank or 0 for thread in waiting])} wait in a collective meanwhile", *waiting)
         if process.tracer_pid:
             yield weighing(6, "environment-and-limits", f"Pid {process.tracer_pid} traces it", process)
     seen = [own for rank in group.ranks if (own := scene.process(rank)) is not None and own.state]
