@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainprobe.causes.batches import batch_counts
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.collectives.uneven_inputs import batch_counts
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
 from trainprobe.causes.words import fix, ranks_say, sentence, subject
 from trainprobe.facts import Facts, RankEnding

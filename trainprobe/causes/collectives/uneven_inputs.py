@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from trainprobe.causes.batches import batch_counts
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.parting import places
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, listed, sentence, subject
-from trainprobe.facts import Block, Facts, Progress
+from trainprobe.causes.words import fix, sentence, subject
+from trainprobe.facts import Block, Facts
 from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.stacks.frames import Frame
 from trainprobe.waits import SuspectGroup
 
 # Loops that have the same length on all ranks: counting, and walking over the model. Loops over data need not.
@@ -28,44 +29,6 @@ OWN_LENGTH = re.compile(r"range\(|parameters\(|modules\(|buffers\(|children\(|pa
 
 
 SURE = 2  # batches: a rank may rightly be one behind when the run ends
-
-
-@dataclass(frozen=True)
-class BatchCounts:
-    """Batches that the loaders gave the suspects, against those of the others; `apart` is how many fewer."""
-
-    apart: int
-    says: str
-    facts: tuple[Progress, ...]
-
-
-def batch_counts(scene: Scene) -> BatchCounts | None:
-    """The lengths of the ranks' loaders where they differ, else the batches that they gave; None where the witness counted neither on both sides."""
-    return _lengths(scene) or _given(scene)
-
-
-def _lengths(scene: Scene) -> BatchCounts | None:
-    """The first loader, in the order in which each rank began them, whose length is less on the suspects than on every other rank."""
-    mine = [fact for fact in scene.progress(scene.group.ranks) if fact.loader_batches]
-    theirs = [fact for fact in scene.progress(scene.others) if fact.loader_batches]
-    if not mine or not theirs:
-        return None
-    for place in range(min(len(fact.loader_batches) for fact in (*mine, *theirs))):
-        apart = min(fact.loader_batches[place] for fact in theirs) - max(fact.loader_batches[place] for fact in mine)
-        if apart > 0:
-            parts = [f"rank {fact.rank}'s loader has {fact.loader_batches[place]} batches" for fact in (*mine[:2], *theirs[:2])]
-            return BatchCounts(max(apart, SURE), listed(parts), (*mine, *theirs))
-    return None
-
-
-def _given(scene: Scene) -> BatchCounts | None:
-    mine = [fact for fact in scene.progress(scene.group.ranks) if fact.batches]
-    theirs = [fact for fact in scene.progress(scene.others) if fact.batches]
-    if not mine or not theirs:
-        return None
-    parts = [f"rank {fact.rank} had {fact.batches} batches" for fact in (*mine[:2], *theirs[:2])]
-    apart = min(fact.batches or 0 for fact in theirs) - max(fact.batches or 0 for fact in mine)
-    return BatchCounts(apart, listed(parts), (*mine, *theirs))
 
 
 def _loop(scene: Scene) -> Block | None:
@@ -76,10 +39,8 @@ def _loop(scene: Scene) -> Block | None:
     return next((block for block in reversed(theirs) if (block.line, block.text) not in mine), None)
 
 
-def _loops(scene: Scene, frames: tuple[object, ...]) -> list[Block]:
-    from trainprobe.stacks.frames import Frame
-
-    sites = scene.sites([frame for frame in frames if isinstance(frame, Frame)])
+def _loops(scene: Scene, frames: tuple[Frame, ...]) -> list[Block]:
+    sites = scene.sites(frames)
     return [block for site in sites for block in site.blocks if block.kind == "for" and block.branch == "body" and not OWN_LENGTH.search(block.text)]
 
 
