@@ -19,7 +19,7 @@ def program(path: Path, text: str) -> str:
     return str(path)
 
 
-def test_this_python(tmp_path: Path) -> None:
+def test_this_python() -> None:
     one = interpreter.ask(sys.executable)
 
     assert one.version == sysconfig.get_python_version() + "." + str(sys.version_info.micro)

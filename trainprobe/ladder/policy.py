@@ -19,7 +19,7 @@ class RankNow:
     """One rank at one moment; times in seconds since the cell began.
 
     `steps` counts optimizer steps or printed step numbers, whichever is more. `sign_at` is when it last showed progress or output.
-    `stopped_since` is when it was first seen in state T, None when it is not.
+    `stopped_since` is when it was first seen in state T, None when it is not. `leaving`: its main thread has raised or called exit.
     """
 
     rank: int
@@ -28,6 +28,7 @@ class RankNow:
     steps: int = 0
     sign_at: float = 0.0
     stopped_since: float | None = None
+    leaving: bool = False
 
     @property
     def failed(self) -> bool:
@@ -69,6 +70,8 @@ def decide(now: Now, pace: Pace, *, largest: bool, hard_s: float) -> Decision:
     if first_fault is not None:
         last_fault = max([rank.ended_at for rank in failed], default=first_fault)
         # The others are given time to break by themselves: their own last words say more than our looks.
+        if all(rank.leaving for rank in alive) and alive and now.at - last_fault < pace.leave_s:
+            return GO_ON
         if now.at - last_fault >= pace.echo_s or now.at - first_fault >= 4 * pace.echo_s:
             return Decision("look", "fault", tuple(rank.rank for rank in failed))
         return GO_ON

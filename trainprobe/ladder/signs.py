@@ -58,6 +58,7 @@ class Witnessed:
     torch_imported: bool | None = None
     loader_empty: bool = False
     exited: bool = False
+    leaving: bool = False  # its main thread raised, or called exit
     steps_uncounted: bool = False  # compiled steps, which no hook sees
     said: set[str] = field(default_factory=set)
     sign_at: float = 0.0
@@ -176,6 +177,7 @@ class Signs:
         if isinstance(said.get("torch_imported"), bool):
             witnessed.torch_imported = said["torch_imported"]
         witnessed.loader_empty = witnessed.loader_empty or name == "loader.empty"
+        witnessed.leaving = witnessed.leaving or name in ("leave", "exit") or (name == "exception" and said.get("thread") in (None, "", "MainThread"))
         if name == "exit":
             witnessed.exited = True
             witnessed.steps_uncounted = "optimizer_steps" in said and said["optimizer_steps"] is None

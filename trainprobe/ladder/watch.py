@@ -103,6 +103,7 @@ class Watch:
                     steps=self.signs.steps(rank, alone=alone),
                     sign_at=max(self._moment(self.signs.sign_at(rank)), self._beat_at),
                     stopped_since=self._stopped.get(mate.member.pid),
+                    leaving=(one := self.signs.by_pid.get(mate.member.pid)) is not None and one.leaving,
                 )
             )
         launcher = self.keeper.children[LAUNCHER].ended if self.launch.command else None

@@ -70,6 +70,14 @@ def test_after_a_death_the_others_get_time_for_their_last_words() -> None:
     assert decided(at(21.5, (replace(dead, rank=0), dead), running=False)) == Decision("ended")
 
 
+def test_those_that_are_leaving_are_let_go_before_anybody_looks() -> None:
+    dead, leaving = RankNow(1, ended=KILLED, ended_at=20), RankNow(0, sign_at=20.5, leaving=True)
+
+    assert decided(at(26, (leaving, dead))).what == "go_on"
+    assert decided(at(26, (leaving, dead, RankNow(2)))).why == "fault"
+    assert decided(at(35, (leaving, dead))).why == "fault"
+
+
 def test_a_row_of_deaths_does_not_put_the_look_off_for_ever() -> None:
     dying = tuple(RankNow(rank, ended=KILLED, ended_at=20 + rank) for rank in range(7))
 
