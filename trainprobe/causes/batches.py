@@ -8,6 +8,8 @@ from trainprobe.causes.scene import Scene
 from trainprobe.causes.words import listed
 from trainprobe.facts import Progress
 
+SURE = 2  # batches: a rank may rightly be one behind when the run ends
+
 
 @dataclass(frozen=True)
 class BatchCounts:

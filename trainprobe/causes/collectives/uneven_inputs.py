@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trainprobe.causes.batches import batch_counts
+from trainprobe.causes.batches import SURE, batch_counts
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.parting import places
 from trainprobe.causes.scene import Scene, weighing
@@ -26,9 +26,6 @@ from trainprobe.waits import SuspectGroup
 
 # Loops that have the same length on all ranks: counting, and walking over the model. Loops over data need not.
 OWN_LENGTH = re.compile(r"range\(|parameters\(|modules\(|buffers\(|children\(|param_groups|state_dict")
-
-
-SURE = 2  # batches: a rank may rightly be one behind when the run ends
 
 
 def _loop(scene: Scene) -> Block | None:
