@@ -35,7 +35,7 @@ test: lint types docs-check ## Everything that a change must pass: linters, type
 lint: environment-dev ## Style, format and the layers of the design.
 	$(RUN)/ruff check --quiet .
 	$(RUN)/ruff format --quiet --check .
-	$(RUN)/lint-imports --no-cache > .lint-imports.log || { cat .lint-imports.log; exit 1; }
+	@echo $(RUN)/lint-imports; said=$$($(RUN)/lint-imports --no-cache) || { echo "$$said"; exit 1; }
 
 .PHONY: types
 types: environment-dev ## mypy --strict.
@@ -74,4 +74,4 @@ wheel: environment-dev ## Build dist/*.whl and dist/*.tar.gz.
 
 .PHONY: clean
 clean: ## Remove the environment and what was built.
-	rm -rf .venv dist build .lint-imports.log .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import RunTool, ToolRun
-from tests.gallery.specimens import GALLERY, PACE, TORCHRUN_ON_PATH, command, plant
+from tests.gallery.specimens import GALLERY, TORCHRUN_ON_PATH, command, plant
 
 PROGRAMS = sorted(path.stem for path in (GALLERY / "healthy").glob("*.py"))
 
 
 def healthy(run_tool: RunTool, job_folder: Path, name: str, form: str, nproc: int) -> ToolRun:
     script = plant("healthy", name, job_folder)
-    words = ["--nproc", str(nproc), "--only", "user_script", "--config", str(PACE), "--python", sys.executable, "--", *command(form, script)]
+    pace = str(GALLERY / "healthy_pace.yaml")
+    words = ["--nproc", str(nproc), "--only", "user_script", "--config", pace, "--python", sys.executable, "--", *command(form, script)]
     return run_tool("diagnose", *words, env=TORCHRUN_ON_PATH, timeout_s=200)
 
 
