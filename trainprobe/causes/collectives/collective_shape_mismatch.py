@@ -19,7 +19,7 @@ from trainprobe.causes.spoken import said
 from trainprobe.causes.words import file_line, fix, job, ranks_say, sentence, subject
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.waits import Divergence, SuspectGroup
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
@@ -45,19 +45,31 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 
 def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    del facts
+    """The smallest camp; of equal camps the one whose size is not what its own earlier calls at that line had, else all of them."""
     parted = group.divergence
     if parted is None or parted.kind not in ("shape", "dtype") or not parted.camps:
         return group.ranks
-    return tuple(sorted(rank for camp in parted.camps if len(camp) == len(parted.camps[0]) for rank in camp))
+    least = [camp for camp in parted.camps if len(camp) == len(parted.camps[0])]
+    changed = [camp for camp in least if _changed(Scene(facts, group), camp[0], parted)]
+    return tuple(sorted(rank for camp in (changed if len(changed) == 1 else least) for rank in camp))
+
+
+def _changed(scene: Scene, rank: int, parted: Divergence) -> bool:
+    """Did this rank pass another size or type here than in all its earlier calls at the same line?"""
+    calls = [call for call in scene.calls(rank) if (call.file, call.line) in parted.sites]
+    here = next((call for call in calls if call.number == parted.position), None)
+    before = [call for call in calls if here is not None and call.group == here.group and call.number < here.number]
+    return here is not None and bool(before) and all((call.sizes, call.dtype) != (here.sizes, here.dtype) for call in before)
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     who, parted = _ranks(facts, group), group.divergence
     if parted is not None and len(parted.calls) > 1:
-        rest = " and ".join(f"{ranks_say(camp, capital=False)} {call}" for camp, call in list(zip(parted.camps, parted.calls, strict=False))[1:3])
-        return sentence(f"{subject(scene, who)} called {parted.calls[0]}, but {rest}")
+        calls = dict(zip(parted.camps, parted.calls, strict=False))
+        own = who if who in calls else parted.camps[0]
+        rest = " and ".join(f"{ranks_say(camp, capital=False)} {call}" for camp, call in list(calls.items())[:3] if camp != own)
+        return sentence(f"{subject(scene, own)} called {calls[own]}, but {rest}")
     found = places(scene)
     place = next((str(found[rank]) for rank in who if rank in found), "a collective")
     return sentence(f"{subject(scene, who)} broke in {place}: the tensors of the ranks differ in size")
