@@ -28,6 +28,8 @@ from trainprobe.waits import SuspectGroup, failing_rungs, is_hung, outgrown_rung
 
 # Why a rung was skipped without leaving a doubt: it does not apply, or the user asked for it.
 DOES_NOT_APPLY = ("gpu", "nccl", "script", "asked", "ranks>=2")
+# The rung that is tried at growing sizes: an answer at two ranks is none about eight.
+_EVERY_SIZE = "user_script"
 _MODE_ORDER = {"hang": 0, "crash": 0, "slow": 1, "check": 2}
 
 
@@ -80,9 +82,20 @@ def verdict_of(facts: Facts, groups: Sequence[SuspectGroup]) -> Verdict:
 def _doubts(facts: Facts) -> bool:
     """Is there a rung whose answer could have changed the verdict and was not had?"""
     rungs = facts.of(Rung)
-    if facts.one(Interrupted) is not None or not any(rung.outcome == "passed" for rung in rungs):
+    if facts.one(Interrupted) is not None or not any(rung.outcome == "passed" for rung in rungs) or _unanswered(facts):
         return True
     return any(rung.outcome == "not_measured" or (rung.outcome == "skipped" and not _applies_not(rung)) for rung in rungs)
+
+
+def _unanswered(facts: Facts) -> tuple[str, ...]:
+    """The planned rungs of which the case says nothing: whoever gathered was ended before them, or the case is damaged."""
+    plan = facts.one(Plan)
+    if plan is None:
+        return ()
+    largest: dict[str, int] = {}
+    for rung in facts.of(Rung):
+        largest[rung.probe] = max(rung.nproc, largest.get(rung.probe, 0))
+    return tuple(name for name in plan.probes if largest.get(name, 0) < (plan.nproc if name == _EVERY_SIZE else 1))
 
 
 def _applies_not(rung: Rung) -> bool:
@@ -118,6 +131,9 @@ def _headline(facts: Facts, verdict: Verdict, groups: Sequence[SuspectGroup], pl
         return f"All {passed} checks that apply here passed." if passed != 1 else "The one check that applies here passed."
     if facts.one(Interrupted) is not None:
         return "The run was interrupted before it could decide."
+    unanswered = _unanswered(facts)
+    if unanswered:
+        return f"The case ends before rung {unanswered[0]} has its answer: the run was killed, or the case is damaged."
     missing = next((rung for rung in facts.of(Rung) if rung.outcome in ("not_measured", "skipped") and not _applies_not(rung)), None)
     if missing is not None:
         return _sentence(f"rung {missing.probe} could not be measured: {missing.skipped_because or missing.says or 'no reason was given'}")
@@ -181,7 +197,7 @@ def _could_not_look(facts: Facts, groups: Sequence[SuspectGroup]) -> list[Undeci
 
 
 def _left_open(facts: Facts) -> list[Undecided]:
-    rows = []
+    rows = [Undecided("cannot-look", f"{name}: the case ends before its answer") for name in _unanswered(facts)]
     for rung in facts.of(Rung):
         if rung.outcome == "not_measured" or (rung.outcome == "skipped" and not _applies_not(rung) and not rung.unmet.startswith("lower-rung")):
             reason = rung.skipped_because or rung.says or "no reason was given"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trainprobe.facts import fields
@@ -11,7 +12,10 @@ from trainprobe.model.facts import Fact
 
 @dataclass(frozen=True)
 class Plan(Fact):
-    """`form` is none (no script), launch (we start the ranks) or command (the user's launcher does). `nproc` is what was asked for."""
+    """`form` is none (no script), launch (we start the ranks) or command (the user's launcher does). `nproc` is what was asked for.
+
+    `probes` are the names of all rungs, also of those that the plan skips, in the order of the climb.
+    """
 
     command: str = ""
     nproc: int = 0
@@ -32,6 +36,7 @@ class Plan(Fact):
     gpus_requested: int | None = None
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
+    probes: tuple[str, ...] = ()
     looked_s: float | None = None
     tool_version: str = ""
 
@@ -79,6 +84,7 @@ def parse_plan(record: Evidence) -> list[Fact]:
             gpus_requested=fields.whole(data, "gpus_requested"),
             only=fields.texts(data, "only"),
             skip=fields.texts(data, "skip"),
+            probes=tuple(fields.text(row, "probe") for row in fields.items(data, "rungs") if isinstance(row, Mapping)),
             looked_s=fields.number(data, "looked_s"),
             tool_version=fields.text(data, "tool_version"),
         )
