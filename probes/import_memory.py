@@ -221,7 +221,9 @@ def main() -> None:
     works: List[str] = []
     failed: List[str] = []
     slowest_s = 0.0
-    scratch = tempfile.mkdtemp(prefix="trainprobe-import-")
+    events = os.environ.get("TRAINPROBE_EVENTS", "")
+    # Beside the events, where the ladder clears up also after a probe that it had to kill.
+    scratch = tempfile.mkdtemp(prefix="trainprobe-import-", dir=os.path.dirname(events) or None)
     try:
         for place, module in enumerate(modules):
             folder = os.path.join(scratch, str(place))

@@ -76,7 +76,9 @@ def finish(tool: subprocess.Popen[bytes], how: str) -> None:
 @pytest.mark.parametrize(("rung", "how"), pairs())
 def test_nobody_is_left(rung: str, how: str, token: str, job_folder: Path) -> None:
     shutil.copy(SCRIPTS / "sleeps_at_import.py", job_folder)
-    env = environment(token)
+    scratch = job_folder / "scratch"
+    scratch.mkdir()
+    env = environment(token, TMPDIR=str(scratch))
     env["PYTHONPATH"] = f"{job_folder}{os.pathsep}{env.get('PYTHONPATH', '')}"
     out, err = job_folder / "out", job_folder / "err"
     with out.open("wb") as stdout, err.open("wb") as stderr:
@@ -108,6 +110,7 @@ def test_nobody_is_left(rung: str, how: str, token: str, job_folder: Path) -> No
     if how in ("SIGTERM", "SIGHUP", "ctrl-c"):
         assert "UNDETERMINED" in out.read_text(), told
         assert "interrupted" in out.read_text(), told
+        assert not list(scratch.glob("trainprobe-*")), "our own working folders go with us"
     assert_readable(job_folder, env)
 
 

@@ -1,6 +1,5 @@
 """A DDP loop over a loader with two workers per rank, without end. Each rank leaves a file `rank<R>-of-<N>` once it trains."""
 
-import os
 import time
 
 import torch
@@ -8,7 +7,7 @@ import torch.distributed as dist
 from torch.utils.data import DataLoader, Dataset
 
 
-class Rows(Dataset[torch.Tensor]):
+class Rows(Dataset):  # type: ignore[misc] # torch is not followed
     def __len__(self) -> int:
         return 1_000_000
 
