@@ -8,8 +8,8 @@ PYTHON ?= python3
 NPROC ?= 4
 RUN := .venv/bin
 PYTEST := $(RUN)/python -m pytest
-# Two workers; tests that start ranks with torch share one of them, so that they never run at once (tests/conftest.py).
-PARALLEL ?= -n 2 --dist loadgroup
+# Two workers: most of a test that starts ranks is waiting, for a rank that hangs or for torch to be read from the disk.
+PARALLEL ?= -n 2 --dist worksteal
 
 .PHONY: help
 help: ## Show this list.

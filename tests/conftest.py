@@ -22,10 +22,7 @@ TOKEN = "TRAINPROBE_TEST_TOKEN"  # in the environment of all that a test starts,
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that start ranks share one xdist worker: two at once would disturb each other's timing on two cores. They come first."""
-    for item in items:
-        if item.get_closest_marker("torch"):
-            item.add_marker(pytest.mark.xdist_group("torch"))
+    """Tests that start ranks take seconds and come first, so that the two workers of `make test` end at about the same time."""
     items.sort(key=lambda item: item.get_closest_marker("torch") is None)
 
 
