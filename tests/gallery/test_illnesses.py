@@ -9,12 +9,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from _pytest.mark.structures import ParameterSet
 
 from tests.conftest import MakeCgroup, RunTool, ToolRun
 from tests.gallery.outsider import send_when_training
@@ -69,12 +68,14 @@ def assert_named(done: ToolRun, cause: str, ranks: Sequence[int], verdict: str) 
     assert first["named"], f"\n{done}"
 
 
-def table() -> Iterator[ParameterSet]:
+def table() -> list[object]:
     """Every row in both command forms and with two culprits. `make test` walks one half of it, so that each cause is seen in both forms."""
+    rows: list[object] = []
     for place, row in enumerate(ROWS):
         for form, culprit in (("own", 1), ("torchrun", 2), ("own", 2), ("torchrun", 1)):
-            now = (form, culprit) == (("own", 1), ("torchrun", 2))[place % 2] or (row.cause == "user-exception" and culprit == (1 if form == "own" else 2))
-            yield pytest.param(row, form, culprit, id=f"{row}-{form}-{culprit}", marks=() if now else pytest.mark.soak)
+            now = (form, culprit) == (("own", 1), ("torchrun", 2))[place % 2] or (row.cause == "user-exception" and (form, culprit) == ("own", 1))
+            rows.append(pytest.param(row, form, culprit, id=f"{row}-{form}-{culprit}", marks=() if now else pytest.mark.soak))
+    return rows
 
 
 @pytest.mark.parametrize(("row", "form", "culprit"), table())
