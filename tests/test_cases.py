@@ -155,6 +155,12 @@ def test_nonsense_in_a_case_never_makes_the_judge_fall(name: str, tmp_path: Path
     damaged(name, tmp_path, change)
 
 
+@pytest.mark.parametrize("time", [float("inf"), float("nan"), -1.0, 1e300, 2**70])
+@pytest.mark.parametrize("field", ["began", "took_s"])
+def test_times_that_are_none_do_not_reach_the_report(field: str, time: float, tmp_path: Path) -> None:
+    damaged("user-exception", tmp_path, lambda lines: b"".join(json.dumps({**json.loads(line), field: time}).encode() + b"\n" for line in lines))
+
+
 @pytest.mark.parametrize("meta", [b"", b"[]", b"{}", b'{"schema": 3}', b"\xff\xfe", b'{"schema": "trainprobe.case/1"}', b"[" * 100_000])
 def test_a_nonsense_head_of_a_case_is_told_in_a_sentence(meta: bytes, tmp_path: Path) -> None:
     (tmp_path / "case.json").write_bytes(meta)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from trainprobe.model.progress import Progress
     from trainprobe.model.request import DiagnoseRequest
 
+# The year 5138: a damaged case may hold any number as a time, also infinity.
+_LAST_MOMENT = 1e11
+
 
 def diagnose(request: DiagnoseRequest, settings: Settings, progress: Progress) -> Report:
     """Climb the ladder and say what it shows.
@@ -56,8 +59,8 @@ def conclude(evidence: Iterable[Evidence], command: str, case: str, notes: Itera
     added = plugins.causes(known={cause.id for cause in causes.built()})
     diagnosis = judge(read(records), (*causes.built(), *added.causes), load_priors(), (*notes, *added.trouble))
     diagnosis = replace(diagnosis, unexplained=(*diagnosis.unexplained, *added.failures))
-    began = min((record.began for record in records if record.began), default=0.0)
-    ended = max((record.began + record.took_s for record in records), default=began)
+    looks = [(record.began, record.began + record.took_s) for record in records if 0 < record.began < _LAST_MOMENT and 0 <= record.took_s < _LAST_MOMENT]
+    began, ended = min((look[0] for look in looks), default=0.0), max((look[1] for look in looks), default=0.0)
     return report_of(diagnosis, command=command, case=case, looked_s=round(max(0.0, ended - began), 1))
 
 
