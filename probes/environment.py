@@ -34,6 +34,7 @@ Check = Tuple[str, str, Any, str, str]  # check, status, value, says, fix
 LEAST_DRIVER = {11: (450, 80, 2), 12: (525, 60, 13), 13: (580, 65, 6)}
 HARMLESS = {"test", "this", "antigravity", "idlelib", "turtledemo", "__main__"}
 MOST_FILES = 300
+NO_TORCH = "py.torch"
 
 
 def read(path: str) -> str:
@@ -63,7 +64,13 @@ def versions(folders: List[str]) -> Iterator[Check]:
     yield "py.python", "ok", sys.version.split()[0], f"Python {sys.version.split()[0]} at {sys.executable}.", ""
     torch = place("torch", folders)
     if torch is None:
-        yield "py.torch", "fail", None, f"{sys.executable} has no torch.", f"{sys.executable} -m pip install torch, or name another interpreter with --python"
+        yield (
+            NO_TORCH,
+            "unknown",
+            None,
+            f"{sys.executable} has no torch",
+            f"install it there (`{sys.executable} -m pip install torch`) or name another Python with --python",
+        )
         return
     text = read(os.path.join(os.path.dirname(torch), "version.py"))
     found = {key: value for key, value in re.findall(r"^(__version__|cuda|hip)\b[^=\n]*= *'?([^'\n]*)'?", text, re.MULTILINE) if value != "None"}
@@ -199,13 +206,16 @@ def main() -> None:
         "shadowing": shadowing(imports, first, folders),
         "bytecode": bytecode(here, asked.script),
     }
-    failed = []
+    failed, without_torch = [], ""
     for name, checks in groups.items():
         with _emit.phase(name):
             for check, status, value, says, fix in checks:
                 tell = _emit.fail if status == "fail" else _emit.note
                 tell(says, check=check, status=status, value=value, fix="" if status == "ok" else fix)
                 failed += [check] if status == "fail" else []
+                without_torch = f"{says}; {fix}" if (check, status) == (NO_TORCH, "unknown") else without_torch
+    if without_torch and not failed:  # not a fault of the environment as such: the wrong interpreter may have been named
+        _emit.result("cannot", without_torch)
     _emit.result(
         "no" if failed else "yes", f"The environment does not fit: {', '.join(sorted(set(failed)))}." if failed else "Versions fit, and nothing hides a module."
     )

@@ -2,7 +2,7 @@
 # rung: 30
 # question: Does each import work alone, and do all ranks' imports fit in memory together?
 # scope: host
-# needs: []
+# needs: [imports]
 # timeout_s: 150
 # climbs: []
 # after: [environment]

@@ -160,7 +160,7 @@ def _world(facts: Facts, groups: Sequence[SuspectGroup]) -> World:
     rows = []
     for standing in standings(facts, rung):
         group = blamed.get(standing.rank)
-        waits_for = f"rank {fold_ranks(group.ranks)}" if group is not None and group.ranks and standing.alive else ""
+        waits_for = _ranks(group.ranks) if group is not None and group.ranks and standing.alive else ""
         rows.append(RankRow(standing.rank, standing.host, standing.pid, standing.state, standing.where, waits_for, standing.since_s))
     return World(size=rung.nproc, ranks=tuple(rows))
 
@@ -171,11 +171,14 @@ def _cascade(ranked: Sequence[RankedGroup], placed: Sequence[PlacedCause]) -> tu
         group = ranked_group.group
         place = next((number for number, cause in enumerate(placed) if cause.group == index), None)
         if group.victims and place is not None:
-            who = f"ranks {fold_ranks(group.victims)} wait for" if len(group.victims) > 1 else f"rank {group.victims[0]} waits for"
-            verb = who if group.mode == "hang" else who.replace(" wait for", " broke after").replace(" waits for", " broke after")
-            whom = f"rank {fold_ranks(group.ranks)}" if group.ranks else "the others"
-            rows.append(Cascade(group.victims, _sentence(f"{verb} {whom}"), place))
+            verb = ("waits for" if len(group.victims) == 1 else "wait for") if group.mode == "hang" else "broke after"
+            whom = _ranks(group.ranks) if group.ranks else "the others"
+            rows.append(Cascade(group.victims, _sentence(f"{_ranks(group.victims)} {verb} {whom}"), place))
     return tuple(rows)
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {fold_ranks(ranks)}"
 
 
 def _unexplained(facts: Facts) -> tuple[str, ...]:
@@ -198,11 +201,11 @@ def _could_not_look(facts: Facts, groups: Sequence[SuspectGroup]) -> list[Undeci
 
 def _left_open(facts: Facts) -> list[Undecided]:
     rows = [Undecided("cannot-look", f"{name}: the case ends before its answer") for name in _unanswered(facts)]
+    probes: dict[str, list[str]] = defaultdict(list)
     for rung in facts.of(Rung):
         if rung.outcome == "not_measured" or (rung.outcome == "skipped" and not _applies_not(rung) and not rung.unmet.startswith("lower-rung")):
-            reason = rung.skipped_because or rung.says or "no reason was given"
-            rows.append(Undecided("cannot-look", f"{rung.cell or rung.probe}: {reason}"))
-    return rows
+            probes[rung.skipped_because or rung.says or "no reason was given"].append(rung.probe)
+    return rows + [Undecided("cannot-look", f"{', '.join(dict.fromkeys(names))}: {reason}") for reason, names in probes.items()]
 
 
 def _row(rung: Rung) -> LadderRow:

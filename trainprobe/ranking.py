@@ -61,8 +61,7 @@ def rank_group(facts: Facts, group: SuspectGroup, causes: Iterable[Cause], prior
         if against is not None:
             if speaks:
                 ruled_out.append(RuledOut(cause.id, against.says))
-        elif speaks:
-            own = points_of(weighings)
+        elif speaks and (own := points_of(weighings)) > 0:  # what speaks against it outweighs the rest: no candidate
             candidates.append(Candidate(cause, weighings, own, priors.prior(cause.id, group.mode) + own))
     candidates = _refined(candidates)
     placed, undecided = _placed(facts, group, candidates, priors)

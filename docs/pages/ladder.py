@@ -9,6 +9,7 @@ from trainprobe.ladder.probes import built_in_folder, find
 from trainprobe.model.probes import ProbeSpec
 
 NEEDS = {
+    "imports": "a module to import",
     "torch": "torch in the job's Python",
     "gpu": "a GPU",
     "nccl": "a torch with NCCL",

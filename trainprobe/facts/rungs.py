@@ -29,6 +29,7 @@ class Rung(Fact):
     skipped_because: str = ""
     stopped_because: str = ""
     elapsed_s: float | None = None
+    silent_s: float | None = None
     measures: tuple[Measure, ...] = ()
 
 
@@ -54,6 +55,7 @@ def parse_rung(record: Evidence) -> list[Fact]:
             skipped_because=fields.text(data, "skipped_because"),
             stopped_because=fields.text(data, "stopped_because"),
             elapsed_s=fields.number(data, "elapsed_s"),
+            silent_s=fields.number(data, "silent_s"),
             measures=tuple(fields.each(fields.items(data, "measures"), _measure)),
         )
     ]

@@ -29,6 +29,7 @@ class Ask:
     no_gpu_because: str
     form: Form
     interpreter: Interpreter
+    imports: tuple[str, ...] = ("torch",)
     sizes_of_command: Literal["all", "one"] = "all"
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
@@ -93,7 +94,7 @@ def _rung(spec: ProbeSpec, ask: Ask) -> Rung:
         return Rung(spec, unmet="asked", because="--only leaves it out")
     if spec.name in ask.skip:
         return Rung(spec, unmet="asked", because="--skip leaves it out")
-    for need in ("script", "gpu", "ranks>=2", "torch", "nccl", "gloo"):  # what can never apply here comes before what is only missing
+    for need in ("script", "gpu", "ranks>=2", "imports", "torch", "nccl", "gloo"):  # what can never apply here comes before what is only missing
         if need in spec.needs:
             because = _unmet(need, ask)
             if because:
@@ -110,6 +111,8 @@ def _rung(spec: ProbeSpec, ask: Ask) -> Rung:
 def _unmet(need: str, ask: Ask) -> str:
     if need == "script":
         return "" if ask.form != "none" else "no script or command was given; give it after --"
+    if need == "imports":
+        return "" if ask.imports else ask.interpreter.reason or "nothing is to be imported"
     if need == "torch":
         return ask.interpreter.reason
     if need == "gpu":

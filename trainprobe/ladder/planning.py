@@ -42,6 +42,7 @@ def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str
     added = plugins.probe_folders()
     folders, unusable = probes.usable(added.folders)
     specs = probes.find((*folders, *request.probe_dirs))
+    imports = _imports(request, python, found)
     ask = Ask(
         nproc=nproc,
         gpus=gpus,
@@ -49,6 +50,7 @@ def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str
         no_gpu_because=_no_gpu(gpus_seen, environ),
         form=request.form,
         interpreter=python,
+        imports=imports,
         sizes_of_command="one" if request.form == "command" and not any(RANKS in word for word in request.argv) else "all",
         only=request.only,
         skip=request.skip,
@@ -64,7 +66,7 @@ def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str
         cwd=cwd,
         interpreter=python,
         script=found,
-        imports=_imports(request, python, found),
+        imports=imports,
         rungs=rungs_of(specs, ask),
         only=request.only,
         skip=request.skip,

@@ -21,7 +21,13 @@ def run(watch: Watch, *, largest: bool, hard_s: float) -> Result:
     elapsed_s = round(now.at, 2)
     result = _result(watch, settled, decision, now)
     tells_all = result.outcome == "timed_out" and clear and len(now.ranks) > 1
-    return Result(result.outcome, result.says, result.ranks, {"elapsed_s": elapsed_s, **result.more}, tells_all=tells_all)
+    return Result(
+        result.outcome,
+        result.says,
+        result.ranks,
+        {"elapsed_s": elapsed_s, "silent_s": round(max(0.0, now.at - now.sign_at), 2), **result.more},
+        tells_all=tells_all,
+    )
 
 
 def _watch(watch: Watch, *, largest: bool, hard_s: float) -> tuple[Decision, Now, bool]:

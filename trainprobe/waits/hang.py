@@ -184,8 +184,8 @@ def _how(members: Sequence[Standing], world_size: int, end: tuple[Node, ...]) ->
     if first.state == "unseen":
         return "not-visible", "hang", f"{who} could not be seen"
     place = f" at {first.where}" if first.where else ""
-    if world_size == 1:
-        return "never-joined", "hang", f"{who} stands still{place}"
+    if len(members) == world_size:
+        return "never-joined", "hang", f"{who} {'stands' if world_size == 1 else 'all stand'} still{place}"
     return "never-joined", "hang", f"{who} did not join the others{place}"
 
 

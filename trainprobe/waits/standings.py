@@ -11,6 +11,7 @@ from trainprobe.model.diagnosis import RankState
 # Classes of a main thread's leaf (stacks.classify) that mean: inside a collective, or waiting for its result.
 IN_COLLECTIVE = frozenset({"comm-wait", "gpu-wait"})
 AT_THE_STORE = "store-wait"
+STANDING_STILL = ("waiting", "stopped", "blocked", "spinning")
 OWN_WAITS = frozenset({"sleep", "lock", "net-io", "child-wait", "dataloader", "import-lock", "file-io", "teardown"})
 
 
@@ -60,10 +61,11 @@ def standings(facts: Facts, rung: Rung) -> tuple[Standing, ...]:
     world = sorted(known | set(range(max(rung.nproc, 0) if rung.nproc <= 1_000_000 else 0)))
     plan = facts.one(Plan)
     host = plan.host if plan else ""
-    return tuple(_standing(facts, rung.cell, rank, host) for rank in world)
+    silent_s = rung.silent_s if rung.outcome == "timed_out" else None
+    return tuple(_standing(facts, rung.cell, rank, host, silent_s) for rank in world)
 
 
-def _standing(facts: Facts, cell: str, rank: int, host: str) -> Standing:
+def _standing(facts: Facts, cell: str, rank: int, host: str, silent_s: float | None) -> Standing:
     endings = [fact for fact in facts.of(RankEnding, cell=cell, rank=rank) if fact.role == "rank"]
     ending = endings[0] if endings else None
     threads = [fact for fact in facts.of(MainThread, cell=cell, rank=rank) if fact.role == "rank"]
@@ -89,7 +91,8 @@ def _standing(facts: Facts, cell: str, rank: int, host: str) -> Standing:
         leaf=thread.leaf if thread is not None else "",
         op=thread.op if thread is not None else "",
         moved=live.moved if live is not None else None,
-        since_s=process.asleep_s if process is not None and state == "waiting" else None,
+        # A waiting thread may wake often (gloo's do); the job's silence says more, where that is known.
+        since_s=max((one for one in (process.asleep_s if process else None, silent_s) if one is not None), default=None) if state in STANDING_STILL else None,
         ending=ending,
         exception=exception,
         thread=thread,
