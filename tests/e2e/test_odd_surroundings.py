@@ -162,5 +162,5 @@ def test_an_interpreter_without_torch(token: str, job_folder: Path) -> None:
     ladder = json.loads(next(job_folder.glob("trainprobe-*/diagnosis.json")).read_text())["ladder"]
     outcomes = {row["probe"]: row["outcome"] for row in ladder}
     assert outcomes["host"] == "passed"
-    assert outcomes["environment"] in ("passed", "failed")
+    assert outcomes["environment"] in ("passed", "failed", "not_measured")
     assert outcomes["gloo_control"] == outcomes["train_step"] == "skipped"
