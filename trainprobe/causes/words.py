@@ -71,6 +71,11 @@ def file_line(file: str, line: int) -> str:
     return f"{file.rsplit('/', 1)[-1]}:{line}" if file and line else ""
 
 
+def native_stack(scene: Scene, what: str) -> tuple[str, str]:
+    """The two steps that show where `what` is in native code. The processes that were looked at are ended by now: it must hang again."""
+    return (f"start it again: {job(scene) or 'the same command'}", f"while it hangs: py-spy dump --native --pid PID   (the pid of {what})")
+
+
 def job(scene: Scene) -> str:
     """The job's own command as somebody would type it; empty where there is none."""
     plan, ranks = scene.plan, str(max(scene.group.world_size, 1))

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
-from trainprobe.causes.words import again, fix, ranks_say, sentence, subject, verb
+from trainprobe.causes.words import again, fix, native_stack, ranks_say, sentence, subject, verb
 from trainprobe.facts import Facts, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.stacks.frames import Frame
@@ -93,13 +93,12 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     threads = scene.threads(group.ranks)
     place = threads[0].where if threads and threads[0].where else "the line in the stack above"
-    pid = threads[0].pid if threads else 0
     return (
         fix(
             scene,
             "See what that line waits for",
             f"open {place} and find what ends the wait",
-            f"py-spy dump --native --pid {pid}   (while it hangs)" if pid else "",
+            *native_stack(scene, ranks_say(group.ranks[:1], capital=False)),
         ),
         fix(scene, "Give the wait an end", "bound it with a timeout that raises, so that the job fails loudly instead of hanging", verify=again(scene)),
     )

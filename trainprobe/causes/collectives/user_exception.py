@@ -17,14 +17,20 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import first_to_fail, text_of
 from trainprobe.causes.words import fix, sentence, short, subject
-from trainprobe.facts import Facts, RankException
+from trainprobe.facts import Facts, Progress, RankException
 from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.stacks.places import is_user
 from trainprobe.waits import SuspectGroup
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     origin = scene.origin
+    left = _left_with_a_code(scene) if origin is None else None
+    if left is not None and left.left_at is not None:
+        yield weighing(13, "exit-status", f"Rank {left.rank or 0} called {left.left_how} with code {left.exit_code} at {left.left_at.where}", left)
+        yield from first_to_fail(scene)
+        return
     if origin is None:
         ending = scene.first_ending
         # Absent may only be said where the rank's output was read.
@@ -39,6 +45,12 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     name = _better_name(origin)
     if name:
         yield weighing(-13, "source", f"What it says has a name of its own: {name}", origin)
+
+
+def _left_with_a_code(scene: Scene) -> Progress | None:
+    """The suspect that ended its own program by sys.exit with another code than 0; argparse and other libraries do so for reasons of their own."""
+    seen = scene.progress(scene.suspects)
+    return next((fact for fact in seen if fact.exit_code and fact.left_at is not None and is_user(fact.left_at)), None)
 
 
 def _what(exception: RankException) -> str:
@@ -65,6 +77,9 @@ def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     origin = scene.origin
+    left = _left_with_a_code(scene) if origin is None else None
+    if left is not None and left.left_at is not None:
+        return sentence(f"{subject(scene)} ended the program itself: {left.left_how} with code {left.exit_code} at {left.left_at.where}")
     if origin is None:
         return sentence(f"{subject(scene)} ended with an exception")
     frame = user_frame(origin.frames)
@@ -78,6 +93,11 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     origin = scene.origin
     frame = user_frame(origin.frames) if origin is not None else None
     where = frame.where if frame is not None else "the last line of the traceback"
+    left = _left_with_a_code(scene) if origin is None else None
+    if left is not None and left.left_at is not None:
+        return (
+            fix(scene, "Find the condition for which it gives up", f"open {left.left_at.where}", "raise an exception there, so that its reason is printed"),
+        )
     line = f"    {frame.text.strip()}" if frame is not None and frame.text else ""
     return (
         fix(scene, f"Mend {where}", f"the line that raised: {line.strip()}" if line else f"open {where}", f"what it raised: {_what(origin)}" if origin else ""),

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, ranks_say, sentence, subject, verb
+from trainprobe.causes.words import fix, native_stack, ranks_say, sentence, subject, verb
 from trainprobe.facts import Facts, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
@@ -61,13 +61,13 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     busy = _busy(scene)
-    pid, where = (busy[0].pid, busy[0].where) if busy else (0, "")
+    where = busy[0].where if busy else ""
     return (
         fix(
             scene,
             "See what the worker waits for",
-            f"py-spy dump --native --pid {pid}   (while it hangs)" if pid else "py-spy dump --pid WORKER",
             f"open {where}" if where else "",
+            *native_stack(scene, "the worker"),
         ),
         fix(scene, "Let it fail loudly", "DataLoader(..., timeout=120)"),
         fix(scene, "Rule out the fork", "DataLoader(..., multiprocessing_context='spawn')   or num_workers=0"),

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
-from trainprobe.causes.words import fix, sentence, subject
+from trainprobe.causes.words import fix, native_stack, ranks_say, sentence, subject
 from trainprobe.facts import Facts, Thread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
@@ -54,9 +54,9 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     threads = scene.threads(group.ranks)
-    where, pid = (threads[0].where, threads[0].pid) if threads else ("that line", 0)
+    where = threads[0].where if threads else "that line"
     return (
-        fix(scene, "See the native call", f"py-spy dump --native --pid {pid}   (while it hangs)", f"the Python line is {where}"),
+        fix(scene, "See the native call", f"the Python line is {where}", *native_stack(scene, ranks_say(group.ranks[:1], capital=False))),
         fix(
             scene,
             "Keep it out of the training process",

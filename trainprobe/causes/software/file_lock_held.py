@@ -85,6 +85,18 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     holder, path = next(iter(_pids(facts, group)), 0), _path(scene) or "LOCKFILE"
+    holding = _holding_ranks(scene)
+    if holding:
+        who = ranks_say(holding, capital=False)
+        at = next((thread.where for thread in scene.threads(holding) if thread.where), "its next collective")
+        return (
+            fix(
+                scene,
+                f"Release the lock before {who} enters a collective",
+                f"{who} holds {path} while it waits at {at}",
+                "put the lock around the file work only, and the collective after it",
+            ),
+        )
     look = f"ps -o pid,ppid,lstart,cmd -p {holder}" if holder else f"fuser -v {path}"
     return (
         fix(scene, "See who holds it", look, verify=f"flock --nonblock {path} true && echo free"),
