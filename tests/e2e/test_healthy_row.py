@@ -15,7 +15,7 @@ from tests.gallery.specimens import PACE, TORCHRUN_ON_PATH, command, plant
 @pytest.mark.soak
 @pytest.mark.parametrize("turn", range(10))
 def test_a_small_script_blames_nobody(turn: int, run_tool: RunTool, job_folder: Path) -> None:
-    words = command(("own", "torchrun")[turn % 2], plant("healthy", "prints_each_step", job_folder))
+    words = command(("own", "torchrun")[turn % 2], plant("healthy", "ends_after_twenty_steps", job_folder))
     rungs = ["--nproc", "2", "--only", "host,environment,user_script", "--config", str(PACE), "--python", sys.executable]
     done = run_tool("diagnose", *rungs, "--", *words, env=TORCHRUN_ON_PATH, timeout_s=150)
     assert (done.report["verdict"], done.report["causes"], done.report["suspects"], done.exit_code) == ("healthy", [], [], 0), f"\n{done}"
