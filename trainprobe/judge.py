@@ -49,7 +49,7 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
         cascade=_cascade(ranked, placed),
         unexplained=(*_unexplained(facts), *notes),
         ruled_out=_unique([row for group in ranked for row in group.ruled_out if row.id not in {cause.id for cause in placed}]),
-        undecided=_unique([*(row for group in ranked for row in group.undecided), *_could_not_look(facts, groups), *_left_open(facts)]),
+        undecided=_unique([*(row for group in ranked for row in group.undecided), *_could_not_look(facts, ranked), *_left_open(facts)]),
         ladder=tuple(_row(rung) for rung in facts.of(Rung)),
         stacks=_stack_classes(facts, groups),
         extra=_extra(facts),
@@ -189,12 +189,16 @@ def _unexplained(facts: Facts) -> tuple[str, ...]:
     return tuple(rows)
 
 
-def _could_not_look(facts: Facts, groups: Sequence[SuspectGroup]) -> list[Undecided]:
-    """Refusals in cells that failed; elsewhere a look that was refused could not have changed the answer."""
-    cells = {group.cell for group in groups}
+def _could_not_look(facts: Facts, ranked: Sequence[RankedGroup]) -> list[Undecided]:
+    """Refusals in cells that failed; elsewhere a look that was refused could not have changed the answer.
+
+    Where the cause is named, a process that had ended before it could be looked at (`unavailable`) would not have changed it either.
+    """
+    cells = {group.group.cell for group in ranked}
+    settled = {group.group.cell for group in ranked if group.named}
     by_reason: dict[str, str] = {}
     for refusal in facts.refused():
-        if refusal.cell in cells and refusal.reason:
+        if refusal.cell in cells and refusal.reason and not (refusal.cell in settled and refusal.outcome == "unavailable"):
             by_reason.setdefault(refusal.reason, refusal.kind)
     return [Undecided("cannot-look", f"{kind}: {reason}") for reason, kind in by_reason.items()]
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.priors import Priors
+from trainprobe.causes.scene import Scene
+from trainprobe.causes.words import again
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, PlacedCause, RuledOut, Undecided, Weighing
 from trainprobe.waits import SuspectGroup
@@ -109,7 +111,7 @@ def _placed(facts: Facts, group: SuspectGroup, candidates: list[Candidate], prio
     runner_up = max(points[1:], default=-math.inf)
     named = bool(ordered) and shares[0] >= NAMED_CONFIDENCE and points[0] - runner_up >= NAMED_MARGIN_POINTS
     placed = [_place(facts, group, candidate, share, named and index == 0) for index, (candidate, share) in enumerate(zip(ordered, shares, strict=False))]
-    unknown = _unknown(group, shares[-1], priors, ordered)
+    unknown = _unknown(facts, group, shares[-1], priors, ordered)
     if named:
         return tuple(placed), ()
     undecided = tuple(Undecided(candidate.cause.id, candidate.cause.would_settle) for candidate in ordered[:3])
@@ -145,15 +147,12 @@ def _shown(weighings: Iterable[Weighing]) -> list[Weighing]:
     return list(best.values())
 
 
-def _unknown(group: SuspectGroup, share: float, priors: Priors, ordered: Sequence[Candidate]) -> PlacedCause:
+def _unknown(facts: Facts, group: SuspectGroup, share: float, priors: Priors, ordered: Sequence[Candidate]) -> PlacedCause:
     near = ", ".join(candidate.cause.id for candidate in ordered[:3])
     says = group.says[:1].upper() + group.says[1:]
     nearest = f" The nearest are {near}, but the evidence does not decide." if near else " Nothing in the catalogue fits what was seen."
-    step = (
-        ordered[0].cause.would_settle
-        if ordered
-        else f"read the output of {group.cell} in the case folder, then run that rung alone: trainprobe diagnose --only {group.probe}"
-    )
+    scene = Scene(facts, group)
+    steps = (ordered[0].cause.would_settle,) if ordered else (f"read what {group.cell} printed: it is in the case folder", again(scene))
     return PlacedCause(
         id="unknown",
         title="The cause is not known",
@@ -164,6 +163,6 @@ def _unknown(group: SuspectGroup, share: float, priors: Priors, ordered: Sequenc
         hosts=group.hosts,
         summary=f"{says}.{nearest}",
         chain=group.chain,
-        fixes=(Fix("Settle it", (step,)),),
+        fixes=(Fix("Settle it", steps, verify=again(scene) if ordered else ""),),
         docs="docs/causes/index.md",
     )

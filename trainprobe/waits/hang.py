@@ -247,6 +247,8 @@ def _merged(groups: Sequence[SuspectGroup]) -> tuple[SuspectGroup, ...]:
         first = same[0]
         ranks = tuple(sorted({rank for group in same for rank in group.ranks}))
         says = first.says if len(same) == 1 else first.says.replace(ranks_say(first.ranks), ranks_say(ranks), 1)
+        if first.how == "never-joined" and len(ranks) == first.world_size > 1:
+            says = says.replace("did not join the others", "all stand still")
         merged.append(
             replace(
                 first,
