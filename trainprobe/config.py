@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from yaml.nodes import MappingNode, Node
 
 FILE_NAME = "trainprobe.yaml"
+WATCHED = True
 LARGEST_BYTES = 64 * 1024
 DEEPEST = 8
 MOST_RANKS = 1024
@@ -42,6 +43,7 @@ class Settings:
     first_output_s: float = _setting(120.0, "timeouts.first_output_s", "seconds", "Your command must show a first sign of life within this time.")
     stall_s: float = _setting(30.0, "timeouts.stall_s", "seconds", "Your command counts as stalled when it shows no progress for this long.")
     run_s: float = _setting(60.0, "timeouts.run_s", "seconds", "Your command has passed at one size when it ran this long without a fault.")
+    witness: bool = _setting(WATCHED, "witness", "yes-or-no", "Watch your command from inside: its steps, exceptions and collectives.")
     at_most: Mapping[str, float] = _setting({}, "thresholds.at_most", "numbers-by-name", "A rung that measures more than this has failed.")
     at_least: Mapping[str, float] = _setting({}, "thresholds.at_least", "numbers-by-name", "A rung that measures less than this has failed.")
 
@@ -205,6 +207,13 @@ def _seconds(node: Node, path: str, key: str) -> float:
     return float(value)
 
 
+def _yes_or_no(node: Node, path: str, key: str) -> bool:
+    value = _value(node)
+    if not isinstance(value, bool):
+        raise _wrong(path, node, f"{key} needs true or false, not {_shown(node)}")
+    return value
+
+
 def _names(node: Node, path: str, key: str) -> tuple[str, ...]:
     import yaml
 
@@ -238,6 +247,7 @@ _READERS: dict[str, Callable[[Node, str, str], Any]] = {
     "seconds": _seconds,
     "seconds-by-name": _by_name(_seconds, "seconds"),
     "numbers-by-name": _by_name(_number, "number"),
+    "yes-or-no": _yes_or_no,
 }
 
 

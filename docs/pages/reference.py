@@ -21,6 +21,7 @@ KINDS = {
     "seconds": "seconds",
     "seconds-by-name": "seconds for each rung",
     "numbers-by-name": "number for each measure",
+    "yes-or-no": "true or false",
 }
 
 
@@ -88,6 +89,8 @@ def _settings() -> str:
 def _default(value: Any) -> str:
     if value is None or value in ((), {}):
         return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -96,6 +99,7 @@ def _example() -> list[str]:
         "ranks": "4",
         "names": "[torch, numpy]",
         "seconds-by-name": "{gloo_control: 30}",
+        "yes-or-no": "true",
     }
     rungs = {"rungs.only": "[host, user_script]", "rungs.skip": "[scaled_dataset]", "timeouts.total_s": "300"}
     rungs |= {"thresholds.at_most": "{gloo_control.init_s: 10}", "thresholds.at_least": "{matmul_gflops: 0.5}"}

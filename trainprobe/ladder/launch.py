@@ -71,7 +71,7 @@ def script(plan: Plan, rung: Rung, nproc: int, folder: str) -> Launch:
     port = target.free_port()
     base = target.clean(plan.environ)
     witness_dir, dumps = _made(folder, "witness"), _made(folder, "dumps")
-    on = target.easier_to_read(base, dumps, _witness(), witness_dir)
+    on = target.easier_to_read(base, dumps, _witness(plan), witness_dir)
     errors = {rank: os.path.join(folder, f"rank{rank}.error.json") for rank in range(nproc)}
     specs = []
     for rank in range(nproc):
@@ -95,7 +95,7 @@ def command(plan: Plan, rung: Rung, nproc: int, folder: str) -> Launch:
     """The user's own command, `{ranks}` replaced; its launcher makes the ranks."""
     base = target.clean(plan.environ)
     witness_dir, dumps, logs = _made(folder, "witness"), _made(folder, "dumps"), _made(folder, "logs")
-    on = target.easier_to_read(base, dumps, _witness(), witness_dir)
+    on = target.easier_to_read(base, dumps, _witness(plan), witness_dir)
     of_torchrun = target.of_torchrun(base, logs)
     argv = tuple(word.replace("{ranks}", str(nproc)) for word in plan.argv)
     env = {**base, **on.env, **of_torchrun.env}
@@ -114,7 +114,9 @@ def command(plan: Plan, rung: Rung, nproc: int, folder: str) -> Launch:
     )
 
 
-def _witness() -> str:
+def _witness(plan: Plan) -> str:
+    if not plan.witness:
+        return ""
     folder = os.path.join(built_in_folder(), "_witness")
     return folder if os.path.isfile(os.path.join(folder, "sitecustomize.py")) else ""
 

@@ -71,6 +71,7 @@ class Plan:
     environ: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     gpus_seen: Seen | None = None
+    witness: bool = True
 
     @property
     def backend(self) -> str:

@@ -76,6 +76,7 @@ def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str
         environ=_with_interpreter_first(environ, python),
         notes=(*added.trouble, *unusable),
         gpus_seen=gpus_seen,
+        witness=settings.witness,
     )
 
 

@@ -118,6 +118,8 @@ def _ended_by_itself(watch: Watch, endings: dict[int, Ended]) -> Result:
         return Result("passed", "ended by itself with exit code 0; its steps are compiled and could not be counted", (), more)
     if any(one.torch_imported for some in witnesses.values() for one in some):
         return Result("failed", "ended by itself with exit code 0 before any step was seen", tuple(ranks), more)
+    if not any(witnesses.values()):
+        return Result("not_measured", "ended by itself with exit code 0; nothing watched it from inside, and its output shows no step", (), more)
     return Result("not_measured", "ended by itself with exit code 0; it used no torch, so that nothing can be said about steps", (), more)
 
 
