@@ -167,3 +167,11 @@ def test_bad_requests_are_one_sentence_and_start_nothing(climbed: Climb, asked: 
 def test_a_syntax_error_is_named_with_its_line(script: Climb) -> None:
     with pytest.raises(UsageError, match=r"train\.py:2: "):
         script("import os\nfor x in\n")
+
+
+def test_the_witness_can_be_left_out(script: Climb) -> None:
+    body = "import os, sys\nassert 'TRAINPROBE_WITNESS_DIR' not in os.environ\nassert '_witness' not in os.environ.get('PYTHONPATH', '')\nprint('step 1')\n"
+    done = script(body, nproc=1, settings=Settings(witness=False))
+
+    assert done.rung("user_script@1")["outcome"] == "passed"
+    assert not done.of("probe.events", "user_script@1")

@@ -131,3 +131,10 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=words) as caught:
             read_settings(str(path))
         assert str(path) in str(caught.value)
+
+
+def test_the_witness_is_on_unless_it_is_switched_off() -> None:
+    assert Settings().witness is True
+    assert settings_of("witness: false\n", "trainprobe.yaml").witness is False
+    with pytest.raises(UsageError, match="line 1: witness needs true or false"):
+        settings_of("witness: 3\n", "trainprobe.yaml")
