@@ -6,7 +6,6 @@ import hashlib
 import importlib.util
 import subprocess
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 from types import ModuleType
@@ -47,8 +46,7 @@ def test_the_wheel_carries_probes_inside_the_package_and_nowhere_else(built: Pat
 
 def test_the_source_distribution_builds_the_same_wheel(built: Path, tmp_path: Path) -> None:
     (archive,) = built.glob("*.tar.gz")
-    with tarfile.open(archive) as packed:
-        packed.extractall(tmp_path, filter="data")
+    subprocess.run(["tar", "--extract", "--file", str(archive), "--directory", str(tmp_path)], check=True)  # tarfile's filter is newer than 3.10
     (unpacked,) = tmp_path.iterdir()
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "again")]
     subprocess.run(build, cwd=unpacked, check=True, capture_output=True, timeout=120)
