@@ -8,11 +8,12 @@ from dataclasses import replace
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.priors import Priors
-from trainprobe.facts import Facts, Interrupted, MainThread, Plan, Rung
+from trainprobe.facts import Facts, HostCheck, Interrupted, MainThread, Plan, Rung
 from trainprobe.model.diagnosis import (
     Cascade,
     Diagnosis,
     LadderRow,
+    Notice,
     PlacedCause,
     RankRow,
     StackClass,
@@ -52,6 +53,7 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
         undecided=_unique([*(row for group in ranked for row in group.undecided), *_could_not_look(facts, ranked), *_left_open(facts)]),
         ladder=tuple(_row(rung) for rung in facts.of(Rung)),
         stacks=_stack_classes(facts, groups),
+        warnings=tuple(Notice(check.name, check.says, check.fix, check.cell) for check in facts.of(HostCheck) if check.status == "warn"),
         extra=_extra(facts),
     )
 

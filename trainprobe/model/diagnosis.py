@@ -144,6 +144,16 @@ class Undecided:
 
 
 @dataclass(frozen=True)
+class Notice:
+    """Something that a rung saw and let pass: no fault yet, but worth knowing when something else goes wrong."""
+
+    check: str
+    says: str
+    fix: str = ""
+    cell: str = ""
+
+
+@dataclass(frozen=True)
 class Measure:
     """A number with its unit. `threshold` and `source` say what it is held against and where that comes from."""
 
@@ -211,6 +221,7 @@ class Diagnosis:
     undecided: Tuple[Undecided, ...] = ()
     ladder: Tuple[LadderRow, ...] = ()
     stacks: Stacks = Stacks()
+    warnings: Tuple[Notice, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -235,4 +246,5 @@ class Report:
     ladder: Tuple[LadderRow, ...]
     stacks: Stacks
     looked_s: float = 0.0
+    warnings: Tuple[Notice, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)

@@ -39,6 +39,7 @@ def report_of(diagnosis: Diagnosis, *, command: str, case: str, looked_s: float 
         ladder=tuple(_finite(row) for row in diagnosis.ladder),
         stacks=diagnosis.stacks,
         looked_s=looked_s,
+        warnings=diagnosis.warnings,
         extra=diagnosis.extra,
     )
 

@@ -10,6 +10,7 @@ from trainprobe.report.words import duration, fold, ranks_in_words
 
 WIDTH = 100
 NARROWEST = 60
+WARNINGS_CAP = 6
 WORTH_SAYING_S = 1.0
 """A wait that is no longer than the two looks are apart says nothing about how long a job has hung."""
 EMPTY: Line = (Span(""),)
@@ -119,6 +120,12 @@ def _open_ends(report: Report, width: int) -> list[Line]:
     for says in report.unexplained:
         lines += wrapped([span(says)], width, first=label)
         label = " " * len(label)
+    label = "warning  "
+    for notice in report.warnings[:WARNINGS_CAP]:
+        lines += wrapped([span(f"{notice.says} [{notice.fix}]" if notice.fix else notice.says)], width, first=label)
+        label = " " * len(label)
+    if len(report.warnings) > WARNINGS_CAP:
+        lines += wrapped([span(f"and {len(report.warnings) - WARNINGS_CAP} more in the JSON", "faint")], width, first=label)
     return lines
 
 
