@@ -175,13 +175,15 @@ def cpus(nproc: int) -> Iterator[Check]:
             usable = min(usable, int(quota[0]) / int(quota[1]))
     threads = os.environ.get("OMP_NUM_THREADS", "")
     each = int(threads) if threads.isdigit() else 1  # torchrun sets 1 when it is unset and there are several ranks
-    says = f"CPUs usable: {usable:g} of {os.cpu_count()} for {nproc} ranks with {each} OpenMP threads each."
+    says = f"CPUs usable: {usable:g} of {os.cpu_count()} for {nproc} ranks with {each} OpenMP thread{'' if each == 1 else 's'} each."
     yield (
         "lim.cpus",
         "warn" if nproc * each > usable else "ok",
         [usable, nproc * each],
         says,
-        f"export OMP_NUM_THREADS={max(1, int(usable // nproc))}, or ask for more CPUs per task",
+        "start fewer ranks here, or ask for more CPUs"
+        if each == 1
+        else f"export OMP_NUM_THREADS={max(1, int(usable // nproc))}, or ask for more CPUs per task",
     )
 
 
