@@ -124,6 +124,13 @@ def test_a_broad_except_says_why(path: Path) -> None:
     assert unexplained == []
 
 
+def test_every_part_of_the_tool_stands_in_a_tower() -> None:
+    """A module that no layer names would be checked by none."""
+    layers = set(re.findall(r"\((\w+)\)", (ROOT / "pyproject.toml").read_text(encoding="utf-8").split("[tool.importlinter]")[1]))
+    parts = {path.stem for path in (ROOT / "trainprobe").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert parts - layers == {"__init__", "__main__"}
+
+
 @pytest.mark.parametrize("path", [*TOOL, *PROBES], ids=name_of)
 def test_no_module_is_named_for_being_a_drawer(path: Path) -> None:
     assert not FORBIDDEN_NAMES & set(re.split(r"[_/.]", name_of(path)))
