@@ -39,11 +39,14 @@ def wait_graph(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> Graph:
     node = {standing.rank: Node("rank", str(standing.rank)) for standing in ranks}
     waits: list[Wait] = []
     meetings = _meetings(ranks)
+    for meeting in dict.fromkeys(meetings.values()):
+        absent = [other for other in ranks if meetings.get(other.rank) != meeting]
+        waits += [Wait(Node("collective", meeting), node[other.rank], "has not been joined by", evidence=other.evidence) for other in absent]
     for standing in ranks:
         me = node[standing.rank]
         if standing.in_collective:
             meeting = meetings[standing.rank]
-            waits += _collective_waits(standing, me, meeting, ranks, meetings, node)
+            waits.append(_wait(me, Node("collective", meeting), f"is inside {meeting}", standing))
         elif standing.alive and standing.leaf == AT_THE_STORE:
             absent = [other for other in ranks if other.rank != standing.rank and other.leaf != AT_THE_STORE]
             waits += [_wait(me, node[other.rank], "waits at the rendezvous for", standing) for other in absent]
@@ -69,14 +72,6 @@ def _inside_torch(standing: Standing) -> bool:
     return standing.thread is not None and standing.thread.in_backward
 
 
-def _collective_waits(standing: Standing, me: Node, meeting: str, ranks: Sequence[Standing], meetings: dict[int, str], node: dict[int, Node]) -> list[Wait]:
-    goal = Node("collective", meeting)
-    absent = [other for other in ranks if meetings.get(other.rank) != meeting]
-    waits = [_wait(me, goal, f"is inside {meeting}", standing)]
-    waits += [Wait(goal, node[other.rank], "has not been joined by", weight=1.0, evidence=other.evidence) for other in absent]
-    return waits
-
-
 def _worker_waits(facts: Facts, cell: str, standing: Standing, me: Node) -> list[Wait]:
     """A rank that waits for a child waits for the busy or stopped ones; idle workers wait for the rank themselves."""
     waits = []
@@ -84,8 +79,7 @@ def _worker_waits(facts: Facts, cell: str, standing: Standing, me: Node) -> list
         if process.role not in WORKER_ROLES or process.state in ("Z", "X"):
             continue
         thread = next((fact for fact in facts.of(MainThread, cell=cell) if fact.pid == process.pid), None)
-        idle = thread is not None and thread.leaf in ("queue-get", "dataloader-idle", "worker-idle")
-        if not idle:
+        if thread is None or thread.leaf != "worker-idle":
             waits.append(Wait(me, Node("process", str(process.pid)), "waits for its child", evidence=(*standing.evidence, *process.evidence)))
     return waits
 
