@@ -135,11 +135,13 @@ class Attempt:
     def told(self) -> Dict[str, Any]:
         """What became of it, as the fields of its event. It has ended before this is asked."""
         text, code = read(f"{self.folder}/{self.key}.json"), self.child.returncode
+        rise = memory_limit()["kills"] - self.kills
+        killed = code == -signal.SIGKILL and rise > 0 and not self.by_us
         if text:
             out: Dict[str, Any] = json.loads(text)
+            if killed:  # its own import was through, and it was taken while it held that memory for the others
+                out.update(outcome="oom_killed", cgroup_oom_rise=rise, signal=-code)
         else:
-            rise = memory_limit()["kills"] - self.kills
-            killed = code == -signal.SIGKILL and rise > 0
             out = {
                 "outcome": "timed_out" if self.by_us or code is None else "oom_killed" if killed else "crashed",
                 "cgroup_oom_rise": rise,

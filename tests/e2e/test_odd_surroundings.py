@@ -125,7 +125,7 @@ def test_a_folder_of_an_odd_name(name: str, token: str, job_folder: Path) -> Non
 
 def test_a_command_that_does_nothing(token: str, job_folder: Path) -> None:
     done = call((*SCRIPT, "--", "true"), job_folder, environment(token))
-    assert_report(done, 3, "UNDETERMINED", "it used no torch")
+    assert_report(done, 3, "UNDETERMINED", "nothing watched it from inside")
 
 
 def test_a_command_that_only_fails(token: str, job_folder: Path) -> None:
