@@ -156,6 +156,8 @@ def _camps_group(rung: Rung, ranks: Sequence[Standing]) -> SuspectGroup:
     by_place: dict[str, list[int]] = defaultdict(list)
     for standing in ranks:
         by_place[place_of(standing)].append(standing.rank)
+    if len(by_place) > 1:
+        by_place.pop("", None)  # ranks that the launcher ended before they could say where they were make no camp of their own
     camps = tuple(sorted((tuple(sorted(camp)) for camp in by_place.values()), key=lambda camp: (len(camp), camp)))
     if len(camps) < 2:
         place = next(iter(by_place), "")

@@ -23,7 +23,8 @@ OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGU
 
 
 def _killed(scene: Scene) -> tuple[RankEnding, ...]:
-    own = [end for end in scene.endings(scene.suspects) if not (end.by_us or end.by_launcher)]
+    # A rank that had already broken for want of a peer, and was ended by the launcher after that, was not killed from outside.
+    own = [end for end in scene.endings(scene.suspects) if not (end.by_us or end.by_launcher or end.echo)]
     return tuple(end for end in own if end.how in ("signalled", "oom_killed") and end.signal_name in OUTSIDE)
 
 
