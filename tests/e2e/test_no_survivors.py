@@ -105,7 +105,8 @@ def test_nobody_is_left(rung: str, how: str, token: str, job_folder: Path) -> No
     if how == "SIGKILL":
         assert code == -signal.SIGKILL
     else:
-        assert code == 130, told
+        # The second Ctrl-C may end Python by the signal itself, which a shell shows as 130 too.
+        assert code in ((130, -signal.SIGINT) if how == "ctrl-c-twice" else (130,)), told
         assert took_s < 15.0, told
     if how in ("SIGTERM", "SIGHUP", "ctrl-c"):
         assert "UNDETERMINED" in out.read_text(), told
@@ -116,6 +117,7 @@ def test_nobody_is_left(rung: str, how: str, token: str, job_folder: Path) -> No
 
 def assert_readable(folder: Path, env: dict[str, str]) -> None:
     done = subprocess.run(tool_words("explain", "case"), cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 3, done
+    # Readable, and no claim of health. Usually undetermined (3); 1 where a smaller size had already failed before the kill.
+    assert done.returncode in (1, 3), f"{done.returncode}\n{done.stdout}"
     assert done.stdout.startswith("diagnose · "), done
     assert not done.stderr, done
