@@ -26,6 +26,7 @@ from trainprobe.model.diagnosis import (
 from trainprobe.ranking import RankedGroup, rank_group
 from trainprobe.stacks.tree import fold_ranks
 from trainprobe.waits import SuspectGroup, failing_rungs, is_hung, outgrown_rungs, standings, suspect_groups
+from trainprobe.waits.divergence import ranks_say
 
 # Why a rung was skipped without leaving a doubt: it does not apply, or the user asked for it.
 DOES_NOT_APPLY = ("gpu", "nccl", "script", "asked", "ranks>=2")
@@ -162,7 +163,7 @@ def _world(facts: Facts, groups: Sequence[SuspectGroup]) -> World:
     rows = []
     for standing in standings(facts, rung):
         group = blamed.get(standing.rank)
-        waits_for = _ranks(group.ranks) if group is not None and group.ranks and standing.alive else ""
+        waits_for = ranks_say(group.ranks) if group is not None and group.ranks and standing.alive else ""
         rows.append(RankRow(standing.rank, standing.host, standing.pid, standing.state, standing.where, waits_for, standing.since_s))
     return World(size=rung.nproc, ranks=tuple(rows))
 
@@ -174,13 +175,9 @@ def _cascade(ranked: Sequence[RankedGroup], placed: Sequence[PlacedCause]) -> tu
         place = next((number for number, cause in enumerate(placed) if cause.group == index), None)
         if group.victims and place is not None:
             verb = ("waits for" if len(group.victims) == 1 else "wait for") if group.mode == "hang" else "broke after"
-            whom = _ranks(group.ranks) if group.ranks else "the others"
-            rows.append(Cascade(group.victims, _sentence(f"{_ranks(group.victims)} {verb} {whom}"), place))
+            whom = ranks_say(group.ranks) if group.ranks else "the others"
+            rows.append(Cascade(group.victims, _sentence(f"{ranks_say(group.victims)} {verb} {whom}"), place))
     return tuple(rows)
-
-
-def _ranks(ranks: Sequence[int]) -> str:
-    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {fold_ranks(ranks)}"
 
 
 def _unexplained(facts: Facts) -> tuple[str, ...]:

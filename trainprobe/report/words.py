@@ -7,6 +7,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
+from trainprobe.stacks.tree import fold_ranks
+
 CERTAINTY: tuple[tuple[float, str], ...] = ((0.95, "almost certain"), (0.80, "likely"), (0.60, "leading"), (0.0, "undecided"))
 """The least confidence for each word; below 0.6 a cause is not named."""
 
@@ -18,13 +20,7 @@ _SHOWN_AS = {"Cc": " ", "Zl": " ", "Zp": " ", "Zs": " ", "Cf": "", "Cs": "?", "C
 
 def fold(ranks: Iterable[int]) -> str:
     """Return a rank set as `0,2-4`; the empty set gives an empty string."""
-    parts: list[list[int]] = []
-    for rank in sorted(set(ranks)):
-        if parts and rank == parts[-1][-1] + 1:
-            parts[-1].append(rank)
-        else:
-            parts.append([rank])
-    return ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+    return fold_ranks(ranks)
 
 
 def ranks_in_words(ranks: Sequence[int]) -> str:
