@@ -64,9 +64,22 @@ soak: environment-dev ## Healthy runs in a row: nobody may be blamed (minutes).
 	$(PYTEST) -m soak
 
 .PHONY: bench
-bench: environment-dev ## Start-up time and the cost of a rung, against their limits.
+bench: environment-dev ## Start-up time, the cost of a rung and the time of an attach, against their limits.
 	$(RUN)/python tests/bench/startup.py
 	$(RUN)/python tests/bench/rung_cost.py
+	$(RUN)/python tests/bench/attach.py
+
+.PHONY: accuracy
+accuracy: environment-dev ## Live: some 480 jobs, broken and healthy, each looked at by attach (an hour; goes on where it stopped).
+	$(RUN)/python -m pip install --quiet --requirement .ci/pins-accuracy.txt
+	$(RUN)/python -m tests.gallery.live.run
+	$(RUN)/python -m tests.gallery.live.replay --from .accuracy --keep
+	$(RUN)/python docs/generate.py
+
+.PHONY: accuracy-replay
+accuracy-replay: environment-dev ## Judge the recorded runs again and write docs/accuracy.md (a minute).
+	$(RUN)/python -m tests.gallery.live.replay
+	$(RUN)/python docs/generate.py
 
 .PHONY: wheel
 wheel: environment-dev ## Build dist/*.whl and dist/*.tar.gz.

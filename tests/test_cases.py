@@ -79,6 +79,7 @@ def damaged(name: str, folder: Path, change: Callable[[list[bytes]], bytes]) -> 
     except UsageError:
         return
     report = json.loads(actual["diagnosis.json"])
+    assert not any(" failed in its " in says for says in report["unexplained"])
     assert report["verdict"] in ("healthy", "slow", "hung", "crashed", "at-risk", "undetermined")
     assert actual["report.txt"].count("\n") > 2
 

@@ -50,7 +50,7 @@ class Case:
         self._unwritten: List[Tuple[str, bytes]] = []
         self._lock = threading.RLock()
         self._stuck = self._lost = ""
-        self._torn, self._size = False, 0
+        self._torn, self._size, self._sealed = False, 0, False
         self._fd = os.open(os.path.join(folder, EVIDENCE), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     @classmethod
@@ -132,6 +132,8 @@ class Case:
                 tuple(name for name in files if name),
                 count + more + most,
             )
+            if self._sealed:
+                return new
             self._evidence.append(new)
             self._unwritten.append((new.id, json.dumps(to_json(new)).encode() + b"\n"))
             self._write()
@@ -161,6 +163,15 @@ class Case:
             self._lost = f"{name} could not be written into the case {self.name}: {_why(error)}."
             return False
         return True
+
+    def seal(self) -> Tuple[Evidence, ...]:
+        """Return all evidence and keep none that comes later: a thread that was left behind at its deadline may still come home.
+
+        So what is judged now is what is read from the folder later.
+        """
+        with self._lock:
+            self._sealed = True
+            return tuple(self._evidence)
 
     def close(self) -> None:
         """Write what is still unwritten, and close the file. Evidence stays readable here."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.priors import Priors
-from trainprobe.facts import Facts, HostCheck, Interrupted, MainThread, Plan, Rung
+from trainprobe.facts import Facts, FlightDump, HostCheck, Interrupted, Job, JobRank, MainThread, Plan, Rung
 from trainprobe.model.diagnosis import (
     Cascade,
     Diagnosis,
@@ -24,44 +24,88 @@ from trainprobe.model.diagnosis import (
     World,
 )
 from trainprobe.ranking import RankedGroup, rank_group
+from trainprobe.stacks.folding import tree_of
+from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.tree import fold_ranks
-from trainprobe.waits import SuspectGroup, failing_rungs, is_hung, outgrown_rungs, standings, suspect_groups
+from trainprobe.waits import LiveView, SuspectGroup, failing_rungs, is_hung, live_views, outgrown_rungs, standings, suspect_groups
+from trainprobe.waits.deadlines import advice, expiries, killing
 from trainprobe.waits.divergence import ranks_say
 
 # Why a rung was skipped without leaving a doubt: it does not apply, or the user asked for it.
 DOES_NOT_APPLY = ("gpu", "nccl", "script", "asked", "ranks>=2")
+# What is done only when asked for by name (`--deep`, `--trigger-dump`).
+ASKED_FOR = ("deep", "trigger_dump")
 # The rung that is tried at growing sizes: an answer at two ranks is none about eight.
 _EVERY_SIZE = "user_script"
+# Below this confidence one more look by name is worth its while.
+SURE = 0.9
+# Nobody reads more troubles than these, and weighing one takes time that grows with the world.
+_MOST_GROUPS = 16
 _MODE_ORDER = {"hang": 0, "crash": 0, "slow": 1, "check": 2}
 
 
 def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable[str] = ()) -> Diagnosis:
     """Give the verdict by rule, then name the causes. `notes` are sentences that the reader must see (a plugin that failed to load)."""
-    groups = sorted(suspect_groups(facts), key=lambda group: _MODE_ORDER[group.mode])
+    views = live_views(facts)
+    found = sorted(suspect_groups(facts, views), key=lambda group: _MODE_ORDER[group.mode])
+    groups = found[:_MOST_GROUPS]
+    notes = (*notes, *((f"{len(found) - len(groups)} more groups of suspects were found and not weighed.",) if len(found) > len(groups) else ()))
     ranked = [rank_group(facts, group, causes, priors) for group in groups]
     placed = _in_order(ranked)
-    verdict = verdict_of(facts, groups)
+    live = views[0] if views else None
+    ends = expiries(facts, live) if live is not None else ()
+    cost = killing(facts, live) if live is not None else None
+    verdict = live.verdict if live is not None else verdict_of(facts, groups)
     return Diagnosis(
         verdict=verdict,
-        conclusive=_conclusive(facts, verdict),
-        says=_headline(facts, verdict, groups, placed),
-        world=_world(facts, groups),
+        conclusive=_conclusive(facts, verdict) and (live is None or live.conclusive),
+        says=_sentence(live.says) if live is not None else _headline(facts, verdict, groups, placed),
+        world=_live_world(live) if live is not None else _world(facts, groups),
         suspects=tuple(Suspect(group.ranks, group.hosts, group.how, _sentence(group.says)) for group in groups),
         causes=placed,
         cascade=_cascade(ranked, placed),
         unexplained=(*_unexplained(facts), *notes),
         ruled_out=_unique([row for group in ranked for row in group.ruled_out if row.id not in {cause.id for cause in placed}]),
-        undecided=_unique([*(row for group in ranked for row in group.undecided), *_could_not_look(facts, ranked), *_left_open(facts)]),
+        undecided=_unique(
+            [
+                *(row for group in ranked for row in group.undecided),
+                *_could_not_look(facts, ranked, live_undecided=live is not None and verdict == "undetermined"),
+                *_left_open(facts),
+                *_deep_would_settle(facts, ranked),
+            ]
+        ),
         ladder=tuple(_row(rung) for rung in facts.of(Rung)),
         stacks=_stack_classes(facts, groups),
         warnings=tuple(Notice(check.name, check.says, check.fix, check.cell) for check in facts.of(HostCheck) if check.status == "warn"),
+        expiry=ends,
+        killing=cost,
+        advice=advice(live, ends, cost) if live is not None and cost is not None else "",
         extra=_extra(facts),
     )
+
+
+def _live_world(live: LiveView) -> World:
+    rows = [RankRow(one.rank, one.host, one.pid, one.state, one.where, live.waits_for.get(one.rank, ""), one.since_s) for one in live.ranks]
+    return World(size=live.job.world_size or len(rows), ranks=tuple(rows))
+
+
+def _world_says(job: Job) -> str:
+    """`world complete`, or which ranks are not here."""
+    if not job.world_size:
+        return "world size unknown"
+    if not job.absent:
+        return "world complete"
+    return f"{ranks_say(job.absent)} of {job.world_size} {'on other hosts or missing' if job.elsewhere else 'missing'}"
 
 
 def _extra(facts: Facts) -> dict[str, object]:
     plan = facts.one(Plan)
     extra: dict[str, object] = {"form": plan.form} if plan is not None else {}
+    job = facts.one(Job)
+    if job is not None:
+        extra.update(form=job.launcher, world_seen=_world_says(job))
+        pid = job.launcher_pid or next((member.pid for member in facts.of(JobRank, cell=job.cell)), None)
+        extra.update({"pid": pid} if pid and pid > 0 else {})
     if facts.one(Interrupted) is not None:
         extra["interrupted"] = True
     return extra
@@ -174,7 +218,7 @@ def _cascade(ranked: Sequence[RankedGroup], placed: Sequence[PlacedCause]) -> tu
         group = ranked_group.group
         place = next((number for number, cause in enumerate(placed) if cause.group == index), None)
         if group.victims and place is not None:
-            verb = ("waits for" if len(group.victims) == 1 else "wait for") if group.mode == "hang" else "broke after"
+            verb = ("waits for" if len(group.victims) == 1 else "wait for") if group.mode in ("hang", "slow") else "broke after"
             whom = ranks_say(group.ranks) if group.ranks else "the others"
             rows.append(Cascade(group.victims, _sentence(f"{ranks_say(group.victims)} {verb} {whom}"), place))
     return tuple(rows)
@@ -188,16 +232,18 @@ def _unexplained(facts: Facts) -> tuple[str, ...]:
     return tuple(rows)
 
 
-def _could_not_look(facts: Facts, ranked: Sequence[RankedGroup]) -> list[Undecided]:
+def _could_not_look(facts: Facts, ranked: Sequence[RankedGroup], *, live_undecided: bool = False) -> list[Undecided]:
     """Refusals in cells that failed; elsewhere a look that was refused could not have changed the answer.
 
     Where the cause is named, a process that had ended before it could be looked at (`unavailable`) would not have changed it either.
+    What was asked for by name is answered for always, and a live job that stays undecided says what it was denied.
     """
-    cells = {group.group.cell for group in ranked}
+    cells = {group.group.cell for group in ranked} | {job.cell for job in facts.of(Job)}
     settled = {group.group.cell for group in ranked if group.named}
     by_reason: dict[str, str] = {}
     for refusal in facts.refused():
-        if refusal.cell in cells and refusal.reason and not (refusal.cell in settled and refusal.outcome == "unavailable"):
+        asked = refusal.kind in ASKED_FOR or (live_undecided and refusal.outcome == "denied")
+        if refusal.reason and (asked or (refusal.cell in cells and not (refusal.cell in settled and refusal.outcome == "unavailable"))):
             by_reason.setdefault(refusal.reason, refusal.kind)
     return [Undecided("cannot-look", f"{kind}: {reason}") for reason, kind in by_reason.items()]
 
@@ -209,6 +255,19 @@ def _left_open(facts: Facts) -> list[Undecided]:
         if rung.outcome == "not_measured" or (rung.outcome == "skipped" and not _applies_not(rung) and not rung.unmet.startswith("lower-rung")):
             probes[rung.skipped_because or rung.says or "no reason was given"].append(rung.probe)
     return rows + [Undecided("cannot-look", f"{', '.join(dict.fromkeys(names))}: {reason}") for reason, names in probes.items()]
+
+
+def _deep_would_settle(facts: Facts, ranked: Sequence[RankedGroup]) -> list[Undecided]:
+    """Ranks of a live job that stand in different calls, or all in one: stacks show neither group nor number, the flight recorder does."""
+    job = facts.one(Job)
+    first = ranked[0] if ranked else None
+    if job is None or not job.launcher or first is None or first.group.mode != "hang" or facts.of(FlightDump, cell=job.cell):
+        return []
+    sure = first.placed and first.placed[0].named and first.placed[0].confidence >= SURE
+    if sure or first.group.how not in ("cycle", "stuck-inside") or not first.placed:
+        return []
+    pid = _extra(facts).get("pid", "PID")
+    return [Undecided(first.placed[0].id, f"trainprobe attach {pid} --deep: the ranks' flight recorders tell the group and the number of every call")]
 
 
 def _row(rung: Rung) -> LadderRow:
@@ -229,14 +288,18 @@ def _row(rung: Rung) -> LadderRow:
 
 
 def _stack_classes(facts: Facts, groups: Sequence[SuspectGroup]) -> Stacks:
-    if not groups:
+    job = facts.one(Job)
+    cell = groups[0].cell if groups else job.cell if job is not None else ""
+    if not cell:
         return Stacks()
+    stacks: dict[int, tuple[Frame, ...]] = {}
     classes: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for thread in facts.of(MainThread, cell=groups[0].cell):
+    for thread in facts.of(MainThread, cell=cell):
         if thread.rank is not None and thread.role == "rank" and thread.frames:
+            stacks.setdefault(thread.rank, thread.frames)
             classes[tuple(frame.where for frame in thread.frames)].append(thread.rank)
     ordered = sorted(classes.items(), key=lambda item: (len(item[1]), item[1]))
-    return Stacks(tuple(StackClass(fold_ranks(sorted(set(ranks))), frames) for frames, ranks in ordered))
+    return Stacks(tuple(StackClass(fold_ranks(sorted(set(ranks))), frames) for frames, ranks in ordered), tree_of(stacks))
 
 
 def _unique(rows: Iterable[object]) -> tuple:  # type: ignore[type-arg] # rows of one kind, as they came

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trainprobe.model.diagnosis import Report, Tool
 
 if TYPE_CHECKING:
+    from trainprobe.attach.discovery import Choose
     from trainprobe.case import Case
     from trainprobe.config import Settings
     from trainprobe.model.evidence import Evidence
     from trainprobe.model.progress import Progress
-    from trainprobe.model.request import DiagnoseRequest
+    from trainprobe.model.request import AttachRequest, DiagnoseRequest
 
 # The year 5138: a damaged case may hold any number as a time, also infinity.
 _LAST_MOMENT = 1e11
@@ -37,14 +38,64 @@ def diagnose(request: DiagnoseRequest, settings: Settings, progress: Progress) -
     return _kept(case, report)
 
 
-def explain(folder: str) -> Report:
-    """Judge a saved case again. Raises UsageError where `folder` is not a case."""
+def attach(request: AttachRequest, progress: Progress, choose: Choose | None = None) -> Report:
+    """Look at a live job and say what it waits for.
+
+    Of several jobs `choose` picks one. Raises UsageError before anything is looked at where there is no such job. Ctrl-C ends the look, not the report.
+    """
+    from trainprobe.attach import Interrupted, find_target, look_at_job
+    from trainprobe.case import Case
+
+    job = find_target(request.pid, choose)
+    case = Case.create(request.case, "attach", request.argv)
+    try:
+        look_at_job(job, case, request, progress, meanwhile=_make_ready_to_judge)
+    except Interrupted:
+        progress.note("Interrupted: this is what was learnt.")
+    report = conclude(case.seal(), "attach", case.name, (case.trouble,) if case.trouble else ())
+    return _kept(case, report)
+
+
+def explain(paths: str | Sequence[str], case: str | None = None) -> Report:
+    """Judge a saved case again, or make one of the dumps that somebody saved of a job and judge that.
+
+    `case` is the folder for the new one, None for a temporary one that is gone afterwards. Raises UsageError where nothing can be judged.
+    """
+    from trainprobe.collect.inputs import is_case
+    from trainprobe.errors import UsageError
+
+    paths = [paths] if isinstance(paths, str) else list(paths)
+    if len(paths) == 1 and is_case(paths[0]):
+        if case is not None:
+            raise UsageError(f"{paths[0]} is a case already.", "--case says where a case is made of loose dumps; leave it out.")
+        return _explain_case(paths[0])
+    return _explain_dumps(paths, case)
+
+
+def _explain_case(folder: str) -> Report:
     from trainprobe.case import read_case
 
     saved = read_case(folder)
     report = conclude(saved.evidence, str(saved.meta.get("command") or "diagnose"), str(saved.meta.get("case") or folder), saved.damage)
     made_by = saved.meta.get("tool")
     return replace(report, tool=Tool("trainprobe", str(made_by["version"]))) if isinstance(made_by, dict) and "version" in made_by else report
+
+
+def _explain_dumps(paths: Sequence[str], folder: str | None) -> Report:
+    import tempfile
+
+    from trainprobe.case import Case
+    from trainprobe.collect.inputs import find_saved, look_at_saved
+
+    saved = find_saved(paths)
+    argv = ("trainprobe", "explain", *paths)
+    if folder is None:
+        with tempfile.TemporaryDirectory(prefix="trainprobe-explain-") as temporary, Case.create(temporary, "explain", argv) as case:
+            look_at_saved(case, saved)
+            return conclude(case.evidence, "explain", "", (case.trouble,) if case.trouble else ())
+    with Case.create(folder, "explain", argv) as case:
+        look_at_saved(case, saved)
+        return _kept(case, conclude(case.evidence, "explain", case.name, (case.trouble,) if case.trouble else ()))
 
 
 def conclude(evidence: Iterable[Evidence], command: str, case: str, notes: Iterable[str] = ()) -> Report:
@@ -57,11 +108,26 @@ def conclude(evidence: Iterable[Evidence], command: str, case: str, notes: Itera
 
     records = tuple(evidence)
     added = plugins.causes(known={cause.id for cause in causes.built()})
-    diagnosis = judge(read(records), (*causes.built(), *added.causes), load_priors(), (*notes, *added.trouble))
-    diagnosis = replace(diagnosis, unexplained=(*diagnosis.unexplained, *added.failures))
+    failures: list[str] = []
+    built = [plugins.guarded(cause, failures) for cause in causes.built()]  # a fault in one cause must not cost the report
+    diagnosis = judge(read(records), (*built, *added.causes), load_priors(), (*notes, *added.trouble))
+    diagnosis = replace(diagnosis, unexplained=(*diagnosis.unexplained, *failures, *added.failures))
     looks = [(record.began, record.began + record.took_s) for record in records if 0 < record.began < _LAST_MOMENT and 0 <= record.took_s < _LAST_MOMENT]
     began, ended = min((look[0] for look in looks), default=0.0), max((look[1] for look in looks), default=0.0)
     return report_of(diagnosis, command=command, case=case, looked_s=round(max(0.0, ended - began), 1))
+
+
+def _make_ready_to_judge() -> None:
+    """Load what concluding needs, while a job is given time to go on between two looks."""
+    import importlib
+
+    from trainprobe import causes, plugins
+    from trainprobe.causes.priors import load_priors
+
+    for module in ("trainprobe.judge", "trainprobe.report.json_report", "trainprobe.report.text"):
+        importlib.import_module(module)
+    plugins.causes(known={cause.id for cause in causes.built()})
+    load_priors()
 
 
 def _kept(case: Case, report: Report) -> Report:

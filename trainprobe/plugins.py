@@ -74,12 +74,12 @@ def causes(known: Collection[str] = ()) -> AddedCauses:
                 trouble.append(f"The {_named(entry)} adds no {cause.id}: {owner[cause.id]} has a cause of that name already.")
                 continue
             owner[cause.id] = f"the {_named(entry)}"
-            kept[cause.id] = _guarded(cause, failures)
+            kept[cause.id] = guarded(cause, failures, "of a plugin ")
     return AddedCauses(tuple(kept.values()), tuple(trouble), failures)
 
 
-def _guarded(cause: Any, failures: list[str]) -> Any:
-    """Return `cause` with functions that cannot end the report: one that raises says nothing, and is named."""
+def guarded(cause: Any, failures: list[str], whose: str = "") -> Any:
+    """Return `cause` with functions that cannot end the report: one that raises says nothing, and a sentence about it goes to `failures`."""
 
     def guard(name: str, otherwise: Callable[[Any], Any], read: Callable[[Any], Any] = lambda value: value) -> Callable[[Any, Any], Any]:
         function = getattr(cause, name)
@@ -88,7 +88,7 @@ def _guarded(cause: Any, failures: list[str]) -> Any:
             try:
                 return read(function(facts, group))
             except Exception as error:  # noqa: BLE001 - a stranger's function may raise anything
-                sentence = f"The cause {cause.id} of a plugin failed in its {name}: {_said(error)}."
+                sentence = f"The cause {cause.id} {whose}failed in its {name}: {_said(error)}."
                 if sentence not in failures:
                     failures.append(sentence)
                 return otherwise(group)

@@ -11,10 +11,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from trainprobe.causes.awaited import awaited
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.priors import Priors
 from trainprobe.causes.scene import Scene
-from trainprobe.causes.words import again
+from trainprobe.causes.words import again, live_pid
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, PlacedCause, RuledOut, Undecided, Weighing
 from trainprobe.waits import SuspectGroup
@@ -147,12 +148,30 @@ def _shown(weighings: Iterable[Weighing]) -> list[Weighing]:
     return list(best.values())
 
 
+def _next_steps(scene: Scene, nearest: Cause | None) -> tuple[str, ...]:
+    """What would settle it: the nearest cause's own question, else what the kernel and the output say. Pids are those of the first suspect."""
+    process = scene.process(scene.group.ranks[0]) if scene.group.ranks else None
+    pid = str(process.pid) if process is not None else "PID"
+    if nearest is not None:
+        return (nearest.would_settle.replace("PID", pid) if scene.live is not None else nearest.would_settle,)
+    if scene.live is not None and process is not None and process.state == "D":  # whoever traces it waits with it
+        return (f"cat /proc/{pid}/wchan; sudo cat /proc/{pid}/stack", f"cat /proc/{pid}/cgroup; sudo dmesg | tail -30", again(scene))
+    if scene.live is not None and process is not None:
+        return (f"cat /proc/{pid}/wchan; sudo cat /proc/{pid}/stack", f"py-spy dump --native --pid {pid}", "trainprobe attach --deep " + live_pid(scene))
+    return (f"read what {scene.cell} printed: it is in the case folder", again(scene))
+
+
 def _unknown(facts: Facts, group: SuspectGroup, share: float, priors: Priors, ordered: Sequence[Candidate]) -> PlacedCause:
     near = ", ".join(candidate.cause.id for candidate in ordered[:3])
     says = group.says[:1].upper() + group.says[1:]
     nearest = f" The nearest are {near}, but the evidence does not decide." if near else " Nothing in the catalogue fits what was seen."
     scene = Scene(facts, group)
-    steps = (ordered[0].cause.would_settle,) if ordered else (f"read what {group.cell} printed: it is in the case folder", again(scene))
+    steps = _next_steps(scene, ordered[0].cause if ordered else None)
+    wait = awaited(scene, group.ranks[0]) if group.ranks else None
+    says += f". It waits for {wait.says}" if wait is not None and group.mode == "hang" else ""
+    process = scene.process(group.ranks[0]) if group.ranks else None
+    asleep = process is not None and process.state == "D" and bool(process.wchan)
+    says += f". It sleeps in the kernel's {process.wchan}, state D" if process is not None and asleep else ""
     return PlacedCause(
         id="unknown",
         title="The cause is not known",

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.cases.live_jobs import LIVE, LiveRecipe
 from tests.gallery.outsider import send_when_training
 from tests.gallery.specimens import PACE, TORCHRUN_ON_PATH, command, plant
 
@@ -68,7 +69,7 @@ def press_ctrl_c(folder: Path, tool: subprocess.Popen[bytes]) -> None:
     tool.send_signal(signal.SIGINT)
 
 
-RECIPES = {
+RECIPES: dict[str, Recipe | LiveRecipe] = {
     "healthy-ladder": Recipe("healthy", "", (), lambda _: ["--nproc", "2", "--python", sys.executable]),
     "rank-stuck": Recipe("hung", "rank-stuck", (1,), on_script(3, "own", "shard_never_ready", "--pick", "1")),
     "conditional-collective": Recipe("hung", "rank-conditional-collective", (2,), on_script(3, "own", "metrics_broadcast", "--pick", "2")),
@@ -80,11 +81,14 @@ RECIPES = {
     "no-steps-run": Recipe("crashed", "no-steps-run", (), on_script(2, "own", "everything_filtered_out")),
     "interrupted": Recipe("undetermined", "", (), on_script(2, "own", "heartbeat_loop", "--heartbeat", "beats"), press_ctrl_c),
     "without-torch": Recipe("undetermined", "", (), without_torch),
+    **LIVE,
 }
 
 
-def run(recipe: Recipe, folder: Path) -> Path:
+def run(recipe: Recipe | LiveRecipe, folder: Path) -> Path:
     """Run the tool in `folder` and return the case that it wrote there."""
+    if isinstance(recipe, LiveRecipe):
+        return recipe.make(folder)
     argv = [sys.executable, "-m", "trainprobe", "diagnose", "--case", "case", *recipe.words(folder)]
     root = Path(__file__).resolve().parents[2]
     env = {**os.environ, **TORCHRUN_ON_PATH, "NO_COLOR": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{folder}{os.pathsep}{root}"}

@@ -16,14 +16,20 @@ TORCHRUN_ON_PATH = {"PATH": f"{os.path.dirname(sys.executable)}{os.pathsep}{os.e
 
 def plant(kind: str, name: str, folder: Path) -> Path:
     """Copy `kind`/`name`.py into `folder` under a random module name, its docstring gone and its option --culprit renamed --pick."""
-    text = (GALLERY / kind / f"{name}.py").read_text(encoding="utf-8")
+    text = without_docstring(GALLERY / kind / f"{name}.py")
+    planted = folder / f"m{secrets.token_hex(4)}.py"
+    planted.write_text(re.sub(r"\bculprit\b", "pick", text), encoding="utf-8")
+    return planted
+
+
+def without_docstring(path: Path) -> str:
+    """The text of a program without the docstring that tells what is wrong with it."""
+    text = path.read_text(encoding="utf-8")
     first = ast.parse(text).body[0]
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
         lines = text.splitlines(keepends=True)
         text = "".join(lines[: first.lineno - 1] + lines[first.end_lineno or first.lineno :])
-    planted = folder / f"m{secrets.token_hex(4)}.py"
-    planted.write_text(re.sub(r"\bculprit\b", "pick", text), encoding="utf-8")
-    return planted
+    return text
 
 
 def command(form: str, script: Path, *args: str) -> list[str]:

@@ -7,21 +7,24 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
 from trainprobe.causes.spoken import Said
 from trainprobe.causes.words import file_line, short
 from trainprobe.facts import Block
+from trainprobe.model.diagnosis import Weighing
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
+from trainprobe.waits.peers import P2P_OPS
 
 # How training code asks who it is: rank == 0, self.local_rank, is_main_process, accelerator.is_local_main_process, dist.get_rank().
-ASKS_FOR_RANK = re.compile(r"(?i)(?<![a-z])(\w*rank|\w*is_(\w+_)*(main|master|first|last|chief)\w*|main_process|is_chief)(?![a-z])")
+ASKS_FOR_RANK = re.compile(r"(?i)(?<![a-z])(\w*rank|\w*is_(?:\w*_)?(?:main|master|first|last|chief)\w*|main_process|is_chief)(?![a-z])")
 # Gloo compares the length that arrives with the one it expects (gloo/transport/tcp/pair.cc), torch's wrapper under
 # TORCH_DISTRIBUTED_DEBUG=DETAIL compares finger prints (ProcessGroupWrapper.cpp); both mean that the ranks do not agree.
 DISAGREE = r"Received data size doesn't match expected size|op\.preamble\.length <= op\.nbytes|Detected mismatch between collectives|CollectiveFingerPrint"
 
 
+SLEPT_S = 5.0
 _BYTES = re.compile(r"op\.nbytes\. (\d+) vs (\d+)")
 
 
@@ -69,6 +72,16 @@ def camps(found: dict[int, Place]) -> tuple[tuple[int, ...], ...]:
     return tuple(sorted((tuple(sorted(ranks)) for ranks in by_key.values()), key=lambda camp: (len(camp), camp)))
 
 
+def all_asleep(scene: Scene, found: dict[int, Place]) -> Iterator[Weighing]:
+    """All ranks of a live job have slept at their places for seconds: none of them was only on its way to the others."""
+    processes = [process for rank in found if (process := scene.process(rank)) is not None]
+    slept = [process.asleep_s for process in processes if process.asleep_s is not None]
+    still = all(thread.moved is False for thread in scene.threads(found))
+    if scene.live is not None and len(scene.world) == len(found) == len(slept) and still and min(slept) >= SLEPT_S:
+        says = f"Each has slept in its call for at least {min(slept):.0f} s: nobody was only late"
+        yield weighing(6, "process-state-and-locks", says, *processes)
+
+
 def own_blocks(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> tuple[Block, ...]:
     """The `if` branches around this camp's calls that are not around everybody else's, outermost first."""
     mine = [block for rank in camp[:1] if rank in found for block in _branches(scene, found[rank].frames)]
@@ -81,12 +94,23 @@ def rank_block(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> Bl
     return next((block for block in own_blocks(scene, found, camp) if ASKS_FOR_RANK.search(block.text)), None)
 
 
+def exchange(scene: Scene) -> dict[int, Place]:
+    """The places of suspects that wait for each other in sends and receives; empty where they do not."""
+    found = places(scene)
+    mine = {rank: found[rank] for rank in scene.group.ranks if rank in found and found[rank].op in P2P_OPS}
+    return mine if scene.group.how == "cycle" and len(mine) == len(scene.group.ranks) > 1 else {}
+
+
+# A condition that holds for all ranks but one, or for a half of them, singles nobody out.
+_HOLDS_FOR_MOST = re.compile(r"!=|\bnot\b|[<>]")
+
+
 def singled_out(scene: Scene, found: dict[int, Place]) -> tuple[int, ...]:
-    """The camp that must act differently: the one for which an `if` on the rank holds, else the smallest; of two equal camps both."""
+    """The camp that must act differently: the one for which an `if` on the rank holds, unless most ranks are in it, else the smallest; of two equal camps both."""
     sides = camps(found)
     under = [(side, block) for side in sides if (block := rank_block(scene, found, side)) is not None]
-    bodies = [side for side, block in under if block.branch == "body" and "!=" not in block.text and " not " not in block.text]
-    if len(bodies) == 1 and len(bodies[0]) <= len(sides[-1]):
+    bodies = [side for side, block in under if block.branch == "body" and not _HOLDS_FOR_MOST.search(block.text)]
+    if len(bodies) == 1 and 2 * len(bodies[0]) <= len(found):
         return bodies[0]
     return tuple(sorted(rank for side in sides if len(side) == len(sides[0]) for rank in side))
 

@@ -10,6 +10,7 @@ from trainprobe.facts import (
     Facts,
     FatalSignal,
     HostCheck,
+    Job,
     MainThread,
     MemoryLimit,
     Plan,
@@ -26,6 +27,7 @@ from trainprobe.model.facts import Fact
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import user_frame
 from trainprobe.waits import SuspectGroup
+from trainprobe.waits.activity import Watch
 
 __all__ = ["WAITS_FOR_RANKS", "Scene", "user_frame", "weighing"]
 
@@ -102,13 +104,33 @@ class Scene:
 
     def looks(self, rank: int) -> tuple[Thread, ...]:
         """The rank's main thread in every look, oldest first."""
-        found = [fact for fact in self.facts.of(Thread, cell=self.cell, rank=rank) if fact.role == "rank" and fact.main]
+        found = [fact for fact in self.facts.of(Thread, cell=self.cell, rank=rank) if fact.role == "rank" and fact.main and not fact.native]
         return tuple(sorted(found, key=lambda fact: fact.look))
 
     def workers(self, ranks: Iterable[int]) -> tuple[MainThread, ...]:
         """Main threads of the loader workers of these ranks."""
         found = [fact for rank in ranks for fact in self.facts.of(MainThread, cell=self.cell, rank=rank)]
         return tuple(fact for fact in found if fact.role == "loader-worker")
+
+    def children(self, ranks: Iterable[int]) -> tuple[MainThread, ...]:
+        """Main threads of all processes below these ranks: loader workers, compilers and others."""
+        found = [fact for rank in ranks for fact in self.facts.of(MainThread, cell=self.cell, rank=rank)]
+        return tuple(fact for fact in found if fact.role not in ("rank", "launcher"))
+
+    @property
+    def live(self) -> Job | None:
+        """The job as `attach` found it, where it still lives."""
+        return self.facts.one(Job, cell=self.cell)
+
+    @cached_property
+    def watch(self) -> Watch:
+        """What each process of a live job does, by the same rule as the verdict."""
+        return Watch(self.facts, self.cell)
+
+    def whole_path(self, path: str) -> str:
+        """A path as it can be typed anywhere: a relative one lies in the job's working directory."""
+        job = self.live
+        return f"{job.cwd.rstrip('/')}/{path.removeprefix('./')}" if path and not path.startswith(("/", "~")) and job is not None and job.cwd else path
 
     def process(self, rank: int) -> ProcessState | None:
         found = self.facts.of(ProcessState, cell=self.cell, rank=rank)

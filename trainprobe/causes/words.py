@@ -71,9 +71,20 @@ def file_line(file: str, line: int) -> str:
     return f"{file.rsplit('/', 1)[-1]}:{line}" if file and line else ""
 
 
-def native_stack(scene: Scene, what: str) -> tuple[str, str]:
-    """The two steps that show where `what` is in native code. The processes that were looked at are ended by now: it must hang again."""
+def native_stack(scene: Scene, what: str, pid: int = 0) -> tuple[str, ...]:
+    """The steps that show where `what` is in native code. A job that `attach` looks at still lives; one of the ladder must hang again."""
+    if scene.live is not None:
+        own = next((process.pid for rank in scene.group.ranks if (process := scene.process(rank)) is not None), 0)
+        return (f"py-spy dump --native --pid {pid or own or live_pid(scene)}",)
     return (f"start it again: {job(scene) or 'the same command'}", f"while it hangs: py-spy dump --native --pid PID   (the pid of {what})")
+
+
+def live_pid(scene: Scene) -> str:
+    """A pid to give to `trainprobe attach`: the launcher's, else that of a rank that was seen."""
+    launcher = scene.live.launcher_pid if scene.live is not None else None
+    ranks = [process.pid for rank in (*scene.group.ranks, *scene.world) if (process := scene.process(rank)) is not None]
+    seen = [thread.pid for thread in scene.threads(scene.world)]
+    return str(next(iter(pid for pid in (launcher, *ranks, *seen) if pid), "PID"))
 
 
 def job(scene: Scene) -> str:
@@ -86,7 +97,9 @@ def job(scene: Scene) -> str:
 
 
 def again(scene: Scene) -> str:
-    """The command that repeats the rung of this group, as somebody would type it."""
+    """The command that repeats the rung of this group, as somebody would type it; of a live job, the one that looks again."""
+    if scene.live is not None:
+        return f"trainprobe attach {live_pid(scene)}"
     plan, group = scene.plan, scene.group
     words = ["trainprobe", "diagnose", "--nproc", str(max(group.world_size, plan.nproc, 1))]
     if group.probe:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from trainprobe import __version__
+from trainprobe.cli.attach import attach
 from trainprobe.cli.causes import causes
 from trainprobe.cli.diagnose import diagnose
 from trainprobe.cli.explain import explain
@@ -25,6 +26,7 @@ app.command(
     short_help="Climb a ladder of checks, up to your own command.",
     context_settings={"allow_extra_args": True},
 )(diagnose)
+app.command(short_help="Look at a job that runs: who holds it up, and why.")(attach)
 app.command()(explain)
 app.command()(causes)
 
@@ -45,6 +47,7 @@ def top(
     Start here:
       trainprobe diagnose --nproc 4
       trainprobe diagnose --gpus 8 -- train.py --config base.yaml
+      trainprobe attach 48213
       trainprobe explain ./trainprobe-2026-11-21T00-10-node7
       trainprobe causes rank-stuck
     """  # noqa: D301 - \b keeps the lines of the example apart

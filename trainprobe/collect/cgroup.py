@@ -6,6 +6,7 @@ looked for by name in version 1 first; version 2 counts only where it really has
 
 from __future__ import annotations
 
+import functools
 import os
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
@@ -15,7 +16,7 @@ from trainprobe.collect import procfs
 # Version 1 has no word for "no limit": it is the largest multiple of the page size in 63 bits. No machine has 2**60 bytes.
 NO_LIMIT_BYTES = 2**60
 FOLDERS_CAP = 500
-CONTROLLERS = ("memory", "pids", "cpu")
+CONTROLLERS = ("memory", "pids", "cpu", "freezer")
 PRESSURES = ("memory", "cpu", "io")
 
 
@@ -61,7 +62,9 @@ class Snapshot:
     """The numbers of one moment; None is "not known", for a limit "none". Bytes, processes, and CPUs (a quota of 1.5 is one and a half CPUs).
 
     `oom_kill` counts processes that the kernel killed here and below; `host_oom_kill` counts those of the whole machine.
-    `limit_path` is the folder whose limit is the smallest; `current_bytes` and `peak_bytes` are that folder's.
+    `limit_path` is the folder whose limit is the smallest; `current_bytes` and `peak_bytes` are that folder's. `limit_hits` counts how often an
+    allocation met that limit (and mostly found other memory to free). `under_oom` says that its processes stand still until memory is freed (version 1
+    with its killer switched off), `frozen` that all are stopped by the freezer (docker pause, scontrol suspend).
     """
 
     version: int
@@ -77,6 +80,9 @@ class Snapshot:
     pids_current: Optional[int] = None
     cpu_quota: Optional[float] = None
     pressure: Mapping[str, Any] = field(default_factory=dict)
+    limit_hits: Optional[int] = None
+    under_oom: Optional[bool] = None
+    frozen: Optional[bool] = None
 
 
 def find(pid: Optional[int] = None) -> Groups:
@@ -98,9 +104,10 @@ def resolve(membership: str, mountinfo: str) -> Groups:
     return Groups(found)
 
 
-def parse_mounts(mountinfo: str) -> List[Mount]:
+@functools.lru_cache(maxsize=4)
+def parse_mounts(mountinfo: str) -> Tuple[Mount, ...]:
     """The cgroup mounts. Fields 4 and 5 are the mounted root and the mount point; after ` - ` come type, source and options."""
-    mounts = []
+    mounts: List[Mount] = []
     for line in mountinfo.splitlines():
         place, dash, kind = line.partition(" - ")
         fields, kinds = place.split(), kind.split()
@@ -108,7 +115,7 @@ def parse_mounts(mountinfo: str) -> List[Mount]:
             continue
         version = 2 if kinds[0] == "cgroup2" else 1
         mounts.append(Mount(version, _unescape(fields[3]), _unescape(fields[4]), tuple(kinds[2].split(",")) if version == 1 else ()))
-    return mounts
+    return tuple(mounts)
 
 
 def snapshot(groups: Groups) -> Optional[Snapshot]:
@@ -123,6 +130,7 @@ def snapshot(groups: Groups) -> Optional[Snapshot]:
         if limit is not None and limit < NO_LIMIT_BYTES and (limit_bytes is None or limit < limit_bytes):
             limit_bytes, limit_folder = limit, folder
     statistics = _pairs(f"{limit_folder}/memory.stat")
+    control = _pairs(f"{limit_folder}/memory.oom_control")
     return Snapshot(
         version=group.version,
         path=group.folder,
@@ -137,6 +145,9 @@ def snapshot(groups: Groups) -> Optional[Snapshot]:
         pids_current=_pids_current(groups.by_controller.get("pids")),
         cpu_quota=cpu_quota(groups.by_controller.get("cpu")),
         pressure=pressure(group),
+        limit_hits=_number(f"{limit_folder}/memory.failcnt") if group.version == 1 else _pairs(f"{limit_folder}/memory.events").get("max"),
+        under_oom=bool(control["under_oom"]) if "under_oom" in control else None,
+        frozen=frozen(groups),
     )
 
 
@@ -169,6 +180,16 @@ def cpu_quota(group: Optional[Group]) -> Optional[float]:
         if quota_us is not None and quota_us > 0 and period_us:
             quotas.append(quota_us / period_us)
     return min(quotas, default=None)
+
+
+def frozen(groups: Groups) -> Optional[bool]:
+    """Whether the freezer has stopped the group; None where nothing tells, as for the topmost group, which cannot be frozen."""
+    group, memory = groups.by_controller.get("freezer"), groups.memory
+    if group is not None:
+        state = (procfs.read_or_none(f"{group.folder}/freezer.state") or "").strip()
+        return state != "THAWED" if state else None
+    events = _pairs(f"{memory.folder}/cgroup.events") if memory is not None and memory.version == 2 else {}
+    return bool(events["frozen"]) if "frozen" in events else None
 
 
 def pressure(group: Group) -> Dict[str, Any]:

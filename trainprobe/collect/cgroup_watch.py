@@ -17,16 +17,17 @@ class CgroupWatch:
     """Made before a cell starts; told of the cell's processes while they live, since a process may move to a group of its own.
 
     `look()` records every group with its rise since it was first seen; `rise_of(pid)` is the rise of the group that `pid` was last seen in.
+    `ours` says whether our own group is the cell's too, which it is not where somebody else started the job.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, ours: bool = True) -> None:
         self._own = cgroup.find()
         self._groups: Dict[str, cgroup.Groups] = {}
         self._before: Dict[str, cgroup.Snapshot] = {}
         self._path_of: Dict[int, str] = {}
         self._host_before: Optional[int] = None
-        self._own_path = self._add(self._own)
-        first = self._before.get(self._own_path)
+        self._own_path = self._add(self._own) if ours else ""
+        first = self._before.get(self._own_path) or cgroup.snapshot(self._own)
         self._host_before = None if first is None else first.host_oom_kill
 
     def see(self, pids: Iterable[int]) -> None:

@@ -53,10 +53,21 @@ def _device(nvml: Any, index: int) -> Dict[str, Any]:
         "power_w": None if power_mw is None else power_mw / 1000,
         "power_limit_w": None if limit_mw is None else limit_mw / 1000,
         "temperature_c": _tried(nvml, lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
+        "sm_clock_mhz": _tried(nvml, lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
+        "throttled": _throttled(nvml, handle),
         "ecc_uncorrected": _ecc(nvml, handle, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED),
         "ecc_corrected": _ecc(nvml, handle, nvml.NVML_MEMORY_ERROR_TYPE_CORRECTED),
         "processes": _processes(nvml, handle),
     }
+
+
+# Bits of nvmlClocksEventReasons (nvml.h); idling and the clocks that an application asked for are no faults.
+_REASONS = ((0x8, "hw_slowdown"), (0x40, "hw_thermal"), (0x80, "hw_power_brake"), (0x20, "sw_thermal"), (0x4, "sw_power"))
+
+
+def _throttled(nvml: Any, handle: Any) -> List[str]:
+    bits = _tried(nvml, lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)) or 0
+    return [name for bit, name in _REASONS if bits & bit]
 
 
 def _ecc(nvml: Any, handle: Any, kind: Any) -> Optional[int]:

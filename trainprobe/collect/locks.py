@@ -17,6 +17,7 @@ from trainprobe.model.evidence import Evidence
 
 LOCKS_CAP = 400
 DESCRIPTORS_CAP = 4096
+HOLDERS_CAP = 32  # processes outside the job whose descriptors are read, the youngest first
 Place = Tuple[str, int]  # device as /proc/locks prints it, and inode
 # `2: -> FLOCK  ADVISORY  WRITE 8048 fe:00:2146427 0 EOF`: a waiter has the number of the lock that it waits for, and an arrow.
 _LINE = re.compile(r"^\s*(\d+):\s*(->)?\s*([A-Z_]+)\s+\S+\s+(\S+)\s+(-?\d+)\s+([0-9a-fA-F]+:[0-9a-fA-F]+):(\d+)\s")
@@ -75,6 +76,10 @@ def _add_paths(held: List[Dict[str, Any]], waiting: List[Dict[str, Any]], pids: 
     """Fill in `path`, and for the holder of a lock that is waited for also `cmdline`, as far as we may look."""
     wanted = {(lock["device"], lock["inode"]) for lock in waiting}
     askers = [lock for lock in [*held, *waiting] if lock["pid"] > 0 and ((lock["device"], lock["inode"]) in wanted or lock["pid"] in pids)]
+    # Who polls for a lock is no waiter of the kernel's: the path is then all that joins it to the holder, whoever that is.
+    writers = {lock["pid"] for lock in held if lock["pid"] > 0 and "WRITE" in lock["mode"]}
+    others = sorted(writers - {lock["pid"] for lock in askers}, reverse=True)[:HOLDERS_CAP]
+    askers += [lock for lock in held if lock["pid"] in others]
     paths: Dict[Place, str] = {}
     for pid in {lock["pid"] for lock in askers}:
         paths.update(_open_files(pid, {(lock["device"], lock["inode"]) for lock in askers if lock["pid"] == pid}))

@@ -43,6 +43,8 @@ def read_native_stacks(member: Member, number: int, deadline_s: float) -> Seen:
     if not _one_at_a_time.acquire(timeout=deadline_s):
         return refused("timed_out", "another native look was still under way", **base)
     try:
-        return stacks.understand(stacks.dump(path, member.pid, deadline_s, ["--native"]), member, base)
+        ran = stacks.dump(path, member.pid, deadline_s, ["--native"])
+        # py-spy holds the process for a part of its own life; reading the symbols before that does not stop anybody.
+        return stacks.understand(ran, member, {**base, "paused_at_most_s": round(ran.ended.took_s, 3)})
     finally:
         _one_at_a_time.release()

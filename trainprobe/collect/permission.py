@@ -20,7 +20,10 @@ def why_refused(pid: int) -> str:
 
 
 def explain(pid: int, effective: str, our_uid: Optional[int], their_uid: Optional[int], tracer_pid: Optional[int], scope: Optional[int]) -> str:
-    """The same from plain values. `effective` is CapEff as /proc/PID/status prints it, `scope` is kernel.yama.ptrace_scope."""
+    """The same from plain values. `effective` is CapEff as /proc/PID/status prints it, `scope` is kernel.yama.ptrace_scope.
+
+    It names no pid where it is the same for all processes of a job, so that a report says it once.
+    """
     capable = bool(int(effective or "0", 16) >> CAP_SYS_PTRACE & 1) if _is_hex(effective) else False
     if tracer_pid:
         return f"process {pid} is already traced by process {tracer_pid}; detach that debugger first"
@@ -29,12 +32,13 @@ def explain(pid: int, effective: str, our_uid: Optional[int], their_uid: Optiona
     if scope == 2 and not capable:
         return "kernel.yama.ptrace_scope is 2: only an administrator may look; run trainprobe as root, or: sudo sysctl kernel.yama.ptrace_scope=0"
     if our_uid != 0 and their_uid is not None and our_uid != their_uid and not capable:
-        return f"process {pid} belongs to {user_name(their_uid)} and we are {user_name(our_uid)}; run trainprobe as {user_name(their_uid)} or as root"
+        owner = user_name(their_uid)
+        return f"the process belongs to {owner} and we are {user_name(our_uid)}; run trainprobe as {owner}{'' if owner == 'root' else ' or as root'}"
     if scope == 1 and not capable:
         return "kernel.yama.ptrace_scope is 1: a process may look only into its own descendants; as root, or: sudo sysctl kernel.yama.ptrace_scope=0"
     if not capable:
-        return f"looking into process {pid} needs the capability SYS_PTRACE; start the container with --cap-add=SYS_PTRACE (Kubernetes: capabilities.add)"
-    return f"the kernel refused to let us look into process {pid}; a security module or another user namespace may be why"
+        return "looking into the process needs the capability SYS_PTRACE; start the container with --cap-add=SYS_PTRACE (Kubernetes: capabilities.add)"
+    return "the kernel refused to let us look into the process; a security module or another user namespace may be why"
 
 
 def user_name(uid: Optional[int]) -> str:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from trainprobe.case import Case
-from trainprobe.collect import permission, procfs
+from trainprobe.collect import cgroup, permission, procfs
 from trainprobe.collect.members import Member
 from trainprobe.collect.seen import Seen, record, refused, side_by_side
 from trainprobe.model.evidence import Evidence
 
 THREADS_CAP = 512
+STACK_CAP = 64
+CLOCK_HZ = os.sysconf("SC_CLK_TCK")
+SCHED_NAMES = ("se.exec_start", "nr_voluntary_switches", "nr_involuntary_switches")
+IO_NAMES = ("rchar", "wchar", "read_bytes", "write_bytes")
 CMDLINE_CAP = 4096
 
 
@@ -31,7 +36,7 @@ def read_process(member: Member, number: int) -> Seen:
     # A zombie is worth telling of: it is still a member of the job, with a state and a parent that has not waited for it.
     if now is None or (member.started_ticks is not None and now.started_ticks != member.started_ticks):
         return refused("unavailable", procfs.gone(pid, member.started_ticks) or f"process {pid} is gone", look=number, pid=pid, role=member.role)
-    status = procfs.status_fields(procfs.read_or_none(f"/proc/{pid}/status") or "")
+    status = procfs.status_fields(procfs.read_page(f"/proc/{pid}/status") or "")
     threads, cut_threads = _threads(pid)
     fds = _descriptors(pid)
     data: Dict[str, Any] = {
@@ -46,8 +51,19 @@ def read_process(member: Member, number: int) -> Seen:
         "threads": threads,
         "rss_bytes": (_number(status.get("VmRSS", "0 kB").split()[0]) or 0) * 1024,
         "fds": fds,
-        "nofile_soft": nofile_soft(procfs.read_or_none(f"/proc/{pid}/limits") or ""),
+        "nofile_soft": nofile_soft(procfs.read_page(f"/proc/{pid}/limits") or ""),
+        "cpu_ticks": now.cpu_ticks,
+        "clock_hz": CLOCK_HZ,
+        "minflt": now.minflt,
+        "majflt": now.majflt,
+        "io": parse_io(procfs.read_page(f"/proc/{pid}/io") or ""),
+        "nspid": [int(word) for word in status.get("NSpid", "").split() if word.isdigit()],
+        "uid": _number(status.get("Uid", "").split("\t")[0]),
+        "oom_score_adj": _signed((procfs.read_page(f"/proc/{pid}/oom_score_adj") or "").strip()),
+        "age_s": round(max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - now.started_ticks / CLOCK_HZ), 2),
     }
+    if now.state not in procfs.ENDED_STATES:
+        data["frozen"] = cgroup.frozen(cgroup.find(pid))  # docker pause, scontrol suspend: with version 2 the state itself does not tell
     if cut_threads:
         data["cut_threads"] = cut_threads
     if now.state in procfs.ENDED_STATES:
@@ -57,16 +73,24 @@ def read_process(member: Member, number: int) -> Seen:
     return Seen(data)
 
 
-def parse_exec_start_ms(sched: str) -> Optional[float]:
-    """`se.exec_start` of /proc/PID/sched in ms: when the thread last ran, on the scheduler's clock."""
-    for line in sched.splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() == "se.exec_start":
-            try:
-                return float(value)
-            except ValueError:
-                return None
-    return None
+def parse_sched(sched: str) -> Dict[str, float]:
+    """The numbers of /proc/PID/sched; `se.exec_start` is when the thread last ran, in ms of the scheduler's clock."""
+    found: Dict[str, float] = {}
+    for name in SCHED_NAMES:  # Looked for by name, since a kernel that keeps scheduler statistics prints thirty lines in between.
+        _, there, rest = sched.partition("\n" + name)
+        try:
+            if there:
+                found[name] = float(rest[: rest.find("\n")].partition(":")[2])
+        except ValueError:
+            continue
+    return found
+
+
+def parse_io(text: str) -> Optional[Dict[str, int]]:
+    """/proc/PID/io (proc(5)): rchar and wchar count what passed through read and write, the others what went to a device. None when hidden."""
+    fields = procfs.status_fields(text)
+    found = {name: int(fields[name]) for name in IO_NAMES if fields.get(name, "").isdigit()}
+    return found if len(found) == len(IO_NAMES) else None
 
 
 def nofile_soft(limits: str) -> Optional[int]:
@@ -82,39 +106,63 @@ def _threads(pid: int) -> tuple[List[Dict[str, Any]], int]:
         tids = sorted(int(name) for name in os.listdir(f"/proc/{pid}/task") if name.isdigit())
     except OSError:
         return [], 0
-    threads = [_thread(pid, tid) for tid in tids[:THREADS_CAP]]
+    # Our own last run is now, on the clock that the other threads' last runs are told in.
+    now_ms = parse_sched(procfs.read_page("/proc/thread-self/sched") or "").get("se.exec_start")
+    clock = time.monotonic() - (now_ms or 0.0) / 1000
+    threads = [_thread(pid, tid, None if now_ms is None else clock) for tid in tids[:THREADS_CAP]]
     return [thread for thread in threads if thread is not None], max(0, len(tids) - THREADS_CAP)
 
 
-def _thread(pid: int, tid: int) -> Optional[Dict[str, Any]]:
+def _thread(pid: int, tid: int, clock: Optional[float]) -> Optional[Dict[str, Any]]:
     now = procfs.stat(pid, tid)
     if now is None:
         return None
     folder = f"/proc/{pid}/task/{tid}"
-    status = procfs.status_fields(procfs.read_or_none(f"{folder}/status") or "")
-    wchan = procfs.read_or_none(f"{folder}/wchan") or ""
-    return {
+    sched = parse_sched(procfs.read_page(f"{folder}/sched") or "")
+    voluntary, involuntary = sched.get("nr_voluntary_switches"), sched.get("nr_involuntary_switches")
+    if voluntary is None:
+        status = procfs.status_fields(procfs.read_page(f"{folder}/status") or "")
+        voluntary, involuntary = _number(status.get("voluntary_ctxt_switches", "")), _number(status.get("nonvoluntary_ctxt_switches", ""))
+    wchan = procfs.read_page(f"{folder}/wchan") or ""
+    thread = {
         "tid": tid,
         "name": now.name,
         "state": now.state,
         "wchan": "" if wchan == "0" else wchan,
-        "syscall": (procfs.read_or_none(f"{folder}/syscall") or "").strip(),
+        "syscall": (procfs.read_page(f"{folder}/syscall") or "").strip(),
         "cpu_ticks": now.cpu_ticks,
-        "voluntary": _number(status.get("voluntary_ctxt_switches", "")),
-        "involuntary": _number(status.get("nonvoluntary_ctxt_switches", "")),
-        "asleep_s": _asleep_s(folder, now.state),
+        "voluntary": None if voluntary is None else int(voluntary),
+        "involuntary": None if involuntary is None else int(involuntary),
+        "asleep_s": _asleep_s(sched.get("se.exec_start"), now.state, clock),
+        "cpu_allowed": _cpu_allowed(tid),
     }
+    # Root alone may read it, and it costs the target's scheduler a lock: so only where it may decide.
+    if tid == pid or now.state == "D":
+        stack = parse_kernel_stack(procfs.read_page(f"{folder}/stack") or "")
+        if stack:
+            thread["kernel_stack"] = stack
+    return thread
 
 
-def _asleep_s(folder: str, state: str) -> Optional[float]:
-    """How long ago the thread last ran: our own last run, which is now, minus its own. None where the kernel has no sched file."""
+def parse_kernel_stack(text: str) -> List[str]:
+    """`[<0>] futex_do_wait+0x38/0x70` for each frame, innermost first: the names alone."""
+    names = (line.partition("] ")[2].split("+")[0].strip() for line in text.splitlines()[:STACK_CAP])
+    return [name for name in names if name]
+
+
+def _asleep_s(last_ran_ms: Optional[float], state: str, clock: Optional[float]) -> Optional[float]:
+    """How long ago the thread last ran. None where the kernel has no sched file. `clock`: monotonic time minus the scheduler's, in s."""
     if state == "R":
         return 0.0
-    last_ran_ms = parse_exec_start_ms(procfs.read_or_none(f"{folder}/sched") or "")
-    if not last_ran_ms:
+    return None if not last_ran_ms or clock is None else round(max(0.0, time.monotonic() - clock - last_ran_ms / 1000), 3)
+
+
+def _cpu_allowed(tid: int) -> Optional[int]:
+    """How many CPUs the thread may run on (affinity and cpuset)."""
+    try:
+        return len(os.sched_getaffinity(tid))
+    except (OSError, AttributeError):
         return None
-    now_ms = parse_exec_start_ms(procfs.read_or_none("/proc/thread-self/sched") or "")
-    return None if not now_ms else round(max(0.0, (now_ms - last_ran_ms) / 1000), 3)
 
 
 def _cmdline(pid: int, now: procfs.Stat, threads: List[Dict[str, Any]]) -> str:
@@ -134,6 +182,10 @@ def _descriptors(pid: int) -> Optional[int]:
 
 def _number(text: str) -> Optional[int]:
     return int(text) if text.isdigit() else None
+
+
+def _signed(text: str) -> Optional[int]:
+    return _number(text) if text[:1] != "-" else -(_number(text[1:]) or 0)
 
 
 def _look(member: Member, number: int) -> Callable[[], Seen]:

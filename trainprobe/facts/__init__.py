@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trainprobe.facts.cgroups import MemoryLimit
 from trainprobe.facts.collectives import CollectiveCall
+from trainprobe.facts.deadlines import Checkpoint, Deadline
 from trainprobe.facts.endings import RankEnding
 from trainprobe.facts.exceptions import RankException
 from trainprobe.facts.fatal_signals import FatalSignal
@@ -11,54 +12,77 @@ from trainprobe.facts.flight_dumps import FlightDump
 from trainprobe.facts.gpus import Gpu, GpuProcess
 from trainprobe.facts.host_checks import HostCheck
 from trainprobe.facts.imports import ImportTried
+from trainprobe.facts.jobs import Job, JobRank
 from trainprobe.facts.kernel_logs import OomKill, Segfault, Xid
-from trainprobe.facts.locks import LockWait
+from trainprobe.facts.locks import HeldLock, LockWait
 from trainprobe.facts.log_events import LogEvent, Output
 from trainprobe.facts.main_threads import MainThread, Thread
+from trainprobe.facts.mounts import Mount
+from trainprobe.facts.open_files import OpenFile, PipeEnd
 from trainprobe.facts.plan import Interrupted, Plan, Script
+from trainprobe.facts.ports import PortCounters
+from trainprobe.facts.pressure import Pressure
 from trainprobe.facts.probe_results import Measured, ProbeFailure, ProbeResult
 from trainprobe.facts.processes import ProcessState
 from trainprobe.facts.progress import Progress
+from trainprobe.facts.ras import RasCommunicator, RasRank
 from trainprobe.facts.reading import read
 from trainprobe.facts.rungs import Rung
-from trainprobe.facts.sources import Block, SourceSite
+from trainprobe.facts.sockets import Connection
+from trainprobe.facts.sources import Block, Skip, SourceSite
 from trainprobe.facts.table import ANY, Facts, Look, Refusal
+from trainprobe.facts.worker_servers import WorkerServer
 from trainprobe.model.facts import Fact
 
 __all__ = [
     "ANY",
     "Block",
+    "Checkpoint",
     "CollectiveCall",
+    "Connection",
+    "Deadline",
     "Fact",
     "Facts",
     "FatalSignal",
     "FlightDump",
     "Gpu",
     "GpuProcess",
+    "HeldLock",
     "HostCheck",
     "ImportTried",
     "Interrupted",
+    "Job",
+    "JobRank",
     "LockWait",
     "LogEvent",
     "Look",
     "MainThread",
     "Measured",
     "MemoryLimit",
+    "Mount",
     "OomKill",
+    "OpenFile",
     "Output",
+    "PipeEnd",
     "Plan",
+    "PortCounters",
+    "Pressure",
     "ProbeFailure",
     "ProbeResult",
     "ProcessState",
     "Progress",
     "RankEnding",
     "RankException",
+    "RasCommunicator",
+    "RasRank",
     "Refusal",
     "Rung",
     "Script",
     "Segfault",
+    "Skip",
     "SourceSite",
     "Thread",
+    "WorkerServer",
     "Xid",
     "read",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from trainprobe.facts import fields
+from trainprobe.facts.jobs import LIVE_CELL
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
@@ -14,6 +15,8 @@ class MemoryLimit(Fact):
     """The cgroup over one cell: the last look, with the highest peak and the sum of what was seen.
 
     `limit_bytes` None means no limit. `oom_kill_rise` is how many processes the kernel killed during the cell, None if not seen.
+    `limit_hits` counts allocations that met the limit, `under_oom` says that processes stand still until memory is freed, `frozen` that the
+    freezer has stopped them all; None where nothing tells.
     """
 
     version: int = 0
@@ -25,6 +28,9 @@ class MemoryLimit(Fact):
     oom_kill_rise: int | None = None
     pids_max: int | None = None
     cpu_quota: float | None = None
+    limit_hits: int | None = None
+    under_oom: bool | None = None
+    frozen: bool | None = None
 
 
 def parse_cgroup(record: Evidence) -> list[Fact]:
@@ -42,6 +48,9 @@ def parse_cgroup(record: Evidence) -> list[Fact]:
             oom_kill_rise=fields.whole(data, "oom_kill_rise"),
             pids_max=fields.whole(data, "pids_max"),
             cpu_quota=fields.number(data, "cpu_quota"),
+            limit_hits=fields.whole(data, "limit_hits"),
+            under_oom=fields.flag(data, "under_oom"),
+            frozen=fields.flag(data, "frozen"),
         )
     ]
 
@@ -60,6 +69,8 @@ def _joined(looks: list[MemoryLimit]) -> MemoryLimit:
     rises = [look.oom_kill_rise for look in looks if look.oom_kill_rise is not None]
     counts = [look.oom_kill for look in looks if look.oom_kill is not None]
     rise = max(rises, default=None) if rises else (counts[-1] - counts[0] if len(counts) > 1 else None)
+    if rise == 0 and last.cell.split("#")[0] == LIVE_CELL and (not counts or counts[-1] > 0):
+        rise = None  # nobody watched the job before the first look: a kill that is counted already may have been a rank's
     peaks = [look.peak_bytes for look in looks if look.peak_bytes is not None]
     limits = [look.limit_bytes for look in looks if look.limit_bytes is not None]
     return replace(

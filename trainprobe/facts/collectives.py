@@ -1,6 +1,7 @@
-"""Calls of collectives that a rank made, as the witness journalled them: one fact per call, in order.
+"""Calls of collectives that a rank made, by the witness's journal or by torch's flight recorder: one fact per call, in order.
 
-The journal is a small memory-mapped ring beside the rank's events, so that it survives an abort or a kill of the rank.
+The journal is a small memory-mapped ring beside the rank's events, so that it survives an abort or a kill of the rank. A flight-recorder
+dump is read by `facts/flight_dumps.py`, which builds the same fact.
 """
 
 from __future__ import annotations
@@ -11,13 +12,22 @@ from typing import Any
 
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
+from trainprobe.stacks.frames import Frame
+
+RECORDER = "flight-recorder"
 
 
 @dataclass(frozen=True)
 class CollectiveCall(Fact):
-    """One call. `number` counts this rank's calls in `group` from 0; `sizes` and `dtype` are those of its first tensor.
+    """One call. `number` counts this rank's calls in `group`, from 0 in the journal; in the recorder it is the group's sequence number.
 
-    `finished` is false when the rank was still inside when the journal was read; `at` is Unix time in seconds.
+    `sizes` and `dtype` are those of its first tensor. `finished` is false when the rank was still inside when the journal was read;
+    in the recorder, when the work was not done, whether or not the rank's Python waited for it. `at` is Unix time in seconds.
+
+    From the recorder only: `members` are the world ranks of the group, in the order of their ranks in it, () where unknown;
+    `members_known` is false where they are only those that were seen; `desc` names the group in words; `state` is scheduled, started or
+    completed; `retired` means that the backend gave it up or was done with it; `p2p` is a send or receive and `peer` the world rank at its
+    other end (None: any, or unknown); `frames` are the frames that are neither torch's nor Python's own, outermost first.
     """
 
     number: int = 0
@@ -30,6 +40,26 @@ class CollectiveCall(Fact):
     function: str = ""
     at: float = 0.0
     finished: bool = True
+    source: str = "witness"
+    members: tuple[int, ...] = ()
+    members_known: bool = False
+    desc: str = ""
+    state: str = ""
+    retired: bool = False
+    p2p: bool = False
+    peer: int | None = None
+    frames: tuple[Frame, ...] = ()
+    backend: str = ""
+    timeout_s: float = 0.0
+
+    @property
+    def pending(self) -> bool:
+        return not self.finished
+
+    @property
+    def recorded(self) -> bool:
+        """By torch's flight recorder, not by our witness."""
+        return self.source == RECORDER
 
 
 def parse(record: Evidence) -> list[CollectiveCall]:

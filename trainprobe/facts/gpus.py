@@ -21,7 +21,7 @@ class GpuProcess:
 
 @dataclass(frozen=True)
 class Gpu(Fact):
-    """One device. What the driver does not tell is None."""
+    """One device. What the driver does not tell is None. `throttled` are the reasons for low clocks: hw_slowdown, hw_thermal, hw_power_brake, sw_thermal, sw_power."""
 
     index: int = 0
     uuid: str = ""
@@ -34,6 +34,9 @@ class Gpu(Fact):
     temperature_c: float | None = None
     ecc_uncorrected: int | None = None
     processes: tuple[GpuProcess, ...] = ()
+    power_limit_w: float | None = None
+    sm_clock_mhz: int | None = None
+    throttled: tuple[str, ...] = ()
 
 
 def parse_gpus(record: Evidence) -> list[Fact]:
@@ -58,6 +61,9 @@ def parse_gpus(record: Evidence) -> list[Fact]:
             temperature_c=fields.number(row, "temperature_c"),
             ecc_uncorrected=next((fields.whole(row, name) for name in ECC_NAMES if row.get(name) is not None), None),
             processes=tuple(processes),
+            power_limit_w=fields.number(row, "power_limit_w"),
+            sm_clock_mhz=fields.whole(row, "sm_clock_mhz"),
+            throttled=fields.texts(row, "throttled"),
         )
 
     return fields.each(fields.items(record.data, "devices"), device)

@@ -23,6 +23,18 @@ class LockWait(Fact):
     inode: int | None = None
 
 
+@dataclass(frozen=True)
+class HeldLock(Fact):
+    """Process `pid` holds a lock on the file `path`; who asks again and again instead of sleeping is in no list of the kernel's waiters."""
+
+    pid: int = 0
+    path: str = ""
+    kind: str = ""
+    device: str = ""
+    inode: int | None = None
+    mode: str = ""  # READ or WRITE
+
+
 def parse_locks(record: Evidence) -> list[Fact]:
     """Data: {held: [{kind, mode, pid, device, inode, path|null}], waiting: [{…, pid, behind_pid}]}. The path may stand on either side only."""
     held = fields.each(fields.items(record.data, "held"), lambda row: row)
@@ -45,4 +57,11 @@ def parse_locks(record: Evidence) -> list[Fact]:
             inode=place[1],
         )
 
-    return fields.each(fields.items(record.data, "waiting"), wait)
+    def hold(row: Mapping[str, Any]) -> Fact:
+        pid = fields.whole(row, "pid") or 0
+        inode, device = fields.whole(row, "inode"), fields.text(row, "device")
+        path, kind, mode = fields.text(row, "path"), fields.text(row, "kind"), fields.text(row, "mode")
+        return HeldLock(evidence=(record.id,), cell=record.cell, pid=pid, path=path, kind=kind, device=device, inode=inode, mode=mode)
+
+    named = [row for row in held if row.get("path") and (fields.whole(row, "pid") or 0) > 0]
+    return fields.each(fields.items(record.data, "waiting"), wait) + fields.each(named, hold)

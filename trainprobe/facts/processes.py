@@ -17,7 +17,10 @@ class ProcessState(Fact):
     """One process as last seen. `state` is the letter of its main thread or itself (R S D T t Z).
 
     `cpu_moved` says whether the main thread used CPU time between looks, None when there was one look.
-    `wchan` and `syscall` are the main thread's. `stopped_looks` counts the looks in which it was stopped (T or t).
+    `wchan`, `syscall` and `kernel_stack` (innermost first, read as root only) are the main thread's. `stopped_looks` counts the looks in which
+    it was stopped (T or t). `frozen` says that the freezer of its cgroup holds it, which is to be thawed and not to be sent SIGCONT. Between the first look and the last, `looked_s` apart: `cpu_s` of the main thread and `all_cpu_s` of all threads,
+    ended ones too (both to 10 ms), `read_moved` (anything was read, from caches, pipes or sockets too), `wrote_bytes` (handed to write wherever it went, or dirtied through a memory map) and
+    `read_bytes` (the same in bytes; what comes by recv(2) is not in it), `grew_bytes` (how far its resident memory rose) and `major_faults` (pages fetched from a disk). All None where there was one look or the kernel hid it.
     """
 
     pid: int = 0
@@ -37,6 +40,21 @@ class ProcessState(Fact):
     looks: int = 1
     stopped_looks: int = 0
     asleep_s: float | None = None
+    read_moved: bool | None = None
+    wrote_bytes: int | None = None
+    major_faults: int | None = None
+    cpu_s: float | None = None
+    all_cpu_s: float | None = None
+    looked_s: float | None = None
+    age_s: float | None = None
+    uid: int | None = None
+    oom_score_adj: int | None = None
+    cpu_allowed: int | None = None
+    switches: int | None = None
+    kernel_stack: tuple[str, ...] = ()
+    frozen: bool | None = None
+    read_bytes: int | None = None
+    grew_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -44,6 +62,14 @@ class ProcessLook(ProcessState):
     """One look, before several of them become a state. It stands in no table."""
 
     ticks: int | None = None
+    voluntary: int | None = None
+    all_ticks: int | None = None
+    clock_hz: int = 100
+    at: float = 0.0
+    majflt: int | None = None
+    rchar: int | None = None
+    wchar: int | None = None
+    write_bytes: int | None = None
 
 
 def parse_process(record: Evidence) -> list[Fact]:
@@ -55,6 +81,7 @@ def parse_process(record: Evidence) -> list[Fact]:
         raise fields.UnreadableError("a process without a pid")
     threads = fields.each(fields.items(data, "threads"), lambda row: row)
     main: Mapping[str, Any] = next((row for row in threads if row.get("tid") == pid), threads[0] if threads else {})
+    io = fields.part(data, "io")
     state = fields.text(data, "state") or fields.text(main, "state")
     return [
         ProcessLook(
@@ -75,7 +102,21 @@ def parse_process(record: Evidence) -> list[Fact]:
             tracer_pid=fields.whole(data, "tracer_pid") or 0,
             look=fields.whole(data, "look") or 1,
             asleep_s=fields.number(main, "asleep_s"),
+            age_s=fields.number(data, "age_s"),
+            uid=fields.whole(data, "uid"),
+            oom_score_adj=fields.whole(data, "oom_score_adj"),
+            cpu_allowed=fields.whole(main, "cpu_allowed"),
+            kernel_stack=fields.texts(main, "kernel_stack"),
+            frozen=fields.flag(data, "frozen"),
             ticks=fields.whole(main, "cpu_ticks"),
+            voluntary=fields.whole(main, "voluntary"),
+            all_ticks=fields.whole(data, "cpu_ticks"),
+            clock_hz=fields.whole(data, "clock_hz") or 100,
+            at=record.began,
+            majflt=fields.whole(data, "majflt"),
+            rchar=fields.whole(io, "rchar"),
+            wchar=fields.whole(io, "wchar"),
+            write_bytes=fields.whole(io, "write_bytes"),
         )
     ]
 
@@ -90,16 +131,34 @@ def join_processes(facts: list[Fact]) -> list[Fact]:
 
 
 def _joined(looks: list[ProcessLook]) -> ProcessState:
-    last = looks[-1]
+    first, last = looks[0], looks[-1]
     ticks = [look.ticks for look in looks if look.ticks is not None]
+    read, used, used_by_all = _rise(looks, "rchar"), _rise(looks, "ticks"), _rise(looks, "all_ticks")
     values = {name.name: getattr(last, name.name) for name in dataclasses.fields(ProcessState)}
     values.update(
         evidence=tuple(dict.fromkeys(id_ for look in looks for id_ in look.evidence)),
         cpu_moved=None if len(ticks) < 2 else ticks[-1] != ticks[0],
+        # A look that stops a thread (py-spy) makes it run: only what was read before tells how long it has slept.
+        asleep_s=max((look.asleep_s for look in looks if look.asleep_s is not None), default=None),
         looks=len(looks),
         stopped_looks=sum(look.state in ("T", "t") for look in looks),
         rank=next((look.rank for look in looks if look.rank is not None), None),
         fds=max((look.fds for look in looks if look.fds is not None), default=None),
         rss_bytes=max(look.rss_bytes for look in looks),
+        read_moved=None if read is None else read > 0,
+        read_bytes=read,
+        grew_bytes=max(0, looks[-1].rss_bytes - looks[0].rss_bytes) if len(looks) > 1 and looks[0].rss_bytes else None,
+        wrote_bytes=max((rise for rise in (_rise(looks, "wchar"), _rise(looks, "write_bytes")) if rise is not None), default=None),
+        major_faults=_rise(looks, "majflt"),
+        cpu_s=None if used is None else used / last.clock_hz,
+        all_cpu_s=None if used_by_all is None else used_by_all / last.clock_hz,
+        switches=_rise(looks, "voluntary"),
+        looked_s=round(last.at - first.at, 3) if len(looks) > 1 and last.at > first.at > 0 else None,
     )
     return ProcessState(**values)
+
+
+def _rise(looks: list[ProcessLook], name: str) -> int | None:
+    """How far a counter came between the first look and the last that tell of it; None where fewer than two do."""
+    told = [value for value in (getattr(look, name) for look in looks) if value is not None]
+    return max(0, told[-1] - told[0]) if len(told) > 1 else None

@@ -6,27 +6,37 @@ from collections.abc import Callable, Iterable, Mapping
 
 from trainprobe.facts import collectives
 from trainprobe.facts.cgroups import join_limits, parse_cgroup
+from trainprobe.facts.deadlines import parse_deadlines
 from trainprobe.facts.ending_joins import join_endings
 from trainprobe.facts.endings import parse_ending
 from trainprobe.facts.exception_joins import join_exceptions
 from trainprobe.facts.exceptions import parse_error_file, parse_printed_exceptions, parse_witness_exceptions
 from trainprobe.facts.fatal_signals import join_fatal_signals, parse_fatal_signals
-from trainprobe.facts.flight_dumps import parse_flight_dump
+from trainprobe.facts.flight_dumps import join_recorded_calls, parse_flight_dump
 from trainprobe.facts.gpus import parse_gpus
 from trainprobe.facts.host_checks import parse_host_checks
 from trainprobe.facts.imports import parse_imports
+from trainprobe.facts.jobs import parse_job
 from trainprobe.facts.kernel_logs import parse_kernel_log
 from trainprobe.facts.locks import parse_locks
 from trainprobe.facts.log_events import parse_output
 from trainprobe.facts.main_threads import parse_stacks
+from trainprobe.facts.mounts import parse_mounts
+from trainprobe.facts.open_files import parse_files
 from trainprobe.facts.plan import parse_interrupted, parse_plan, parse_script
+from trainprobe.facts.ports import join_ports, parse_ports
+from trainprobe.facts.pressure import join_pressure, parse_pressure
 from trainprobe.facts.probe_results import parse_probe_results
 from trainprobe.facts.processes import join_processes, parse_process
 from trainprobe.facts.progress import join_progress, parse_printed_progress, parse_witness_progress
+from trainprobe.facts.ras import parse_ras
 from trainprobe.facts.rungs import parse_rung
+from trainprobe.facts.sleep import join_sleep
+from trainprobe.facts.sockets import parse_sockets
 from trainprobe.facts.sources import parse_source
 from trainprobe.facts.table import Facts, Look, Refusal
 from trainprobe.facts.thread_places import join_threads
+from trainprobe.facts.worker_servers import parse_worker_server
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
@@ -39,6 +49,7 @@ def _parse_collectives(record: Evidence) -> list[Fact]:
 
 PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "plan": (parse_plan,),
+    "job": (parse_job,),
     "script": (parse_script,),
     "interrupted": (parse_interrupted,),
     "rung": (parse_rung,),
@@ -55,6 +66,14 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "source": (parse_source,),
     "flight_recorder": (parse_flight_dump,),
     "gpus": (parse_gpus,),
+    "sockets": (parse_sockets,),
+    "files": (parse_files,),
+    "mounts": (parse_mounts,),
+    "deadlines": (parse_deadlines,),
+    "ras": (parse_ras,),
+    "worker_server": (parse_worker_server,),
+    "pressure": (parse_pressure,),
+    "ports": (parse_ports,),
     "collectives": (_parse_collectives,),
 }
 # What only several records together tell. Each takes all facts and returns them with its own kind put together; the order matters.
@@ -62,10 +81,14 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_limits,
     join_processes,
     join_threads,
+    join_sleep,
     join_exceptions,
     join_fatal_signals,
     join_endings,
     join_progress,
+    join_recorded_calls,
+    join_pressure,
+    join_ports,
 )
 
 

@@ -10,6 +10,8 @@ from trainprobe.facts import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
+TEXT_CAP = 400  # of one statement; rules search in it, and not all of them in linear time
+
 
 @dataclass(frozen=True)
 class Block:
@@ -22,14 +24,26 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Skip:
+    """A branch above a line that leaves a pass of the loop at line `loop` before it comes there. `how` is continue, break or return."""
+
+    line: int = 0
+    text: str = ""
+    how: str = ""
+    loop: int = 0
+    branch: str = "body"
+
+
+@dataclass(frozen=True)
 class SourceSite(Fact):
-    """One line and what encloses it, innermost last."""
+    """One line and what encloses it, innermost last; `skips` is empty in cases that were recorded before it was read."""
 
     file: str = ""
     line: int = 0
     function: str = ""
     text: str = ""
     blocks: tuple[Block, ...] = ()
+    skips: tuple[Skip, ...] = ()
 
 
 def parse_source(record: Evidence) -> list[Fact]:
@@ -41,10 +55,18 @@ def parse_source(record: Evidence) -> list[Fact]:
         if line is None:
             raise fields.UnreadableError("a site without a line")
         where = fields.text(row, "file") or file
-        return SourceSite((record.id,), record.cell, record.subject.rank, where, line, fields.text(row, "function"), fields.text(row, "text"), blocks)
+        skips = tuple(fields.each(fields.items(row, "skips"), _skip))
+        return SourceSite(
+            (record.id,), record.cell, record.subject.rank, where, line, fields.text(row, "function"), fields.text(row, "text", cap=TEXT_CAP), blocks, skips
+        )
 
     return fields.each(fields.items(record.data, "sites"), site)
 
 
 def _block(row: Mapping[str, Any]) -> Block:
-    return Block(fields.text(row, "kind"), fields.whole(row, "line") or 0, fields.text(row, "text"), fields.text(row, "branch") or "body")
+    return Block(fields.text(row, "kind"), fields.whole(row, "line") or 0, fields.text(row, "text", cap=TEXT_CAP), fields.text(row, "branch") or "body")
+
+
+def _skip(row: Mapping[str, Any]) -> Skip:
+    line, loop = fields.whole(row, "line") or 0, fields.whole(row, "loop") or 0
+    return Skip(line, fields.text(row, "text", cap=TEXT_CAP), fields.text(row, "how"), loop, fields.text(row, "branch") or "body")

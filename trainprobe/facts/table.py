@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -20,6 +20,7 @@ class AnyRank(enum.Enum):
 
 
 ANY: Final = AnyRank.ANY
+_Place = tuple["str | None", "int | AnyRank | None"]
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,20 @@ class Facts:
         self._by_kind: dict[type[Fact], list[Fact]] = {}
         for fact in self.all:
             self._by_kind.setdefault(type(fact), []).append(fact)
+        # By cell and rank, None and ANY included: of thousands of ranks each is asked for many times.
+        self._found: dict[type[Fact], dict[_Place, tuple[Fact, ...]]] = {}
+        self._told = {(look.kind, cell, rank) for look in self._looked for cell in (None, look.cell) for rank in (ANY, look.rank)}
 
     def of(self, kind: type[F], *, cell: str | None = None, rank: int | AnyRank | None = ANY) -> tuple[F, ...]:
         """All facts of a kind, in the order of their evidence; `cell` None and `rank` ANY do not restrict."""
-        found: Sequence[Any] = self._by_kind.get(kind, ())
-        return tuple(fact for fact in found if (cell is None or fact.cell == cell) and (rank is ANY or fact.rank == rank))
+        if kind not in self._found:
+            places: dict[_Place, list[Fact]] = {}
+            for fact in self._by_kind.get(kind, ()):
+                for place in ((None, ANY), (None, fact.rank), (fact.cell, ANY), (fact.cell, fact.rank)):
+                    places.setdefault(place, []).append(fact)
+            self._found[kind] = {place: tuple(facts) for place, facts in places.items()}
+        found: Any = self._found[kind].get((cell, rank), ())
+        return found  # type: ignore[no-any-return] # facts of the kind asked for, by the key
 
     def one(self, kind: type[F], *, cell: str | None = None, rank: int | AnyRank | None = ANY) -> F | None:
         """The first of `of`, or None."""
@@ -80,7 +90,7 @@ class Facts:
 
     def looked(self, evidence_kind: str, *, cell: str | None = None, rank: int | AnyRank | None = ANY) -> bool:
         """Was such a look made, and did it tell something? "Absent" can only be said where this is true."""
-        return any(look.kind == evidence_kind and (cell is None or look.cell == cell) and (rank is ANY or look.rank == rank) for look in self._looked)
+        return (evidence_kind, cell, rank) in self._told
 
     def refused(self, evidence_kind: str | None = None, *, cell: str | None = None) -> tuple[Refusal, ...]:
         """The looks that told nothing, with the reason for each."""

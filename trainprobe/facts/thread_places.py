@@ -19,6 +19,7 @@ _CALLS: tuple[tuple[str, str, str], ...] = (
     (r"\bsleep\(", "sleep", "sleep"),
     (r"\b(?:flock|lockf)\(", "lock", "flock"),
     (r"\b\w{0,30}(?:work|handle|request|req|pending|works)\w{0,10}(?:\[\w{1,20}\])?\.wait\(", "comm-wait", "wait"),
+    (r"\bstore\w{0,12}\.(?:wait|get|check|barrier|add|set)\(", "store-wait", "key"),
     (r"\binput\(", "file-io", "terminal"),
     (r"\bwaitpid\(", "child-wait", "waitpid"),
 )
@@ -79,7 +80,8 @@ def _place(thread: Thread, processes: dict[tuple[str, int], ProcessState], texts
     channel = (process.wchan, process.syscall, process.state) if process is not None else ("", "", "")
     place = classify(thread.frames, wchan=channel[0], syscall=channel[1], state=channel[2])
     leaf = thread.frames[-1] if thread.frames else None
-    if place.leaf not in UNDECIDED or leaf is None or leaf != place.user or (place.leaf == "lock" and place.op not in ("futex", "")):
+    open_to_text = place.leaf in UNDECIDED or (place.leaf == "net-io" and place.op in ("poll", "recv", "select"))  # torch's store polls its socket
+    if not open_to_text or leaf is None or leaf != place.user or (place.leaf == "lock" and place.op not in ("futex", "")):
         return place
     text = texts.get((thread.cell, leaf.file, leaf.line), "") or leaf.text
     for pattern, kind, op in _CALLS:

@@ -16,7 +16,6 @@ from trainprobe.collect.seen import record
 from trainprobe.config import Settings
 from trainprobe.errors import CannotLook
 from trainprobe.ladder import launch, probe_cell, script_cell
-from trainprobe.ladder.interruption import Interrupted, Interruption
 from trainprobe.ladder.outcome import Result
 from trainprobe.ladder.pace import Pace
 from trainprobe.ladder.plan import Plan, Rung
@@ -26,6 +25,7 @@ from trainprobe.ladder.watch import Watch
 from trainprobe.model.codec import to_json
 from trainprobe.model.progress import Progress
 from trainprobe.model.subjects import JOB
+from trainprobe.system.interruption import Interrupted, Interruption
 from trainprobe.system.keeper import Keeper
 
 FAILED = ("failed", "timed_out", "crashed")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from trainprobe.ladder.looks import Looked, Watched
+from trainprobe.collect.watched import Looked, Watched
 
 PLACES_CAP = 4
 Verdict = Literal["still", "going_on", "look_again"]

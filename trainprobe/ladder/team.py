@@ -11,8 +11,7 @@ from trainprobe.ladder.launch import Launch
 from trainprobe.model.evidence import Ended
 from trainprobe.system.child import Descendant
 from trainprobe.system.keeper import Keeper
-
-LOADER_THREAD = "pt_data_worker"  # the name that torch gives to the main thread of a DataLoader worker (2.6 and newer)
+from trainprobe.targets.rank_search import LOADER_THREAD
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,15 @@ from trainprobe.case import Case
 from trainprobe.collect import procfs
 from trainprobe.collect.cgroup_watch import CgroupWatch
 from trainprobe.collect.members import Member
-from trainprobe.ladder.interruption import Interruption
+from trainprobe.collect.watched import Looked
 from trainprobe.ladder.launch import LAUNCHER, Launch
-from trainprobe.ladder.looks import Looked, Looks
+from trainprobe.ladder.looks import Looks
 from trainprobe.ladder.outcome import failed
 from trainprobe.ladder.pace import Pace
 from trainprobe.ladder.policy import Now, RankNow
 from trainprobe.ladder.signs import Signs
 from trainprobe.ladder.team import Mate, team_of
+from trainprobe.system.interruption import Interruption
 from trainprobe.system.keeper import Keeper
 
 TICK_S = 0.05

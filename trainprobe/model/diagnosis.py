@@ -192,8 +192,40 @@ class StackClass:
 
 
 @dataclass(frozen=True)
+class StackBranch:
+    """A frame of the prefix tree: the ranks whose stacks run through it (`0,2-3`), and what they called next."""
+
+    ranks: str = ""
+    frame: str = ""
+    next: Tuple[StackBranch, ...] = ()
+
+
+@dataclass(frozen=True)
 class Stacks:
+    """`classes` are whole stacks; `tree` merges them from the outermost frame on, library frames folded."""
+
     classes: Tuple[StackClass, ...] = ()
+    tree: Tuple[StackBranch, ...] = ()
+
+
+@dataclass(frozen=True)
+class Expiry:
+    """A moment after which a live job cannot be looked at any more. `left_s` seconds until then and `ends_at` in Unix time; None where unknown."""
+
+    what: str
+    left_s: Optional[float] = None
+    ends_at: Optional[float] = None
+    source: str = ""
+    says: str = ""
+
+
+@dataclass(frozen=True)
+class Killing:
+    """What is lost when the job is ended now: everything since its newest checkpoint, `age_s` seconds ago; None where none was found."""
+
+    checkpoint: Optional[str] = None
+    age_s: Optional[float] = None
+    says: str = ""
 
 
 @dataclass(frozen=True)
@@ -207,6 +239,7 @@ class Diagnosis:
     """The whole answer. `conclusive` is false when something that could have changed the verdict was not seen.
 
     `says` is the headline in one sentence, subject first. `looked_s` is how long gathering took, in seconds.
+    `expiry`, `killing` and `advice` are for live jobs: how long they can still be looked at, what ending them costs, and what to do.
     """
 
     verdict: Verdict
@@ -222,6 +255,9 @@ class Diagnosis:
     ladder: Tuple[LadderRow, ...] = ()
     stacks: Stacks = Stacks()
     warnings: Tuple[Notice, ...] = ()
+    expiry: Tuple[Expiry, ...] = ()
+    killing: Optional[Killing] = None
+    advice: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -247,4 +283,7 @@ class Report:
     stacks: Stacks
     looked_s: float = 0.0
     warnings: Tuple[Notice, ...] = ()
+    expiry: Tuple[Expiry, ...] = ()
+    killing: Optional[Killing] = None
+    advice: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)

@@ -28,3 +28,22 @@ class DiagnoseRequest:
     timeout_s: Optional[float] = None
     case: Optional[str] = None
     probe_dirs: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AttachRequest:
+    """A request to look at a live job.
+
+    `pid` is any process of it, None for the one job that there is. `deep` lets code run inside the job, `trigger_dump` asks its flight
+    recorder for a dump. `watch_s` repeats the look every so many seconds, `times` times or until Ctrl-C. `timeout_s` bounds the whole look.
+    `case` is the folder to write to, None for a fresh one in the current folder; `argv` is kept in it.
+    """
+
+    pid: Optional[int] = None
+    deep: bool = False
+    trigger_dump: bool = False
+    watch_s: Optional[float] = None
+    times: Optional[int] = None
+    timeout_s: Optional[float] = None
+    case: Optional[str] = None
+    argv: Tuple[str, ...] = ()

@@ -11,6 +11,8 @@ from trainprobe.report.words import certainty, clean, columns, percent
 
 INDENT = "    "
 UNKNOWN = "unknown"
+IDS_CAP = 4
+_PLURALS = {"is": "are", "has": "have", "waits": "wait", "stands": "stand", "joins": "join", "wants": "want", "asks": "ask"}
 STYLE_OF: dict[str, Style] = {"almost certain": "bad", "likely": "bad", "leading": "warn", "undecided": "warn"}
 RISK = {"safe": "safe for the job", "disruptive": "disruptive", "needs-admin": "needs an administrator"}
 
@@ -25,7 +27,7 @@ def cause_lines(cause: PlacedCause, place: int, width: int, *, others: Sequence[
         lines += wrapped(_chain(cause.chain), width, first=INDENT, rest=INDENT + "  ")
     label = "why  "
     for weighing in sorted(cause.because, key=lambda one: -one.points):
-        ids = f"({', '.join(weighing.evidence)})" if weighing.evidence else ""
+        ids = _ids(weighing.evidence)
         start = f"{INDENT}{label}{weighing.points:+3d} "
         lines += wrapped([span(weighing.says), span(ids, "faint")], width, first=start)
         label = "     "
@@ -54,9 +56,24 @@ def _chain(chain: Sequence[Link]) -> list[Span]:
     for link in chain:
         if link.waiter != last:
             pieces.append(span(f"{'; ' if last else ''}{link.waiter}"))
-        pieces += [*([span(f"({link.how})", "faint")] if link.how else []), span("->", "faint"), span(link.awaited)]
+        how = _plural(link.how) if link.waiter.startswith("ranks ") else link.how
+        pieces += [*([span(f"({how})", "faint")] if how else []), span("->", "faint"), span(link.awaited)]
         last = link.awaited
     return pieces
+
+
+def _plural(how: str) -> str:
+    """`is inside backward` of several ranks: `are inside backward`."""
+    word, _, rest = how.partition(" ")
+    return f"{_PLURALS[word]} {rest}" if word in _PLURALS else how
+
+
+def _ids(evidence: Sequence[str]) -> str:
+    """The first few ids in brackets; all are in the JSON."""
+    if not evidence:
+        return ""
+    more = f" and {len(evidence) - IDS_CAP} more" if len(evidence) > IDS_CAP + 1 else ""
+    return f"({', '.join(evidence[:IDS_CAP] if more else evidence)}{more})"
 
 
 def _fix(fix: Fix, number: int, width: int) -> list[Line]:

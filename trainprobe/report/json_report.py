@@ -40,6 +40,9 @@ def report_of(diagnosis: Diagnosis, *, command: str, case: str, looked_s: float 
         stacks=diagnosis.stacks,
         looked_s=looked_s,
         warnings=diagnosis.warnings,
+        expiry=diagnosis.expiry,
+        killing=diagnosis.killing,
+        advice=diagnosis.advice,
         extra=diagnosis.extra,
     )
 

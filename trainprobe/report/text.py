@@ -6,6 +6,7 @@ from trainprobe.model.diagnosis import PlacedCause, Report
 from trainprobe.report.cause_section import cause_lines
 from trainprobe.report.ladder_section import ladder_lines
 from trainprobe.report.lines import Line, Span, Style, plain, span, wrapped
+from trainprobe.report.live_section import header_parts, is_live, rank_lines, time_lines, tree_lines
 from trainprobe.report.words import duration, fold, ranks_in_words
 
 WIDTH = 100
@@ -32,7 +33,10 @@ def report_lines(report: Report, width: int = WIDTH) -> list[Line]:
     width = max(NARROWEST, min(width, WIDTH))
     blocks = [_where(report, width), headline(report, width), ladder_lines(report.ladder, width, brief=report.verdict != "healthy")]
     blocks += [cause_lines(first, place, width, others=others) for place, first, others in _places(report.causes)]
-    blocks += [_victims(report, width), _open_ends(report, width), _footer(report, width)]
+    blocks += [_victims(report, width)]
+    if is_live(report):
+        blocks += [[*rank_lines(report, width), *(tree_lines(report, width) if report.verdict != "healthy" else [])], time_lines(report, width)]
+    blocks += [_open_ends(report, width), _footer(report, width)]
     lines: list[Line] = []
     for block in blocks:
         if block:
@@ -69,7 +73,8 @@ def _nothing_said(report: Report) -> str:
 
 
 def _where(report: Report, width: int) -> list[Line]:
-    parts = [report.command]
+    pid = report.extra.get("pid")
+    parts = [f"{report.command} {pid}" if isinstance(pid, int) else report.command]
     form = report.extra.get("form")
     if isinstance(form, str) and form not in ("", "none"):
         parts.append(form)
@@ -77,6 +82,7 @@ def _where(report: Report, width: int) -> list[Line]:
     if report.world.size:
         size = f"{report.world.size} {'rank' if report.world.size == 1 else 'ranks'}"
         parts.append(f"{size} on {hosts[0] if len(hosts) == 1 else f'{len(hosts)} hosts'}" if hosts else size)
+    parts += header_parts(report)
     if report.looked_s:
         parts.append(f"looked for {duration(report.looked_s)}")
     return wrapped([span(" · ".join(parts), "faint")], width)

@@ -6,6 +6,7 @@ The Python stack does not show C functions such as `time.sleep` or `fcntl.flock`
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,11 +36,7 @@ def classify(frames: Sequence[Frame], *, wchan: str = "", syscall: str = "", sta
     """Classify a stack, outermost frame first. `wchan`, `syscall` and `state` are the thread's from /proc, "" where unknown."""
     user = places.user_frame(frames)
     tail = _tail(frames)
-    best: tuple[Rule, Frame] | None = None
-    for frame in reversed(tail):  # leaf first: of equally telling frames the innermost counts
-        rule = _rule_of(frame)
-        if rule is not None and (best is None or rule.weight > best[0].weight):
-            best = (rule, frame)
+    best = _best(tail)
     in_backward = any(frame.name == "_engine_run_backward" for frame in tail)
     importing = places.module_importing(frames)
     shared = {
@@ -51,6 +48,24 @@ def classify(frames: Sequence[Frame], *, wchan: str = "", syscall: str = "", sta
     }
     leaf, op = _leaf(tail, best, wchan, syscall, state)
     return Place(leaf, op, **shared)  # type: ignore[arg-type]
+
+
+def deciding_frame(frames: Sequence[Frame]) -> Frame | None:
+    """The frame below the user's own by which a stack is classified: the outermost of its file, so `all_gather_object` rather than `all_gather`."""
+    tail = _tail(frames)
+    best = _best(tail)
+    if best is None:
+        return None
+    return next((frame for frame in tail if frame.file == best[1].file), best[1])
+
+
+def _best(tail: Sequence[Frame]) -> tuple[Rule, Frame] | None:
+    best: tuple[Rule, Frame] | None = None
+    for frame in reversed(tail):  # leaf first: of equally telling frames the innermost counts
+        rule = _rule_of(frame)
+        if rule is not None and (best is None or rule.weight > best[0].weight):
+            best = (rule, frame)
+    return best
 
 
 def _leaf(tail: Sequence[Frame], best: tuple[Rule, Frame] | None, wchan: str, syscall: str, state: str) -> tuple[str, str]:
@@ -80,10 +95,15 @@ def _tail(frames: Sequence[Frame]) -> list[Frame]:
 
 
 def _rule_of(frame: Frame) -> Rule | None:
+    return _rule(frame.file, frame.name)
+
+
+@functools.lru_cache(maxsize=4096)  # the ranks of a job stand in the same few functions
+def _rule(file: str, qualified: str) -> Rule | None:
     found = None
-    name = frame.name.rsplit(".", 1)[-1]
+    name = qualified.rsplit(".", 1)[-1]
     for rule in RULES:
-        if rule.fits(frame.file, frame.name, name) and (found is None or rule.weight > found.weight):
+        if rule.fits(file, qualified, name) and (found is None or rule.weight > found.weight):
             found = rule
     return found
 

@@ -11,7 +11,7 @@ from trainprobe.stacks.frames import Frame
 _LIBRARY = re.compile(r"/(?:site|dist)-packages/")
 _STANDARD = re.compile(r"/lib(?:64)?/python3(?:\.\d+)?t?/(?!(?:site|dist)-packages/)|\.zip/")
 _TORCH = re.compile(r"(?:^|/(?:site|dist)-packages/|/pytorch/)torch(?:gen|data)?/")
-_NATIVE = re.compile(r"\.so(?:\.[\d.]+)?$|\.(?:c|cc|cpp|cu|h|hpp|pyx|rs)$|^\[\w*\]$|^$")
+_NATIVE = re.compile(r"\.so(?:\.[\d.]+)?$|(?:^|/)python\d[\d.]*t?$|\.(?:c|cc|cpp|cu|h|hpp|pyx|rs)$|^\[\w*\]$|^$")
 # Our own watcher inside the user's processes: its frames lie between the user's call and torch.
 _OURS = re.compile(r"/_witness/")
 
@@ -66,7 +66,7 @@ def module_importing(frames: Sequence[Frame]) -> str:
     own modules the innermost.
     """
     own = ""
-    for before, frame in itertools.pairwise(frames):
+    for before, frame in itertools.pairwise(frame for frame in frames if not is_native(frame)):  # the interpreter's own frames call the program
         if frame.name != "<module>" or before.base in ("runpy.py", "<frozen runpy>", "spawn.py") or frame.file.startswith("<"):
             continue
         if is_library(frame):

@@ -16,6 +16,10 @@ TEXT_CAP = 300
 SOURCE_CAP = 2 * 2**20
 # Before Python 3.11 a chain of some 100,000 operators in one expression overflows the C stack of the parser and kills the process.
 CHAIN_CAP = 20_000
+SKIPS_CAP = 8
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_NOT_SEARCHED = (*_LOOPS, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_LEAVING = (ast.Continue, ast.Break, ast.Return)
 _CHAINING = "+-*/%@&|^.([<>"
 _one_at_a_time = threading.Lock()
 
@@ -34,13 +38,32 @@ class Enclosing:
 
 
 @dataclass(frozen=True)
+class Skip:
+    """A branch above a line, in a loop around it, that leaves the rest of that pass out: `if bad(batch): continue`.
+
+    `line` and `text` are those of the branch's header (of its `if` also for an else, `branch` is then orelse); `how` is continue, break or return;
+    `loop` is the line of the loop's header. A loop inside that loop that does not hold the line is not searched.
+    """
+
+    line: int
+    text: str
+    how: str
+    loop: int
+    branch: str = "body"
+
+
+@dataclass(frozen=True)
 class Place:
-    """A line with its statement's text, the innermost function (`<module>` outside of all) and its blocks, innermost last."""
+    """A line with its statement's text, the innermost function (`<module>` outside of all) and its blocks, innermost last.
+
+    `skips` are the branches of the function's loops by which a pass may not come to the line, at most the SKIPS_CAP nearest above it.
+    """
 
     line: int
     function: str
     text: str
     blocks: tuple[Enclosing, ...] = ()
+    skips: tuple[Skip, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,18 +120,50 @@ def _has_long_chain(text: str) -> bool:
 def _place(tree: ast.Module, rows: Sequence[str], line: int) -> Place:
     blocks: list[Enclosing] = []
     function = "<module>"
+    loops: list[Any] = []
     statements: Sequence[Any] = tree.body
     while True:
         node = next((each for each in statements if _first_line(each) <= line <= _last_line(each)), None)
         if node is None:
-            return Place(line, function, _short(rows[line - 1]), tuple(blocks))
+            return Place(line, function, _short(rows[line - 1]), tuple(blocks), _skips(loops, rows, line))
         inside = _step_into(node, rows, line)
         if inside is None:
-            return Place(line, function, _statement_text(node, rows), tuple(blocks))
+            return Place(line, function, _statement_text(node, rows), tuple(blocks), _skips(loops, rows, line))
         found, statements = inside
         blocks.extend(found)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             function = node.name
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            loops = []
+        elif isinstance(node, _LOOPS) and found[-1].branch == "body":
+            loops.append(node)
+
+
+def _skips(loops: Iterable[Any], rows: Sequence[str], line: int) -> tuple[Skip, ...]:
+    """The branches above the line that leave a pass of one of these loops. Without recursion: a chain of elif may be long."""
+    found = []
+    for loop in loops:
+        ahead = list(loop.body)
+        while ahead:
+            node = ahead.pop()
+            if node.lineno >= line or isinstance(node, _NOT_SEARCHED):
+                continue
+            for head, branch, statements in _branches(node):
+                ahead.extend(statements)
+                end = statements[-1]
+                if head is not None and isinstance(end, _LEAVING) and _last_line(end) < line:
+                    text = _header_text(rows, head.lineno, head.col_offset, [head.type] if branch == "handler" else _header_parts(head))
+                    found.append(Skip(head.lineno, text, type(end).__name__.lower(), loop.lineno, branch))
+    return tuple(sorted(found, key=lambda skip: skip.line)[-SKIPS_CAP:])
+
+
+def _branches(node: Any) -> list[tuple[Any, str, Sequence[Any]]]:
+    """The statements below a statement, with the branch that they are and the node of its header; None where no condition leads there."""
+    head = node if isinstance(node, ast.If) else None
+    found = [(head, name, getattr(node, name, ())) for name in ("body", "orelse", "finalbody")]
+    found += [(handler, "handler", handler.body) for handler in getattr(node, "handlers", ())]
+    found += [(None, "body", case.body) for case in getattr(node, "cases", ())]
+    return [(of, name, statements) for of, name, statements in found if isinstance(statements, list) and statements]
 
 
 def _step_into(node: Any, rows: Sequence[str], line: int) -> tuple[list[Enclosing], Sequence[Any]] | None:

@@ -54,13 +54,14 @@ class Branch:
 def prefix_tree(stacks: Mapping[int, Sequence[Frame]]) -> list[Branch]:
     """Merge stacks (outermost first) from the outermost frame on, as STAT does."""
     roots: list[Branch] = []
+    known: dict[tuple[int, str, str, int], Branch] = {}  # by the list that it stands in: of thousands of ranks many may differ
     for rank in sorted(stacks):
         level = roots
         for frame in stacks[rank]:
-            key = (frame.name, frame.base, frame.line)
-            branch = next((one for one in level if (one.frame.name, one.frame.base, one.frame.line) == key), None)
+            key = (id(level), frame.name, frame.base, frame.line)
+            branch = known.get(key)
             if branch is None:
-                branch = Branch(frame)
+                branch = known[key] = Branch(frame)
                 level.append(branch)
             branch.ranks.append(rank)
             level = branch.next

@@ -22,6 +22,7 @@ LOOK_AGAIN_S = 0.05
 KILL_S = 2.0  # how long a killed program may take to go before it counts as unkillable
 
 _libc = ctypes.CDLL(None)
+_left_behind: List[subprocess.Popen[bytes]] = []  # could not be killed; each later run looks whether they have gone
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,16 @@ def run(
     cwd: Optional[str] = None,
     output_cap_bytes: int = 8 * 2**20,
     input: Optional[bytes] = None,  # noqa: A002 - as in subprocess.run
+    kill_s: float = KILL_S,
 ) -> Ran:
     """Run `argv` in a session of its own and return when it has ended or `timeout_s` has passed.
 
     At the deadline its group and everything below it is killed (`ended.how` is timed_out). What it leaves in its group
-    after a good end is killed as well. Nothing is raised for a program that is missing or fails.
+    after a good end is killed as well. Nothing is raised for a program that is missing or fails. One that is still there `kill_s`
+    after it was killed is `unkillable`; what it had written until then is returned all the same.
     """
     argv = tuple(argv)
+    _left_behind[:] = [process for process in _left_behind if process.poll() is None]
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile("ab+") as stdout, tempfile.TemporaryFile("ab+") as stderr:
         stdin.write(input or b"")
         stdin.seek(0)
@@ -77,10 +81,11 @@ def run(
                 kill_below({process.pid})
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)  # not reaped yet, so the group is still its own
-        gone = _wait(process.pid, time.monotonic() + KILL_S, (stdout, stderr), output_cap_bytes, cut)
+        gone = _wait(process.pid, time.monotonic() + kill_s, (stdout, stderr), output_cap_bytes, cut)
         took_s, at = time.monotonic() - began, time.time()
         if not gone:
-            ended = Ended("unkillable", reason=f"SIGKILL did not end it within {KILL_S:g} s", by_us=True, at=at, took_s=took_s)
+            _left_behind.append(process)
+            ended = Ended("unkillable", reason=f"SIGKILL did not end it within {kill_s:g} s", by_us=True, at=at, took_s=took_s)
         else:
             ended = ended_from_status(_reap(process), at=at, took_s=took_s)
             if not in_time:

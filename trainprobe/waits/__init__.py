@@ -1,7 +1,8 @@
 """The wait-for graph: who waits for whom, and who is at the end of it."""
 
 from trainprobe.waits.groups import failing_rungs, is_hung, outgrown_rungs, suspect_groups
+from trainprobe.waits.live import LiveView, live_views
 from trainprobe.waits.standings import Standing, standings
 from trainprobe.waits.suspects import Divergence, SuspectGroup
 
-__all__ = ["Divergence", "Standing", "SuspectGroup", "failing_rungs", "is_hung", "outgrown_rungs", "standings", "suspect_groups"]
+__all__ = ["Divergence", "LiveView", "Standing", "SuspectGroup", "failing_rungs", "is_hung", "live_views", "outgrown_rungs", "standings", "suspect_groups"]

@@ -1,43 +1,77 @@
 """The earliest collective at which the ranks of a group did not do the same: the root of most desynchronised runs.
 
-Ranks are aligned by group and by the number of the call in that group, never by time: collectives pair in order, not by name.
+Ranks are aligned by group and by the number of the call in that group, never by time: collectives pair in order, not by name. The calls
+come from the witness's journals or from torch's flight recorder; whose ring has wrapped is compared from where all rings still reach.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
 from trainprobe.facts.collectives import CollectiveCall
+from trainprobe.facts.flight_dumps import WORLD
 from trainprobe.stacks.tree import fold_ranks
+from trainprobe.waits.recorded import Key, circles, group_says, key_of, waits_in
 from trainprobe.waits.suspects import Divergence, DivergenceKind
 
 Calls = Mapping[int, CollectiveCall]  # of one rank, by number
 
-# Operations in which every rank must pass a tensor of the same size and type. In gather, scatter, all_to_all and the object
-# collectives ranks may rightly pass different ones.
-SAME_SIZE = frozenset({"all_reduce", "broadcast", "reduce", "all_gather", "all_gather_single", "all_gather_into_tensor", "all_reduce_coalesced"})
-POINT_TO_POINT = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list"})
+# Operations in which every rank must pass a tensor of the same size and type, by the names of torch's functions and of its recorder.
+# In gather, scatter, all_to_all, the variants with `_v` and the object collectives ranks may rightly pass different ones.
+SAME_SIZE = frozenset(
+    {
+        "all_reduce", "all_reduce_barrier", "allreduce_coalesced", "all_reduce_coalesced", "broadcast", "reduce", "all_gather", "all_gather_single",
+        "all_gather_into_tensor", "all_gather_into_tensor_coalesced", "_all_gather_base", "ALLGATHER_coalesced", "reduce_scatter", "_reduce_scatter_base",
+        "reduce_scatter_tensor", "reduce_scatter_single", "reduce_scatter_tensor_coalesced", "REDUCE_SCATTER_coalesced",
+    }
+)  # fmt: skip
+POINT_TO_POINT = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list", "coalesced"})
 
 
-def earliest_divergence(calls: Iterable[CollectiveCall], world: Sequence[int], hung: bool) -> Divergence | None:
+def earliest_divergence(calls: Iterable[CollectiveCall], world: Sequence[int], hung: bool, *, dumped: Collection[int] | None = None) -> Divergence | None:
     """Return the earliest divergence over all groups.
 
     `world` are the ranks of the cell. A rank that made fewer calls than its peers counts (`missing`) only when the job is `hung`:
-    in a running job ranks are rightly a call apart.
+    in a running job ranks are rightly a call apart. `dumped` are the ranks whose record was had, None for those with any call in it: where
+    the recorder's dump of a rank is absent, the rank is `missing` only if nobody else is, since it may have joined without leaving a word.
+
+    `missing` names those who are not waiting in another group themselves. Ranks that wait for each other in different groups are an `order`.
     """
-    groups: dict[str, dict[int, dict[int, CollectiveCall]]] = defaultdict(lambda: defaultdict(dict))
-    for call in calls:
-        if call.rank is not None and call.op not in POINT_TO_POINT:
-            groups[call.group][call.rank][call.number] = call
-    found = []
-    for name, by_rank in groups.items():
-        members = list(world) if name == "" else sorted(by_rank)
-        divergence = _in_group({rank: by_rank.get(rank, {}) for rank in members}, hung)
+    calls = list(calls)
+    recorded = [call for call in calls if call.recorded]
+    seen = {call.rank for call in calls if call.rank is not None} | set(dumped or ())
+    found: list[tuple[float, Divergence]] = []
+    for key, by_rank in _groups(calls).items():
+        first = next(call for calls_of in by_rank.values() for call in calls_of.values())
+        members = _members(key, first, by_rank, world)
+        unseen = tuple(rank for rank in members if rank not in seen) if first.recorded else ()
+        divergence = _in_group({rank: by_rank.get(rank, {}) for rank in members if rank not in unseen}, hung)
+        if divergence is None and hung and unseen:
+            divergence = _no_dump(by_rank, unseen)
         if divergence is not None:
-            began = min(calls[divergence.position].at for calls in by_rank.values() if divergence.position in calls)
+            began = min(calls_of[divergence.position].at for calls_of in by_rank.values() if divergence.position in calls_of)
             found.append((began, divergence))
+    if hung and recorded:
+        found = _to_blame(found, recorded, seen)
     return min(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _groups(calls: Iterable[CollectiveCall]) -> Mapping[Key, Mapping[int, dict[int, CollectiveCall]]]:
+    """By group, rank and number. Several entries of one number are the parts of one coalesced collective: the first stands for all."""
+    groups: dict[Key, dict[int, dict[int, CollectiveCall]]] = defaultdict(lambda: defaultdict(dict))
+    for call in calls:
+        if call.rank is not None and call.op not in POINT_TO_POINT and not call.p2p:
+            mine = groups[key_of(call)][call.rank]
+            if call.number not in mine or not call.recorded:
+                mine[call.number] = call
+    return groups
+
+
+def _members(key: Key, first: CollectiveCall, by_rank: Mapping[int, Calls], world: Sequence[int]) -> list[int]:
+    if first.recorded:
+        return sorted({*first.members, *by_rank, *(world if first.desc == WORLD and not first.members_known else ())})
+    return list(world) if key[0] == "" else sorted(by_rank)
 
 
 def _in_group(by_rank: Mapping[int, Calls], hung: bool) -> Divergence | None:
@@ -61,6 +95,8 @@ def _in_group(by_rank: Mapping[int, Calls], hung: bool) -> Divergence | None:
             if silent_pairing is not None and silent_pairing.position < position:
                 return silent_pairing
             return _missing(position, by_rank, here) if hung else None
+        if all(call.recorded and call.pending for call in here.values()):
+            return None  # all have joined and none gets out: what some have enqueued behind it and others have not tells nothing
     return None
 
 
@@ -68,15 +104,25 @@ def _difference(here: Mapping[int, CollectiveCall]) -> DivergenceKind | None:
     calls = list(here.values())
     if len({call.op for call in calls}) > 1:
         return "operation"
-    sites = {(call.file, call.line) for call in calls}
+    sites = {site for call in calls if (site := _site(call)) is not None}
     sizes = {call.sizes for call in calls}
     types = {call.dtype for call in calls}
     comparable = calls[0].op in SAME_SIZE if calls else False
     if comparable and len(sizes) > 1:
-        return "shape" if len(sites) == 1 else "operation"
+        return "shape" if len(sites) <= 1 else "operation"
     if comparable and len(types) > 1:
-        return "dtype" if len(sites) == 1 else "operation"
+        return "dtype" if len(sites) <= 1 else "operation"
     return "call-site" if len(sites) > 1 else None
+
+
+def _site(call: CollectiveCall) -> Hashable:
+    """Where a call was made. Of the recorder all frames but torch's and Python's count: one wrapper may be called from two places.
+
+    Paths differ between containers, so there the file's name alone counts. None where the record has no frames (JSON, or off).
+    """
+    if call.recorded:
+        return tuple((frame.base, frame.line, frame.name) for frame in call.frames) or None
+    return (call.file, call.line)
 
 
 def _swapped(by_rank: Mapping[int, Calls], position: int, kind: DivergenceKind) -> DivergenceKind:
@@ -88,25 +134,37 @@ def _swapped(by_rank: Mapping[int, Calls], position: int, kind: DivergenceKind) 
     return kind
 
 
-def _key(call: CollectiveCall) -> tuple[str, str, int, tuple[int, ...], str]:
+def _key(call: CollectiveCall) -> Hashable:
     sizes = call.sizes if call.op in SAME_SIZE else ()
-    return (call.op, call.file, call.line, sizes, call.dtype if sizes else "")
+    return (call.op, _site(call), sizes, call.dtype if sizes else "")
 
 
 def _divergence(kind: DivergenceKind, position: int, by_rank: Mapping[int, Calls], here: Mapping[int, CollectiveCall]) -> Divergence:
-    camps: dict[tuple[str, str, int, tuple[int, ...], str], list[int]] = defaultdict(list)
+    camps: dict[Hashable, list[int]] = defaultdict(list)
     for rank, call in here.items():
         camps[_key(call)].append(rank)
     ordered = sorted((tuple(sorted(ranks)) for ranks in camps.values()), key=lambda camp: (len(camp), camp))
     first = [here[camp[0]] for camp in ordered]
+    apart = _parting_frames(first)
     return Divergence(
         kind=kind,
         position=position,
         camps=tuple(ordered),
-        calls=tuple(call_says(call) for call in first),
-        sites=tuple((call.file, call.line) for call in first),
+        calls=tuple(call_says(call, place) for call, place in zip(first, apart, strict=True)),
+        sites=apart,
         evidence=tuple(dict.fromkeys(id_ for rank in by_rank if rank in here for id_ in here[rank].evidence)),
     )
+
+
+def _parting_frames(calls: Sequence[CollectiveCall]) -> tuple[tuple[str, int], ...]:
+    """The place of each call; where several go through one wrapper, the innermost frame at which they part."""
+    sites = [(call.file, call.line) for call in calls]
+    if len(set(sites)) == 1 and all(call.frames for call in calls):
+        for depth in range(1, min(len(call.frames) for call in calls) + 1):
+            frames = [call.frames[-depth] for call in calls]
+            if len({(frame.base, frame.line) for frame in frames}) > 1:
+                return tuple((frame.file, frame.line) for frame in frames)
+    return tuple(sites)
 
 
 def _missing(position: int, by_rank: Mapping[int, Calls], here: Mapping[int, CollectiveCall]) -> Divergence | None:
@@ -128,10 +186,59 @@ def _missing(position: int, by_rank: Mapping[int, Calls], here: Mapping[int, Col
     )
 
 
-def call_says(call: CollectiveCall) -> str:
-    """`all_reduce [4, 2] float32 at train.py:88`."""
+def _no_dump(by_rank: Mapping[int, Calls], unseen: tuple[int, ...]) -> Divergence | None:
+    """All that left a dump wait in the same call: then those that left none are the ones that never came, or were gone."""
+    waiting = {rank: next((call for _, call in sorted(calls.items()) if call.pending), None) for rank, calls in by_rank.items()}
+    positions = {call.number if call is not None else None for call in waiting.values()}
+    position = next(iter(positions)) if len(positions) == 1 else None
+    if position is None:
+        return None
+    present = tuple(sorted(by_rank))
+    call = by_rank[present[0]][position]
+    ids = tuple(dict.fromkeys(id_ for rank in present for id_ in by_rank[rank][position].evidence))
+    return Divergence("missing", position, (unseen, present), ("nothing that was recorded", call_says(call)), ((call.file, call.line),), ids)
+
+
+def _to_blame(found: list[tuple[float, Divergence]], recorded: Sequence[CollectiveCall], seen: Collection[int]) -> list[tuple[float, Divergence]]:
+    """A rank that is missing from one group because it waits in another is a victim: drop it, and where all are such, name the circle."""
+    waits = waits_in(recorded, seen)
+    kept = []
+    for began, divergence in found:
+        if divergence.kind != "missing":
+            kept.append((began, divergence))
+            continue
+        absent, present = divergence.camps
+        idle = tuple(rank for rank in absent if rank not in waits)
+        if idle:
+            kept.append((began, Divergence("missing", divergence.position, (idle, present), divergence.calls, divergence.sites, divergence.evidence)))
+    if kept:
+        return kept
+    for circle in circles(waits)[:1]:
+        camps: dict[str, list[int]] = defaultdict(list)
+        for rank in circle:
+            camps[waits[rank].meeting].append(rank)
+        ordered = sorted((tuple(sorted(camp)) for camp in camps.values()), key=lambda camp: (len(camp), camp))
+        first = [waits[camp[0]].call for camp in ordered]
+        ids = tuple(dict.fromkeys(id_ for rank in circle for id_ in waits[rank].call.evidence))
+        words = tuple(call_says(call) for call in first)
+        kept.append((min(call.at for call in first), Divergence("order", first[0].number, tuple(ordered), words, tuple((c.file, c.line) for c in first), ids)))
+    for rank, wait in waits.items():
+        if not kept and wait.call.p2p and any(other not in waits for other in wait.awaited):  # a send or receive without its other half
+            call = wait.call
+            words = ("nothing" if not wait.undumped else "nothing that was recorded", call_says(call))
+            kept.append((call.at, Divergence("missing", call.number, (wait.awaited, (rank,)), words, ((call.file, call.line),), call.evidence)))
+    return kept
+
+
+def call_says(call: CollectiveCall, site: tuple[str, int] | None = None) -> str:
+    """`all_reduce [4, 2] float32 at train.py:88`, with the group where the recorder names one that is not the whole world."""
     what = f"{call.op} {list(call.sizes)} {call.dtype}" if call.dtype else call.op
-    return f"{what} at {call.file.rsplit('/', 1)[-1]}:{call.line}"
+    if call.p2p and call.peer is not None:
+        what += f" {'from' if call.op == 'recv' else 'to'} rank {call.peer}"
+    if call.recorded and call.desc != WORLD:
+        what += f" in {group_says(call)}"
+    file, line = site or (call.file, call.line)
+    return f"{what} at {file.rsplit('/', 1)[-1]}:{line}" if file else what
 
 
 def camps_say(divergence: Divergence) -> str:

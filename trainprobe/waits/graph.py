@@ -16,8 +16,13 @@ class Graph:
         ends = (node for wait in self.waits for node in (wait.waiter, wait.awaited))
         self.nodes: tuple[Node, ...] = tuple(dict.fromkeys([*nodes, *ends]))
         self._out: dict[Node, list[Wait]] = defaultdict(list)
-        for wait in self.waits:
+        self._into: dict[Node, list[Node]] = defaultdict(list)
+        self._direct: dict[tuple[Node, Node], tuple[int, Wait]] = {}
+        for place, wait in enumerate(self.waits):
             self._out[wait.waiter].append(wait)
+            self._into[wait.awaited].append(wait.waiter)
+            self._direct.setdefault((wait.waiter, wait.awaited), (place, wait))
+        self._reaching: dict[frozenset[Node], frozenset[Node]] = {}  # asked several times for each end
 
     def waits_of(self, node: Node) -> tuple[Wait, ...]:
         """The waits that leave `node`."""
@@ -35,41 +40,42 @@ class Graph:
 
     def reaches(self, goals: Iterable[Node]) -> frozenset[Node]:
         """All nodes from which some goal can be reached, the goals themselves left out."""
-        back: dict[Node, list[Node]] = defaultdict(list)
-        for wait in self.waits:
-            back[wait.awaited].append(wait.waiter)
-        goal_set = set(goals)
-        seen, queue = set(goal_set), deque(goal_set)
-        while queue:
-            for node in back[queue.popleft()]:
-                if node not in seen:
-                    seen.add(node)
-                    queue.append(node)
-        return frozenset(seen - goal_set)
+        goal_set = frozenset(goals)
+        if goal_set not in self._reaching:
+            seen, queue = set(goal_set), deque(goal_set)
+            while queue:
+                for node in self._into.get(queue.popleft(), ()):
+                    if node not in seen:
+                        seen.add(node)
+                        queue.append(node)
+            self._reaching[goal_set] = frozenset(seen - goal_set)
+        return self._reaching[goal_set]
 
     def chain(self, start: Node, goals: Iterable[Node]) -> tuple[Wait, ...]:
-        """The shortest chain of waits from `start` to any goal; empty where there is none."""
-        goal_set = set(goals)
-        came: dict[Node, Wait | None] = {start: None}
-        queue = deque([start])
-        while queue:
-            node = queue.popleft()
-            if node in goal_set and node != start:
-                return self._back(came, node)
-            for wait in self.waits_of(node):
-                if wait.awaited not in came:
-                    came[wait.awaited] = wait
-                    queue.append(wait.awaited)
-        return ()
+        """The shortest chain of waits from `start` to any goal, of several the first in the order of the waits; empty where there is none.
 
-    @staticmethod
-    def _back(came: dict[Node, Wait | None], node: Node) -> tuple[Wait, ...]:
-        steps = []
-        wait = came[node]
-        while wait is not None:
-            steps.append(wait)
-            wait = came[wait.waiter]
-        return tuple(reversed(steps))
+        Searched from the goals on: a rank may wait for thousands, and few wait for one.
+        """
+        levels = self._levels(start, set(goals) - {start})
+        steps: list[Wait] = []
+        node = start
+        for level in reversed(levels):
+            known = (self._direct.get((node, nearer)) for nearer in level)
+            _, step = min(filter(None, known), key=lambda found: found[0])
+            steps.append(step)
+            node = step.awaited
+        return tuple(steps)
+
+    def _levels(self, start: Node, goals: set[Node]) -> list[list[Node]]:
+        """The goals, those one wait before them, and so on to those that `start` waits for; empty where it reaches none."""
+        seen, levels = set(goals), [list(goals)]
+        while levels[-1]:
+            before = [node for nearer in levels[-1] for node in self._into.get(nearer, ())]
+            if start in before:
+                return levels
+            levels.append([node for node in dict.fromkeys(before) if node not in seen])
+            seen.update(levels[-1])
+        return []
 
     def _components(self) -> list[list[Node]]:
         """Strongly connected components by Tarjan's algorithm, without recursion: a graph of 10,000 ranks is deep."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trainprobe.facts import Facts, Rung
 from trainprobe.waits.crash import crash_groups
 from trainprobe.waits.hang import hang_groups
+from trainprobe.waits.live import LiveView, live_views
 from trainprobe.waits.standings import Standing, standings
 from trainprobe.waits.suspects import Mode, SuspectGroup
 
@@ -29,9 +32,10 @@ def outgrown_rungs(facts: Facts) -> tuple[Rung, ...]:
     return tuple(rung for rung in facts.of(Rung) if rung.outcome in FAILING and passed.get(rung.probe, 0) > rung.nproc)
 
 
-def suspect_groups(facts: Facts) -> tuple[SuspectGroup, ...]:
-    """The groups of every failing cell, in the order of the ladder."""
-    return tuple(group for rung in failing_rungs(facts) for group in groups_of(facts, rung))
+def suspect_groups(facts: Facts, views: Sequence[LiveView] | None = None) -> tuple[SuspectGroup, ...]:
+    """The groups of every live job, then those of every failing cell in the order of the ladder."""
+    live = tuple(group for view in (live_views(facts) if views is None else views) for group in view.groups)
+    return live + tuple(group for rung in failing_rungs(facts) for group in groups_of(facts, rung))
 
 
 def groups_of(facts: Facts, rung: Rung) -> tuple[SuspectGroup, ...]:

@@ -12,6 +12,7 @@ from trainprobe.model.diagnosis import Link
 from trainprobe.model.waits import Node, SuspectHow, Wait
 from trainprobe.waits.divergence import camps_say, earliest_divergence, ranks_say
 from trainprobe.waits.graph import Graph
+from trainprobe.waits.peers import P2P_OPS
 from trainprobe.waits.standings import AT_THE_STORE, Standing
 from trainprobe.waits.suspects import Divergence, Mode, SuspectGroup
 
@@ -22,14 +23,14 @@ def hang_groups(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> tuple[Su
     """The suspects of a hung cell, most to blame first. Empty only where no rank was seen at all."""
     world = [standing.rank for standing in ranks]
     divergence = earliest_divergence(facts.of(CollectiveCall, cell=rung.cell), world, hung=True)
-    if divergence is not None and divergence.kind != "missing" and _all_met(ranks):
-        return (_divergence_group(rung, ranks, divergence),)
+    if divergence is not None and divergence.kind != "missing" and all_met(ranks):
+        return (divergence_group(rung, ranks, divergence),)
     graph = wait_graph(facts, rung, ranks)
-    groups = [group for end in graph.ends() if (group := _group_of_end(rung, ranks, graph, end, divergence)) is not None]
-    return _merged(groups)
+    groups = [group for end in graph.ends() if (group := group_of_end(rung, ranks, graph, end, divergence)) is not None]
+    return merged(groups)
 
 
-def _all_met(ranks: Sequence[Standing]) -> bool:
+def all_met(ranks: Sequence[Standing]) -> bool:
     """Every rank is inside some collective: nobody is elsewhere who could be to blame first."""
     return all(standing.in_collective for standing in ranks)
 
@@ -38,7 +39,7 @@ def wait_graph(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> Graph:
     """The waits between the ranks of a hung cell, their workers and the locks that they want."""
     node = {standing.rank: Node("rank", str(standing.rank)) for standing in ranks}
     waits: list[Wait] = []
-    meetings = _meetings(ranks)
+    meetings = meetings_of(ranks)
     for meeting in dict.fromkeys(meetings.values()):
         absent = [other for other in ranks if meetings.get(other.rank) != meeting]
         waits += [Wait(Node("collective", meeting), node[other.rank], "has not been joined by", evidence=other.evidence) for other in absent]
@@ -57,7 +58,7 @@ def wait_graph(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> Graph:
     return Graph(node.values(), waits)
 
 
-def _meetings(ranks: Sequence[Standing]) -> dict[int, str]:
+def meetings_of(ranks: Sequence[Standing]) -> dict[int, str]:
     """The collective of each rank. Call sites tell two of the same name apart only when nobody is missing from them."""
     inside = [standing for standing in ranks if standing.in_collective]
     by_name = {standing.rank: standing.meeting for standing in inside}
@@ -99,8 +100,11 @@ def _wait(waiter: Node, awaited: Node, how: str, standing: Standing) -> Wait:
     return Wait(waiter, awaited, how, since_s=standing.since_s or 0.0, evidence=standing.evidence)
 
 
-def _group_of_end(rung: Rung, ranks: Sequence[Standing], graph: Graph, end: tuple[Node, ...], divergence: Divergence | None) -> SuspectGroup | None:
-    by_node = {Node("rank", str(standing.rank)): standing for standing in ranks}
+def group_of_end(
+    rung: Rung, ranks: Sequence[Standing], graph: Graph, end: tuple[Node, ...], divergence: Divergence | None, by_node: dict[Node, Standing] | None = None
+) -> SuspectGroup | None:
+    """Who must act at this end, and who waits for them. `by_node` are the ranks by their nodes, for whoever asks of thousands of ends."""
+    by_node = by_node or {Node("rank", str(standing.rank)): standing for standing in ranks}
     members = [by_node[node] for node in end if node in by_node]
     outside = [node for node in end if node.kind in ("process", "lock")]
     reached = graph.reaches(end)
@@ -109,8 +113,7 @@ def _group_of_end(rung: Rung, ranks: Sequence[Standing], graph: Graph, end: tupl
         members = [by_node[wait.waiter] for wait in graph.waits if wait.awaited in end and wait.waiter in by_node]
         victims = ()
     if not members and outside:  # the end is a worker or a lock holder: the rank that waits for it must act
-        members = [by_node[wait.waiter] for wait in graph.waits if wait.awaited in end and wait.waiter in by_node]
-        members = members or [by_node[node] for node in reached if node in by_node][:1]
+        members = [by_node[node] for node in _last_ranks(graph, end, by_node)]
         victims = tuple(rank for rank in victims if rank not in {member.rank for member in members})
     if not members:
         return None
@@ -121,14 +124,21 @@ def _group_of_end(rung: Rung, ranks: Sequence[Standing], graph: Graph, end: tupl
         members, chain = _around_the_lock(graph, end, by_node)
         says = f"{ranks_say(sorted(member.rank for member in members))} wait for each other, by {end_lock(end)} and a collective"
         victims = tuple(standing.rank for standing in ranks if standing not in members)
+    elif how == "cycle" and is_exchange(members):  # a send or receive that has no other half is no camp: all of the circle must act
+        victims = tuple(standing.rank for standing in ranks if standing not in members)
+        chain = _round(graph, members)
     elif how == "cycle":
         camps = _camps(ranks)
         members = _smallest(camps, members, by_node)
         victims = tuple(standing.rank for standing in ranks if standing not in members)
         verb = "stands" if len(members) == 1 else "stand"
-        says = f"{ranks_say([member.rank for member in members])} {verb} at another collective than the rest"
-        if len(members) == len(ranks):
-            says = f"{ranks_say([member.rank for member in members])} stand at different collectives"
+        same_op = len({standing.meeting for standing in ranks if standing.in_collective}) == 1 and all_met(ranks)
+        other = f"{members[0].meeting} at another line" if same_op else "another collective"
+        says = f"{ranks_say([member.rank for member in members])} {verb} {'in' if same_op else 'at'} {other} than the rest"
+        if not camps[1:]:
+            says = _how(members, len(ranks), end)[2]
+        elif len(members) == len(ranks):
+            says = f"{ranks_say([member.rank for member in members])} stand {'in calls of ' + members[0].meeting + ' at different lines' if same_op else 'at different collectives'}"
         chain = graph.chain(Node("rank", str(victims[0])), [Node("rank", str(members[0].rank))]) if victims else ()
     elif victims:
         chain = graph.chain(Node("rank", str(victims[0])), end)
@@ -149,14 +159,64 @@ def _group_of_end(rung: Rung, ranks: Sequence[Standing], graph: Graph, end: tupl
     )
 
 
+def _last_ranks(graph: Graph, end: tuple[Node, ...], by_node: dict[Node, Standing]) -> list[Node]:
+    """The ranks from which the way to the end leads over no other rank: over a worker, a lock and its holder, say."""
+    back: dict[Node, list[Node]] = defaultdict(list)
+    for wait in graph.waits:
+        back[wait.awaited].append(wait.waiter)
+    found: dict[Node, None] = {}
+    seen, queue = set(end), list(end)
+    while queue:
+        for node in back[queue.pop(0)]:
+            if node in seen:
+                continue
+            seen.add(node)
+            if node in by_node:
+                found[node] = None
+            else:
+                queue.append(node)
+    return sorted(found, key=lambda node: int(node.key))
+
+
 def _around_the_lock(graph: Graph, end: tuple[Node, ...], by_node: dict[Node, Standing]) -> tuple[list[Standing], tuple[Wait, ...]]:
-    """Of a cycle through a lock: the rank that wants it and the one that holds it, and the way from the holder round to the lock."""
+    """Of a cycle through a lock: the ranks that want it, themselves or by a process that they wait for, those that hold it, and the way round.
+
+    The way leads from the holder to the lock, and from the lock back to the holder.
+    """
     lock = next(node for node in end if node.kind == "lock")
-    wanting = [wait.waiter for wait in graph.waits if wait.awaited == lock and wait.waiter in by_node]
-    holding = [wait.awaited for wait in graph.waits_of(lock) if wait.awaited in by_node]
+    wanting = _last_ranks(graph, (lock,), by_node)
+    holding = _first_ranks(graph, lock, by_node)
     start = holding[0] if holding else wanting[0]
     chain = (*graph.chain(start, [lock]), *(wait for wait in graph.waits_of(lock) if wait.awaited == start))
     return [by_node[node] for node in dict.fromkeys([*wanting, *holding])], chain
+
+
+def _first_ranks(graph: Graph, start: Node, by_node: dict[Node, Standing]) -> list[Node]:
+    """The ranks to which the way from `start` leads over no other rank."""
+    found: dict[Node, None] = {}
+    seen, queue = {start}, [start]
+    while queue:
+        for wait in graph.waits_of(queue.pop(0)):
+            if wait.awaited in seen:
+                continue
+            seen.add(wait.awaited)
+            if wait.awaited in by_node:
+                found[wait.awaited] = None
+            else:
+                queue.append(wait.awaited)
+    return list(found)
+
+
+def is_exchange(members: Sequence[Standing]) -> bool:
+    """Are all of them in a send or a receive?"""
+    return all(member.op.split(" #")[0] in P2P_OPS for member in members)
+
+
+def _round(graph: Graph, members: Sequence[Standing]) -> tuple[Wait, ...]:
+    """The waits of a circle once round, from its first rank."""
+    first = Node("rank", str(members[0].rank))
+    ways = [(wait, *graph.chain(wait.awaited, [first])) for wait in graph.waits_of(first) if wait.awaited != first]
+    return min((way for way in ways if len(way) > 1), key=len, default=())
 
 
 def end_lock(end: tuple[Node, ...]) -> str:
@@ -168,7 +228,10 @@ def _how(members: Sequence[Standing], world_size: int, end: tuple[Node, ...]) ->
     who = ranks_say(sorted(member.rank for member in members))
     first = members[0]
     if len([node for node in end if node.kind == "rank"]) > 1 or any(node.kind == "collective" for node in end):
-        if len(members) == world_size and len({member.meeting for member in members}) == 1 and all(m.in_collective for m in members):
+        if is_exchange(members):
+            return "cycle", "hang", f"{who} wait for each other in {' and '.join(sorted({member.op.split(' #')[0] for member in members}))}"
+        one_call = len([node for node in end if node.kind == "collective"]) <= 1 and len({member.meeting for member in members}) == 1
+        if one_call and len(members) == world_size and all(member.in_collective for member in members):
             return "stuck-inside", "hang", f"all ranks are inside {first.meeting} and none gets out"
         return "cycle", "hang", f"{who} wait for each other"
     if first.state == "crashed":
@@ -184,7 +247,7 @@ def _how(members: Sequence[Standing], world_size: int, end: tuple[Node, ...]) ->
 
 
 def _camps(ranks: Sequence[Standing]) -> tuple[tuple[int, ...], ...]:
-    meetings = _meetings(ranks)
+    meetings = meetings_of(ranks)
     camps: dict[str, list[int]] = defaultdict(list)
     for standing in ranks:
         camps[meetings.get(standing.rank, f"elsewhere at {standing.where}")].append(standing.rank)
@@ -200,7 +263,7 @@ def _smallest(camps: tuple[tuple[int, ...], ...], members: list[Standing], by_no
     return [standing for standing in by_node.values() if standing.rank in ranks]
 
 
-def _divergence_group(rung: Rung, ranks: Sequence[Standing], divergence: Divergence) -> SuspectGroup:
+def divergence_group(rung: Rung, ranks: Sequence[Standing], divergence: Divergence) -> SuspectGroup:
     least = [camp for camp in divergence.camps if len(camp) == len(divergence.camps[0])]
     suspects = tuple(sorted(rank for camp in least for rank in camp))
     victims = tuple(standing.rank for standing in ranks if standing.rank not in suspects)
@@ -231,7 +294,7 @@ def _words(node: Node, folded: Sequence[int]) -> str:
     return {"process": "pid ", "lock": "the lock on "}.get(node.kind, "") + node.key
 
 
-def _merged(groups: Sequence[SuspectGroup]) -> tuple[SuspectGroup, ...]:
+def merged(groups: Sequence[SuspectGroup]) -> tuple[SuspectGroup, ...]:
     """Ranks that came to the same end in the same way are one group; those that still move are no suspects beside one that does not."""
     by_end: dict[tuple[str, str, str], list[SuspectGroup]] = defaultdict(list)
     for group in groups:

@@ -17,7 +17,10 @@ OWN_WAITS = frozenset({"sleep", "lock", "net-io", "child-wait", "dataloader", "i
 
 @dataclass(frozen=True)
 class Standing:
-    """One rank. `call` is the collective that it is inside by its journal; `evidence` are the ids that show where it stands."""
+    """One rank. `call` is the collective that it is inside by its journal; `evidence` are the ids that show where it stands.
+
+    `goes_on` is true for a rank of a live job that was seen to work: it waits for nobody, wherever its stack ends.
+    """
 
     rank: int
     state: RankState
@@ -34,6 +37,7 @@ class Standing:
     process: ProcessState | None = None
     call: CollectiveCall | None = None
     evidence: tuple[str, ...] = ()
+    goes_on: bool = False
 
     @property
     def alive(self) -> bool:
@@ -41,7 +45,7 @@ class Standing:
 
     @property
     def in_collective(self) -> bool:
-        if not self.alive or self.state in ("stopped", "blocked"):
+        if not self.alive or self.state in ("stopped", "blocked") or self.goes_on:
             return False
         if self.thread is not None and self.leaf:
             return self.leaf in IN_COLLECTIVE

@@ -112,7 +112,7 @@ def test_json_to_a_file_and_quiet(asked: Asked, tmp_path: Path, capsys: pytest.C
         ("diagnose --json /no/such/folder/r.json", "cannot be written"),
         ("diagnose --config no.yaml", "no.yaml cannot be read"),
         ("nonsense", "No such command"),
-        ("explain", "CASE"),
+        ("explain", "PATH"),
         ("causes no-such-cause", "There is no cause"),
         ("causes rank-stuk", "Did you mean rank-stuck?"),
     ],
@@ -136,8 +136,8 @@ def test_a_wrong_command_line_is_one_line_and_exit_2(asked: Asked, line: str, wo
     ],
 )
 def test_failures_end_in_one_sentence(error: BaseException, code: int, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def explain(folder: str) -> Report:
-        del folder
+    def explain(paths: list[str], case: str | None) -> Report:
+        del paths, case
         raise error
 
     monkeypatch.setattr(pipelines, "explain", explain)
@@ -154,8 +154,8 @@ def test_failures_end_in_one_sentence(error: BaseException, code: int, words: st
 
 
 def test_a_fault_is_shown_in_full_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    def explain(folder: str) -> Report:
-        del folder
+    def explain(paths: list[str], case: str | None) -> Report:
+        del paths, case
         raise ZeroDivisionError
 
     monkeypatch.setattr(pipelines, "explain", explain)
@@ -166,7 +166,7 @@ def test_a_fault_is_shown_in_full_when_asked_for(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("name", handmade.ALL)
 def test_explain_prints_what_was_judged(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(pipelines, "explain", lambda _: handmade.ALL[name])
+    monkeypatch.setattr(pipelines, "explain", lambda *_: handmade.ALL[name])
     expected = {"hung": 1, "crashed": 1, "healthy": 0, "undetermined": 3, "at-risk": 1, "two-groups": 1}
     assert run(["explain", "case"]) == expected[name]
     assert capsys.readouterr().out == text_of(handmade.ALL[name])
@@ -195,7 +195,7 @@ def test_the_catalogue_and_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert max(map(len, listed.splitlines())) <= 100
     assert run(["causes", "rank-stuck"]) == 0
     assert "told by" in capsys.readouterr().out
-    assert run(["causes", "storage-stall"]) == 0
+    assert run(["causes", "nan-loss"]) == 0
     assert "not weighed yet" in capsys.readouterr().out
 
 

@@ -195,3 +195,45 @@ def test_a_snapshot_costs_next_to_nothing() -> None:
     for _ in range(10):
         cgroup.snapshot(groups)
     assert time.process_time() - began < 1.0
+
+
+def test_events_of_version_2_and_its_freezer(tmp_path: Path) -> None:
+    write(tmp_path, cgroup__controllers="memory", memory__max=str(9 * MIB), memory__current="5", memory__events="low 0\nhigh 3\nmax 17\noom 0\noom_kill 0")
+    write(tmp_path, cgroup__events="populated 1\nfrozen 1")
+    seen = cgroup.snapshot(cgroup.resolve("0::/\n", mount(tmp_path, 2)))
+    assert seen is not None
+    assert (seen.limit_hits, seen.under_oom, seen.frozen) == (17, None, True)
+
+
+def test_events_of_version_1_and_its_freezer(tmp_path: Path) -> None:
+    write(tmp_path / "m", memory__limit_in_bytes=str(9 * MIB), memory__failcnt="4", memory__oom_control="oom_kill_disable 1\nunder_oom 1\noom_kill 0")
+    write(tmp_path / "f", freezer__state="THAWED")
+    mounts = mount(tmp_path / "m", 1) + mount(tmp_path / "f", 1, names="rw,freezer")
+    seen = cgroup.snapshot(cgroup.resolve("4:memory:/\n6:freezer:/\n", mounts))
+    assert seen is not None
+    assert (seen.limit_hits, seen.under_oom, seen.frozen) == (4, True, False)
+    (tmp_path / "f" / "freezer.state").write_text("FROZEN\n")
+    assert cgroup.frozen(cgroup.resolve("4:memory:/\n6:freezer:/\n", mounts)) is True
+
+
+@pytest.mark.root
+def test_a_job_of_somebody_else_is_told_of_by_its_own_group_alone(memory_group: str, case: Case, tmp_path: Path) -> None:
+    program = tmp_path / "hog.py"
+    program.write_text(HOG)
+    child = subprocess.Popen([sys.executable, str(program), memory_group], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline()
+        watch = CgroupWatch(ours=False)
+        watch.see([child.pid])
+        (evidence,) = watch.look(case, "job", "after")
+        assert (evidence.data["path"], evidence.data["limit_bytes"], evidence.data["oom_kill_rise"]) == (memory_group, 48 * MIB, 0)
+        assert watch.host_rise() is not None
+    finally:
+        child.kill()
+        child.wait(10)
+        for pipe in (child.stdin, child.stdout):
+            if pipe is not None:
+                pipe.close()
+    (unseen,) = CgroupWatch(ours=False).look(case, "job", "after")
+    assert unseen.outcome == "unavailable"

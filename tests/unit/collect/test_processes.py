@@ -114,8 +114,8 @@ def test_another_users_process_is_seen_in_part(start: Start, as_nobody: Callable
 
 
 def test_stat_survives_a_name_with_brackets_and_blanks() -> None:
-    line = "12 (a) b (c)) S 7 1 1 0 -1 4194560 1 0 0 0 30 12 0 0 20 0 1 0 98765 1 2 3"
-    assert procfs.parse_stat(line) == procfs.Stat("a) b (c)", "S", 7, 42, 98765)
+    line = "12 (a) b (c)) S 7 1 1 0 -1 4194560 1 0 5 0 30 12 0 0 20 0 1 0 98765 1 2 3"
+    assert procfs.parse_stat(line) == procfs.Stat("a) b (c)", "S", 7, 42, 98765, minflt=1, majflt=5)
     for nonsense in ("", "12", "12 (x)", "12 (x) S 1 2", ") (" * 9):
         with pytest.raises(ValueError, match="no line of"):
             procfs.parse_stat(nonsense)
@@ -133,10 +133,46 @@ def test_the_limit_of_open_files(text: str, limit: int | None) -> None:
     assert processes.nofile_soft(text) == limit
 
 
-def test_nonsense_in_sched_is_no_age() -> None:
-    assert processes.parse_exec_start_ms("x (1, #threads: 1)\nse.exec_start    :   123.5\n") == 123.5
-    assert processes.parse_exec_start_ms("se.exec_start : much") is None
-    assert processes.parse_exec_start_ms("") is None
+SCHED = """x (1, #threads: 1)
+-----
+se.exec_start                                :           123.5
+se.vruntime                                  :           238.483782
+nr_voluntary_switches                        :                  120
+nr_involuntary_switches                      :                   13
+"""
+
+
+def test_the_schedulers_numbers() -> None:
+    assert processes.parse_sched(SCHED) == {"se.exec_start": 123.5, "nr_voluntary_switches": 120.0, "nr_involuntary_switches": 13.0}
+    assert processes.parse_sched("x\nse.exec_start : much\n") == {}
+    assert processes.parse_sched("") == {}
+
+
+def test_what_passed_through_read_and_write() -> None:
+    text = "rchar: 6976\nwchar: 12\nsyscr: 10\nsyscw: 0\nread_bytes: 4096\nwrite_bytes: 0\ncancelled_write_bytes: 0\n"
+    assert processes.parse_io(text) == {"rchar": 6976, "wchar": 12, "read_bytes": 4096, "write_bytes": 0}
+    assert processes.parse_io("rchar: 6976\n") is None
+    assert processes.parse_io("") is None
+
+
+def test_the_names_of_a_kernel_stack() -> None:
+    assert processes.parse_kernel_stack("[<0>] futex_do_wait+0x38/0x70\n[<0>] do_syscall_64+0x71/0x280\nnonsense\n") == ["futex_do_wait", "do_syscall_64"]
+    assert processes.parse_kernel_stack("") == []
+
+
+def test_io_age_and_owner_of_a_real_process(start: Start) -> None:
+    child = start(SPINNER)
+    data = read_process(Member(0, child.pid), 1).data
+    assert data["uid"] == os.getuid()
+    assert data["nspid"][-1] > 0
+    assert -1000 <= data["oom_score_adj"] <= 1000
+    assert 0 <= data["age_s"] < 60
+    assert data["io"]["rchar"] > 0
+    assert data["minflt"] > 0
+    assert data["threads"][0]["cpu_allowed"] == len(os.sched_getaffinity(child.pid))
+    if os.geteuid() == 0 and os.path.exists("/proc/self/stack"):
+        idle = start(SLEEPER, name="idle.py")
+        assert read_process(Member(0, idle.pid), 1).data["threads"][0]["kernel_stack"]
 
 
 def test_a_waiter_leads_to_the_holder_and_the_file(case: Case, start: Start, until: Until, tmp_path: Any) -> None:

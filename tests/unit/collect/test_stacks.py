@@ -52,7 +52,6 @@ def test_a_process_in_a_lock_shows_the_line_that_wants_it(start: Start, until: U
 
     seen = until(leaf)
     assert seen.outcome == "ok"
-    assert seen.data["nonblocking"] is False
     assert seen.data["look"] == 1
     main = seen.data["threads"][0]
     assert main["os_thread_id"] == child.pid

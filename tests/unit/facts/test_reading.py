@@ -30,6 +30,7 @@ from trainprobe.facts import (
     Rung,
     Script,
     Segfault,
+    Skip,
     SourceSite,
     Thread,
     Xid,
@@ -151,11 +152,20 @@ def test_main_threads_over_two_looks() -> None:
 def test_the_line_s_text_tells_where_the_stack_cannot() -> None:
     site = {
         "file": "/job/train.py",
-        "sites": [{"line": 24, "function": "train", "text": "work.wait()", "blocks": [{"kind": "if", "line": 20, "text": "if rank == 0:", "branch": "body"}]}],
+        "sites": [
+            {
+                "line": 24,
+                "function": "train",
+                "text": "work.wait()",
+                "blocks": [{"kind": "if", "line": 20, "text": "if rank == 0:", "branch": "body"}],
+                "skips": [{"line": 18, "text": "if bad:", "how": "continue", "loop": 9}],
+            }
+        ],
     }
     facts = Records().stack(0, ("train", "/job/train.py", 24)).add("source", site).facts()
     assert (only(facts, MainThread).leaf, only(facts, MainThread).op) == ("comm-wait", "wait")
     assert only(facts, SourceSite).blocks[0].text == "if rank == 0:"
+    assert only(facts, SourceSite).skips == (Skip(18, "if bad:", "continue", 9, "body"),)
 
 
 def test_progress_of_witness_and_output() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from trainprobe.collect.members import Member
-from trainprobe.ladder.looks import Looked, Watched
+from trainprobe.collect.watched import Looked, Watched
 from trainprobe.ladder.standstill import Standstill, asymmetric, goes_round
 from trainprobe.stacks.frames import Frame
 

@@ -133,6 +133,11 @@ def test_the_module_that_is_being_imported() -> None:
     assert module_importing((MAIN, TRAIN)) == ""
 
 
+def test_the_program_itself_is_no_import_in_a_native_stack() -> None:
+    interpreter = (Frame("_start", "python3.11", 0), Frame("Py_RunMain", "/usr/lib/libpython3.11.so.1.0", 0))
+    assert not module_importing((*interpreter, Frame("<module>", "/job/train.py", 5), Frame("pause", "/usr/lib/libc.so.6", 0)))
+
+
 def test_without_own_code_the_library_s_frame_is_shown() -> None:
     frames = (Frame("main", SITE + "accelerate/launch.py", 5), Frame("all_reduce", C10D, 1))
     assert user_frame(frames) == frames[0]

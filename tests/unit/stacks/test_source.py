@@ -189,3 +189,67 @@ def test_every_statement_of_a_real_module_has_a_header_that_ends_with_a_colon() 
     assert len(found) > 1000
     assert all(block.text.endswith((":", "…")) for block in found)
     assert sys.modules["ast"] is ast
+
+
+def skips_of(text: str) -> list[tuple[str, str, int, str]]:
+    return [(skip.text, skip.how, skip.loop, skip.branch) for skip in place_of(text).skips]
+
+
+def test_branches_above_a_line_that_leave_a_pass_of_its_loop() -> None:
+    text = """\
+    for epoch in range(9):
+        if epoch < first:
+            continue
+        for batch in loader:
+            try:
+                x = load(batch)
+            except OSError:
+                continue
+            with autocast():
+                if fine(x):
+                    loss = model(x)
+                else:
+                    print("bad")
+                    continue
+            if not torch.isfinite(loss):
+                if tries > 3:
+                    return
+                continue
+            loss.backward()  # HERE
+            if too_late():
+                break
+    """
+    assert skips_of(text) == [
+        ("if epoch < first:", "continue", 1, "body"),
+        ("except OSError:", "continue", 4, "handler"),
+        ("if fine(x):", "continue", 4, "orelse"),
+        ("if not torch.isfinite(loss):", "continue", 4, "body"),
+        ("if tries > 3:", "return", 4, "body"),
+    ]
+
+
+def test_a_skip_belongs_to_its_own_loop_and_function() -> None:
+    text = """
+    for batch in loader:
+        for row in batch:
+            if row is None:
+                continue
+        def closure():
+            if batch:
+                return
+            HERE
+        if last(batch):
+            save(batch)
+            {}
+            continue
+    """
+    assert skips_of(text.format("pass")) == []  # the line is the closure's
+    assert skips_of(text.replace("HERE", "pass").format("HERE")) == []  # the branch that holds the line leaves the pass behind it
+    assert skips_of("while wanted:\n    pass\nelse:\n    if a:\n        continue\n    HERE\n") == []
+
+
+def test_only_the_nearest_skips_are_kept_and_a_long_chain_is_walked() -> None:
+    chain = "".join(f"    {'el' if number else ''}if x == {number}:\n        continue\n" for number in range(90))
+    assert [skip.text for skip in place_of(f"for x in y:\n{chain}    HERE\n").skips] == [
+        f"{'el' if number else ''}if x == {number}:" for number in range(90 - source.SKIPS_CAP, 90)
+    ]

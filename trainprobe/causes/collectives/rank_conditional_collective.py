@@ -16,10 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.parting import DISAGREE, camps, disagreement, own_blocks, places, rank_block, singled_out
+from trainprobe.causes.crossed_groups import crossed_groups
+from trainprobe.causes.left_loops import steps_ahead
+from trainprobe.causes.parting import DISAGREE, all_asleep, camps, disagreement, exchange, own_blocks, places, rank_block, singled_out
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import said
-from trainprobe.causes.words import file_line, fix, ranks_say, sentence, subject
+from trainprobe.causes.words import file_line, fix, ranks_say, sentence, short, subject
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
@@ -28,24 +30,22 @@ OTHER_KINDS = {"shape": "the sizes differ", "dtype": "the types differ", "order"
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
-    parted = group.divergence
+    scene, parted = Scene(facts, group), group.divergence
     if parted is not None and parted.kind in ("operation", "call-site"):
         calls = ", ".join(f"{ranks_say(camp, capital=False)} called {call}" for camp, call in zip(parted.camps, parted.calls, strict=False))
-        # Two call sites of one operation may be meant to meet; two operations never are.
-        points = 26 if parted.kind == "operation" else 13
+        points = 26 if parted.kind == "operation" else 13  # two call sites of one operation may be meant to meet
         yield weighing(points, "flight-recorder", f"The ranks part at their collective {parted.position}: {calls}", ids=parted.evidence)
     elif parted is not None and parted.kind in OTHER_KINDS:
         yield weighing(-26, "flight-recorder", f"All ranks made the same calls; only {OTHER_KINDS[parted.kind]}", ids=parted.evidence)
-    found = places(scene)
-    sides = camps(found)
-    if len(found) < 2 or not set(group.ranks) & set(found):
-        return
+    sides = camps(found := places(scene))
     shown = [place.fact for place in found.values()]
+    if len(found) < 2 or not set(group.ranks) & set(found) or (parted is None and exchange(scene)):
+        return
     if len(sides) > 1:
         says = "; ".join(f"{ranks_say(side)}: {found[side[0]]}" for side in sides[:3])
         same_op = len({place.op for place in found.values()}) == 1
         yield weighing(10 if same_op else 13, "other-stacks", f"The ranks are in different collectives ({says})", *shown)
+        yield from all_asleep(scene, found)
     elif len(found) == len(scene.world):
         yield weighing(-13, "other-stacks", f"All ranks are in the same call, {next(iter(found.values()))}", *shown)
     disagree = said(scene, DISAGREE, scene.world)
@@ -59,34 +59,45 @@ def _source(scene: Scene) -> Iterator[Weighing]:
     for side in camps(found):
         block = rank_block(scene, found, side)
         if block is not None and len(side) < len(scene.world):
-            sites = scene.sites(found[side[0]].frames)
-            yield weighing(10, "source", f"The call of {ranks_say(side, capital=False)} stands under `{block.text}` (line {block.line})", *sites)
+            says = f"The call of {ranks_say(side, capital=False)} stands under `{block.text}` (line {block.line})"
+            yield weighing(10, "source", says, *scene.sites(found[side[0]].frames))
             return
-    for side in camps(found)[:1]:
+    out, skip = steps_ahead(scene)
+    if skip is not None:
+        says = f"A step can be skipped: `{short(skip.text, 80)}` (line {skip.line}), in the loop that {ranks_say(out, capital=False)} left first"
+        yield weighing(10, "source", says, *scene.sites([frame for rank, place in found.items() if rank not in out for frame in place.frames]))
+        return
+    if (crossed := crossed_groups(scene, found)) is not None:
+        yield weighing(-3, "source", f"Both camps call the same operation, on the groups {' and '.join(crossed[0])}", *crossed[1])
+    for side in camps(found)[:1] if crossed is None else ():
         own = own_blocks(scene, found, side)
         if own and len(side) < len(scene.world):  # a condition that is not about the rank may still differ between ranks
-            sites = scene.sites(found[side[0]].frames)
-            yield weighing(3, "source", f"The call of {ranks_say(side, capital=False)} stands under `{own[-1].text}`, the others' does not", *sites)
+            says = f"The call of {ranks_say(side, capital=False)} stands under `{own[-1].text}`, the others' does not"
+            yield weighing(3, "source", says, *scene.sites(found[side[0]].frames))
 
 
 def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    scene = Scene(facts, group)
-    parted = group.divergence
+    scene, parted = Scene(facts, group), group.divergence
     if parted is not None and parted.kind in ("operation", "call-site", "missing") and len(parted.camps) > 1 and len(parted.camps[0]) < len(parted.camps[1]):
         return parted.camps[0]
     found = places(scene)
-    if len(camps(found)) > 1:
-        return singled_out(scene, found)
-    return group.ranks
+    if skipped := steps_ahead(scene)[0]:
+        return skipped
+    return singled_out(scene, found) if len(camps(found)) > 1 else group.ranks
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     who, found = _ranks(facts, group), places(scene)
+    if len(sides := camps({rank: found[rank] for rank in who if rank in found})) > 1:
+        said_of = ", ".join(f"{ranks_say(side, capital=not number)} called {found[side[0]]}" for number, side in enumerate(sides[:4]))
+        return sentence(f"{said_of}: not all ranks come to these calls")
     mine = next((str(found[rank]) for rank in who if rank in found), "a collective")
     others = {str(place) for rank, place in found.items() if rank not in who}
     block = rank_block(scene, found, who) if who else None
-    under = f" under `{block.text}`" if block is not None else ""
+    skip = steps_ahead(scene)[1]
+    ahead = f" a step ahead: a step is skipped where `{short(skip.text, 60)}` holds" if skip is not None else ""
+    under = f" under `{block.text}`" if block is not None else ahead
     rest = f", while the others are in {' and '.join(sorted(others)[:2])}" if others else ", which the others do not call"
     return sentence(f"{subject(scene, who)} called {mine}{under}{rest}")
 
@@ -96,9 +107,17 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     who, found = _ranks(facts, group), places(scene)
     place = next((file_line(found[rank].file, found[rank].line) for rank in who if rank in found), "") or "the call above"
     block = rank_block(scene, found, who) if who else None
-    under = f" out of `{block.text}` (line {block.line})" if block is not None else " out of the branch that only some ranks take"
+    under = f"`{block.text}` (line {block.line})" if block is not None else "the branch that only some ranks take"
+    skipped = "or a rank skipped a step: look for `continue`, `break`, `return` and `except` around the calls above, and for a loop of another length"
+    if block is None and (skip := steps_ahead(scene)[1]) is not None:
+        together = "let the ranks decide together: bad = torch.tensor(float(bad)); dist.all_reduce(bad, op=dist.ReduceOp.MAX); skip on all ranks or on none"
+        return (
+            fix(scene, "Skip a step on all ranks or on none", f"`{short(skip.text, 80)}` (line {skip.line}) leaves out the collectives below it", together),
+            fix(scene, "Or take part with nothing to say", "in its place: loss = 0.0 * sum(p.sum() for p in model.parameters()); loss.backward()"),
+        )
+    steps = (f"move the collective at {place} out of {under}", "keep only the printing or saving under the rank's `if`" if block is not None else skipped)
     return (
-        fix(scene, "Let all ranks make the same calls", f"move the collective at {place}{under}", "keep only the printing or saving under the rank's `if`"),
+        fix(scene, "Let all ranks make the same calls", *steps),
         fix(scene, "Or leave the others out on purpose", "make the call on a group of just those ranks: dist.new_group([...]), built by all ranks"),
     )
 

@@ -15,8 +15,10 @@ from collections.abc import Iterator
 
 from trainprobe.causes.batches import batch_counts
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.gone import gone
+from trainprobe.causes.network.rendezvous_incomplete import absent
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
-from trainprobe.causes.words import fix, ranks_say, sentence, subject
+from trainprobe.causes.words import fix, ranks_say, sentence, subject, verb
 from trainprobe.facts import Facts, RankEnding
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
@@ -30,6 +32,7 @@ def _left(scene: Scene) -> tuple[RankEnding, ...]:
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    yield from gone(scene)
     left = _left(scene)
     failed = [end for end in scene.endings(group.ranks) if end.abnormal]
     if failed and not left:
@@ -56,6 +59,11 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     left = _left(scene)
+    gone = absent(scene)
+    if gone and not left:
+        rest = [rank for rank in scene.world if rank not in gone]
+        whom = f"{ranks_say(rest, capital=False)} still {verb(rest, 'needs', 'need')} it"
+        return sentence(f"{subject(scene, gone)} {verb(gone, 'has', 'have')} no process any more while {whom}")
     steps = [progress.optimizer_steps for progress in scene.progress(group.ranks) if progress.optimizer_steps is not None]
     after = f" after {steps[0]} steps" if steps else f" after {left[0].took_s:.1f} s" if left and left[0].took_s else ""
     return sentence(f"{subject(scene)} left with exit code 0{after} while {ranks_say(scene.others, capital=False)} still needed it")
@@ -89,5 +97,6 @@ CAUSE = Cause(
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
+    ranks=lambda facts, group: absent(Scene(facts, group)) or group.ranks,
     would_settle="print len(loader) and the reason for leaving on each rank before main() returns",
 )

@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.gone import ENDS_ALL_ON_FAILURE, all_at_exit
+from trainprobe.causes.network.rendezvous_incomplete import absent, past_rendezvous
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, sentence, subject
+from trainprobe.causes.words import fix, ranks_say, sentence, subject
 from trainprobe.facts import Facts, OomKill, RankEnding
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
@@ -28,8 +30,31 @@ def _killed(scene: Scene) -> tuple[RankEnding, ...]:
     return tuple(end for end in own if end.how in ("signalled", "oom_killed") and end.signal_name in OUTSIDE)
 
 
+def _gone(scene: Scene) -> Iterator[Weighing]:
+    """A rank of a live job without a process, under nobody who ends the others when one fails: likelier killed than ended well in mid-run."""
+    job, gone = scene.live, absent(scene)
+    if (
+        job is None
+        or not gone
+        or job.elsewhere
+        or scene.endings(gone)
+        or all_at_exit(scene)
+        or not past_rendezvous(scene)
+        or job.launcher in ENDS_ALL_ON_FAILURE
+    ):
+        return
+    line = next(iter(scene.facts.of(OomKill)), None)
+    who = f"{ranks_say(gone)} of {job.world_size or len(scene.world)}"
+    yield weighing(10, "exit-status", f"{who} has no process any more, and left no word of an end", job)
+    if line is not None:
+        yield weighing(-13, "kernel-log", f"The kernel killed pid {line.pid} ({line.name}) for lack of memory", line)
+    elif scene.memory is not None and scene.memory.oom_kill_rise == 0:
+        yield weighing(3, "host-pressure", "Nothing was killed for lack of memory in its cgroup", scene.memory)
+
+
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    yield from _gone(scene)
     for end in _killed(scene):
         if end.how == "oom_killed" or (end.oom_rise or 0) > 0:
             yield weighing(-26, "host-pressure", f"The count of out-of-memory kills rose by {end.oom_rise or 1} when rank {end.rank} died", end)
@@ -52,6 +77,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     end = next(iter(_killed(scene)), None)
+    if end is None and absent(scene):
+        return sentence(f"{subject(scene, absent(scene))} has no process any more, and nobody ended the other ranks with it")
     name, pid = (end.signal_name, f" (pid {end.pid})" if end.pid else "") if end is not None else ("a signal", "")
     after = f" after {end.took_s:.1f} s" if end is not None and end.took_s else ""
     return sentence(f"{subject(scene)}{pid} was ended from outside by {name}{after}")

@@ -6,55 +6,52 @@ the others enter one collective more.
 
 It is recognised by batch counts of the witness that differ by more than the one batch that a synchronous job may be apart, or by a
 rank that ended or stands behind its loop while the others are inside a `for` loop over a loader. A rank that left the loop for
-another reason (`rank-exited-early`) looks alike; the counts tell them apart.
+another reason (`rank-exited-early`) looks alike; the counts tell them apart. Where the loop can skip a step (`if bad(batch): continue`),
+a rank that did so has as many batches as the others and yet leaves first: then the place behind the loop says little.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from trainprobe.causes.batches import SURE, batch_counts
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.left_loops import OVER_DATA, is_behind, loop_left, out_of_loop, step_skipped
 from trainprobe.causes.parting import places
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, sentence, subject
-from trainprobe.facts import Block, Facts
+from trainprobe.causes.words import fix, ranks_say, sentence, short, subject, verb
+from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.stacks.frames import Frame
 from trainprobe.waits import SuspectGroup
-
-# Loops that have the same length on all ranks: counting, and walking over the model. Loops over data need not.
-OWN_LENGTH = re.compile(r"range\(|parameters\(|modules\(|buffers\(|children\(|param_groups|state_dict")
-
-
-def _loop(scene: Scene) -> Block | None:
-    """The `for` loop that the others' collective is in and the suspects are not."""
-    found = places(scene)
-    mine = {(block.line, block.text) for rank in scene.group.ranks if rank in found for block in _loops(scene, found[rank].frames)}
-    theirs = [block for rank in scene.others if rank in found for block in _loops(scene, found[rank].frames)]
-    return next((block for block in reversed(theirs) if (block.line, block.text) not in mine), None)
-
-
-def _loops(scene: Scene, frames: tuple[Frame, ...]) -> list[Block]:
-    sites = scene.sites(frames)
-    return [block for site in sites for block in site.blocks if block.kind == "for" and block.branch == "body" and not OWN_LENGTH.search(block.text)]
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     counts = batch_counts(scene)
     left = [end for end in scene.endings(group.ranks) if end.how == "exited" and end.code == 0 and not (end.by_us or end.by_launcher)]
-    ahead = [place for rank, place in places(scene).items() if rank in group.ranks]
-    if not scene.others or not (left or ahead):
+    out = group.ranks if left else out_of_loop(scene)
+    ahead = [place for rank, place in places(scene).items() if rank in out]
+    if len(out) >= len(scene.world) or not (left or ahead):
         return
-    loop = _loop(scene)
+    loop = loop_left(scene, out)
     if counts is not None and counts.apart >= SURE:
         yield weighing(13, "probe-outcome", f"The ranks' loaders are uneven: {counts.says}", *counts.facts)
     elif counts is not None and counts.apart <= 0:
         yield weighing(-13, "probe-outcome", f"The rank had no fewer batches than the others: {counts.says}", *counts.facts)
     if loop is not None:
-        yield weighing(6, "source", f"The others are inside `{loop.text}` (line {loop.line}), which this rank has left", ids=group.evidence)
+        behind = not left and OVER_DATA.search(loop.text) is not None and is_behind(scene, out, loop)
+        says = f"The others are inside `{short(loop.text, 80)}` (line {loop.line}), which {ranks_say(out, capital=False)} left"
+        skip = step_skipped(scene, out)
+        says += f"; but a step of it can be skipped: `{short(skip.text, 60)}` (line {skip.line})" if skip is not None else ""
+        yield weighing(3 if skip is not None else 13 if behind else 6, "source", says, ids=group.evidence)
+        if behind and group.mode == "hang" and skip is None:
+            shown = [place.fact for place in places(scene).values()]
+            yield weighing(
+                10,
+                "other-stacks",
+                f"{ranks_say(out)} {verb(out, 'stands', 'stand')} in a collective behind that loop, in the same function; the others in one inside it",
+                *shown,
+            )
     uneven = counts is not None and counts.apart >= SURE
     # Leaving with exit code 0 belongs to `rank-exited-early` too; it counts here as far as there is a sign of unequal loops.
     if left and (loop is not None or uneven):
@@ -63,9 +60,10 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
-    counts, loop = batch_counts(scene), _loop(scene)
-    detail = f": {counts.says}" if counts is not None else f": the others are still inside `{loop.text}`" if loop is not None else ""
-    return sentence(f"{subject(scene)} ran out of batches before the others{detail}")
+    out = out_of_loop(scene)
+    counts, loop = batch_counts(scene), loop_left(scene, out)
+    detail = f": {counts.says}" if counts is not None else f": the others are still inside `{short(loop.text, 80)}`" if loop is not None else ""
+    return sentence(f"{subject(scene, out)} ran out of batches before the others{detail}")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
@@ -88,6 +86,7 @@ CAUSE = Cause(
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
+    ranks=lambda facts, group: out_of_loop(Scene(facts, group)),
     would_settle="print len(loader) on every rank",
     refines="rank-exited-early",
     accounts_for=("rank-conditional-collective", "collective-order-mismatch"),

@@ -67,7 +67,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
             scene,
             "See what the worker waits for",
             f"open {where}" if where else "",
-            *native_stack(scene, "the worker"),
+            *native_stack(scene, "the worker", busy[0].pid if busy else 0),
         ),
         fix(scene, "Let it fail loudly", "DataLoader(..., timeout=120)"),
         fix(scene, "Rule out the fork", "DataLoader(..., multiprocessing_context='spawn')   or num_workers=0"),

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
 from trainprobe.causes.words import fix, native_stack, ranks_say, sentence, subject
-from trainprobe.facts import Facts, Thread
+from trainprobe.facts import Facts, MainThread, Thread
 from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.stacks.places import is_native
 from trainprobe.waits import SuspectGroup
 
 
@@ -23,6 +24,11 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     for rank in group.ranks:
         thread, process = scene.thread(rank), scene.process(rank)
+        if worker := _worker(scene, rank):
+            says = f"Worker {worker.pid}, for which rank {rank} waits, owns the interpreter lock at {worker.where} in all {worker.looks} looks"
+            yield weighing(13, "suspects-stack", says, worker)
+            yield weighing(6, "process-state-and-locks", "It computes inside that one call all the time", scene.process_of(worker.pid))
+            continue
         if thread is None or thread.source != "py-spy" or thread.looks < 2:
             continue
         if not thread.owns_gil:
@@ -33,11 +39,37 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
             if always and _same_line(looks):
                 blocked = process is not None and process.state in ("S", "D")
                 # A thread that sleeps and yet owns the lock can only be inside a native call; one that computes may be plain Python.
-                points = 13 if blocked or thread.leaf == "native-run" else 6
+                points = 13 if blocked or thread.leaf == "native-run" or _in_one_call(scene, thread) else 6
                 says = f"Rank {rank} owns the interpreter lock at {thread.where} in all {len(looks)} looks"
                 yield weighing(points, "suspects-stack", says, thread, *looks)
                 if blocked and process is not None:
                     yield weighing(13, "process-state-and-locks", f"It sleeps in the kernel (state {process.state}) while it owns the lock", process)
+                elif process is not None and process.state == "R" and _in_one_call(scene, thread):
+                    yield weighing(6, "process-state-and-locks", "It computes inside that one call all the time", process)
+
+
+def _worker(scene: Scene, rank: int) -> MainThread | None:
+    """The loader worker that this rank waits for and that computes at one call in all looks, with its interpreter's lock in hand."""
+    parent = scene.thread(rank)
+    if parent is None or parent.leaf != "dataloader":
+        return None
+    for worker in scene.workers([rank]):
+        process = scene.process_of(worker.pid)
+        looks = [look for look in scene.facts.of(Thread, cell=scene.cell, rank=rank) if look.pid == worker.pid and look.main and not look.native]
+        owns = len(looks) > 1 and all(look.owns_gil for look in looks) and worker.moved is False and _same_line(tuple(looks))
+        if owns and process is not None and process.state == "R" and _in_one_call(scene, worker):
+            return worker
+    return None
+
+
+def _in_one_call(scene: Scene, thread: MainThread) -> bool:
+    """Does it stand at one line that calls something, with no loop around the call that could hold it there? Native frames settle it."""
+    threads = [fact for fact in scene.facts.of(Thread, cell=scene.cell, rank=thread.rank) if fact.pid == thread.pid]
+    native = [fact for fact in threads if fact.native and fact.main and fact.frames]
+    if native:
+        return is_native(native[-1].frames[-1])
+    site = next(iter(scene.sites(thread.frames[-1:])), None)
+    return site is not None and "(" in site.text and not site.text.lstrip().startswith(("for ", "while ", "if ", "elif "))
 
 
 def _same_line(looks: tuple[Thread, ...]) -> bool:
@@ -47,16 +79,24 @@ def _same_line(looks: tuple[Thread, ...]) -> bool:
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     threads = scene.threads(group.ranks)
+    if worker := next((found for rank in group.ranks if (found := _worker(scene, rank)) is not None), None):
+        return sentence(f"{subject(scene)} waits in the data loader for worker {worker.pid}, which does not come back from one native call at {worker.where}")
     where = f" at {threads[0].where}" if threads and threads[0].where else ""
     return sentence(f"{subject(scene)} holds the interpreter lock inside a native call{where}, so none of its other threads runs")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
-    threads = scene.threads(group.ranks)
+    workers = tuple(found for rank in group.ranks if (found := _worker(scene, rank)) is not None)
+    threads = workers or scene.threads(group.ranks)
     where = threads[0].where if threads else "that line"
     return (
-        fix(scene, "See the native call", f"the Python line is {where}", *native_stack(scene, ranks_say(group.ranks[:1], capital=False))),
+        fix(
+            scene,
+            "See the native call",
+            f"the Python line is {where}",
+            *native_stack(scene, "the worker" if workers else ranks_say(group.ranks[:1], capital=False), *(worker.pid for worker in workers[:1])),
+        ),
         fix(
             scene,
             "Keep it out of the training process",
@@ -76,4 +116,5 @@ CAUSE = Cause(
     fixes=_fixes,
     would_settle="py-spy dump --native --pid PID, which names the native function",
     refines="rank-stuck",
+    accounts_for=("data-worker-stuck",),
 )

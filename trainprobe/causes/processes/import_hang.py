@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.cause import Cause
+from trainprobe.causes.ends import imported, others_wait
 from trainprobe.causes.scene import Scene, user_frame, weighing
-from trainprobe.causes.words import fix, ranks_say, sentence, verb
+from trainprobe.causes.words import fix, live_pid, ranks_say, sentence, subject, verb
 from trainprobe.facts import Facts, ImportTried, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
@@ -51,17 +52,18 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     still = [thread for thread in _importing(scene) if thread.moved is False]
     if still:
         who = [thread.rank or 0 for thread in still]
-        name = still[0].importing or "a module"
+        name = imported(scene, still[0]) or "a module"
         yield weighing(13, "suspects-stack", f"{ranks_say(who)} {verb(who, 'stands', 'stand')} inside the import of {name} in all looks", *still)
         if still[0].leaf in ("import-lock", "sleep", "net-io", "lock", "file-io", "child-wait"):
             yield weighing(6, "process-state-and-locks", f"It waits there ({still[0].leaf}), it does not compute", still[0])
+        yield from others_wait(scene)
     elif any(thread.moved for thread in _importing(scene)):
         yield weighing(-10, "suspects-stack", "The import moves on between the looks", *_importing(scene))
 
 
 def _name(scene: Scene) -> str:
     tried, threads = _slow(scene), _importing(scene)
-    return tried[0].module if tried else threads[0].importing if threads else ""
+    return tried[0].module if tried else imported(scene, threads[0]) if threads else ""
 
 
 def _place(scene: Scene) -> str:
@@ -72,26 +74,33 @@ def _place(scene: Scene) -> str:
     return next((thread.where for thread in _importing(scene) if thread.where), "")
 
 
+def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
+    """The ranks inside the import where others are beyond it; nobody where the import as such hangs."""
+    scene = Scene(facts, group)
+    inside = tuple(sorted({thread.rank for thread in _importing(scene) if thread.rank is not None}))
+    return inside if inside and not _tried(scene) and len(inside) < len(scene.world) else ()
+
+
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     place, took = _place(scene), next((fact.took_s for fact in _slow(scene) if fact.took_s is not None), None)
     late = f" after {took:.0f} s" if took is not None else ""
-    return sentence(f"The import of {_name(scene) or 'a module'} has not come back{late}{f'; it stands at {place}' if place else ''}")
+    what = f"the import of {_name(scene) or 'a module'}"
+    if inside := _ranks(facts, group):
+        return sentence(f"{subject(scene, inside)} {verb(inside, 'stands', 'stand')} in {what}{f' at {place}' if place else ''}, which does not come back")
+    return sentence(f"{what[:1].upper()}{what[1:]} has not come back{late}{f'; it stands at {place}' if place else ''}")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     python, name = scene.plan.interpreter_path or "python", _name(scene) or "MODULE"
     alone = f"timeout 60 {python} -X faulthandler -c 'import faulthandler; faulthandler.dump_traceback_later(50); import {name}'"
-    place = _place(scene)
+    place, check = _place(scene), f"timeout 60 {python} -c 'import {name}'"
+    if scene.live is not None:
+        alone = f"py-spy dump --pid {next((thread.pid for thread in _importing(scene)), live_pid(scene))}   (all threads: which one holds the import up?)"
     return (
-        fix(scene, "See where the import stands", alone, f"open {place}" if place else "", verify=f"timeout 60 {python} -c 'import {name}'"),
-        fix(
-            scene,
-            "Take the waiting out of the import",
-            "move downloads, builds and locks from the module's top level into a function",
-            verify=f"timeout 60 {python} -c 'import {name}'",
-        ),
+        fix(scene, "See where the import stands", alone, f"open {place}" if place else "", verify=check),
+        fix(scene, "Take the waiting out of the import", "move downloads, builds and locks from the module's top level into a function", verify=check),
     )
 
 
@@ -104,7 +113,8 @@ CAUSE = Cause(
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
-    ranks=nobody,
+    ranks=_ranks,
+    pids=lambda facts, group: tuple(thread.pid for thread in _importing(Scene(facts, group))),
     would_settle="import that module alone with a time limit and faulthandler",
     refines="rank-stuck",
 )

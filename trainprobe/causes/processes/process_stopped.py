@@ -1,9 +1,10 @@
 """A rank is stopped by a signal or held by a debugger.
 
 A process in state T does nothing until it gets SIGCONT; in state t a debugger holds it. Ctrl-Z in the terminal, a scheduler that
-suspends jobs, a forgotten gdb or a `breakpoint()` are the usual reasons. The other ranks wait in their next collective.
+suspends jobs, a forgotten gdb or a `breakpoint()` are the usual reasons; `docker pause` and `scontrol suspend` may use the freezer of a cgroup
+instead, which holds a process in state D or S. The other ranks wait in their next collective.
 
-It is recognised by the state of the process in /proc: T in both looks settles the matter. A state other than T or t, seen in a
+It is recognised by the state of the process in /proc, T in both looks, or by its cgroup, which says that it is frozen. A state other than T or t, seen in a
 look of that kind, rules it out.
 """
 
@@ -24,7 +25,7 @@ STOPPED = ("T", "t")
 def _stopped(scene: Scene) -> tuple[ProcessState, ...]:
     """Processes of the suspects (their loader workers too) that are stopped."""
     found = [fact for rank in scene.group.ranks for fact in scene.facts.of(ProcessState, cell=scene.cell, rank=rank)]
-    return tuple(fact for fact in found if fact.state in STOPPED)
+    return tuple(fact for fact in found if fact.state in STOPPED or fact.frozen)
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
@@ -32,13 +33,16 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     stopped = _stopped(scene)
     for process in stopped:
         what = f"Pid {process.pid} of rank {process.rank} is in state {process.state}"
-        if process.stopped_looks >= 2:
+        if process.frozen:
+            yield weighing(26, "process-state-and-locks", f"The cgroup of pid {process.pid} of rank {process.rank} is frozen", process)
+        elif process.stopped_looks >= 2:
             yield weighing(26, "process-state-and-locks", f"{what} in {process.stopped_looks} looks", process)
         else:
             yield weighing(13, "process-state-and-locks", f"{what} in one look", process)
         waiting = [thread for thread in scene.threads(scene.others) if thread.leaf in WAITS_FOR_RANKS or thread.in_backward]
         if waiting:
-            yield weighing(6, "other-stacks", f"{ranks_say([thread.rank or 0 for thread in waiting])} wait in a collective meanwhile", *waiting)
+            who = [thread.rank or 0 for thread in waiting]
+            yield weighing(6, "other-stacks", f"{ranks_say(who)} {verb(who, 'waits', 'wait')} in a collective meanwhile", *waiting)
         if process.tracer_pid:
             yield weighing(6, "environment-and-limits", f"Pid {process.tracer_pid} traces it", process)
     seen = [own for rank in group.ranks if (own := scene.process(rank)) is not None and own.state]
@@ -57,6 +61,7 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     pids = ", ".join(str(pid) for pid in _pids(facts, group))
     tracer = next((process.tracer_pid for process in stopped if process.tracer_pid), 0)
     by = f"held by the debugger with pid {tracer}" if tracer else f"stopped by a signal (state {stopped[0].state if stopped else 'T'})"
+    by = "frozen with its cgroup" if any(process.frozen for process in stopped) else by
     return sentence(f"{subject(scene)} (pid {pids}) {verb(group.ranks, 'is', 'are')} {by}")
 
 
@@ -65,8 +70,21 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     pids = " ".join(str(pid) for pid in _pids(facts, group)) or "PID"
     tracer = next((process.tracer_pid for process in _stopped(scene) if process.tracer_pid), 0)
     check = f"grep State /proc/{pids.split(' ', maxsplit=1)[0]}/status"
+    thaw = (
+        "version 1: echo THAWED > /sys/fs/cgroup/freezer/PATH/freezer.state",
+        "version 2: echo 0 > /sys/fs/cgroup/PATH/cgroup.freeze",
+    )
+    frozen = next((process.pid for process in _stopped(scene) if process.frozen), None)
     first = (
-        fix(scene, "Let the debugger go", f"ps -fp {tracer}", "quit it with `detach` and `quit`", verify=check)
+        fix(
+            scene,
+            "Thaw its cgroup",
+            f"cat /proc/{frozen}/cgroup   (its path)",
+            *thaw,
+            "docker unpause CONTAINER, or scontrol resume JOB, where one of them froze it",
+        )
+        if frozen is not None
+        else fix(scene, "Let the debugger go", f"ps -fp {tracer}", "quit it with `detach` and `quit`", verify=check)
         if tracer
         else fix(scene, "Let it go on", f"kill -CONT {pids}", verify=check)
     )

@@ -12,47 +12,39 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.ends import others_wait
+from trainprobe.causes.locks_wanted import asked_inside_a_call, held_by_others, lock_waits, name_taken, says_of_polling, wanted_path, wanting_file_locks
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import said
 from trainprobe.causes.words import fix, ranks_say, sentence, short, subject, verb
-from trainprobe.facts import Facts, LockWait, MainThread
+from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 # filelock's own exception when its timeout has passed.
 GAVE_UP = r"The file lock '.+' could not be acquired"
-FILE_LOCKS = frozenset({"flock", "filelock", "fcntl", "FileBaton", "portalocker", "lockf"})
-
-
-def _waits(scene: Scene) -> tuple[LockWait, ...]:
-    mine = {process.pid for rank in scene.suspects if (process := scene.process(rank)) is not None}
-    mine |= {thread.pid for thread in (*scene.threads(scene.suspects), *scene.workers(scene.suspects))}
-    return tuple(fact for fact in scene.facts.of(LockWait, cell=scene.cell) if fact.pid in mine)
-
-
-def _wanting(scene: Scene) -> tuple[MainThread, ...]:
-    """Threads that stand in the acquire of a lock file."""
-    threads = (*scene.threads(scene.suspects), *scene.workers(scene.suspects))
-    return tuple(thread for thread in threads if thread.lock_path or (thread.leaf == "lock" and thread.op in FILE_LOCKS))
-
-
-def _path(scene: Scene) -> str:
-    found = [fact.path for fact in _waits(scene) if fact.path] + [thread.lock_path for thread in _wanting(scene) if thread.lock_path]
-    return found[0] if found else ""
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    for wait in _waits(scene)[:1]:
+    for wait in lock_waits(scene)[:1]:
         holder = f"pid {wait.holder_pid} holds it" if wait.holder_pid else "the holder is on another host"
         yield weighing(26, "process-state-and-locks", f"The kernel lists pid {wait.pid} as waiting for the lock on {wait.path or 'a file'}; {holder}", wait)
-    wanting = [thread for thread in _wanting(scene) if thread.moved is not True]
+    inside = asked_inside_a_call(scene)
+    for lock in () if lock_waits(scene) else held_by_others(scene)[:1]:
+        yield weighing(13 if inside else 26, "process-state-and-locks", f"The kernel lists pid {lock.pid} as the holder of the lock on {lock.path}", lock)
+    wanting = [thread for thread in wanting_file_locks(scene) if thread.moved is not True]
     if wanting:
-        path = f" {wanting[0].lock_path}" if wanting[0].lock_path else ""
+        who, path = ranks_say([wanting[0].rank or 0]), f" {wanting[0].lock_path}" if wanting[0].lock_path else ""
         points = 13 if wanting[0].moved is False else 6
-        who = ranks_say([wanting[0].rank or 0])
+        if not (lock_waits(scene) or held_by_others(scene)) and scene.looked("locks") and wanting[0].lock_path:
+            yield weighing(3, "process-state-and-locks", "No holder of that file is seen here: the lock file is stale, or held on another host", *wanting)
+        yield from others_wait(scene)
         yield weighing(points, "suspects-stack", f"{who} stands in the acquire of a file lock{path} ({wanting[0].op or 'lock'})", *wanting)
-    elif not _waits(scene) and scene.looked("locks") and scene.threads(group.ranks):
+    elif inside or name_taken(scene):
+        yield from says_of_polling(scene)
+        yield from others_wait(scene)
+    elif not lock_waits(scene) and scene.looked("locks") and scene.threads(group.ranks):
         yield weighing(-13, "process-state-and-locks", "The kernel lists none of its processes as waiting for a file lock", *scene.threads(group.ranks))
     gave_up = said(scene, GAVE_UP)
     if gave_up is not None:
@@ -60,12 +52,13 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 
 def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(fact.holder_pid for fact in _waits(Scene(facts, group)) if fact.holder_pid))
+    scene = Scene(facts, group)
+    return tuple(dict.fromkeys([*(fact.holder_pid for fact in lock_waits(scene) if fact.holder_pid), *(fact.pid for fact in held_by_others(scene))]))
 
 
 def _holding_ranks(scene: Scene) -> tuple[int, ...]:
     """The ranks that hold a lock which a suspect wants; none where the holder is no rank of this job."""
-    held_by = {fact.holder_pid for fact in _waits(scene) if fact.holder_pid}
+    held_by = set(_pids(scene.facts, scene.group))
     return tuple(rank for rank in scene.world if (process := scene.process(rank)) is not None and process.pid in held_by)
 
 
@@ -79,12 +72,17 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     who = f"{ranks_say(holding, capital=False)} (pid {holder})" if holding else f"pid {holder}"
     held = f", which {who} holds" if holder else ""
     wanting = tuple(sorted(rank for rank in group.ranks if rank not in holding)) or group.ranks
-    return sentence(f"{subject(scene, wanting)} {verb(wanting, 'waits', 'wait')} for the lock on {_path(scene) or 'a file'}{held}")
+    taken = [thread for thread in name_taken(scene) if thread.rank in wanting]
+    if taken and not (holder or wanted_path(scene)):
+        return sentence(
+            f"{subject(scene, wanting)} {verb(wanting, 'tries', 'try')} again and again at {taken[0].where} to create a lock file that exists already"
+        )
+    return sentence(f"{subject(scene, wanting)} {verb(wanting, 'waits', 'wait')} for the lock on {wanted_path(scene) or 'a file'}{held}")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
-    holder, path = next(iter(_pids(facts, group)), 0), _path(scene) or "LOCKFILE"
+    holder, path = next(iter(_pids(facts, group)), 0), wanted_path(scene)
     holding = _holding_ranks(scene)
     if holding:
         who = ranks_say(holding, capital=False)
@@ -97,7 +95,17 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
                 "put the lock around the file work only, and the collective after it",
             ),
         )
-    look = f"ps -o pid,ppid,lstart,cmd -p {holder}" if holder else f"fuser -v {path}"
+    if not (path or holder):
+        at = next((thread.where for thread in name_taken(scene) if thread.where), "the line that the stack shows")
+        return (
+            fix(scene, "See which file it is, and who made it", f"print the path that is opened at {at}; then: ls -l --time-style=full-iso on it"),
+            fix(scene, "Remove it when the process that made it is gone", "rm that file   (only when no process of yours works under it)", risk="disruptive"),
+            fix(
+                scene, "Let the kernel release the lock", "fcntl.flock(open(path, 'w'), fcntl.LOCK_EX) in place of a file that exists: it ends with its process"
+            ),
+        )
+    path = path or "the lock file"
+    look = f"trainprobe attach {holder}; ps -o pid,ppid,lstart,cmd -p {holder}" if holder else f"fuser -v {path}"
     return (
         fix(scene, "See who holds it", look, verify=f"flock --nonblock {path} true && echo free"),
         fix(

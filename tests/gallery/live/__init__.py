@@ -1,0 +1,1 @@
+"""Live broken and healthy jobs for `trainprobe attach`, with known causes."""

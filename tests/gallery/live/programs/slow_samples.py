@@ -1,0 +1,29 @@
+"""Every rank reads its samples in the loop, and they come slowly."""
+
+import time
+
+from kit import Trainer, connect, make_batch, options, start
+from torch.utils.data import DataLoader, Dataset
+
+
+class Remote(Dataset):
+    def __init__(self, seed):
+        self.seed = seed
+
+    def __len__(self):
+        return 1_000_000
+
+    def __getitem__(self, index):
+        time.sleep(0.25)
+        return make_batch(self.seed, 1)[0]
+
+
+def main(args):
+    rank, _ = connect(args)
+    trainer = Trainer(args, rank)
+    for step, batch in enumerate(DataLoader(Remote(args.seed), batch_size=8, num_workers=1, prefetch_factor=2)):
+        trainer.train_step(step, batch)
+
+
+if __name__ == "__main__":
+    start(main, options())

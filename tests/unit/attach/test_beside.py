@@ -1,0 +1,42 @@
+"""Looks beside the stacks: what they bring, what they fail with, what comes too late."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+from trainprobe.attach.beside import Beside, Side
+from trainprobe.case import Case, read_case
+
+
+def test_each_look_writes_its_own_records_and_none_holds_up_another(tmp_path: Path) -> None:
+    case = Case.create(str(tmp_path / "case"), "attach", ())
+    never = threading.Event()
+
+    def fails() -> None:
+        raise ValueError("an odd file")
+
+    beside = Beside(case, "job")
+    began = time.monotonic()
+    beside.start(
+        [
+            Side("locks", lambda: case.add("locks", cell="job", data={"held": []})),
+            Side("mounts", lambda: never.wait(30) and case.add("mounts", cell="job")),
+            Side("ports", fails),
+        ]
+    )
+    beside.finish(0.2)
+    assert time.monotonic() - began < 2.0
+    by_kind = {record.kind: record for record in case.evidence}
+    assert by_kind["locks"].outcome == "ok"
+    assert by_kind["mounts"].outcome == "timed_out"
+    assert "did not come back" in by_kind["mounts"].reason
+    assert by_kind["ports"].outcome == "crashed"
+    assert "ValueError: an odd file" in by_kind["ports"].reason
+
+    sealed = case.seal()
+    never.set()
+    time.sleep(0.1)
+    assert case.evidence == sealed, "what comes home after the judgement is not kept"
+    assert read_case(case.folder).evidence == sealed

@@ -1,0 +1,122 @@
+"""When a live job needs another look, and which processes earn one at their C frames."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from trainprobe.attach.pace import PEAK_BYTES, Clock, Pace, at_once
+from trainprobe.attach.rounds import Rounds, speaks_python
+from trainprobe.case import Case
+from trainprobe.collect.members import Member
+from trainprobe.collect.watched import Watched
+from trainprobe.stacks.frames import Frame
+
+C10D = "/envs/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py"
+LOADER = "/envs/lib/python3.11/site-packages/torch/utils/data/dataloader.py"
+MAIN = Frame("<module>", "/job/train.py", 90)
+WAITING = (MAIN, Frame("step", "/job/train.py", 40), Frame("all_reduce", C10D, 2800))
+FOR_DATA = (MAIN, Frame("_try_get_data", LOADER, 1200), Frame("_next_data", LOADER, 1400))
+
+
+@pytest.fixture
+def rounds(tmp_path: Path) -> Rounds:
+    return Rounds(Case.create(str(tmp_path / "case"), "attach", ()), "job", Pace(), Clock(10.0), 2)
+
+
+def put(rounds: Rounds, member: Member, stacks: Sequence[Sequence[Frame]], ticks: Sequence[int] = (10, 10), state: str = "S", wchan: str = "") -> None:
+    rounds.watched[member.pid, member.started_ticks] = Watched(member, list(stacks), list(ticks), state, wchan)
+
+
+def at(line: int) -> tuple[Frame, ...]:
+    return (MAIN, Frame("compute", "/job/train.py", line))
+
+
+def test_ranks_that_all_wait_are_decided_by_two_looks(rounds: Rounds) -> None:
+    put(rounds, Member(0, 100), [WAITING, WAITING], ticks=(10, 300))
+    put(rounds, Member(1, 101), [at(7), at(7)])
+    assert not rounds.undecided()
+
+
+def test_a_rank_that_computes_in_one_place_is_undecided(rounds: Rounds) -> None:
+    put(rounds, Member(0, 100), [WAITING, WAITING])
+    put(rounds, Member(1, 101), [at(7), at(7)], ticks=(10, 50), state="R")
+    assert rounds.undecided()
+
+
+def test_a_rank_whose_line_changed_is_undecided(rounds: Rounds) -> None:
+    put(rounds, Member(1, 101), [at(7), at(9)])
+    assert rounds.undecided()
+
+
+def test_a_job_that_steps_through_its_collectives_is_decided(rounds: Rounds) -> None:
+    later = (MAIN, Frame("step", "/job/train.py", 44), Frame("all_reduce", C10D, 2800))
+    put(rounds, Member(0, 100), [WAITING, later])
+    assert not rounds.undecided(), "lines changed between two waits: that is progress"
+
+
+@pytest.mark.parametrize(("rank_stands", "undecided"), [(FOR_DATA, True), (WAITING, False)])
+def test_a_busy_worker_matters_to_the_rank_that_waits_for_it(rounds: Rounds, rank_stands: Sequence[Frame], undecided: bool) -> None:
+    put(rounds, Member(0, 100), [rank_stands, rank_stands])
+    put(rounds, Member(0, 200, "loader-worker"), [at(7), at(7)], ticks=(10, 60), state="R")
+    assert rounds.undecided() is undecided
+
+
+def test_c_frames_are_for_the_frozen_whose_python_frames_do_not_decide(rounds: Rounds) -> None:
+    put(rounds, Member(0, 100), [WAITING, WAITING])
+    put(rounds, Member(1, 101), [at(7), at(7)], wchan="hrtimer_nanosleep")
+    put(rounds, Member(2, 102), [at(7), at(7)], ticks=(10, 50), state="R")
+    put(rounds, Member(0, 200, "loader-worker"), [at(7), at(7)])
+    assert rounds.native_suspects() == []
+    for rank in (3, 4, 5):
+        put(rounds, Member(rank, 100 + rank), [at(7), at(7)])
+    assert [member.rank for member in rounds.native_suspects()] == [3, 4], "at most two"
+
+
+def test_a_member_that_went_is_evidence(rounds: Rounds) -> None:
+    rounds.look([Member(0, 2**22 - 3, "rank", 5), Member(1, os.getpid(), "rank", 1)])
+    looks = [record for record in rounds.case.evidence if record.kind == "process"]
+    assert [record.outcome for record in looks] == ["unavailable", "unavailable"]
+    assert "is gone" in looks[0].reason
+    assert "belongs to another process" in looks[1].reason, "our own pid with the start of another process: a reused number"
+    assert not rounds.undecided()
+
+
+def test_our_own_python_speaks_python() -> None:
+    assert speaks_python(os.getpid())
+    assert speaks_python(2**22 - 3), "a process that hides its program may be one"
+
+
+def test_lookers_stay_below_the_stated_memory() -> None:
+    assert 2 <= at_once() <= PEAK_BYTES // 2**24
+
+
+def young(rank: int, *, asleep_s: float = 0.4, stacks: Sequence[Sequence[Frame]] = (WAITING, WAITING), voluntary: Sequence[int] = (10, 12)) -> Watched:
+    return Watched(Member(rank, 100 + rank), list(stacks), [10, 10], "S", voluntary=list(voluntary), asleep_s=asleep_s)
+
+
+def test_how_long_they_have_waited_already(rounds: Rounds) -> None:
+    rounds.watched = {(100 + rank, None): young(rank, asleep_s=age_s) for rank, age_s in enumerate((0.4, 2.5))}
+    assert rounds.age_s() == 2.5
+    rows = [{"pid": 100, "peer_pid": 101, "peer_rank": 1, "silent_s": 600.0}, {"pid": 100, "peer_pid": 9, "peer_rank": None, "silent_s": 1.0}]
+    rounds.case.add("sockets", cell="job", data={"connections": rows})
+    assert rounds.age_s() == 600.0, "they may have been looked at a moment ago; their connections were not"
+
+
+@pytest.mark.parametrize(
+    "goes_on",
+    [young(1, voluntary=(10, 40)), young(1, stacks=(at(7), at(9)))],
+    ids=["woken by more than the looks", "its line changed"],
+)
+def test_where_somebody_goes_on_there_is_no_age(rounds: Rounds, goes_on: Watched) -> None:
+    rounds.watched = {(100, None): young(0), (101, None): goes_on}
+    assert rounds.age_s() is None
+
+
+def test_a_last_look_comes_after_what_counts_as_a_hang() -> None:
+    from trainprobe.waits.live import HUNG_S
+
+    assert HUNG_S < Pace().settled_s < HUNG_S + 1

@@ -1,0 +1,62 @@
+"""The age of a wait, also after somebody looked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trainprobe.facts import ProcessState, read
+from trainprobe.model.evidence import Evidence
+from trainprobe.model.subjects import Subject
+
+RANK = Subject("rank", rank=0, pid=50, role="rank")
+WAITING = [
+    {"name": "all_reduce", "file": "/envs/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", "line": 2800},
+    {"name": "main", "file": "/job/train.py", "line": 9},
+]
+ASLEEP = [{"name": "main", "file": "/job/train.py", "line": 9}]
+
+
+def looks(
+    frames: list[dict[str, Any]], voluntary: tuple[int, ...], *, asleep: float = 0.02, apart_s: float = 2.0, ticks: tuple[int, ...] = ()
+) -> list[Evidence]:
+    records = []
+    for number, count in enumerate(voluntary):
+        began = 1000.0 + number * apart_s
+        used = ticks[number] if ticks else 10
+        thread = {"tid": 50, "state": "S", "wchan": "futex_do_wait", "cpu_ticks": used, "voluntary": count, "asleep_s": asleep}
+        data = {"pid": 50, "look": number + 1, "state": "S", "role": "rank", "threads": [thread], "clock_hz": 100}
+        records.append(Evidence(f"P{number}", "process", RANK, "job", began=began, data=data))
+        stack = {"pid": 50, "look": number + 1, "role": "rank", "threads": [{"os_thread_id": 50, "name": "MainThread", "frames": frames}]}
+        records.append(Evidence(f"S{number}", "stacks.python", RANK, "job", began=began, data=stack))
+    return records
+
+
+def connections(*rows: dict[str, Any]) -> Evidence:
+    return Evidence("C", "sockets", cell="job", data={"connections": [{"pid": 50, "kind": "tcp", "state": "ESTAB", "peer_pid": 51, **row} for row in rows]})
+
+
+def state(records: list[Evidence]) -> ProcessState:
+    (process,) = read(records).of(ProcessState)
+    return process
+
+
+def test_two_switches_a_look_are_the_looks_own() -> None:
+    assert state(looks(ASLEEP, (100, 102, 104))).asleep_s == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize(("voluntary", "ticks"), [((100, 103), ()), ((100, 102), (10, 110))], ids=["another wait ended in between", "it used the processor"])
+def test_a_thread_that_ran_is_as_young_as_it_says(voluntary: tuple[int, ...], ticks: tuple[int, ...]) -> None:
+    assert state(looks(ASLEEP, voluntary, ticks=ticks)).asleep_s == pytest.approx(0.02)
+
+
+def test_in_a_collective_the_silence_between_the_ranks_counts() -> None:
+    process = state([*looks(WAITING, (100, 102)), connections({"peer_rank": 1, "silent_s": 700.0}, {"peer_rank": 2, "silent_s": 650.5}, {"silent_s": 1.0})])
+    assert process.asleep_s == pytest.approx(650.5), "the youngest word between ranks, not that of a stranger"
+    assert "C" in process.evidence
+
+
+def test_elsewhere_it_does_not() -> None:
+    records = [*looks(ASLEEP, (100, 150)), connections({"peer_rank": 1, "silent_s": 700.0})]
+    assert state(records).asleep_s == pytest.approx(0.02)

@@ -1,0 +1,639 @@
+"""The job of any of its processes, for every kind of launcher, on process tables made by hand."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.unit.targets.proc_tree import ProcTree
+from trainprobe.errors import UsageError
+from trainprobe.targets.jobs import LiveJob, RankHint, find_jobs, job_of, with_hints
+
+PY = "/env/bin/python"
+SPAWN = [PY, "-c", "from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=5, pipe_handle={})", "--multiprocessing-fork"]
+TRACKER = [PY, "-c", "from multiprocessing.resource_tracker import main;main(4)"]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> ProcTree:
+    made = ProcTree(tmp_path / "proc")
+    made.add(50, 1, "-bash", {}, start=2)
+    return made
+
+
+def spawn(handle: int) -> list[str]:
+    return [word.format(handle) for word in SPAWN]
+
+
+def rank_env(rank: int, world: int = 2, **more: object) -> dict[str, object]:
+    return {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500, **more}
+
+
+def elastic_env(rank: int, attempt: int = 0, world: int = 2) -> dict[str, object]:
+    return rank_env(rank, world, TORCHELASTIC_RESTART_COUNT=attempt, TORCHELASTIC_RUN_ID="run7", GROUP_WORLD_SIZE=1, LOCAL_WORLD_SIZE=world)
+
+
+def ranks(job: LiveJob) -> dict[int, tuple[int | None, str]]:
+    return {one.pid: (one.rank, one.rank_source) for one in job.ranks}
+
+
+def others(job: LiveJob) -> dict[int, tuple[str, int | None]]:
+    return {one.pid: (one.role, one.rank) for one in job.others}
+
+
+def torchrun(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} /env/bin/torchrun --nproc-per-node 2 train.py --lr 1", {})
+    for rank in (0, 1):
+        tree.add(110 + rank, 100, f"{PY} -u train.py --lr 1", elastic_env(rank), maps="/env/libtorch_cpu.so", threads=["pt_gloo_runloop"])
+    tree.add(120, 111, f"{PY} -u train.py --lr 1", elastic_env(1), name="pt_data_worker")
+    tree.add(121, 111, TRACKER, elastic_env(1))
+    tree.add(122, 110, f"{PY} /env/torch/_inductor/compile_worker/__main__.py --kind=fork --workers=2 --parent=110", elastic_env(0))
+    tree.add(123, 122, f"{PY} /env/torch/_inductor/compile_worker/__main__.py --kind=fork --workers=2 --parent=110", elastic_env(0))
+    tree.add(124, 111, "wandb-core --port-filename x", elastic_env(1))
+    tree.add(125, 110, "ninja -v", elastic_env(0))
+    tree.add(126, 125, "/usr/bin/x86_64-linux-gnu-g++-12 -c op.cpp", elastic_env(0))
+
+
+@pytest.mark.parametrize("pid", [100, 110, 111, 120, 121, 123, 124, 126])
+def test_torchrun_is_found_whole_from_any_of_its_processes(tree: ProcTree, pid: int) -> None:
+    torchrun(tree)
+
+    job = job_of(pid, tree.path)
+
+    assert (job.launcher.kind, job.launcher.pid, job.pid) == ("torchrun", 100, 100)
+    assert ranks(job) == {110: (0, "environment"), 111: (1, "environment")}
+    assert others(job) == {
+        100: ("launcher", None),
+        120: ("loader-worker", 1),
+        121: ("child", 1),
+        122: ("compiler", 0),
+        123: ("compiler", 0),
+        124: ("child", 1),
+        125: ("compiler", 0),
+        126: ("compiler", 0),
+    }
+    assert (job.world_size, job.world_size_source, job.absent, job.attempt, job.nnodes) == (2, "environment", (), 0, 1)
+    assert (job.script, job.cwd, job.backend, job.device) == ("/job/train.py", "/job", "gloo", "cpu")
+    assert job.began == pytest.approx(1700000000 + 11.1)
+
+
+def test_the_record_has_the_shape_of_the_contract(tree: ProcTree) -> None:
+    torchrun(tree)
+
+    data = job_of(100, tree.path).as_data()
+
+    assert json.loads(json.dumps(data)) == data
+    assert data["launcher"] == {"kind": "torchrun", "pid": 100, "started_ticks": 1100, "cmdline": f"{PY} /env/bin/torchrun --nproc-per-node 2 train.py --lr 1"}
+    assert data["ranks"][1] == {
+        "rank": 1,
+        "rank_source": "environment",
+        "local_rank": 1,
+        "pid": 111,
+        "started_ticks": 1111,
+        "nspid": [111],
+        "uid": 1000,
+        "attempt": 0,
+        "cmdline": f"{PY} -u train.py --lr 1",
+    }
+    assert {"pid": 120, "started_ticks": 1120, "role": "loader-worker", "rank": 1, "cmdline": f"{PY} -u train.py --lr 1", "ppid": 111} in data["others"]
+
+
+def test_only_allowed_variables_are_written_down(tree: ProcTree) -> None:
+    tree.add(60, 50, f"{PY} train.py", rank_env(0, 1, WANDB_API_KEY="s3cret", NCCL_DEBUG="INFO", HF_TOKEN="hf_x", SLURM_JOB_ID=12))
+
+    told = job_of(60, tree.path).as_data()["environment"]
+
+    assert told == {
+        "0": {"LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500", "NCCL_DEBUG": "INFO", "RANK": "0", "SLURM_JOB_ID": "12", "WORLD_SIZE": "1"}
+    }
+
+
+def test_cleared_environments_leave_the_launcher_and_the_order_of_start(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} -m torch.distributed.run --nnodes=2 --node_rank=1 --nproc_per_node=2 train.py", {})
+    tree.add(110, 100, "training-worker", {}, exe="/env/bin/python3.11", start=2002)
+    tree.add(111, 100, "training-worker", None, exe="/env/bin/python3.11", start=2001)
+
+    job = job_of(110, tree.path)
+
+    assert ranks(job) == {111: (2, "start-order"), 110: (3, "start-order")}
+    assert (job.world_size, job.world_size_source, job.nnodes, job.absent, job.elsewhere) == (4, "arguments", 2, (0, 1), True)
+
+
+def test_a_number_is_left_open_when_a_rank_of_cleared_environments_is_missing(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} -m torch.distributed.run --nproc_per_node=3 train.py", {})
+    tree.add(110, 100, f"{PY} -u train.py", {})
+    tree.add(111, 100, f"{PY} -u train.py", {})
+
+    job = job_of(100, tree.path)
+
+    assert ranks(job) == {110: (None, ""), 111: (None, "")}
+    assert (job.world_size, job.absent) == (3, ())
+
+
+def test_what_a_rank_set_itself_stands_in_the_environment_of_its_children(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} -m torch.distributed.run --nproc_per_node=2 train.py", {})
+    tree.add(110, 100, f"{PY} -u train.py", {})
+    tree.add(111, 100, f"{PY} -u train.py", {})
+    tree.add(112, 110, TRACKER, elastic_env(1))
+
+    assert ranks(job_of(100, tree.path)) == {110: (1, "environment"), 111: (0, "start-order")}
+
+
+def test_the_rank_is_the_python_behind_its_wrappers(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} /env/bin/torchrun --nproc-per-node 2 --no-python run.sh", {})
+    for rank in (0, 1):
+        tree.add(110 + rank, 100, "bash run.sh", elastic_env(rank))
+        tree.add(120 + rank, 110 + rank, "/opt/nsys profile -o x python train.py", elastic_env(rank))
+        tree.add(130 + rank, 120 + rank, f"{PY} -m debugpy --listen 5678 train.py", elastic_env(rank))
+        tree.add(140 + rank, 110 + rank, "tee log.txt", elastic_env(rank))
+
+    job = job_of(141, tree.path)
+
+    assert ranks(job) == {130: (0, "environment"), 131: (1, "environment")}
+    assert others(job)[110] == ("launcher", 0)
+    assert others(job)[121] == ("launcher", 1)
+    assert others(job)[141] == ("child", None)
+    assert job.script == "/job/train.py"
+
+
+def test_an_earlier_attempt_is_kept_apart(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} /env/bin/torchrun --nproc-per-node 2 --max-restarts 3 train.py", {})
+    tree.add(110, 100, f"{PY} -u train.py", elastic_env(0, 0), state="D")
+    tree.add(112, 1, f"{PY} -u train.py", elastic_env(1, 0), name="pt_data_worker")
+    tree.add(120, 100, f"{PY} -u train.py", elastic_env(0, 1))
+    tree.add(121, 100, f"{PY} -u train.py", elastic_env(1, 1))
+
+    job = job_of(100, tree.path)
+
+    assert ranks(job) == {120: (0, "environment"), 121: (1, "environment")}
+    assert job.attempt == 1
+    assert [(one.pid, one.attempt) for one in job.earlier_attempts] == [(110, 0), (112, 0)]
+    assert 110 not in others(job)
+    assert job.leftovers == ()
+
+
+def test_leftovers_of_another_run_are_named_and_are_no_ranks(tree: ProcTree) -> None:
+    for rank in (0, 1):
+        tree.add(60 + rank, 1, f"{PY} train.py", rank_env(rank), group=59, session=59)
+        tree.add(100 + rank, 50, f"{PY} train.py", rank_env(rank), group=99)
+    tree.add(70, 1, f"{PY} train.py", rank_env(0), group=69, session=59, uid=2000)
+    tree.add(71, 1, f"{PY} other.py", rank_env(0), group=71, session=59)
+
+    job = job_of(101, tree.path)
+
+    assert ranks(job) == {100: (0, "environment"), 101: (1, "environment")}
+    assert [one.pid for one in job.leftovers] == [60]
+    assert job.leftovers[0].age_s == pytest.approx(1000 - 10.6)
+
+
+def test_accelerate(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} /env/bin/accelerate launch --multi_gpu --num_processes 2 train.py", {})
+    for rank in (0, 1):
+        tree.add(110 + rank, 100, f"{PY} -u train.py", elastic_env(rank))
+    tree.add(200, 50, f"{PY} /env/bin/accelerate launch --cpu --num_processes=2 one.py", {})
+    tree.add(210, 200, f"{PY} one.py", {"ACCELERATE_MIXED_PRECISION": "no"})
+
+    assert (job_of(110, tree.path).launcher.kind, len(job_of(110, tree.path).ranks)) == ("accelerate", 2)
+    single = job_of(210, tree.path)
+    assert (single.launcher.kind, ranks(single), single.world_size) == ("accelerate", {210: (0, "only-process")}, 1)
+
+
+def test_deepspeed(tree: ProcTree) -> None:
+    world = base64.urlsafe_b64encode(json.dumps({"localhost": [0, 1]}).encode()).decode()
+    tree.add(100, 50, f"{PY} /env/bin/deepspeed --num_gpus 2 train.py", {})
+    tree.add(105, 100, f"{PY} -u -m deepspeed.launcher.launch --world_info={world} --master_addr=127.0.0.1 --master_port=29500 train.py", {})
+    for rank in (0, 1):
+        tree.add(110 + rank, 105, f"{PY} -u train.py --local_rank={rank}", {})
+
+    job = job_of(111, tree.path)
+
+    assert (job.launcher.kind, job.launcher.pid, job.world_size, job.world_size_source) == ("deepspeed", 100, 2, "arguments")
+    assert ranks(job) == {110: (0, "arguments"), 111: (1, "arguments")}
+    assert others(job)[105] == ("launcher", None)
+
+
+def test_mpirun(tree: ProcTree) -> None:
+    tree.add(100, 50, "mpirun -np 2 python train.py", {})
+    for rank in (0, 1):
+        env = {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": 2, "OMPI_COMM_WORLD_LOCAL_RANK": rank}
+        tree.add(110 + rank, 100, "python train.py", env)
+
+    job = job_of(110, tree.path)
+
+    assert (job.launcher.kind, job.world_size, ranks(job)) == ("mpirun", 2, {110: (0, "environment"), 111: (1, "environment")})
+
+
+def test_slurm_tasks_with_ranks_on_other_hosts(tree: ProcTree) -> None:
+    tree.add(100, 1, "slurmstepd: [12.0]", {}, uid=0)
+    for task in (4, 5):
+        env = {"SLURM_PROCID": task, "SLURM_LOCALID": task - 4, "SLURM_NTASKS": 8, "SLURM_STEP_ID": 0, "SLURM_NNODES": 2}
+        tree.add(110 + task, 100, f"{PY} train.py", env)
+
+    job = job_of(114, tree.path)
+
+    assert (job.launcher.kind, ranks(job)) == ("slurm", {114: (4, "scheduler"), 115: (5, "scheduler")})
+    assert (job.world_size, job.world_size_source, job.absent, job.elsewhere) == (8, "scheduler", (0, 1, 2, 3, 6, 7), True)
+
+
+def test_srun_of_torchrun_is_torchrun(tree: ProcTree) -> None:
+    tree.add(100, 1, "slurmstepd: [12.0]", {}, uid=0)
+    slurm = {"SLURM_PROCID": 1, "SLURM_NTASKS": 2, "SLURM_STEP_ID": 0}
+    tree.add(101, 100, f"{PY} /env/bin/torchrun --nnodes 2 --nproc-per-node 2 train.py", slurm)
+    for rank in (2, 3):
+        tree.add(110 + rank, 101, f"{PY} -u train.py", {**slurm, **elastic_env(rank, world=4), "LOCAL_WORLD_SIZE": 2})
+
+    job = job_of(113, tree.path)
+
+    assert (job.launcher.kind, job.launcher.pid, job.world_size) == ("torchrun", 101, 4)
+    assert ranks(job) == {112: (2, "environment"), 113: (3, "environment")}
+    assert (job.absent, job.elsewhere) == ((0, 1), True)
+
+
+def test_a_batch_script_of_slurm_is_no_task(tree: ProcTree) -> None:
+    tree.add(100, 1, "slurmstepd: [12.batch]", {}, uid=0)
+    tree.add(101, 100, "/bin/bash /var/spool/slurm_script", {})
+    tree.add(102, 101, f"{PY} train.py", {"SLURM_PROCID": 0, "SLURM_NTASKS": 8})
+
+    job = job_of(102, tree.path)
+
+    assert (job.world_size, ranks(job)) == (1, {102: (0, "only-process")})
+
+
+def test_spawned_ranks_by_the_address_that_their_parent_set(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} train.py", {"HOME": "/root"})
+    tree.add(101, 100, TRACKER, {})
+    for place in (0, 1, 2):
+        tree.add(110 + place, 100, spawn(9 + 2 * place), {"MASTER_ADDR": "localhost", "MASTER_PORT": 29501})
+    tree.add(120, 111, spawn(12), {"MASTER_ADDR": "localhost", "MASTER_PORT": 29501}, name="pt_data_worker")
+
+    job = job_of(120, tree.path)
+
+    assert (job.launcher.kind, job.launcher.pid) == ("spawn", 100)
+    assert ranks(job) == {110: (0, "start-order"), 111: (1, "start-order"), 112: (2, "start-order")}
+    assert (job.world_size, others(job)[120], job.script) == (3, ("loader-worker", 1), "/job/train.py")
+
+
+@pytest.mark.parametrize(("words", "source"), [("--world-size 4", "arguments"), ("", "start-order")])
+def test_spawned_ranks_by_their_connections_and_a_gap_by_the_handles(tree: ProcTree, words: str, source: str) -> None:
+    tree.add(100, 50, f"{PY} train.py {words}", {})
+    tree.add(110, 100, spawn(9), {}, sockets=[1])
+    tree.add(112, 100, spawn(14), {}, sockets=[2])
+    tree.add(113, 100, spawn(16), {})
+    tree.connect(1, 2, 40000)
+
+    job = job_of(100, tree.path)
+
+    assert ranks(job) == {110: (0, "start-order"), 112: (2, "start-order"), 113: (3, "start-order")}
+    assert (job.world_size, job.world_size_source, job.absent) == (4, source, (1,))
+
+
+def test_forked_ranks_talk_and_forked_workers_do_not(tree: ProcTree) -> None:
+    for top in (100, 200):
+        tree.add(top, 50, f"{PY} train{top}.py", {})
+        tree.add(top + 1, top, f"{PY} train{top}.py", {}, sockets=[top + 1])
+        tree.add(top + 2, top, f"{PY} train{top}.py", {}, sockets=[top + 2])
+    tree.connect(101, 102, 40000)
+
+    assert ranks(job_of(100, tree.path)) == {101: (0, "start-order"), 102: (1, "start-order")}
+    workers = job_of(201, tree.path)
+    assert (ranks(workers), others(workers)) == ({200: (0, "only-process")}, {201: ("loader-worker", 0), 202: ("loader-worker", 0)})
+
+
+def test_the_rank_that_a_spawning_parent_inherited_is_not_that_of_its_children(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} main.py --multiprocessing-distributed", {"RANK": 0, "WORLD_SIZE": 1})
+    for place in (0, 1):
+        tree.add(110 + place, 100, spawn(9 + 2 * place), {"RANK": 0, "WORLD_SIZE": 1}, sockets=[1 + place])
+    tree.connect(1, 2, 40000)
+
+    job = job_of(100, tree.path)
+
+    assert (ranks(job), job.world_size) == ({110: (0, "start-order"), 111: (1, "start-order")}, 2)
+
+
+def test_a_rank_that_starts_the_others_as_the_same_command(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} train.py", {})
+    tree.add(110, 100, f"{PY} train.py", {"LOCAL_RANK": 1, "NODE_RANK": 0, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500})
+
+    for pid in (100, 110):
+        job = job_of(pid, tree.path)
+        assert ranks(job) == {100: (0, "start-order"), 110: (1, "environment")}
+        assert (job.world_size, job.absent) == (2, ())
+
+
+def test_spawned_ranks_whose_launcher_is_gone(tree: ProcTree) -> None:
+    for place in (0, 1):
+        tree.add(110 + place, 1, spawn(9 + 2 * place), {}, group=100)
+
+    job = job_of(111, tree.path)
+
+    assert (job.launcher.kind, job.launcher.pid, [one.pid for one in job.ranks]) == ("spawn", None, [110, 111])
+
+
+def test_bare_ranks_are_grouped_by_address(tree: ProcTree) -> None:
+    for rank in (0, 1, 3):
+        tree.add(100 + rank, 50, f"{PY} train.py", rank_env(rank, 4))
+    tree.add(120, 101, f"{PY} train.py", rank_env(1, 4))
+    tree.add(130, 50, f"{PY} train.py", rank_env(2, 4, MASTER_PORT=29999))
+    tree.add(131, 50, f"{PY} train.py", rank_env(2, 4), namespaces={"net": "net:[2]", "mnt": "mnt:[1]", "pid": "pid:[1]"})
+
+    job = job_of(120, tree.path)
+
+    assert (job.launcher.kind, job.launcher.pid, sorted(ranks(job))) == ("bare", None, [100, 101, 103])
+    assert (job.absent, job.elsewhere, others(job)) == ((2,), False, {120: ("loader-worker", 1)})
+
+
+def test_bare_ranks_by_their_arguments(tree: ProcTree) -> None:
+    for rank in (0, 1):
+        tree.add(100 + rank, 50, f"{PY} train.py --rank {rank} --world-size 2", {})
+
+    job = job_of(100, tree.path)
+
+    assert (ranks(job), job.world_size) == ({100: (0, "arguments"), 101: (1, "arguments")}, 2)
+
+
+def test_the_rank_of_an_adapter_is_none(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} finetune.py --rank 16 --lora", {})
+
+    job = job_of(100, tree.path)
+
+    assert (job.launcher.kind, ranks(job)) == ("single", {100: (0, "only-process")})
+
+
+def test_two_launchers_of_one_job_on_one_host(tree: ProcTree) -> None:
+    for node in (0, 1):
+        tree.add(100 + node, 50, f"{PY} /env/bin/torchrun --nnodes 2 --node-rank {node} --nproc-per-node 1 --rdzv-id j train.py", {})
+        env = {**elastic_env(node), "LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1, "GROUP_WORLD_SIZE": 2}
+        tree.add(110 + node, 100 + node, f"{PY} -u train.py", env)
+
+    job = job_of(100, tree.path)
+
+    assert (ranks(job), job.absent) == ({110: (0, "environment"), 111: (1, "environment")}, ())
+
+
+def test_ray_workers_have_no_number_until_their_frames_tell(tree: ProcTree) -> None:
+    tree.add(90, 1, "/env/ray/raylet --port 1", {})
+    for place in (0, 1):
+        tree.add(100 + place, 90, ["ray::RayTrainWorker._RayTrainWorker__execute()"], {}, exe="/env/bin/python3.11")
+    tree.add(110, 90, ["ray::IDLE"], {}, exe="/env/bin/python3.11")
+
+    job = job_of(100, tree.path)
+    told = with_hints(job, {100: RankHint(1, 1, 2), 101: RankHint(0, 0, 2)})
+
+    assert (job.launcher.kind, job.launcher.pid, job.pid, ranks(job)) == ("ray", 90, 100, {100: (None, ""), 101: (None, "")})
+    assert ranks(job_of(90, tree.path)) == ranks(job)
+    assert ranks(told) == {101: (0, "frame-locals"), 100: (1, "frame-locals")}
+    assert (told.world_size, told.world_size_source, told.absent) == (2, "frame-locals", ())
+
+
+def test_a_single_process_and_its_workers(tree: ProcTree) -> None:
+    tree.add(90, 50, f"{PY} /env/bin/jupyter-lab", {})
+    tree.add(100, 90, f"{PY} -m ipykernel_launcher -f k.json", {}, maps="/env/libtorch_python.so", opens=["/dev/nvidia0"])
+    tree.add(101, 100, spawn(9), {}, name="pt_data_worker")
+
+    job = job_of(101, tree.path)
+
+    assert (job.launcher.kind, job.pid, ranks(job), others(job)) == ("single", 100, {100: (0, "only-process")}, {101: ("loader-worker", 0)})
+    assert (job.world_size, job.script, job.device) == (1, "-m ipykernel_launcher", "cuda")
+
+
+def test_a_hint_is_no_match_for_the_environment(tree: ProcTree) -> None:
+    torchrun(tree)
+
+    job = with_hints(job_of(100, tree.path), {110: RankHint(1, world_size=8)})
+
+    assert (ranks(job), job.world_size) == ({110: (0, "environment"), 111: (1, "environment")}, 2)
+
+
+def test_hints_turn_what_looked_like_workers_into_ranks(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} train.py", {})
+    for place in (0, 1):
+        tree.add(110 + place, 100, spawn(9 + 2 * place), {})
+
+    job = with_hints(job_of(100, tree.path), {110: RankHint(0), 111: RankHint(1)})
+
+    assert (job.launcher.kind, job.launcher.pid, job.world_size) == ("spawn", 100, 2)
+    assert ranks(job) == {110: (0, "frame-locals"), 111: (1, "frame-locals")}
+    assert others(job) == {100: ("launcher", None)}
+
+
+def test_of_two_hints_with_one_number_neither_is_believed(tree: ProcTree) -> None:
+    tree.add(90, 1, "/env/ray/raylet --port 1", {})
+    for place in (0, 1):
+        tree.add(100 + place, 90, ["ray::RayTrainWorker.run()"], {}, exe="/env/bin/python3.11")
+
+    job = with_hints(job_of(100, tree.path), {100: RankHint(1), 101: RankHint(1)})
+
+    assert ranks(job) == {100: (None, ""), 101: (None, "")}
+
+
+def test_a_number_beyond_the_world_is_dropped(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} /env/bin/torchrun --nproc-per-node 2 train.py", {})
+    tree.add(110, 100, f"{PY} -u train.py", elastic_env(0))
+    tree.add(111, 100, f"{PY} -u train.py", elastic_env(7))
+
+    assert ranks(job_of(100, tree.path)) == {110: (0, "environment"), 111: (1, "start-order")}
+
+
+def test_a_container_seen_from_the_host(tree: ProcTree) -> None:
+    inside = {"mnt": "mnt:[9]", "pid": "pid:[9]", "net": "net:[9]"}
+    tree.add(100, 1, f"{PY} train.py", rank_env(0), nspid=(100, 7), namespaces=inside, cgroup=f"0::/system.slice/docker-{'3f2a9c1b' * 8}.scope")
+
+    job = job_of(100, tree.path)
+
+    assert (job.container, job.ranks[0].nspid) == ("docker 3f2a9c1b3f2a", (100, 7))
+
+
+def test_a_shell_is_no_job_and_the_message_says_which_is(tree: ProcTree) -> None:
+    torchrun(tree)
+
+    with pytest.raises(UsageError) as one:
+        job_of(50, tree.path)
+    assert one.value.do == "Below it runs one: `trainprobe attach 100`."
+    tree.add(300, 50, f"{PY} other.py", {}, maps="libtorch")
+    with pytest.raises(UsageError) as two:
+        job_of(50, tree.path)
+    assert "100" in two.value.do
+    assert "300" in two.value.do
+    with pytest.raises(UsageError, match="There is no process 4711"):
+        job_of(4711, tree.path)
+
+
+def test_jobs_are_found_and_tools_are_not(tree: ProcTree) -> None:
+    torchrun(tree)
+    torch = "7f00 r-xp /env/torch/lib/libtorch_cpu.so"
+    tree.add(200, 50, f"{PY} trainer.py", {}, maps=torch)
+    tree.add(201, 200, f"{PY} trainer.py", {}, maps=torch, name="pt_data_worker")
+    tree.add(210, 50, f"{PY} serve.py", {}, maps="libc.so")
+    tree.add(211, 50, f"{PY} -m pytest tests", {}, maps=torch)
+    tree.add(212, 50, f"{PY} /env/bin/jupyter-lab", {}, maps=torch)
+    tree.add(213, 50, f"{PY} -m pip install torch", {}, maps=torch)
+    tree.add(214, 50, f"{PY} -m trainprobe attach", {}, maps=torch)
+    tree.add(220, 50, f"{PY} theirs.py", {}, maps=torch, uid=2000)
+    tree.add(230, 211, f"{PY} in_test.py", rank_env(0, 1, MASTER_PORT=1), maps=torch)
+
+    assert [job.pid for job in find_jobs(tree.path, uid=1000)] == [230, 200, 100]
+    assert [job.pid for job in find_jobs(tree.path, uid=0)] == [230, 220, 200, 100]
+
+
+def test_processes_that_vanish_or_are_nonsense_do_not_raise(tree: ProcTree) -> None:
+    torchrun(tree)
+    for name in ("environ", "status", "cmdline", "cgroup"):
+        (tree.root / "110" / name).unlink()
+    (tree.root / "111" / "environ").write_bytes(b"\xff\xfe=\0RANK\0=3\0WORLD_SIZE=99999999999999999999\0RANK=-1\0")
+    (tree.root / "120" / "stat").write_text("120 (x) S what\n")
+    (tree.root / "121" / "stat").write_text("")
+
+    job = job_of(111, tree.path)
+
+    assert job.launcher.pid == 100
+    assert json.dumps(job.as_data())
+
+
+def test_a_task_of_slurm_that_spawns_its_ranks(tree: ProcTree) -> None:
+    slurm = {"SLURM_PROCID": 0, "SLURM_NTASKS": 1, "SLURM_STEP_ID": 0}
+    tree.add(100, 1, "slurmstepd: [12.0]", {}, uid=0)
+    tree.add(101, 100, f"{PY} train.py", slurm)
+    for place in (0, 1):
+        tree.add(110 + place, 101, spawn(9 + 2 * place), {**slurm, "MASTER_PORT": 29500, "MASTER_ADDR": "localhost"})
+
+    job = job_of(111, tree.path)
+
+    assert (job.launcher.kind, job.launcher.pid, ranks(job)) == ("spawn", 101, {110: (0, "start-order"), 111: (1, "start-order")})
+
+
+def test_the_start_of_spawned_ranks_proves_no_number_where_one_may_have_gone(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} train.py", {})
+    for place, handle in ((0, 9), (1, 14)):
+        tree.add(110 + place, 100, spawn(handle), {"MASTER_ADDR": "localhost", "MASTER_PORT": 29501})
+
+    job = job_of(100, tree.path)
+    told = with_hints(job, {110: RankHint(0), 111: RankHint(2)})
+
+    assert (ranks(job), job.world_size, job.absent) == ({110: (None, ""), 111: (None, "")}, None, ())
+    assert (ranks(told), told.world_size, told.absent) == ({110: (0, "frame-locals"), 111: (2, "frame-locals")}, 3, (1,))
+
+
+def test_a_spawned_rank_that_ended_unnoticed_keeps_its_place(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} train.py", {})
+    address = {"MASTER_ADDR": "localhost", "MASTER_PORT": 29501}
+    tree.add(110, 100, spawn(6), address)
+    tree.add(111, 100, [], {}, name="python", state="Z")
+    tree.add(112, 100, spawn(11), address)
+
+    assert ranks(job_of(100, tree.path)) == {110: (0, "start-order"), 111: (1, "start-order"), 112: (2, "start-order")}
+
+
+def test_a_local_called_rank_numbers_no_lone_process_and_no_loader_worker(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} finetune.py", {})
+    tree.add(101, 100, f"{PY} finetune.py", {}, name="pt_data_worker")
+    job = job_of(100, tree.path)
+
+    told = with_hints(job, {100: RankHint(8), 101: RankHint(8)})
+
+    assert (ranks(told), others(told), told.world_size) == ({100: (0, "only-process")}, {101: ("loader-worker", 0)}, 1)
+    elsewhere = with_hints(job, {100: RankHint(3, 0, 8)})
+    assert (ranks(elsewhere), elsewhere.world_size, len(elsewhere.absent)) == ({100: (3, "frame-locals")}, 8, 7)
+
+
+def test_a_shell_below_a_python_program_is_not_that_program(tree: ProcTree) -> None:
+    tree.add(90, 50, f"{PY} server.py", {})
+    tree.add(91, 90, "bash -i", {})
+    tree.add(100, 91, f"{PY} train.py", {})
+
+    with pytest.raises(UsageError, match="no training job"):
+        job_of(91, tree.path)
+    assert job_of(100, tree.path).pid == 100
+
+
+def test_a_launcher_whose_ranks_never_came(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} /env/bin/torchrun --nnodes 2 --node-rank 0 --nproc-per-node 2 sub/train.py", {})
+
+    job = job_of(100, tree.path)
+
+    assert (job.ranks, job.world_size, job.absent, job.elsewhere, job.script) == ((), 4, (0, 1, 2, 3), True, "/job/sub/train.py")
+    assert job.as_data()["others"][0]["role"] == "launcher"
+
+
+def test_ranks_whose_launcher_was_killed(tree: ProcTree) -> None:
+    for rank in (0, 1):
+        tree.add(110 + rank, 1, f"{PY} -u train.py", elastic_env(rank), session=110 + rank)
+    tree.add(120, 1, f"{PY} -u train.py", elastic_env(0), name="pt_data_worker", group=110, session=110)
+
+    job = job_of(111, tree.path)
+
+    assert (job.launcher.kind, job.launcher.pid, job.attempt) == ("bare", None, 0)
+    assert 110 in ranks(job)
+    assert 120 not in ranks(job)
+
+
+def test_a_thread_stands_for_its_process(tree: ProcTree) -> None:
+    torchrun(tree)
+    folder = tree.root / "9000"
+    folder.mkdir()
+    (folder / "status").write_text("Name:\tpt_autograd_0\nTgid:\t111\nPid:\t9000\n")
+
+    assert job_of(9000, tree.path).pid == 100
+
+
+def test_the_rank_that_keeps_the_store_is_number_0(tree: ProcTree) -> None:
+    tree.add(90, 1, "/env/ray/raylet --port 1", {})
+    for place in (0, 1):
+        tree.add(100 + place, 90, ["ray::RayTrainWorker.run()"], {}, exe="/env/bin/python3.11", threads=["pt_tcpstore_uv"] * place)
+
+    assert ranks(job_of(100, tree.path)) == {101: (0, "sockets"), 100: (1, "start-order")}
+
+
+def test_spawned_ranks_that_were_not_started_in_order_have_no_number_by_it(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} train.py", {})
+    for place in (0, 1, 2):
+        env = {"MASTER_ADDR": "localhost", "MASTER_PORT": 29501}
+        tree.add(110 + place, 100, spawn(9 + 2 * place), env, threads=["pt_tcpstore_uv"] * (place == 2))
+
+    assert ranks(job_of(100, tree.path)) == {112: (0, "sockets"), 110: (None, ""), 111: (None, "")}
+
+
+def test_a_world_beyond_all_measure_is_none(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} train.py", rank_env(0, 999_999_999))
+
+    job = job_of(100, tree.path)
+
+    assert (job.world_size, job.absent) == (None, ())
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_whatever_stands_in_proc_never_raises(tree: ProcTree, seed: int) -> None:
+    torchrun(tree)
+    tree.add(200, 50, f"{PY} train.py", {"MASTER_PORT": 1})
+    for place in (0, 1):
+        tree.add(210 + place, 200, spawn(9 + 2 * place), {"MASTER_PORT": 1}, sockets=[1 + place])
+    tree.connect(1, 2, 40000)
+    chance = random.Random(seed)
+    files = sorted(path for path in tree.root.rglob("*") if path.is_file() and not path.is_symlink())
+    for path in chance.sample(files, len(files) // 3):
+        content = bytearray(path.read_bytes() or b"x")
+        for _ in range(chance.randrange(1, 8)):
+            at = chance.randrange(len(content))
+            content[at : at + chance.randrange(4)] = chance.choice([b"", b"\0", b" ", b"99999999999999999999", "²".encode(), b"\xff", b"-1", b"="])
+            content = content or bytearray(b"x")
+        path.write_bytes(content)
+
+    for job in find_jobs(tree.path, uid=0):
+        assert json.dumps(job.as_data())
+    for pid in (100, 110, 121, 200, 210):
+        with contextlib.suppress(UsageError):
+            job_of(pid, tree.path)
+
+
+def test_the_worker_of_a_rank_that_is_gone_is_not_that_rank(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} train.py", rank_env(0))
+    tree.add(120, 1, f"{PY} train.py", rank_env(1), name="pt_data_worker", group=100)
+    tree.add(121, 1, spawn(9), rank_env(1), group=100)
+
+    job = job_of(100, tree.path)
+
+    assert (ranks(job), job.absent, [one.pid for one in job.leftovers]) == ({100: (0, "environment")}, (1,), [120])

@@ -1,0 +1,7 @@
+"""Look at a job that runs: find it, look at it in rounds, leave it as it was. Nothing here concludes."""
+
+from trainprobe.attach.discovery import find_target
+from trainprobe.attach.visit import look_at_job
+from trainprobe.system.interruption import Interrupted
+
+__all__ = ["Interrupted", "find_target", "look_at_job"]

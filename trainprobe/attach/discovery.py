@@ -1,0 +1,104 @@
+"""Which job is meant: the one of a pid, or the only one that this user runs here; and who belongs to it now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from trainprobe.attach.pace import at_once
+from trainprobe.collect.members import Member
+from trainprobe.collect.rank_locals import RankLocals, read_rank_locals
+from trainprobe.errors import UsageError
+from trainprobe.stacks.tree import fold_ranks
+from trainprobe.targets.jobs import LiveJob, RankHint, find_jobs, job_of, with_hints
+
+HINTS_S = 1.0
+GUESSED = ("", "only-process", "start-order", "gpu-order", "sockets")  # sources of a rank's number that its own frames are better than
+MOST_LISTED = 20
+
+Choose = Callable[[Sequence[str]], int]
+
+
+def find_target(pid: int | None, choose: Choose | None = None) -> LiveJob:
+    """Return the job of `pid`, or the only one without it. Of several, `choose` gets one line for each and returns the place of one.
+
+    Raises UsageError, with what to do, where there is none, or several and nobody to choose.
+    """
+    return numbered(job_of(pid) if pid is not None else _only(choose))
+
+
+def numbered(job: LiveJob) -> LiveJob:
+    """Ask the frames of ranks whose numbers are guesses, which pauses those for some milliseconds; the others are left alone."""
+    unsure = [
+        Member(one.rank, one.pid, "rank", one.started_ticks)
+        for one in job.ranks
+        if one.wait_status is None and (one.rank is None or one.rank_source in GUESSED)
+    ]
+    if not unsure or (len(job.ranks) == 1 and not job.others):
+        return job
+    if len(job.ranks) == 1:
+        # What looks like a single process may have started the ranks.
+        unsure += [Member(one.rank, one.pid, one.role, one.started_ticks) for one in job.others if one.role in ("child", "loader-worker")]
+    said = read_rank_locals(unsure, deadline_s=HINTS_S, at_once=at_once())
+    hints = {pid: _hint(one, one_host=job.nnodes in (None, 1)) for pid, one in said.items()}
+    return with_hints(job, hints)
+
+
+def members_of(job: LiveJob) -> list[Member]:
+    """Return everybody of the job to look at, ranks first."""
+    return [Member(one.rank, one.pid, one.role, one.started_ticks) for one in job.members()]
+
+
+def earlier_of(job: LiveJob) -> dict[int, list[Member]]:
+    """Return the processes of earlier elastic attempts that are not gone yet, by attempt. Their ranks' numbers belong to that attempt."""
+    found: dict[int, list[Member]] = {}
+    for one in job.earlier_attempts:
+        found.setdefault(one.attempt if one.attempt is not None else 0, []).append(Member(None, one.pid, "rank", one.started_ticks))
+    return found
+
+
+def members_now(job: LiveJob, members: Sequence[Member]) -> list[Member]:
+    """Return `members` and whoever has joined the job since. Those that went stay, so that the next look says that they did."""
+    try:
+        now = members_of(job_of(job.pid))
+    except UsageError:
+        return list(members)
+    known = {(member.pid, member.started_ticks) for member in members}
+    joined = [member for member in now if (member.pid, member.started_ticks) not in known]
+    # Where nobody is known any more, the pid belongs to another job now.
+    return [*members, *joined] if len(joined) < len(now) else list(members)
+
+
+def said_of(job: LiveJob) -> str:
+    """One line to choose a job by: pid, launcher, ranks, script, age."""
+    ranks = [one.rank for one in job.ranks if one.rank is not None]
+    count = f"ranks {fold_ranks(ranks)}" if len(ranks) > 1 else f"{len(job.ranks)} rank{'s' if len(job.ranks) != 1 else ''}"
+    age = f", {_age(job.age_s)} old" if job.age_s is not None else ""
+    return f"{job.pid}  {job.launcher.kind}, {count}, {job.script or 'no script'}{age}"
+
+
+def _only(choose: Choose | None) -> LiveJob:
+    jobs = find_jobs()
+    if not jobs:
+        raise UsageError(
+            "No training job of yours runs on this host.",
+            "Run it on the job's node and as its user, or name any process of it: trainprobe attach PID.",
+        )
+    if len(jobs) == 1:
+        return jobs[0]
+    lines = [said_of(job) for job in jobs[:MOST_LISTED]]
+    if choose is not None:
+        return jobs[choose(lines)]
+    more = f"\n  and {len(jobs) - MOST_LISTED} more" if len(jobs) > MOST_LISTED else ""
+    listed = "".join(f"\n  {line}" for line in lines)
+    raise UsageError(f"{len(jobs)} training jobs run on this host:{listed}{more}\n", "Name one: trainprobe attach PID.")
+
+
+def _hint(said: RankLocals, *, one_host: bool) -> RankHint:
+    rank = said.rank if said.rank is not None or not one_host else said.spawned
+    return RankHint(rank, said.local_rank if said.local_rank is not None else said.spawned, said.world_size)
+
+
+def _age(age_s: float) -> str:
+    if age_s < 120:
+        return f"{age_s:.0f} s"
+    return f"{age_s / 60:.0f} min" if age_s < 7200 else f"{age_s / 3600:.0f} h"

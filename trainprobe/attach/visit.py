@@ -1,0 +1,182 @@
+"""One visit to a live job: cheapest and safest looks first, everything with a deadline, nothing left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from trainprobe.attach.beside import Beside
+from trainprobe.attach.discovery import earlier_of, members_now, members_of
+from trainprobe.attach.moves import said_moves
+from trainprobe.attach.pace import Clock, Pace, at_once
+from trainprobe.attach.rounds import Rounds
+from trainprobe.attach.sides import sides_after, sides_between
+from trainprobe.collect.cgroup_watch import CgroupWatch
+from trainprobe.collect.members import Member
+from trainprobe.collect.native_stacks import look_at_native_stacks
+from trainprobe.collect.source import look_at_source, sites_in_stacks
+from trainprobe.model.codec import to_json
+from trainprobe.model.subjects import Subject
+from trainprobe.system.child import ended_from_status
+from trainprobe.system.interruption import Interrupted, Interruption
+from trainprobe.targets.environment import environ_of
+
+if TYPE_CHECKING:
+    from trainprobe.case import Case
+    from trainprobe.model.progress import Progress
+    from trainprobe.model.request import AttachRequest
+    from trainprobe.targets.jobs import LiveJob
+
+CELL = "job"
+MOST_LOOKS = 1000  # of one --watch: a case of eight ranks then has some 300 MB
+OOM_SCORE = "/proc/self/oom_score_adj"
+
+
+def look_at_job(job: LiveJob, case: Case, request: AttachRequest, progress: Progress, meanwhile: Callable[[], object] = lambda: None) -> None:
+    """Write all that can be seen of `job` into `case`. `meanwhile` is called once, in the pause between two looks.
+
+    Raises Interrupted after Ctrl-C, when what was learnt until then is in the case. With --watch, Ctrl-C is how it ends.
+    """
+    first_to_die()
+    with Interruption() as interruption:
+        visit = Visit(job, case, request, progress, interruption)
+        visit.look(meanwhile)
+        if interruption.asked and not visit.watching:
+            case.add("interrupted", source="signal", data={"phase": "attach", "cell": CELL})
+            raise Interrupted
+
+
+def first_to_die() -> None:
+    """Have the kernel end us, and what we start, before anybody of the job when memory runs out. Raising one's own score needs no right."""
+    with contextlib.suppress(OSError), open(OOM_SCORE, "w", encoding="ascii") as file:
+        file.write("1000")
+
+
+class Visit:
+    """The looks at one job, with what they need to know of each other."""
+
+    def __init__(self, job: LiveJob, case: Case, request: AttachRequest, progress: Progress, interruption: Interruption) -> None:
+        self.job, self.case, self.request, self.progress, self.interruption = job, case, request, progress, interruption
+        self.data = job.as_data()
+        self.members = members_of(job)
+        self.pace = Pace()
+        watched_s = (request.watch_s or 0.0) * (request.times or MOST_LOOKS)
+        self.clock = Clock(request.timeout_s or self.pace.whole_s + watched_s)
+        self.rounds = Rounds(case, CELL, self.pace, self.clock, at_once())
+        self.beside = Beside(case, CELL)
+        self.cgroups = CgroupWatch(ours=False)
+        self.watching = False  # until the first two looks are over, Ctrl-C is an interruption like any other
+
+    def look(self, meanwhile: Callable[[], object]) -> None:
+        """Look twice, and a third time where two do not decide; everything else goes on beside that."""
+        self._learn_secrets()
+        self.case.add("job", subject=Subject("job", host=str(self.data.get("host") or "")), cell=CELL, source="/proc", data=self.data)
+        self._endings()
+        self.cgroups.see(member.pid for member in self.members)
+        self.progress.note(f"Looking at {len(self.members)} processes.")
+        began = time.monotonic()
+        self._round()
+        self.beside.start(sides_between(self.case, CELL, self.members, self.data))
+        self._earlier()
+        meanwhile()
+        self._pause(began + self.pace.between_looks_s - time.monotonic())
+        if not self._hurry():
+            self.beside.start(sides_after(self.case, CELL, self.members))
+            self._round(again=True)
+        if self.rounds.undecided() and not self._hurry():
+            self.progress.note(f"A process computes or goes on: one more look, {self.pace.third_look_s:g} s later.")
+            self._pause(self.pace.third_look_s)
+            if not self._hurry():
+                self._round(again=True)
+        self._settle(began)
+        self._native()
+        self._inside()
+        self._watch()
+        self.cgroups.look(self.case, CELL, "after")
+        self.beside.finish(self.clock.at_most(self.pace.grace_s))
+
+    def _learn_secrets(self) -> None:
+        """What the job was started with is hidden wherever it turns up: its secrets need not be those of our own environment."""
+        for member in self.members:
+            self.case.redactor.learn(environ_of(member.pid))
+
+    def _endings(self) -> None:
+        """How ranks ended whose parent has not asked yet: the kernel keeps that for it."""
+        for one in self.job.ranks:
+            if one.wait_status is not None:
+                data = to_json(ended_from_status(one.wait_status, seen_by="proc"))
+                subject = Member(one.rank, one.pid, "rank", one.started_ticks).subject
+                self.case.add("rank.ended", subject=subject, cell=CELL, source=f"/proc/{one.pid}/stat", data=data)
+
+    def _round(self, *, again: bool = False) -> None:
+        if again:
+            self.members = members_now(self.job, self.members)
+        self.rounds.look(self.members)
+        cwd = str(self.data.get("cwd") or "")
+        # Beside the next pause: reading source is no look at the job.
+        sites = sites_in_stacks(self.rounds.stacks)
+        look_at_source(self.case, CELL, sites, cwd=cwd, deadline_s=self.clock.at_most(self.pace.source_s))
+
+    def _settle(self, began: float) -> None:
+        """Nobody moves, and nobody is known to have waited for long: look once more when that would be a hang."""
+        age_s = self.rounds.age_s()
+        if age_s is None or age_s >= self.pace.settled_s or self._hurry():
+            return
+        left_s = self.pace.settled_s - age_s - (time.monotonic() - began)
+        if left_s > 0:
+            self.progress.note(f"Nobody moves, but only for {time.monotonic() - began + age_s:.1f} s: one more look in {left_s:.1f} s.")
+            self._pause(left_s)
+            if not self._hurry():
+                self._round(again=True)
+
+    def _earlier(self) -> None:
+        """Look once at what is left of each earlier elastic attempt, in a cell of its own: attempts are judged apart."""
+        for attempt, members in earlier_of(self.job).items():
+            if not self._hurry():
+                Rounds(self.case, f"{CELL}#attempt{attempt}", self.pace, self.clock, at_once()).look(members)
+
+    def _native(self) -> None:
+        """One at a time, only for frozen ranks whose Python frames do not decide; the pause that it costs them is recorded."""
+        for member in self.rounds.native_suspects():
+            if self._hurry():
+                return
+            self.progress.note(f"Looking at the C frames of process {member.pid}, which pauses it for some tenths of a second.")
+            look_at_native_stacks(self.case, CELL, member, self.rounds.number, deadline_s=self.clock.at_most(self.pace.native_s))
+
+    def _inside(self) -> None:
+        """What runs code inside the job, and so is done only when asked for: through its own pipe, and --deep."""
+        if self.request.trigger_dump and not self._hurry():
+            from trainprobe.collect.trigger_dump import trigger_dump
+
+            self.progress.note("Asking the job for its flight-recorder dumps, through its own pipe.")
+            trigger_dump(self.case, CELL, self.members, self.data.get("environment") or {}, deadline_s=self.clock.at_most(self.pace.pipe_s))
+        if self.request.deep and not self._hurry():
+            from trainprobe.collect.deep import look_deep
+
+            self.progress.note("Having each rank write its flight recorder: this runs code inside the job.")
+            look_deep(self.case, CELL, self.members, deadline_s=self.clock.at_most(self.pace.deep_s))
+
+    def _watch(self) -> None:
+        if self.request.watch_s is None:
+            return
+        self.watching = not self.interruption.asked
+        taken = 1
+        while not self._hurry() and self.rounds.number < MOST_LOOKS:
+            self.progress.note(f"{time.strftime('%H:%M:%S')} {said_moves(self.rounds.number, self.rounds.ranks)}")
+            if self.request.times is not None and taken >= self.request.times:
+                return
+            self._pause(self.request.watch_s)
+            if self._hurry():
+                return
+            self._round(again=True)
+            taken += 1
+
+    def _hurry(self) -> bool:
+        return self.interruption.asked or self.clock.left_s <= 0
+
+    def _pause(self, pause_s: float) -> None:
+        ends = time.monotonic() + min(pause_s, self.clock.left_s)
+        while (left_s := ends - time.monotonic()) > 0 and not self.interruption.asked:
+            time.sleep(min(0.05, left_s))

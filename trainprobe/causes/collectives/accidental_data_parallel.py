@@ -1,0 +1,73 @@
+"""One plain process spreads over all GPUs by threads.
+
+A script started without a launcher sees several GPUs, and the Trainer wraps the model into nn.DataParallel unasked: one process, a thread for each GPU, slow and full
+of surprises (another batch size, gathers on GPU 0, dead locks between threads).
+
+It is recognised by frames of nn.DataParallel on the stacks of a single process that has no rank and holds several GPUs. A launcher or a rank rules it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.words import fix, sentence
+from trainprobe.facts import Facts, Gpu, Thread
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+PARALLEL = ("torch/nn/parallel/data_parallel.py", "torch/nn/parallel/parallel_apply.py")
+
+
+def _threads(facts: Facts, group: SuspectGroup) -> tuple[Thread, ...]:
+    return tuple(t for t in facts.of(Thread, cell=group.cell) if any(frame.file.endswith(PARALLEL) for frame in t.frames))
+
+
+def _gpus(facts: Facts, group: SuspectGroup) -> tuple[Gpu, ...]:
+    pids = {thread.pid for thread in _threads(facts, group)}
+    return tuple(gpu for gpu in facts.of(Gpu, cell=group.cell) if pids & {process.pid for process in gpu.processes})
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    threads, job = _threads(facts, group), scene.live
+    if not threads:
+        return
+    if len(scene.world) > 1:
+        yield weighing(-26, "process-state-and-locks", f"The job has {len(scene.world)} ranks", *threads[:1])
+        return
+    yield weighing(13, "suspects-stack", f"Pid {threads[0].pid} is inside nn.DataParallel", *threads[:2])
+    if len(_gpus(facts, group)) > 1:
+        yield weighing(10, "gpu", f"It holds {len(_gpus(facts, group))} GPUs by itself", *_gpus(facts, group))
+    if job is not None and job.launcher in ("single", "data-parallel", "bare") and not any("RANK" in values for values in job.environment.values()):
+        yield weighing(6, "environment-and-limits", "It was started without a launcher: no RANK is set", job)
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    held = len(_gpus(facts, group))
+    return sentence(f"Pid {_threads(facts, group)[0].pid} runs nn.DataParallel{f' over {held} GPUs' if held else ''} in one process, without a launcher")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    script = (scene.live.script if scene.live is not None else "") or "train.py"
+    return (
+        fix(scene, "Start one process for each GPU", f"torchrun --nproc-per-node gpu {script}   or   accelerate launch {script}"),
+        fix(scene, "Or use one GPU on purpose", f"CUDA_VISIBLE_DEVICES=0 python {script}"),
+    )
+
+
+CAUSE = Cause(
+    id="accidental-data-parallel",
+    title="One plain process spreads over all GPUs by threads",
+    means="One plain process sees several GPUs and the framework spreads over them by threads without being asked.",
+    telling="One process holds all GPUs, no RANK is set, and frames of nn.DataParallel are on the stack.",
+    modes=("hang", "slow"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    would_settle="py-spy dump --pid PID: is data_parallel.py on the stack?",
+    ranks=nobody,
+    accounts_for=("rank-stuck", "thread-deadlock"),
+)

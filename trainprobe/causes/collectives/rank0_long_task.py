@@ -1,0 +1,114 @@
+"""One rank works alone for longer than the others want to wait.
+
+Rank 0 tokenises the data, saves a checkpoint, validates or writes a report while the others are in their next collective already. The work is
+right and goes on; when it takes longer than the process group's timeout, the others give up and the job dies.
+
+It is recognised by a rank outside all collectives that makes progress (its place changes, it writes, it computes) while all others wait, and by
+how much of their timeout has passed. A rank that stands still rules it out, and so does one that compiles.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause
+from trainprobe.causes.ends import ends, goes_on, goes_round, others_wait, states
+from trainprobe.causes.parting import ASKS_FOR_RANK
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
+from trainprobe.causes.words import fix, live_pid, sentence, subject, verb
+from trainprobe.facts import Deadline, Facts, MainThread
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+WORK = frozenset({"file-io", "python-run", "native-run", "child-wait", "dataloader", "net-io"})
+NAMES_A_TASK = re.compile(r"(?i)save|checkpoint|tokeni[sz]e|preprocess|prepare|valid|eval|export|download|index|report|metric|dump|write")
+
+
+def waited(scene: Scene) -> tuple[float, float, tuple[Deadline, ...]]:
+    """(seconds that the longest waiting of the others has slept, seconds of the group's timeout, its facts); 0 where unknown."""
+    asleep = [state.asleep_s for rank in scene.others if (state := scene.process(rank)) is not None and state.asleep_s]
+    limits = tuple(fact for fact in scene.facts.of(Deadline, cell=scene.cell) if fact.kind == "group" and fact.seconds)
+    return max(asleep, default=0.0), min((fact.seconds or 0.0 for fact in limits), default=0.0), limits
+
+
+def _least(thread: MainThread) -> int:
+    """The bytes that count as work. Who asks a service again and again writes as much as a request has."""
+    return 64_000 if thread.leaf == "net-io" else 1
+
+
+def working(scene: Scene) -> tuple[tuple[MainThread, str], ...]:
+    """The suspects' threads outside collectives that make progress, each with what shows it. CPU time alone shows none: a loop that polls has it too."""
+    found = []
+    for thread in ends(scene):
+        if thread.leaf in WORK and thread.leaf not in WAITS_FOR_RANKS and not thread.importing and not thread.lock_path:
+            process = scene.process_of(thread.pid)
+            if scene.live is not None and process is not None and not scene.watch.activity(thread.pid).goes_on:
+                continue
+            doing = (
+                goes_on(process)
+                if (process is not None and (process.wrote_bytes or 0) >= _least(thread)) or (thread.leaf == "file-io" and thread.moved)
+                else ""
+            )
+            if not doing and thread.moved and not (thread.role == "rank" and goes_round(scene, thread.rank or 0)):
+                doing = "moved on in its own code"
+            if doing:
+                found.append((thread, doing))
+    return tuple(found)
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    at_work = working(scene)
+    if not scene.others or len(group.ranks) > len(scene.others):
+        return
+    for thread, doing in at_work[:1]:
+        where = f" at {thread.where}" if thread.where else ""
+        yield weighing(
+            13, "suspects-stack", f"Rank {thread.rank} works{where}: pid {thread.pid} {doing} between the looks", thread, scene.process_of(thread.pid)
+        )
+        yield from others_wait(scene, 10)
+        slept, limit, limits = waited(scene)
+        if limit and slept >= limit / 4:
+            yield weighing(6, "scheduler", f"The others have waited {slept:.0f} s of the {limit:.0f} s after which they give up", *limits)
+        sites = scene.sites(thread.frames)
+        blocks = [block for site in sites for block in site.blocks if block.kind == "if" and ASKS_FOR_RANK.search(block.text)]
+        if blocks:
+            yield weighing(6, "source", f"That work stands under `{blocks[-1].text}` (line {blocks[-1].line})", *sites)
+        elif any(NAMES_A_TASK.search(frame.name) for frame in thread.frames[-8:]):
+            yield weighing(3, "source", f"Its stack is inside {next(f.name for f in reversed(thread.frames[-8:]) if NAMES_A_TASK.search(f.name))}", thread)
+    if not at_work and states(scene) and any(thread.moved is False for thread in ends(scene)):
+        yield weighing(-13, "suspects-stack", "It does nothing between the looks", *ends(scene))
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    thread, doing = working(scene)[0]
+    slept, limit, _limits = waited(scene)
+    left = f"; they give up in about {max(limit - slept, 0):.0f} s" if limit else ""
+    return sentence(f"{subject(scene)} {verb(group.ranks, 'works', 'work')} alone at {thread.where or thread.leaf} ({doing}) while the others wait{left}")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    slept, limit, _limits = waited(scene)
+    wait = f"trainprobe attach {live_pid(scene)}   (again in a minute: does it still move?)"
+    return (
+        fix(scene, "Wait for it: the work goes on", wait, f"{max(limit - slept, 0):.0f} s are left before the others give up" if limit else ""),
+        fix(scene, "Give the long part the time that it takes", "init_process_group(..., timeout=timedelta(hours=2)), or a barrier of its own group around it"),
+        fix(scene, "Or take it out of the training", "do it before the launch, on all ranks in parts, or in the background (async_save)"),
+    )
+
+
+CAUSE = Cause(
+    id="rank0-long-task",
+    title="One rank works alone while the others wait",
+    means="One rank works alone (tokenising, saving, validating) for longer than the others' timeout.",
+    telling="A rank outside all collectives makes progress while all others wait for it, often under `if rank == 0`.",
+    modes=("hang", "slow"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    would_settle="trainprobe attach --watch 10: does that rank move on, and do the others still wait?",
+    refines="rank-stuck",
+)

@@ -1,0 +1,112 @@
+"""Ranks run different submodules in one step, and sharded training needs the same on all.
+
+FSDP and ZeRO gather a layer's parameters from all ranks when the layer runs. A rank without tokens for an expert, without images in its batch, or that
+generates for longer leaves a layer out or runs one more, and its next gather meets another layer's on the other ranks.
+
+It is recognised by ranks that stand below FSDP or ZeRO at different operations, layers or lines in one step, and by a recorder in which the sizes of one
+collective differ. The same operation below the same lines on all ranks rules it out. Calls that differ outside sharded layers are another cause's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause
+from trainprobe.causes.parting import all_asleep, places
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.words import fix, listed, ranks_say, sentence
+from trainprobe.facts import Facts, LogEvent, MainThread
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.stacks.places import is_user
+from trainprobe.waits import SuspectGroup
+
+SHARDED = re.compile(r"torch/distributed/(?:fsdp|_composable)/|deepspeed/runtime/zero/|fairscale/nn/")
+Spot = tuple[str, tuple[tuple[str, int], ...]]
+
+
+def _sharded(scene: Scene) -> tuple[MainThread, ...]:
+    """Ranks that wait for others below a sharded layer."""
+    return tuple(t for t in scene.threads(scene.world) if t.leaf == "comm-wait" and any(SHARDED.search(frame.file) for frame in t.frames))
+
+
+def _spot(thread: MainThread) -> Spot:
+    """The operation, and the user's own lines above it."""
+    return thread.op, tuple((frame.name, frame.line) for frame in thread.frames if is_user(frame))
+
+
+def _camps(scene: Scene) -> tuple[tuple[int, ...], ...]:
+    """All ranks that wait in a collective, by where; the smallest camp first."""
+    found: dict[Spot, list[int]] = {}
+    for thread in scene.threads(scene.world):
+        if thread.leaf == "comm-wait":
+            found.setdefault(_spot(thread), []).append(thread.rank or 0)
+    return tuple(sorted((tuple(sorted(camp)) for camp in found.values()), key=lambda camp: (len(camp), camp)))
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    sharded, sides, parted = _sharded(scene), _camps(scene), group.divergence
+    if not sharded:
+        return
+    if parted is not None and parted.kind in ("shape", "operation", "call-site"):
+        calls = listed([f"{ranks_say(camp, capital=False)} called {call}" for camp, call in zip(parted.camps, parted.calls, strict=False)])
+        yield weighing(13, "flight-recorder", f"Below sharded layers the ranks part at collective {parted.position}: {calls}", ids=parted.evidence)
+    if len(sides) > 1:
+        by_rank = {thread.rank: thread for thread in scene.threads(scene.world)}
+        says = "; ".join(f"{ranks_say(side)}: {_word(by_rank[side[0]])}" for side in sides[:3])
+        both = all(by_rank[side[0]] in sharded for side in sides)
+        yield weighing(13 if both else 10, "other-stacks", f"The ranks stand in different collectives of sharded layers ({says})", *sharded)
+        yield weighing(10 if both else 3, "suspects-stack", f"{ranks_say([t.rank or 0 for t in sharded])} wait below FSDP or ZeRO", *sharded)
+        yield from all_asleep(scene, places(scene))
+    elif len(sharded) == len(scene.world):
+        yield weighing(-13, "other-stacks", f"All ranks wait in the same call of the same layer ({_word(sharded[0])})", *sharded)
+    traced = [event for event in facts.of(LogEvent, cell=group.cell) if event.event == "zero-trace-invalidated"]
+    if traced:
+        yield weighing(10, "suspects-log", f"ZeRO says that the order of layers changed: {traced[-1].line[:100]}", traced[-1])
+
+
+def _word(thread: MainThread) -> str:
+    below = next((frame.name for frame in reversed(thread.frames) if SHARDED.search(frame.file)), "")
+    return f"{thread.op}{f' ({below})' if below else ''} at {thread.where}"
+
+
+def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
+    sides = _camps(Scene(facts, group))
+    if len(sides) < 2:
+        return group.ranks
+    return tuple(sorted(rank for side in sides if len(side) == len(sides[0]) for rank in side))
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    sides = _camps(scene)
+    by_rank = {thread.rank: thread for thread in scene.threads(scene.world)}
+    where = listed([f"{ranks_say(side, capital=False)} in {_word(by_rank[side[0]])}" for side in sides[:2]])
+    return sentence(f"{ranks_say(_ranks(facts, group))} ran other layers than the rest in this step: {where}")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    place = next((thread.where for thread in _sharded(scene)), "forward")
+    return (
+        fix(scene, "Run every layer on every rank", f"look at {place}: call the unused layer on a dummy input and add 0 * its output to the loss"),
+        fix(scene, "Generate in step", "model.generate(..., synced_gpus=True)"),
+        fix(scene, "Or shard less", "ZeRO stage 2, or leave the layer that is not always used out of fully_shard / the wrap policy"),
+    )
+
+
+CAUSE = Cause(
+    id="rank-divergent-forward",
+    title="Ranks run different layers of a sharded model",
+    means="Ranks run different submodules in one step, and sharded training needs the same on all.",
+    telling="Ranks wait below FSDP or ZeRO at different operations or layers; one sequence number with different sizes.",
+    modes=("hang", "crash"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    ranks=_ranks,
+    would_settle="print which submodules each rank runs in a step, or look at the recorder's sizes: trainprobe attach --deep",
+    refines="rank-conditional-collective",
+    accounts_for=("collective-order-mismatch", "collective-shape-mismatch"),
+)

@@ -1,0 +1,68 @@
+"""The process group's timeout is shorter than a right step.
+
+Somebody set a timeout of seconds, or a step is longer than the default of 10 (NCCL) or 30 minutes (gloo). The slow rank is at work, and the others give up just
+before it comes.
+
+It is recognised by a short timeout together with a rank that still works while the others have waited for much of it. A rank that stands still rules it out: no timeout
+is long enough for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause
+from trainprobe.causes.collectives.rank0_long_task import waited, working
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.words import fix, sentence, subject, verb
+from trainprobe.facts import Facts
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+SHORT_S = 300.0  # torch's defaults are 600 s for NCCL and 1800 s for gloo (torch/distributed/constants.py)
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    slept, limit, limits = waited(scene)
+    at_work = working(scene)
+    if not limit or limit > SHORT_S or not scene.others:
+        return
+    if not at_work:
+        threads = [thread for thread in scene.threads(group.ranks) if thread.moved is False]
+        if threads:
+            yield weighing(-26, "suspects-stack", f"Rank {threads[0].rank} does not work at all", *threads)
+        return
+    thread, doing = at_work[0]
+    yield weighing(13, "scheduler", f"The group's timeout is only {limit:.0f} s, and {slept:.0f} s of it have passed", *limits)
+    yield weighing(13, "suspects-stack", f"Rank {thread.rank} is still at work ({doing}) at {thread.where}", thread)
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    slept, limit, _limits = waited(scene)
+    left = max(limit - slept, 0)
+    return sentence(f"{subject(scene)} {verb(group.ranks, 'is', 'are')} at work, and the others give up in {left:.0f} s: the timeout is only {limit:.0f} s")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    return (
+        fix(scene, "A longer timeout", "init_process_group(..., timeout=timedelta(minutes=30))"),
+        fix(scene, "Or a barrier of its own around the long part", "dist.monitored_barrier(group=long_group, timeout=timedelta(hours=2))"),
+    )
+
+
+CAUSE = Cause(
+    id="timeout-too-short",
+    title="The process group's timeout is shorter than a right step",
+    means="A step that is right takes longer than the timeout of the process group.",
+    telling="The slow rank comes to the end of its work just after the others gave up.",
+    modes=("hang", "slow"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    would_settle="grep -n timeout in the script, and trainprobe attach --watch 5: does that rank move on?",
+    refines="rank0-long-task",
+    accounts_for=("rank-stuck", "straggler-rank"),
+)

@@ -1,0 +1,44 @@
+"""Two camps that call one operation on two process groups, as their source lines spell it: the usual sign of groups used in another order."""
+
+from __future__ import annotations
+
+import ast
+
+from trainprobe.causes.parting import Place, camps
+from trainprobe.causes.scene import Scene
+from trainprobe.facts import Block, SourceSite
+
+TEXT_CAP = 500
+
+
+def crossed_groups(scene: Scene, found: dict[int, Place]) -> tuple[tuple[str, str], tuple[SourceSite, SourceSite]] | None:
+    """The two groups as spelled, and the two lines; None unless there are two camps, in one function, of which neither alone stands under an `if`."""
+    sides = camps(found)
+    if len(sides) != 2 or len({found[side[0]].op for side in sides}) != 1:
+        return None
+    one, other = (_site(scene, found[side[0]]) for side in sides)
+    if one is None or other is None or (one.file, one.function) != (other.file, other.function) or not _alike(one.blocks, other.blocks):
+        return None
+    groups = (_group(one.text, found[sides[0][0]].op), _group(other.text, found[sides[1][0]].op))
+    return (groups, (one, other)) if all(groups) and groups[0] != groups[1] else None
+
+
+def _site(scene: Scene, place: Place) -> SourceSite | None:
+    return scene.site(place.file, place.line)
+
+
+def _alike(one: tuple[Block, ...], other: tuple[Block, ...]) -> bool:
+    """Do both lines stand below the same statements, or in the two branches of one of them?"""
+    return [(block.kind, block.line) for block in one] == [(block.kind, block.line) for block in other]
+
+
+def _group(text: str, op: str) -> str:
+    """What a call of `op` in this line passes as `group`; empty where it does not say."""
+    try:
+        tree = ast.parse(text.strip()[:TEXT_CAP])
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")) == op:
+            return next((ast.unparse(keyword.value)[:60] for keyword in node.keywords if keyword.arg == "group"), "")
+    return ""

@@ -1,0 +1,98 @@
+"""The ranks cannot open the ports that they need of each other.
+
+A firewall between nodes, a security group that lets only some ports through, an address that is routed nowhere: connects are sent again and again and
+nobody answers. The rendezvous may work and the data ports, chosen at random, may not.
+
+It is recognised by a connect without an answer (state SYN_SENT) to another host while a rank stands at the store or in a collective, and by "No route to
+host". A connection to the same address that is open rules out that the host cannot be reached at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
+from trainprobe.causes.spoken import first_to_fail, spoken
+from trainprobe.causes.words import fix, listed, ranks_say, sentence, verb
+from trainprobe.facts import Connection, Facts, LogEvent
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+WORDING = r"No route to host|\(errno: 113|Network is unreachable|\(errno: 101"
+
+
+def _unanswered(scene: Scene) -> tuple[Connection, ...]:
+    """Connects of ranks that stand at the store or in a collective which nobody answers."""
+    meeting = {thread.pid for thread in scene.threads(scene.world) if thread.leaf in WAITS_FOR_RANKS}
+    found = [fact for fact in scene.facts.of(Connection, cell=scene.cell) if fact.pid in meeting]
+    return tuple(fact for fact in found if fact.kind == "tcp" and fact.state == "SYN_SENT")
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    if group.mode == "crash":
+        heard = tuple(spoken(scene, WORDING))
+        yield from heard
+        if heard:
+            yield from first_to_fail(scene)
+        return
+    unanswered = _unanswered(scene)
+    if unanswered:
+        first = unanswered[0]
+        again = f", sent again {first.retransmits} times" if first.retransmits else ""
+        points = 13 if first.retransmits or len(unanswered) > 1 else 10
+        yield weighing(points, "network", f"Pid {first.pid} connects to {first.remote} and has no answer{again}", *unanswered)
+        threads = [thread for thread in scene.threads(scene.world) if thread.pid in {one.pid for one in unanswered}]
+        ranks = [thread.rank or 0 for thread in threads]
+        op = threads[0].op or "the rendezvous"
+        yield weighing(10, "suspects-stack", f"{ranks_say(ranks)} {verb(ranks, 'stands', 'stand')} in {op} meanwhile", *threads)
+    routes = [event for event in facts.of(LogEvent, cell=group.cell) if event.event == "no-route"]
+    if routes:
+        yield weighing(10, "suspects-log", f"The output says: {routes[-1].line[:120]}", routes[-1])
+
+
+def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
+    scene = Scene(facts, group)
+    pids = {one.pid for one in _unanswered(scene)}
+    return tuple(sorted({thread.rank for thread in scene.threads(scene.world) if thread.pid in pids and thread.rank is not None})) or group.ranks
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    who, unanswered = _ranks(facts, group), _unanswered(scene)
+    to = listed(list(dict.fromkeys(one.remote for one in unanswered))[:3]) or "another rank"
+    return sentence(f"{ranks_say(who)} cannot open a connection to {to}: nothing answers there")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    unanswered = _unanswered(scene)
+    host, _, port = unanswered[0].remote.rpartition(":") if unanswered else ("HOST", "", "PORT")
+    return (
+        fix(scene, "See how far packets come", f"ip route get {host}", f"timeout 5 bash -c '</dev/tcp/{host}/{port}' && echo open"),
+        fix(
+            scene,
+            "See that the address is the right one",
+            "echo $MASTER_ADDR; getent hosts $MASTER_ADDR",
+            "export GLOO_SOCKET_IFNAME=eth0 NCCL_SOCKET_IFNAME=eth0",
+        ),
+        fix(scene, "Open the ports between the nodes", "iptables -L -n; sysctl net.ipv4.ip_local_port_range", risk="needs-admin", who="admin"),
+    )
+
+
+CAUSE = Cause(
+    id="firewall-or-route",
+    title="A rank's connection is not answered",
+    means="The ranks find each other but cannot open the ports that the data goes through.",
+    telling="A connect without an answer while a rank stands at the store or in a collective; no route to host.",
+    modes=("hang", "crash"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    ranks=_ranks,
+    would_settle="ss -tnp state syn-sent, and a connect to that address by hand",
+    refines="rendezvous-incomplete",
+    accounts_for=("rank-stuck",),
+    wording=WORDING,
+)

@@ -1,0 +1,80 @@
+"""The scheduler or a closed terminal ends the job.
+
+A time limit, a preemption or a closed terminal sends SIGTERM or SIGHUP to every process of the job. Nothing in the job is wrong.
+
+It is recognised by the scheduler's words, by the launcher's report of a signal that it got, and by a scheduler's end that has come or is near. A rank that failed
+before the signal rules it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.words import fix, sentence, short
+from trainprobe.facts import Deadline, Facts, LogEvent
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+ENDINGS = ("SIGTERM", "SIGHUP")
+
+
+def _events(facts: Facts, group: SuspectGroup) -> tuple[LogEvent, ...]:
+    events = facts.of(LogEvent, cell=group.cell)
+    return tuple(event for event in events if event.event in ("preempted", "launcher-signalled"))
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    events = _events(facts, group)
+    first = scene.first_ending
+    if first is not None and first.abnormal and first.signal_name not in ENDINGS:
+        if events:
+            yield weighing(-13, "exit-status", f"Rank {first.rank} had failed by itself before", first)
+        return
+    named = [event for event in events if event.event == "preempted"]
+    if named:
+        yield weighing(13, "scheduler", f"The output says: {short(named[0].line, 120)}", named[0])
+    elif events:
+        yield weighing(10, "suspects-log", f"The launcher was told to end: {short(events[0].line, 120)}", events[0])
+    ended = [end for end in scene.endings(scene.world) if end.signal_name in ENDINGS]
+    if ended and len(ended) == len(scene.endings(scene.world)) and len(ended) == len(scene.world):
+        yield weighing(6, "exit-status", f"All {len(ended)} ranks ended by {ended[0].signal_name}", *ended)
+    over = [limit for limit in facts.of(Deadline, cell=group.cell) if limit.kind == "scheduler" and limit.ends_at and limit.ends_at <= _now(scene)]
+    if over:
+        yield weighing(10, "environment-and-limits", f"The scheduler's limit has passed ({over[0].source})", *over)
+
+
+def _now(scene: Scene) -> float:
+    """The time of the last output: what came after the limit. 0 where nothing was timed."""
+    return max((event.at or 0.0 for event in scene.facts.of(LogEvent, cell=scene.cell)), default=0.0)
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    event = next(iter(_events(facts, group)), None)
+    return sentence(f"The job was ended from outside, all ranks at once{f': {short(event.line, 120)}' if event is not None else ''}")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    return (
+        fix(scene, "See why the scheduler ended it", "sacct -j $SLURM_JOB_ID --format=JobID,State,ExitCode,Elapsed,Timelimit"),
+        fix(scene, "Keep it apart from the terminal", "tmux new -s train, nohup torchrun ... &, or sbatch"),
+        fix(scene, "Save before the end and start again by itself", "#SBATCH --signal=B:USR1@300 --requeue, and a checkpoint on that signal"),
+    )
+
+
+CAUSE = Cause(
+    id="preempted-or-hangup",
+    title="The scheduler or a closed terminal ends the job",
+    means="The scheduler or a closed terminal ends the job.",
+    telling="SIGHUP or SIGTERM to all ranks at a time limit or at preemption.",
+    modes=("crash",),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    would_settle="sacct -j JOB --format=State,Elapsed,Timelimit",
+    ranks=nobody,
+    accounts_for=("rank-killed",),
+)

@@ -1,0 +1,115 @@
+"""A rank waits for a service outside the job: a tracker, an object store, a licence or a metadata server.
+
+wandb, mlflow, cloud storage and plain HTTP clients often have no time limit. When the service is slow or gone, the one rank that talks to it
+stands in a read or a connect, and the others wait in their next collective.
+
+It is recognised by a stack that ends in a client library or a socket in all looks, and by that process's connection to an address that is no rank
+of the job: open and silent, or still trying to connect. Bytes that arrive between the looks speak against it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause
+from trainprobe.causes.ends import ends, others_wait, outward, who
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.words import fix, sentence
+from trainprobe.facts import Connection, Facts, LogEvent, MainThread
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+CLIENTS = re.compile(
+    r"/(wandb|mlflow|comet_ml|neptune|clearml|tensorboard\w*|boto3|botocore|s3fs|gcsfs|google|azure|fsspec|minio|pymongo|redis|psycopg\w*|sqlalchemy"
+    r"|huggingface_hub|datasets|transformers|requests|urllib3|httpx|httpcore|aiohttp|grpc)/|/(urllib)/request\.py|/(http)/client\.py"
+)
+SILENT = frozenset({"ESTAB", "SYN_SENT", "CLOSE_WAIT"})
+
+
+def talking(scene: Scene) -> tuple[MainThread, ...]:
+    """Threads at the end of the suspects' waiting that stand in a network call of their own."""
+    found = [thread for thread in ends(scene) if thread.leaf == "net-io" and thread.op != "connection" and thread.moved is not True]
+    return tuple(thread for thread in found if not any("multiprocessing/" in frame.file for frame in thread.frames[-3:]))
+
+
+def client(thread: MainThread) -> str:
+    """The outermost client library on a stack, such as wandb."""
+    for frame in thread.frames:
+        match = CLIENTS.search(frame.file)
+        if match is not None:
+            return next(part for part in match.groups() if part)
+    return ""
+
+
+def connections(scene: Scene) -> tuple[Connection, ...]:
+    """Their connections to somebody outside the job, unanswered ones first."""
+    found = [one for one in outward(scene, [thread.pid for thread in talking(scene)]) if one.state in SILENT]
+    return tuple(sorted(found, key=lambda one: one.state != "SYN_SENT"))
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    threads = talking(scene)
+    if not threads:
+        return
+    first = threads[0]
+    library = client(first)
+    points = 13 if first.moved is False and (library or first.op not in ("poll", "select", "asyncio")) else 6
+    via = f" of {library}" if library else f" ({first.op})" if first.op else ""
+    yield weighing(points, "suspects-stack", f"{who(first)} stands in a network call{via} at {first.where} in {first.looks} looks", *threads)
+    found = connections(scene)
+    if found:
+        words = "has had no answer to its connect to" if found[0].state == "SYN_SENT" else "holds a silent connection to"
+        yield weighing(10, "network", f"It {words} {found[0].remote}, which is {_whose(found[0])}", found[0])
+    elif scene.looked("sockets"):
+        yield weighing(-6, "network", "It has no connection to anybody outside the job", *threads)
+    waits = [event for event in scene.facts.of(LogEvent, cell=scene.cell) if event.event == "tracker-wait"]
+    if waits:
+        yield weighing(10, "suspects-log", f"The output says: {waits[-1].line[:100]}", waits[-1])
+    process = scene.process_of(first.pid)
+    if process is not None and process.read_moved and first.moved is not False:
+        yield weighing(-10, "process-state-and-locks", "Bytes still arrive between the looks", process)
+    yield from others_wait(scene)
+
+
+def _whose(connection: Connection) -> str:
+    return f"pid {connection.peer_pid} ({connection.peer[:60]})" if connection.peer_pid else "no process of this job"
+
+
+def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
+    return tuple(thread.pid for thread in talking(Scene(facts, group)))
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    first, found = talking(scene)[0], connections(scene)
+    what = f"{client(first)} at {first.where}" if client(first) else first.where or "a network call"
+    return sentence(f"{who(first)} waits in {what} for {found[0].remote if found else 'a service'}, which does not answer")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    pid, found = talking(scene)[0].pid, connections(scene)
+    host, _, port = found[0].remote.rpartition(":") if found else ("HOST", "", "PORT")
+    return (
+        fix(scene, "See whether the service answers", f"timeout 5 bash -c '</dev/tcp/{host}/{port}' && echo open", f"ss -tnp | grep pid={pid}"),
+        fix(scene, "Train without it", "export WANDB_MODE=offline   (MLFLOW_TRACKING_URI=file:./mlruns, HF_HUB_OFFLINE=1)"),
+        fix(scene, "Give the call an end", "pass timeout=30 to the client, or do it in a thread that training does not wait for"),
+    )
+
+
+CAUSE = Cause(
+    id="remote-service-wait",
+    title="A service outside the job does not answer",
+    means="A rank waits for a tracking or storage service.",
+    telling="Frames of its client library, or its message about waiting; a silent connection to no rank of the job.",
+    modes=("hang", "slow"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    pids=_pids,
+    would_settle="ss -tnp for that pid: which address does it wait for?",
+    refines="rank-stuck",
+    accounts_for=("data-worker-stuck", "import-hang"),
+)

@@ -1,0 +1,59 @@
+"""`trainprobe attach [PID]`: look at a job that runs, and leave it as it was."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
+    pid: Annotated[str | None, typer.Argument(metavar="PID", help="Any process of the job: launcher, rank or worker.", show_default=False)] = None,
+    deep: Annotated[bool, typer.Option("--deep", help="Have each rank write its flight recorder: this runs code inside the job.")] = False,
+    trigger_dump: Annotated[bool, typer.Option("--trigger-dump", help="Ask for a flight-recorder dump through the job's own pipe.")] = False,
+    watch: Annotated[str | None, typer.Option(metavar="S", help="Look again every S seconds until Ctrl-C, and say what moved.")] = None,
+    times: Annotated[str | None, typer.Option(metavar="N", help="With --watch: look N times in all.")] = None,
+    timeout: Annotated[str | None, typer.Option(metavar="S", help="End the look after S seconds and report what was seen.")] = None,
+    case: Annotated[str | None, typer.Option(metavar="DIR", help="Where the evidence goes; a new folder here by default.")] = None,
+    json_to: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON; - for stdout.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only the headline and the head of the first cause.")] = False,
+    no_color: Annotated[bool, typer.Option("--no-color", help="No colour; the words are the same.")] = False,
+) -> int:
+    """Look at a training job that hangs or crawls, and say which rank holds up the rest, what it waits for, and why.
+
+    Nothing has to be prepared in the job, and it goes on as if nobody had looked: no signal is sent, and each
+    process pauses for a few milliseconds at most. Without PID it takes your only training job on this host.
+
+    \b
+    Examples:
+      trainprobe attach
+      trainprobe attach 48213
+      trainprobe attach 48213 --watch 10
+    """  # noqa: D301 - \b keeps the lines of the example apart
+    from trainprobe.cli.choosing import at_a_terminal
+    from trainprobe.cli.exit_codes import code_of
+    from trainprobe.cli.live_look import PATIENCE_S, looking
+    from trainprobe.cli.showing import check_json_target, show_report
+    from trainprobe.cli.words_given import seconds, whole_number
+    from trainprobe.errors import UsageError
+    from trainprobe.model.request import AttachRequest
+
+    check_json_target(json_to)
+    if times is not None and watch is None:
+        raise UsageError("--times says how often to look.", "Give --watch S too: the seconds between two looks.")
+    request = AttachRequest(
+        pid=whole_number("PID", pid, 2**31 - 1),
+        deep=deep,
+        trigger_dump=trigger_dump,
+        watch_s=seconds("--watch", watch),
+        times=whole_number("--times", times),
+        timeout_s=seconds("--timeout", timeout),
+        case=case,
+        argv=("trainprobe", "attach", *((pid,) if pid else ())),
+    )
+    from trainprobe.pipelines import attach as look
+
+    with looking(quiet=quiet, patience_s=0.0 if request.watch_s else PATIENCE_S) as progress:
+        report = look(request, progress, at_a_terminal())
+    show_report(report, json_to=json_to, quiet=quiet, no_color=no_color)
+    return code_of(report.verdict, conclusive=report.conclusive, interrupted=report.extra.get("interrupted") is True)

@@ -1,0 +1,254 @@
+"""What somebody saved of a job that hung: flight-recorder dumps and stack dumps, by any name, found by what is in them.
+
+They become a case as if a live job had been looked at, with a `job` record whose launcher is `unknown`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from trainprobe.case import EVIDENCE, META, Case
+from trainprobe.collect import pyspy
+from trainprobe.collect.flight_reading import FILE_CAP_BYTES, NoDumpError, rank_in_entries, rank_in_name, read_dump
+from trainprobe.collect.flight_recorder import look_at_dump
+from trainprobe.collect.seen import Seen, record
+from trainprobe.collect.source import Site, look_at_source, read_regular_file
+from trainprobe.errors import UsageError
+from trainprobe.model.subjects import Subject
+from trainprobe.stacks.stack_text import ProcessStack, parse_stack_text
+
+CELL = "job"
+FILES_CAP = 5000
+DEPTH_CAP = 6
+STACKS_CAP_BYTES = 16 * 2**20
+DEADLINE_S = 120.0
+SOURCE_S = 2.0
+MOST_NAMED = 10
+NAME = "Name a folder that trainprobe made. Files of torch's flight recorder, py-spy, pystack, gdb and faulthandler can be named too."
+# Two forms that one rank wrote at once; of these the one with frames is worth more.
+TOGETHER_S = 60.0
+
+
+class _Dump(NamedTuple):
+    path: str
+    rank: Optional[int]
+    world: Set[int]
+    newest: float
+    has_frames: bool
+    broken: str
+
+
+class _Stack(NamedTuple):
+    path: str
+    rank: Optional[int]
+    process: ProcessStack
+    at: float
+
+
+class Saved(NamedTuple):
+    """What the files turned out to be. `other` are names of files that are neither, with why, in short."""
+
+    dumps: List[_Dump]
+    stacks: List[_Stack]
+    other: List[str]
+
+
+def is_case(path: str) -> bool:
+    """Say whether a folder is a case that an earlier run wrote, whole or damaged."""
+    return any(os.path.isfile(os.path.join(path, name)) for name in (META, EVIDENCE))
+
+
+def find_saved(paths: Sequence[str]) -> Saved:
+    """Read the files, and those in the folders, as far as they are dumps. Raises UsageError where a path is not there or none is a dump."""
+    ends = time.monotonic() + DEADLINE_S
+    saved = Saved([], [], [])
+    for path in paths:
+        if not os.path.lexists(path):
+            raise UsageError(f"There is no file or folder {path}.", NAME)
+        for file in _files(path):
+            if time.monotonic() > ends:
+                saved.other.append(f"{file} (no time was left)")
+                continue
+            _sort(file, saved, ends)
+    if not saved.dumps and not saved.stacks:
+        shown = "; ".join(saved.other[:MOST_NAMED]) or "it is empty"
+        more = f" and {len(saved.other) - MOST_NAMED} more" if len(saved.other) > MOST_NAMED else ""
+        raise UsageError(
+            f"Nothing in {', '.join(paths[:3])} is a case, a flight-recorder dump or a stack dump: {shown}{more}.",
+            NAME,
+        )
+    return saved._replace(dumps=_by_folder(saved.dumps))
+
+
+def _by_folder(dumps: List[_Dump]) -> List[_Dump]:
+    """Where no name tells a rank and each dump lies in a folder of its own, the folders' numbers are the ranks."""
+    nameless = [dump for dump in dumps if dump.rank is None]
+    numbers = {dump.path: rank_in_name(os.path.basename(os.path.dirname(os.path.abspath(dump.path)))) for dump in nameless}
+    if len(nameless) < 2 or None in numbers.values() or len(set(numbers.values())) < len(nameless):
+        return dumps
+    return [dump._replace(rank=numbers.get(dump.path, dump.rank)) for dump in dumps]
+
+
+def look_at_saved(case: Case, saved: Saved) -> None:
+    """Write the `job` record, then one `flight_recorder` per dump and one `stacks.python` or `stacks.native` per process and look."""
+    stacks = _ranked(saved)
+    ranks = {dump.rank for dump in saved.dumps if dump.rank is not None} | {stack.rank for stack in stacks if stack.rank is not None}
+    world = ranks.union(*(dump.world for dump in saved.dumps)) if saved.dumps else set(ranks)
+    size = max(world, default=-1) + 1
+    case.add("job", subject=Subject("job"), cell=CELL, source="saved dumps", data=_job(saved, stacks, ranks, size))
+    ends = time.monotonic() + DEADLINE_S
+    chosen = _chosen(saved.dumps)
+    for dump in saved.dumps:
+        if dump in chosen:
+            look_at_dump(case, CELL, dump.path, dump.rank, ends=ends, host="")
+        else:
+            seen = Seen({"rank": dump.rank, "path": dump.path}, "unavailable", f"another dump of rank {dump.rank} is newer or tells more", time.time())
+            record(case, "flight_recorder", seen, subject=_subject(dump.rank, None), cell=CELL, source=os.path.basename(dump.path))
+    looks: Dict[Optional[int], int] = {}
+    for stack in sorted(stacks, key=lambda one: (one.at, one.path)):
+        role = "rank" if not stack.process.is_worker else "loader-worker"
+        key = stack.rank if role == "rank" else None
+        looks[key] = looks.get(key, 0) + 1
+        pid = stack.process.pid if stack.process.pid is not None else -1 - (stack.rank or 0)
+        data = {"look": looks[key] if role == "rank" else 1, "pid": pid, "role": role, "nonblocking": False, "threads": stack.process.threads}
+        kind = "stacks.native" if stack.process.native else "stacks.python"
+        seen = Seen(data, began=stack.at, source=f"{stack.process.form} in {os.path.basename(stack.path)}")
+        record(case, kind, seen, subject=_subject(stack.rank, stack.process.pid, role), cell=CELL)
+    look_at_source(case, CELL, _sites(stacks), deadline_s=SOURCE_S)
+
+
+def _sites(stacks: Sequence[_Stack]) -> List[Site]:
+    """The places whose source lies on this machine under the same path, and has not been changed since the dump was taken."""
+    written: Dict[str, float] = {}
+    found = []
+    for stack in stacks:
+        for frame in [frame for thread in stack.process.threads for frame in thread["frames"]]:
+            file = frame["file"]
+            if os.path.isabs(file) and file not in written:
+                written[file] = _modified(file)
+            if 0 < written.get(file, 0.0) <= stack.at:
+                found.append(Site(file, frame["line"], frame["name"], stack.rank))
+    return found
+
+
+def _subject(rank: Optional[int], pid: Optional[int], role: str = "rank") -> Subject:
+    return Subject("rank" if rank is not None and role == "rank" else "process", rank=rank, pid=pid, role=role)
+
+
+def _files(path: str) -> List[str]:
+    """The files below a folder, in order; the folder of a case that somebody keeps beside them is left out."""
+    if not os.path.isdir(path):
+        return [path]
+    found: List[str] = []
+    for folder, folders, names in os.walk(path):
+        depth = os.path.relpath(folder, path).count(os.sep)
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and depth < DEPTH_CAP and not is_case(os.path.join(folder, name)))
+        found += [os.path.join(folder, name) for name in sorted(names) if not name.startswith(".")]
+        if len(found) > FILES_CAP:
+            break
+    return found[:FILES_CAP]
+
+
+def _sort(path: str, saved: Saved, ends: float) -> None:
+    try:
+        content = read_regular_file(path, FILE_CAP_BYTES)
+    except (OSError, ValueError) as error:
+        saved.other.append(f"{os.path.basename(path)} {error.strerror if isinstance(error, OSError) and error.strerror else error}")
+        return
+    head = content[:1].lstrip() or content.lstrip()[:1]
+    if head in (b"{", b"\x80") or content[:2] in (b"}q", b"(d"):
+        dump = _dump(path, content, ends)
+        if not dump.broken or head == b"\x80":
+            saved.dumps.append(dump)
+        else:
+            saved.other.append(f"{os.path.basename(path)} ({dump.broken})")
+        return
+    at = _modified(path)
+    stacks = _stacks(content)
+    saved.stacks.extend(_Stack(path, process.rank, process, at) for process in stacks)
+    if not stacks:
+        saved.other.append(f"{os.path.basename(path)} (no kind of dump that is known)" if content else f"{os.path.basename(path)} (empty)")
+
+
+def _modified(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0
+
+
+def _dump(path: str, content: bytes, ends: float) -> _Dump:
+    rank = rank_in_name(path)
+    try:
+        said = read_dump(content, deadline_s=min(10.0, max(0.1, ends - time.monotonic())))
+    except NoDumpError as error:
+        return _Dump(path, rank, set(), 0.0, has_frames=False, broken=str(error))
+    entries = said["entries"]
+    told = rank_in_entries(entries)
+    world = {rank for group in said["groups"] if group["desc"] == "default_pg" or group["name"] == "0" for rank in group["ranks"] if rank < 1_000_000}
+    newest = max((entry["created_at"] for entry in entries), default=0.0)
+    return _Dump(path, rank if rank is not None else told, world, newest, has_frames=bool(said["frames"]), broken="")
+
+
+def _stacks(content: bytes) -> List[ProcessStack]:
+    head = content[:64].lstrip()
+    parsed = pyspy.parse(content, 0) if head[:1] == b"[" and len(content) <= STACKS_CAP_BYTES else None
+    if parsed is not None and parsed.threads:
+        main = next((thread for thread in parsed.threads if thread["name"] == "MainThread"), parsed.threads[0])
+        return [ProcessStack("py-spy", main["os_thread_id"], threads=parsed.threads)]
+    return parse_stack_text(content[:STACKS_CAP_BYTES].decode("utf-8", "replace"))
+
+
+def _ranked(saved: Saved) -> List[_Stack]:
+    """Give each stack its rank: what the text says, else the file's name, else, where no name tells one, the order of the files."""
+    named = []
+    for stack in saved.stacks:
+        rank = stack.rank if stack.rank is not None else rank_in_name(stack.path)
+        # A number that is the pid is no rank; nor is one that is too large to be one.
+        named.append(stack._replace(rank=rank if rank is not None and rank != stack.process.pid and rank < 1_000_000 else None))
+    if any(stack.rank is not None for stack in named) or saved.dumps:
+        return named
+    order = {key: place for place, key in enumerate(dict.fromkeys(_who(stack) for stack in named if not stack.process.is_worker))}
+    return [stack._replace(rank=order.get(_who(stack))) for stack in named]
+
+
+def _who(stack: _Stack) -> Tuple[Any, ...]:
+    return ("pid", stack.process.pid) if stack.process.pid is not None else ("file", stack.path)
+
+
+def _chosen(dumps: Sequence[_Dump]) -> List[_Dump]:
+    """One dump per rank: the newest, and of those written at one time the one with frames."""
+    best: Dict[Optional[int], _Dump] = {}
+    for dump in dumps:
+        known = best.get(dump.rank)
+        if known is None or _worth(dump, known):
+            best[dump.rank] = dump
+    return [dump for dump in dumps if dump.rank is None or best[dump.rank] is dump]
+
+
+def _worth(dump: _Dump, known: _Dump) -> bool:
+    if bool(dump.broken) != bool(known.broken):
+        return not dump.broken
+    if abs(dump.newest - known.newest) <= TOGETHER_S and dump.has_frames != known.has_frames:
+        return dump.has_frames
+    return dump.newest > known.newest
+
+
+def _job(saved: Saved, stacks: Sequence[_Stack], ranks: Set[int], size: int) -> Dict[str, Any]:
+    pids = {stack.rank: stack.process.pid for stack in stacks if stack.rank is not None and not stack.process.is_worker and stack.process.pid}
+    counted = not saved.dumps and all(stack.rank is None for stack in saved.stacks) and all(rank_in_name(stack.path) is None for stack in saved.stacks)
+    source = "file-order" if counted else "file-name"
+    rows = [{"rank": rank, "rank_source": source, "local_rank": None, "pid": pids.get(rank) or -1 - rank, "cmdline": ""} for rank in sorted(ranks)]
+    return {
+        "cell": CELL,
+        "launcher": {"kind": "unknown", "pid": None, "started_ticks": None, "cmdline": ""},
+        "world_size": size or None,
+        "world_size_source": "dumps",
+        "host": "",
+        "ranks": rows,
+        "absent": [rank for rank in range(size) if rank not in ranks][:10_000],
+        "elsewhere": False,
+        "files": {"dumps": len(saved.dumps), "stacks": len(saved.stacks), "other": saved.other[:MOST_NAMED]},
+    }

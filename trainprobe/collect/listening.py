@@ -1,0 +1,56 @@
+"""Where the ranks of a job listen, so that a service is asked only if it is the job's own."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Dict, List, Sequence
+
+from trainprobe.collect.descriptors import descriptors
+from trainprobe.collect.members import Member
+from trainprobe.collect.sockets import Row, read_tables
+
+
+@dataclass(frozen=True)
+class Listener:
+    """A listening socket of one rank. `address` is host:port for tcp and a path for unix; `ours` says that we share its network namespace."""
+
+    member: Member
+    kind: str
+    address: str
+    ours: bool = True
+
+    @property
+    def port(self) -> int:
+        digits = self.address.rpartition(":")[2]
+        return int(digits) if self.kind == "tcp" and digits.isdigit() else 0
+
+    @property
+    def host(self) -> str:
+        """What to connect to: loopback where it listens everywhere."""
+        name = self.address.rpartition(":")[0].strip("[]")
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104 - read off a socket, not bound to
+
+
+def listeners(members: Sequence[Member], proc: str = "/proc") -> List[Listener]:
+    """The listening TCP and unix sockets of the ranks, one per rank and socket; a worker that inherited one does not count."""
+    tables: Dict[str, List[Row]] = {}
+    own = _space("self", proc)
+    found = []
+    for member in members:
+        names = descriptors(member.pid, proc) if member.role == "rank" else None
+        space = _space(member.pid, proc) if names else ""
+        if not names:
+            continue
+        if space not in tables:
+            tables[space] = [row for row in read_tables(f"{proc}/{member.pid}/net", {}) if row.state == "LISTEN"]
+        inodes = {int(name[8:-1]) for name in names.values() if name.startswith("socket:[") and name[8:-1].isdigit()}
+        found += [Listener(member, row.kind, row.local, space == own) for row in tables[space] if row.inode in inodes]
+    return found
+
+
+def _space(pid: object, proc: str) -> str:
+    try:
+        return os.readlink(f"{proc}/{pid}/ns/net")
+    except OSError:
+        return ""

@@ -1,0 +1,60 @@
+"""Ranks that have ended while nobody has waited for them: zombies. They have no environment and no arguments any more, only a name and siblings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trainprobe.targets.numbers import Number
+from trainprobe.targets.process_table import Seen, Table, in_order
+
+BESIDE_TICKS = 200  # of 10 ms: a program starts its ranks one right after the other
+NAMES = ("python", "pt_main", "pt_elastic")
+
+
+def ended_siblings(table: Table, ranks: Sequence[Seen]) -> list[Seen]:
+    """Return the zombies that the parents of `ranks` started at the time of these, and that are called like a rank."""
+    found = {}
+    for one in ranks:
+        above = table.parent(one)
+        if above is None or above.pid == 1:
+            continue
+        beside = [each for each in ranks if each.ppid == above.pid]
+        first, last = min(each.started_ticks for each in beside), max(each.started_ticks for each in beside)
+        names = {each.name for each in beside}
+        for kid in table.children(above):
+            called = kid.name in names or kid.name.startswith(NAMES)
+            if kid.ended and called and kid.uid == one.uid and first - BESIDE_TICKS <= kid.started_ticks <= last + BESIDE_TICKS:
+                found[kid.pid] = kid
+    mine = {one.pid for one in ranks}
+    return sorted((one for one in found.values() if one.pid not in mine), key=in_order)
+
+
+def numbered_between(ranks: Sequence[Seen], numbers: Sequence[Number], world: int | None) -> list[Number]:
+    """Give each zombie the number that is left for it between the siblings that started before and after it.
+
+    That needs siblings whose numbers rise with their start, and as many numbers left in the gap as there are zombies in it.
+    """
+    found = list(numbers)
+    if world is None or not any(one.ended and number.rank is None for one, number in zip(ranks, numbers, strict=True)):
+        return found
+    free = [rank for rank in range(world) if rank not in {number.rank for number in numbers}]
+    for parent in {one.ppid for one in ranks}:
+        order = sorted((place for place, one in enumerate(ranks) if one.ppid == parent), key=lambda place: in_order(ranks[place]))
+        told = [rank for place in order if (rank := found[place].rank) is not None]
+        if not told or told != sorted(told):
+            continue
+        gap: list[int] = []
+        low = -1
+        for place in [*order, None]:
+            rank = found[place].rank if place is not None else world
+            if place is not None and rank is None:
+                gap.append(place)
+                continue
+            high = world if rank is None else rank
+            left = [each for each in free if low < each < high]
+            if len(left) == len(gap) and all(ranks[each].ended for each in gap):
+                for each, number in zip(gap, left, strict=True):
+                    found[each] = replace(found[each], rank=number, source="start-order")
+            gap, low = [], high
+    return found

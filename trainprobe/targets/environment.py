@@ -1,0 +1,32 @@
+"""Which variables of a job's environment may be written down: an allow-list, since the rest holds tokens and passwords."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+VALUE_CAP = 400
+WHOLE_CAP_BYTES = 2**20
+ALLOWED = re.compile(
+    r"MASTER_(?:ADDR|PORT)|(?:LOCAL_|GROUP_|ROLE_|NODE_)?RANK|(?:LOCAL_|GROUP_|ROLE_)?WORLD_SIZE|TORCHELASTIC_(?:RESTART_COUNT|MAX_RESTARTS|RUN_ID|ERROR_FILE)"
+    r"|SLURM_(?:JOB_ID|JOBID|STEP_ID|STEPID|ARRAY_JOB_ID|ARRAY_TASK_ID|PROCID|LOCALID|NODEID|NTASKS|NPROCS|NNODES|JOB_NUM_NODES|STEP_NUM_TASKS|STEP_NUM_NODES"
+    r"|NTASKS_PER_NODE|GPUS_ON_NODE|JOB_NODELIST|JOB_START_TIME|JOB_END_TIME|CPUS_PER_TASK|RESTART_COUNT|JOB_PARTITION)"
+    r"|(?:OMP|MKL|OPENBLAS|NUMEXPR)_NUM_THREADS|TORCH_(?:NCCL|FR|DIST|DISTRIBUTED|GLOO)_\w+|TORCH_CPP_LOG_LEVEL|(?:NCCL|GLOO)_\w+|TORCH_WORKER_SERVER_SOCKET"
+    r"|CUDA_(?:VISIBLE_DEVICES|LAUNCH_BLOCKING|DEVICE_MAX_CONNECTIONS|DEVICE_ORDER)|HIP_VISIBLE_DEVICES|NVIDIA_VISIBLE_DEVICES|TOKENIZERS_PARALLELISM"
+    r"|HF_(?:HUB|DATASETS|EVALUATE)_OFFLINE|TRANSFORMERS_OFFLINE|OMPI_COMM_WORLD_\w+|(?:PMI|PMIX)_(?:RANK|SIZE|ID|LOCAL_RANK)|MPI_LOCALRANKID|PYTHONFAULTHANDLER"
+)
+
+
+def allowed(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return those that may be kept, each value cut to 400 characters."""
+    return {name: value[:VALUE_CAP] for name, value in sorted(environ.items()) if ALLOWED.fullmatch(name)}
+
+
+def environ_of(pid: int, proc: str = "/proc") -> dict[str, str]:
+    """The variables that a process was started with, for whoever hides secrets: nothing of this may be written down. Empty where it may not be read."""
+    try:
+        with open(f"{proc}/{pid}/environ", "rb") as file:
+            words = file.read(WHOLE_CAP_BYTES).decode("utf-8", "replace").split("\0")
+    except OSError:
+        return {}
+    return {name: value for name, equals, value in (word.partition("=") for word in words) if equals and name}

@@ -1,0 +1,256 @@
+"""Which training jobs run here, and the whole of the one that a process belongs to. Reads /proc alone; nothing is touched."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+
+from trainprobe.errors import UsageError
+from trainprobe.system.proc import read_file
+from trainprobe.targets.environment import allowed
+from trainprobe.targets.live_job import CMDLINE_CAP, Companion, LaunchedBy, LiveJob, LiveRank
+from trainprobe.targets.numbering import ELASTIC, launched_shape, numbered, within
+from trainprobe.targets.numbers import STRENGTH, Number, Shape, settle
+from trainprobe.targets.process_table import Seen, Table, snapshot
+from trainprobe.targets.programs import is_tool, launcher_kind, whole
+from trainprobe.targets.rank_search import Team, is_trainer, key_of, script_path, team_of, told_environment
+from trainprobe.targets.surroundings import attempt_of, backend_and_device, companions, container_of, earlier, former, leftovers
+
+__all__ = ["LiveJob", "RankHint", "find_jobs", "job_of", "with_hints"]
+
+
+@dataclass(frozen=True)
+class RankHint:
+    """What a look inside a process told of its number. `source` is frame-locals, sockets or gpu-order."""
+
+    rank: int | None = None
+    local_rank: int | None = None
+    world_size: int | None = None
+    source: str = "frame-locals"
+
+
+def job_of(pid: int, proc: str = "/proc") -> LiveJob:
+    """Return the job that process `pid` belongs to, as launcher, rank, worker or compiler. A thread id stands for its process.
+
+    Raises UsageError, with what to do, where there is no such process or it belongs to no Python program.
+    """
+    table = snapshot(proc)
+    one = table.by_pid.get(pid) or table.by_pid.get(_process_of_thread(pid, proc))
+    if one is None and proc == "/proc" and _hidden(pid):
+        raise UsageError(f"Process {pid} is hidden from us: /proc is mounted with hidepid.", "Attach as its owner or as root.")
+    if one is None:
+        raise UsageError(f"There is no process {pid} on this host.", "List the training jobs with `trainprobe attach`, without a pid.")
+    team = team_of(table, one)
+    if team is None:
+        below = _jobs(table, [each for each in table.descendants(one) if each.is_python])
+        name = os.path.basename(one.argv[0]) if one.argv else one.name
+        says = f"Process {pid} ({name}) is no training job and belongs to none."
+        if len(below) == 1:
+            raise UsageError(says, f"Below it runs one: `trainprobe attach {below[0].pid}`.")
+        if below:
+            raise UsageError(says, f"Below it run several: attach to one of {', '.join(str(job.pid) for job in below)}.")
+        raise UsageError(says, "Give the pid of a Python process; `trainprobe attach` without a pid lists the training jobs.")
+    return _job(table, team)
+
+
+def find_jobs(proc: str = "/proc", uid: int | None = None) -> tuple[LiveJob, ...]:
+    """Return the training jobs of user `uid` on this host, the newest first; for root those of all users.
+
+    A job is a known launcher with what it started, a process with a rank number, or a Python process that has libtorch in memory and is no
+    tool such as pytest, a notebook server or this program.
+    """
+    table = snapshot(proc)
+    uid = os.geteuid() if uid is None else uid
+    candidates = [
+        one
+        for one in table.by_pid.values()
+        if one.argv and not one.ended and one.pid != os.getpid() and (is_trainer(one) or launcher_kind(one.argv)) and uid in (0, one.uid)
+    ]
+    return _jobs(table, sorted(candidates, key=lambda one: (not launcher_kind(one.argv), one.started_ticks, one.pid)))
+
+
+def with_hints(job: LiveJob, hints: Mapping[int, RankHint]) -> LiveJob:
+    """Return `job` with what looks inside its processes told, by pid. A hint wins where its source is better than that of the number.
+
+    A worker or child that turns out to have a rank becomes one; of two ranks with one number the better source stays.
+    """
+    if len(job.ranks) == 1 and job.ranks[0].rank_source == "only-process":
+        job = _of_hinted_children(job, hints)
+    ranks = job.ranks
+    numbers = []
+    for rank in ranks:
+        number = Number(rank.rank, rank.local_rank, None, rank.rank_source)
+        hint = hints.get(rank.pid)
+        if hint is not None and number.source == "only-process" and (hint.world_size or 0) < 2:
+            hint = None  # a local called rank proves little in a process that stands alone
+        if hint is not None and hint.rank is not None and STRENGTH.get(hint.source, 0) > STRENGTH.get(number.source if number.rank is not None else "", 0):
+            number = Number(hint.rank, hint.local_rank if hint.local_rank is not None else number.local_rank, None, hint.source)
+        numbers.append(number)
+    worlds = Counter(hint.world_size for pid, hint in hints.items() if within(hint.world_size) and any(rank.pid == pid for rank in ranks))
+    world, source = job.world_size, job.world_size_source
+    if worlds and (world is None or STRENGTH.get(source, 0) < STRENGTH["frame-locals"]):
+        world, source = worlds.most_common(1)[0][0], "frame-locals"
+    if len(ranks) > 1 and (world is None or source == "start-order"):
+        world, source = max(len(ranks), world or 0, *(one.rank + 1 for one in numbers if one.rank is not None), 0), "start-order"
+    numbers = list(settle(numbers, world, source))
+    numbered = [replace(rank, rank=one.rank, rank_source=one.source, local_rank=one.local_rank) for rank, one in zip(ranks, numbers, strict=True)]
+    return _finished(replace(job, ranks=tuple(numbered), world_size=world, world_size_source=source))
+
+
+def _of_hinted_children(job: LiveJob, hints: Mapping[int, RankHint]) -> LiveJob:
+    """Return the job of a process that looked like the only rank where children of it have numbers: it is their launcher."""
+    told = {one.pid for one in job.others if one.pid in hints and hints[one.pid].rank is not None and (one.role == "child" or not one.sure)}
+    if not told or len({hints[pid].rank for pid in told}) < len(told):
+        return job
+    top = job.ranks[0]
+    mine = [one for one in job.others if one.pid in told or (one.ppid == top.pid and not one.sure)]
+    ranks = tuple(LiveRank(one.pid, one.started_ticks, cmdline=one.cmdline, uid=top.uid) for one in mine)
+    launcher = Companion(top.pid, top.started_ticks, "launcher", None, top.cmdline, 0)
+    others = (launcher, *(replace(one, rank=None) for one in job.others if one not in mine))
+    by = LaunchedBy("spawn", top.pid, top.started_ticks, top.cmdline)
+    return replace(job, launcher=by, ranks=ranks, others=others, world_size=None, world_size_source="")
+
+
+def _jobs(table: Table, candidates: Sequence[Seen]) -> tuple[LiveJob, ...]:
+    taken: set[int] = set()
+    found = []
+    for one in candidates:
+        if one.pid in taken or is_tool(one.argv):
+            continue
+        team = team_of(table, one)
+        if team is None or not _is_training(team):
+            continue
+        job = _job(table, team)
+        pids = {each.pid for each in job.ranks} | {each.pid for each in job.others} | {each.pid for each in job.earlier_attempts}
+        if not pids & taken:
+            found.append(job)
+        taken |= pids
+    return tuple(sorted(found, key=lambda job: (job.age_s if job.age_s is not None else 0.0, job.pid)))
+
+
+def _is_training(team: Team) -> bool:
+    """Whether a guess is good enough to be listed: a launcher of trainings, a number, or libtorch in memory."""
+    if team.kind in ELASTIC or team.kind in ("bare", "ray"):
+        return True
+    return any(key_of(one) is not None or one.maps_torch for one in team.ranks)
+
+
+def _hidden(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)  # asks only whether it is there
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def _process_of_thread(tid: int, proc: str) -> int:
+    for line in read_file(f"{proc}/{tid}/status", 4096).decode("utf-8", "replace").splitlines():
+        if line.startswith("Tgid:"):
+            return whole(line.partition(":")[2].strip()) or -1
+    return -1
+
+
+def _job(table: Table, team: Team) -> LiveJob:
+    team, current = _latest_attempt(team)
+    by_pid = {one.pid: one for one in team.ranks}
+    environs = {one.pid: told_environment(table, one, by_pid) for one in team.ranks}
+    shape = launched_shape(team)
+    numbers, world, source = numbered(team, [environs[one.pid] for one in team.ranks], shape)
+    known = [not one.ended or number.rank is not None for one, number in zip(team.ranks, numbers, strict=True)]
+    if any(known) and not all(known):  # a zombie that nobody can number hides which rank is absent
+        team = replace(team, ranks=tuple(compress(team.ranks, known)))
+        numbers = list(compress(numbers, known))
+    ranks = tuple(
+        LiveRank(
+            *(one.pid, one.started_ticks, number.rank, number.source, number.local_rank, one.nspid, one.uid, attempt_of(one)),
+            cmdline=one.cmdline[:CMDLINE_CAP],
+            wait_status=one.wait_status,
+        )
+        for one, number in zip(team.ranks, numbers, strict=True)
+    )
+    pids = {one.pid: one.rank for one in ranks}
+    old = earlier(table, team, current, frozenset(pids))
+    others = companions(table, team, pids, [one.pid for one in old])
+    members = frozenset(pids) | {one.pid for one in others} | {one.pid for one in old}
+    first = min(team.ranks, key=lambda one: one.started_ticks, default=team.root)
+    backend, device = backend_and_device(table, team.ranks)
+    top = team.root
+    job = LiveJob(
+        launcher=LaunchedBy(team.kind, top.pid if top else None, top.started_ticks if top else None, top.cmdline[:CMDLINE_CAP] if top else ""),
+        ranks=ranks,
+        others=others,
+        world_size=world,
+        world_size_source=source,
+        host=os.uname().nodename,
+        script=next((path for path in (script_path(one) for one in (*team.ranks, *([top] if top else []))) if path), ""),
+        cwd=first.cwd if first else "",
+        python=first.exe if first else "",
+        began=table.began(first) if first else None,
+        age_s=table.age_s(first) if first else None,
+        attempt=current,
+        nnodes=_nnodes(shape, list(environs.values())),
+        earlier_attempts=tuple(former(table, one, attempt_of(one)) for one in old),
+        leftovers=tuple(former(table, one) for one in leftovers(table, team, members)),
+        container=container_of(table, first) if first else "",
+        backend=backend,
+        device=device,
+        environment=_environment(team, ranks, environs),
+    )
+    return _finished(job)
+
+
+def _finished(job: LiveJob) -> LiveJob:
+    """Put the ranks in order and name the absent ones. While a rank has no number, nobody can say which one is absent."""
+    ranks = tuple(sorted(job.ranks, key=lambda one: (one.rank is None, one.rank or 0, one.started_ticks, one.pid)))
+    pids = {one.pid: one.rank for one in ranks}
+    others = tuple(replace(one, rank=pids[one.rank_pid]) if one.rank_pid in pids else one for one in job.others)
+    known = {one.rank for one in ranks}
+    absent = tuple(rank for rank in range(job.world_size or 0) if rank not in known) if None not in known else ()
+    return replace(job, ranks=ranks, others=others, absent=absent, elsewhere=bool(absent) and _may_be_elsewhere(job))
+
+
+def _may_be_elsewhere(job: LiveJob) -> bool:
+    if job.nnodes is not None or job.world_size_source == "start-order":
+        return (job.nnodes or 1) > 1
+    addresses = {values.get("MASTER_ADDR", "") for values in job.environment.values()} - {""}
+    return not addresses or not all(address in ("localhost", "::1") or address.startswith("127.") for address in addresses)
+
+
+def _latest_attempt(team: Team) -> tuple[Team, int | None]:
+    """Leave out ranks of former attempts, which still end or cannot."""
+    attempts = {one.pid: attempt_of(one) for one in team.ranks}
+    known = [attempt for attempt in attempts.values() if attempt is not None]
+    if not known:
+        return team, None
+    current = max(known)
+    return replace(team, ranks=tuple(one for one in team.ranks if attempts[one.pid] in (current, None))), current
+
+
+def _nnodes(shape: Shape, environs: Sequence[Mapping[str, str]]) -> int | None:
+    """How many hosts: by the launcher, the sizes that the ranks were told, or SLURM."""
+    if shape.nnodes is not None:
+        return shape.nnodes
+    for environ in environs:
+        groups = whole(environ.get("GROUP_WORLD_SIZE", ""))
+        world, here = whole(environ.get("WORLD_SIZE", "")), whole(environ.get("LOCAL_WORLD_SIZE", ""))
+        if groups:
+            return groups
+        if world and here and world % here == 0:
+            return world // here
+        if "SLURM_STEP_ID" in environ and whole(environ.get("SLURM_NNODES", "")):
+            return whole(environ["SLURM_NNODES"])
+    return None
+
+
+def _environment(team: Team, ranks: Sequence[LiveRank], environs: Mapping[int, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    told = {}
+    if team.root is not None and team.kind != "ray":
+        told["job"] = allowed(team.root.environ)
+    for one in ranks:
+        told[str(one.rank) if one.rank is not None else f"pid {one.pid}"] = allowed(environs[one.pid])
+    return {name: values for name, values in told.items() if values}

@@ -1,0 +1,147 @@
+"""What a live job is: who launched it, who its ranks are, who else belongs to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+CMDLINE_CAP = 4000
+
+
+@dataclass(frozen=True)
+class LaunchedBy:
+    """`kind` is torchrun, accelerate, deepspeed, spawn, ray, mpirun, slurm, bare, single or data-parallel. `pid` is None where nobody is left."""
+
+    kind: str = "single"
+    pid: int | None = None
+    started_ticks: int | None = None
+    cmdline: str = ""
+
+
+@dataclass(frozen=True)
+class LiveRank:
+    """One rank on this host. `rank` is None where no source is good enough; `rank_source` names the source of the number.
+
+    `uid` is the effective user, `nspid` its pid in each nested namespace, `attempt` the elastic restart that it belongs to.
+    `wait_status` says how it ended where it is a zombie, as wait(2) does; None while it lives or where that is hidden.
+    """
+
+    pid: int
+    started_ticks: int
+    rank: int | None = None
+    rank_source: str = ""
+    local_rank: int | None = None
+    nspid: tuple[int, ...] = ()
+    uid: int = -1
+    attempt: int | None = None
+    cmdline: str = ""
+    wait_status: int | None = None
+
+
+@dataclass(frozen=True)
+class Companion:
+    """A process of the job beside its ranks. `role` is launcher, loader-worker, compiler or child; `rank` the rank that it serves."""
+
+    pid: int
+    started_ticks: int
+    role: str
+    rank: int | None
+    cmdline: str
+    ppid: int
+    rank_pid: int | None = None
+    sure: bool = True  # False where the role of a worker is a guess: a rank that has not connected yet looks the same
+
+
+@dataclass(frozen=True)
+class Former:
+    """A surviving process of an earlier elastic attempt, or one left over from another run. `age_s` in seconds since its start."""
+
+    pid: int
+    started_ticks: int
+    cmdline: str
+    attempt: int | None = None
+    age_s: float | None = None
+
+
+@dataclass(frozen=True)
+class JobProcess:
+    """A process to look at: the fields of a member of a cell."""
+
+    rank: int | None
+    pid: int
+    role: str
+    started_ticks: int
+    attempt: int | None = None
+
+
+@dataclass(frozen=True)
+class LiveJob:
+    """A whole job as far as this host shows it. `began` is Unix time in seconds, `age_s` seconds since the oldest rank started.
+
+    `absent` are ranks of the world that are not here; `elsewhere` says that they may live on other hosts.
+    """
+
+    launcher: LaunchedBy
+    ranks: tuple[LiveRank, ...]
+    others: tuple[Companion, ...] = ()
+    world_size: int | None = None
+    world_size_source: str = ""
+    host: str = ""
+    script: str = ""
+    cwd: str = ""
+    python: str = ""
+    began: float | None = None
+    age_s: float | None = None
+    attempt: int | None = None
+    nnodes: int | None = None
+    absent: tuple[int, ...] = ()
+    elsewhere: bool = False
+    earlier_attempts: tuple[Former, ...] = ()
+    leftovers: tuple[Former, ...] = ()
+    container: str = ""
+    backend: str = ""
+    device: str = ""
+    environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def pid(self) -> int:
+        """The pid to name the job by: its launcher, else its first rank. Ray's launcher serves many jobs and names none."""
+        if self.launcher.pid is not None and (self.launcher.kind != "ray" or not self.ranks):
+            return self.launcher.pid
+        return self.ranks[0].pid if self.ranks else 0
+
+    def members(self) -> list[JobProcess]:
+        """Return everybody to look at: ranks in order, then the launcher, workers and the rest."""
+        ranks = [JobProcess(one.rank, one.pid, "rank", one.started_ticks, one.attempt) for one in self.ranks]
+        return ranks + [JobProcess(one.rank, one.pid, one.role, one.started_ticks, self.attempt) for one in self.others]
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the data of the evidence record `job`."""
+        ranks = [{**asdict(one), "nspid": list(one.nspid), "cmdline": one.cmdline[:CMDLINE_CAP]} for one in self.ranks]
+        for rank in ranks:
+            del rank["wait_status"]  # the record `rank.ended` tells
+        others = [{name: getattr(one, name) for name in ("pid", "started_ticks", "role", "rank", "cmdline", "ppid")} for one in self.others]
+        return {
+            "cell": "job",
+            "launcher": asdict(self.launcher),
+            "world_size": self.world_size,
+            "world_size_source": self.world_size_source,
+            "host": self.host,
+            "script": self.script,
+            "cwd": self.cwd,
+            "python": self.python,
+            "began": self.began,
+            "attempt": self.attempt,
+            "nnodes": self.nnodes,
+            "ranks": ranks,
+            "absent": list(self.absent),
+            "elsewhere": self.elsewhere,
+            "others": others,
+            "earlier_attempts": [asdict(one) for one in self.earlier_attempts],
+            "leftovers": [asdict(one) for one in self.leftovers],
+            "container": self.container,
+            "backend": self.backend,
+            "device": self.device,
+            "environment": {rank: dict(values) for rank, values in self.environment.items()},
+        }

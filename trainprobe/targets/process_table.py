@@ -1,0 +1,275 @@
+"""The process table in one pass, by /proc alone. A file that vanished or may not be read is an empty answer, never an error."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from trainprobe.system.proc import read_file
+
+CMDLINE_BYTES = 64 * 1024
+ENVIRON_BYTES = 2**21
+MAPS_BYTES = 16 * 2**20
+PYTHON = re.compile(r"(?:pt_main_)?python(?:\d+(?:\.\d+)*)?t?")
+SOCKET = re.compile(r"socket:\[(\d+)\]")
+LISTENS = "0A"  # TCP_LISTEN in /proc/net/tcp
+DEPTH = 64  # ancestors that are followed; a longer chain is a loop made of reused pids
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One process as the pass saw it. `name` is that of its main thread; `argv` is empty for a zombie or a kernel thread.
+
+    What costs another read (environment, status, folders, open files) is read on first use and is empty where it may not be read.
+    """
+
+    pid: int
+    ppid: int
+    name: str
+    state: str
+    group: int
+    session: int
+    started_ticks: int
+    argv: tuple[str, ...]
+    proc: str = "/proc"
+    told_status: int | None = None
+
+    @property
+    def cmdline(self) -> str:
+        """The command line as ps shows it: in square brackets the name alone where there is none."""
+        return " ".join(self.argv) if self.argv else f"[{self.name}]"
+
+    @property
+    def ended(self) -> bool:
+        return self.state in "ZXx"
+
+    @cached_property
+    def wait_status(self) -> int | None:
+        """How a zombie ended, as wait(2) tells it; None while it lives, and where the kernel does not tell.
+
+        Field 52 of /proc/PID/stat is 0 for whoever may not trace the process, and 0 is also a good end: so the right is tried on a link that
+        asks for the same.
+        """
+        if not self.ended or self.told_status is None:
+            return None
+        try:
+            os.readlink(f"{self.proc}/{self.pid}/ns/user")
+        except PermissionError:
+            return None
+        except OSError:
+            pass  # a zombie has given its namespaces up, which is told only to who may ask
+        return self.told_status
+
+    @cached_property
+    def environ(self) -> Mapping[str, str]:
+        """The variables that it was started with; what it set itself since is not among them."""
+        pairs = (entry.partition("=") for entry in _text(f"{self.proc}/{self.pid}/environ", ENVIRON_BYTES).split("\0"))
+        return {name: value for name, equals, value in pairs if equals and name}
+
+    @cached_property
+    def status(self) -> Mapping[str, str]:
+        lines = (line.partition(":") for line in _text(f"{self.proc}/{self.pid}/status").splitlines())
+        return {name: value.strip() for name, colon, value in lines if colon}
+
+    @property
+    def uid(self) -> int:
+        """The effective user; -1 where it is not known."""
+        words = self.status.get("Uid", "").split()
+        return int(words[1]) if len(words) > 1 and words[1].isdecimal() else -1
+
+    @property
+    def nspid(self) -> tuple[int, ...]:
+        """Its pid in each nested namespace, the outermost first (proc(5), NSpid)."""
+        return tuple(int(word) for word in self.status.get("NSpid", "").split() if word.isdecimal())
+
+    @cached_property
+    def cwd(self) -> str:
+        return _link(f"{self.proc}/{self.pid}/cwd")
+
+    @cached_property
+    def exe(self) -> str:
+        return _link(f"{self.proc}/{self.pid}/exe").removesuffix(" (deleted)")
+
+    def namespace(self, kind: str) -> str:
+        """Return the name of its namespace of `kind` (mnt, pid, net), such as `mnt:[4026531841]`."""
+        return _link(f"{self.proc}/{self.pid}/ns/{kind}")
+
+    @cached_property
+    def cgroup(self) -> str:
+        return _text(f"{self.proc}/{self.pid}/cgroup")
+
+    @cached_property
+    def is_python(self) -> bool:
+        """By its first word or the program that runs; `setproctitle` changes the first, a script's shebang neither."""
+        named = bool(self.argv) and PYTHON.fullmatch(os.path.basename(self.argv[0].removeprefix("-"))) is not None
+        return named or (bool(self.argv) and PYTHON.fullmatch(os.path.basename(self.exe)) is not None)
+
+    @cached_property
+    def maps_torch(self) -> bool:
+        return "libtorch" in _text(f"{self.proc}/{self.pid}/maps", MAPS_BYTES)
+
+    @cached_property
+    def sockets(self) -> frozenset[str]:
+        """The inodes of its open sockets."""
+        found = set()
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"{self.proc}/{self.pid}/fd"):
+                match = SOCKET.fullmatch(_link(f"{self.proc}/{self.pid}/fd/{name}"))
+                if match:
+                    found.add(match.group(1))
+        return frozenset(found)
+
+    @cached_property
+    def thread_names(self) -> frozenset[str]:
+        found = set()
+        with contextlib.suppress(OSError):
+            for tid in os.listdir(f"{self.proc}/{self.pid}/task"):
+                found.add(_text(f"{self.proc}/{self.pid}/task/{tid}/comm", 64).strip())
+        return frozenset(found)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Every process that was seen, by pid, and who started whom."""
+
+    by_pid: Mapping[int, Seen]
+    proc: str = "/proc"
+    below: Mapping[int, tuple[Seen, ...]] = field(default_factory=dict)
+
+    def parent(self, one: Seen) -> Seen | None:
+        above = self.by_pid.get(one.ppid)
+        # A parent cannot be younger than its child: that is a reused pid in a torn picture.
+        return above if above is not None and above.started_ticks <= one.started_ticks else None
+
+    def ancestors(self, one: Seen) -> Iterator[Seen]:
+        """Yield its parent, the parent of that, and so on."""
+        for _ in range(DEPTH):
+            above = self.parent(one)
+            if above is None:
+                return
+            yield above
+            one = above
+
+    def children(self, one: Seen) -> tuple[Seen, ...]:
+        """Return those that it started and that still have it as their parent, in order of their start."""
+        return self.below.get(one.pid, ())
+
+    def descendants(self, one: Seen) -> Iterator[Seen]:
+        """Yield everything below it, parents before children."""
+        waiting = list(self.children(one))
+        while waiting:
+            each = waiting.pop(0)
+            yield each
+            waiting += self.children(each)
+
+    @cached_property
+    def boot_time(self) -> float | None:
+        """Unix time at which the machine started, in seconds."""
+        match = re.search(r"^btime (\d+)", _text(f"{self.proc}/stat", 4 * 2**20), re.MULTILINE)
+        return float(match.group(1)) if match else None
+
+    @cached_property
+    def uptime_s(self) -> float | None:
+        try:
+            return float(_text(f"{self.proc}/uptime", 256).split()[0])
+        except (ValueError, IndexError):
+            return None
+
+    def age_s(self, one: Seen) -> float | None:
+        """Return how long ago it started, in seconds."""
+        return None if self.uptime_s is None else max(0.0, self.uptime_s - one.started_ticks / _ticks_per_s())
+
+    def began(self, one: Seen) -> float | None:
+        """Return the Unix time of its start, in seconds, true to about one second (btime has no fraction)."""
+        return None if self.boot_time is None else self.boot_time + one.started_ticks / _ticks_per_s()
+
+    def tcp_ends(self, one: Seen, inodes: frozenset[str]) -> frozenset[tuple[str, str]]:
+        """Return (local, remote) of those of `inodes` that are TCP connections, as the kernel writes them in /proc/PID/net/tcp."""
+        cache: dict[str, dict[str, tuple[str, str]]] = self.__dict__.setdefault("_tcp", {})
+        key = one.namespace("net")
+        if key not in cache:
+            ends = {}
+            for name in ("tcp", "tcp6"):
+                for line in _text(f"{self.proc}/{one.pid}/net/{name}", 8 * 2**20).splitlines()[1:]:
+                    words = line.split()
+                    if len(words) > 9 and words[3] != LISTENS:
+                        ends[words[9]] = (_v4(words[1]), _v4(words[2]))
+            cache[key] = ends
+        return frozenset(cache[key][inode] for inode in inodes if inode in cache[key])
+
+
+def snapshot(proc: str = "/proc") -> Table:
+    """Read the table: two small files a process (500 processes in about 20 ms)."""
+    found: dict[int, Seen] = {}
+    with contextlib.suppress(OSError):
+        for name in os.listdir(proc):
+            if name.isdecimal():
+                one = _seen(int(name), proc)
+                if one is not None:
+                    found[one.pid] = one
+    below: dict[int, list[Seen]] = {}
+    for one in found.values():
+        above = found.get(one.ppid)
+        if above is not None and above.pid != one.pid and above.started_ticks <= one.started_ticks:
+            below.setdefault(one.ppid, []).append(one)
+    return Table(found, proc, {pid: tuple(sorted(each, key=in_order)) for pid, each in below.items()})
+
+
+def in_order(one: Seen) -> tuple[int, int]:
+    """Order of start: two of the same hundredth of a second by their pids."""
+    return one.started_ticks, one.pid
+
+
+def _seen(pid: int, proc: str) -> Seen | None:
+    line = read_file(f"{proc}/{pid}/stat", 4096).decode("utf-8", "replace")
+    opened, closed = line.find("("), line.rfind(")")
+    words = line[closed + 1 :].split()
+    if opened < 0 or closed < opened or len(words) < 20:
+        return None
+    try:
+        ppid, group, session, started = (int(words[place]) for place in (1, 2, 3, 19))
+    except ValueError:
+        return None
+    raw = read_file(f"{proc}/{pid}/cmdline", CMDLINE_BYTES).decode("utf-8", "replace").rstrip("\0")
+    argv = tuple(raw.split("\0")) if raw else ()
+    if len(argv) == 1 and " " in argv[0]:
+        argv = tuple(argv[0].split())  # a title that setproctitle wrote: one string, padded with zeros
+    status = int(words[49]) if len(words) > 49 and words[49].isdecimal() else None
+    return Seen(pid, ppid, line[opened + 1 : closed], words[0], group, session, started, argv, proc, status)
+
+
+def _text(path: str, limit: int = 64 * 1024) -> str:
+    """Read to the end or to `limit`: the kernel gives long files of a process in pieces of a page."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            parts: list[bytes] = []
+            left = limit
+            while left > 0:
+                part = file.read(min(left, 2**18))
+                if not part:
+                    break
+                parts.append(part)
+                left -= len(part)
+    except OSError:
+        return ""
+    return b"".join(parts).decode("utf-8", "replace")
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+def _v4(end: str) -> str:
+    """An IPv4 address inside IPv6 as the address that the other end shows."""
+    return end.removeprefix("0000000000000000FFFF0000")
+
+
+def _ticks_per_s() -> float:
+    return float(os.sysconf("SC_CLK_TCK"))

@@ -1,0 +1,371 @@
+"""From any process of a job to its launcher and to the processes that are its ranks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from trainprobe.targets.ended_ranks import NAMES, ended_siblings
+from trainprobe.targets.numbers import Number, Shape, from_arguments, from_environment
+from trainprobe.targets.process_table import Seen, Table, in_order
+from trainprobe.targets.programs import FORKED_BY_SERVER, SHELLS, SPAWNED, is_compiler, is_helper, is_tool, launcher_kind, program_of
+
+LOADER_THREAD = "pt_data_worker"  # the name that torch gives to the main thread of a DataLoader worker (2.6 and newer)
+LOOPBACK = ("", "localhost", "::1", "0.0.0.0")  # noqa: S104 - compared, never bound
+
+
+@dataclass(frozen=True)
+class Team:
+    """The processes of one job: `ranks` in order of their start, not yet numbered. `root` is the launcher, or what started the ranks."""
+
+    kind: str
+    root: Seen | None
+    ranks: tuple[Seen, ...]
+
+
+def multiprocessed(one: Seen, parent: Seen | None) -> bool:
+    """Whether it is a child that Python's multiprocessing made: spawned, from a fork server, or a plain fork of its parent."""
+    if any(SPAWNED.search(word) or FORKED_BY_SERVER.search(word) for word in one.argv[:8]):
+        return True
+    return parent is not None and bool(one.argv) and one.argv == parent.argv and one.started_ticks > parent.started_ticks
+
+
+def is_trainer(one: Seen) -> bool:
+    """A Python process that may be a rank: no helper of Python's own, no compile worker. A zombie counts by its name."""
+    if one.ended:
+        return one.name.startswith(NAMES)
+    return one.is_python and not is_helper(one.argv) and not is_compiler(one.argv, one.name)
+
+
+def below_launcher(table: Table, launcher: Seen) -> list[Seen]:
+    """Return the ranks below a launcher: the nearest Python processes, past shells, numactl, profilers and further launchers."""
+    found: list[Seen] = []
+    for child in table.children(launcher):
+        if launcher_kind(child.argv) or is_fork_server(child, launcher):
+            found += below_launcher(table, child)
+        elif is_trainer(child) and child.argv != launcher.argv:
+            found.append(_behind_wrapper(table, child))
+        elif not is_trainer(child) and not is_helper(child.argv) and not child.ended:
+            found += below_launcher(table, child)
+        elif child.argv == launcher.argv and multiprocessed(child, launcher) and child.name != LOADER_THREAD:
+            found.append(child)  # a launcher inside Python, such as notebook_launcher, forks
+    return sorted(found, key=in_order)
+
+
+def _behind_wrapper(table: Table, one: Seen) -> Seen:
+    """A Python program that only starts the training in a child (a tracer, a watchdog) gives way to that child."""
+    for _ in range(4):
+        kids = [
+            kid for kid in table.children(one) if kid.is_python and is_trainer(kid) and not kid.ended and not multiprocessed(kid, one) and not is_tool(kid.argv)
+        ]
+        if len(kids) != 1 or own_number(kids[0]) != own_number(one) or program_of(kids[0].argv).kind not in ("script", "module") or one.maps_torch:
+            return one
+        one = kids[0]
+    return one
+
+
+def is_fork_server(one: Seen, parent: Seen) -> bool:
+    def served(each: Seen) -> bool:
+        return any(FORKED_BY_SERVER.search(word) for word in each.argv[:8])
+
+    return served(one) and not served(parent)
+
+
+def own_number(one: Seen) -> Number:
+    """What its own environment or else its own arguments say."""
+    number = from_environment(one.environ)
+    return number if number.rank is not None else from_arguments(program_of(one.argv).rest, Shape())
+
+
+def spawned_ranks(table: Table, top: Seen) -> list[Seen]:
+    """Return the children of `top` that are ranks and not workers: numbered apart, or talking TCP among themselves, or given an address.
+
+    A DataLoader worker names its main thread (torch 2.6), never talks to its siblings and finds no MASTER_ADDR that its parent has not.
+    """
+    kids: list[Seen] = []
+    for kid in table.children(top):
+        kids += table.children(kid) if is_fork_server(kid, top) else [kid]
+    kids = [kid for kid in kids if is_trainer(kid) and not kid.ended and (multiprocessed(kid, top) or same_program(kid, top))]
+    if not kids or any(kid.name == LOADER_THREAD for kid in kids):
+        return []
+    own = own_number(top)
+    numbered = [kid for kid in kids if _apart(kid, own)]
+    if numbered:
+        return numbered
+    kids = [kid for kid in kids if multiprocessed(kid, top)]
+    if kids and _given_an_address(kids[0], top):
+        return kids
+    return kids if _talk(table, kids, top) else []
+
+
+def _apart(kid: Seen, own: Number) -> bool:
+    """Whether a child got a number of its own from its parent."""
+    number = from_environment(kid.environ)
+    mine = number.rank if number.rank is not None else number.local_rank
+    return mine is not None and mine not in (own.rank, own.local_rank)
+
+
+def _given_an_address(kid: Seen, top: Seen) -> bool:
+    return "MASTER_PORT" in kid.environ and "MASTER_PORT" not in top.environ and "RANK" not in kid.environ
+
+
+def _talk(table: Table, kids: Sequence[Seen], top: Seen) -> bool:
+    """Whether a child is connected by TCP to another child, to the parent, or to itself: rank 0 is a client of its own store."""
+    ends = [table.tcp_ends(kid, kid.sockets - top.sockets) for kid in kids]
+    local = {near for pairs in (*ends, table.tcp_ends(top, top.sockets)) for near, _ in pairs}
+    return any(far in local for pairs in ends for _, far in pairs)
+
+
+def same_program(one: Seen, other: Seen) -> bool:
+    """Whether both run the same script or module (Lightning starts its further ranks as the same command once more)."""
+    mine, its = program_of(one.argv), program_of(other.argv)
+    return mine.kind in ("script", "module") and (mine.kind, mine.name) == (its.kind, its.name)
+
+
+def team_of(table: Table, one: Seen) -> Team | None:
+    """Return the job of any of its processes; None when it is a process of none (a shell, a program that is no Python)."""
+    chain = [one, *table.ancestors(one)]
+    kinds = [launcher_kind(each.argv) for each in chain]
+    launchers = [(kind, each) for kind, each in zip(kinds, chain, strict=True) if kind not in ("", "ray")]
+    closer = [pair for pair in launchers if pair[0] != "slurm"]
+    if closer or launchers:
+        outer_kind, root = (closer or launchers)[-1]
+        ranks = below_launcher(table, root)
+        if outer_kind != "slurm" or _are_tasks(table, ranks):
+            kind = next((kind for kind, _ in (closer or launchers) if kind != "mpirun"), outer_kind)
+            inner = [launcher_kind(each.argv) for each in table.descendants(root) if launcher_kind(each.argv) not in ("", "ray", "mpirun", "slurm")]
+            kind = inner[0] if kind in ("mpirun", "slurm") and inner else kind
+            return with_same_key(table, Team(kind, root, tuple(ranks)))
+    actors = table.children(one) if launcher_kind(one.argv) == "ray" else ()
+    worker = next((each for each in (*chain, *(each for each in actors if "Train" in each.argv[0])) if _is_ray(each)), None)
+    if worker is not None:
+        return _of_ray(table, worker)
+    if one.ended:
+        return _of_zombie(table, one)
+    top = _top(table, chain) if not _starts_jobs(table, one) else None
+    if top is None:
+        return None
+    ranks = spawned_ranks(table, top)
+    if ranks:
+        return _of_spawn(table, top, [*ranks, *ended_siblings(table, ranks)])
+    if key_of(top) is not None:
+        return with_same_key(table, Team("bare", None, (top,)))
+    numbered = _numbered_beside(table, top)
+    if numbered is not None:
+        return with_same_key(table, Team("bare", None, (numbered,)))
+    orphans = _orphans(table, top)
+    if orphans:
+        return Team("spawn", None, tuple(orphans))
+    return Team("single", None, (top,))
+
+
+def _of_zombie(table: Table, one: Seen) -> Team | None:
+    """The job of a zombie is that of the rank above it, or of its siblings; the program that has started it is none for that alone."""
+    above = table.parent(one)
+    if above is not None and not above.ended and is_trainer(above) and not is_tool(above.argv) and (key_of(above) is not None or spawned_ranks(table, above)):
+        return team_of(table, above)
+    sibling = _numbered_beside(table, one)
+    if sibling is not None:
+        return with_same_key(table, Team("bare", None, (sibling,)))
+    return Team("single", None, (one,)) if is_trainer(one) else None
+
+
+def _numbered_beside(table: Table, one: Seen) -> Seen | None:
+    """A rank that a program without a number has started; for a zombie, a rank that has the same parent."""
+    above = table.parent(one) if one.ended else one
+    ranks = [kid for kid in table.children(above) if key_of(kid) is not None and is_trainer(kid)] if above is not None else []
+    return ranks[0] if ranks and len({key_of(kid) for kid in ranks}) == 1 else None
+
+
+def _are_tasks(table: Table, ranks: Sequence[Seen]) -> bool:
+    """Whether they are what srun started, one rank each: a batch script is a step too, and a task may start its ranks itself."""
+    return any(own_number(one).rank is not None for one in ranks) and not any(spawned_ranks(table, one) for one in ranks)
+
+
+def _top(table: Table, chain: Sequence[Seen]) -> Seen | None:
+    """The process that a single job begins with: the first Python in the chain, then up as long as that is one program."""
+    first = next((place for place, each in enumerate(chain) if is_trainer(each)), None)
+    if first is None or (first > 0 and is_tool(chain[first].argv) and not is_compiler(chain[0].argv, chain[0].name)):
+        return _only_python_below(table, chain[0])
+    top = chain[first]
+    for above in chain[first + 1 :]:
+        if not is_trainer(above) or is_tool(above.argv):
+            break
+        served = any(FORKED_BY_SERVER.search(word) for word in above.argv[:8])
+        if not (served or multiprocessed(top, above) or same_program(top, above) or _same_number(top, above)):
+            break
+        top = above
+    return top
+
+
+def _same_number(one: Seen, above: Seen) -> bool:
+    number = from_environment(one.environ)
+    return number.rank is not None and number == from_environment(above.environ)
+
+
+def _starts_jobs(table: Table, one: Seen) -> bool:
+    """Whether it is a shell that has started Python programs: it stands for none of them."""
+    return _is_shell(one) and any(is_trainer(each) and not each.ended for each in table.descendants(one))
+
+
+def _is_shell(one: Seen) -> bool:
+    return os.path.basename(one.argv[0] if one.argv else one.name).lstrip("-").partition(":")[0] in SHELLS
+
+
+def _only_python_below(table: Table, one: Seen) -> Seen | None:
+    """A wrapper such as nsys or timeout stands for the program that it runs; a shell for none."""
+    if _is_shell(one):
+        return None
+    found = [each for each in table.descendants(one) if is_trainer(each) and not each.ended]
+    return found[0] if found else None
+
+
+def _of_spawn(table: Table, top: Seen, ranks: Sequence[Seen]) -> Team:
+    """Ranks that a Python program started itself. Where they are all but number 0, it is rank 0 itself (Lightning)."""
+    numbers = [from_environment(kid.environ) for kid in ranks]
+    told = [number.local_rank if number.rank is None else number.rank for number in numbers]
+    if all(place is not None for place in told) and 0 not in told and all(same_program(kid, top) for kid in ranks):
+        return with_same_key(table, Team("spawn", top, (top, *ranks)))
+    return with_same_key(table, Team("spawn", top, tuple(sorted(ranks, key=in_order))))
+
+
+def _orphans(table: Table, one: Seen) -> list[Seen]:
+    """Spawned ranks whose launcher is gone: siblings of one process group."""
+    if not any(SPAWNED.search(word) for word in one.argv[:8]):
+        return []
+    return sorted(
+        (each for each in table.by_pid.values() if each.group == one.group and each.ppid == one.ppid and multiprocessed(each, None) and is_trainer(each)),
+        key=in_order,
+    )
+
+
+def _is_ray(one: Seen) -> bool:
+    return bool(one.argv) and one.argv[0].startswith("ray::")
+
+
+def _of_ray(table: Table, worker: Seen) -> Team:
+    """Actors of one class below one raylet. Ray sets RANK inside Python and writes the title over the environment."""
+
+    def actor(each: Seen) -> str:
+        return each.argv[0].partition(".")[0].partition("(")[0].partition("__")[0]
+
+    mine = [each for each in table.by_pid.values() if _is_ray(each) and each.ppid == worker.ppid and actor(each) == actor(worker)]
+    above = table.parent(worker)
+    return Team("ray", above if above is not None and launcher_kind(above.argv) == "ray" else None, tuple(sorted(mine, key=in_order)))
+
+
+def key_of(one: Seen) -> tuple[str, ...] | None:
+    """What processes of one job have in common, by the environment or the arguments of a rank; None for no rank."""
+    number = own_number(one)
+    if number.rank is None and not (number.local_rank is not None and number.world_size is not None):
+        return None
+    environ = one.environ
+    words = program_of(one.argv).rest
+    address = environ.get("MASTER_ADDR", "")
+    port = environ.get("MASTER_PORT", "")
+    if port:
+        here = one.namespace("net") if address in LOOPBACK or address.startswith("127.") else ""
+        return "address", address, port, here
+    return "script", _path(program_of(one.argv).name, one.cwd), one.cwd, str(one.session), str(number.world_size), str(len(words))
+
+
+def script_path(one: Seen) -> str:
+    """Return the absolute path of its script, the name of its module, or an empty string."""
+    program = program_of(one.argv)
+    if launcher_kind(one.argv):
+        named = next((word for word in program.rest if word.endswith(".py") and not word.startswith("-")), "")
+        return _path(named, one.cwd)
+    if program.kind == "module":
+        return f"-m {program.name}"
+    return _path(program.name, one.cwd) if program.kind == "script" else ""
+
+
+def _path(name: str, cwd: str) -> str:
+    return os.path.normpath(os.path.join(cwd or "/", name)) if name and cwd else name
+
+
+def with_same_key(table: Table, team: Team) -> Team:
+    """Add ranks of the job from elsewhere in the table: other bare processes, or those of another launcher on this host."""
+    known = [each for each in team.ranks if not each.ended]
+    keys = {key for key in (key_of(each) for each in known) if key is not None}
+    mine = {each.pid for each in team.ranks}
+    claimed = {own_number(each).rank for each in known}
+    found: list[Seen] = []
+    for one in table.by_pid.values():
+        if not keys or one.pid in mine or one.ended or not is_trainer(one) or is_tool(one.argv) or launcher_kind(one.argv):
+            continue
+        if one.name == LOADER_THREAD or any(SPAWNED.search(word) for word in one.argv[:8]):
+            continue  # a worker whose rank is gone still carries its number
+        if key_of(one) not in keys or one.uid not in {each.uid for each in known} or _carries_on(table, one):
+            continue
+        above = list(table.ancestors(one))
+        if any(each.pid in mine for each in above):
+            continue
+        launched = any(launcher_kind(each.argv) not in ("", "slurm", "ray") for each in above)
+        if launched if team.kind == "bare" else (not launched or own_number(one).rank in claimed):
+            continue
+        if not _same_world(one, known):
+            continue
+        found.append(_behind_wrapper(table, one))
+    if team.kind != "bare":
+        return Team(team.kind, team.root, tuple(sorted((*team.ranks, *found), key=in_order)))
+    run = next(run for run in _runs([*team.ranks, *found]) if team.ranks[0] in run)
+    return Team(team.kind, team.root, tuple(sorted((*run, *ended_siblings(table, run)), key=in_order)))
+
+
+def _same_world(one: Seen, known: Sequence[Seen]) -> bool:
+    """Whether it was told the same world size, or was at least started with the others: an odd size is a fault of the launch then, not another run."""
+    size = own_number(one).world_size
+    if any(own_number(each).world_size == size for each in known):
+        return True
+    return any(one.ppid == each.ppid and (one.group, one.session) == (each.group, each.session) for each in known if each.ppid > 1)
+
+
+def _carries_on(table: Table, one: Seen) -> bool:
+    """Whether it has its number from the rank above it: a worker carries its rank's environment on."""
+    above = table.parent(one)
+    return above is not None and is_trainer(above) and not launcher_kind(above.argv) and key_of(above) == key_of(one) and own_number(above) == own_number(one)
+
+
+def _runs(found: Sequence[Seen]) -> list[list[Seen]]:
+    """Part bare ranks of one address into runs: one number stands once in a run, and what is left over of an earlier run stays by itself."""
+    runs: list[list[Seen]] = []
+    found = sorted(found, key=in_order)
+    told = [own_number(one).rank for one in found]
+    if len(set(told)) == len(told):
+        return [found]
+    for one in found:
+        free = [run for run in runs if (run[0].ppid == 1) == (one.ppid == 1) and own_number(one).rank not in {own_number(each).rank for each in run}]
+        near = [
+            (max((one.group == each.group) * 4 + (one.ppid == each.ppid) * 2 + (one.session == each.session) for each in run), place)
+            for place, run in enumerate(free)
+        ]
+        if near:
+            free[max(near)[1]].append(one)
+        else:
+            runs.append([one])
+    return runs
+
+
+def walk(table: Table, roots: Sequence[Seen]) -> Iterator[Seen]:
+    """Yield the roots and all below them, each once."""
+    given: set[int] = set()
+    for root in roots:
+        for one in (root, *table.descendants(root)):
+            if one.pid not in given:
+                given.add(one.pid)
+                yield one
+
+
+def told_environment(table: Table, rank: Seen, ranks: Mapping[int, Seen]) -> Mapping[str, str]:
+    """Return the environment of a rank; where it has no number, that of a program which it started later.
+
+    A process shows only what it was started with, and setproctitle clears even that; what it has set since stands in its children's.
+    """
+    if from_environment(rank.environ).rank is not None:
+        return rank.environ
+    for child in table.descendants(rank):
+        if child.pid not in ranks and child.argv != rank.argv and from_environment(child.environ).rank is not None:
+            return {**rank.environ, **child.environ}
+    return rank.environ

@@ -1,0 +1,352 @@
+"""The verdict on a live job, by rule: who waits for whom, whether the one at the end works, and since when nobody got on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from trainprobe.facts import Facts, Job, MainThread, Rung
+from trainprobe.facts.collectives import CollectiveCall
+from trainprobe.model.diagnosis import Link, Verdict
+from trainprobe.model.waits import Node
+from trainprobe.waits.activity import Activity, Watch
+from trainprobe.waits.divergence import earliest_divergence, ranks_say
+from trainprobe.waits.graph import Graph
+from trainprobe.waits.hang import all_met, divergence_group, group_of_end, merged
+from trainprobe.waits.launching import launcher_group, waiting_launcher, waits_s
+from trainprobe.waits.live_edges import Edges
+from trainprobe.waits.live_standings import live_standings
+from trainprobe.waits.recorded import recorded_waits
+from trainprobe.waits.saved import is_saved, saved_groups, saved_standings
+from trainprobe.waits.slowness import slow_groups
+from trainprobe.waits.standings import AT_THE_STORE, Standing
+from trainprobe.waits.suspects import SuspectGroup
+
+HUNG_S = 5.0
+"""Nobody is called hung who has waited for less: a slow step of a healthy job looks the same for so long."""
+SHORT_S = 2.0
+"""Where nobody has waited for longer than this, everybody has moved since; between the two bounds nobody can tell."""
+PROBE = "job"
+
+
+@dataclass(frozen=True)
+class LiveView:
+    """What is concluded of one live cell before any cause is weighed. `groups` is empty unless the verdict is hung or slow."""
+
+    job: Job
+    verdict: Verdict
+    conclusive: bool
+    says: str
+    ranks: tuple[Standing, ...] = ()
+    groups: tuple[SuspectGroup, ...] = ()
+    longest_wait_s: float | None = None
+    waits_for: Mapping[int, str] = field(default_factory=dict)
+
+
+def live_views(facts: Facts) -> tuple[LiveView, ...]:
+    """One view per job of the case; restarts that have been replaced are not judged."""
+    return tuple(live_view(facts, job) for job in facts.of(Job))
+
+
+def live_view(facts: Facts, job: Job) -> LiveView:
+    """Judge one live job, or one of which only dumps were saved."""
+    if is_saved(job):
+        return _saved_view(facts, job)
+    watch = Watch(facts, job.cell)
+    ranks = live_standings(facts, job, watch)
+    launcher = waiting_launcher(facts, job) if not ranks and (job.nnodes or 1) > 1 else None
+    if launcher is not None:
+        return _launching(job, launcher, waits_s(watch, launcher))
+    if not ranks:
+        return LiveView(job, "undetermined", conclusive=False, says="No rank of this job could be found")
+    rung = Rung(job.evidence, job.cell, None, 0, PROBE, "", len(ranks), "timed_out")
+    return _View(facts, job, rung, ranks, watch).judged()
+
+
+def _launching(job: Job, launcher: MainThread, waits: float | None) -> LiveView:
+    group = launcher_group(job, launcher, PROBE)
+    if waits is not None and waits < HUNG_S:
+        return LiveView(job, "healthy", conclusive=False, says=f"not hung so far: {job.launcher} waits at the rendezvous for other nodes")
+    return LiveView(job, "hung", conclusive=True, says=group.says, groups=(group,), longest_wait_s=waits)
+
+
+def _saved_view(facts: Facts, job: Job) -> LiveView:
+    waits = recorded_waits(facts, job.cell)
+    ranks = saved_standings(facts, job, waits)
+    groups = saved_groups(facts, job, ranks, waits)
+    if not groups:
+        return LiveView(job, "undetermined", conclusive=False, says="nobody waited in a collective when these dumps were written", ranks=ranks)
+    waits_for = {rank: ranks_say(wait.awaited) for rank, wait in waits.items() if wait.awaited}
+    return LiveView(job, "hung", conclusive=True, says=_headline(groups[0], ranks), ranks=ranks, groups=groups, waits_for=waits_for)
+
+
+class _View:
+    def __init__(self, facts: Facts, job: Job, rung: Rung, ranks: tuple[Standing, ...], watch: Watch) -> None:
+        self.facts, self.job, self.rung, self.ranks, self.watch = facts, job, rung, ranks, watch
+        self.edges = Edges(facts, job.cell, ranks, watch)
+        self.graph: Graph = self.edges.graph()
+        self.by_node = {Node("rank", str(standing.rank)): standing for standing in ranks}
+
+    def judged(self) -> LiveView:
+        if not any(standing.thread or standing.process or standing.state in ("exited", "crashed") for standing in self.ranks):
+            return self._view("undetermined", "no rank's stack or state could be read", conclusive=False)
+        hung, young, works = self._sorted_ends()
+        serving = [end for end in hung if len(end) == 1 and self._is_server(end[0])]
+        if serving and len(serving) == len(hung):
+            who = self.edges.say(serving[0][0])
+            says = f"{who} waits for requests and the others for it: idle, if nobody has asked it for anything"
+            return self._view("undetermined", says, conclusive=False)
+        if hung:
+            groups = self._groups([*hung, *self._at_one_rendezvous(hung, young)])
+            if not groups:  # the end is nobody whom the evidence makes a rank of this job
+                return self._view("undetermined", "somebody is waited for who cannot be told", conclusive=False)
+            return replace(self._view("hung", _headline(groups[0], self.ranks)), groups=groups)
+        if young:
+            wait = self._age(young[0])
+            longest = f": the longest wait is {wait:.1f} s" if wait is not None else ""
+            says = f"not hung so far{longest}; a hang shows after {HUNG_S:.0f} s, so attach again in {max(1.0, HUNG_S + 1 - (wait or 0.0)):.0f} s"
+            return self._view("healthy", says, conclusive=wait is not None and wait < SHORT_S)
+        unseen = [standing for standing in self.ranks if standing.thread is None and not standing.goes_on]
+        if unseen and not works:
+            return self._view("undetermined", f"the stacks of {ranks_say([one.rank for one in unseen])} could not be read", conclusive=False)
+        slow = slow_groups(self.facts, self.rung, self.ranks, self.watch, self._waiters(works))
+        if slow:
+            return replace(self._view("slow", slow[0].says), groups=slow)
+        return self._healthy(works)
+
+    def _at_one_rendezvous(self, hung: Sequence[tuple[Node, ...]], young: Sequence[tuple[Node, ...]]) -> list[tuple[Node, ...]]:
+        """Ends that stand at the same line of the rendezvous as one that hangs: a rank that tries to connect again and again has never slept for long."""
+        at = [{(one.leaf, one.where) for node in end if (one := self.by_node.get(node)) is not None} for end in hung]
+        places = {place for found in at for place in found if place[0] == AT_THE_STORE and place[1]}
+        return [end for end in young if all((one := self.by_node.get(node)) is not None and (one.leaf, one.where) in places for node in end)]
+
+    def _is_server(self, node: Node) -> bool:
+        standing = self.by_node.get(node)
+        frames = standing.thread.frames if standing is not None and standing.thread is not None and standing.leaf == "net-io" else ()
+        return self._activity(node).kind not in ("stopped", "blocked") and any(part in frame.file for frame in frames for part in _SERVERS)
+
+    def _waiters(self, works: Sequence[tuple[Node, ...]]) -> dict[int, tuple[tuple[int, ...], float]]:
+        """For each working rank that others wait for: who, and the longest of their waits in seconds."""
+        found = {}
+        for end in works:
+            victims = [self.by_node[node] for node in self.graph.reaches(end) if node in self.by_node]
+            ranks = [self.by_node[node].rank for node in end if node in self.by_node]
+            if victims and len(ranks) == 1:
+                found[ranks[0]] = (tuple(sorted(one.rank for one in victims)), max((one.since_s or 0.0 for one in victims), default=0.0))
+        return found
+
+    def _sorted_ends(self) -> tuple[list[tuple[Node, ...]], list[tuple[Node, ...]], list[tuple[Node, ...]]]:
+        hung: list[tuple[Node, ...]] = []
+        young: list[tuple[Node, ...]] = []
+        works: list[tuple[Node, ...]] = []
+        anybody_goes_on = any(standing.goes_on for standing in self.ranks)
+        for end in self.graph.ends():
+            victims = [node for node in self.graph.reaches(end) if node in self.by_node]
+            if any(self._activity(node).goes_on for node in end):
+                works.append(end)
+            elif not victims and len(end) == 1 and not self._stands_alone(end[0], anybody_goes_on=anybody_goes_on):
+                continue
+            else:
+                age = self._age(end)
+                known_still = any(self._activity(node).kind in ("stopped", "blocked") for node in end)
+                (hung if known_still or age is None or age >= HUNG_S else young).append(end)
+        return hung + (self._beside(hung) if hung else []), young, works
+
+    def _beside(self, hung: Sequence[tuple[Node, ...]]) -> list[tuple[Node, ...]]:
+        """Ranks that go round in the very loop in which another one hangs, though nobody waits for them: the loop holds them all."""
+        places = {self.by_node[node].where for end in hung for node in end if node in self.by_node and self._activity(node).kind in ("polls", "spins")} - {""}
+        taken = {node for end in hung for node in end}
+        found: list[tuple[Node, ...]] = []
+        for end in self.graph.ends():
+            standing = self.by_node.get(end[0])
+            if (
+                len(end) == 1
+                and end[0] not in taken
+                and standing is not None
+                and standing.where in places
+                and self._activity(end[0]).kind in ("polls", "spins")
+            ):
+                found.append(end)
+        return found
+
+    def _stands_alone(self, node: Node, *, anybody_goes_on: bool) -> bool:
+        """Is a rank for which nobody waits stuck by itself? One that sleeps, or serves whoever comes, is idle; beside others that work it may be."""
+        standing = self.by_node.get(node)
+        activity = self._activity(node)
+        if standing is None or (standing.state == "unseen" and standing.pid is not None):
+            return False
+        if activity.kind in ("stopped", "blocked"):
+            return True
+        if anybody_goes_on or activity.kind in ("ended", "unseen"):
+            return False
+        if activity.kind in ("polls", "spins"):
+            return activity.condition
+        return activity.kind == "still" and standing.leaf not in ("sleep", "") and not _serves(standing)
+
+    def _activity(self, node: Node) -> Activity:
+        standing = self.by_node.get(node)
+        pid = standing.pid if standing is not None else int(node.key) if node.kind == "process" else None
+        return self.watch.activity(pid) if pid is not None else Activity("unseen")
+
+    def _age(self, end: Sequence[Node]) -> float | None:
+        """How long the longest sleeper of this end and its victims has slept; None where nobody's sleep is known."""
+        missing = any(node in self.by_node and self.by_node[node].pid is None for node in end)
+        asking = [node for node in (*end, *(self.graph.reaches(end) if missing else ())) if self._activity(node).condition]
+        if asking and (missing or len(end) == 1):
+            return None  # a loop that asks wakes all the time; it has gone on for longer than its last sleep
+        ages = [activity.age_s for node in (*end, *self.graph.reaches(end)) if (activity := self._activity(node)).kind != "unseen" and not activity.goes_on]
+        spinning = [node for node in end if self._activity(node).kind == "spins"]
+        known = [age for age in ages if age is not None]
+        if spinning and len(known) == len(spinning) == len(ages):
+            return None  # nobody sleeps: only the looks themselves tell
+        return max(known, default=None)
+
+    def _groups(self, ends: Sequence[tuple[Node, ...]]) -> tuple[SuspectGroup, ...]:
+        world = [standing.rank for standing in self.ranks]
+        divergence = earliest_divergence(self.facts.of(CollectiveCall, cell=self.job.cell), world, hung=True)
+        if divergence is not None and divergence.kind != "missing" and all_met(self.ranks):
+            return (divergence_group(self.rung, self.ranks, divergence),)
+        found = []
+        for end in ends:
+            group = group_of_end(self.rung, self.ranks, self.graph, end, divergence, self.by_node)
+            if group is not None:
+                found.append(self._with_chain(self._said(group), end))
+        return merged(self._of_one_loop(found))
+
+    def _of_one_loop(self, groups: Sequence[SuspectGroup]) -> list[SuspectGroup]:
+        """Ranks that go round in one function are met at any of its lines: they stand at one place, the first one's."""
+        places: dict[str, str] = {}
+        told = []
+        for group in groups:
+            standing = next((one for one in self.ranks if len(group.ranks) == 1 and one.rank == group.ranks[0]), None)
+            if standing is not None and standing.where and self._activity(Node("rank", str(standing.rank))).kind in ("polls", "spins"):
+                first = places.setdefault(re.sub(r":\d+ in ", " in ", standing.where), standing.where)
+                group = replace(group, says=group.says.replace(standing.where, first))  # noqa: PLW2901 # the same group, told alike
+            told.append(group)
+        return told
+
+    def _with_chain(self, group: SuspectGroup, end: Sequence[Node]) -> SuspectGroup:
+        start = Node("rank", str((group.victims or group.ranks)[0])) if group.victims or group.ranks else None
+        if start is None or (group.how == "cycle" and group.chain):
+            return group
+        chain = self.graph.chain(start, end)
+        if group.victims and group.how != "cycle":  # by way of the suspects, where the shortest way would miss them
+            through = self.graph.chain(start, [Node("rank", str(rank)) for rank in group.ranks])
+            on = self.graph.chain(through[-1].awaited, end) if through else ()
+            chain = (*through, *on) if through else chain
+        links = [Link(self._say(wait.waiter, group.victims), self._say(wait.awaited, ()), wait.how, wait.evidence) for wait in chain]
+        last = chain[-1].awaited if chain else start
+        activity = self._activity(last)
+        if links and activity.says and last.kind in ("rank", "process"):
+            links[-1] = replace(links[-1], awaited=f"{links[-1].awaited}, which {activity.says}")
+        return replace(group, chain=tuple(links))
+
+    def _say(self, node: Node, folded: Sequence[int]) -> str:
+        if node.kind == "rank" and len(folded) > 1 and node.key == str(folded[0]):
+            same = [rank for rank in folded if self._meets(rank) == self._meets(folded[0])]
+            return ranks_say(sorted(same))
+        return self.edges.say(node)
+
+    def _meets(self, rank: int) -> tuple[str, ...]:
+        return tuple(str(wait.awaited) for wait in self.graph.waits_of(Node("rank", str(rank))))
+
+    def _said(self, group: SuspectGroup) -> SuspectGroup:
+        """The group's sentence, with what /proc and the looks say of its first rank."""
+        if not group.ranks:
+            return group
+        first = next(standing for standing in self.ranks if standing.rank == group.ranks[0])
+        who, rest = ranks_say(group.ranks), " while the others wait" if group.victims else ""
+        if first.state == "unseen" and first.pid is None:
+            says = f"{who} of {self.job.world_size or len(self.ranks)} {'has' if len(group.ranks) == 1 else 'have'} no process on this host{rest}"
+            return replace(group, how="not-visible", says=says)
+        if first.state in ("stopped", "blocked", "exited"):
+            word = {"stopped": "stopped", "blocked": "blocked in the kernel", "exited": "ended"}[first.state]
+            be = ("is" if first.state != "exited" else "has") if len(group.ranks) == 1 else ("are" if first.state != "exited" else "have")
+            place = f" at {first.where}" if first.where else ""
+            return replace(group, says=f"{who} {be} {word}{place}{rest}")
+        if self.job.elsewhere and group.how == "stuck-inside":
+            return replace(group, says=f"all ranks of this host are inside {first.meeting} and wait there for ranks on other hosts")
+        return group
+
+    def _healthy(self, works: Sequence[tuple[Node, ...]]) -> LiveView:
+        busy = [(end, [self.by_node[node] for node in self.graph.reaches(end) if node in self.by_node]) for end in works]
+        waited_for = [(end, victims) for end, victims in busy if victims]
+        if waited_for:
+            end, victims = max(waited_for, key=lambda pair: len(pair[1]))
+            waiting = sorted(standing.rank for standing in victims)
+            says = (
+                f"not hung: {self.edges.say(end[0])} {self._activity(end[0]).says} and {ranks_say(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for it"
+            )
+        elif works:
+            going = sorted(standing.rank for end in works for node in end if (standing := self.by_node.get(node)) is not None)
+            who = f"all {len(going)} ranks go on" if len(going) == len(self.ranks) > 2 else _go_on(going)
+            says = f"not hung: {who}"
+        else:
+            says = f"not hung: nobody waits for anybody; {ranks_say([self.ranks[0].rank])} {self._activity(Node('rank', str(self.ranks[0].rank))).says or 'is idle'}"
+        return self._view("healthy", says)
+
+    def _view(self, verdict: Verdict, says: str, *, conclusive: bool = True) -> LiveView:
+        waits = [standing.since_s for standing in self.ranks if standing.since_s is not None]
+        return LiveView(self.job, verdict, conclusive, says, self.ranks, longest_wait_s=max(waits, default=None), waits_for=self._waits_for())
+
+    def _waits_for(self) -> dict[int, str]:
+        """For each rank that waits: what for, and whom in the end."""
+        found: dict[int, str] = {}
+        for node, standing in self.by_node.items():
+            awaited = [wait.awaited for wait in self.graph.waits_of(node)]
+            ranks = sorted(
+                {
+                    int(end.key)
+                    for one in awaited
+                    for end in ([one] if one.kind == "rank" else [w.awaited for w in self.graph.waits_of(one)])
+                    if end.kind == "rank"
+                }
+                - {standing.rank}
+            )
+            others = [self.edges.say(one) for one in awaited if one.kind not in ("rank", "collective")]
+            if ranks or others:
+                found[standing.rank] = ", ".join([*others, *([ranks_say(ranks)] if ranks else [])])
+        return found
+
+
+def _go_on(ranks: Sequence[int]) -> str:
+    if not ranks:
+        return "it goes on"
+    return f"{ranks_say(ranks)} {'goes' if len(ranks) == 1 else 'go'} on"
+
+
+def _serves(standing: Standing) -> bool:
+    """A kernel of a notebook, a server or a prompt waits for whoever comes: alone it is idle, not stuck."""
+    if standing.op in ("asyncio", "terminal", "debugger"):
+        return True
+    frames = standing.thread.frames if standing.thread is not None else ()
+    return any(part in frame.file for frame in frames for part in ("/ipykernel", "/asyncio/", "/IPython/", "/code.py", "/tornado/"))
+
+
+# Libraries whose main loop waits for whoever comes, for as long as it takes.
+_SERVERS = (
+    "/uvicorn/",
+    "/hypercorn/",
+    "/gunicorn/",
+    "/aiohttp/web",
+    "/tornado/",
+    "/ipykernel",
+    "/werkzeug/",
+    "/waitress/",
+    "/socketserver.py",
+    "/http/server.py",
+    "/xmlrpc/server.py",
+)
+
+
+def _headline(group: SuspectGroup, ranks: Sequence[Standing]) -> str:
+    rest = len(group.victims)
+    if group.how in ("never-joined", "left", "failed-first", "not-visible") and group.ranks and rest and rest + len(group.ranks) == len(ranks):
+        others = "the other one" if rest == 1 else f"the other {_NUMBERS.get(rest, str(rest))}"
+        host = next((f" on {standing.host}" for standing in ranks if standing.rank == group.ranks[0] and standing.host), "")
+        return f"{ranks_say(group.ranks)}{host} {'holds' if len(group.ranks) == 1 else 'hold'} up {others}"
+    return group.says
+
+
+_NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve"}

@@ -1,0 +1,90 @@
+"""Where each rank of a live job stands, put together from the job's own record, /proc and the stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trainprobe.facts import Facts, Job, JobRank, MainThread, ProcessState, Thread
+from trainprobe.model.diagnosis import RankState
+from trainprobe.stacks.classify import Place, classify
+from trainprobe.waits.activity import Activity, Watch
+from trainprobe.waits.recorded import recorded_waits
+from trainprobe.waits.standings import IN_COLLECTIVE, Standing
+
+# Where the main thread only waits for another thread of its own process, that one may be the rank's voice.
+_BEHIND = frozenset({"lock", "child-wait", "net-io", ""})
+_STATES: dict[str, RankState] = {
+    "works": "computing",
+    "fresh": "computing",
+    "still": "waiting",
+    "polls": "waiting",
+    "spins": "spinning",
+    "stopped": "stopped",
+    "blocked": "blocked",
+    "ended": "exited",
+    "unseen": "unseen",
+}
+
+
+def live_world(facts: Facts, job: Job) -> tuple[int, ...]:
+    """The ranks to judge: those with a process here, and those of the world that are missing unless they may live on another host."""
+    here = {fact.rank for kind in (JobRank, MainThread, ProcessState) for fact in facts.of(kind, cell=job.cell) if fact.rank is not None and _of_rank(fact)}
+    absent = set() if job.elsewhere else {rank for rank in job.absent if 0 <= rank < (job.world_size or 0)}
+    if not here and not absent and job.world_size == 1:
+        here = {0}
+    return tuple(sorted(here | absent))
+
+
+def live_standings(facts: Facts, job: Job, watch: Watch) -> tuple[Standing, ...]:
+    """One standing per rank of `live_world`, in order."""
+    ranks = [_standing(facts, job, watch, rank) for rank in live_world(facts, job)]
+    recorded = recorded_waits(facts, job.cell)
+    inside = [standing for standing in ranks if standing.in_collective]
+    if inside and all(standing.rank in recorded for standing in inside):  # numbers tell apart what names do not, but only where all have one
+        ranks = [replace(standing, op=recorded[standing.rank].meeting) if standing in inside else standing for standing in ranks]
+    return tuple(ranks)
+
+
+def _of_rank(fact: object) -> bool:
+    return getattr(fact, "role", "rank") == "rank"
+
+
+def _standing(facts: Facts, job: Job, watch: Watch, rank: int) -> Standing:
+    member = facts.one(JobRank, cell=job.cell, rank=rank)
+    process = next((fact for fact in facts.of(ProcessState, cell=job.cell, rank=rank) if fact.role == "rank"), None)
+    main = next((fact for fact in facts.of(MainThread, cell=job.cell, rank=rank) if fact.role == "rank"), None)
+    pid = next((one for one in (member.pid if member else None, process.pid if process else None, main.pid if main else None) if one), None)
+    activity = watch.activity(pid) if pid is not None else Activity("unseen")
+    state = _STATES[activity.kind]
+    if member is not None and state == "unseen" and process is not None and process.state in ("S", "I"):
+        state = "waiting"  # its stack was refused, but /proc shows that it sleeps
+    leaf, op, where = (main.leaf, main.op, main.where) if main is not None else ("", "", "")
+    behind = _behind(watch.threads.get(pid or 0, ()), leaf) if not activity.goes_on else None
+    if behind is not None:
+        leaf, op, where = behind.leaf, behind.op, behind.user.where if behind.user is not None else where
+    shown = [fact.evidence for fact in (member, process, main) if fact is not None]
+    return Standing(
+        rank=rank,
+        state=state,
+        host=job.host,
+        pid=pid,
+        where=where,
+        leaf=leaf,
+        op=op,
+        moved=main.moved if main is not None else None,
+        since_s=activity.age_s if state in ("waiting", "blocked") else None,
+        thread=main,
+        process=process,
+        evidence=tuple(dict.fromkeys(id_ for ids in (*shown, job.evidence if pid is None else ()) for id_ in ids)),
+        goes_on=activity.goes_on,
+    )
+
+
+def _behind(threads: Sequence[Thread], leaf: str) -> Place | None:
+    """The place of another thread of the process that waits in a collective while the main thread waits for it."""
+    if leaf not in _BEHIND:
+        return None
+    latest = max((thread.look for thread in threads), default=0)
+    found = [classify(thread.frames) for thread in threads if thread.look == latest and not thread.main and thread.frames]
+    return next((place for place in found if place.leaf in IN_COLLECTIVE and place.user is not None), None)
