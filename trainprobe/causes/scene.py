@@ -9,8 +9,10 @@ from functools import cached_property
 from trainprobe.facts import (
     Facts,
     FatalSignal,
+    Given,
     HostCheck,
     Job,
+    LogEvent,
     MainThread,
     MemoryLimit,
     Plan,
@@ -158,6 +160,16 @@ class Scene:
         """Checks of the host and of the environment by name; `bad_only` leaves out those that passed."""
         found = [fact for fact in self.facts.of(HostCheck) if fact.name in names]
         return tuple(fact for fact in found if not bad_only or fact.status in ("fail", "warn"))
+
+    def given(self, name: str) -> Given | None:
+        """What was said of the surroundings: a limit, a version, a setting (facts.given lists the names)."""
+        found = [fact for fact in self.facts.of(Given) if fact.name == name]
+        return next((fact for fact in found if fact.source == "log"), found[0] if found else None)
+
+    def events(self, *shows: str) -> tuple[LogEvent, ...]:
+        """Known lines that show one of these, of the suspects and of whoever cannot be told apart; earliest first."""
+        found = [fact for fact in self.facts.of(LogEvent, cell=self.cell) if fact.event in shows and (fact.rank is None or fact.rank in self.suspects)]
+        return tuple(sorted(found, key=lambda fact: fact.place if fact.place is not None else -1))
 
     @property
     def memory(self) -> MemoryLimit | None:

@@ -9,6 +9,7 @@ from trainprobe.facts.endings import RankEnding
 from trainprobe.facts.exceptions import RankException
 from trainprobe.facts.fatal_signals import FatalSignal
 from trainprobe.facts.flight_dumps import FlightDump
+from trainprobe.facts.given import Given
 from trainprobe.facts.gpus import Gpu, GpuProcess
 from trainprobe.facts.host_checks import HostCheck
 from trainprobe.facts.imports import ImportTried
@@ -45,6 +46,7 @@ __all__ = [
     "Facts",
     "FatalSignal",
     "FlightDump",
+    "Given",
     "Gpu",
     "GpuProcess",
     "HeldLock",

@@ -20,7 +20,7 @@ class RankEnding(Fact):
     `by_us` is true where we sent the signal, `by_launcher` where the user's launcher stopped it because another rank had failed.
     `left_by_itself` is true when the witness saw it come to its normal end: one that was signalled on its way out then counts as
     exited, with the status that it asked for. `echo` is true when its own exception or death only repeats another rank's.
-    `oom_rise` is by how much the cgroup's count of out-of-memory kills rose, None where that was not seen.
+    `place` orders what was read in logs afterwards. `oom_rise` is by how much the cgroup's count of out-of-memory kills rose, None where that was not seen.
     """
 
     role: str = "rank"
@@ -43,6 +43,7 @@ class RankEnding(Fact):
     reason: str = ""
     echo: bool = False
     left_by_itself: bool = False
+    place: int | None = None
 
     @property
     def abnormal(self) -> bool:

@@ -28,7 +28,7 @@ class RankException(Fact):
     outermost first. `echo` is true for what only repeats another rank's death or absence; `echo_of` says which kind.
     `module_importing` is the module whose import was under way. `worker` is the DataLoader worker that it happened in.
     `source` is witness, error-file or output: the best of those that showed it. `handled` is true for one that did not end its
-    process: caught and printed, or of a thread.
+    process: caught and printed, or of a thread. `place` orders what was read in logs afterwards, None for what was gathered live.
     """
 
     type: str = ""
@@ -46,6 +46,8 @@ class RankException(Fact):
     pid: int | None = None
     role: str = "rank"
     handled: bool = False
+    place: int | None = None
+    host: str = ""
 
 
 def parse_witness_exceptions(record: Evidence) -> list[Fact]:

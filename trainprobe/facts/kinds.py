@@ -9,6 +9,7 @@ from trainprobe.facts.endings import RankEnding
 from trainprobe.facts.exceptions import RankException
 from trainprobe.facts.fatal_signals import FatalSignal
 from trainprobe.facts.flight_dumps import FlightDump
+from trainprobe.facts.given import Given
 from trainprobe.facts.gpus import Gpu
 from trainprobe.facts.host_checks import HostCheck
 from trainprobe.facts.imports import ImportTried
@@ -39,6 +40,7 @@ KINDS: tuple[type[Fact], ...] = (
     Deadline,
     FatalSignal,
     FlightDump,
+    Given,
     Gpu,
     HeldLock,
     HostCheck,

@@ -21,7 +21,8 @@ class LogEvent(Fact):
     """`signature` is the pattern's id, `event` what it shows (fd-limit, port-in-use …), `line` the first such line, `count` how many.
 
     `captured` holds the pattern's named groups of that first line. `echo` is true for what only repeats another rank's end.
-    `role` says whose output it was: rank or launcher.
+    `role` says whose output it was: rank or launcher. `fatal` is true where whoever printed the line has failed.
+    `place` orders the lines of logs that were read afterwards (0 first, over all files), None in what was gathered live.
     """
 
     signature: str = ""
@@ -33,6 +34,9 @@ class LogEvent(Fact):
     captured: Mapping[str, str] = field(default_factory=dict)
     echo: bool = False
     role: str = "rank"
+    fatal: bool = False
+    place: int | None = None
+    host: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,7 @@ def parse_output(record: Evidence) -> list[Fact]:
                 count=hit.count,
                 captured=hit.captured,
                 echo=hit.signature.echo,
+                fatal=hit.signature.means == "fatal",
             )
             for hit in find(own, stream)
         ]

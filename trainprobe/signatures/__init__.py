@@ -1,6 +1,15 @@
-"""Patterns of log lines, kept as data in the YAML files of this folder, and the search for them.
+r"""Patterns of log lines, kept as data in the YAML files of this folder, and the search for them.
 
-A pattern is tried only on lines that hold its literal text `has`, so that a search through megabytes costs little.
+A pattern is tried only on lines that hold one of its literal texts `has`, so that a search through gigabytes costs little. Each row:
+
+    - id: watchdog-timeout            # unique
+      has: 'Watchdog caught'          # a literal text of the line, or a list of them, of which one must be there
+      regex: '…(?P<seq>\d{1,12})…'    # what the line must then match, by search; every repetition is bounded; named groups are kept
+      shows: collective-timeout       # the typed event; several wordings share one
+      means: echo                     # fatal | echo | sign (the default)
+      source: 'torch 2.1 to 2.13, torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp'
+      example: 'one line that it matches, written for this project'
+      not: ['lines that look alike and must not match']
 """
 
 from __future__ import annotations
@@ -10,29 +19,38 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 LINE_CAP = 2000  # characters of a line that a pattern gets to see, around its literal text
 COUNT_CAP = 10_000
 EACH_CAP = 64
+Meaning = Literal["fatal", "echo", "sign"]
 
 
 @dataclass(frozen=True)
 class Signature:
-    """`has` is a text that the line must contain, `regex` what it must then match. `stream` is stdout, stderr or any.
+    """`has` are literal texts of which a line must contain one, `regex` is what it must then match. `stream` is stdout, stderr or any.
 
-    `shows` is the name of what the line tells of, shared by several wordings. `echo` is true for what only repeats another rank's
-    end. With `each`, every matching line is its own hit, not only the first one. `source` says where the wording comes from.
+    `shows` is the name of what the line tells of, shared by several wordings. `means`: whoever printed a `fatal` line has failed, an
+    `echo` only repeats another rank's end, a `sign` says something that may help. With `each`, every matching line is its own hit, not
+    only the first one. `source` says where the wording comes from (project, file, versions), `example` is a line that matches, `unlike`
+    are lines that must not.
     """
 
     id: str
-    has: str
+    has: tuple[str, ...]
     regex: re.Pattern[str]
     shows: str
     stream: str = "any"
-    echo: bool = False
+    means: Meaning = "sign"
     each: bool = False
     source: str = ""
+    example: str = ""
+    unlike: tuple[str, ...] = ()
+
+    @property
+    def echo(self) -> bool:
+        return self.means == "echo"
 
 
 @dataclass(frozen=True)
@@ -58,8 +76,29 @@ def all_signatures() -> tuple[Signature, ...]:
     return tuple(found)
 
 
+@functools.lru_cache(maxsize=1)
+def literals() -> tuple[str, ...]:
+    """Every literal text of all signatures, each once."""
+    return tuple(dict.fromkeys(text for signature in all_signatures() for text in signature.has))
+
+
 def _signature(row: Mapping[str, Any]) -> Signature:
-    return Signature(**{**row, "regex": re.compile(row["regex"])})
+    has = row["has"]
+    rest = {name: value for name, value in row.items() if name not in ("has", "regex", "not")}
+    return Signature(has=(has,) if isinstance(has, str) else tuple(has), regex=re.compile(row["regex"]), unlike=tuple(row.get("not", ())), **rest)
+
+
+def match_line(line: str) -> list[Hit]:
+    """Return the hits in one line, in the order of the signatures."""
+    hits = []
+    for signature in all_signatures():
+        at = next((place for text in signature.has if (place := line.find(text)) >= 0), -1)
+        if at >= 0:
+            begin = max(0, at - LINE_CAP // 2)
+            match = signature.regex.search(line[begin : begin + LINE_CAP])
+            if match is not None:
+                hits.append(Hit(signature, line[begin : begin + LINE_CAP].strip(), 1, _captured(match)))
+    return hits
 
 
 def find(text: str, stream: str = "any") -> list[Hit]:
@@ -71,11 +110,18 @@ def find(text: str, stream: str = "any") -> list[Hit]:
     return hits
 
 
+def _captured(match: re.Match[str]) -> dict[str, str]:
+    return {name: value for name, value in match.groupdict().items() if value is not None}
+
+
 def _hits(signature: Signature, text: str) -> list[Hit]:
     hits: list[Hit] = []
     count = tries = 0
-    at = text.find(signature.has)
-    while at >= 0 and tries < COUNT_CAP:
+    places = {literal: text.find(literal) for literal in signature.has}
+    while tries < COUNT_CAP:
+        at = min((place for place in places.values() if place >= 0), default=-1)
+        if at < 0:
+            break
         tries += 1
         begin = max(text.rfind("\n", 0, at) + 1, at - LINE_CAP // 2)
         end = text.find("\n", at)
@@ -85,9 +131,8 @@ def _hits(signature: Signature, text: str) -> list[Hit]:
         if match is not None:
             count += 1
             if count == 1 or (signature.each and count <= EACH_CAP):
-                captured = {name: value for name, value in match.groupdict().items() if value is not None}
-                hits.append(Hit(signature, line.strip(), 1, captured))
-        at = text.find(signature.has, end)
+                hits.append(Hit(signature, line.strip(), 1, _captured(match)))
+        places = {literal: text.find(literal, end) if 0 <= place < end else place for literal, place in places.items()}
     if hits and not signature.each:
         hits[0] = Hit(signature, hits[0].line, count, hits[0].captured)
     return hits

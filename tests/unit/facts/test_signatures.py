@@ -102,7 +102,7 @@ def test_signatures_are_well_formed() -> None:
 
 
 def test_the_files_travel_with_the_package() -> None:
-    assert len([entry for entry in resources.files("trainprobe.signatures").iterdir() if entry.name.endswith(".yaml")]) == 8
+    assert len([entry for entry in resources.files("trainprobe.signatures").iterdir() if entry.name.endswith(".yaml")]) >= 8
 
 
 def test_a_flood_of_the_same_line_is_counted() -> None:
@@ -115,7 +115,7 @@ def test_a_flood_of_the_same_line_is_counted() -> None:
 @pytest.mark.parametrize("separator", ["", " ", "\n", "a", "\\", "(", "0", "<", "["])
 def test_a_megabyte_of_bait_is_searched_in_time(separator: str) -> None:
     """All literals, one after the other: each wakes its pattern, none matches, on one endless line or on many."""
-    bait = separator.join(signature.has for signature in all_signatures())
+    bait = separator.join(text for signature in all_signatures() for text in signature.has)
     text = (bait + separator) * (1_000_000 // len(bait) + 1)
     began = time.process_time()
     find(text)
