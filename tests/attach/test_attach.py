@@ -81,6 +81,18 @@ def rank_of(pid: int) -> int:
     return next(int(word[5:]) for word in words if word.startswith(b"RANK="))
 
 
+def wait_until_at_rest(pid: int) -> None:
+    """Return once the main thread has slept for a second without a break: on a busy machine a rank is long on its way into a collective."""
+    seen, since, ends = "", time.monotonic(), time.monotonic() + 120
+    while time.monotonic() - since < 1.0:
+        assert time.monotonic() < ends
+        status = Path("/proc", str(pid), "status").read_text()
+        now = "".join(line for line in status.splitlines() if line.startswith(("State", "voluntary", "nonvoluntary")))
+        if now != seen:
+            seen, since = now, time.monotonic()
+        time.sleep(0.05)
+
+
 @pytest.fixture(scope="module")
 def job() -> Iterator[HungJob]:
     with tempfile.TemporaryDirectory(prefix="job-") as name:
@@ -97,8 +109,8 @@ def job() -> Iterator[HungJob]:
                 assert process.poll() is None, (folder / "log").read_text()
                 assert time.monotonic() < ends, (folder / "log").read_text()
                 time.sleep(0.1)
-            time.sleep(0.5)
             ranks = sorted(children(process.pid), key=rank_of)
+            wait_until_at_rest(ranks[1 - CULPRIT])
             pids += [*ranks, *(worker for rank in ranks for worker in children(rank))]
             assert len(pids) == 5
             yield HungJob(process, folder, tuple(pids))

@@ -86,8 +86,15 @@ def _libraries(memory: Memory, maps: Sequence[Mapping]) -> List[Library]:
         name = os.path.basename(path)
         return 0 if name.startswith(("libpython", "python")) else 1 if name.startswith(("libpthread", "libpthread-")) else 2 if name.startswith("libc") else 3
 
-    found = (elf_memory.library(memory, first[path]) for path in sorted(first, key=order))
-    return [one for one in found if one is not None]
+    found = []
+    for path in sorted(first, key=order):
+        try:
+            one = elf_memory.library(memory, first[path])
+        except OSError:
+            continue  # the process has unmapped it since: it maps files while it imports
+        if one is not None:
+            found.append(one)
+    return found
 
 
 def _functions(memory: Memory, libraries: Sequence[Library]) -> Dict[str, int]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from trainprobe.collect import own_thread
+from trainprobe.collect import elf_memory, own_thread
 from trainprobe.system import borrowed_thread
 
 pytestmark = pytest.mark.skipif(bool(borrowed_thread.unsupported()), reason=borrowed_thread.unsupported() or "supported")
@@ -152,6 +152,20 @@ def test_while_the_interpreter_is_held_one_thread_waits_and_a_second_is_refused(
     assert mark.exists()
     said, _ = process.communicate(timeout=30)
     assert process.returncode == 0, said
+
+
+def test_a_file_that_is_no_longer_mapped_is_passed_over(target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = target("time.sleep(60)", 0)
+    gone = elf_memory.Mapping(0x10000, 0x11000, "r--p", 0, "/usr/lib/libc-of-another-day.so")
+    real = elf_memory.mappings
+    monkeypatch.setattr(elf_memory, "mappings", lambda pid: [gone, *real(pid)])
+    mark = tmp_path / "ran"
+    text = f"open({str(mark)!r}, 'x').close()\n".encode()
+    assert own_thread.start(process.pid, text).refused == ""
+    ends = time.monotonic() + 10
+    while not mark.exists() and time.monotonic() < ends:
+        time.sleep(0.02)
+    assert mark.exists()
 
 
 def test_a_process_that_is_no_python_is_refused() -> None:
