@@ -29,7 +29,7 @@ diagnose: environment ## Examine this machine: trainprobe diagnose --nproc 4 (NP
 
 .PHONY: test
 test: lint types docs-check ## Everything that a change must pass: linters, types, layers, docs, tests.
-	$(PYTEST) $(PARALLEL) -m "not soak"
+	$(PYTEST) $(PARALLEL) -rR -m "not soak"
 
 .PHONY: lint
 lint: environment-dev ## Style, format and the layers of the design.
