@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from trainprobe.attach.discovery import Choose
     from trainprobe.case import Case
     from trainprobe.config import Settings
+    from trainprobe.logs import Found
     from trainprobe.model.evidence import Evidence
     from trainprobe.model.progress import Progress
-    from trainprobe.model.request import AttachRequest, DiagnoseRequest
+    from trainprobe.model.request import AttachRequest, DiagnoseRequest, ExplainRequest
 
 # The year 5138: a damaged case may hold any number as a time, also infinity.
 _LAST_MOMENT = 1e11
@@ -56,20 +57,41 @@ def attach(request: AttachRequest, progress: Progress, choose: Choose | None = N
     return _kept(case, report)
 
 
-def explain(paths: str | Sequence[str], case: str | None = None) -> Report:
-    """Judge a saved case again, or make one of the dumps that somebody saved of a job and judge that.
+def explain(asked: ExplainRequest | str | Sequence[str], case: str | None = None, progress: Progress | None = None) -> Report:
+    """Judge a saved case again, or make one of what is left of a job (logs, dumps, error files) and judge that.
 
     `case` is the folder for the new one, None for a temporary one that is gone afterwards. Raises UsageError where nothing can be judged.
     """
-    from trainprobe.collect.inputs import is_case
-    from trainprobe.errors import UsageError
+    import tempfile
 
-    paths = [paths] if isinstance(paths, str) else list(paths)
-    if len(paths) == 1 and is_case(paths[0]):
-        if case is not None:
-            raise UsageError(f"{paths[0]} is a case already.", "--case says where a case is made of loose dumps; leave it out.")
-        return _explain_case(paths[0])
-    return _explain_dumps(paths, case)
+    from trainprobe.case import Case
+    from trainprobe.errors import UsageError
+    from trainprobe.logs import find_inputs
+    from trainprobe.model.progress import Silence
+    from trainprobe.model.request import ExplainRequest
+
+    if not isinstance(asked, ExplainRequest):
+        paths = (asked,) if isinstance(asked, str) else tuple(asked)
+        asked = ExplainRequest(paths=paths, case=case, argv=("trainprobe", "explain", *paths))
+    found = find_inputs(asked.paths)
+    if len(found.cases) == 1 and not found.files:
+        if asked.case is not None:
+            raise UsageError(f"{found.cases[0]} is a case already.", "--case says where a case is made of loose files; leave it out.")
+        return _explain_case(found.cases[0])
+    listener = progress or Silence()
+    if asked.case is None:
+        with tempfile.TemporaryDirectory(prefix="trainprobe-explain-") as temporary, Case.create(temporary, "explain", asked.argv) as made:
+            return _explain_found(asked, found, made, "", listener)
+    with Case.create(asked.case, "explain", asked.argv) as made:
+        return _kept(made, _explain_found(asked, found, made, made.name, listener))
+
+
+def _explain_found(asked: ExplainRequest, found: Found, case: Case, name: str, progress: Progress) -> Report:
+    """Gather everything into one case: earlier cases, dumps, then logs. Ctrl-C ends the reading, not the report."""
+    from trainprobe.logs import gather
+
+    trouble = gather(case, asked, found, progress)
+    return conclude(case.seal(), "explain", name, (*trouble, *((case.trouble,) if case.trouble else ())))
 
 
 def _explain_case(folder: str) -> Report:
@@ -79,23 +101,6 @@ def _explain_case(folder: str) -> Report:
     report = conclude(saved.evidence, str(saved.meta.get("command") or "diagnose"), str(saved.meta.get("case") or folder), saved.damage)
     made_by = saved.meta.get("tool")
     return replace(report, tool=Tool("trainprobe", str(made_by["version"]))) if isinstance(made_by, dict) and "version" in made_by else report
-
-
-def _explain_dumps(paths: Sequence[str], folder: str | None) -> Report:
-    import tempfile
-
-    from trainprobe.case import Case
-    from trainprobe.collect.inputs import find_saved, look_at_saved
-
-    saved = find_saved(paths)
-    argv = ("trainprobe", "explain", *paths)
-    if folder is None:
-        with tempfile.TemporaryDirectory(prefix="trainprobe-explain-") as temporary, Case.create(temporary, "explain", argv) as case:
-            look_at_saved(case, saved)
-            return conclude(case.evidence, "explain", "", (case.trouble,) if case.trouble else ())
-    with Case.create(folder, "explain", argv) as case:
-        look_at_saved(case, saved)
-        return _kept(case, conclude(case.evidence, "explain", case.name, (case.trouble,) if case.trouble else ()))
 
 
 def conclude(evidence: Iterable[Evidence], command: str, case: str, notes: Iterable[str] = ()) -> Report:

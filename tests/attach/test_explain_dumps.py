@@ -163,8 +163,8 @@ def test_a_folder_of_traps_is_read_around(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_nothing_to_judge_is_said_in_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "train.log").write_text("step 1\n")
-    with pytest.raises(UsageError, match=r"train\.log"):
+    (tmp_path / "model.bin").write_bytes(bytes(range(256)) * 9)
+    with pytest.raises(UsageError, match=r"model\.bin"):
         explain([str(tmp_path)])
     with pytest.raises(UsageError, match="There is no file or folder"):
         explain([str(tmp_path / "nowhere")])

@@ -1,4 +1,4 @@
-"""`trainprobe explain PATH…`: judge a saved case again, or the dumps that somebody saved, without touching the machine."""
+"""`trainprobe explain PATH…`: what is left of a job, or a saved case, judged without touching the machine."""
 
 from __future__ import annotations
 
@@ -7,29 +7,54 @@ from typing import Annotated
 import typer
 
 
-def explain(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="The folder of a case, or files and folders with dumps of one job.")],
-    case: Annotated[str | None, typer.Option(metavar="DIR", help="Keep the case that is made of loose dumps; else it is temporary.")] = None,
+def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Logs, dumps, folders of them, globs, a case; - for stdin.")],
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="Only what came after: 2026-11-21T10:30, or 30m, 2h before the last line.")] = None,
+    rank: Annotated[list[str] | None, typer.Option(metavar="RANKS", help="Show these ranks only, as 3 or 0-3,7; may be repeated.")] = None,
+    max_events: Annotated[str | None, typer.Option(metavar="N", help="Show at most N events of the timeline.")] = None,
+    env: Annotated[list[str] | None, typer.Option(metavar="FILE", help="The job's environment: env, ulimit -a, collect_env; may be repeated.")] = None,
+    nodes: Annotated[str | None, typer.Option(metavar="N", help="Nodes of the job.")] = None,
+    gpus: Annotated[str | None, typer.Option(metavar="N", help="GPUs on each node.")] = None,
+    timeout: Annotated[str | None, typer.Option(metavar="S", help="End the reading after S seconds and report what was read.")] = None,
+    case: Annotated[str | None, typer.Option(metavar="DIR", help="Keep the case that is made; else it is temporary.")] = None,
     json_to: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON; - for stdout.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the headline and the head of the first cause.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only the headline and the head of the first cause.")] = False,
     no_color: Annotated[bool, typer.Option("--no-color", help="No colour; the words are the same.")] = False,
 ) -> int:
-    """Judge a saved case again, or the dumps that somebody saved of a job, and print the report.
+    """Say from what is left of a job who failed first, of what, and what to do; or judge a saved case again.
 
-    Of a case the report is identical to the first one, on any machine and without touching it. Dumps are those of
-    torch's flight recorder (pickle or JSON) and stack dumps of py-spy, pystack, gdb and faulthandler; they are found
-    by what is in them, and the rank by their names.
+    Anything goes, in any mix and by any name, compressed or not: output of torchrun, slurm and frameworks, NCCL logs,
+    tracebacks, error files, kernel logs, dumps of torch's flight recorder, py-spy, pystack, gdb and faulthandler.
 
     \b
     Examples:
+      trainprobe explain slurm-1234.out logs/ /tmp/comm_lib_trace_rank_*
+      kubectl logs trainer-0 | trainprobe explain -
+      trainprobe explain logs/ --env env.txt --nodes 4 --gpus 8 --since 30m
       trainprobe explain ./trainprobe-2026-11-21T00-10-node7 --json report.json
-      trainprobe explain /tmp/nccl_trace_rank_* stacks/
     """  # noqa: D301 - \b keeps the lines of the example apart
     from trainprobe.cli.exit_codes import code_of
+    from trainprobe.cli.live_look import looking
     from trainprobe.cli.showing import check_json_target, show_report
-    from trainprobe.pipelines import explain as judge
+    from trainprobe.cli.words_given import ranks_given, seconds, whole_number
+    from trainprobe.model.request import ExplainRequest
 
     check_json_target(json_to)
-    report = judge(paths, case)
+    request = ExplainRequest(
+        paths=tuple(paths),
+        since=since or "",
+        ranks=ranks_given("--rank", rank or ()),
+        max_events=whole_number("--max-events", max_events, 100_000),
+        env_files=tuple(env or ()),
+        nodes=whole_number("--nodes", nodes, 100_000),
+        gpus=whole_number("--gpus", gpus),
+        timeout_s=seconds("--timeout", timeout),
+        case=case,
+        argv=("trainprobe", "explain", *paths),
+    )
+    from trainprobe.pipelines import explain as judge
+
+    with looking(quiet=quiet) as progress:
+        report = judge(request, None, progress)
     show_report(report, json_to=json_to, quiet=quiet, no_color=no_color)
-    return code_of(report.verdict, conclusive=report.conclusive)
+    return code_of(report.verdict, conclusive=report.conclusive, interrupted=report.command == "explain" and report.extra.get("interrupted") is True)

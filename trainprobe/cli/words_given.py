@@ -11,6 +11,8 @@ from typing import Literal
 from trainprobe.config import LONGEST_S, MOST_RANKS
 from trainprobe.errors import UsageError
 
+MOST_RANKS_SHOWN = 100_000
+
 
 def whole_number(option: str, given: str | None, most: int = MOST_RANKS) -> int | None:
     """Return a number from 1 to `most`; raises UsageError for anything else."""
@@ -33,6 +35,18 @@ def seconds(option: str, given: str | None) -> float | None:
     if not 0 < value <= LONGEST_S:
         raise UsageError(f"{option} needs seconds, more than 0 and at most {LONGEST_S}, not {given[:40]!r}.")
     return value
+
+
+def ranks_given(option: str, given: Sequence[str]) -> tuple[int, ...]:
+    """Return ranks given as `3` or `0-3,7`, each once, in order; raises UsageError for anything else."""
+    found: set[int] = set()
+    for part in [part.strip() for one in given for part in one.split(",") if part.strip()]:
+        match = re.fullmatch(r"([0-9]{1,7})(?:-([0-9]{1,7}))?", part)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if not first <= last < MOST_RANKS_SHOWN:
+            raise UsageError(f"{option} needs ranks, as 3 or 0-3,7, not {part[:40]!r}.")
+        found.update(range(first, last + 1))
+    return tuple(sorted(found))
 
 
 def names(given: Sequence[str]) -> tuple[str, ...]:

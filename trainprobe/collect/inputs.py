@@ -6,6 +6,8 @@ They become a case as if a live job had been looked at, with a `job` record whos
 from __future__ import annotations
 
 import os
+import re
+import stat
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
@@ -15,20 +17,23 @@ from trainprobe.collect.flight_reading import FILE_CAP_BYTES, NoDumpError, rank_
 from trainprobe.collect.flight_recorder import look_at_dump
 from trainprobe.collect.seen import Seen, record
 from trainprobe.collect.source import Site, look_at_source, read_regular_file
-from trainprobe.errors import UsageError
 from trainprobe.model.subjects import Subject
 from trainprobe.stacks.stack_text import ProcessStack, parse_stack_text
 
 CELL = "job"
-FILES_CAP = 5000
-DEPTH_CAP = 6
+STDIN = "-"
+HEAD_BYTES = 65536
 STACKS_CAP_BYTES = 16 * 2**20
 DEADLINE_S = 120.0
 SOURCE_S = 2.0
 MOST_NAMED = 10
-NAME = "Name a folder that trainprobe made. Files of torch's flight recorder, py-spy, pystack, gdb and faulthandler can be named too."
 # Two forms that one rank wrote at once; of these the one with frames is worth more.
 TOGETHER_S = 60.0
+# Lines of py-spy, faulthandler, pystack and gdb dumps, and of the sections that torch's own periodic dumps have.
+_STACK_LINE = re.compile(
+    r"^(?:=+ Rank \d|Process \d+:|Python v\d|Thread \S{1,20} \(|(?:Current thread|Thread) 0x|\x1b?\[?[0-9;]{0,8}m?Thread "
+    r"|Traceback for thread| {4}\S.{0,500} \(\S+:\d+\)| {4}\S.{0,400} \([^()]+\)$|  File \".{1,4096}\", line |    \((?:Python|C)\) File| {6,8}\S|#\d{1,5} )"
+)
 
 
 class _Dump(NamedTuple):
@@ -48,10 +53,11 @@ class _Stack(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """What the files turned out to be. `other` are names of files that are neither, with why, in short."""
+    """What the files turned out to be. `rest` are the files that may be logs, in their order; `other` those that are nothing, with why, in short."""
 
     dumps: List[_Dump]
     stacks: List[_Stack]
+    rest: List[str]
     other: List[str]
 
 
@@ -60,25 +66,15 @@ def is_case(path: str) -> bool:
     return any(os.path.isfile(os.path.join(path, name)) for name in (META, EVIDENCE))
 
 
-def find_saved(paths: Sequence[str]) -> Saved:
-    """Read the files, and those in the folders, as far as they are dumps. Raises UsageError where a path is not there or none is a dump."""
+def find_saved(files: Sequence[str]) -> Saved:
+    """Read the files as far as they are dumps. Never raises; a file that cannot be read here may still be read as a log, or be refused there."""
     ends = time.monotonic() + DEADLINE_S
-    saved = Saved([], [], [])
-    for path in paths:
-        if not os.path.lexists(path):
-            raise UsageError(f"There is no file or folder {path}.", NAME)
-        for file in _files(path):
-            if time.monotonic() > ends:
-                saved.other.append(f"{file} (no time was left)")
-                continue
+    saved = Saved([], [], [], [])
+    for file in files:
+        if file == STDIN or time.monotonic() > ends:
+            saved.rest.append(file)
+        else:
             _sort(file, saved, ends)
-    if not saved.dumps and not saved.stacks:
-        shown = "; ".join(saved.other[:MOST_NAMED]) or "it is empty"
-        more = f" and {len(saved.other) - MOST_NAMED} more" if len(saved.other) > MOST_NAMED else ""
-        raise UsageError(
-            f"Nothing in {', '.join(paths[:3])} is a case, a flight-recorder dump or a stack dump: {shown}{more}.",
-            NAME,
-        )
     return saved._replace(dumps=_by_folder(saved.dumps))
 
 
@@ -137,39 +133,55 @@ def _subject(rank: Optional[int], pid: Optional[int], role: str = "rank") -> Sub
     return Subject("rank" if rank is not None and role == "rank" else "process", rank=rank, pid=pid, role=role)
 
 
-def _files(path: str) -> List[str]:
-    """The files below a folder, in order; the folder of a case that somebody keeps beside them is left out."""
-    if not os.path.isdir(path):
-        return [path]
-    found: List[str] = []
-    for folder, folders, names in os.walk(path):
-        depth = os.path.relpath(folder, path).count(os.sep)
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and depth < DEPTH_CAP and not is_case(os.path.join(folder, name)))
-        found += [os.path.join(folder, name) for name in sorted(names) if not name.startswith(".")]
-        if len(found) > FILES_CAP:
-            break
-    return found[:FILES_CAP]
-
-
 def _sort(path: str, saved: Saved, ends: float) -> None:
+    """Tell a dump by how it begins, so that of a log of gigabytes only the head is read here."""
+    try:
+        head = read_head(path, HEAD_BYTES)
+    except (OSError, ValueError):
+        saved.rest.append(path)
+        return
+    first = head.lstrip()[:1]
+    pickled = head[:1] == b"\x80" or head[:2] in (b"}q", b"(d")
+    if not pickled and first not in (b"{", b"[") and not looks_like_stacks(head):
+        saved.rest.append(path)
+        return
     try:
         content = read_regular_file(path, FILE_CAP_BYTES)
-    except (OSError, ValueError) as error:
-        saved.other.append(f"{os.path.basename(path)} {error.strerror if isinstance(error, OSError) and error.strerror else error}")
+    except (OSError, ValueError):
+        saved.rest.append(path)
         return
-    head = content[:1].lstrip() or content.lstrip()[:1]
-    if head in (b"{", b"\x80") or content[:2] in (b"}q", b"(d"):
+    if pickled or first == b"{":
         dump = _dump(path, content, ends)
-        if not dump.broken or head == b"\x80":
+        if not dump.broken or pickled:
             saved.dumps.append(dump)
         else:
-            saved.other.append(f"{os.path.basename(path)} ({dump.broken})")
+            saved.rest.append(path)
         return
     at = _modified(path)
     stacks = _stacks(content)
     saved.stacks.extend(_Stack(path, process.rank, process, at) for process in stacks)
     if not stacks:
-        saved.other.append(f"{os.path.basename(path)} (no kind of dump that is known)" if content else f"{os.path.basename(path)} (empty)")
+        saved.rest.append(path)
+
+
+def read_head(path: str, cap_bytes: int) -> bytes:
+    """The first bytes of a regular file. Raises OSError, or ValueError when it is something else."""
+    if "\0" in path:
+        raise ValueError("is no name of a file")
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise ValueError("is no regular file")
+        return os.read(fd, cap_bytes)
+    finally:
+        os.close(fd)
+
+
+def looks_like_stacks(head: bytes) -> bool:
+    """Is this text a stack dump as a whole, rather than a log that holds one? Half of its lines are then a dump's."""
+    lines = [line for line in head.decode("utf-8", "replace").splitlines()[:-1] if line.strip()] or head.decode("utf-8", "replace").splitlines()
+    of_stacks = sum(1 for line in lines if _STACK_LINE.match(line))
+    return of_stacks * 2 >= max(1, len(lines))
 
 
 def _modified(path: str) -> float:

@@ -47,3 +47,25 @@ class AttachRequest:
     timeout_s: Optional[float] = None
     case: Optional[str] = None
     argv: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ExplainRequest:
+    """A request to explain what is left of a job.
+
+    `paths` are files, folders, globs and `-` for stdin. `since` is an ISO time, or a span such as 30m before the last line, as it was typed.
+    `ranks` empty means all. `max_events` bounds the rows of the timeline that are shown, None leaves that to the report.
+    `env_files`, `nodes` and `gpus` (per node) are what the user says of the surroundings. `timeout_s` bounds the reading.
+    `case` is the folder to keep what was found in, None for a temporary one; `argv` is kept in it.
+    """
+
+    paths: Tuple[str, ...] = ()
+    since: str = ""
+    ranks: Tuple[int, ...] = ()
+    max_events: Optional[int] = None
+    env_files: Tuple[str, ...] = ()
+    nodes: Optional[int] = None
+    gpus: Optional[int] = None
+    timeout_s: Optional[float] = None
+    case: Optional[str] = None
+    argv: Tuple[str, ...] = ()
