@@ -1,0 +1,108 @@
+"""One raw line of a log as plain text: no colours, no overwritten states of a progress bar, nothing invisible."""
+
+from __future__ import annotations
+
+import json
+import re
+
+LINE_CAP = 200_000
+STATES_CAP = 40
+# CSI, OSC, DCS/APC/PM/SOS, the other escapes of ECMA-48, in 7 and 8 bits.
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\)?|[PX^_][^\x1b\n]{0,4096}(?:\x1b\\)?|[ -/]{1,4}[0-~]|[0-Z\\`a-z{|}~])"
+    r"|\x9b[0-?]{0,64}[ -/]{0,8}[@-~]|\x9d[^\x07\x9c\n]{0,4096}[\x07\x9c]"
+)
+# Colours whose escape character was lost on the way into a bug report, or was written out: `[36m`, `^[[0m`, `\x1b[31m`, `\u001b[0m`, `#033[0m`.
+_SPELT = re.compile(
+    r"(?:\^\[|\\u001[bB]|\\x1[bB]|\\033|\\e|#033|\u241b|\ufffd)\[[0-9;?]{0,20}[A-Za-z]"
+    r"|\[(?:0?[0-9]|2[1-9]|3[0-9]|4[0-9]|9[0-7]|10[0-7])(?:;[0-9]{1,3}){0,5}m(?!\]| ?[0-9]{1,2}s)"
+)
+_GONE = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f"
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+_BLANK = re.compile("[\x0b\x0c\x85\u00a0\u2000-\u200a\u2028\u2029\u202f\u205f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_NUMBER = re.compile(r"\d{1,20}")
+_BAR = re.compile(r"\d%|\bit/s|\bs/it|\d/\d{1,12} \[|\?it|\bETA\b|\d[kKMG]?B/s|[\u2588\u2501\u25a0]")
+_DOCKER = '{"log":"'
+
+
+def plain(line: str) -> str:
+    """Return what a reader would see of the line at its end; where an error was overwritten by a progress bar, the error.
+
+    Without the end of line. Never raises; linear in the line, of which the first 200,000 characters count.
+    """
+    if line.isprintable() and not ("[" in line and _SPELT.search(line)) and not line.startswith(_DOCKER):
+        return line
+    states = plain_states(line)
+    return states[0] if len(states) == 1 else next((state for state in reversed(states) if not _is_bar(state)), states[-1])
+
+
+def plain_states(line: str) -> list[str]:
+    """Return all that the line said before each return of the carriage, in order: of a progress bar or counter the last state only. At least one text."""
+    line = line[:LINE_CAP].rstrip("\r\n")
+    if line.startswith(_DOCKER):
+        line = _unwrapped(line)
+    if line.isprintable() and not ("[" in line and _SPELT.search(line)):
+        return [line]
+    if "\x1b" in line or "\x9b" in line or "\x9d" in line:
+        line = _ESCAPES.sub("", line)
+    if "\r" not in line:
+        return [_cleaned(line)]
+    states: list[str] = []
+    shapes: list[str] = []
+    for part in line.split("\r"):
+        state = _cleaned(part)
+        if not state.strip():
+            continue
+        shape = "" if _is_bar(state) else _NUMBER.sub("#", state[:120])
+        if shapes and shape == shapes[-1]:
+            states[-1] = state
+        elif not shape and "" in shapes:  # one bar, interrupted by a message
+            place = shapes.index("")
+            del states[place], shapes[place]
+            states.append(state)
+            shapes.append(shape)
+        else:
+            states.append(state)
+            shapes.append(shape)
+    return states[-STATES_CAP:] or [""]
+
+
+def _is_bar(text: str) -> bool:
+    return _BAR.search(text[:2000]) is not None
+
+
+def _cleaned(text: str) -> str:
+    if text.isprintable():
+        return _SPELT.sub("", text) if "[" in text else text
+    if "\b" in text:
+        text = _backspaced(text)
+    text = _GONE.sub("", text)
+    text = _BLANK.sub(" ", text)
+    text = _SURROGATE.sub("\ufffd", text)
+    return _SPELT.sub("", text) if "[" in text else text
+
+
+def _backspaced(text: str) -> str:
+    kept: list[str] = []
+    for character in text:
+        if character != "\b":
+            kept.append(character)
+        elif kept:
+            kept.pop()
+    return "".join(kept)
+
+
+def _unwrapped(line: str) -> str:
+    r"""Docker's json-file driver: `{"log":"text\\n","stream":"stderr","time":"…"}`."""
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        return line
+    text, when = said.get("log"), said.get("time")
+    if not isinstance(text, str):
+        return line
+    text = text.rstrip("\r\n")
+    return f"{when} {text}" if isinstance(when, str) and 0 < len(when) < 64 else text

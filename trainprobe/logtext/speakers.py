@@ -1,0 +1,335 @@
+"""Who says a line: the prefixes that launchers, schedulers, containers and libraries put before it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from trainprobe.logtext.stamps import Stamp, stamp
+
+ROUNDS = 6
+MOST_RANK = 1_000_000
+
+
+class Speaker(NamedTuple):
+    """`rank` is the job's rank of whoever says the line, `local` its number within its host, `rest` the line without its prefixes.
+
+    `certain` is true where the prefix names the job's rank. Otherwise `rank` is the local number, which equals it on a single host,
+    or that of a process group (`[Rank 3]`), which equals it in the default group; None where no number is told.
+    `when` is the stamp that the line carries, before, between or behind the prefixes (see stamps.FileClock).
+    """
+
+    rank: int | None
+    local: int | None
+    host: str
+    pid: int | None
+    rest: str
+    certain: bool
+    when: Stamp | None = None
+
+
+class Labels(NamedTuple):
+    """Which prefixes that could be anything are labels in this file, since most of its lines carry them. See `labelled`.
+
+    `task`: `3: ` is the rank of srun -l and its kind. `host`: `node7: ` is a host. `bracket`: `[3] ` is a rank. `pair`: `[1,3] ` is job and rank.
+    `numbered`: `12: `, `12 | ` and such are line numbers that somebody pasted.
+    """
+
+    task: bool = False
+    host: bool = False
+    bracket: bool = False
+    pair: bool = False
+    numbered: bool = False
+
+
+NO_LABELS = Labels()
+_HOST = r"[A-Za-z0-9][\w.-]{0,80}"
+_RANK = re.compile(r"\[rank[:=]?\s?(\d{1,7})\](:?)[ ]?", re.IGNORECASE)
+_ROLE = re.compile(r"\[([A-Za-z][A-Za-z_-]{0,30}?)(\d{1,6})\]:[ ]?")
+_HOST_ROLE = re.compile(rf"\[({_HOST}):(\d{{1,5}})\]:[ ]?")
+_MPI = re.compile(r"\[(?:[\w.@-]{0,120}?@)?(\d{1,9}),(\d{1,7})\](?:\[[^\]\s]{0,80}\])?<std(?:out|err|diag)>:?[ ]?")
+_MPI_PAIR = re.compile(r"\[(\d{1,9}),(\d{1,7})\]:?[ ]?")
+_BRACKET = re.compile(r"\[(\d{1,5})\]:?[ ]?")
+_POD = re.compile(r"\[pod/([\w.-]{1,253})/([\w.-]{1,253})\] ?")
+_NCCL = re.compile(r"(" + _HOST + r"):(\d{1,9}):(\d{1,9}) \[(-?\d{1,4})\] (?=NCCL |misc/|init\.cc|graph/|transport/|\S{1,60}\.(?:cc|cu):\d|\d{1,12}\.\d{1,9} )")
+_NCCL_BARE = re.compile(r"(" + _HOST + r"):(\d{1,9}):(\d{1,9}) (?=NCCL )")
+_RAY = re.compile(r"\((\w[\w.:<>()=, _-]{0,100}?) ?pid=(\d{1,9})(?:, ip=([\w.:]{1,64}))?\)(?:\x20|$)")
+_RAY_RANK = re.compile(r"\brank=(\d{1,7})")
+_COMPOSE = re.compile(r"([A-Za-z][\w.-]{0,80}?[-_]?\d{1,4})\s{1,20}\|(?:\x20|$)")
+_STERN = re.compile(
+    r"([a-z][a-z0-9.-]{0,250}-(?:worker|master|launcher|replica|node|chief|server|trainer)-\d{1,5}(?:-[a-z0-9]{4,8})?) ([a-z][a-z0-9-]{0,62}) (?=\S)"
+)
+_TREE = re.compile(r"([\w-]{1,60}(?:\.[\w-]{1,60}){1,4}) \[(?:stdout|stderr)\] ?")
+_COMPOSER = re.compile(r"rank(\d{1,7})\[(\d{1,9})\](?=\[)", re.IGNORECASE)
+_BARE_RANK = re.compile(r"rank(\d{1,7}): ", re.IGNORECASE)
+_SYSLOG = re.compile(rf"({_HOST}) ([\w./()@-]{{1,80}}?)(?:\[(\d{{1,9}})\])?: ")
+_CRI = re.compile(r"(?:stdout|stderr) [FP] ")
+_TASK = re.compile(r"\s{0,6}(\d{1,6}):(?:\x20|$)")
+_HOST_LABEL = re.compile(rf"({_HOST})(?:\s\((?:\d{{1,3}}\.){{3}}\d{{1,3}}\))?:(?:\x20|$)")
+_NUMBERED = re.compile(r"\s{0,8}(\d{1,7})(?:: ?|\s{0,2}[|\u2502\u2192>]\x20?|\t|\. )")
+_QUOTE = re.compile(r"(?:> ?){1,3}(?![>/])")
+# What a program says of itself, at the beginning or after the head of its log line; it stays in the line.
+_OWN_RANK = re.compile(
+    r"(?:\[(?:Rank|RANK|rank|Global rank|global_rank)[ :=]{1,2}(\d{1,7})\]|\((?:rank|Rank|RANK)[ :=]{1,2}(\d{1,7})\)|(?:Rank|rank|RANK)[ :=#]{1,2}(\d{1,7})(?=[\s:|,\]-]|$))"
+)
+_GROUP_RANK = re.compile(r"\[PG (?:ID )?(\d{1,6})[^\]]{0,200}? Rank (\d{1,7})\]")
+_OWN_LOCAL = re.compile(r"\[(?:GPU|gpu|cuda|CUDA|device|local[ _]rank)[ :=_-]{0,2}(\d{1,3})\]")
+_HEAD_PART = re.compile(r"\s{0,4}(?:\[[^\]\n]{1,120}\]|\([^)\n]{1,80}\)|-|\||INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL)(?::|\s|$)")
+_LEVELS = frozenset(
+    ("info", "warn", "warning", "error", "debug", "fatal", "critical", "trace", "errno", "step", "epoch", "iter", "layer", "batch", "line", "fold", "note")
+)
+_SOURCE = re.compile(r"\.(?:py|cc?|cpp|cu|cuh|h|hpp|pyx|rs|go|log|sh|yaml|json)$")
+_LABEL_HOST = re.compile(r"(?:[A-Za-z][\w-]{0,60}\d{1,5}|[A-Za-z][\w-]{0,60}(?:\.[\w-]{1,60}){2,6}|(?:\d{1,3}\.){3}\d{1,3})$")
+
+
+class _Found:
+    """What the prefixes taken so far have told."""
+
+    __slots__ = ("certain", "host", "local", "pid", "rank", "when")
+
+    def __init__(self) -> None:
+        self.rank: int | None = None
+        self.local: int | None = None
+        self.host = ""
+        self.pid: int | None = None
+        self.certain = False
+        self.when: Stamp | None = None
+
+    def is_rank(self, number: int, *, certain: bool = True) -> None:
+        if number < MOST_RANK and (not self.certain or self.rank is None):
+            self.rank, self.certain = number, certain
+
+    def is_local(self, number: int) -> None:
+        if self.local is None and 0 <= number < 4096:
+            self.local = number
+
+
+def speaker(line: str, labels: Labels = NO_LABELS) -> Speaker:
+    """Return who says a plain line. Never raises; reads the first few hundred characters only.
+
+    The prefixes may be nested in any order, at most six deep. Stamps before a prefix, and those that a container's runtime or syslog
+    put there, go with it; the head of the program's own log line stays.
+    """
+    found = _Found()
+    rest = line
+    for _ in range(ROUNDS):
+        taken = _take(rest, found, labels)
+        if taken == 0:
+            taken = _past_stamp(rest, found, labels)
+        if taken == 0:
+            break
+        rest = rest[taken:]
+    if not found.certain:
+        _own(rest, found)
+    rank = found.rank if found.rank is not None else found.local
+    return Speaker(rank, found.local, found.host, found.pid, rest, found.certain, found.when)
+
+
+def labelled(lines: Iterable[str]) -> Labels:
+    """Decide from a sample of a file's plain lines (some hundred, from its beginning or anywhere in one piece) which doubtful prefixes are labels."""
+    sample = [line for line in list(lines)[:1000] if line.strip()]
+    if len(sample) < 3:
+        return NO_LABELS
+    if _counts_up(sample):
+        return Labels(numbered=True)
+    enough = 0.6 * len(sample)
+    past = [_behind_stamp(line) for line in sample]
+    tasks = [int(match.group(1)) for match in map(_TASK.match, past) if match]
+    brackets = [int(match.group(1)) for match in map(_BRACKET.match, past) if match]
+    pairs = [int(match.group(2)) for match in map(_MPI_PAIR.match, past) if match]
+    hosts = [match.group(1) for match in map(_HOST_LABEL.match, past) if match and _LABEL_HOST.match(match.group(1)) and not _SOURCE.search(match.group(1))]
+    few = max(2, len(sample) // 2)
+    return Labels(
+        task=len(tasks) >= enough and len(set(tasks)) <= few,
+        host=len(hosts) >= enough and len(set(hosts)) <= few,
+        bracket=len(brackets) >= enough and len(set(brackets)) <= few and max(brackets, default=0) < 65536,
+        pair=len(pairs) >= enough and len(set(pairs)) <= few,
+    )
+
+
+def _counts_up(sample: list[str]) -> bool:
+    """Whether the lines carry numbers that go up by one, as those of an editor or a web page do."""
+    numbers = [int(match.group(1)) if match else None for match in map(_NUMBERED.match, sample)]
+    steps = sum(1 for first, second in itertools.pairwise(numbers) if first is not None and second is not None and 1 <= second - first <= 3)
+    return steps >= 0.8 * (len(sample) - 1)
+
+
+def _behind_stamp(line: str) -> str:
+    found = stamp(line)
+    return line if found is None else line[found.end :].lstrip(" ")
+
+
+def _take(line: str, found: _Found, labels: Labels) -> int:
+    """Take one prefix from the front: note what it tells and return its length, 0 where there is none."""
+    blanks = len(line) - len(line.lstrip(" "))
+    first = line[blanks : blanks + 1]
+    if not first or blanks > 12:
+        return 0
+    if labels.numbered and (match := _NUMBERED.match(line)):
+        return match.end()
+    if blanks and first != "[":
+        return _take_label(line, found, labels)
+    if first == "[":
+        taken = _take_bracket(line[blanks : blanks + 400], found, labels)
+        return blanks + taken if taken else 0
+    if first == ">":
+        match = _QUOTE.match(line)
+        return match.end() if match else 0
+    if first == "(":
+        return _take_ray(line[:300], found)
+    return _take_word(line[:400], found) or _take_label(line, found, labels)
+
+
+def _take_bracket(text: str, found: _Found, labels: Labels) -> int:
+    if match := _RANK.match(text):
+        if match.group(2) or text.startswith(("[rank:", "[rank ")) or match.group(0).startswith("[rank"):
+            found.is_rank(int(match.group(1)))
+            return match.end()
+    elif match := _MPI.match(text):
+        found.is_rank(int(match.group(2)))
+        return match.end()
+    elif match := _POD.match(text):
+        found.host = match.group(1)
+        return match.end()
+    elif match := _ROLE.match(text):
+        word = match.group(1).lower().rstrip("_-")
+        if word in _LEVELS:
+            return 0
+        if re.fullmatch(r"node|host|.{0,20}-(?:node|host)", word):
+            found.host = match.group(1) + match.group(2)
+        else:
+            found.is_local(int(match.group(2)))
+        return match.end()
+    elif (match := _HOST_ROLE.match(text)) and not _SOURCE.search(match.group(1)) and not match.group(1).isdigit() and match.group(1).lower() not in _LEVELS:
+        found.host = match.group(1)
+        found.is_local(int(match.group(2)))
+        return match.end()
+    elif labels.pair and (match := _MPI_PAIR.match(text)):
+        found.is_rank(int(match.group(2)))
+        return match.end()
+    elif labels.bracket and (match := _BRACKET.match(text)):
+        found.is_rank(int(match.group(1)))
+        return match.end()
+    return 0
+
+
+def _take_ray(text: str, found: _Found) -> int:
+    match = _RAY.match(text)
+    if match is None:
+        return 0
+    found.pid = int(match.group(2))
+    found.host = match.group(3) or found.host
+    if told := _RAY_RANK.search(match.group(1)):
+        found.is_rank(int(told.group(1)))
+    return match.end()
+
+
+_Reader = Callable[[re.Match[str], _Found], None]
+
+
+def _take_word(text: str, found: _Found) -> int:
+    """Prefixes that begin with a letter or digit and are told by their form alone."""
+    if ":" in text and (match := _NCCL.match(text) or _NCCL_BARE.match(text)):
+        found.host, found.pid = match.group(1), int(match.group(2))
+        if match.re is _NCCL and int(match.group(4)) >= 0:
+            found.is_local(int(match.group(4)))
+        return match.end()
+    if match := _COMPOSER.match(text):
+        found.is_rank(int(match.group(1)))
+        found.pid = int(match.group(2))
+        return match.end()
+    if match := _BARE_RANK.match(text):
+        found.is_rank(int(match.group(1)))
+        return match.end()
+    if match := _COMPOSE.match(text) or _TREE.match(text) or _STERN.match(text):
+        found.host = match.group(1)
+        return match.end()
+    return 0
+
+
+def _take_label(line: str, found: _Found, labels: Labels) -> int:
+    if labels.task and (match := _TASK.match(line)):
+        found.is_rank(int(match.group(1)))
+        return match.end()
+    if labels.host and (match := _HOST_LABEL.match(line)) and _LABEL_HOST.match(match.group(1)):
+        found.host = match.group(1)
+        return match.end()
+    return 0
+
+
+def _past_stamp(line: str, found: _Found, labels: Labels) -> int:
+    """Take a stamp that stands before a prefix, or that no program's own log line begins with; 0 where the stamp belongs to the line."""
+    when = stamp(line)
+    found.when = when or found.when
+    if when is None or when.end >= len(line):
+        return 0
+    behind = line[when.end :]
+    gap = 1 if behind.startswith(" ") else 0
+    text = behind[gap:]
+    if match := _CRI.match(text):
+        return when.end + gap + match.end()
+    if gap and when.kind in ("full", "no-year") and (match := _SYSLOG.match(text[:300])) and _is_syslog(match):
+        found.host = match.group(1)
+        if match.group(3) and match.group(2) != "kernel":
+            found.pid = int(match.group(3))
+        return when.end + gap + match.end()
+    taken = _take(text, found, labels)
+    if taken:
+        return when.end + gap + taken
+    # A runtime's stamp (`kubectl logs --timestamps`, `ts`) stands before any line; a logger's is followed by a level, a name or a dash.
+    zoned = line[: when.end].rstrip().endswith("Z") and when.kind == "full" and line[:1].isdigit()
+    if zoned and gap:
+        return when.end + 1
+    spoken = text[:1] in ("\t", " ") or text.startswith(("Traceback (", 'File "', "RuntimeError", "ValueError", "torch."))
+    return when.end + gap if gap and spoken and when.kind == "full" else 0
+
+
+def _is_syslog(match: re.Match[str]) -> bool:
+    program = match.group(2)
+    return bool(match.group(3)) or program in (
+        "kernel",
+        "slurmstepd",
+        "slurmd",
+        "systemd",
+        "python",
+        "python3",
+        "torchrun",
+        "srun",
+        "kubelet",
+        "dockerd",
+        "containerd",
+    )
+
+
+def _own(rest: str, found: _Found) -> None:
+    """The rank that the line tells of itself in its head; a group's rank where nothing better is told."""
+    text = rest[:300]
+    if "ank" not in text and "ANK" not in text:
+        if "[" in text[:60] and (match := _OWN_LOCAL.match(text.lstrip())):
+            found.is_local(int(match.group(1)))
+        return
+    if match := _GROUP_RANK.search(text):
+        if match.group(1) == "0" or "default_pg" in match.group(0):
+            found.is_rank(int(match.group(2)), certain=False)
+        return
+    when = stamp(text)
+    place = when.end if when is not None else 0
+    if text[:1] == "[" and when is not None and text[when.end - 1] != "]" and "]" in text[when.end :]:
+        place = text.index("]", when.end) + 1  # [E1121 10:11:12.345 File.cpp:607] [Rank 3]
+    elif re.match(r"\[[IWEF] ", text) and "]" in text:
+        place = text.index("]") + 1  # [E ProcessGroupNCCL.cpp:475] [Rank 3]
+    elif re.match(r"[IWEFV]\d{4} ", text) and "]" in text:
+        place = text.index("]") + 1
+    for _ in range(6):
+        blanks = len(text[place:]) - len(text[place:].lstrip(" :|-"))
+        match = _OWN_RANK.match(text, place + blanks)
+        if match is not None:
+            number = next(int(group) for group in match.groups() if group is not None)
+            found.is_rank(number, certain=False)
+            return
+        part = _HEAD_PART.match(text, place)
+        if part is None:
+            return
+        place = part.end() - (1 if text[part.end() - 1 : part.end()] == " " else 0)
