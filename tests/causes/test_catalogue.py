@@ -24,7 +24,7 @@ def test_built_and_planned_are_disjoint_and_know_their_family() -> None:
 
 def test_find_knows_both_and_nothing_else() -> None:
     assert causes.find("rank-stuck") is BUILT["rank-stuck"]
-    assert isinstance(causes.find("nan-loss"), causes.Planned)
+    assert isinstance(causes.find("cannot-look"), causes.Planned)
     assert causes.find("nccl-timeout") is None
     assert causes.family_of("nccl-timeout") == ""
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from trainprobe.causes.cause import Cause
 
 FAMILIES = ("data_loading", "processes", "memory", "collectives", "network", "gpu", "software", "model")
-"""The packages of causes, in the order of the catalogue. `model` has no built cause yet."""
+"""The packages of causes, in the order of the catalogue."""
 
 
 @dataclass(frozen=True)

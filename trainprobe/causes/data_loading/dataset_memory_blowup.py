@@ -1,0 +1,88 @@
+"""Each rank or loader worker ends up with its own copy of the dataset.
+
+Millions of Python objects in a list are shared after a fork only until they are looked at: counting references writes to every page. Memory
+grows with workers and steps while the main process stays flat, until the kernel kills somebody.
+
+It is recognised by loader workers whose own memory grows while their parent's does not, between two looks at a live job or in the
+measurements `loader.worker_growth` and `loader.parent_growth` (bytes over one epoch). Workers that stay flat rule it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.measured import measures
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.words import MIB, fix, sentence, size
+from trainprobe.facts import Facts, Measured, OomKill, ProcessState
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+GREW = 64 * MIB  # above what a worker needs for its first batches
+FLAT = 0.25  # a parent that grew by less than this share of its workers' growth is flat
+
+
+def _grown(scene: Scene) -> tuple[ProcessState, ...]:
+    """Loader workers that grew between two looks."""
+    found = [fact for rank in scene.suspects for fact in scene.facts.of(ProcessState, cell=scene.cell, rank=rank)]
+    return tuple(fact for fact in found if fact.role == "loader-worker" and (fact.grew_bytes or 0) >= GREW)
+
+
+def _parent_grew(scene: Scene) -> int:
+    found = [state for rank in scene.suspects if (state := scene.process(rank)) is not None]
+    return max((state.grew_bytes or 0 for state in found), default=0)
+
+
+def _measured(scene: Scene) -> tuple[Measured | None, Measured | None]:
+    worker, parent = (max(measures(scene, name), key=lambda fact: fact.value, default=None) for name in ("loader.worker_growth", "loader.parent_growth"))
+    return worker, parent
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    worker, parent = _measured(scene)
+    if worker is not None and parent is not None:
+        if worker.value >= GREW and parent.value < FLAT * worker.value:
+            yield weighing(26, "probe-outcome", f"A worker grew by {size(worker.value)} in one epoch, its parent by {size(parent.value)}", worker, parent)
+        else:
+            yield weighing(-26, "probe-outcome", f"Workers stayed flat: they grew by {size(worker.value)}", worker, parent)
+    grown = _grown(scene)
+    if grown and _parent_grew(scene) < FLAT * (grown[0].grew_bytes or 0):
+        yield weighing(13, "host-pressure", f"Loader worker {grown[0].pid} grew by {size(grown[0].grew_bytes)} between the looks, its parent did not", *grown)
+    killed = [kill for kill in facts.of(OomKill) if worker is not None or grown]
+    if killed:
+        yield weighing(6, "kernel-log", "The kernel killed for want of memory", *killed[:1])
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    worker, _ = _measured(scene)
+    grown = _grown(scene)
+    amount = size(worker.value) if worker is not None else size(grown[0].grew_bytes) if grown else "more and more"
+    return sentence(f"Each loader worker makes its own copy of the dataset page by page: one grew by {amount} while its parent stayed flat")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    return (
+        fix(scene, "Keep samples where forks share them", "one numpy or torch array (paths as bytes, offsets as int64) in place of a list of Python objects"),
+        fix(scene, "Or on disk", "Arrow (datasets), np.load(..., mmap_mode='r'), webdataset"),
+        fix(scene, "Fewer copies until then", "fewer num_workers; persistent_workers=False frees them after each epoch"),
+    )
+
+
+CAUSE = Cause(
+    id="dataset-memory-blowup",
+    title="The dataset is copied in every worker",
+    means="Each rank or worker ends up with its own copy of the dataset, at once or page by page.",
+    telling="Memory of loader workers grows while their parent stays flat.",
+    modes=("crash", "slow", "check"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    ranks=nobody,
+    would_settle="the workers' private memory at the start and at the end of an epoch: grep Private_Dirty /proc/PID/smaps_rollup",
+    refines="host-oom-killed",
+    accounts_for=("data-starvation",),
+)

@@ -1,0 +1,42 @@
+"""Causes that a probe's numbers show: what was measured beside its threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.facts import Measured
+from trainprobe.model.diagnosis import Weighing
+
+
+def measures(scene: Scene, *prefixes: str) -> tuple[Measured, ...]:
+    """The numbers of this cell whose names begin with one of these, such as `mask.`."""
+    return tuple(fact for fact in scene.facts.of(Measured, cell=scene.cell) if fact.name.startswith(prefixes))
+
+
+def beyond(fact: Measured) -> bool:
+    """Is it above its threshold? What has none must be 0."""
+    return fact.value > (fact.threshold or 0.0)
+
+
+def says(fact: Measured) -> str:
+    """`mask.difference is 0.31 in layers.0.attention, above 0.001`."""
+    unit = f" {fact.unit}" if fact.unit else ""
+    labels = ", ".join(f"{name} {value}" for name, value in sorted(fact.labels.items()) if isinstance(value, (str, int, float)))
+    limit = f", above {fact.threshold:g}" if fact.threshold is not None and beyond(fact) else ""
+    return f"{fact.name} is {fact.value:g}{unit}{f' ({labels[:120]})' if labels else ''}{limit}"
+
+
+def worst(scene: Scene, *prefixes: str) -> Measured | None:
+    """The number that is furthest above its threshold; None where none is above."""
+    bad = [fact for fact in measures(scene, *prefixes) if beyond(fact)]
+    return max(bad, key=lambda fact: fact.value / (fact.threshold or 1.0), default=None)
+
+
+def weigh_measures(scene: Scene, *prefixes: str) -> Iterator[Weighing]:
+    """26 points where a number is above its threshold; ruled out where all were measured and none is; nothing where none was."""
+    found, bad = measures(scene, *prefixes), worst(scene, *prefixes)
+    if bad is not None:
+        yield weighing(26, "probe-outcome", says(bad), bad)
+    elif found:
+        yield weighing(-26, "probe-outcome", f"{len(found)} measurements are within their thresholds", *found[:3])
