@@ -27,9 +27,22 @@ from trainprobe.ranking import RankedGroup, rank_group
 from trainprobe.stacks.folding import tree_of
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.tree import fold_ranks
-from trainprobe.waits import LiveView, SuspectGroup, failing_rungs, is_hung, live_views, outgrown_rungs, standings, suspect_groups
+from trainprobe.waits import (
+    LiveView,
+    LoggedView,
+    SuspectGroup,
+    failing_rungs,
+    is_hung,
+    live_views,
+    logged_views,
+    outgrown_rungs,
+    standings,
+    suspect_groups,
+)
 from trainprobe.waits.deadlines import advice, expiries, killing
 from trainprobe.waits.divergence import ranks_say
+from trainprobe.waits.logged import ordered_groups
+from trainprobe.waits.timeline import echoes_said, logged_extra
 
 # Why a rung was skipped without leaving a doubt: it does not apply, or the user asked for it.
 DOES_NOT_APPLY = ("gpu", "nccl", "script", "asked", "ranks>=2")
@@ -47,7 +60,12 @@ _MODE_ORDER = {"hang": 0, "crash": 0, "slow": 1, "check": 2}
 def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable[str] = ()) -> Diagnosis:
     """Give the verdict by rule, then name the causes. `notes` are sentences that the reader must see (a plugin that failed to load)."""
     views = live_views(facts)
-    found = sorted(suspect_groups(facts, views), key=lambda group: _MODE_ORDER[group.mode])
+    logged = logged_views(facts)
+    if logged and not _dumps_decide(views, logged[0]):
+        views = ()  # what the logs tell first of is what the dumps show the rest of
+    else:
+        logged = () if views or facts.of(Rung) else logged
+    found = list(ordered_groups(logged)) if logged else sorted(suspect_groups(facts, views), key=lambda group: _MODE_ORDER[group.mode])
     groups = found[:_MOST_GROUPS]
     notes = (*notes, *((f"{len(found) - len(groups)} more groups of suspects were found and not weighed.",) if len(found) > len(groups) else ()))
     ranked = [rank_group(facts, group, causes, priors) for group in groups]
@@ -55,16 +73,17 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
     live = views[0] if views else None
     ends = expiries(facts, live) if live is not None else ()
     cost = killing(facts, live) if live is not None else None
-    verdict = live.verdict if live is not None else verdict_of(facts, groups)
+    verdict = live.verdict if live is not None else logged[0].verdict if logged else verdict_of(facts, groups)
+    says = live.says if live is not None else (groups[0] if groups else logged[0]).says if logged else _headline(facts, verdict, groups, placed)
     return Diagnosis(
         verdict=verdict,
         conclusive=_conclusive(facts, verdict) and (live is None or live.conclusive),
-        says=_sentence(live.says) if live is not None else _headline(facts, verdict, groups, placed),
-        world=_live_world(live) if live is not None else _world(facts, groups),
+        says=_sentence(says),
+        world=_live_world(live) if live is not None else _logged_world(logged[0]) if logged else _world(facts, groups),
         suspects=tuple(Suspect(group.ranks, group.hosts, group.how, _sentence(group.says)) for group in groups),
         causes=placed,
-        cascade=_cascade(ranked, placed),
-        unexplained=(*_unexplained(facts), *notes),
+        cascade=_logged_cascade(logged, ranked, placed) if logged else _cascade(ranked, placed),
+        unexplained=(*_unexplained(facts), *(_earlier_attempts(logged)), *notes),
         ruled_out=_unique([row for group in ranked for row in group.ruled_out if row.id not in {cause.id for cause in placed}]),
         undecided=_unique(
             [
@@ -80,8 +99,35 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
         expiry=ends,
         killing=cost,
         advice=advice(live, ends, cost) if live is not None and cost is not None else "",
-        extra=_extra(facts),
+        extra=_extra(facts) | (logged_extra(facts, logged) if logged else {}),
     )
+
+
+def _dumps_decide(views: Sequence[LiveView], logged: LoggedView) -> bool:
+    """Beside logs that name no first failure, dumps say more: they know every rank's last call."""
+    return bool(views) and not logged.origins and bool(views[0].groups)
+
+
+def _logged_world(logged: LoggedView) -> World:
+    return World(size=logged.job.world_size or len(logged.rows), ranks=logged.rows)
+
+
+def _logged_cascade(logged: Sequence[LoggedView], ranked: Sequence[RankedGroup], placed: Sequence[PlacedCause]) -> tuple[Cascade, ...]:
+    """Each kind of echo in one row, tied to the group of its attempt."""
+    rows = []
+    for view in logged:
+        index = next((number for number, one in enumerate(ranked) if one.group.cell == view.job.cell), None)
+        place = next((number for number, cause in enumerate(placed) if index is not None and cause.group == index), None)
+        if place is not None:
+            rows += [Cascade(ranks, _sentence(says), place) for ranks, says in echoes_said(view)]
+    return tuple(rows)
+
+
+def _earlier_attempts(logged: Sequence[LoggedView]) -> tuple[str, ...]:
+    """What earlier attempts died of, where the last one is well and so no group tells of it."""
+    if not logged or logged[0].groups:
+        return ()
+    return tuple(_sentence(f"an earlier attempt ({view.job.cell}) failed: {view.says}") for view in logged[1:] if view.groups)
 
 
 def _live_world(live: LiveView) -> World:

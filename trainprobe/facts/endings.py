@@ -20,7 +20,7 @@ class RankEnding(Fact):
     `by_us` is true where we sent the signal, `by_launcher` where the user's launcher stopped it because another rank had failed.
     `left_by_itself` is true when the witness saw it come to its normal end: one that was signalled on its way out then counts as
     exited, with the status that it asked for. `echo` is true when its own exception or death only repeats another rank's.
-    `place` orders what was read in logs afterwards. `oom_rise` is by how much the cgroup's count of out-of-memory kills rose, None where that was not seen.
+    `place` orders what was read in logs afterwards, `seen_at` is the file and line there. `oom_rise` is by how much the cgroup's count of out-of-memory kills rose, None where that was not seen.
     """
 
     role: str = "rank"
@@ -44,6 +44,7 @@ class RankEnding(Fact):
     echo: bool = False
     left_by_itself: bool = False
     place: int | None = None
+    seen_at: str = ""
 
     @property
     def abnormal(self) -> bool:
@@ -72,7 +73,7 @@ def parse_ending(record: Evidence) -> list[Fact]:
             how=how,
             code=fields.whole(data, "code"),
             signal=number,
-            signal_name=_signal_name(number),
+            signal_name=signal_name(number),
             by_us=fields.flag(data, "by_us") or False,
             at=at,
             failed_at=at,
@@ -123,7 +124,7 @@ SIGNALS = [
 ]
 
 
-def _signal_name(number: int | None) -> str:
+def signal_name(number: int | None) -> str:
     if number is None or number < 1:
         return ""
     return SIGNALS[number - 1] if number <= len(SIGNALS) else f"signal {number}"

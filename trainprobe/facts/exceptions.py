@@ -28,7 +28,8 @@ class RankException(Fact):
     outermost first. `echo` is true for what only repeats another rank's death or absence; `echo_of` says which kind.
     `module_importing` is the module whose import was under way. `worker` is the DataLoader worker that it happened in.
     `source` is witness, error-file or output: the best of those that showed it. `handled` is true for one that did not end its
-    process: caught and printed, or of a thread. `place` orders what was read in logs afterwards, None for what was gathered live.
+    process: caught and printed, or of a thread. `place` orders what was read in logs afterwards, None for what was gathered live; `seen_at` is
+    the file and line where it stood there.
     """
 
     type: str = ""
@@ -48,6 +49,7 @@ class RankException(Fact):
     handled: bool = False
     place: int | None = None
     host: str = ""
+    seen_at: str = ""
 
 
 def parse_witness_exceptions(record: Evidence) -> list[Fact]:
@@ -69,7 +71,7 @@ def _witnessed(record: Evidence, event: Mapping[str, Any], told: Mapping[str, An
         return []
     frames = frames_of(rows if isinstance(rows, list) else ())
     importing, thread, pid = told.get("during_import"), event.get("thread"), event.get("pid")
-    fact = _fact(record, (Raised(kind, message if isinstance(message, str) else "", frames),), "witness", moment(event))
+    fact = exception_of(record, (Raised(kind, message if isinstance(message, str) else "", frames),), "witness", moment(event))
     return [
         replace(
             fact,
@@ -90,9 +92,9 @@ def parse_error_file(record: Evidence) -> list[Fact]:
     at = float(stamp) if stamp.replace(".", "", 1).isdigit() and len(stamp) < 20 else None
     printed = parse_tracebacks(fields.text(extra, "py_callstack").splitlines())
     if printed:
-        return [_fact(record, printed[-1].chain, "error-file", at)]
+        return [exception_of(record, printed[-1].chain, "error-file", at)]
     kind, _, message = fields.text(body, "message").partition(": ")
-    return [_fact(record, (Raised(kind, message),), "error-file", at)] if kind.isidentifier() else []
+    return [exception_of(record, (Raised(kind, message),), "error-file", at)] if kind.isidentifier() else []
 
 
 def parse_printed_exceptions(record: Evidence) -> list[Fact]:
@@ -108,12 +110,12 @@ def parse_printed_exceptions(record: Evidence) -> list[Fact]:
 
 
 def _printed(record: Evidence, printed: Printed, rank: int | None, role: str) -> RankException:
-    fact = _fact(record, printed.chain, "output", None)
+    fact = exception_of(record, printed.chain, "output", None)
     of = fact.rank if rank is None else rank
     return replace(fact, rank=of, role="rank" if of is not None else role, thread=printed.thread, handled=printed.ignored)
 
 
-def _fact(record: Evidence, chain: tuple[Raised, ...], source: str, at: float | None) -> RankException:
+def exception_of(record: Evidence, chain: tuple[Raised, ...], source: str, at: float | None) -> RankException:
     """Which of a chain counts.
 
     `type` and `message` are the last one's: it ended the process. The first one is the root: its frames are the telling ones when

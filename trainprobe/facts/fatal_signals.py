@@ -25,6 +25,7 @@ class FatalSignal(Fact):
     `frames` are the current thread's Python frames, `main_frames` the main thread's, outermost first. `echo` is as in RankException.
     `after_exception` is true when the rank had already raised: then the signal is only how its shut-down went wrong.
     `library` is the first native library on the stack that is neither Python nor the C library, where a newer Python shows it.
+    `place`, `at` (Unix seconds), `host` and `seen_at` (file and line) are known where it was read in logs afterwards.
     """
 
     signal_name: str = ""
@@ -39,6 +40,10 @@ class FatalSignal(Fact):
     main_frames: tuple[Frame, ...] = ()
     without_exception: bool = False
     after_exception: bool = False
+    at: float | None = None
+    place: int | None = None
+    host: str = ""
+    seen_at: str = ""
 
 
 def parse_fatal_signals(record: Evidence) -> list[Fact]:

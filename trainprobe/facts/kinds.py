@@ -17,6 +17,8 @@ from trainprobe.facts.jobs import Job, JobRank
 from trainprobe.facts.kernel_logs import OomKill, Segfault, Xid
 from trainprobe.facts.locks import HeldLock, LockWait
 from trainprobe.facts.log_events import LogEvent, Output
+from trainprobe.facts.log_failures import LogFailure
+from trainprobe.facts.log_jobs import LogJob, LogProgress
 from trainprobe.facts.main_threads import MainThread, Thread
 from trainprobe.facts.mounts import Mount
 from trainprobe.facts.open_files import OpenFile, PipeEnd
@@ -50,6 +52,9 @@ KINDS: tuple[type[Fact], ...] = (
     JobRank,
     LockWait,
     LogEvent,
+    LogFailure,
+    LogJob,
+    LogProgress,
     MainThread,
     Measured,
     MemoryLimit,

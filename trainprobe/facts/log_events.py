@@ -22,7 +22,8 @@ class LogEvent(Fact):
 
     `captured` holds the pattern's named groups of that first line. `echo` is true for what only repeats another rank's end.
     `role` says whose output it was: rank or launcher. `fatal` is true where whoever printed the line has failed.
-    `place` orders the lines of logs that were read afterwards (0 first, over all files), None in what was gathered live.
+    `place` orders the lines of logs that were read afterwards (0 first, over all files), None in what was gathered live; `seen_at` is
+    then the file and line, `rank3.err:118`.
     """
 
     signature: str = ""
@@ -37,6 +38,7 @@ class LogEvent(Fact):
     fatal: bool = False
     place: int | None = None
     host: str = ""
+    seen_at: str = ""
 
 
 @dataclass(frozen=True)

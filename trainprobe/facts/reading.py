@@ -19,7 +19,13 @@ from trainprobe.facts.imports import parse_imports
 from trainprobe.facts.jobs import parse_job
 from trainprobe.facts.kernel_logs import parse_kernel_log
 from trainprobe.facts.locks import parse_locks
+from trainprobe.facts.log_endings import parse_log_endings
 from trainprobe.facts.log_events import parse_output
+from trainprobe.facts.log_exceptions import parse_log_deaths, parse_log_exceptions
+from trainprobe.facts.log_given import join_given, parse_given
+from trainprobe.facts.log_jobs import join_log_jobs, parse_log_job, parse_log_progress
+from trainprobe.facts.log_joins import join_log_failures, join_log_order
+from trainprobe.facts.log_signs import parse_log_events, parse_log_output
 from trainprobe.facts.main_threads import parse_stacks
 from trainprobe.facts.mounts import parse_mounts
 from trainprobe.facts.open_files import parse_files
@@ -75,6 +81,8 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "pressure": (parse_pressure,),
     "ports": (parse_ports,),
     "collectives": (_parse_collectives,),
+    "log.extract": (parse_log_job, parse_log_events, parse_log_exceptions, parse_log_deaths, parse_log_endings, parse_log_progress, parse_log_output),
+    "given": (parse_given,),
 }
 # What only several records together tell. Each takes all facts and returns them with its own kind put together; the order matters.
 JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
@@ -82,6 +90,8 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_processes,
     join_threads,
     join_sleep,
+    join_log_jobs,
+    join_log_order,
     join_exceptions,
     join_fatal_signals,
     join_endings,
@@ -89,6 +99,8 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_recorded_calls,
     join_pressure,
     join_ports,
+    join_log_failures,
+    join_given,
 )
 
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 # torch/distributed/elastic/multiprocessing/errors/__init__.py, ChildFailedError.
-_ROW = re.compile(r"\s{2}(time|host|rank|exitcode|error_file|traceback)\s{0,6}: (.{0,400})$")
+_ROW = re.compile(r"\s{1,4}(time|host|rank|exitcode|error_file|traceback|msg)\s{0,6}: (.{0,400})$")
 _RANK = re.compile(r"(\d{1,7}) \(local_rank: (\d{1,7})\)")
 _EXIT = re.compile(r"(-?\d{1,6}) \(pid: (\d{1,9})\)")
-_ENTRY = re.compile(r"\[\d{1,7}\]:$")
+_ENTRY = re.compile(r"\[\d{1,7}\]:\s{0,4}$")
+# Since torch 1.10 "Root Cause (first observed failure):", before it "Root Cause:" and "Other Failures:".
+_MARKS = ("Root Cause", "Failures:", "Other Failures:", "=====", "-----", "*****")
 ROWS_CAP = 4096
 
 
@@ -24,16 +26,16 @@ class FailedRank:
 
 def failures(text: str) -> list[FailedRank]:
     """Return the entries of all such tables in `text`."""
-    if "Root Cause (first observed failure)" not in text:
+    if "Root Cause" not in text:
         return []
     found: list[FailedRank] = []
     entry: dict[str, str] | None = None
     first = False
     for line in text.splitlines():
-        if line.startswith(("Root Cause (first observed failure)", "Failures:", "=====", "-----")) or _ENTRY.match(line):
+        if line.startswith(_MARKS) or _ENTRY.match(line):
             _close(entry, found)
             entry = {"first": "true" if first else "false"} if _ENTRY.match(line) else None
-            if line.startswith(("Root", "Failures")):
+            if line.startswith(("Root", "Failures", "Other")):
                 first = line.startswith("Root")
         elif entry is not None:
             row = _ROW.match(line)

@@ -15,11 +15,19 @@ _CAUSE = "The above exception was the direct cause of the following exception:"
 _CONTEXT = "During handling of the above exception, another exception occurred:"
 _FRAME = re.compile(r'\s*File "([^"\n]{1,4096})", line (\d{1,9})(?:, in (.{1,400}))?$')
 _RAISED = re.compile(r"([A-Za-z_][\w.<>]{0,200})(?::[ ]?(.*))?$")
+_ERROR_NAME = re.compile(r"(?:Error|Exception|Interrupt|Exit|NotMet|Timeout|Died)$")
 _THREAD = re.compile(r"Exception in thread (.{1,200}?)(?: \(.{0,200}\))?:$")
 _CAUGHT = re.compile(r"Caught ([\w.]{1,200}) in (DataLoader worker process|replica|pin memory thread|torch_xla)\s?(\d{1,6})?")
 # What begins a line that is no longer part of an exception's message.
 _NEXT_LOG = re.compile(
-    r"Fatal Python error|terminate called|Extension modules:|[IWEF]\d{4} \d\d:|\d{4}-\d\d-\d\d[ T]\d\d:\d\d|Process \w{1,60}:$|Exception (?:in|ignored)|\[W\d{3,4}"
+    r"Fatal Python error|terminate called|Extension modules:|[IWEF]\d{4} \d\d:|\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d|Process [\w-]{1,60}:$|Exception (?:in|ignored)|\[[IWEF]\d{3,4}"
+    r"|\[[IWE] \w|\[?(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL)\b[\]: ]|(?:srun|slurmstepd|wandb|ninja|mpirun|Killing subprocess)\b|\[?(?:rank|default)\d{1,7}\]:"
+    r"|\S{1,80}:\d{1,9}:\d{1,9} \[\d{1,4}\] |\s{0,8}\d{1,3}%\||\[?\d\d:\d\d:\d\d|(?i:epoch|step|iter(?:ation)?|train(?:ing)?)[ :=\[]{1,3}\d"
+)
+# After a blank line only these go on with the message; Python and torch write nothing else there.
+_GOES_ON = re.compile(
+    r"\s|Exception raised from|frame #|Original Traceback|Last error|CUDA kernel errors|For debugging|Compile with|Device-side|Parameter|\"\"\"|-- Process|[=*-]{5}"
+    r"|[a-z(]|Note|Hint|Details|If you|To |In addition|Please|You |See |C\+\+ |Root Cause|Failures|Other Failures|The following|Here "
 )
 
 
@@ -102,16 +110,32 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, _Block, str]]:
     """Yield (the line before, the block, the sentence that joins it to the next one or "") for each traceback."""
     place = 0
     while place < len(lines):
-        if not _is_header(lines[place]):
+        headless = _FRAME.match(lines[place]) is not None
+        if not headless and not _is_header(lines[place]):
             place += 1
             continue
         before = lines[place - 1].strip() if place else ""
         block = _Block(begins=place, group="Exception Group" in lines[place], member=lines[place].lstrip().startswith("|"))
-        place = _read_frames(lines, place + 1, block)
-        if not block.type:
+        place = _read_frames(lines, place if headless else place + 1, block)
+        if not block.type or (headless and not _ERROR_NAME.search(block.type)):
             continue
+        block.frames = _once(block.frames)
         place, joined_by = _read_message(lines, place, block)
         yield before, block, joined_by
+
+
+def _once(frames: list[Frame]) -> list[Frame]:
+    """Two or more ranks that print the same traceback into one file at once give every frame as many times."""
+    for times in (8, 4, 2, 3):
+        if len(frames) >= 2 * times and len(frames) % times == 0 and all(len(set(frames[at : at + times])) == 1 for at in range(0, len(frames), times)):
+            kept = frames[::times]
+            return kept if len(set(kept)) > 1 else frames
+    return frames
+
+
+def _goes_on(lines: Sequence[str], place: int) -> bool:
+    after = next((line for line in lines[place : place + 3] if line.strip()), "")
+    return after != "" and (_GOES_ON.match(after) is not None or after.strip() in (_CAUSE, _CONTEXT))
 
 
 def _is_header(line: str) -> bool:
@@ -161,6 +185,8 @@ def _read_message(lines: Sequence[str], place: int, block: _Block) -> tuple[int,
             return place + 1, bare
         inside_original = inside_original or bare.startswith("Original Traceback")
         if (_is_header(line) and not inside_original) or _NEXT_LOG.match(line) or line.lstrip().startswith("+-"):
+            break
+        if not bare and not inside_original and not _goes_on(lines, place):
             break
         if size < 20 * MESSAGE_CAP:
             block.message.append(line)

@@ -2,7 +2,21 @@
 
 from trainprobe.waits.groups import failing_rungs, is_hung, outgrown_rungs, suspect_groups
 from trainprobe.waits.live import LiveView, live_views
+from trainprobe.waits.logged import LoggedView, logged_views
 from trainprobe.waits.standings import Standing, standings
 from trainprobe.waits.suspects import Divergence, SuspectGroup
 
-__all__ = ["Divergence", "LiveView", "Standing", "SuspectGroup", "failing_rungs", "is_hung", "live_views", "outgrown_rungs", "standings", "suspect_groups"]
+__all__ = [
+    "Divergence",
+    "LiveView",
+    "LoggedView",
+    "Standing",
+    "SuspectGroup",
+    "failing_rungs",
+    "is_hung",
+    "live_views",
+    "logged_views",
+    "outgrown_rungs",
+    "standings",
+    "suspect_groups",
+]

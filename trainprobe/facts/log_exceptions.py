@@ -1,0 +1,110 @@
+"""Exceptions and deaths by signal in the kept lines of logs, each with its rank, its place and its file and line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trainprobe.facts.exceptions import RankException, exception_of
+from trainprobe.facts.fatal_signals import FatalSignal
+from trainprobe.facts.log_rows import Row, rows_of, streams
+from trainprobe.model.evidence import Evidence
+from trainprobe.model.facts import Fact
+from trainprobe.stacks.faulthandler_text import parse_deaths
+from trainprobe.stacks.traceback_forms import bare_errors, classic
+from trainprobe.stacks.traceback_text import Printed, Raised, parse_tracebacks
+
+EACH_CAP = 40  # of one rank and file: the first ones tell what happened
+GAP_LINES = 400
+# torch.multiprocessing.spawn names the process before its traceback; multiprocessing itself after `Process`.
+_SPAWNED = re.compile(r"-- Process (\d{1,7}) terminated with the following error")
+_TRIED_AGAIN = re.compile(
+    r"(?i)\b(?:retry(?:ing)?|will try again|ignor(?:e|ed|ing)|skipp(?:ed|ing)|fall(?:ing)? ?back|falls back|suppressed|continuing without)\b"
+)
+# Words of a logger that tells of something it lived through.
+_MILD = re.compile(r"(?:^|[\s\[|:])(?:WARN(?:ING)?|DEBUG|INFO)\b")
+
+
+def parse_log_exceptions(record: Evidence) -> list[Fact]:
+    """Every traceback, and every line that says only an exception's type and message where no traceback says the same."""
+    found: list[Fact] = []
+    for rank, rows in streams(rows_of(record)).items():
+        lines = classic([row.text for row in rows])
+        raised: list[RankException] = []
+        whole: set[tuple[str, str]] = set()
+        inside: set[int] = set()
+        for printed in parse_tracebacks(lines):
+            fact = _fact(record, printed, rows, rank, lines)
+            raised.append(fact)
+            whole.update((one.type.rsplit(".", 1)[-1], _begin(one.message)) for one in printed.chain)
+            whole.add((fact.type.rsplit(".", 1)[-1], _begin(fact.message)))
+            inside.update(range(printed.begins, printed.begins + 2))
+        for place, kind, message in bare_errors(lines):
+            key = (kind.rsplit(".", 1)[-1], _begin(message))
+            if key not in whole and place not in inside:
+                whole.add(key)
+                raised.append(_fact(record, Printed((Raised(kind, message),), begins=place), rows, rank, lines))
+        raised.sort(key=lambda fact: fact.place or 0)
+        found += raised[:EACH_CAP]
+    return found
+
+
+def _begin(message: str) -> str:
+    return " ".join(message.split())[:60]
+
+
+def _fact(record: Evidence, printed: Printed, rows: Sequence[Row], rank: int | None, lines: Sequence[str]) -> RankException:
+    row = rows[min(printed.begins, len(rows) - 1)]
+    fact = exception_of(record, printed.chain, "output", row.at)
+    before = [lines[at] for at in range(max(0, printed.begins - 3), printed.begins)]
+    spawned = next((match for text in before if (match := _SPAWNED.search(text))), None)
+    of = int(spawned.group(1)) if spawned is not None and rank is None else rank
+    lived = any(_TRIED_AGAIN.search(text) and not _SPAWNED.search(text) for text in before[-1:]) or _mildly_logged(row, before)
+    return replace(
+        fact,
+        rank=of,
+        role="rank" if of is not None or fact.echo_of != "launcher" else "launcher",
+        thread=printed.thread,
+        handled=printed.ignored or lived,
+        place=row.place,
+        host=row.host,
+        seen_at=row.seen_at,
+    )
+
+
+def _mildly_logged(row: Row, before: Sequence[str]) -> bool:
+    """A traceback that stands in a warning: `WARNING … Traceback`, or right under such a line that ends as if it came."""
+    head = row.text.partition("Traceback")[0]
+    return bool(head and _MILD.search(head)) or bool(before and _MILD.search(before[-1][:200]) and before[-1].rstrip().endswith(":"))
+
+
+def parse_log_deaths(record: Evidence) -> list[Fact]:
+    """Deaths told of by faulthandler and by C++'s `terminate called …`."""
+    found: list[Fact] = []
+    for rank, rows in streams(rows_of(record)).items():
+        deaths = parse_deaths([row.text for row in rows])
+        for death in deaths[:EACH_CAP]:
+            row = rows[min(death.begins, len(rows) - 1)]
+            current, main = death.current(), death.main()
+            found.append(
+                FatalSignal(
+                    evidence=(record.id,),
+                    cell=record.cell,
+                    rank=rank,
+                    signal_name=death.signal_name,
+                    frames=tuple(current.frames) if current else (),
+                    from_faulthandler=death.from_faulthandler,
+                    message=death.message,
+                    exception=death.exception,
+                    extension_modules=death.extension_modules,
+                    library=death.library,
+                    main_frames=tuple(main.frames) if main else (),
+                    without_exception=death.without_exception,
+                    at=row.at,
+                    place=row.place,
+                    host=row.host,
+                    seen_at=row.seen_at,
+                )
+            )
+    return found

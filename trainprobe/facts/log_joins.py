@@ -1,0 +1,324 @@
+"""Joins of what logs tell: one order over all files, one ending per rank, and which of the failures was first."""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from trainprobe.facts.endings import RankEnding
+from trainprobe.facts.exceptions import RankException
+from trainprobe.facts.fatal_signals import FatalSignal
+from trainprobe.facts.kernel_logs import OomKill
+from trainprobe.facts.log_endings import merged_endings
+from trainprobe.facts.log_events import LogEvent
+from trainprobe.facts.log_failures import LogFailure
+from trainprobe.facts.log_jobs import LogJob, LogProgress
+from trainprobe.facts.log_rows import LINES_APART
+from trainprobe.model.facts import Fact
+from trainprobe.stacks.places import user_frame
+
+_NUMBERS = re.compile(r"0x[0-9a-fA-F]{1,16}|\d{1,20}")
+FAILURES_OF_NOBODY = 60
+# Signals that come from outside or out of the blue, and leave a process no time for words.
+SILENT = frozenset({4, 7, 8, 9, 11})
+_STOPPED = frozenset({"KeyboardInterrupt", "SignalException", "SystemExit"})
+_LAUNCHER_TYPES = frozenset({"ChildFailedError", "ProcessRaisedException", "ProcessExitedException", "CalledProcessError"})
+# What a rank says whose workers, peers or children were ended because another rank had failed before.
+_STOPPED_WORDS = re.compile(r"killed by signal: (?:Terminated|Interrupt)|Signal 15|SIGTERM|received signal|DataLoader worker .{0,40}exited unexpectedly")
+_LAUNCHED = re.compile(r"python|torchrun|accelerate|deepspeed|launch")
+
+
+def join_log_order(facts: list[Fact]) -> list[Fact]:
+    """Give every `place` its number in one order over all files: by time, lines without a stamp after the last one before them."""
+    placed: list[Any] = [fact for fact in facts if getattr(fact, "place", None) is not None and not isinstance(fact, LogFailure)]
+    if not placed or not any(isinstance(fact, LogJob) for fact in facts):
+        return facts
+    clocks = _clocks(placed)
+    if len(clocks) < 2:
+        return facts
+    ends = max((at for at in clocks.values() if at is not None), default=0.0)
+
+    def key(place: int, at: float | None) -> tuple[float, int]:
+        first = clocks.get(place // LINES_APART)
+        return (at if at is not None else first if first is not None else ends, place)
+
+    times: dict[int, float | None] = {}
+    for fact in placed:
+        for place in (fact.place, *(mark[0] for mark in getattr(fact, "marks", ()))):
+            times[place] = getattr(fact, "at", None)
+        if isinstance(fact, LogProgress) and fact.first_place is not None:
+            times.setdefault(fact.first_place, fact.first_at)
+    ordered = sorted(key(place, at) for place, at in times.items())
+    number = {place: count for count, (_, place) in enumerate(ordered)}
+    return [_moved(fact, number) if getattr(fact, "place", None) is not None else fact for fact in facts]
+
+
+def _clocks(placed: Iterable[Any]) -> dict[int, float | None]:
+    """The first known time of each file; None for a file without any."""
+    clocks: dict[int, float | None] = {}
+    for fact in placed:
+        file, at = fact.place // LINES_APART, getattr(fact, "at", None)
+        known = clocks.get(file)
+        clocks[file] = at if known is None else min(known, at) if at is not None else known
+    return clocks
+
+
+def _moved(fact: Any, number: dict[int, int]) -> Fact:
+    if isinstance(fact, LogProgress):
+        marks = tuple((number.get(place, place), step) for place, step in fact.marks)
+        first = number.get(fact.first_place) if fact.first_place is not None else None
+        return replace(fact, place=number.get(fact.place or 0), first_place=first, marks=marks)
+    moved: Fact = replace(fact, place=number.get(fact.place, fact.place))
+    return moved
+
+
+def join_log_failures(facts: list[Fact]) -> list[Fact]:
+    """Add the failures of every attempt in their order, and say of the endings which the launcher brought about."""
+    cells = {fact.cell for fact in facts if isinstance(fact, LogJob)}
+    for cell in sorted(cells):
+        facts = _cell(facts, cell)
+    return facts
+
+
+def _cell(facts: list[Fact], cell: str) -> list[Fact]:
+    mine = [fact for fact in facts if fact.cell == cell]
+    progress = [fact for fact in mine if isinstance(fact, LogProgress)]
+    exceptions = [fact for fact in mine if isinstance(fact, RankException)]
+    lived = {id(fact): replace(fact, handled=True) for fact in exceptions if not fact.handled and _went_on(fact.rank, fact.place, progress)}
+    exceptions = [lived.get(id(fact), fact) for fact in exceptions]
+    events = [fact for fact in mine if isinstance(fact, LogEvent) and fact.place is not None]
+    signals = [fact for fact in mine if isinstance(fact, FatalSignal)]
+    endings = [fact for fact in mine if isinstance(fact, RankEnding)]
+    logged = [ending for ending in endings if ending.place is not None]
+    merged = _with_ranks(merged_endings(logged), exceptions)
+    failures = _words(exceptions, signals, events, progress)
+    merged = _stopped(merged, failures)
+    kills = [fact for fact in facts if isinstance(fact, OomKill)]
+    merged = _killed(merged, kills)
+    failures += _deaths(merged, failures)
+    ordered = _ordered(failures)
+    orders = {failure.rank: failure.order for failure in reversed(ordered) if failure.rank is not None}
+    merged = [replace(ending, order=orders.get(ending.rank)) if ending.rank is not None else ending for ending in merged]
+    gone = {id(ending) for ending in logged}
+    kept = [lived.get(id(fact), fact) for fact in facts if id(fact) not in gone]
+    return [*kept, *merged, *ordered]
+
+
+def _went_on(rank: int | None, place: int | None, progress: Sequence[LogProgress]) -> bool:
+    """Did this rank (or, where nobody is named, anybody) take steps after this place, or say that training was completed?"""
+    if place is None:
+        return False
+    for mine in progress:
+        if rank is not None and mine.rank is not None and mine.rank != rank:
+            continue
+        if mine.finished and mine.place is not None and mine.place > place:
+            return True
+        before = max((step for at, step in mine.marks if at < place), default=-1)
+        if len({step for at, step in mine.marks if at > place and step > before}) >= 2:
+            return True
+    return False
+
+
+def _words(
+    exceptions: Sequence[RankException], signals: Sequence[FatalSignal], events: Sequence[LogEvent], progress: Sequence[LogProgress]
+) -> list[LogFailure]:
+    """What ranks themselves said of their failing: of each rank its first own failure, else its first echo."""
+    told: list[LogFailure] = [_raised(fact) for fact in exceptions if not fact.handled]
+    told += [_died(fact) for fact in signals if not fact.after_exception and not _went_on(fact.rank, fact.place, progress)]
+    told += [_said(fact) for fact in events if (fact.fatal or fact.echo) and not _went_on(fact.rank, fact.place, progress)]
+    by_rank: dict[int | None, list[LogFailure]] = {}
+    for failure in sorted(told, key=lambda one: one.place):
+        by_rank.setdefault(failure.rank, []).append(failure)
+    found = [_one_of(failures) for rank, failures in by_rank.items() if rank is not None]
+    return found + _of_nobody(by_rank.get(None, []))
+
+
+def _one_of(failures: list[LogFailure]) -> LogFailure:
+    """A rank fails once. Its exception names best what a fatal line right before it began; what it said after an echo of another's end is an echo too."""
+    own = [failure for failure in failures if not failure.echo]
+    if not own:
+        return failures[0]
+    first = own[0]
+    echo = failures[0]
+    if echo.echo and echo.place < first.place and first.what == "signal":
+        return echo  # the watchdog aborts the process that it has complained about
+    raised = next((failure for failure in own if failure.what == "exception"), None)
+    return replace(raised, place=first.place) if raised is not None and first.what == "event" else first
+
+
+def _of_nobody(failures: list[LogFailure]) -> list[LogFailure]:
+    kept: dict[tuple[str, str, bool], LogFailure] = {}
+    for failure in failures:
+        kept.setdefault((failure.what, failure.kind, failure.echo), failure)
+    found = list(kept.values())
+    raised = [failure for failure in found if failure.what == "exception" and not failure.echo]
+    near = [failure.place for failure in raised]
+    # A fatal line beside an exception is the same failure in other words.
+    own = [failure for failure in found if not (failure.what == "event" and not failure.echo and _has_near(near, failure.place))]
+    return own[:FAILURES_OF_NOBODY]
+
+
+def _has_near(places: list[int], place: int) -> bool:
+    at = bisect.bisect_left(places, place)
+    return at < len(places)
+
+
+def _raised(fact: RankException) -> LogFailure:
+    kind, message = (fact.root_type, fact.root_message) if fact.root_type else (fact.type, fact.message)
+    frame = user_frame(fact.frames)
+    name = kind.rsplit(".", 1)[-1]
+    last = fact.type.rsplit(".", 1)[-1]
+    echo, of = fact.echo, fact.echo_of
+    if not echo and name in _STOPPED:
+        echo, of = True, "stopped"
+    elif not echo and (last in _LAUNCHER_TYPES or name in _LAUNCHER_TYPES) and (name != "CalledProcessError" or _LAUNCHED.search(message)):
+        echo, of = True, "launcher"
+    elif not echo and _STOPPED_WORDS.search(message[:400]):
+        of = "maybe-stopped"
+    return LogFailure(
+        evidence=fact.evidence, cell=fact.cell, rank=fact.rank, what="exception", kind=f"{name}: {_NUMBERS.sub('0', message[:120])}",
+        says=f"raised {name}" + (f": {_first_line(message)}" if message else ""), where=frame.where if frame is not None else "",
+        echo=echo, echo_of=of, pid=fact.pid, at=fact.at, place=fact.place or 0, host=fact.host, seen_at=fact.seen_at, text=message[:400],
+    )  # fmt: skip
+
+
+def _first_line(message: str, cap: int = 160) -> str:
+    line = next((text for text in message.splitlines() if text.strip()), "").strip()
+    return line if len(line) <= cap else line[: cap - 1].rstrip() + "…"
+
+
+def _died(fact: FatalSignal) -> LogFailure:
+    name = fact.signal_name or "a fatal error"
+    said = f": {_first_line(fact.message)}" if fact.message and fact.message not in ("Aborted", "Segmentation fault") else ""
+    echo = fact.echo or fact.without_exception
+    frame = user_frame(fact.frames)
+    return LogFailure(
+        evidence=fact.evidence, cell=fact.cell, rank=fact.rank, what="signal", kind=f"{name} {fact.exception}", says=f"died of {name}{said}",
+        where=frame.where if frame is not None else "", echo=echo, echo_of=fact.echo_of or ("aborted" if echo else ""), at=fact.at, place=fact.place or 0,
+        host=fact.host, seen_at=fact.seen_at, text=fact.message[:400],
+    )  # fmt: skip
+
+
+def _said(fact: LogEvent) -> LogFailure:
+    return LogFailure(
+        evidence=fact.evidence, cell=fact.cell, rank=fact.rank, what="event", kind=fact.event, says=f"said: {_first_line(fact.line)}", echo=fact.echo,
+        echo_of=fact.event if fact.echo else "", at=fact.at, place=fact.place or 0, host=fact.host, seen_at=fact.seen_at, text=fact.line,
+    )  # fmt: skip
+
+
+def _with_ranks(endings: list[RankEnding], exceptions: Sequence[RankException]) -> list[RankEnding]:
+    """A launcher that names a local rank or a pid: on one host the local rank is the rank."""
+    hosts = {ending.host for ending in endings if ending.host} | {fact.host for fact in exceptions if fact.host}
+    by_pid = {fact.pid: fact.rank for fact in exceptions if fact.pid and fact.rank is not None}
+    by_pid |= {ending.pid: ending.rank for ending in endings if ending.pid and ending.rank is not None}
+    taken = {ending.rank for ending in endings if ending.rank is not None}
+    done = []
+    for ending in endings:
+        rank = ending.rank
+        if rank is None and ending.role == "rank":
+            rank = by_pid.get(ending.pid) if ending.pid else None
+            if rank is None and ending.phase.startswith("local_rank ") and len(hosts) <= 1:
+                local = int(ending.phase.removeprefix("local_rank "))
+                rank = local if local not in taken else None
+        done.append(replace(ending, rank=rank) if rank is not None else ending)
+    return done
+
+
+def _stopped(endings: list[RankEnding], failures: Sequence[LogFailure]) -> list[RankEnding]:
+    """Ended by the launcher: SIGTERM where another had failed, or where others ended otherwise; SIGKILL where another said why it failed."""
+    own = [failure for failure in failures if not failure.echo]
+    others = [one for one in endings if one.role == "rank" and one.abnormal and one.signal not in (15, 2)]
+    done = []
+    for ending in endings:
+        told = any(failure.rank != ending.rank for failure in own)
+        by_term = ending.signal in (15, 2) and (told or bool(others))
+        by_kill = ending.signal == 9 and ending.how != "oom_killed" and ending.phase != "first" and told and _later(ending, own)
+        done.append(replace(ending, by_launcher=True) if ending.role == "rank" and (by_term or by_kill) else ending)
+    return done
+
+
+def _later(ending: RankEnding, own: Sequence[LogFailure]) -> bool:
+    first = min(failure.place for failure in own)
+    return ending.place is None or ending.place >= first
+
+
+def _killed(endings: list[RankEnding], kills: Sequence[OomKill]) -> list[RankEnding]:
+    """A process that the kernel says it killed for want of memory."""
+    pids = {kill.pid for kill in kills if kill.pid}
+    return [replace(one, how="oom_killed", by_launcher=False) if one.pid in pids and one.signal in (9, None) and one.role == "rank" else one for one in endings]
+
+
+def _deaths(endings: Sequence[RankEnding], failures: Sequence[LogFailure]) -> list[LogFailure]:
+    """Ends that nobody explained in words."""
+    spoke = {failure.rank: failure for failure in failures if failure.rank is not None}
+    own = [failure for failure in failures if not failure.echo]
+    late = any(failure.echo for failure in failures)
+    found: list[LogFailure] = []
+    for ending in endings:
+        if not ending.abnormal or (ending.rank is not None and ending.rank in spoke and not (ending.signal in SILENT and spoke[ending.rank].echo)):
+            continue
+        name = ending.signal_name or (f"signal {ending.signal}" if ending.signal else "")
+        says = "was killed for want of memory" if ending.how == "oom_killed" else f"died of {name}" if name else f"ended with exit code {ending.code}"
+        if ending.role == "scheduler":
+            says = f"ended as SLURM's {ending.phase}"
+        # A code of 1 only says that there was a reason; SIGABRT beside timeouts is the watchdog's.
+        weak = ending.signal is None and ending.how != "oom_killed" and (bool(own) or ending.role in ("launcher", "scheduler"))
+        aborted = ending.signal == 6 and late and ending.phase != "first"
+        silent = ending.signal in SILENT or ending.how == "oom_killed"
+        echo = aborted or (weak and bool(own)) or (ending.role in ("launcher", "scheduler") and bool(own))
+        if ending.rank is None and ending.role == "rank" and own and not silent:
+            echo = True
+        found.append(
+            LogFailure(
+                evidence=ending.evidence,
+                cell=ending.cell,
+                rank=ending.rank,
+                what="ending",
+                kind=says,
+                says=says,
+                echo=echo,
+                echo_of=("aborted" if aborted else "launcher") if echo else "",
+                pid=ending.pid,
+                at=ending.at,
+                place=_place(ending, failures, silent=silent),
+                host=ending.host,
+                seen_at=ending.seen_at,
+                text=ending.reason,
+            )
+        )
+    return found
+
+
+def _place(ending: RankEnding, failures: Sequence[LogFailure], *, silent: bool) -> int:
+    """A launcher tells of a death when it notices it: who died without a word died before the first that missed it."""
+    place = ending.place or 0
+    if not silent or ending.by_launcher or not failures:
+        return place
+    echoes = [failure.place for failure in failures if failure.echo]
+    own = [failure for failure in failures if not failure.echo]
+    before = min(echoes, default=place)
+    if not own:
+        return min(place, before - 1)
+    first = min(own, key=lambda failure: failure.place)
+    earlier = ending.at is not None and first.at is not None and ending.at + 1 < first.at
+    if ending.phase == "first" or earlier or ending.how == "oom_killed":
+        return min(place, before - 1, first.place - 1)
+    return place if first.place < before else min(place, before - 1)
+
+
+def _ordered(failures: Sequence[LogFailure]) -> list[LogFailure]:
+    """In order; what may have been stopped by somebody else is an echo where somebody else failed before."""
+    ordered = sorted(failures, key=lambda failure: (failure.place, failure.rank if failure.rank is not None else -1))
+    done: list[LogFailure] = []
+    for count, failure in enumerate(ordered):
+        now = failure
+        if failure.echo_of == "maybe-stopped":
+            before = any(not other.echo for other in done)
+            now = replace(failure, echo=before, echo_of="stopped" if before else "")
+        elif failure.echo_of == "stopped" and not any(other.place < failure.place or not other.echo for other in ordered if other is not failure):
+            now = replace(failure, echo=False, echo_of="")
+        done.append(replace(now, order=count))
+    return done

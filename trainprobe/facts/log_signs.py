@@ -1,0 +1,123 @@
+"""Known lines in the kept lines of logs: one LogEvent per rank and wording, with how often it came and where it first stood."""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from trainprobe.facts.log_events import LINE_CHARACTERS, LogEvent, Output
+from trainprobe.facts.log_rows import Row, rows_of, streams
+from trainprobe.model.evidence import Evidence
+from trainprobe.model.facts import Fact
+from trainprobe.signatures import Signature, all_signatures
+
+EACH_CAP = 8  # different lines of one wording that one rank of one file tells
+TAIL_LINES = 120
+TAIL_CHARACTERS = 6000
+_DIGITS = re.compile(r"\d{1,20}|0x[0-9a-fA-F]{1,16}")
+# Tables, progress and other ranks' affairs do not belong to what a rank said last.
+MARKED = re.compile(r"^(?:\s*[=*-]{5,}|\s*$)")
+
+
+def parse_log_events(record: Evidence) -> list[Fact]:
+    """Every wording of signatures/ that a rank used, alike lines as one with their number."""
+    rows = rows_of(record)
+    found: dict[tuple[str, int | None, str], LogEvent] = {}
+    told: dict[tuple[str, int | None], int] = {}
+    for row, signature, match in hits(rows):
+        kind = (signature.id, row.rank)
+        key = (*kind, _DIGITS.sub("0", match.group(0)) if not signature.each else row.text)
+        known = found.get(key)
+        if known is not None:
+            found[key] = replace(known, count=known.count + 1)
+            continue
+        told[kind] = told.get(kind, 0) + 1
+        if told[kind] > EACH_CAP:
+            continue
+        captured = {name: value for name, value in match.groupdict().items() if value is not None}
+        found[key] = LogEvent(
+            evidence=(record.id,),
+            cell=record.cell,
+            rank=row.rank,
+            signature=signature.id,
+            event=signature.shows,
+            line=_around(row.text, match),
+            stream="log",
+            at=row.at,
+            captured=captured,
+            echo=signature.echo,
+            fatal=signature.means == "fatal",
+            place=row.place,
+            host=row.host,
+            seen_at=row.seen_at,
+        )
+    return list(found.values())
+
+
+def _around(text: str, match: re.Match[str]) -> str:
+    """A long line around what matched in it."""
+    if len(text) <= LINE_CHARACTERS:
+        return text.strip()
+    begin = max(0, min(match.start() - 80, len(text) - LINE_CHARACTERS))
+    return text[begin : begin + LINE_CHARACTERS].strip()
+
+
+def hits(rows: Sequence[Row]) -> Iterator[tuple[Row, Signature, re.Match[str]]]:
+    """Yield each row with each signature that it matches, in the order of the lines.
+
+    A literal is sought in all rows at once, which costs a hundredth of asking each row for each literal.
+    """
+    text = "\n".join(row.text for row in rows)
+    starts: list[int] = []
+    at = 0
+    for row in rows:
+        starts.append(at)
+        at += len(row.text) + 1
+    found: dict[tuple[int, int], tuple[Row, Signature, re.Match[str]]] = {}
+    for order, signature in enumerate(all_signatures()):
+        for literal in signature.has:
+            place = text.find(literal)
+            while place >= 0:
+                number = bisect.bisect_right(starts, place) - 1
+                row = rows[number]
+                if (number, order) not in found:
+                    match = signature.regex.search(row.text)
+                    if match is not None:
+                        found[number, order] = (row, signature, match)
+                place = text.find(literal, starts[number] + len(row.text))
+    for key in sorted(found):
+        yield found[key]
+
+
+def parse_log_output(record: Evidence) -> list[Fact]:
+    """The last kept lines of each rank of the file, for what no wording is known for."""
+    found: list[Fact] = []
+    by_rank = streams(rows_of(record))
+    budget = max(400, min(TAIL_CHARACTERS, 200_000 // max(1, len(by_rank))))
+    for rank, rows in by_rank.items():
+        kept = [row.text for row in rows[-TAIL_LINES:] if not MARKED.match(row.text)]
+        tail = "\n".join(kept)[-budget:]
+        times = [row.at for row in rows if row.at is not None]
+        found.append(
+            Output(
+                evidence=(record.id,),
+                cell=record.cell,
+                rank=rank,
+                stream="log",
+                bytes=sum(len(row.text) + 1 for row in rows),
+                tail=tail,
+                first_at=min(times, default=None),
+                last_at=max(times, default=None),
+                role="rank" if rank is not None else "log",
+                file=rows[0].path if rows else "",
+            )
+        )
+    return found
+
+
+def captured_number(captured: Mapping[str, str], name: str) -> int | None:
+    """A captured group as a whole number, None where it is absent or no number."""
+    text = captured.get(name, "").replace(",", "")
+    return int(text) if text.lstrip("-").isdigit() and len(text) < 19 else None

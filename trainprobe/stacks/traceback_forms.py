@@ -1,0 +1,115 @@
+"""Tracebacks in other dress, rewritten line by line into Python's own: rich's boxes, IPython's, log prefixes; and the bare last line of one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+HEADER = "Traceback (most recent call last):"
+_BOX_TOP = re.compile(r"\s{0,80}[\u256d\u250c+][\u2500\u2501-]{1,200} Traceback \(most recent call last\)")
+_BOX_FRAME = re.compile(r"((?:[A-Za-z]:)?[^\s:]?[^:\n]{0,1000}?):(\d{1,9}) in ([^\s(]{1,200})")
+_BOX_CODE = re.compile(r"[\u2771>] {0,4}\d{1,9} [\u2502|] ?(.{0,400})")
+_SIDES = "\u2502|\u2503"
+_NOTEBOOK = re.compile(r"[A-Za-z_][\w.]{0,200} {2,200}Traceback \(most recent call last\)$")
+_CELL = re.compile(r"(?:Cell )?(?:In ?\[(\d{0,9})\]|Input In \[(\d{0,9})\]), (?:line (\d{1,9})|in <cell line: (\d{1,9})>)(?:, in ([^\s(]{1,200}))?")
+_FILE_NEW = re.compile(r"File ([^\s\"][^\n\"]{0,1000}?):(\d{1,9}), in ([^\s(]{1,200})")
+_FILE_OLD = re.compile(r"((?:/|~|<ipython-input|[A-Za-z]:\\)[^\n:]{0,1000}?) in ([^\s(]{1,200})(?:\(.{0,400})?$")
+_ARROW = re.compile(r"-{1,10}> ?(\d{1,9}) ?(.{0,400})")
+_BARE = re.compile(
+    r"(?:E {2,4}|ERROR:? {1,4}|error: )?((?:[A-Za-z_]\w{0,80}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Timeout|NotMet|Died|Exit)|KeyboardInterrupt|StopIteration)"
+    r"(?:\([A-Z]\w{0,80}\))?(?:: (.{0,2000}))?$"
+)
+_DIGITS = re.compile(r"\d")
+LOOK_AHEAD = 14
+
+
+def classic(lines: Sequence[str]) -> list[str]:
+    """Return as many lines, in which every known form of traceback looks as Python prints it. Text that is none stays as it is."""
+    done = list(lines)
+    place = 0
+    while place < len(done):
+        line = done[place]
+        if "Traceback (most recent call last)" in line:
+            if _BOX_TOP.match(line):
+                place = _box(done, place)
+                continue
+            if _NOTEBOOK.match(line.strip()):
+                place = _notebook(done, place)
+                continue
+            if line.rstrip().endswith(HEADER):
+                _prefixed(done, place)
+        place += 1
+    return done
+
+
+def _box(lines: list[str], place: int) -> int:
+    """A box that rich draws: `│ /job/train.py:45 in main │`, then the source with `❱` before the line."""
+    lines[place] = HEADER
+    place += 1
+    left = ""
+    while place < len(lines):
+        inner = lines[place].strip()
+        if inner[:1] not in _SIDES or not inner:
+            closes = inner[:1] in "\u2570\u2514+" and inner != ""
+            lines[place] = "" if closes else lines[place]
+            return place + 1 if closes else place
+        inner = inner.strip(_SIDES + " ")
+        frame, code = _BOX_FRAME.match(left + inner), _BOX_CODE.match(inner)
+        lines[place] = ""
+        if code is not None:
+            lines[place] = f"    {code.group(1).strip()}"
+        elif frame is not None and not inner[:1].isdigit():
+            lines[place] = f'  File "{frame.group(1)}", line {frame.group(2)}, in {frame.group(3)}'
+        left = inner if frame is None and code is None and inner.startswith(("/", "~")) and " " not in inner else ""
+        place += 1
+    return place
+
+
+def _notebook(lines: list[str], place: int) -> int:
+    """IPython's form, of version 7 (`file in f(args)` and an arrow) and of version 8 (`File path:12, in f(args)`, `Cell In[5], line 3`)."""
+    lines[place] = HEADER
+    place += 1
+    while place < len(lines):
+        line = lines[place]
+        bare = line.strip()
+        arrow = _ARROW.match(bare)
+        cell, new, old = _CELL.match(bare), _FILE_NEW.match(bare), _FILE_OLD.match(bare)
+        if cell is not None:
+            number = cell.group(3) or cell.group(4)
+            lines[place] = f'  File "<cell {cell.group(1) or cell.group(2) or ""}>", line {number}, in {cell.group(5) or "<module>"}'
+        elif new is not None:
+            lines[place] = f'  File "{new.group(1)}", line {new.group(2)}, in {new.group(3)}'
+        elif old is not None:
+            ahead = next((found for text in lines[place + 1 : place + LOOK_AHEAD] if (found := _ARROW.match(text.strip()))), None)
+            lines[place] = f'  File "{old.group(1)}", line {ahead.group(1) if ahead else 0}, in {old.group(2)}'
+        elif arrow is not None:
+            lines[place] = f"    {arrow.group(2).strip()}"
+        elif (bare and not line[:1].isspace() and _BARE.match(bare)) or HEADER[:-1] in bare:
+            return place
+        else:
+            lines[place] = ""
+        place += 1
+    return place
+
+
+def _prefixed(lines: list[str], place: int) -> None:
+    """A header behind something else (`ERROR:root:`, a stamp, a worker's name): take it off, and off the lines behind it that carry its like."""
+    prefix = lines[place].rstrip()[: -len(HEADER)]
+    if not prefix or prefix.endswith(("Original ", "Exception Group ")) or not prefix.strip(" |+"):
+        return
+    shape = _DIGITS.sub("0", prefix)
+    lines[place] = HEADER
+    for at in range(place + 1, min(place + 400, len(lines))):
+        head = lines[at][: len(prefix)]
+        if _DIGITS.sub("0", head).rstrip() != shape.rstrip():
+            return
+        lines[at] = lines[at][len(prefix) :]
+
+
+def bare_errors(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
+    """Yield (place, type, message) of lines that say an exception's type and message and nothing else, such as a fragment's only line."""
+    for place, line in enumerate(lines):
+        if "Err" in line or "Exc" in line or "Inter" in line or "NotMet" in line or "Exit" in line or "Died" in line or "Timeout" in line or "StopIter" in line:
+            match = _BARE.match(line.strip())
+            if match is not None and (match.group(2) is not None or match.group(1) in ("KeyboardInterrupt", "StopIteration", "MemoryError", "AssertionError")):
+                yield place, match.group(1), (match.group(2) or "").strip()

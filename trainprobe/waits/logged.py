@@ -1,0 +1,194 @@
+"""The verdict on a job of which logs are left: attempt by attempt, who failed first, who did not come, or that nothing failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from trainprobe.facts import Facts, LogEvent, LogFailure, LogJob, LogProgress, RankEnding
+from trainprobe.model.diagnosis import Link, RankRow, Verdict
+from trainprobe.waits.divergence import ranks_say
+from trainprobe.waits.logged_hangs import hang_group
+from trainprobe.waits.suspects import SuspectGroup
+
+LAST = "job"
+PROBE = "job"
+SHORT = 0.98  # of its plan: the last line that is printed need not be that of the last step
+MOST_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class LoggedView:
+    """What is concluded of one attempt. `groups` is empty where nothing failed; `rows` has one row per rank; `failures` are in order."""
+
+    job: LogJob
+    verdict: Verdict
+    conclusive: bool
+    says: str
+    groups: tuple[SuspectGroup, ...] = ()
+    rows: tuple[RankRow, ...] = ()
+    failures: tuple[LogFailure, ...] = ()
+    origins: bool = False
+
+
+def logged_views(facts: Facts) -> tuple[LoggedView, ...]:
+    """One view per attempt, the last attempt first, then the others from the first on."""
+    jobs = sorted(facts.of(LogJob), key=lambda job: (job.cell != LAST, _number(job.cell)))
+    return tuple(logged_view(facts, job) for job in jobs)
+
+
+def _number(cell: str) -> int:
+    tail = cell.rpartition("-")[2]
+    return int(tail) if tail.isdigit() else 0
+
+
+def logged_view(facts: Facts, job: LogJob) -> LoggedView:
+    """Judge one attempt by what its logs tell."""
+    failures = tuple(sorted(facts.of(LogFailure, cell=job.cell), key=lambda one: one.order))
+    origins = [failure for failure in failures if not failure.echo]
+    rows = _rows(facts, job, failures)
+    if origins:
+        group = _first_group(job, failures, origins)
+        return LoggedView(job, "crashed", conclusive=True, says=group.says, groups=(group,), rows=rows, failures=failures, origins=True)
+    hang = hang_group(facts, job, failures)
+    if hang is not None:
+        return LoggedView(job, "hung" if hang.mode == "hang" else "crashed", conclusive=True, says=hang.says, groups=(hang,), rows=rows, failures=failures)
+    if failures:
+        group = _echoes_only(job, failures)
+        return LoggedView(job, "crashed", conclusive=True, says=group.says, groups=(group,), rows=rows, failures=failures)
+    return replace(_unfailed(facts, job), rows=rows)
+
+
+def _first_group(job: LogJob, failures: Sequence[LogFailure], origins: Sequence[LogFailure]) -> SuspectGroup:
+    """The first failure, with the ranks that failed alike of their own."""
+    first = origins[0]
+    same = [failure for failure in origins if failure.rank is not None and (failure is first or (failure.what == first.what and failure.kind == first.kind))]
+    ranks = tuple(sorted({failure.rank for failure in same if failure.rank is not None}))
+    world = _world(job, failures)
+    everyone = len(ranks) > 1 and len(ranks) == len(world)
+    who = "All ranks" if everyone else ranks_say(ranks) if ranks else "A rank that the log does not name" if len(world) > 1 else "The program"
+    victims = tuple(rank for rank in world if rank not in ranks) if ranks else ()
+    others = tuple(sorted({failure.rank for failure in failures if failure.rank is not None and failure.rank in victims}))
+    where = f" at {first.where}" if first.where else ""
+    at = f" ({first.seen_at})" if first.seen_at else ""
+    after = ", before any other" if others else ""
+    ids = tuple(dict.fromkeys(id_ for failure in (first, *same) for id_ in failure.evidence))
+    chain = (Link(ranks_say(others), ranks_say(ranks), "lost its peer" if len(others) == 1 else "lost their peer", ids),) if others and ranks else ()
+    hosts = tuple(sorted({failure.host for failure in (first, *same) if failure.host}))
+    return SuspectGroup(
+        cell=job.cell, probe=PROBE, ranks=() if everyone else ranks, how="failed-first", says=f"{who} {first.says}{where}{at}{after}", mode="crash",
+        victims=others, chain=chain, evidence=ids, world_size=max(len(world), 1), hosts=hosts,
+    )  # fmt: skip
+
+
+def _echoes_only(job: LogJob, failures: Sequence[LogFailure]) -> SuspectGroup:
+    """Everything that failed only repeats that somebody else is gone, and of that one nothing is told."""
+    world = _world(job, failures)
+    spoke = {failure.rank for failure in failures if failure.rank is not None}
+    silent = tuple(rank for rank in world if rank not in spoke)
+    first = failures[0]
+    who = ranks_say((first.rank,)) if first.rank is not None else "The launcher" if first.echo_of == "launcher" else "A rank"
+    says = f"{who} {first.says} ({first.seen_at}), which only repeats that another one is gone" if first.echo_of != "launcher" else f"{who} {first.says}"
+    ranks: tuple[int, ...] = ()
+    if spoke and 0 < len(silent) < len(world) and len(silent) <= len(spoke):
+        ranks = silent
+        says += f"; of {ranks_say(silent)} the log tells nothing"
+    return SuspectGroup(
+        cell=job.cell, probe=PROBE, ranks=ranks, how="not-visible" if ranks else "failed-first", says=says, mode="crash",
+        victims=tuple(sorted(rank for rank in spoke if rank not in ranks)) if ranks else (),
+        evidence=first.evidence, world_size=max(len(world), 1),
+    )  # fmt: skip
+
+
+def _world(job: LogJob, failures: Sequence[LogFailure]) -> tuple[int, ...]:
+    named = {failure.rank for failure in failures if failure.rank is not None} | set(job.ranks)
+    size = min(job.world_size or 0, MOST_ROWS * 16)
+    return tuple(sorted(named | set(range(size))))
+
+
+def _unfailed(facts: Facts, job: LogJob) -> LoggedView:
+    """Nothing failed: the job finished, fell short of its plan, or the log simply stops."""
+    told = facts.of(LogProgress, cell=job.cell)
+    last = max((one for one in told if one.step is not None), key=lambda one: one.place or 0, default=None)
+    well = [one for one in facts.of(RankEnding, cell=job.cell) if (one.how == "exited" and one.code == 0) or one.phase == "COMPLETED"]
+    said = [one for one in told if one.finished]
+    of = max((one.of for one in told if one.of is not None), default=None)
+    step = max((one.step for one in told if one.step is not None), default=None)
+    count = f"step {step} of {of}" if of and step is not None else f"step {step}" if step is not None else ""
+    empty = [event for event in facts.of(LogEvent, cell=job.cell) if event.event in EMPTY_EVENTS]
+    if said or well or (of and step is not None and step >= of):
+        short = bool(empty) or step == 0 or (of is not None and step is not None and of > 0 and step < SHORT * of and not _epochs_only(told))
+        how = f"; {said[0].seen_at}: {said[0].line}" if said else f"; {well[0].reason}" if well and well[0].reason else ""
+        if short and (said or well):
+            says = f"The job ended as if it were done at {count or 'no step at all'}{' because ' + empty[0].line if empty else ''}"
+            group = SuspectGroup(
+                cell=job.cell, probe=PROBE, ranks=(), how="failed-first", says=says, mode="crash", world_size=job.world_size or 1,
+                evidence=tuple(dict.fromkeys(id_ for one in (*said, *well, *told) for id_ in one.evidence))[:8],
+            )  # fmt: skip
+            return LoggedView(job, "crashed", conclusive=True, says=says, groups=(group,))
+        where = f" at {count}" if count else ""
+        return LoggedView(job, "healthy", conclusive=True, says=f"Nothing failed: the job finished{where}{how}")
+    return LoggedView(job, "undetermined", conclusive=False, says=_stops(job, last, count))
+
+
+# Log events (signatures/) that say that there was nothing to train on.
+EMPTY_EVENTS = frozenset({"empty-loader", "empty-dataset", "no-steps", "already-trained", "nothing-to-do"})
+
+
+def _epochs_only(told: Sequence[LogProgress]) -> bool:
+    return all(one.of is None for one in told)
+
+
+def _stops(job: LogJob, last: LogProgress | None, count: str) -> str:
+    where = f" at {job.last_seen_at}" if job.last_seen_at else ""
+    if not job.ends:
+        return f"What was read of the log stops{where}, before its own end, and nothing in it failed"
+    after = f" after {count}" if count and last is not None else ""
+    return f"The log stops{where}{after}: it says neither that the job finished nor that anything failed"
+
+
+def _consequence(last: LoggedView, before: LoggedView) -> bool:
+    """Did the last attempt only fail because of the one before: the same failure again, its port or its processes still there?"""
+    if not last.groups or not before.groups or not last.failures or not before.failures:
+        return False
+    origins = [next((failure for failure in view.failures if not failure.echo), None) for view in (last, before)]
+    if origins[0] is None:
+        return origins[1] is not None
+    return any(words in origins[0].text for words in ("ddress already in use", "EADDRINUSE")) or (origins[1] is not None and origins[0].kind == origins[1].kind)
+
+
+def ordered_groups(views: Sequence[LoggedView]) -> tuple[SuspectGroup, ...]:
+    """The groups of the last attempt, then of the earlier ones; where the last one only follows from an earlier one, that one's first."""
+    if not views:
+        return ()
+    last, earlier = views[0], views[1:]
+    if not last.groups:
+        return ()
+    kept: list[SuspectGroup] = []
+    for view in earlier:
+        kept += [replace(group, says=f"attempt {_number(view.job.cell)}: {group.says}") for group in view.groups]
+    if earlier and _consequence(last, earlier[-1]) and kept:
+        same = [view for view in earlier if view.groups]
+        first = next(iter(same)).groups
+        return (*kept[: len(first)], *last.groups, *kept[len(first) :])
+    return (*last.groups, *kept)
+
+
+def _rows(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> tuple[RankRow, ...]:
+    """One row per rank that is known of."""
+    failed = {failure.rank: failure for failure in reversed(failures) if failure.rank is not None}
+    endings = {ending.rank: ending for ending in facts.of(RankEnding, cell=job.cell) if ending.rank is not None and ending.role == "rank"}
+    rows = []
+    for rank in _world(job, failures)[:MOST_ROWS]:
+        failure, ending = failed.get(rank), endings.get(rank)
+        state = (
+            "crashed"
+            if failure is not None or (ending is not None and (ending.abnormal or ending.by_launcher))
+            else "exited"
+            if ending is not None
+            else "unseen"
+        )
+        host = next((one.host for one in (failure, ending) if one is not None and one.host), "")
+        pid = next((one.pid for one in (ending, failure) if one is not None and one.pid), None)
+        rows.append(RankRow(rank, host, pid, state, failure.where if failure is not None else ""))  # type: ignore[arg-type] # one of the literal's words
+    return tuple(rows)
