@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.collectives_told import away, of_order
 from trainprobe.causes.crossed_groups import crossed_groups
 from trainprobe.causes.parting import DISAGREE, all_asleep, camps, disagreement, exchange, places, rank_block
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import said
+from trainprobe.causes.timeouts_told import Timeouts
 from trainprobe.causes.words import file_line, fix, ranks_say, sentence, subject
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -25,7 +27,9 @@ from trainprobe.waits import SuspectGroup
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    parted = group.divergence
+    told = Timeouts(scene)
+    parted = group.divergence if not told.calls else None  # what watchdogs print holds no journal
+    yield from of_order(scene, told)
     if parted is not None and parted.kind == "order":
         calls = ", ".join(f"{ranks_say(camp, capital=False)} called {call}" for camp, call in zip(parted.camps, parted.calls, strict=False))
         yield weighing(
@@ -65,7 +69,7 @@ def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
         return group.ranks
     sides = group.divergence.camps if group.divergence is not None else camps(places(Scene(facts, group)))
     if len(sides) < 2:
-        return group.ranks
+        return away(Timeouts(Scene(facts, group))) or group.ranks
     return tuple(sorted(rank for side in sides if len(side) == len(sides[0]) for rank in side))
 
 
@@ -78,6 +82,8 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
         return sentence(f"{subject(scene, group.ranks)} wait for each other in {what}: none of these calls is another's other half")
     if parted is not None and parted.kind == "order" and len(parted.calls) > 1:
         return sentence(f"{who} called {parted.calls[0]} where the others called {parted.calls[1]}, and the other way round next")
+    if (told := Timeouts(scene).parted) is not None:
+        return sentence(f"The ranks were in different calls at #{told.seq}: {told}")
     return sentence(f"{who} makes its collective calls in another order than the others")
 
 

@@ -13,13 +13,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.collectives_told import away, of_shape, said_sizes
 from trainprobe.causes.parting import DISAGREE, camps, disagreement, places
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import said
-from trainprobe.causes.words import file_line, fix, job, ranks_say, sentence, subject
+from trainprobe.causes.spoken import said, spoken
+from trainprobe.causes.timeouts_told import Timeouts
+from trainprobe.causes.words import file_line, fix, job, ranks_say, sentence, short, subject
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import Divergence, SuspectGroup
+
+# torch/csrc/distributed/c10d/reducer.cpp compares the models when DDP wraps them, ProcessGroupGloo.cpp and ProcessGroupNCCL.cpp one rank's own tensors.
+WORDING = (
+    r"verifying parameter shape across ranks|DDP expects same model across all ranks|appears not to match (?:sizes|strides) of the same param"
+    r"|[Tt]ensors must have identical size|Error when verifying shape tensors for collective"
+)
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
@@ -30,6 +38,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(26, "flight-recorder", f"Same call, other tensors, at collective {parted.position}: {calls}", ids=parted.evidence)
     elif parted is not None and parted.kind != "missing":
         yield weighing(-26, "flight-recorder", "The ranks called different operations, not one with other sizes", ids=parted.evidence)
+    yield from of_shape(scene, Timeouts(scene))
+    yield from spoken(scene, WORDING)
     disagree = said(scene, DISAGREE, scene.world)
     if disagree is not None:
         yield weighing(10, "suspects-log", f"The backend says that the sizes differ: {disagreement(disagree)}", disagree.fact)
@@ -48,7 +58,7 @@ def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
     """The smallest camp; of equal camps the one whose size is not what its own earlier calls at that line had, else all of them."""
     parted = group.divergence
     if parted is None or parted.kind not in ("shape", "dtype") or not parted.camps:
-        return group.ranks
+        return away(Timeouts(Scene(facts, group))) or group.ranks
     least = [camp for camp in parted.camps if len(camp) == len(parted.camps[0])]
     changed = [camp for camp in least if _changed(Scene(facts, group), camp[0], parted)]
     return tuple(sorted(rank for camp in (changed if len(changed) == 1 else least) for rank in camp))
@@ -70,6 +80,13 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
         own = who if who in calls else parted.camps[0]
         rest = " and ".join(f"{ranks_say(camp, capital=False)} {call}" for camp, call in list(calls.items())[:3] if camp != own)
         return sentence(f"{subject(scene, own)} called {calls[own]}, but {rest}")
+    told, prints = Timeouts(scene).parted, said_sizes(scene)
+    if told is not None:
+        return sentence(f"At collective #{told.seq} the ranks passed tensors of different size: {told}")
+    if prints is not None and prints[1][2] != prints[2][2]:
+        return sentence(f"The ranks passed tensors of different size or type to {prints[1][1]}: {prints[1][2]} against {prints[2][2]}")
+    if (words := said(scene, WORDING)) is not None:
+        return sentence(f"The ranks do not have tensors of the same size: {short(words.text, 200)}")
     found = places(scene)
     place = next((str(found[rank]) for rank in who if rank in found), "a collective")
     return sentence(f"{subject(scene, who)} broke in {place}: the tensors of the ranks differ in size")
@@ -98,4 +115,5 @@ CAUSE = Cause(
     fixes=_fixes,
     ranks=_ranks,
     would_settle="run once with TORCH_DISTRIBUTED_DEBUG=DETAIL, which compares shapes before each collective",
+    wording=WORDING,
 )

@@ -14,14 +14,17 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
-from trainprobe.causes.words import fix, sentence
+from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts, RankException
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 # torch/csrc/distributed/c10d/reducer.cpp, ensure_prior_reduction_finished()
-WORDING = r"Expected to have finished reduction in the prior iteration"
-INDICES = re.compile(r"Parameter(?: indices|s)? which did not receive grad for rank \d+: ([\w., ]+)")
+WORDING = (
+    r"Expected to have finished reduction in the prior iteration|Parameter(?: indices|s) which did not receive grad for rank"
+    r"|[Yy]our training graph has changed in this iteration|not used in producing (?:the )?loss"
+)
+INDICES = re.compile(r"Parameter(?: indices|s)? which did not receive grad for rank \d{1,7}: ([\w., ]{1,400})")
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
@@ -35,7 +38,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 
 def _parameters(scene: Scene) -> str:
-    found = [match.group(1).strip(" .") for exception in scene.exceptions(scene.suspects) if (match := INDICES.search(exception.message))]
+    texts = [exception.message for exception in scene.exceptions(scene.suspects)] + [event.line for event in scene.events("ddp-unused-parameters")]
+    found = [short(match.group(1).strip(" ."), 120) for text in texts if (match := INDICES.search(text))]
     return found[0] if found else ""
 
 

@@ -13,10 +13,12 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.collectives_told import away, of_long_task
 from trainprobe.causes.ends import ends, goes_on, goes_round, others_wait, states
 from trainprobe.causes.parting import ASKS_FOR_RANK
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
-from trainprobe.causes.words import fix, live_pid, sentence, subject, verb
+from trainprobe.causes.timeouts_told import Timeouts
+from trainprobe.causes.words import fix, live_pid, ranks_say, sentence, short, subject, verb
 from trainprobe.facts import Deadline, Facts, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
@@ -59,7 +61,8 @@ def working(scene: Scene) -> tuple[tuple[MainThread, str], ...]:
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    at_work = working(scene)
+    yield from of_long_task(scene, Timeouts(scene))
+    at_work = working(scene) if group.mode != "crash" else ()
     if not scene.others or len(group.ranks) > len(scene.others):
         return
     for thread, doing in at_work[:1]:
@@ -83,6 +86,12 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
+    told = Timeouts(scene)
+    if told.calls:
+        who, task, limit = away(told, task=True), told.task, told.timeout_s
+        after = f", which gave up after {limit:.0f} s" if limit else ""
+        at = f" at «{short(task.line, 90)}»" if task is not None else ""
+        return sentence(f"{ranks_say(who) if who else 'One rank'} worked alone{at} while the others waited in {told.calls[0]}{after}")
     thread, doing = working(scene)[0]
     slept, limit, _limits = waited(scene)
     left = f"; they give up in about {max(limit - slept, 0):.0f} s" if limit else ""
@@ -91,6 +100,24 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
+    told = Timeouts(scene)
+    if told.calls:
+        hours = f"timedelta(hours={max(2, round((told.timeout_s or 0) / 1200))})"
+        return (
+            fix(
+                scene,
+                "Do it before the training",
+                "a job of its own on one process: tokenise, download or convert once, keep the result on disk, and only load it here",
+            ),
+            fix(
+                scene,
+                "Or give it the time that it takes",
+                f"init_process_group(..., timeout={hours}); ddp_timeout=7200 in TrainingArguments; InitProcessGroupKwargs(timeout={hours}) in accelerate",
+            ),
+            fix(
+                scene, "Or share it among the ranks", "save sharded or in the background (async_save), validate on all ranks, with the data split between them"
+            ),
+        )
     slept, limit, _limits = waited(scene)
     wait = f"trainprobe attach {live_pid(scene)}   (again in a minute: does it still move?)"
     return (
@@ -105,10 +132,11 @@ CAUSE = Cause(
     title="One rank works alone while the others wait",
     means="One rank works alone (tokenising, saving, validating) for longer than the others' timeout.",
     telling="A rank outside all collectives makes progress while all others wait for it, often under `if rank == 0`.",
-    modes=("hang", "slow"),
+    modes=("hang", "slow", "crash"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
+    ranks=lambda facts, group: away(Timeouts(Scene(facts, group)), task=True) or group.ranks,
     would_settle="trainprobe attach --watch 10: does that rank move on, and do the others still wait?",
     refines="rank-stuck",
 )

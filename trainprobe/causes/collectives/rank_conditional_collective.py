@@ -16,11 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.collectives_told import away, of_conditional
 from trainprobe.causes.crossed_groups import crossed_groups
 from trainprobe.causes.left_loops import steps_ahead
 from trainprobe.causes.parting import DISAGREE, all_asleep, camps, disagreement, exchange, own_blocks, places, rank_block, singled_out
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import said
+from trainprobe.causes.timeouts_told import Timeouts
 from trainprobe.causes.words import file_line, fix, ranks_say, sentence, short, subject
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -30,7 +32,10 @@ OTHER_KINDS = {"shape": "the sizes differ", "dtype": "the types differ", "order"
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene, parted = Scene(facts, group), group.divergence
+    scene = Scene(facts, group)
+    told = Timeouts(scene)
+    parted = group.divergence if not told.calls else None  # what watchdogs print holds no journal
+    yield from of_conditional(scene, told)
     if parted is not None and parted.kind in ("operation", "call-site"):
         calls = ", ".join(f"{ranks_say(camp, capital=False)} called {call}" for camp, call in zip(parted.camps, parted.calls, strict=False))
         points = 26 if parted.kind == "operation" else 13  # two call sites of one operation may be meant to meet
@@ -83,7 +88,7 @@ def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
     found = places(scene)
     if skipped := steps_ahead(scene)[0]:
         return skipped
-    return singled_out(scene, found) if len(camps(found)) > 1 else group.ranks
+    return singled_out(scene, found) if len(camps(found)) > 1 else away(Timeouts(scene)) or group.ranks
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
@@ -92,6 +97,8 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     if len(sides := camps({rank: found[rank] for rank in who if rank in found})) > 1:
         said_of = ", ".join(f"{ranks_say(side, capital=not number)} called {found[side[0]]}" for number, side in enumerate(sides[:4]))
         return sentence(f"{said_of}: not all ranks come to these calls")
+    if (told := Timeouts(scene).parted) is not None and not found:
+        return sentence(f"At collective #{told.seq} the ranks were in different calls: {told}")
     mine = next((str(found[rank]) for rank in who if rank in found), "a collective")
     others = {str(place) for rank, place in found.items() if rank not in who}
     block = rank_block(scene, found, who) if who else None

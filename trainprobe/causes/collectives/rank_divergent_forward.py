@@ -13,8 +13,10 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.collectives_told import away, of_divergent_forward
 from trainprobe.causes.parting import all_asleep, places
 from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.timeouts_told import Timeouts
 from trainprobe.causes.words import fix, listed, ranks_say, sentence
 from trainprobe.facts import Facts, LogEvent, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -46,6 +48,7 @@ def _camps(scene: Scene) -> tuple[tuple[int, ...], ...]:
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    yield from of_divergent_forward(Timeouts(scene))
     sharded, sides, parted = _sharded(scene), _camps(scene), group.divergence
     if not sharded:
         return
@@ -74,7 +77,7 @@ def _word(thread: MainThread) -> str:
 def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
     sides = _camps(Scene(facts, group))
     if len(sides) < 2:
-        return group.ranks
+        return away(Timeouts(Scene(facts, group))) or group.ranks
     return tuple(sorted(rank for side in sides if len(side) == len(sides[0]) for rank in side))
 
 
@@ -82,6 +85,10 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     sides = _camps(scene)
     by_rank = {thread.rank: thread for thread in scene.threads(scene.world)}
+    told = Timeouts(scene)
+    if not sides:
+        calls = f"they gave up in different calls: {told.parted}" if told.parted is not None else "ZeRO says that the order of layers changed"
+        return sentence(f"The ranks ran different layers of a sharded model in this step; {calls}")
     where = listed([f"{ranks_say(side, capital=False)} in {_word(by_rank[side[0]])}" for side in sides[:2]])
     return sentence(f"{ranks_say(_ranks(facts, group))} ran other layers than the rest in this step: {where}")
 

@@ -15,9 +15,11 @@ from collections.abc import Iterator
 
 from trainprobe.causes.batches import batch_counts
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.collectives_told import of_left
 from trainprobe.causes.gone import gone
 from trainprobe.causes.network.rendezvous_incomplete import absent
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
+from trainprobe.causes.timeouts_told import Timeouts
 from trainprobe.causes.words import fix, ranks_say, sentence, subject, verb
 from trainprobe.facts import Facts, RankEnding
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -33,6 +35,7 @@ def _left(scene: Scene) -> tuple[RankEnding, ...]:
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     yield from gone(scene)
+    yield from of_left(Timeouts(scene))
     left = _left(scene)
     failed = [end for end in scene.endings(group.ranks) if end.abnormal]
     if failed and not left:

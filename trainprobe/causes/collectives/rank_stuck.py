@@ -16,9 +16,11 @@ from collections.abc import Iterator
 from trainprobe.causes.at_files import elsewhere
 from trainprobe.causes.awaited import Awaited, at_exit, awaited, endless, last_in_own_code
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.collectives_told import away, of_stuck
 from trainprobe.causes.ends import goes_round
 from trainprobe.causes.network.rendezvous_incomplete import absent
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
+from trainprobe.causes.timeouts_told import Timeouts
 from trainprobe.causes.words import again, fix, native_stack, ranks_say, sentence, subject, verb
 from trainprobe.facts import Facts, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -30,6 +32,7 @@ SOMEBODY_ELSES = frozenset({"dataloader", "import-lock", "compile", "teardown"})
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    yield from of_stuck(Timeouts(scene))
     for rank in group.ranks:
         process, thread = scene.process(rank), scene.thread(rank)
         if process is not None and process.state in ("T", "t"):
@@ -79,6 +82,8 @@ def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Iterator[Weighing
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
+    if (told := Timeouts(scene).missing) is not None:
+        return sentence(f"{ranks_say(told.ranks)} never came to the collective in which the others gave up")
     threads = scene.threads(group.ranks)
     where = f" at {threads[0].where}" if threads and threads[0].where else ""
     inside = tuple(thread.rank or 0 for thread in scene.threads(scene.others) if thread.leaf in WAITS_FOR_RANKS or thread.in_backward)
@@ -92,6 +97,15 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
+    if Timeouts(scene).missing is not None:
+        return (
+            fix(
+                scene,
+                "See where that rank stands",
+                "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 in the environment",
+                "trainprobe attach   (while it hangs, on that rank's node)",
+            ),
+        )
     threads = scene.threads(group.ranks)
     place = threads[0].where if threads and threads[0].where else "the line in the stack above"
     place = (last_in_own_code(scene, threads[0]) if threads else "") or place
@@ -113,5 +127,6 @@ CAUSE = Cause(
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
+    ranks=lambda facts, group: away(Timeouts(Scene(facts, group))) or group.ranks,
     would_settle="a native stack of that rank while it hangs: py-spy dump --native --pid PID",
 )

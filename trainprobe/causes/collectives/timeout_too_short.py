@@ -13,17 +13,20 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.collectives.rank0_long_task import waited, working
+from trainprobe.causes.collectives_told import SHORT_S, away, of_short_timeout
 from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.timeouts_told import Timeouts
 from trainprobe.causes.words import fix, sentence, subject, verb
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
-SHORT_S = 300.0  # torch's defaults are 600 s for NCCL and 1800 s for gloo (torch/distributed/constants.py)
-
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    yield from of_short_timeout(scene, Timeouts(scene))
+    if group.mode == "crash":
+        return
     slept, limit, limits = waited(scene)
     at_work = working(scene)
     if not limit or limit > SHORT_S or not scene.others:
@@ -40,6 +43,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
+    told = Timeouts(scene)
+    if told.timeout_s:
+        return sentence(f"The ranks gave up in {told.calls[0]} after only {told.timeout_s:.0f} s: the limit of the process group is shorter than that step")
     slept, limit, _limits = waited(scene)
     left = max(limit - slept, 0)
     return sentence(f"{subject(scene)} {verb(group.ranks, 'is', 'are')} at work, and the others give up in {left:.0f} s: the timeout is only {limit:.0f} s")
@@ -58,10 +64,11 @@ CAUSE = Cause(
     title="The process group's timeout is shorter than a right step",
     means="A step that is right takes longer than the timeout of the process group.",
     telling="The slow rank comes to the end of its work just after the others gave up.",
-    modes=("hang", "slow"),
+    modes=("hang", "slow", "crash"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
+    ranks=lambda facts, group: away(Timeouts(Scene(facts, group)), task=True) or group.ranks,
     would_settle="grep -n timeout in the script, and trainprobe attach --watch 5: does that rank move on?",
     refines="rank0-long-task",
     accounts_for=("rank-stuck", "straggler-rank"),

@@ -16,9 +16,11 @@ from collections.abc import Iterator
 
 from trainprobe.causes.batches import SURE, batch_counts
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.collectives_told import of_uneven_inputs
 from trainprobe.causes.left_loops import OVER_DATA, is_behind, loop_left, out_of_loop, step_skipped
 from trainprobe.causes.parting import places
 from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.timeouts_told import Timeouts
 from trainprobe.causes.words import fix, ranks_say, sentence, short, subject, verb
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -27,6 +29,7 @@ from trainprobe.waits import SuspectGroup
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    yield from of_uneven_inputs(scene, Timeouts(scene))
     counts = batch_counts(scene)
     left = [end for end in scene.endings(group.ranks) if end.how == "exited" and end.code == 0 and not (end.by_us or end.by_launcher)]
     out = group.ranks if left else out_of_loop(scene)

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.parting import DISAGREE
 from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import first_to_fail, text_of
 from trainprobe.causes.words import fix, sentence, short, subject
@@ -37,7 +38,11 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         if ending is not None and scene.looked("output") and not scene.exceptions(scene.suspects, echo=True):
             yield weighing(-26, "suspects-log", "The first rank to fail left no exception in its output", ending)
         return
-    yield weighing(26, "suspects-log", f"Rank {origin.rank or 0} raised {_what(origin)}, and nothing before it failed", origin)
+    if re.search(DISAGREE, text_of(origin)):
+        yield weighing(-26, "suspects-log", "The exception is a collective's complaint about what another rank sent", origin)
+        return
+    who = f"Rank {origin.rank}" if origin.rank is not None else "The program"
+    yield weighing(26, "suspects-log", f"{who} raised {_what(origin)}, and nothing before it failed", origin)
     yield from first_to_fail(scene)
     echoes = scene.exceptions(scene.others, echo=True)
     if echoes:
@@ -85,7 +90,8 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     frame = user_frame(origin.frames)
     where = f" at {frame.where}" if frame is not None else ""
     who = _ranks(facts, group)
-    return sentence(f"{subject(scene, who) if who else 'Every rank'} raised {_what(origin)}{where}")
+    nobody = "Every rank" if len(scene.world) > 1 else "The program"
+    return sentence(f"{subject(scene, who) if who else nobody} raised {_what(origin)}{where}")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:

@@ -1,0 +1,286 @@
+"""What logs alone weigh for and against each cause of a collective that never ended. Used by the causes of causes/collectives/."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.timeouts_told import SHARDED, Timeouts
+from trainprobe.causes.words import ranks_say, short
+from trainprobe.facts import LogEvent, LogProgress, RankException
+from trainprobe.model.diagnosis import Weighing
+
+SHORT_S = 300.0  # torch's defaults are 600 s for NCCL and 1800 s for gloo (torch/distributed/constants.py)
+VERY_SHORT_S = 120.0
+FIRST_COLLECTIVES = 5  # a barrier with such a number stands at the start: data, weights and caches are prepared there
+_ONE_GOES_FIRST = re.compile(r"(?:main|zero|master|rank0)_?(?:process)?_first\b")
+_ALL_MEET = re.compile(r"\b(?:wait_for_everyone|barrier|synchronize)\b")
+_KEEPS = re.compile(r"save|checkpoint|evaluat|valid|gather_for_metrics|prepare|tokeni[sz]e|preprocess", re.IGNORECASE)
+_FINGERPRINT = re.compile(r"OpType=(\w{1,40}?)(?:,|\)|$)(?: ?TensorShape=(\[[\d, ]{0,80}\]))?(?:, ?TensorDtypes=(\w{1,20}))?")
+_NUMBERED = re.compile(r"SequenceNumber=(\d{1,18})")
+
+
+def said_sizes(scene: Scene) -> tuple[str, tuple[str, str, str], tuple[str, str, str]] | None:
+    """(the line, this rank's and the other's (sequence number, operation, shape)) of a finger print that differs; None where none was printed."""
+    texts = [(event.line, event) for event in scene.facts.of(LogEvent, cell=scene.cell) if event.event == "collective-mismatch"]
+    texts += [(fact.message, fact) for fact in scene.facts.of(RankException, cell=scene.cell) if "CollectiveFingerPrint" in fact.message]  # type: ignore[misc]
+    for text, _ in sorted(texts, key=lambda pair: -len(pair[0])):
+        prints = [(number.group(1) if (number := _NUMBERED.search(part)) else "", *_op_of(part)) for part in text.split("CollectiveFingerPrint(")[1:3]]
+        if len(prints) == 2 and prints[0][1] and prints[1][1]:
+            return text, prints[0], prints[1]
+    return None
+
+
+def _op_of(part: str) -> tuple[str, str]:
+    match = _FINGERPRINT.search(part)
+    return (match.group(1), f"{match.group(2) or ''}{match.group(3) or ''}") if match is not None else ("", "")
+
+
+def differs(scene: Scene) -> str:
+    """In what two finger prints differ: number, operation, shape; empty where there are none or where they do not tell."""
+    found = said_sizes(scene)
+    if found is None:
+        told = [event for event in scene.facts.of(LogEvent, cell=scene.cell) if event.event == "fingerprint-diff"]
+        for event in told:
+            return "number" if "seq" in event.captured else "operation" if "op" in event.captured else "shape" if "aspect" in event.captured else ""
+        return ""
+    _, mine, theirs = found
+    if mine[1] != theirs[1]:
+        return "number" if mine[0] != theirs[0] else "operation"
+    return "shape" if mine[2] != theirs[2] else "number" if mine[0] != theirs[0] else ""
+
+
+def culprits(scene: Scene, *whats: str) -> tuple[LogEvent, ...]:
+    """Lines of a recorder's analysis that name a culprit with one of these errors."""
+    return tuple(event for event in scene.facts.of(LogEvent, cell=scene.cell) if event.event == "recorder-culprit" and event.captured.get("what") in whats)
+
+
+def of_conditional(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
+    """Only some ranks reach a collective."""
+    parted, what = told.parted, differs(scene)
+    if parted is not None and parted.kind == "operation":
+        yield weighing(13, "flight-recorder", f"At collective #{parted.seq} the ranks were in different calls: {parted}", *_facts(told))
+        if len(parted.camps[0]) < len(parted.camps[-1]):
+            yield weighing(
+                6, "other-stacks", f"{ranks_say(parted.camps[0])} alone {'was' if len(parted.camps[0]) == 1 else 'were'} in another call", *_facts(told)
+            )
+    elif parted is not None:
+        yield weighing(
+            -13, "flight-recorder", f"The calls are the same; {'their order' if parted.kind == 'order' else 'their sizes'} differ: {parted}", *_facts(told)
+        )
+    found = said_sizes(scene)
+    if what in ("operation", "number"):
+        calls = f": {found[1][1]} against {found[2][1]}" if found is not None else ""
+        yield weighing(13, "suspects-log", f"The backend compared the calls, and they differ{calls}", *told.events("collective-mismatch", "fingerprint-diff"))
+        if what == "number":
+            yield weighing(10, "other-stacks", "The ranks have made a different number of calls", *told.events("collective-mismatch", "fingerprint-diff"))
+    elif what == "shape":
+        yield weighing(-13, "suspects-log", "The ranks made the same call; only its tensors differ", *told.events("collective-mismatch", "fingerprint-diff"))
+    if shown := culprits(scene, "COLLECTIVE_TYPE_MISMATCH"):
+        yield weighing(13, "flight-recorder", f"The recorder's analysis says so: {short(shown[0].line, 120)}", *shown)
+    missing, frames = told.missing, _camps_of_frames(told)
+    if len(frames) > 1:
+        says = "; ".join(f"{ranks_say(ranks)} at {place}" for place, ranks in list(frames.items())[:3])
+        yield weighing(10, "other-stacks", f"The calls that timed out stand at different lines: {says}", *told.events("recorder-frame"))
+    if missing is not None and missing.sure:
+        yield weighing(6, "suspects-log", missing.says, *missing.facts)
+
+
+def of_order(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
+    """The same calls in another order."""
+    parted, what = told.parted, differs(scene)
+    if parted is not None and parted.kind == "order":
+        yield weighing(26, "flight-recorder", f"From #{parted.seq} on each rank makes next the call that the other makes here: {parted}", *_facts(told))
+    elif parted is not None and parted.kind == "operation":
+        yield weighing(10, "flight-recorder", f"At collective #{parted.seq} the ranks were in different calls: {parted}", *_facts(told))
+    elif parted is not None:
+        yield weighing(-13, "flight-recorder", f"The ranks were in the same operation: {parted}", *_facts(told))
+    if what == "operation":
+        yield weighing(
+            10, "suspects-log", "The backend compared the calls: same number, other operation", *told.events("collective-mismatch", "fingerprint-diff")
+        )
+    elif what == "shape":
+        yield weighing(-6, "suspects-log", "The ranks made the same call; only its tensors differ", *told.events("collective-mismatch", "fingerprint-diff"))
+    if shown := culprits(scene, "COLLECTIVE_TYPE_MISMATCH"):
+        yield weighing(6, "flight-recorder", f"The recorder's analysis says so: {short(shown[0].line, 120)}", *shown)
+
+
+def of_shape(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
+    """One call with tensors of other size."""
+    parted, what = told.parted, differs(scene)
+    if parted is not None and parted.kind == "size":
+        yield weighing(13, "flight-recorder", f"One call, other sizes: {parted}", *_facts(told))
+        yield weighing(10, "other-stacks", f"All were in {parted.calls[0].op} #{parted.seq}", *_facts(told))
+    elif parted is not None:
+        yield weighing(-13, "flight-recorder", f"The ranks were in different operations: {parted}", *_facts(told))
+    found = said_sizes(scene)
+    if what == "shape":
+        sizes = f": {found[1][2]} against {found[2][2]}" if found is not None else ""
+        op = f" of {found[1][1]}" if found is not None else ""
+        yield weighing(
+            26, "suspects-log", f"The backend compared the tensors{op}, and they differ{sizes}", *told.events("collective-mismatch", "fingerprint-diff")
+        )
+    elif what:
+        yield weighing(-13, "suspects-log", "The backend says that the calls themselves differ", *told.events("collective-mismatch", "fingerprint-diff"))
+    truncated = [event for event in told.events("collective-mismatch") if "received" in event.captured or event.signature == "nccl-size-mismatch"]
+    if truncated:
+        yield weighing(13, "suspects-log", f"NCCL got another size than it expected: {short(truncated[0].line, 140)}", truncated[0])
+    if shown := culprits(scene, "SIZE_OR_SYNTAX_MISMATCH", "COLLECTIVE_DTYPE_MISMATCH"):
+        yield weighing(13, "flight-recorder", f"The recorder's analysis says so: {short(shown[0].line, 120)}", *shown)
+
+
+def of_divergent_forward(told: Timeouts) -> Iterator[Weighing]:
+    """Other layers of a sharded model."""
+    parted, traced = told.parted, told.events("zero-trace-invalidated")
+    sharded = [call for call in told.calls if SHARDED.search(call.op)]
+    context = told.events("zero-stage", "fsdp-used")
+    both = parted is not None and parted.kind != "order" and any(SHARDED.search(call.op) for call in parted.calls)
+    if parted is not None and both and (all(SHARDED.search(call.op) for call in parted.calls) or traced or context):
+        yield weighing(13, "flight-recorder", f"Calls of a sharded model part at #{parted.seq}: {parted}", *_facts(told))
+        yield weighing(10, "other-stacks", "FSDP and ZeRO gather each layer by such a call, so the ranks were at different layers", *_facts(told))
+    elif sharded and traced:
+        yield weighing(6, "other-stacks", f"The ranks gave up in {sharded[0]}, by which a layer is gathered or reduced", sharded[0].fact)
+    if traced and (told.calls or told.events("dump-signal")):
+        yield weighing(10, "suspects-log", f"ZeRO says that the order of layers changed: {short(traced[-1].line, 100)}", traced[-1])
+
+
+def of_long_task(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
+    """One rank works alone for longer than the others wait."""
+    if not told.calls:
+        return
+    if told.together:
+        yield weighing(-13, "other-stacks", f"All {told.world} ranks gave up in one and the same call: nobody was away", *_facts(told))
+    if told.parted is not None:
+        yield weighing(-13, "flight-recorder", f"The ranks were in different calls: {told.parted}", *_facts(told))
+    task = told.task
+    if task is not None and told.parted is None:
+        went_on = _went_on(scene, task)
+        began = next((call for call in told.calls if call.at is not None), None)
+        who = ranks_say([task.rank]) if task.rank is not None else "Somebody"
+        load = task.event == "load-began"
+        points = 3 if went_on or load else 13
+        yield weighing(points, "suspects-log", f"{who} was at «{short(task.line, 100)}» when the others gave up", task)
+        if (
+            began is not None
+            and task.at is not None
+            and told.timeout_s
+            and abs((began.at or 0.0) - task.at - told.timeout_s) <= max(60.0, 0.1 * told.timeout_s)
+        ):
+            yield weighing(13, "scheduler", f"It began {(began.at or 0.0) - task.at:.0f} s before, and the limit is {told.timeout_s:.0f} s", task, began.fact)
+    frames = [(event.captured.get("function", ""), event) for event in told.events("recorder-frame")]
+    frames += [(frame.name, fact) for fact in scene.facts.of(RankException, cell=scene.cell) if fact.echo for frame in fact.frames]  # type: ignore[misc]
+    first = next(((name, fact) for name, fact in frames if _ONE_GOES_FIRST.search(name)), None)
+    kept = next(((name, fact) for name, fact in frames if _KEEPS.search(name)), None)
+    meet = next(((name, fact) for name, fact in frames if _ALL_MEET.search(name)), None)
+    barriers = [call for call in told.calls if call.op == "BARRIER" or (call.numel_in == 1 and call.op == "ALLREDUCE")]
+    early = [call for call in barriers if call.seq is not None and call.seq <= FIRST_COLLECTIVES]
+    if first is not None:
+        yield weighing(13, "other-stacks", f"The others waited inside {first[0]}, in which one rank goes first", first[1])
+    elif early and not told.together:
+        yield weighing(10, "other-stacks", f"The others waited in a barrier at the start, {early[0]}", early[0].fact)
+    elif kept is not None and (meet is not None or barriers):
+        yield weighing(6, "other-stacks", f"The others waited inside {kept[0]}", kept[1])
+    elif barriers and not told.together:
+        yield weighing(6, "other-stacks", f"The others waited in a barrier, {barriers[0]}", barriers[0].fact)
+    missing = told.missing
+    if missing is not None and missing.ranks == (0,) and not told.together:
+        yield weighing(6, "flight-recorder", missing.says, *missing.facts)
+
+
+def of_short_timeout(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
+    """A right step that takes longer than the limit."""
+    limit = told.timeout_s
+    if limit is None or limit > SHORT_S:
+        return
+    yield weighing(13 if limit <= VERY_SHORT_S else 10, "scheduler", f"The limit that ran out is only {limit:.0f} s", *_facts(told))
+    last = max((call.place for call in told.calls), default=-1)
+    after = [event for event in told.events("task-ended", "training-ended") if (event.place or 0) > last]
+    if after:
+        yield weighing(13, "suspects-log", f"Work came to its end right after: {short(after[0].line, 100)}", after[0])
+    elif told.task is not None and not _went_on(scene, told.task):
+        yield weighing(10, "suspects-log", f"A rank was still at work: {short(told.task.line, 100)}", told.task)
+    if told.parted is not None:
+        yield weighing(-13, "flight-recorder", f"The ranks were in different calls, which no limit cures: {told.parted}", *_facts(told))
+
+
+def of_stuck(told: Timeouts) -> Iterator[Weighing]:
+    """A rank that never came, and nobody says why."""
+    missing = told.missing
+    if missing is None or (not told.calls and not missing.sure):
+        return
+    yield weighing(10 if missing.sure else 6, "other-stacks", missing.says, *missing.facts)
+    if told.parted is not None:
+        yield weighing(-13, "flight-recorder", f"The ranks were in different calls: {told.parted}", *_facts(told))
+
+
+def of_uneven_inputs(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
+    """Other numbers of batches."""
+    thrown, uneven = told.events("inputs-exhausted"), told.events("inputs-uneven")
+    if thrown:
+        yield weighing(26, "suspects-log", f"Join says so: {short(thrown[0].line, 120)}", thrown[0])
+    elif uneven:
+        yield weighing(13, "suspects-log", f"The output says: {short(uneven[0].line, 120)}", uneven[0])
+    bars = [fact for fact in scene.facts.of(LogProgress, cell=scene.cell) if fact.rank is not None and fact.of]
+    plans = {fact.of for fact in bars}
+    if len(plans) > 1 and (told.calls or group_waits(scene)):
+        says = ", ".join(f"rank {fact.rank} has {fact.of}" for fact in bars[:4])
+        yield weighing(13, "probe-outcome", f"The ranks' progress bars have different lengths: {says}", *bars)
+    at_end = [fact for fact in bars if fact.of and fact.step is not None and fact.step >= fact.of - 1]
+    if told.calls and at_end and not told.together and len(plans) > 1:
+        yield weighing(6, "source", f"It came to a stop at the end of an epoch: {short(at_end[0].line, 100)}", at_end[0])
+
+
+def group_waits(scene: Scene) -> bool:
+    """Did ranks break because a peer was gone?"""
+    return bool(scene.exceptions(scene.world, echo=True))
+
+
+def of_left(told: Timeouts) -> Iterator[Weighing]:
+    """A rank that said it was done while others were still in a collective."""
+    last = max((call.place for call in told.calls), default=-1)
+    done = [
+        event
+        for event in told.events("training-ended", "process-left")
+        if event.rank is not None and event.rank not in told.first and (event.place or 0) < last
+    ]
+    others = [rank for rank in told.first if rank not in {event.rank for event in done}]
+    if done and others:
+        yield weighing(
+            13,
+            "suspects-log",
+            f"{ranks_say([done[0].rank or 0])} was done («{short(done[0].line, 80)}») while {ranks_say(others, capital=False)} still waited",
+            done[0],
+        )
+        yield weighing(6, "other-stacks", f"{ranks_say(others)} gave up in {told.first[others[0]]} afterwards", *_facts(told))
+
+
+def away(told: Timeouts, *, task: bool = False) -> tuple[int, ...]:
+    """The ranks for which the others waited, () where the logs do not tell."""
+    if task and told.task is not None and told.task.rank is not None and told.task.rank not in told.first:
+        return (told.task.rank,)
+    if told.parted is not None and len(told.parted.camps[0]) < len(told.parted.camps[-1]):
+        return told.parted.camps[0]
+    return told.missing.ranks if told.missing is not None else ()
+
+
+def _facts(told: Timeouts) -> Sequence[LogEvent]:
+    return [call.fact for call in list(told.first.values())[:6]] or [call.fact for call in told.calls[:6]]
+
+
+def _went_on(scene: Scene, task: LogEvent) -> bool:
+    """Did training steps follow the task?"""
+    bars = [fact for fact in scene.facts.of(LogProgress, cell=scene.cell) if fact.rank == task.rank and fact.place is not None]
+    return any((fact.place or 0) > (task.place or 0) and "%|" not in task.line and fact.line[:20] != task.line[:20] for fact in bars)
+
+
+def _camps_of_frames(told: Timeouts) -> dict[str, list[int]]:
+    """Ranks by the outermost line of theirs that a recorder's stack shows."""
+    by_rank: dict[int, LogEvent] = {}
+    for event in told.events("recorder-frame"):
+        if event.rank is not None and "site-packages" not in event.captured.get("file", ""):
+            by_rank[event.rank] = event
+    found: dict[str, list[int]] = {}
+    for rank, event in by_rank.items():
+        found.setdefault(f"{event.captured['file'].rsplit('/', 1)[-1]}:{event.captured['line']}", []).append(rank)
+    return found
