@@ -13,6 +13,7 @@ from trainprobe.facts import (
     HostCheck,
     Job,
     LogEvent,
+    LogFailure,
     MainThread,
     MemoryLimit,
     Plan,
@@ -85,7 +86,7 @@ class Scene:
         found = [fact for rank in ranks for fact in self.facts.of(RankException, cell=self.cell, rank=rank)]
         found += self.facts.of(RankException, cell=self.cell, rank=None) if not self.group.ranks else ()
         kept = [fact for fact in found if fact.echo is echo and not fact.handled]
-        return tuple(sorted(kept, key=lambda fact: (fact.at is None, fact.at or 0.0)))
+        return tuple(sorted(kept, key=lambda fact: (fact.place is None, fact.place or 0, fact.at is None, fact.at or 0.0)))
 
     @cached_property
     def origin(self) -> RankException | None:
@@ -170,6 +171,13 @@ class Scene:
         """Known lines that show one of these, of the suspects and of whoever cannot be told apart; earliest first."""
         found = [fact for fact in self.facts.of(LogEvent, cell=self.cell) if fact.event in shows and (fact.rank is None or fact.rank in self.suspects)]
         return tuple(sorted(found, key=lambda fact: fact.place if fact.place is not None else -1))
+
+    @cached_property
+    def first_failure(self) -> LogFailure | None:
+        """The first failure that the logs of this attempt tell of; where all of them only repeat another's end, the first of these."""
+        failures = self.facts.of(LogFailure, cell=self.cell)
+        own = [failure for failure in failures if not failure.echo]
+        return min(own or failures, key=lambda failure: failure.order, default=None)
 
     @property
     def memory(self) -> MemoryLimit | None:

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.words import ranks_say, short
-from trainprobe.facts import ImportTried, LogEvent, Output, ProbeFailure, RankException
+from trainprobe.facts import ImportTried, LogEvent, LogProgress, Output, ProbeFailure, RankException
 from trainprobe.model.diagnosis import Weighing
 from trainprobe.model.facts import Fact
+
+# Who ends, kills or watches others speaks of it afterwards: such words explain a failure that stands before them.
+_TOLD_AFTERWARDS = re.compile(
+    r"(?i)slurmstepd|srun:|oom[-_ ]?kill|out of memory: kill|killed process|oomkilled|oom_kill|cancelled|time limit|preempt|exitcode|received by pid|evicted|NVRM|\bXid\b|kernel:|raylet"
+)
+LATE_POINTS = 3
+_BESIDE = 40  # lines behind a failure that may still be of the same breath: what C++ adds, and another stream of the same rank
 
 
 @dataclass(frozen=True)
 class Said:
-    """The first place where a pattern was found. `origin` is true in the suspects' own first exception or fatal message."""
+    """The first place where a pattern was found. `origin` is true in the suspects' own first exception or fatal message.
+
+    `late` is true for a line of a log that stands behind the first failure, or long before it, so that it says little about it.
+    """
 
     text: str
     fact: Fact
     origin: bool
     match: re.Match[str]
+    late: bool = False
 
 
 def text_of(exception: RankException) -> str:
@@ -40,7 +51,25 @@ def spoken(scene: Scene, pattern: str, *, log_points: int = 13) -> Iterator[Weig
     if found is None:
         return
     who = ranks_say([found.fact.rank]) if found.fact.rank is not None else "The output"
-    yield weighing(26 if found.origin else log_points, "suspects-log", f"{who} says: {short(found.text)}", found.fact)
+    points = 26 if found.origin else LATE_POINTS if found.late else log_points
+    yield weighing(points, "suspects-log", f"{who} says: {short(found.text)}", found.fact)
+
+
+def late(scene: Scene, fact: LogEvent) -> bool:
+    """Does this line of a log say little of the first failure: because it came after it, or because steps were taken in between?"""
+    first = scene.first_failure
+    if fact.place is None or first is None:
+        return False
+    if fact.place > first.place + _BESIDE:
+        return _TOLD_AFTERWARDS.search(fact.line) is None
+    if fact.place > first.place and fact.rank is not None and first.rank is not None and fact.rank != first.rank:
+        return _TOLD_AFTERWARDS.search(fact.line) is None
+    return not fact.fatal and _steps_between(scene, fact.place, first.place)
+
+
+def _steps_between(scene: Scene, place: int, failed: int) -> bool:
+    """Were several steps taken after this line and before the failure? What was printed at the start did no harm then."""
+    return any(len({step for at, step in one.marks if place < at < failed}) >= 2 for one in scene.facts.of(LogProgress, cell=scene.cell))
 
 
 def first_to_fail(scene: Scene, points: int = 6) -> Iterator[Weighing]:
@@ -63,17 +92,29 @@ def _all_said(scene: Scene, pattern: re.Pattern[str], ranks: frozenset[int]) -> 
     for fatal in scene.fatals(sorted(ranks)):
         if not fatal.echo:
             yield from _hit(pattern, f"{fatal.exception}\n{fatal.message}", fatal, origin=scene.origin is None)
+    tardy: list[LogEvent] = []
     for event in scene.facts.of(LogEvent, cell=scene.cell):
         if not event.echo and _of_them(event, ranks):
-            yield from _hit(pattern, event.line, event, origin=False)
+            if late(scene, event):
+                tardy.append(event)
+            else:
+                yield from _hit(pattern, event.line, event, origin=event.fatal and event.place is not None and _first_word(scene, event))
     for output in scene.facts.of(Output, cell=scene.cell):
         if _of_them(output, ranks):
             yield from _hit(pattern, output.tail, output, origin=False)
+    for event in tardy:
+        yield from (replace(found, late=True) for found in _hit(pattern, event.line, event, origin=False))
     for failure in scene.facts.of(ProbeFailure, cell=scene.cell):
         details = "\n".join(f"{value}" for value in failure.details.values())
         yield from _hit(pattern, f"{failure.says}\n{details}", failure, origin=False)
     for tried in scene.facts.of(ImportTried, cell=scene.cell):
         yield from _hit(pattern, f"{tried.error_type}: {tried.error}", tried, origin=False)
+
+
+def _first_word(scene: Scene, event: LogEvent) -> bool:
+    """Is this fatal line of a log the first failure, or said right before or beside it?"""
+    first = scene.first_failure
+    return first is None or first.rank is None or event.rank is None or event.rank in scene.suspects
 
 
 def _of_them(fact: Fact, ranks: frozenset[int]) -> bool:

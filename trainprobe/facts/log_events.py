@@ -43,7 +43,10 @@ class LogEvent(Fact):
 
 @dataclass(frozen=True)
 class Output(Fact):
-    """How much a process printed. `first_at` and `last_at` are Unix seconds, None where nothing came."""
+    """How much a process printed. `first_at` and `last_at` are Unix seconds, None where nothing came.
+
+    Of logs that were read afterwards the tail ends with the first failure; `rows` are (line, at, text) until that is known.
+    """
 
     stream: str = ""
     bytes: int = 0
@@ -53,6 +56,7 @@ class Output(Fact):
     last_at: float | None = None
     role: str = "rank"
     file: str = ""
+    rows: tuple[tuple[int, float | None, str], ...] = ()
 
 
 def whole_text(record: Evidence) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from trainprobe.facts.log_events import LINE_CHARACTERS, LogEvent, Output
+from trainprobe.facts.log_failures import LogFailure
 from trainprobe.facts.log_rows import Row, rows_of, streams
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
@@ -16,6 +17,9 @@ from trainprobe.signatures import Signature, all_signatures
 EACH_CAP = 8  # different lines of one wording that one rank of one file tells
 TAIL_LINES = 120
 TAIL_CHARACTERS = 6000
+BEHIND_LINES = 40  # a traceback and what C++ adds to it
+BEHIND_S = 2.0
+LOG = "log"
 _DIGITS = re.compile(r"\d{1,20}|0x[0-9a-fA-F]{1,16}")
 # Tables, progress and other ranks' affairs do not belong to what a rank said last.
 MARKED = re.compile(r"^(?:\s*[=*-]{5,}|\s*$)")
@@ -44,7 +48,7 @@ def parse_log_events(record: Evidence) -> list[Fact]:
             signature=signature.id,
             event=signature.shows,
             line=_around(row.text, match),
-            stream="log",
+            stream=LOG,
             at=row.at,
             captured=captured,
             echo=signature.echo,
@@ -92,29 +96,50 @@ def hits(rows: Sequence[Row]) -> Iterator[tuple[Row, Signature, re.Match[str]]]:
 
 
 def parse_log_output(record: Evidence) -> list[Fact]:
-    """The last kept lines of each rank of the file, for what no wording is known for."""
+    """What each rank of the file printed; `join_log_outputs` makes tails of it."""
     found: list[Fact] = []
-    by_rank = streams(rows_of(record))
-    budget = max(400, min(TAIL_CHARACTERS, 200_000 // max(1, len(by_rank))))
-    for rank, rows in by_rank.items():
-        kept = [row.text for row in rows[-TAIL_LINES:] if not MARKED.match(row.text)]
-        tail = "\n".join(kept)[-budget:]
+    for rank, rows in streams(rows_of(record)).items():
         times = [row.at for row in rows if row.at is not None]
         found.append(
             Output(
                 evidence=(record.id,),
                 cell=record.cell,
                 rank=rank,
-                stream="log",
+                stream=LOG,
                 bytes=sum(len(row.text) + 1 for row in rows),
-                tail=tail,
                 first_at=min(times, default=None),
                 last_at=max(times, default=None),
                 role="rank" if rank is not None else "log",
                 file=rows[0].path if rows else "",
+                rows=tuple((row.line, row.at, row.text) for row in rows),
             )
         )
     return found
+
+
+def join_log_outputs(facts: list[Fact]) -> list[Fact]:
+    """Cut each rank's output behind the first failure: what was printed later is not why it came."""
+    outputs = [fact for fact in facts if isinstance(fact, Output) and fact.stream == LOG]
+    if not outputs:
+        return facts
+    firsts: dict[str, LogFailure] = {}
+    for fact in facts:
+        if isinstance(fact, LogFailure) and not fact.echo:
+            known = firsts.get(fact.cell)
+            firsts[fact.cell] = fact if known is None or fact.order < known.order else known
+    budget = max(300, min(TAIL_CHARACTERS, 200_000 // len(outputs)))
+    return [_with_tail(fact, firsts.get(fact.cell), budget) if isinstance(fact, Output) and fact.stream == LOG else fact for fact in facts]
+
+
+def _with_tail(output: Output, first: LogFailure | None, budget: int) -> Output:
+    rows = output.rows
+    base, _, line = first.seen_at.rpartition(":") if first is not None else ("", "", "")
+    if first is not None and base and output.file.replace("\\", "/").rsplit("/", 1)[-1] == base and line.isdigit():
+        rows = tuple(row for row in rows if row[0] <= int(line) + BEHIND_LINES)
+    elif first is not None and first.at is not None:
+        rows = tuple(row for row in rows if row[1] is None or row[1] <= first.at + BEHIND_S)
+    kept = [text for _, _, text in rows[-TAIL_LINES:] if not MARKED.match(text)]
+    return replace(output, tail="\n".join(kept)[-budget:], rows=())
 
 
 def captured_number(captured: Mapping[str, str], name: str) -> int | None:

@@ -25,7 +25,7 @@ from trainprobe.facts.log_exceptions import parse_log_deaths, parse_log_exceptio
 from trainprobe.facts.log_given import join_given, parse_given
 from trainprobe.facts.log_jobs import join_log_jobs, parse_log_job, parse_log_progress
 from trainprobe.facts.log_joins import join_log_failures, join_log_order
-from trainprobe.facts.log_signs import parse_log_events, parse_log_output
+from trainprobe.facts.log_signs import join_log_outputs, parse_log_events, parse_log_output
 from trainprobe.facts.main_threads import parse_stacks
 from trainprobe.facts.mounts import parse_mounts
 from trainprobe.facts.open_files import parse_files
@@ -100,6 +100,7 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_pressure,
     join_ports,
     join_log_failures,
+    join_log_outputs,
     join_given,
 )
 
