@@ -87,7 +87,7 @@ def parse_journal(text: str) -> Lines:
 
 def _seen(lines: Lines, since: float, source: str) -> Seen:
     kept: List[Dict[str, Any]] = [
-        {"at": round(at, 3), "text": text[:TEXT_CAP]} for at, text in lines if at >= since - SLACK_S and _is_relevant(text[: TEXT_CAP * 4])
+        {"at": round(at, 3), "text": text[:TEXT_CAP]} for at, text in lines if at >= since - SLACK_S and is_relevant(text[: TEXT_CAP * 4])
     ]
     data: Dict[str, Any] = {"lines": kept[-LINES_CAP:]}
     if len(kept) > LINES_CAP:
@@ -95,7 +95,7 @@ def _seen(lines: Lines, since: float, source: str) -> Seen:
     return Seen(data, source=source)
 
 
-def _is_relevant(text: str) -> bool:
+def is_relevant(text: str) -> bool:
     return RELEVANT.search(text) is not None and _CALL_TRACE.search(text) is None
 
 

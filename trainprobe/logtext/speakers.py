@@ -7,8 +7,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from trainprobe.logtext.paths import host_of_path, rank_of_path, ranks_of_paths
 from trainprobe.logtext.stamps import Stamp, stamp
 
+__all__ = ["NO_LABELS", "Labels", "Speaker", "host_of_path", "labelled", "rank_of_path", "ranks_of_paths", "speaker"]
 ROUNDS = 6
 MOST_RANK = 1_000_000
 

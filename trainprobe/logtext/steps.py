@@ -84,7 +84,7 @@ _FINISHED = re.compile(
 )
 # The same words about something smaller, or about what has not happened.
 _UNFINISHED = re.compile(
-    r"\b(?:not|n't|before|until|when|once|if|will|unless|while|expected|should)\b|\bepoch \d|\bstep \d{1,9} (?:completed|finished|done)|\bof training\b.{0,20}%|\berror|\bfailed",
+    r"\b(?:not|n't|before|until|when|once|if|will|unless|while|expected|should)\b|\bepoch \d|\bstep \d{1,9} (?:completed|finished|done)|%\s{0,3}of\b|\berror|\bfailed",
     re.IGNORECASE,
 )
 _STOPPED_AT = re.compile(r"max_steps=(\d{1,9})|max_epochs=(\d{1,6})")
@@ -265,7 +265,9 @@ def _plain(text: str) -> Step | None:
     took = _DONE.search(text)
     if took is not None:
         return Step(int(took.group("n")), None, epoch, of_epochs, _line_kind(text))
-    if epoch is not None and (_ANY_LOSS.search(text) or of_epochs is not None or text.lstrip(" =*-#[").lower().startswith(("epoch", "train epoch"))):
+    if epoch is not None and (
+        _ANY_LOSS.search(text) or of_epochs is not None or text.lstrip(" =*-#[").lower().startswith(("epoch", "train epoch", "training epoch"))
+    ):
         return Step(None, None, epoch, of_epochs, _line_kind(text))
     return _activity(text)
 

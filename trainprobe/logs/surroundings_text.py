@@ -1,0 +1,265 @@
+"""What texts say of a job's surroundings: environment dumps, limits, versions, shared memory, interfaces, GPUs; found line by line, by form."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+from trainprobe.redact import looks_secret
+from trainprobe.targets.environment import ALLOWED
+
+VALUE_CAP = 400
+VALUES_CAP = 3000
+LINES_CAP = 50_000
+LINE_CAP = 4000
+SCHEMA = "trainprobe.environment/1"
+Values = dict[str, str]
+# Beyond what may be written down of a live process: what tells of libraries and networks. Paths of search and of homes stay out.
+_MORE = re.compile(
+    r"(?:NCCL|TORCH|TORCHELASTIC|GLOO|OMP|KMP|MKL|OPENBLAS|CUDA|CUDNN|CUBLAS|NVIDIA|NVTE|PYTORCH|SLURM|SLURMD|FI|UCX|UCC|OFI|RDMAV|IBV|HCOLL|SHARP|MASTER|HF|TRANSFORMERS|TOKENIZERS|ACCELERATE|FSDP|"
+    r"DEEPSPEED|DS|MEGATRON|TRITON|TORCHINDUCTOR|TORCHDYNAMO|PL|RAY|WANDB|MLFLOW|TENSORBOARD|HSA|HIP|ROCR|ROCM|MIOPEN|RCCL|XLA|PJRT|NEURON|OMPI|PMI|PMIX|MPICH|I_MPI|LSB|PBS|KUBERNETES|PET|VLLM|DALI|MALLOC|MPLCONFIG)"
+    r"_\w{1,80}|(?:LOCAL_|GROUP_|ROLE_|NODE_)?RANK|(?:LOCAL_|GROUP_|ROLE_)?WORLD_SIZE|PYTHON(?:UNBUFFERED|FAULTHANDLER|HASHSEED|PATH|HOME|WARNINGS|NOUSERSITE|BREAKPOINT|DONTWRITEBYTECODE|TRACEMALLOC)"
+    r"|LD_PRELOAD|LD_LIBRARY_PATH|TMPDIR|XDG_CACHE_HOME|CONDA_(?:PREFIX|DEFAULT_ENV)|VIRTUAL_ENV|LOGLEVEL|NPROC_PER_NODE|NNODES|HOSTNAME|http_proxy|https_proxy|no_proxy|HTTP_PROXY|HTTPS_PROXY|NO_PROXY|LC_ALL|LANG"
+)
+_ENV = re.compile(r"^(?:\s{0,8}(?:export |declare -x |set |ENV |- )\s{0,2})?[\"']?([A-Za-z_][A-Za-z0-9_]{1,100})[\"']?=[\"']?(.{0,4000}?)[\"']?\s{0,4};?$")
+_ENV_COLON = re.compile(r"^\s{0,12}[\"']?([A-Z][A-Z0-9_]{2,100})[\"']?\s?[:=]\s?[\"']?([^\"']{0,2000}?)[\"']?,?$")
+
+_LIMITS = {
+    "open files": "limit.nofile", "file descriptors": "limit.nofile", "max open files": "limit.nofile", "nofile": "limit.nofile", "nofiles": "limit.nofile",
+    "max locked memory": "limit.memlock_bytes", "locked-in-memory size": "limit.memlock_bytes", "locked memory": "limit.memlock_bytes", "memlock": "limit.memlock_bytes",
+    "max user processes": "limit.nproc", "processes": "limit.nproc", "max processes": "limit.nproc", "nproc": "limit.nproc",
+    "virtual memory": "limit.as_bytes", "address space": "limit.as_bytes", "max address space": "limit.as_bytes", "as": "limit.as_bytes", "vmemory": "limit.as_bytes",
+    "stack size": "limit.stack_bytes", "max stack size": "limit.stack_bytes", "stack": "limit.stack_bytes",
+}  # fmt: skip
+_ULIMIT = re.compile(r"^([a-z][a-z -]{2,40}?)\s{1,30}\((?:(kbytes|blocks|bytes|512 bytes), )?-[a-zA-Z]\)\s{1,8}(unlimited|\d{1,20})\s{0,4}$")
+_ULIMIT_DASH = re.compile(r"^-[a-zA-Z]: ([a-z][a-z -]{2,40}?)(?: \((kbytes|blocks|bytes)\))?\s{1,30}(unlimited|\d{1,20})\s{0,4}$")
+_ULIMIT_DASH2 = re.compile(r"^([a-z][a-z -]{2,40}?)(?:\((kbytes|blocks|bytes)\))?\s{1,30}(unlimited|\d{1,20})\s{0,4}$")
+_PROC_LIMITS = re.compile(
+    r"^(Max [a-z ]{3,30}?)\s{2,40}(unlimited|\d{1,20})\s{1,30}(?:unlimited|\d{1,20})(?:\s{1,30}(?:bytes|files|processes|seconds|us|locks|signals))?\s{0,20}$"
+)
+_PRLIMIT = re.compile(r"^([A-Z]{2,10})\s{1,12}[a-z][\w ./()-]{3,60}?\s{2,40}(unlimited|\d{1,20})\s{1,30}(?:unlimited|\d{1,20})")
+_ULIMIT_SHORT = re.compile(r"^(?:\$ |\+ |# )?ulimit -(?:[SH])?([nlusv])(?:\s{0,4}[:=]|\s{1,4}(?:->|=>))?\s{1,4}(unlimited|\d{1,20})$")
+_SHORT = {
+    "n": ("limit.nofile", 1),
+    "l": ("limit.memlock_bytes", 1024),
+    "u": ("limit.nproc", 1),
+    "s": ("limit.stack_bytes", 1024),
+    "v": ("limit.as_bytes", 1024),
+}
+
+_DF = re.compile(
+    r"^\S{1,200}\s{1,60}(?:[a-z0-9]{2,12}\s{1,12})?([\d.]{1,16}[KMGTP]?i?)\s{1,30}([\d.]{1,16}[KMGTP]?i?)\s{1,30}([\d.]{1,16}[KMGTP]?i?)\s{1,30}\d{1,3}%\s{1,8}(/\S{0,200})\s{0,4}$"
+)
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
+_SIZE = re.compile(r"([\d.]{1,16})\s?([kKMGTP]?)(?:i?[bB])?")
+_FREE = re.compile(r"^Mem:\s{1,20}([\d.]{1,16})([KMGT]?i?)B?\s")
+_INTERFACE = re.compile(r"^(?:\d{1,4}: )?([A-Za-z][\w.-]{0,30})(?:@\w{1,30})?:? (?:<|flags=)")
+_ADDRESS = re.compile(r"^\s{1,16}inet (?:addr:)?((?:\d{1,3}\.){3}\d{1,3})")
+_BRIEF = re.compile(r"^([A-Za-z][\w.-]{0,30})(?:@\w{1,30})?\s{1,20}(?:UP|DOWN|UNKNOWN)\s{1,20}((?:\d{1,3}\.){3}\d{1,3})")
+_GPU_LIST = re.compile(r"^GPU (\d{1,3}): (.{2,80}?)(?: \(UUID: .{0,80})?$")
+_SMI = re.compile(r"Driver Version: ([\d.]{3,20})(?:.{0,60}CUDA (?:UMD )?Version: ([\d.]{1,10}))?")
+_SMI_GPU = re.compile(r"^\|\s{1,4}(\d{1,3})\s{1,4}((?:NVIDIA|Tesla|Quadro|GeForce|GRID|A\d{2}|H\d{2}|RTX)[\w .()-]{0,40}?)\s{2,20}(?:On|Off|N/A)?\s{0,20}\|")
+_PIP = re.compile(r"^(?:\[(?:pip3?|conda)\] )?([A-Za-z][\w.-]{0,80}?)(?:==|\s{1,60})(\d{1,4}(?:\.\w{1,20}){1,6}(?:[+.!-]\w[\w.]{0,40})?)(?:\s.{0,120})?$")
+_LABEL = re.compile(r"^(?:- )?[`'\"]?([A-Za-z][\w ()?./+-]{1,60}?)[`'\"]?(?: version)?(?: \(GPU\?\))?\s?(?::| \.{3,60})\s{1,8}(.{1,300}?)\s{0,8}$")
+# The labels of torch.utils.collect_env, transformers and accelerate `env`, DeepSpeed's ds_report, lscpu and of people.
+_LABELS = {
+    "pytorch": "version.torch", "pytorch version": "version.torch", "torch": "version.torch", "torch version": "version.torch", "cuda used to build pytorch": "version.cuda",
+    "torch cuda": "version.cuda", "torch cuda version": "version.cuda", "cuda runtime": "version.cuda_toolkit", "cuda runtime version": "version.cuda_toolkit", "nvcc": "version.nvcc",
+    "nvcc version": "version.nvcc", "nvidia driver": "version.driver", "nvidia driver version": "version.driver", "driver version": "version.driver", "driver": "version.driver",
+    "python": "version.python", "python version": "version.python", "os": "os", "platform": "platform", "python platform": "platform", "libc": "version.libc", "libc version": "version.libc",
+    "nccl": "version.nccl", "nccl version": "version.nccl", "is cuda available": "cuda_available", "cpu(s)": "cpus", "cpus": "cpus", "cpu count": "cpus", "system ram": "memory.total_bytes",
+    "cudnn": "version.cudnn", "hip runtime": "version.hip", "rocm used to build pytorch": "version.rocm", "gpu type": "gpu.0", "world size": "world_size", "world_size": "world_size",
+    "num_processes": "world_size", "num_machines": "nodes", "num machines": "nodes", "num processes": "world_size", "deepspeed info": "version.deepspeed", "numpy": "version.numpy",
+    "numpy version": "version.numpy", "triton": "version.triton", "xformers": "version.xformers", "transformers": "version.transformers", "transformers version": "version.transformers",
+    "accelerate": "version.accelerate", "accelerate version": "version.accelerate", "datasets": "version.datasets", "tokenizers": "version.tokenizers", "safetensors": "version.safetensors",
+    "huggingface_hub": "version.huggingface_hub", "peft": "version.peft", "deepspeed": "version.deepspeed", "deepspeed version": "version.deepspeed", "lightning": "version.lightning",
+    "pytorch lightning": "version.pytorch-lightning", "shared memory (/dev/shm) size": "shm.size_bytes", "kernel": "kernel", "kernel version": "kernel", "gcc": "version.gcc",
+    "gcc version": "version.gcc", "ray": "version.ray",
+}  # fmt: skip
+_UNAME = re.compile(r"^Linux \S{1,100} (\d[\w.+-]{2,60}) #")
+_EMPTY = re.compile(r"(?:n/?a|none|could not collect|unknown|not installed.{0,20}|null|unavailable)$", re.IGNORECASE)
+# Packages that matter; others would only fill the case.
+_PACKAGES = re.compile(
+    r"torch\w{0,20}|nvidia[\w-]{0,40}|transformers|datasets|accelerate|deepspeed|(?:pytorch[-_])?lightning(?:[-_]\w{1,20})?|numpy|scipy|pandas|pyarrow|triton|xformers|flash[-_]attn|peft|trl|bitsandbytes|safetensors|"
+    r"tokenizers|huggingface[-_]hub|megatron[-_]core|nemo[-_]\w{1,20}|apex|transformer[-_]engine|fairseq\d?|fairscale|timm|mmcv\w{0,10}|mmengine|mmdet|detectron2|vllm|ray|wandb|mlflow|tensorboard|fsspec|filelock|"
+    r"protobuf|setuptools|ninja|cuda[-_]\w{1,20}|cupy\w{0,20}|jax|tensorflow|horovod|composer|mosaicml|webdataset|opencv[-_]\w{1,30}|pillow|psutil|py-spy|hydra-core|omegaconf|sentencepiece|einops|urllib3|requests|aiohttp",
+    re.IGNORECASE,
+)
+
+
+def kept_variable(name: str) -> bool:
+    """Whether an environment variable may be written down: one of the allow-list, and none whose name speaks of a secret."""
+    return (ALLOWED.fullmatch(name) is not None or _MORE.fullmatch(name) is not None) and not looks_secret(name)
+
+
+def read_surroundings(text: str) -> Values:
+    """Return {name: value} with the names of facts/given.py; sizes are plain bytes, `unlimited` where a limit is none. Never raises.
+
+    Of several values of one name the last counts, as in a shell.
+    """
+    told = _from_json(text)
+    if told is not None:
+        return told
+    found: Values = {}
+    interface = ""
+    for line in text.splitlines()[:LINES_CAP]:
+        raw = line[:LINE_CAP].rstrip()
+        if not raw.strip() or len(found) >= VALUES_CAP:
+            continue
+        named = _INTERFACE.match(raw)
+        if named is not None:
+            interface = named.group(1)
+        address = _ADDRESS.match(raw)
+        if address is not None and interface:
+            found.setdefault(f"interface.{interface}", address.group(1))
+            continue
+        for read in _READERS:
+            values = read(raw)
+            if values:
+                found.update({name: value[:VALUE_CAP] for name, value in values.items()})
+                break
+    return _counted(found)
+
+
+def _counted(found: Values) -> Values:
+    """What follows from the others: the number of GPUs, and of tasks as the scheduler counts them."""
+    gpus = [name for name in found if re.fullmatch(r"gpu\.\d{1,3}", name)]
+    if gpus:
+        found.setdefault("gpus_per_node", str(len(gpus)))
+    for name, of in (
+        ("world_size", "env.WORLD_SIZE"),
+        ("nodes", "env.SLURM_NNODES"),
+        ("nodes", "env.SLURM_JOB_NUM_NODES"),
+        ("gpus_per_node", "env.SLURM_GPUS_ON_NODE"),
+        ("world_size", "env.SLURM_NTASKS"),
+    ):
+        if found.get(of, "").isdigit():
+            found.setdefault(name, found[of])
+    return found
+
+
+def _from_json(text: str) -> Values | None:
+    """`trainprobe collect-env`, or a plain object of environment variables."""
+    if text.lstrip("\ufeff \t\r\n")[:1] != "{":
+        return None
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict):
+        return None
+    if data.get("schema") == SCHEMA:
+        values = data.get("values")
+        pairs = values.items() if isinstance(values, dict) else ()
+        return {str(name)[:200]: str(value)[:VALUE_CAP] for name, value in pairs if isinstance(value, (str, int, float)) and _may_stand(str(name))}
+    return _counted(
+        {f"env.{name}": str(value)[:VALUE_CAP] for name, value in data.items() if isinstance(value, (str, int, float)) and kept_variable(str(name))}
+    )
+
+
+def _may_stand(name: str) -> bool:
+    return kept_variable(name[4:]) if name.startswith("env.") else not looks_secret(name)
+
+
+def _environment(line: str) -> Values:
+    match = _ENV.match(line) or _ENV_COLON.match(line)
+    if match is None or "==" in line[: match.end(1) + 3]:
+        return {}
+    name = match.group(1)
+    return {f"env.{name}": match.group(2)} if kept_variable(name) else {}
+
+
+def _limit(line: str) -> Values:
+    short = _ULIMIT_SHORT.match(line)
+    if short is not None:
+        name, unit = _SHORT[short.group(1)]
+        return {name: _times(short.group(2), unit)}
+    match = _ULIMIT.match(line) or _ULIMIT_DASH.match(line) or _ULIMIT_DASH2.match(line)
+    if match is not None:
+        named = _LIMITS.get(match.group(1).strip())
+        if named is None:
+            return {}
+        unit = {"kbytes": 1024, "blocks": 512, "512 bytes": 512}.get(match.group(2) or "", 1)
+        if unit == 1 and named.endswith("_bytes") and match.group(2) is None:
+            unit = 1024
+        return {named: _times(match.group(3), unit)}
+    match = _PROC_LIMITS.match(line) or _PRLIMIT.match(line)
+    named = _LIMITS.get(match.group(1).strip().lower()) if match is not None else None
+    return {named: match.group(2)} if match is not None and named is not None else {}
+
+
+def _times(amount: str, unit: int) -> str:
+    return amount if amount == "unlimited" else str(int(amount) * unit)
+
+
+def _shared_memory(line: str) -> Values:
+    match = _DF.match(line)
+    if match is None or match.group(4).rstrip("/") != "/dev/shm":  # noqa: S108 - the name of a mount in a text
+        return {}
+    size, free = (_df_bytes(match.group(place)) for place in (1, 3))
+    return {"shm.size_bytes": size, "shm.free_bytes": free}
+
+
+def _df_bytes(text: str) -> str:
+    unit = text.rstrip("i")[-1:]
+    if unit in _UNITS and unit:
+        return str(int(float(text.rstrip("i")[:-1] or 0) * _UNITS[unit]))
+    return str(int(float(text) * 1024))  # df without -h counts in kilobytes
+
+
+def _machine(line: str) -> Values:
+    if match := _FREE.match(line):
+        unit = match.group(2).rstrip("i")
+        return {"memory.total_bytes": str(int(float(match.group(1)) * (_UNITS[unit] if unit else 1024)))}
+    if match := _UNAME.match(line):
+        return {"kernel": match.group(1)}
+    if match := _BRIEF.match(line):
+        return {f"interface.{match.group(1)}": match.group(2)}
+    return {}
+
+
+def _gpus(line: str) -> Values:
+    if match := _GPU_LIST.match(line.strip()):
+        return {f"gpu.{match.group(1)}": match.group(2)}
+    if match := _SMI.search(line):
+        return {"version.driver": match.group(1), **({"version.cuda_driver": match.group(2)} if match.group(2) else {})}
+    if match := _SMI_GPU.match(line):
+        return {f"gpu.{match.group(1)}": match.group(2).strip()}
+    return {}
+
+
+def _labelled(line: str) -> Values:
+    match = _LABEL.match(line)
+    name = _LABELS.get(match.group(1).strip().lower()) if match is not None else None
+    if match is None or name is None or _EMPTY.match(match.group(2).strip()):
+        return {}
+    value = match.group(2).strip()
+    if name.startswith("version.") and (version := re.search(r"\d{1,4}(?:\.\w{1,20}){0,6}(?:[+-]\w[\w.]{0,30})?", value)):
+        value = version.group(0)
+    elif name.endswith("_bytes"):
+        size = _SIZE.match(value)
+        if size is None:
+            return {}
+        value = str(int(float(size.group(1)) * _UNITS[size.group(2).upper()]))
+    elif name in ("cpus", "world_size", "nodes") and not value.isdigit():
+        return {}
+    return {name: value}
+
+
+def _package(line: str) -> Values:
+    match = _PIP.match(line.strip())
+    if match is None or not _PACKAGES.fullmatch(match.group(1)):
+        return {}
+    name, version = match.group(1).lower().replace("_", "-"), match.group(2)
+    values = {f"version.{name}": version}
+    if name.startswith("nvidia-nccl-cu"):
+        values["version.nccl"] = version
+    elif name == "torch" and "+cu" in version:
+        digits = version.partition("+cu")[2]
+        if digits.isdigit() and len(digits) == 3:
+            values["version.cuda"] = f"{digits[:2]}.{digits[2]}"
+    return values
+
+
+_READERS: tuple[Callable[[str], Values], ...] = (_limit, _shared_memory, _gpus, _labelled, _package, _environment, _machine)
