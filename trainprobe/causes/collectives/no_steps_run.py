@@ -4,7 +4,8 @@ A filter that keeps nothing, a path that matches no file, `max_steps` below the 
 program ends with exit code 0. Nothing complains.
 
 It is recognised by exit code 0 on all ranks while the witness saw no optimizer step and no backward pass, above all when a loader gave
-no batch at all. A single step anywhere rules it out. Without the witness nothing is said, for then nothing was counted.
+no batch at all. A single step anywhere rules it out. Of a log it is recognised by words of an end that come at step 0 or short of the plan, and by
+a loader or data set that is said to be empty.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, sentence
-from trainprobe.facts import Facts, Progress
+from trainprobe.causes.words import fix, sentence, short
+from trainprobe.facts import Facts, LogJob, LogProgress, Progress
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
+
+# Log events (signatures/) that say that there was nothing to train on.
+NOTHING = ("no-steps", "empty-loader", "empty-dataset", "already-trained", "nothing-to-do")
+SHORT = 0.98  # of its plan: the last line that is printed need not be that of the last step
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
@@ -26,6 +31,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if stepped:
         steps = max(fact.optimizer_steps or 0 for fact in stepped)
         yield weighing(-26, "probe-outcome", f"The witness saw {steps} optimizer steps", *stepped)
+        return
+    if (job := facts.one(LogJob, cell=group.cell)) is not None:
+        yield from _told(scene, job)
         return
     ends = [end for end in scene.endings(scene.world) if not (end.by_us or end.by_launcher)]
     if any(end.abnormal for end in ends):
@@ -47,6 +55,36 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(-13, "source", "The program never imported torch, so it may not be meant to train", *counted)
 
 
+def _told(scene: Scene, job: LogJob) -> Iterator[Weighing]:
+    """What logs tell: an end that was announced, and how far the job had come by then."""
+    bars = scene.facts.of(LogProgress, cell=scene.cell)
+    first = scene.first_failure
+    if first is not None and not first.echo:
+        yield weighing(-26, "exit-status", f"It ended with an error: {short(first.says, 100)}", job)
+        return
+    empty = scene.events(*NOTHING)
+    if empty:
+        yield weighing(13, "suspects-log", f"The output says: {short(empty[0].line, 120)}", empty[0])
+    step, of, done = _count(scene)
+    ended = scene.events("training-ended", "launcher-succeeded")
+    if not (done or ended or empty):
+        return
+    if step and not (of and step < SHORT * of):
+        yield weighing(-26, "probe-outcome", f"The output counts up to step {step}{f' of {of}' if of else ''}", *bars)
+    elif done or ended:
+        far = f"step {step} of {of}" if of else f"step {step}" if step is not None else "no step at all"
+        yield weighing(13, "probe-outcome", f"It says that it is done at {far}", *(bars or ended))
+    if (resumed := next((event for event in scene.events("resumed-at") if event.captured.get("step", "").isdigit()), None)) is not None and not step:
+        yield weighing(6, "source", f"It resumed at step {resumed.captured['step']}", resumed)
+
+
+def _count(scene: Scene) -> tuple[int | None, int | None, bool]:
+    """(the last step of any rank, of how many, whether an end was announced)."""
+    bars = scene.facts.of(LogProgress, cell=scene.cell)
+    steps, plans = [bar.step for bar in bars if bar.step is not None], [bar.of for bar in bars if bar.of]
+    return max(steps, default=None), max(plans, default=None), any(bar.finished for bar in bars)
+
+
 def _empty(scene: Scene) -> Progress | None:
     return next((fact for fact in scene.progress(scene.world) if fact.loader_empty), None)
 
@@ -55,6 +93,11 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     empty = _empty(scene)
     length = f" (its dataset has {empty.dataset_len} samples)" if empty is not None and empty.dataset_len is not None else ""
+    if facts.one(LogJob, cell=group.cell) is not None:
+        step, of, _ = _count(scene)
+        told = scene.events(*NOTHING)
+        reason = f": {short(told[0].line, 120)}" if told else ""
+        return sentence(f"The run ended as if it were done at {f'step {step}' if step is not None else 'step 0'}{f' of {of}' if of else ''}{reason}")
     why = f" because a data loader gave no batch{length}" if empty is not None else ""
     return sentence(f"The run ended with exit code 0 at step 0{why}")
 

@@ -15,7 +15,7 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.gone import ENDS_ALL_ON_FAILURE, all_at_exit
 from trainprobe.causes.network.rendezvous_incomplete import absent, past_rendezvous
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, ranks_say, sentence, subject
+from trainprobe.causes.words import fix, ranks_say, sentence, short, subject
 from trainprobe.facts import Facts, OomKill, RankEnding
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
@@ -59,6 +59,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         if end.how == "oom_killed" or (end.oom_rise or 0) > 0:
             yield weighing(-26, "host-pressure", f"The count of out-of-memory kills rose by {end.oom_rise or 1} when rank {end.rank} died", end)
             continue
+        if end.place is not None:
+            yield from _told(scene, end)
+            continue
         yield weighing(13, "exit-status", f"Rank {end.rank} was ended by {end.signal_name}, which neither trainprobe nor the launcher sent", end)
         line = next((kill for kill in facts.of(OomKill) if kill.pid == end.pid), None)
         memory = scene.memory
@@ -72,6 +75,22 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
             yield weighing(
                 3, "other-stacks", "The other ranks broke after it, with errors that only repeat its end", *scene.exceptions(scene.others, echo=True)
             )
+
+
+def _told(scene: Scene, end: RankEnding) -> Iterator[Weighing]:
+    """A log knows who was ended by a signal, and seldom by whom: SIGKILL alone is memory's more often, SIGTERM to all the scheduler's."""
+    who = ranks_say([end.rank]) if end.rank is not None else f"Process {end.pid}" if end.pid else "A process"
+    alone = len([one for one in scene.endings(scene.world) if one.signal_name == end.signal_name]) == 1
+    points = 6 if end.signal_name == "SIGKILL" else 10 if alone else 3
+    yield weighing(points, "exit-status", f"{who} was ended by {end.signal_name}", end)
+    sent = scene.events("process-reaped", "liveness-failed", "interrupted")
+    if sent:
+        yield weighing(13, "suspects-log", f"The output says who sent it: {short(sent[0].line, 120)}", sent[0])
+    memory = [*scene.events("oom-killer", "ray-oom"), *scene.facts.of(OomKill)]
+    if memory:
+        yield weighing(-26, "kernel-log", "Something was killed for lack of memory", memory[0])
+    if (outside := scene.events("preempted", "launcher-signalled", "node-failed", "evicted")) and end.signal_name != "SIGKILL":
+        yield weighing(-10, "scheduler", f"The whole job was told to end: {short(outside[0].line, 100)}", outside[0])
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:

@@ -14,13 +14,15 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.ends import goes_on, goes_round
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
-from trainprobe.causes.words import fix, listed, native_stack, ranks_say, sentence, subject, verb
-from trainprobe.facts import Facts, Gpu, Thread
+from trainprobe.causes.words import fix, listed, native_stack, ranks_say, sentence, short, subject, verb
+from trainprobe.facts import Facts, Gpu, LogJob, LogProgress, Thread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 ENOUGH_LOOKS = 3  # with two, one rank is outside a collective in both by chance in a tenth of balanced jobs
 WAITING = WAITS_FOR_RANKS
+SLOWER = 1.2  # times the median of the ranks
+LEAST_STEPS = 10
 
 
 def _outside(looks: tuple[Thread, ...]) -> int:
@@ -38,6 +40,7 @@ def _late(scene: Scene) -> tuple[int, ...]:
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    yield from _told(scene)
     late = _late(scene)
     if not late or not group.ranks:  # where the job as a whole lacks something, somebody is last by chance
         return
@@ -54,8 +57,36 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(-26, "process-state-and-locks", f"{ranks_say([stuck[0].rank or 0])} does not go on at all", *stuck)
 
 
+def _told(scene: Scene) -> Iterator[Weighing]:
+    """What logs tell: a detector's report, or one rank whose steps lag behind those of all others."""
+    said = scene.facts.one(LogJob, cell=scene.cell) and next(iter(scene.events("straggler-told")), None)
+    if said:
+        yield weighing(26, "suspects-log", f"A detector says so: {short(said.line, 140)}", said)
+    rates = _rates(scene)
+    slow = max(rates, default=None, key=lambda rank: rates[rank])
+    if slow is not None and len(rates) > 2 and rates[slow] >= SLOWER * sorted(rates.values())[len(rates) // 2]:
+        middle = sorted(rates.values())[len(rates) // 2]
+        yield weighing(13, "probe-outcome", f"Rank {slow} takes {rates[slow]:.2f} s for a step, the middle one {middle:.2f} s", *_bars(scene))
+
+
+def _bars(scene: Scene) -> tuple[LogProgress, ...]:
+    return tuple(bar for bar in scene.facts.of(LogProgress, cell=scene.cell) if bar.rank is not None)
+
+
+def _rates(scene: Scene) -> dict[int, float]:
+    """Seconds a step by rank, where a rank printed at least ten of them with their times."""
+    found = {}
+    for bar in _bars(scene):
+        steps, spent = (bar.step or 0) - (bar.first_step or 0), (bar.at or 0.0) - (bar.first_at or 0.0)
+        if steps >= LEAST_STEPS and spent > 0 and bar.rank is not None:
+            found[bar.rank] = spent / steps
+    return found
+
+
 def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    return _late(Scene(facts, group)) or group.ranks
+    scene = Scene(facts, group)
+    rates = _rates(scene)
+    return _late(scene) or group.ranks or ((max(rates, key=lambda rank: rates[rank]),) if rates else ())
 
 
 def _places(scene: Scene) -> list[str]:
@@ -66,6 +97,8 @@ def _places(scene: Scene) -> list[str]:
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     late = _ranks(facts, group)
+    if (told := next(_told(scene), None)) is not None:
+        return sentence(f"{subject(scene, late)} {verb(late, 'is', 'are')} steadily slower than the others. {told.says}")
     threads = scene.threads(late)
     where = f" at {threads[0].where}" if threads and threads[0].where else ""
     return sentence(f"{subject(scene, late)} {verb(late, 'is', 'are')} the last to come to each collective: in every look it still works{where}")
