@@ -10,6 +10,7 @@ import typer
 from trainprobe import __version__
 from trainprobe.cli.attach import attach
 from trainprobe.cli.causes import causes
+from trainprobe.cli.collect_env import collect_env
 from trainprobe.cli.diagnose import diagnose
 from trainprobe.cli.explain import explain
 from trainprobe.errors import UsageError
@@ -28,6 +29,7 @@ app.command(
 )(diagnose)
 app.command(short_help="Look at a job that runs: who holds it up, and why.")(attach)
 app.command()(explain)
+app.command(name="collect-env", short_help="Print what surrounds a job here, for explain --env.")(collect_env)
 app.command()(causes)
 
 

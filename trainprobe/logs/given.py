@@ -11,10 +11,11 @@ from typing import Any
 from trainprobe.case import Case
 from trainprobe.collect.source import read_regular_file
 from trainprobe.errors import UsageError
-from trainprobe.logs.surroundings_text import SCHEMA, read_surroundings
+from trainprobe.logs.surroundings_text import read_surroundings
 from trainprobe.logtext.plain import plain
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.subjects import Subject
+from trainprobe.targets.environment import SCHEMA
 
 FILE_CAP_BYTES = 8 * 2**20
 STDIN = "-"

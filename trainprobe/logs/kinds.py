@@ -25,7 +25,7 @@ JSON_CAP_BYTES = 2 * 2**20
 KERNEL_LINES_CAP = 5_000_000
 _KERNEL = re.compile(
     r"^(?:<\d{1,3}>)?\[\s{0,8}\d{1,9}\.\d{6}\]\s|^\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\] |^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S{1,80} kernel: "
-    r"|^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S{0,20} \S{1,80} kernel: |^\d{9,12}\.\d{3,9} \S{1,80} kernel: |^\d{1,3},\d{1,12},\d{1,16},\S{0,8};"
+    r"|^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S{0,20} \S{1,80} kernel: |^\d{9,12}\.\d{1,9} \S{1,80} kernel: |^\d{1,3},\d{1,12},\d{1,16},\S{0,8};"
 )
 _SYSLOG = re.compile(r"^(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S{0,20}) \S{1,80} [\w./()@-]{1,60}(?:\[\d{1,9}\])?: ")
 _SACCT = re.compile(
@@ -64,8 +64,11 @@ def kind_of(head: bytes, path: str = "") -> str:
         return "empty"
     if any(word in head for word in _DUMP) and (head.lstrip()[:1] == b"{" or head[:1] == b"\x80"):
         return "flight-recorder"
-    if b"\0" in head and head[:2] not in (b"\xff\xfe", b"\xfe\xff"):
-        return "binary" if head.count(b"\0") > len(head) // 200 and b"=" not in head else ("given" if _zero_separated(head) else "log")
+    if head[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+        if b"\0" in head and _zero_separated(head):
+            return "given"
+        if _binary(head):
+            return "binary"
     text = _decoded(head)
     start = text.lstrip("\ufeff \t\r\n")
     if start[:1] == "{":
@@ -82,9 +85,20 @@ def _decoded(head: bytes) -> str:
     return head.decode("utf-8", "replace")
 
 
+_CONTROLS = bytes(range(1, 7)) + bytes(range(14, 27)) + b"\x1c\x1d\x1e\x1f\x7f"
+
+
+def _binary(head: bytes) -> bool:
+    """Zero bytes alone are holes in a log whose writer's machine crashed; other control characters in numbers are no text."""
+    text = head.replace(b"\0", b"")
+    return len(text) - len(text.translate(None, _CONTROLS)) > 0.05 * len(text)
+
+
 def _zero_separated(head: bytes) -> bool:
     """`/proc/PID/environ` as somebody copied it."""
-    words = head.split(b"\0")
+    words = head.rstrip(b"\0").split(b"\0")
+    if b"" in words or _binary(head):
+        return False
     return len(words) > 3 and sum(b"=" in word for word in words) >= 0.9 * (len(words) - 1)
 
 
@@ -166,7 +180,7 @@ def look_at_kernel_text(case: Case, path: str, lines: Iterable[str], newest: flo
 
 
 _PREFIXES = re.compile(
-    r"^(?:(?:<\d{1,3}>)?\[\s{0,8}\d{1,9}\.\d{6}\]\s?(?:\[[^\]]{1,20}\]\s)?|\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4}\] |(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8}|\d{4}-\d\d-\d\dT[\d:.,+Z-]{8,30}|\d{9,12}\.\d{3,9}) "
+    r"^(?:(?:<\d{1,3}>)?\[\s{0,8}\d{1,9}\.\d{6}\]\s?(?:\[[^\]]{1,20}\]\s)?|\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4}\] |(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8}|\d{4}-\d\d-\d\dT[\d:.,+Z-]{8,30}|\d{9,12}\.\d{1,9}) "
     r"(?P<host>\S{1,80}) (?:kernel|[\w./-]{1,40}\[\d{1,9}\]): (?:\[\s{0,8}\d{1,9}\.\d{6}\]\s?)?|\d{1,3},\d{1,12},\d{1,16},\S{0,8};)"
 )
 

@@ -7,21 +7,13 @@ import re
 from collections.abc import Callable
 
 from trainprobe.redact import looks_secret
-from trainprobe.targets.environment import ALLOWED
+from trainprobe.targets.environment import SCHEMA, may_be_told
 
 VALUE_CAP = 400
 VALUES_CAP = 3000
 LINES_CAP = 50_000
 LINE_CAP = 4000
-SCHEMA = "trainprobe.environment/1"
 Values = dict[str, str]
-# Beyond what may be written down of a live process: what tells of libraries and networks. Paths of search and of homes stay out.
-_MORE = re.compile(
-    r"(?:NCCL|TORCH|TORCHELASTIC|GLOO|OMP|KMP|MKL|OPENBLAS|CUDA|CUDNN|CUBLAS|NVIDIA|NVTE|PYTORCH|SLURM|SLURMD|FI|UCX|UCC|OFI|RDMAV|IBV|HCOLL|SHARP|MASTER|HF|TRANSFORMERS|TOKENIZERS|ACCELERATE|FSDP|"
-    r"DEEPSPEED|DS|MEGATRON|TRITON|TORCHINDUCTOR|TORCHDYNAMO|PL|RAY|WANDB|MLFLOW|TENSORBOARD|HSA|HIP|ROCR|ROCM|MIOPEN|RCCL|XLA|PJRT|NEURON|OMPI|PMI|PMIX|MPICH|I_MPI|LSB|PBS|KUBERNETES|PET|VLLM|DALI|MALLOC|MPLCONFIG)"
-    r"_\w{1,80}|(?:LOCAL_|GROUP_|ROLE_|NODE_)?RANK|(?:LOCAL_|GROUP_|ROLE_)?WORLD_SIZE|PYTHON(?:UNBUFFERED|FAULTHANDLER|HASHSEED|PATH|HOME|WARNINGS|NOUSERSITE|BREAKPOINT|DONTWRITEBYTECODE|TRACEMALLOC)"
-    r"|LD_PRELOAD|LD_LIBRARY_PATH|TMPDIR|XDG_CACHE_HOME|CONDA_(?:PREFIX|DEFAULT_ENV)|VIRTUAL_ENV|LOGLEVEL|NPROC_PER_NODE|NNODES|HOSTNAME|http_proxy|https_proxy|no_proxy|HTTP_PROXY|HTTPS_PROXY|NO_PROXY|LC_ALL|LANG"
-)
 _ENV = re.compile(r"^(?:\s{0,8}(?:export |declare -x |set |ENV |- )\s{0,2})?[\"']?([A-Za-z_][A-Za-z0-9_]{1,100})[\"']?=[\"']?(.{0,4000}?)[\"']?\s{0,4};?$")
 _ENV_COLON = re.compile(r"^\s{0,12}[\"']?([A-Z][A-Z0-9_]{2,100})[\"']?\s?[:=]\s?[\"']?([^\"']{0,2000}?)[\"']?,?$")
 
@@ -88,11 +80,6 @@ _PACKAGES = re.compile(
 )
 
 
-def kept_variable(name: str) -> bool:
-    """Whether an environment variable may be written down: one of the allow-list, and none whose name speaks of a secret."""
-    return (ALLOWED.fullmatch(name) is not None or _MORE.fullmatch(name) is not None) and not looks_secret(name)
-
-
 def read_surroundings(text: str) -> Values:
     """Return {name: value} with the names of facts/given.py; sizes are plain bytes, `unlimited` where a limit is none. Never raises.
 
@@ -153,13 +140,11 @@ def _from_json(text: str) -> Values | None:
         values = data.get("values")
         pairs = values.items() if isinstance(values, dict) else ()
         return {str(name)[:200]: str(value)[:VALUE_CAP] for name, value in pairs if isinstance(value, (str, int, float)) and _may_stand(str(name))}
-    return _counted(
-        {f"env.{name}": str(value)[:VALUE_CAP] for name, value in data.items() if isinstance(value, (str, int, float)) and kept_variable(str(name))}
-    )
+    return _counted({f"env.{name}": str(value)[:VALUE_CAP] for name, value in data.items() if isinstance(value, (str, int, float)) and may_be_told(str(name))})
 
 
 def _may_stand(name: str) -> bool:
-    return kept_variable(name[4:]) if name.startswith("env.") else not looks_secret(name)
+    return may_be_told(name[4:]) if name.startswith("env.") else not looks_secret(name)
 
 
 def _environment(line: str) -> Values:
@@ -167,7 +152,7 @@ def _environment(line: str) -> Values:
     if match is None or "==" in line[: match.end(1) + 3]:
         return {}
     name = match.group(1)
-    return {f"env.{name}": match.group(2)} if kept_variable(name) else {}
+    return {f"env.{name}": match.group(2)} if may_be_told(name) else {}
 
 
 def _limit(line: str) -> Values:
@@ -247,6 +232,17 @@ def _labelled(line: str) -> Values:
     return {name: value}
 
 
+_OURS = re.compile(
+    r"^((?:env|limit|shm|memory|interface|version|gpu|rdma)\.[\w.-]{1,100}|cpus|cpu_quota|pids\.max|kernel|platform|gpus_per_node|nodes|world_size) {2,60}(\S.{0,400}?)$"
+)
+
+
+def _ours(line: str) -> Values:
+    """The text of `trainprobe collect-env`."""
+    match = _OURS.match(line)
+    return {match.group(1): match.group(2)} if match is not None and _may_stand(match.group(1)) else {}
+
+
 def _package(line: str) -> Values:
     match = _PIP.match(line.strip())
     if match is None or not _PACKAGES.fullmatch(match.group(1)):
@@ -262,4 +258,4 @@ def _package(line: str) -> Values:
     return values
 
 
-_READERS: tuple[Callable[[str], Values], ...] = (_limit, _shared_memory, _gpus, _labelled, _package, _environment, _machine)
+_READERS: tuple[Callable[[str], Values], ...] = (_ours, _limit, _shared_memory, _gpus, _labelled, _package, _environment, _machine)

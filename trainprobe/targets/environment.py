@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from trainprobe.redact import looks_secret
+
 VALUE_CAP = 400
 WHOLE_CAP_BYTES = 2**20
 ALLOWED = re.compile(
@@ -15,6 +17,21 @@ ALLOWED = re.compile(
     r"|CUDA_(?:VISIBLE_DEVICES|LAUNCH_BLOCKING|DEVICE_MAX_CONNECTIONS|DEVICE_ORDER)|HIP_VISIBLE_DEVICES|NVIDIA_VISIBLE_DEVICES|TOKENIZERS_PARALLELISM"
     r"|HF_(?:HUB|DATASETS|EVALUATE)_OFFLINE|TRANSFORMERS_OFFLINE|OMPI_COMM_WORLD_\w+|(?:PMI|PMIX)_(?:RANK|SIZE|ID|LOCAL_RANK)|MPI_LOCALRANKID|PYTHONFAULTHANDLER"
 )
+
+# Beyond that, what a user hands over on purpose (`explain --env`, `collect-env`): settings of libraries and networks, and search paths.
+TOLD = re.compile(
+    r"(?:NCCL|TORCH|TORCHELASTIC|GLOO|OMP|KMP|MKL|OPENBLAS|CUDA|CUDNN|CUBLAS|NVIDIA|NVTE|PYTORCH|SLURM|SLURMD|FI|UCX|UCC|OFI|RDMAV|IBV|HCOLL|SHARP|MASTER|HF|TRANSFORMERS|TOKENIZERS|ACCELERATE|FSDP|"
+    r"DEEPSPEED|DS|MEGATRON|TRITON|TORCHINDUCTOR|TORCHDYNAMO|PL|RAY|WANDB|MLFLOW|TENSORBOARD|HSA|HIP|ROCR|ROCM|MIOPEN|RCCL|XLA|PJRT|NEURON|OMPI|PMI|PMIX|MPICH|I_MPI|LSB|PBS|KUBERNETES|PET|VLLM|DALI|MALLOC|MPLCONFIG)"
+    r"_\w{1,80}|(?:LOCAL_|GROUP_|ROLE_|NODE_)?RANK|(?:LOCAL_|GROUP_|ROLE_)?WORLD_SIZE|PYTHON(?:UNBUFFERED|FAULTHANDLER|HASHSEED|PATH|HOME|WARNINGS|NOUSERSITE|BREAKPOINT|DONTWRITEBYTECODE|TRACEMALLOC)"
+    r"|LD_PRELOAD|LD_LIBRARY_PATH|TMPDIR|XDG_CACHE_HOME|CONDA_(?:PREFIX|DEFAULT_ENV)|VIRTUAL_ENV|LOGLEVEL|NPROC_PER_NODE|NNODES|HOSTNAME|http_proxy|https_proxy|no_proxy|HTTP_PROXY|HTTPS_PROXY|NO_PROXY|LC_ALL|LANG"
+)
+# What `trainprobe collect-env` writes.
+SCHEMA = "trainprobe.environment/1"
+
+
+def may_be_told(name: str) -> bool:
+    """Whether a variable that the user hands over may be written down: one of either list, and none whose name speaks of a secret."""
+    return (ALLOWED.fullmatch(name) is not None or TOLD.fullmatch(name) is not None) and not looks_secret(name)
 
 
 def allowed(environ: Mapping[str, str]) -> dict[str, str]:

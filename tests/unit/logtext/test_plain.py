@@ -71,7 +71,7 @@ def test_any_text_becomes_one_visible_line(text: str) -> None:
     seen = plain(text.replace("\n", " "))
     assert "\x1b" not in seen
     assert "\r" not in seen
-    assert all(character.isprintable() or character in "\t" or ord(character) > 0x7F for character in seen)
+    assert all(character.isprintable() or character == "\t" or ord(character) > 0x7F for character in seen)
 
 
 @pytest.mark.parametrize("unit", ["\x1b[", "\x1b]", "\b", "\r1%", "[0;", "\x9b;", '{"log":"', "\x1bP"])
