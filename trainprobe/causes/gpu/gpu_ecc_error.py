@@ -2,8 +2,8 @@
 
 GPU memory wears out. A row that cannot be corrected ends the program that touched it, or poisons its results; the GPU needs a reset before the next job.
 
-It is recognised by Xid 48, 63, 64, 94 or 95 in the kernel log, by the count of uncorrected errors since the driver was loaded, and by CUDA's
-"uncorrectable ECC error". A count of 0 rules out errors in this run.
+It is recognised by Xid 48, 63, 64, 94, 95 or 140 in the kernel log, by the count of uncorrected errors since the driver was loaded, and by CUDA's
+"uncorrectable ECC error", which NCCL repeats in its own words. A count of 0 speaks against errors in this run.
 """
 
 from __future__ import annotations
@@ -12,18 +12,14 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import said
+from trainprobe.causes.spoken import first_to_fail, said
 from trainprobe.causes.words import fix, sentence, short, subject
-from trainprobe.facts import Facts, Gpu, Xid
+from trainprobe.causes.xids import of_cause, weigh_xids
+from trainprobe.facts import Facts, Gpu
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
-ECC = frozenset({48, 63, 64, 94, 95})  # NVIDIA's Xid catalogue: double bit error, row remapping, contained and uncontained errors
-WORDING = r"uncorrectable ECC error"
-
-
-def _xids(facts: Facts) -> tuple[Xid, ...]:
-    return tuple(xid for xid in facts.of(Xid) if xid.code in ECC)
+WORDING = r"[Uu]ncorrectable ECC error|cudaErrorECCUncorrectable|CUDA_ERROR_ECC_UNCORRECTABLE|hipErrorECCNotCorrectable|double bit error \(DBE\)|Double Bit ECC"
 
 
 def _bad(facts: Facts, group: SuspectGroup) -> tuple[Gpu, ...]:
@@ -32,10 +28,9 @@ def _bad(facts: Facts, group: SuspectGroup) -> tuple[Gpu, ...]:
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    xids, bad = _xids(facts), _bad(facts, group)
-    if xids:
-        points = 13 if xids[0].code != 63 else 6  # 63 only says that a row was remapped
-        yield weighing(points, "kernel-log", f"The kernel log has Xid {xids[0].code} of GPU {xids[0].device}: {short(xids[0].text, 100)}", *xids)
+    bad = _bad(facts, group)
+    xids = of_cause(scene, CAUSE.id)
+    yield from weigh_xids(scene, CAUSE.id)
     if bad:
         yield weighing(10, "gpu", f"GPU {bad[0].index} counts {bad[0].ecc_uncorrected} uncorrected memory errors since its driver was loaded", *bad)
     elif xids and any(gpu.ecc_uncorrected == 0 for gpu in facts.of(Gpu, cell=group.cell)):
@@ -43,12 +38,16 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     heard = said(scene, WORDING, scene.world)
     if heard is not None:
         yield weighing(26 if heard.origin else 13, "suspects-log", f"The output says: {short(heard.text, 120)}", heard.fact)
+        yield from first_to_fail(scene)
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
-    xids, bad = _xids(facts), _bad(facts, group)
-    which = f"GPU {bad[0].index}" if bad else f"GPU {xids[0].device}" if xids else "a GPU"
-    return sentence(f"{subject(Scene(facts, group))} uses {which}, whose memory has errors that could not be corrected")
+    scene = Scene(facts, group)
+    xids, bad = of_cause(scene, CAUSE.id), _bad(facts, group)
+    device = xids[0].device if xids else ""
+    which = f"GPU {bad[0].index}" if bad else f"GPU {device}" if device else "a GPU"
+    code = f" (Xid {xids[0].code})" if xids else ""
+    return sentence(f"{subject(scene)} uses {which}, whose memory has errors that could not be corrected{code}")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
@@ -65,11 +64,12 @@ CAUSE = Cause(
     title="A GPU has memory errors that it could not correct",
     means="A GPU reports memory errors that it could not correct.",
     telling="An uncorrectable ECC error, Xid 48, 63 or 64.",
-    modes=("hang", "crash"),
+    modes=("hang", "crash", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
     would_settle="nvidia-smi -q -d ECC,ROW_REMAPPER",
-    accounts_for=("rank-stuck",),
+    refines="user-exception",
+    accounts_for=("rank-stuck", "illegal-memory-access", "native-crash", "rank-killed"),
     wording=WORDING,
 )

@@ -2,8 +2,8 @@
 
 The driver loses a GPU: power, cable, slot or the GPU itself. Calls to it spin or fail, and its rank never comes to the next collective.
 
-It is recognised by Xid 79 (or 119, 120 and 154, after which the GPU needs a reset) in the kernel log, by a device that NVML cannot ask any more, and by CUDA's
-"Unable to determine the device handle".
+It is recognised by Xid 79 (or 46, 62, 119, 120 and 154, after which the GPU needs a reset) in the kernel log, by a device that NVML cannot ask any more, and by
+"Unable to determine the device handle" or "GPU is lost".
 """
 
 from __future__ import annotations
@@ -14,37 +14,35 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import said
 from trainprobe.causes.words import fix, sentence, short, subject
-from trainprobe.facts import Facts, Gpu, Xid
+from trainprobe.causes.xids import MEANS, of_cause, weigh_xids
+from trainprobe.facts import Facts, Gpu
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
-LOST = frozenset({79, 119, 120, 154})  # NVIDIA's Xid catalogue: fallen off the bus, GSP time-outs, reset needed
-WORDING = r"Unable to determine the device handle|GPU is lost|has fallen off the bus"
-
-
-def _lost(facts: Facts) -> tuple[Xid, ...]:
-    return tuple(xid for xid in facts.of(Xid) if xid.code in LOST)
+WORDING = r"Unable to determine the device handle|GPU is lost|fallen off the bus|NVML_ERROR_GPU_IS_LOST|GPU requires reset|GPU Reset Required"
+CONTAINER = r"Failed to initialize NVML: Unknown Error"  # a container whose devices were taken away, or a driver that does not answer
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    lost = _lost(facts)
-    if lost:
-        points = 26 if lost[0].code == 79 else 13
-        yield weighing(points, "kernel-log", f"The kernel log has Xid {lost[0].code} of GPU {lost[0].device}: {short(lost[0].text, 100)}", *lost)
-    heard = said(scene, WORDING, scene.world)
+    yield from weigh_xids(scene, CAUSE.id)
+    heard, container = said(scene, WORDING, scene.world), said(scene, CONTAINER, scene.world)
     if heard is not None:
-        yield weighing(13, "suspects-log", f"The output says: {short(heard.text, 120)}", heard.fact)
+        points = 26 if "off the bus" in heard.match.group(0) or heard.origin else 13
+        yield weighing(points, "suspects-log", f"The output says: {short(heard.text, 120)}", heard.fact)
+    elif container is not None:
+        yield weighing(6, "suspects-log", f"The driver's library cannot reach the GPU: {short(container.text, 100)}", container.fact)
     silent = [gpu for gpu in facts.of(Gpu, cell=group.cell) if not gpu.uuid and gpu.memory_total_bytes is None]
     if silent:
         yield weighing(10, "gpu", f"GPU {silent[0].index} does not answer the driver's library", *silent)
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
-    lost = _lost(facts)
-    return sentence(
-        f"{subject(Scene(facts, group))} lost a GPU{f' ({lost[0].device}, Xid {lost[0].code})' if lost else ''}: it is no longer reachable over PCIe"
-    )
+    scene = Scene(facts, group)
+    lost = of_cause(scene, CAUSE.id)
+    which = f" ({lost[0].device}, Xid {lost[0].code})" if lost and lost[0].device else f" (Xid {lost[0].code})" if lost else ""
+    how = "it is no longer reachable over PCIe" if not lost or lost[0].code == 79 else f"{MEANS[lost[0].code][2]}, and it is of no use until it is reset"
+    return sentence(f"{subject(scene)} lost a GPU{which}: {how}")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
@@ -60,11 +58,12 @@ CAUSE = Cause(
     title="A GPU fell off the bus",
     means="A GPU is no longer reachable over PCIe.",
     telling="Xid 79, or a device handle that cannot be determined.",
-    modes=("hang", "crash"),
+    modes=("hang", "crash", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
     would_settle="dmesg -T | grep -i xid, and nvidia-smi -L",
-    accounts_for=("rank-stuck",),
+    refines="user-exception",
+    accounts_for=("rank-stuck", "illegal-memory-access", "native-crash", "rank-killed"),
     wording=WORDING,
 )

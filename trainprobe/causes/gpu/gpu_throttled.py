@@ -3,7 +3,7 @@
 Heat, a power cap or the hardware's own protection lowers a GPU's clocks. Its rank computes slowly, and every step waits for it.
 
 It is recognised by the reasons that the driver gives for low clocks while the GPU is in use, and by a clock far below that of the node's other GPUs. A power cap
-that all GPUs share is normal under load. A GPU that is not used rules it out.
+that all GPUs share is normal under load. A GPU that is not used rules it out. In a log only the driver's own table of reasons counts.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, sentence, subject
-from trainprobe.facts import Facts, Gpu
+from trainprobe.causes.words import fix, sentence, short, subject
+from trainprobe.facts import Facts, Gpu, LogEvent
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
@@ -42,9 +42,20 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if slow:
         says = f"GPU {slow[0].index} runs at {slow[0].sm_clock_mhz} MHz, far below the node's others"
         yield weighing(10, "host-pressure", says, *slow)
+    told = _told(facts, group)
+    if told and not held:
+        yield weighing(13, "gpu", f"nvidia-smi reported it: {short(told[0].line, 80)}", *told)
+
+
+def _told(facts: Facts, group: SuspectGroup) -> tuple[LogEvent, ...]:
+    """Lines of `nvidia-smi -q -d PERFORMANCE` in which a reason that is no matter of course is active."""
+    return Scene(facts, group).events("gpu-throttled")
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
+    if not _held(facts, group) and not _slow(facts, group):
+        reason = short(_told(facts, group)[0].line.split(":")[0], 40)
+        return sentence(f"A GPU of {subject(Scene(facts, group))} has its clocks held down ({reason})")
     gpu = (*_held(facts, group), *_slow(facts, group))[0]
     why = ", ".join(sorted(HOT & set(gpu.throttled))) or "no reason given"
     return sentence(f"GPU {gpu.index} of {subject(Scene(facts, group))} has its clocks held down ({why})")
@@ -64,7 +75,7 @@ CAUSE = Cause(
     title="A GPU's clocks are held down",
     means="Heat, power or hardware protection holds the GPU's clocks down.",
     telling="Throttle reasons under load, and less speed than the node's other GPUs.",
-    modes=("slow",),
+    modes=("slow", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -1,54 +1,69 @@
 """A rank needs more GPU memory than there is.
 
-The batch, the activations or the optimizer state do not fit. torch says how much was asked for and how much was free. cuBLAS and NCCL say it
-in their own words when they cannot allocate.
+The batch, the activations or the optimizer state do not fit. torch says how much was asked for and how much was free. cuBLAS, cuDNN and NCCL
+say it in their own words when they cannot allocate.
 
-It is recognised by those words of the rank that failed first. Memory that another process holds (`gpu-memory-held-by-other`) looks
-alike; the message's numbers tell.
+It is recognised by those words of the rank that failed first, and by the numbers beside them. Memory that another process holds
+(`gpu-memory-held-by-other`) and memory in pieces (`cuda-fragmentation`) look alike; the numbers tell. cuBLAS that could not start is short of
+memory as well, unless a kernel's assertion came before it: then it is that one's echo.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.gpu_memory import WORDING, shortage
 from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
-from trainprobe.causes.words import fix, sentence, short, subject
-from trainprobe.facts import Facts, RankException
+from trainprobe.causes.words import fix, sentence, short, size, subject
+from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
-# c10/cuda/CUDACachingAllocator.cpp, the CUDA runtime, cuBLAS and NCCL.
-WORDING = (
-    r"CUDA out of memory|torch\.(cuda\.)?OutOfMemoryError|CUDA error: out of memory|Cuda failure.*out of memory|CUBLAS_STATUS_ALLOC_FAILED|HIP out of memory"
-)
-MAYBE = r"CUBLAS_STATUS_NOT_INITIALIZED"
-ASKED = re.compile(r"Tried to allocate ([\d.]+ [KMGT]iB)")
-FREE = re.compile(r"of which ([\d.]+ [KMGT]iB) is free")
+# What libraries say when they cannot start: for want of memory, or because the device has failed before.
+CUBLAS = r"CU(?:BLAS|SOLVER)_STATUS_NOT_INITIALIZED|calling `cusolverDnCreate\(handle\)`"
+CUDNN = r"CUDNN_STATUS_NOT_INITIALIZED|Unable to find a valid cuDNN algorithm to run convolution"
+# Faults of the device after which every library fails to start.
+BEFORE = r"device-side assert|Assertion `|illegal memory access|unspecified launch failure|ECC error|no kernel image|not compatible with the current PyTorch"
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    heard = said(scene, WORDING)
-    if heard is not None:
+    if said(scene, WORDING) is not None:
         yield from spoken(scene, WORDING)
         yield from first_to_fail(scene)
         return
-    maybe = said(scene, MAYBE)
-    if maybe is not None:  # also said when a label is out of range, so it names nothing alone
-        yield weighing(6, "suspects-log", f"cuBLAS could not start, as it does when memory is short: {short(maybe.text)}", maybe.fact)
+    maybe, before = said(scene, f"{CUBLAS}|{CUDNN}"), said(scene, BEFORE)
+    if maybe is None:
+        return
+    if before is not None:
+        yield weighing(
+            3, "suspects-log", f"A library could not start, which follows from {short(before.text, 80)} as well: {short(maybe.text, 100)}", maybe.fact
+        )
+    else:
+        points = 13 if said(scene, CUBLAS) is not None else 10
+        yield weighing(points, "suspects-log", f"A library could not start, as happens when memory is short: {short(maybe.text)}", maybe.fact)
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
-    heard = said(scene, WORDING)
-    text = heard.fact.message if heard is not None and isinstance(heard.fact, RankException) else heard.text if heard else ""
-    asked, free = ASKED.search(text), FREE.search(text)
+    found = shortage(scene)
     frame = user_frame(scene.origin.frames) if scene.origin is not None else None
-    numbers = f": it asked for {asked.group(1)}{f' and {free.group(1)} was free' if free else ''}" if asked else ""
-    return sentence(f"{subject(scene)} ran out of GPU memory{f' at {frame.where}' if frame else ''}{numbers}")
+    place = f" at {frame.where}" if frame else ""
+    if found is None:
+        return sentence(f"{subject(scene)} could not start a GPU library{place}, most likely because the GPU's memory is full")
+    numbers = found.numbers
+    free = f" and {_exact(numbers.free)} was free" if numbers.free is not None else ""
+    of = f" of {_exact(numbers.total)}" if numbers.total is not None and free else ""
+    asked = f": it asked for {_exact(numbers.asked)}{free}{of}" if numbers.asked is not None else ""
+    held = f"; torch held {size(numbers.allocated)} in tensors" if numbers.allocated is not None else ""
+    return sentence(f"{subject(scene)} ran out of GPU memory{place}{asked}{held}")
+
+
+def _exact(count: float | None) -> str:
+    """As torch prints it, so that it can be found in the log."""
+    return f"{count / 2**30:.2f} GiB" if count is not None and count >= 2**30 else f"{(count or 0) / 2**20:.2f} MiB"
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
@@ -64,12 +79,13 @@ CAUSE = Cause(
     id="cuda-oom",
     title="A GPU ran out of memory",
     means="This process needs more GPU memory than there is.",
-    telling="CUDA out of memory, or cuBLAS and NCCL that cannot allocate.",
+    telling="CUDA out of memory, or cuBLAS, cuDNN and NCCL that cannot allocate.",
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
     would_settle="nvidia-smi beside torch.cuda.memory_summary() just before the failing line",
     refines="user-exception",
-    wording=WORDING,
+    accounts_for=("native-crash",),
+    wording=f"{WORDING}|{CUBLAS}|{CUDNN}",
 )

@@ -1,11 +1,12 @@
 """The kernel, or the cgroup's limit, kills a process for lack of memory.
 
-A rank that keeps every output, a model loaded once per rank, loader workers that each hold the data: the memory of the host or of the
-container runs out and the kernel ends a process with SIGKILL. There is no traceback. When another rank is killed than the one that
-grew, memory is still the cause.
+A rank that keeps every output, a model loaded once per rank, an optimizer offloaded to the CPU, loader workers that each hold the data: the memory
+of the host or of the container runs out and the kernel ends a process with SIGKILL. There is no traceback. When another rank is killed than the one
+that grew, memory is still the cause.
 
-It is recognised by SIGKILL that nobody sent together with a rise of the cgroup's count of out-of-memory kills, or by the kernel's line
-that names the pid. A count that was looked at and did not rise rules it out, unless Python itself reported a lack of memory.
+It is recognised by SIGKILL that nobody sent together with a rise of the cgroup's count of out-of-memory kills, by the line of the kernel, of Slurm,
+Kubernetes or Ray that says so, and by refusals that Python or torch report. A count that was looked at and did not rise rules it out, unless Python
+itself reported a lack of memory. In logs, SIGKILL without a word is far more often memory than a person: likely, and not proven.
 """
 
 from __future__ import annotations
@@ -13,68 +14,75 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.host_memory import CANCELLED, REFUSED, WORDING, heard_kill, killed, limit_of, pressure, proof
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import first_to_fail, said
+from trainprobe.causes.spoken import Said, first_to_fail, said
 from trainprobe.causes.words import fix, sentence, short, size, subject
-from trainprobe.facts import Facts, OomKill, RankEnding
+from trainprobe.facts import Facts, OomKill
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
-
-# Python, the C++ library and torch's CPU allocator when the system refuses memory.
-REFUSED = r"\bMemoryError\b|std::bad_alloc|DefaultCPUAllocator: (can't|not enough memory)|Cannot allocate memory|worker .* is killed by signal: Killed"
-FULL = 0.95  # of the limit: from here on the kernel reclaims, then kills
-
-
-def _killed(scene: Scene) -> tuple[RankEnding, ...]:
-    own = [end for end in scene.endings(scene.suspects) if not (end.by_us or end.by_launcher)]
-    return tuple(end for end in own if end.how == "oom_killed" or (end.how == "signalled" and end.signal_name == "SIGKILL"))
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    killed, memory = _killed(scene), scene.memory
     refused = said(scene, REFUSED)
-    if not killed and refused is None:
+    if not (killed(scene) or refused or proof(scene) or heard_kill(scene)):
         return
-    for end in killed:
-        line = next((fact for fact in facts.of(OomKill) if fact.pid and fact.pid == end.pid), None)
-        if line is not None:
-            yield weighing(26, "kernel-log", f"The kernel log says that pid {line.pid} was killed for lack of memory, with {size(line.rss_bytes)}", line)
+    yield from _kills(scene)
+    yield from _told(scene, refused)
+    yield from pressure(scene, refused)
+    yield from first_to_fail(scene, 3)
+
+
+def _kills(scene: Scene) -> Iterator[Weighing]:
+    cancelled, ends = bool(scene.events(*CANCELLED)), killed(scene)
+    for end in ends:
+        kill = next((fact for fact in scene.facts.of(OomKill) if fact.pid and fact.pid == end.pid), None)
+        if kill is not None:
+            yield weighing(26, "kernel-log", f"The kernel log says that pid {kill.pid} was killed for lack of memory, with {size(kill.rss_bytes)}", kill)
         if end.how == "oom_killed" or (end.oom_rise or 0) > 0:
             yield weighing(26, "exit-status", f"Rank {end.rank} got SIGKILL, and the count of out-of-memory kills rose by {end.oom_rise or 1}", end)
+        elif end.place is not None and not cancelled:  # in logs nobody else's kill leaves so little behind
+            yield weighing(13, "exit-status", f"Rank {end.rank} got SIGKILL, and nothing in the logs says who sent it", end)
         else:
             yield weighing(6, "exit-status", f"Rank {end.rank} got SIGKILL, and nobody of the job sent it", end)
+    heard = heard_kill(scene)
+    if heard is not None and not ends:
+        yield weighing(6 if cancelled else 13, "exit-status", f"A process got SIGKILL: {short(heard.line, 100)}", heard)
+
+
+def _told(scene: Scene, refused: Said | None) -> Iterator[Weighing]:
+    line, ends = proof(scene), killed(scene)
+    if line is not None:
+        # Another failure of the same ranks, no matter of memory, leaves it open whose process was killed.
+        first = scene.origin is not None and refused is None and not ends
+        yield weighing(6 if first else 26, "scheduler", f"A process of the job was killed for lack of memory: {short(line.line, 120)}", line)
     if refused is not None:
-        yield weighing(10, "suspects-log", f"Memory could not be had: {short(refused.text)}", refused.fact)
-    rise = memory.oom_kill_rise if memory is not None else None
-    if rise is None:
-        rise = next((end.oom_rise for end in killed if end.oom_rise is not None), None)
-    if rise:
-        yield weighing(13, "host-pressure", f"The cgroup counted {rise} out-of-memory kills in this run", memory)
-    elif rise == 0 and refused is None:
-        yield weighing(-26, "host-pressure", "The cgroup's count of out-of-memory kills did not rise", memory, *killed)
-    elif rise == 0:
-        yield weighing(-6, "host-pressure", "The cgroup's count of out-of-memory kills did not rise", memory)
-    if memory is not None and memory.limit_bytes and (memory.peak_bytes or 0) >= FULL * memory.limit_bytes:
-        yield weighing(6, "host-pressure", f"Memory use peaked at {size(memory.peak_bytes)} of {size(memory.limit_bytes)}", memory)
-    yield from first_to_fail(scene, 3)
+        yield weighing(13 if refused.origin else 10, "suspects-log", f"Memory could not be had: {short(refused.text)}", refused.fact)
+    offload = scene.events("cpu-offload")
+    if offload and (ends or line is not None or heard_kill(scene) is not None):
+        yield weighing(6, "environment-and-limits", f"State is offloaded to the CPU: {short(offload[0].line, 80)}", offload[0])
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
-    memory, end = scene.memory, next(iter(_killed(scene)), None)
+    end, line = next(iter(killed(scene)), None), proof(scene)
     pid = f" (pid {end.pid})" if end is not None and end.pid else ""
-    limit = f", whose limit is {size(memory.limit_bytes)}" if memory is not None and memory.limit_bytes else ""
+    limit = f", whose limit is {size(limit_of(scene))}" if limit_of(scene) else ""
     place = "of its cgroup" if limit else "of the host"
-    what = "was killed by the kernel because the memory" if end is not None else "could get no more of the memory"
-    end_words = " ran out" if end is not None else ""
-    return sentence(f"{subject(scene)}{pid} {what} {place}{limit}{',' if limit and end_words else ''}{end_words}")
+    proven = line is not None or any(fact.how == "oom_killed" or fact.oom_rise for fact in killed(scene)) or bool(facts.of(OomKill))
+    if (end is not None and (proven or end.place is None)) or (end is None and line is not None):
+        words = f" was killed by the kernel because the memory {place}{limit}{',' if limit else ''} ran out"
+    elif end is not None or heard_kill(scene) is not None:
+        words = f" got SIGKILL without a word, most likely because the memory {place}{limit}{',' if limit else ''} ran out; no line proves it"
+    else:
+        words = f" could get no more of the memory {place}{limit}"
+    return sentence(f"{subject(scene)}{pid}{words}")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
-    memory = scene.memory
-    now = f" (now {size(memory.limit_bytes)})" if memory is not None and memory.limit_bytes else ""
+    now = f" (now {size(limit_of(scene))})" if limit_of(scene) else ""
     return (
         fix(
             scene,
@@ -97,10 +105,12 @@ CAUSE = Cause(
     id="host-oom-killed",
     title="The kernel killed a process for lack of memory",
     means="The kernel or the cgroup's limit kills a process because memory ran out.",
-    telling="SIGKILL that nobody sent with a rise of the out-of-memory count, or the kernel's line with the pid.",
+    telling="SIGKILL that nobody sent with a rise of the out-of-memory count, or the line of the kernel or scheduler that says so.",
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
-    would_settle="dmesg | grep -i 'killed process', and memory.events of the job's cgroup",
+    would_settle="dmesg | grep -i 'killed process', sacct -j JOB --format=State,MaxRSS,ReqMem, and memory.events of the job's cgroup",
+    refines="user-exception",
+    wording=WORDING,
 )
