@@ -4,19 +4,28 @@ A script started without a launcher sees several GPUs, and the Trainer wraps the
 of surprises (another batch size, gathers on GPU 0, dead locks between threads).
 
 It is recognised by frames of nn.DataParallel on the stacks of a single process that has no rank and holds several GPUs. A launcher or a rank rules it out.
+In logs: an error in a replica, or torch's warning about gathered scalars.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, sentence
-from trainprobe.facts import Facts, Gpu, Thread
+from trainprobe.causes.told import last_words, told
+from trainprobe.causes.words import fix, sentence, short
+from trainprobe.facts import Facts, Gpu, LogJob, Thread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
+WORDING = (
+    r"in replica \d{1,3} on device \d|Was asked to gather along dimension 0, but all input tensors were scalars"
+    r"|must have its parameters and buffers on device cuda:\d{1,3} \(device_ids\[0\]\) but found one of them on device"
+)
+# What such a replica most often fails of for other reasons.
+OTHER = r"out of memory|OutOfMemoryError|device-side assert|illegal memory access|CUBLAS_STATUS|CUDNN_STATUS|AcceleratorError"
 PARALLEL = ("torch/nn/parallel/data_parallel.py", "torch/nn/parallel/parallel_apply.py")
 
 
@@ -33,6 +42,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     threads, job = _threads(facts, group), scene.live
     if not threads:
+        yield from _told(scene)
         return
     if len(scene.world) > 1:
         yield weighing(-26, "process-state-and-locks", f"The job has {len(scene.world)} ranks", *threads[:1])
@@ -44,7 +54,26 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(6, "environment-and-limits", "It was started without a launcher: no RANK is set", job)
 
 
+def _told(scene: Scene) -> Iterator[Weighing]:
+    inside = [one for one in last_words(scene)[:1] if any(frame.file.replace("\\", "/").endswith(PARALLEL) for frame in one.frames)]
+    heard = told(scene, WORDING, "data-parallel")
+    ranks = {rank for job in scene.facts.of(LogJob, cell=scene.cell) for rank in job.ranks}
+    if heard is None and not inside:
+        return
+    shown = heard.fact if heard is not None else inside[0]
+    if len(ranks) > 1:
+        yield weighing(-26, "process-state-and-locks", f"The job has {len(ranks)} ranks", shown)
+        return
+    other = any(re.search(OTHER, f"{one.type}: {one.message}") for one in last_words(scene)[:1])
+    strong = bool(inside) or (heard is not None and heard.last_words)
+    says = short(heard.text) if heard is not None else f"{inside[0].type} inside nn.DataParallel"
+    yield weighing((6 if other else 26) if strong else 6, "suspects-log", f"One process runs on several GPUs by threads: {says}", shown)
+
+
 def _summary(facts: Facts, group: SuspectGroup) -> str:
+    if not _threads(facts, group):
+        heard = told(Scene(facts, group), WORDING, "data-parallel")
+        return sentence(f"One process spreads over all GPUs by nn.DataParallel, without a launcher{f': {short(heard.text, 140)}' if heard is not None else ''}")
     held = len(_gpus(facts, group))
     return sentence(f"Pid {_threads(facts, group)[0].pid} runs nn.DataParallel{f' over {held} GPUs' if held else ''} in one process, without a launcher")
 
@@ -63,11 +92,12 @@ CAUSE = Cause(
     title="One plain process spreads over all GPUs by threads",
     means="One plain process sees several GPUs and the framework spreads over them by threads without being asked.",
     telling="One process holds all GPUs, no RANK is set, and frames of nn.DataParallel are on the stack.",
-    modes=("hang", "slow"),
+    modes=("hang", "slow", "crash", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
     would_settle="py-spy dump --pid PID: is data_parallel.py on the stack?",
     ranks=nobody,
-    accounts_for=("rank-stuck", "thread-deadlock"),
+    accounts_for=("rank-stuck", "thread-deadlock", "user-exception"),
+    wording=WORDING,
 )

@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.ends import rank_pids
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import said
-from trainprobe.causes.words import fix, ranks_say, sentence, short
+from trainprobe.causes.told import Told, lines, told, weigh_told
+from trainprobe.causes.words import fix, ranks_say, sentence
 from trainprobe.facts import Facts, Gpu, JobRank
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 WORDING = r"Duplicate GPU detected ?: rank (?P<rank>\d{1,7}) and rank (?P<other>\d{1,7}) both on CUDA device (?P<device>\w{1,12})"
+USAGE = r"ncclInvalidUsage|invalid usage \(run with NCCL_DEBUG|NCCL error in: [^\n]{0,400}, invalid usage"
 
 
 def _shared(scene: Scene) -> tuple[Gpu, tuple[int, ...]] | None:
@@ -32,11 +33,25 @@ def _shared(scene: Scene) -> tuple[Gpu, tuple[int, ...]] | None:
     return None
 
 
+def _heard(scene: Scene) -> Told | None:
+    return told(scene, WORDING, "duplicate-gpu")
+
+
+def _pair(heard: Told | None) -> tuple[int, ...]:
+    if heard is None or not {"rank", "other"} <= set(heard.captured):
+        return ()
+    return tuple(sorted((int(heard.captured["rank"]), int(heard.captured["other"]))))
+
+
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    heard = said(scene, WORDING, scene.world)
+    heard = _heard(scene)
     if heard is not None:
-        yield weighing(26, "suspects-log", f"NCCL says: {short(heard.text, 140)}", heard.fact)
+        yield from weigh_told(scene, heard, sign=26)
+    elif not lines(scene, "interface-missing", "world-mismatch", "nccl-setting-faulty"):
+        usage = told(scene, USAGE, "nccl-usage")
+        if usage is not None:  # NCCL says so of a few mistakes, and this is the usual one
+            yield from weigh_told(scene, usage, sure=13, sign=10)
     shared, gpus = _shared(scene), facts.of(Gpu, cell=group.cell)
     if shared is not None:
         free = [gpu for gpu in gpus if not gpu.processes]
@@ -48,17 +63,17 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
     scene = Scene(facts, group)
-    heard, shared = said(scene, WORDING, scene.world), _shared(scene)
-    if heard is not None:
-        return tuple(sorted((int(heard.match["rank"]), int(heard.match["other"]))))
+    pair, shared = _pair(_heard(scene)), _shared(scene)
+    if pair:
+        return pair
     of_pid = {fact.pid: fact.rank for fact in facts.of(JobRank, cell=group.cell) if fact.rank is not None}
     return tuple(sorted(of_pid[pid] for pid in shared[1] if pid in of_pid)) if shared is not None else group.ranks
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
-    heard, shared = said(scene, WORDING, scene.world), _shared(scene)
-    device = heard.match["device"] if heard is not None else str(shared[0].index) if shared is not None else "one"
+    heard, shared = _heard(scene), _shared(scene)
+    device = heard.captured.get("device", "one") if heard is not None else str(shared[0].index) if shared is not None else "one"
     return sentence(f"{ranks_say(_ranks(facts, group))} use the same GPU ({device})")
 
 
@@ -86,5 +101,6 @@ CAUSE = Cause(
     fixes=_fixes,
     would_settle="nvidia-smi --query-compute-apps=pid,gpu_uuid --format=csv",
     ranks=_ranks,
-    wording=WORDING,
+    accounts_for=("user-exception",),
+    wording=f"{WORDING}|{USAGE}",
 )

@@ -3,8 +3,9 @@
 A firewall between nodes, a security group that lets only some ports through, an address that is routed nowhere: connects are sent again and again and
 nobody answers. The rendezvous may work and the data ports, chosen at random, may not.
 
-It is recognised by a connect without an answer (state SYN_SENT) to another host while a rank stands at the store or in a collective, and by "No route to
-host". A connection to the same address that is open rules out that the host cannot be reached at all.
+It is recognised by a connect without an answer (state SYN_SENT) to another host while a rank stands at the store or in a collective, by "No route to
+host", and by connects of NCCL or gloo to a peer's random port that are refused or time out before anything else failed. Refused at the rendezvous port
+only, nobody serves the store (`rendezvous-incomplete`); refused at 127.0.0.1, the address is wrong (`wrong-network-interface`).
 """
 
 from __future__ import annotations
@@ -13,13 +14,21 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
-from trainprobe.causes.spoken import first_to_fail, spoken
-from trainprobe.causes.words import fix, listed, ranks_say, sentence, verb
+from trainprobe.causes.told import captured, failed_of_something_else, lines, told, weigh_told
+from trainprobe.causes.words import fix, listed, ranks_say, sentence, short, verb
 from trainprobe.facts import Connection, Facts, LogEvent
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
-WORDING = r"No route to host|\(errno: 113|Network is unreachable|\(errno: 101"
+# c10d's socket.cpp, NCCL's socket.h and socket.cc, gloo's pair.cc and error.cc.
+NO_WAY = r"No route to host|\(errno: 113|Network is unreachable|\(errno: 101|\(errno: 110|ssh: connect to host \S{1,128} port \d{1,5}: Connection timed out"
+REFUSED = (
+    r"onnect to \S{1,80}<\d{1,5}> (?:failed|returned)[^\n]{0,30}(?:refused|timed out|abort)|SO_ERROR: Connection (?:refused|timed out)"
+    r"|Call to connect [^\n]{0,120}(?:refused|timed out)|pair\.cc:\d{1,5}\] connect \["
+)
+WORDING = f"{NO_WAY}|{REFUSED}"
+SHOWS = ("no-route", "peer-unanswered", "store-unanswered", "peer-refused")
+ELSEWHERE = ("loopback-peer", "virtual-peer", "interface-missing")  # the address itself is wrong
 
 
 def _unanswered(scene: Scene) -> tuple[Connection, ...]:
@@ -32,10 +41,7 @@ def _unanswered(scene: Scene) -> tuple[Connection, ...]:
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     if group.mode == "crash":
-        heard = tuple(spoken(scene, WORDING))
-        yield from heard
-        if heard:
-            yield from first_to_fail(scene)
+        yield from _told(scene)
         return
     unanswered = _unanswered(scene)
     if unanswered:
@@ -47,9 +53,25 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         ranks = [thread.rank or 0 for thread in threads]
         op = threads[0].op or "the rendezvous"
         yield weighing(10, "suspects-stack", f"{ranks_say(ranks)} {verb(ranks, 'stands', 'stand')} in {op} meanwhile", *threads)
+    if scene.live is None:
+        yield from _told(scene)
+        return
     routes = [event for event in facts.of(LogEvent, cell=group.cell) if event.event == "no-route"]
     if routes:
         yield weighing(10, "suspects-log", f"The output says: {routes[-1].line[:120]}", routes[-1])
+
+
+def _told(scene: Scene) -> Iterator[Weighing]:
+    heard = told(scene, NO_WAY, "no-route", "peer-unanswered") or told(scene, REFUSED, *SHOWS)
+    if heard is None:
+        return
+    refused = "refused" in heard.text
+    if lines(scene, *ELSEWHERE):
+        yield weighing(6, "suspects-log", f"A connection is not answered: {short(heard.text)}", heard.fact)
+    elif refused and failed_of_something_else(scene):
+        yield weighing(3, "suspects-log", f"A connection is refused, as by a rank that is gone: {short(heard.text)}", heard.fact)
+    else:
+        yield from weigh_told(scene, heard, sure=26)
 
 
 def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
@@ -61,14 +83,21 @@ def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     who, unanswered = _ranks(facts, group), _unanswered(scene)
-    to = listed(list(dict.fromkeys(one.remote for one in unanswered))[:3]) or "another rank"
+    to = listed(list(dict.fromkeys(one.remote for one in unanswered))[:3]) or listed(_peers(scene)[:3]) or "another rank"
     return sentence(f"{ranks_say(who)} cannot open a connection to {to}: nothing answers there")
+
+
+def _peers(scene: Scene) -> tuple[str, ...]:
+    """Whom connects were sent to in vain, as the log has it."""
+    found = lines(scene, *SHOWS)
+    return captured(found, "peer") or captured(found, "host")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     unanswered = _unanswered(scene)
-    host, _, port = unanswered[0].remote.rpartition(":") if unanswered else ("HOST", "", "PORT")
+    ports = captured(lines(scene, *SHOWS), "port")
+    host, _, port = unanswered[0].remote.rpartition(":") if unanswered else (next(iter(_peers(scene)), "HOST"), "", next(iter(ports), "PORT"))
     return (
         fix(scene, "See how far packets come", f"ip route get {host}", f"timeout 5 bash -c '</dev/tcp/{host}/{port}' && echo open"),
         fix(
@@ -93,6 +122,6 @@ CAUSE = Cause(
     ranks=_ranks,
     would_settle="ss -tnp state syn-sent, and a connect to that address by hand",
     refines="rendezvous-incomplete",
-    accounts_for=("rank-stuck",),
+    accounts_for=("rank-stuck", "user-exception"),
     wording=WORDING,
 )

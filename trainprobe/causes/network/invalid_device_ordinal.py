@@ -12,23 +12,26 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import first_to_fail, said, spoken
+from trainprobe.causes.told import captured, lines, told, weigh_told
 from trainprobe.causes.words import fix, sentence, subject
 from trainprobe.facts import Facts, Gpu
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 # cudaErrorInvalidDevice, and torch's own check of a device index.
-WORDING = r"invalid device ordinal|Invalid device id|device >= 0 && device < num_gpus"
+WORDING = (
+    r"invalid device ordinal|Invalid device id|device >= 0 && device < num_gpus|But your machine only has|You requested (?:gpu|GPUs): ?\[|only supported with GPUs, no GPUs found"
+    r"|cudaErrorInvalidDevice|exceeds the number of available GPUs"
+)
+SHOWS = ("invalid-device", "devices-missing")
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    heard = said(scene, WORDING)
+    heard = told(scene, WORDING, *SHOWS)
     if heard is None:
         return
-    yield from spoken(scene, WORDING)
-    yield from first_to_fail(scene)
+    yield from weigh_told(scene, heard, sign=26)
     gpus = facts.of(Gpu)
     if gpus and len(gpus) < group.world_size:
         yield weighing(10, "gpu", f"The host has {len(gpus)} GPUs for {group.world_size} ranks", *gpus)
@@ -37,6 +40,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     gpus = facts.of(Gpu)
+    seen = captured(lines(scene, "devices-missing"), "seen")
+    if seen and not gpus:
+        return sentence(f"{subject(scene)} asks for GPUs that it cannot see: only {seen[0]} are visible")
     number = f": the host has {len(gpus)}, and {group.world_size} ranks run on it" if gpus else ""
     return sentence(f"{subject(scene)} asks for a GPU that it cannot see{number}")
 

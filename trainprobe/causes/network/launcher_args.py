@@ -3,31 +3,52 @@
 `torch.distributed.launch` passed `--local-rank` where the script does not know it; a script that reads LOCAL_RANK was started with
 plain `python`; an option has another name. The program ends before it trains.
 
-It is recognised by argparse's words about an option, by a KeyError of a rank variable, or by torch's message that one is not set.
+It is recognised by argparse's words about an option, by a KeyError of a rank variable, by torch's message that one is not set or that there is no process
+group, and by a launcher or script that is not found.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
+from trainprobe.causes.told import failed_of_something_else, last_words, lines, told, weigh_told
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 # argparse, os.environ, and torch/distributed/rendezvous.py (_env_error).
-WORDING = r"unrecognized arguments:.*--local[-_]rank|KeyError: '(LOCAL_RANK|RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|MASTER_ADDR|MASTER_PORT)'|environment variable (RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT) expected"
+WORDING = (
+    r"unrecognized arguments:.*--local[-_]rank|KeyError: '(LOCAL_RANK|RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|MASTER_ADDR|MASTER_PORT|NODE_RANK|SLURM_\w{4,20}|OMPI_COMM_\w{4,24}|PMI_RANK)'"
+    r"|environment variable (LOCAL_RANK|RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT) expected|Default process group has not been initialized|rendezvous: (?:rank|world size) parameter missing"
+    r"|Unsupported nproc_per_node value|is not in \"MIN:MAX\" format|Cuda is not available\.|at least 2 processes to use `--multi_gpu`"
+)
+SHOWS = ("launcher-args", "group-missing", "script-missing", "launcher-missing")
+# `int(os.environ.get("LOCAL_RANK"))` where nobody set it.
+_READS_RANK = re.compile(r"(?:environ|getenv)[^\n]{0,30}[\"'](?:LOCAL_|NODE_)?(?:RANK|WORLD_SIZE)|\blocal_rank\b")
 USAGE = r"error: (unrecognized arguments|the following arguments are required|argument \S+: |ambiguous option)"
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     if said(scene, WORDING) is not None:
-        yield from spoken(scene, WORDING, log_points=26)
+        yield from spoken(scene, WORDING, log_points=6 if failed_of_something_else(scene) and not _asks(scene) else 26)
         yield from first_to_fail(scene)
+        return
+    unset = [
+        one
+        for one in last_words(scene)[:1]
+        if one.type in ("TypeError", "AttributeError") and "None" in one.message and one.frames and _READS_RANK.search(one.frames[-1].text)
+    ]
+    if unset:
+        yield weighing(26, "source", f"A rank variable is not set: {unset[0].frames[-1].text.strip()[:100]}", unset[0])
+    printed = told(scene, WORDING, *SHOWS)
+    if printed is not None and (lines(scene, *SHOWS) or printed.decides):
+        yield from weigh_told(scene, printed, sign=26)
         return
     usage = said(scene, USAGE)
     ends = [end for end in scene.endings(scene.world) if end.how == "exited" and end.code == 2]  # argparse's own exit code
@@ -37,9 +58,14 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
             yield weighing(10, "exit-status", f"{len(ends)} ranks ended with exit code 2, as a wrong argument does", *ends)
 
 
+def _asks(scene: Scene) -> bool:
+    """Are the last words themselves about arguments or variables?"""
+    return any(re.search(WORDING, f"{one.type}: {one.message}") for one in last_words(scene)[:1])
+
+
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
-    heard = said(scene, WORDING) or said(scene, USAGE)
+    heard = said(scene, WORDING) or said(scene, USAGE) or told(scene, WORDING, *SHOWS)
     script = scene.plan.script.rsplit("/", 1)[-1] or "The script"
     return sentence(f"{script} and its launcher do not fit: {short(heard.text, 140) if heard else 'an argument or a rank variable is missing'}")
 

@@ -4,7 +4,7 @@ All ranks have come to the same collective and none gets out of it: nobody is to
 switch that drops packets keeps the data from passing.
 
 It is recognised by ranks that are all inside one collective together with a port that is down or counts errors between two looks, or with segments
-that are sent again and again without an answer. Ports that carry data without errors rule it out; a rank outside the collective does so too.
+that are sent again and again without an answer. In logs: transport errors, or ports that went down, after steps that went well. Ports that carry data without errors rule it out; a rank outside the collective does so too.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.parting import camps, places
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, listed, ranks_say, sentence
+from trainprobe.causes.told import captured, failed_of_something_else, lines, made_steps
+from trainprobe.causes.words import fix, listed, ranks_say, sentence, short
 from trainprobe.facts import Connection, Facts, PortCounters
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 UP = frozenset({"ACTIVE", "up", "unknown", ""})
+DOWN = ("ib-port-error", "link-down")
+LOST = ("ib-error", "ofi-error", "peer-unanswered", "ib-async-error")
 FEW = 3  # segments sent again: one or two are lost on any network
 
 
@@ -41,6 +44,7 @@ def _unanswered(scene: Scene) -> tuple[Connection, ...]:
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    yield from _told(scene)
     found = places(scene)
     together = len(found) == len(scene.world) and len(camps(found)) == 1
     odd, unanswered = _odd(scene), _unanswered(scene)
@@ -64,6 +68,22 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(-10, "other-stacks", f"{ranks_say(absent)} did not come to that collective at all", *(one.fact for one in found.values()))
 
 
+def _told(scene: Scene) -> Iterator[Weighing]:
+    """What logs say. The first transfer that fails speaks of the configuration; one after many that went well, of the network."""
+    down, errors, steps = lines(scene, *DOWN), lines(scene, *LOST), made_steps(scene)
+    if failed_of_something_else(scene):
+        return
+    if down and (errors or scene.group.mode == "hang" or scene.origin is not None):
+        yield weighing(13, "network", f"A port went down: {short(down[0].line)}", down[0])
+    if errors and (steps > 1 or down):
+        yield weighing(
+            26 if errors[0].event == "ib-error" else 13,
+            "suspects-log",
+            f"The transport failed{f' after {steps} steps' if steps else ''}: {short(errors[0].line)}",
+            errors[0],
+        )
+
+
 def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
     """The host's or the network's own, unless only some ranks have such a connection."""
     del facts, group
@@ -72,6 +92,9 @@ def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
 
 def _where(scene: Scene) -> str:
     odd, unanswered = _odd(scene), _unanswered(scene)
+    peers = captured(lines(scene, *LOST), "peer")
+    if peers and not odd and not unanswered:
+        return f"the way to {listed(peers[:3])}"
     if odd:
         return f"port {odd[0].port} on {next(iter(scene.group.hosts), 'this host')}"
     return f"the way from {unanswered[0].local} to {unanswered[0].remote}" if unanswered else "the network"
@@ -79,6 +102,8 @@ def _where(scene: Scene) -> str:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
+    if lines(scene, *LOST, *DOWN):
+        return sentence(f"The network failed while the job ran: {_where(scene)} lost its data")
     return sentence(f"The ranks are all inside one collective, and {_where(scene)} does not carry its data")
 
 
@@ -98,7 +123,7 @@ CAUSE = Cause(
     title="The network does not carry a collective's data",
     means="A link, port or switch fails while the job runs.",
     telling="All ranks are inside one collective, and a port counts errors or segments are sent again without an answer.",
-    modes=("hang",),
+    modes=("hang", "crash"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

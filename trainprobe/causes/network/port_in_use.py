@@ -13,32 +13,36 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene
-from trainprobe.causes.spoken import checked, first_to_fail, said, spoken
+from trainprobe.causes.spoken import checked
+from trainprobe.causes.told import Told, captured, lines, told, weigh_told
 from trainprobe.causes.words import fix, sentence
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 # torch/csrc/distributed/c10d/socket.cpp and the kernel's errno 98.
-WORDING = r"EADDRINUSE|[Aa]ddress already in use|\b[Ee]rrno:? 98\b"
+WORDING = r"EADDRINUSE|[Aa]ddress already in use|\b[Ee]rrno:? (?:98|48)\b|WinError 10048|Only one usage of each socket address|another process is utilizing it|port: \d{1,5} already in use"
 CHECK = "plan.port"
-PORT = re.compile(r"\bport: (\d+)|:(\d{4,5})\b")
+PORT = re.compile(r"\bport:? `?(\d{2,5})\b|\]?:(\d{4,5})\b|', (\d{2,5})\)")
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    heard = said(scene, WORDING)
-    yield from spoken(scene, WORDING, log_points=26)
-    if heard is not None:
-        yield from first_to_fail(scene)
+    heard = _heard(scene)
+    yield from weigh_told(scene, heard, sign=26)
     yield from checked(scene, CHECK, corroborates=heard is not None)
 
 
+def _heard(scene: Scene) -> Told | None:
+    return told(scene, WORDING, "port-in-use")
+
+
 def _port(scene: Scene) -> str:
-    heard = said(scene, WORDING)
+    heard = _heard(scene)
     match = PORT.search(heard.text) if heard is not None else None
     check = next(iter(scene.checks(CHECK)), None)
-    return (match.group(1) or match.group(2)) if match else check.value if check is not None else ""
+    named = captured(lines(scene, "port-in-use"), "port")
+    return next(group for group in match.groups() if group) if match else named[0] if named else check.value if check is not None else ""
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
@@ -71,5 +75,6 @@ CAUSE = Cause(
     ranks=nobody,
     would_settle="ss -ltnp at the rendezvous port",
     refines="user-exception",
+    accounts_for=("rendezvous-incomplete",),
     wording=WORDING,
 )

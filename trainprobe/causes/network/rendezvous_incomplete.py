@@ -5,7 +5,8 @@ its time-out, and no collective has begun.
 
 It is recognised by ranks that stand in `init_process_group` or at the store while ranks of the world are nowhere to be seen. A rank that is seen
 elsewhere, in code of its own, is late for a reason that other causes name; a rank that has been in a collective already was at the rendezvous.
-A launcher that waits there itself, before it has started any rank, waits for other nodes.
+A launcher that waits there itself, before it has started any rank, waits for other nodes. In logs it is told by the rendezvous' own errors, by a store
+that refuses connections, and by a remote shell that could not start the others.
 """
 
 from __future__ import annotations
@@ -15,13 +16,28 @@ from collections.abc import Iterator
 from trainprobe.causes.agents import of_agents, said_of_agents, waiting_agents
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import said
+from trainprobe.causes.told import captured, failed_of_something_else, last_words, lines, told, weigh_told
 from trainprobe.causes.words import fix, ranks_say, sentence, short, verb
 from trainprobe.facts import CollectiveCall, Facts, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
-GAVE_UP = r"client socket has timed out|Timed out after \d+ seconds waiting for clients|RendezvousTimeoutError|RendezvousConnectionError|Timed out initializing process group"
+GAVE_UP = (
+    r"client socket has timed out|client socket has failed to connect|Timed out after \d+ seconds waiting for clients|Rendezvous(?:Timeout|Connection|Closed|State)Error"
+    r"|connect\(\) timed out\. Original|use_libuv was requested|connection to (?:the C10d store|etcd) has failed|Permission denied \(publickey|Host key verification failed"
+)
+SHOWS = (
+    "rendezvous-timeout",
+    "rendezvous-failed",
+    "world-incomplete",
+    "store-unsupported",
+    "remote-shell-failed",
+    "store-refused",
+    "connect-failed",
+    "rendezvous-closed",
+    "rendezvous-lost",
+)
+_SETTING_UP = ("init_process_group", "_env_rendezvous_handler", "_tcp_rendezvous_handler", "_create_c10d_store", "next_rendezvous", "_store_based_barrier")
 
 JOINING = frozenset({"init_process_group", "rendezvous", "native", "store"})
 
@@ -57,11 +73,11 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     yield from of_agents(scene)
     waiting, missing = at_the_store(scene), absent(scene)
     if group.mode == "crash":
-        gave_up = said(scene, GAVE_UP, scene.world)
-        if gave_up is not None:
-            yield weighing(10, "suspects-log", f"The rendezvous ended: {short(gave_up.text, 120)}", gave_up.fact)
+        yield from _told(scene)
         return
     if not waiting:
+        if scene.live is None:
+            yield from _told(scene)
         return
     ranks = [thread.rank or 0 for thread in waiting]
     points = 13 if len(waiting) == len(scene.threads(scene.world)) else 3
@@ -80,6 +96,17 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(-26, "flight-recorder", f"{ranks_say(ranks)} had finished collectives before", *met[:2])
 
 
+def _told(scene: Scene) -> Iterator[Weighing]:
+    """What logs say: the store did not open, or not everybody came. Elsewhere than at the start it repeats that the first host is gone."""
+    heard = told(scene, GAVE_UP, *SHOWS)
+    if heard is not None:
+        yield from weigh_told(scene, heard, sign=13)
+    elif not failed_of_something_else(scene):
+        there = [one for one in last_words(scene) if any(frame.name in _SETTING_UP for frame in one.frames)]
+        if there:
+            yield weighing(13, "suspects-log", f"It ended while the ranks met: {short(there[0].message or there[0].type)}", there[0])
+
+
 def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
     scene = Scene(facts, group)
     if waiting_agents(scene):
@@ -94,6 +121,10 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     if not missing and all_together(scene) and not waiting_agents(scene):
         where = next((f" at {thread.where}" for thread in at_the_store(scene) if thread.where), "")
         return sentence(f"All {len(there)} ranks wait at the rendezvous{where}: they ask for another world than this one, or for a store that nobody serves")
+    heard = told(scene, GAVE_UP, *SHOWS) if scene.live is None and not there else None
+    if heard is not None:
+        end = "".join(captured(lines(scene, "rendezvous-timeout", "store-refused"), "host")[:1])
+        return sentence(f"Not all ranks met{f' at {end}' if end else ''}: {short(heard.text, 140)}")
     if not missing or waiting_agents(scene):
         return sentence(said_of_agents(scene) or f"{ranks_say(there)} {verb(there, 'waits', 'wait')} at the rendezvous, and not everybody comes")
     elsewhere = "other nodes' ranks may not have started" if scene.live is not None and scene.live.elsewhere else "no process of theirs lives here"
@@ -105,6 +136,24 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     job = scene.live
     environment = next(iter(job.environment.values()), {}) if job is not None else {}
     address, port = environment.get("MASTER_ADDR", "$MASTER_ADDR"), environment.get("MASTER_PORT", "$MASTER_PORT")
+    met = lines(scene, "rendezvous-timeout", "store-refused")
+    if job is None and met:
+        address, port = next(iter(captured(met, "host")), address), next(iter(captured(met, "port")), port)
+    if lines(scene, "store-unsupported"):
+        return (
+            fix(
+                scene, "Use the store that this build of torch has", "set USE_LIBUV=0   (Windows)   or   export USE_LIBUV=0", 'init_method="env://?use_libuv=0"'
+            ),
+        )
+    if lines(scene, "remote-shell-failed"):
+        return (
+            fix(
+                scene,
+                "Let the launcher log in on every node without a question",
+                "ssh NODE hostname   (for each node of the hostfile)",
+                "ssh-copy-id NODE; ssh-keyscan NODE >> ~/.ssh/known_hosts",
+            ),
+        )
     slurm = job is not None and (job.launcher == "slurm" or any(name.startswith("SLURM_") for row in job.environment.values() for name in row))
     if all_together(scene) and not absent(scene) and not waiting_agents(scene):
         own = f"a world_size, rank, address or port given to init_process_group must be that of the launcher: WORLD_SIZE={len(scene.world)}, {address}:{port}"
@@ -141,4 +190,6 @@ CAUSE = Cause(
     ranks=_ranks,
     would_settle="count the processes of the job on every node: trainprobe attach there",
     refines="rank-stuck",
+    accounts_for=("user-exception",),
+    wording=GAVE_UP,
 )

@@ -1,0 +1,113 @@
+"""Ranks use or advertise an interface over which the others cannot reach them.
+
+NCCL and gloo pick an interface by themselves: loopback because /etc/hosts names 127.0.1.1, docker0 because it sorts first, one without an address.
+Or NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME name one that a node does not have.
+
+It is recognised by NCCL's and gloo's words about interfaces, by lo or docker0 in NCCL's list, and by peers at 127.0.0.1, 172.17.0.1 or a link-local
+address that refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.told import captured, failed_of_something_else, last_words, lines, of_several_hosts, told, weigh_told
+from trainprobe.causes.words import fix, listed, sentence, short
+from trainprobe.facts import Facts, LogEvent
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.waits import SuspectGroup
+
+# gloo's device.cc and pair.cc, NCCL's bootstrap.cc, net_socket.cc and socket.cc.
+WORDING = (
+    r"no (?:NCCL_SOCKET_IFNAME |socket )?interface found|No usable listening interface|No IP interface found|verify NCCL_OOB_NET_IFNAME"
+    r"|ifa != nullptr[^\n]{0,40}Unable to find address|Unable to find interface for|remote=\[127\.0\.|is neither AF_INET|ss1\.ss_family == ss2\.ss_family"
+    r"|onnect to (?:127\.0\.|172\.1[78]\.|192\.168\.122\.|169\.254\.|fe80::)|bind\(2\) for [^\n]{0,80}Cannot assign requested address"
+)
+SURE = ("interface-missing", "loopback-peer", "family-mismatch", "virtual-peer")
+CUT = ("peer-refused", "peer-unanswered", "gloo-mesh-failed", "connection-closed", "nccl-system-error", "rendezvous-timeout", "no-route")
+
+
+def _odd(scene: Scene) -> tuple[LogEvent, ...]:
+    return lines(scene, "wrong-interface")
+
+
+def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    scene = Scene(facts, group)
+    heard = told(scene, WORDING, *SURE)
+    cut, odd = lines(scene, *CUT), _odd(scene)
+    if heard is not None:
+        yield from weigh_told(scene, heard, sign=26 if cut or scene.origin is not None else 13)
+    elif odd and not failed_of_something_else(scene):
+        fatal = any(event.fatal for event in odd)
+        alone = scene.given("nodes") is not None and not of_several_hosts(scene)
+        points = 3 if alone and not fatal else 26 if fatal or cut else 13
+        yield weighing(points, "suspects-log", f"An interface that leads nowhere is used: {short(odd[0].line)}", odd[0])
+    if odd and cut and heard is not None:
+        yield weighing(6, "network", f"Connections fail over it: {short(cut[0].line)}", cut[0])
+    mesh = lines(scene, "gloo-mesh-failed")
+    if (
+        heard is None
+        and not odd
+        and mesh
+        and (last_words(scene) or not failed_of_something_else(scene))
+        and not lines(scene, "peer-refused", "peer-unanswered")
+    ):
+        yield weighing(13, "suspects-log", f"gloo could not connect the ranks at the addresses that they gave: {short(mesh[0].line)}", mesh[0])
+    networks = {address.rsplit(".", 2)[0] for address in captured(lines(scene, "nccl-interface"), "address") if address.count(".") == 3}
+    if len(networks) > 1 and cut:
+        yield weighing(
+            10, "network", f"The ranks listen in different networks: {listed(sorted(f'{net}.x' for net in networks))}", *lines(scene, "nccl-interface")[:2]
+        )
+
+
+def _which(scene: Scene) -> str:
+    heard = told(scene, WORDING, *SURE)
+    named = captured((*lines(scene, *SURE), *_odd(scene)), "interface") or captured((*lines(scene, *SURE), *_odd(scene)), "address")
+    return named[0] if named else (heard.captured.get("interface", "") if heard is not None else "")
+
+
+def _summary(facts: Facts, group: SuspectGroup) -> str:
+    scene = Scene(facts, group)
+    which, heard = _which(scene), told(scene, WORDING, *SURE)
+    if lines(scene, "interface-missing") and which:
+        return sentence(f"The interface {which}, which the job names, is not there or has no address")
+    if which:
+        return sentence(f"The ranks give each other {which}, over which other hosts cannot reach them")
+    return sentence(f"The ranks use a network interface that the others cannot reach{f': {short(heard.text, 120)}' if heard is not None else ''}")
+
+
+def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
+    scene = Scene(facts, group)
+    own = next((given.value for name in ("env.NCCL_SOCKET_IFNAME", "env.GLOO_SOCKET_IFNAME") if (given := scene.given(name)) is not None), "")
+    now = f"   (now {own})" if own else ""
+    return (
+        fix(scene, "See which interface leads to the other nodes", "ip -br addr; ip route get ADDRESS_OF_ANOTHER_NODE   (on each node)"),
+        fix(
+            scene,
+            "Name it",
+            f"export NCCL_SOCKET_IFNAME=eth0 GLOO_SOCKET_IFNAME=eth0{now}",
+            "export NCCL_SOCKET_IFNAME=^lo,docker   (leave out what leads nowhere)",
+        ),
+        fix(
+            scene, "Let the node's own name be its address", "getent hosts $(hostname)   (must not be 127.0.0.1 or 127.0.1.1)", risk="needs-admin", who="admin"
+        ),
+    )
+
+
+CAUSE = Cause(
+    id="wrong-network-interface",
+    title="Ranks use an interface that the others cannot reach",
+    means="Ranks advertise an interface that the others cannot reach, or one that does not exist.",
+    telling="NCCL or gloo lists lo or docker0, finds no interface of the given name, or a peer is sought at 127.0.0.1.",
+    modes=("crash", "hang", "check"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    ranks=nobody,
+    would_settle="ip -br addr on each node, and NCCL_DEBUG=INFO's line `Bootstrap : Using`",
+    refines="firewall-or-route",
+    accounts_for=("user-exception", "rendezvous-incomplete"),
+    wording=WORDING,
+)

@@ -1,0 +1,125 @@
+"""What was told of a failure at start-up or in communication: the last words of whoever ended, and known lines.
+
+Elsewhere an error that repeats another rank's end is not listened to. At start-up it is often all there is: the store that could not be reached, the
+peer that refused. So where nobody raised anything of its own, the echoes speak.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.spoken import first_to_fail, said, text_of
+from trainprobe.causes.words import ranks_say, short
+from trainprobe.facts import LogEvent, LogProgress, Progress, RankException
+from trainprobe.model.diagnosis import Weighing
+from trainprobe.model.facts import Fact
+
+# What an exception says that comes out of communication or start-up; any other is the program's own affair.
+_OF_COMMUNICATION = re.compile(
+    r"NCCL|nccl|[Gg]loo|c10d|TCPStore|Dist(?:Backend|Network|Store)?Error|[Rr]endezvous|process group|(?:client|server) socket|gaierror|ibv_|libuv"
+    r"|No route to host|Network is unreachable|Connection (?:refused|timed out|reset|closed|aborted)|unhandled (?:system|cuda) error|ncclUnique|MPI_|oneccl|ucx"
+)
+# Addresses of the web, whose failure is no rank's.
+FOREIGN = re.compile(r"https?://|ConnectionPool|urlopen|urllib3|requests\.exc|aiohttp|botocore|wandb|huggingface|port=443")
+_SENT_FROM_OUTSIDE = ("SIGKILL", "SIGSEGV", "SIGBUS", "SIGILL")
+
+
+@dataclass(frozen=True)
+class Told:
+    """`text` is the line that says it. `decides` is false for what is only a sign, or where the ranks failed of something else."""
+
+    text: str
+    fact: Fact
+    decides: bool
+    last_words: bool
+    captured: Mapping[str, str] = field(default_factory=dict)
+
+
+def lines(scene: Scene, *shows: str) -> tuple[LogEvent, ...]:
+    """Known lines of the whole cell that show one of these, in the order in which they were printed."""
+    found = [event for event in scene.facts.of(LogEvent, cell=scene.cell) if event.event in shows]
+    return tuple(sorted(found, key=lambda event: (event.place is None, event.place or 0)))
+
+
+def of_communication(exception: RankException) -> bool:
+    """Does it come out of start-up or communication?"""
+    return _OF_COMMUNICATION.search(text_of(exception)) is not None or any("torch/distributed" in frame.file for frame in exception.frames[-3:])
+
+
+def failed_of_something_else(scene: Scene) -> bool:
+    """Did the suspects raise what has nothing to do with communication, or were they killed? Then lost connections are its echo."""
+    if scene.origin is not None:
+        return not of_communication(scene.origin)
+    ending = scene.first_ending
+    return ending is not None and (ending.how == "oom_killed" or ending.signal_name in _SENT_FROM_OUTSIDE)
+
+
+def last_words(scene: Scene) -> tuple[RankException, ...]:
+    """The exceptions that may name the cause: the suspects' own, those of others where it comes out of communication, else the echoes."""
+    origin = scene.origin
+    if origin is None:
+        return scene.exceptions(scene.world, echo=True)
+    others = tuple(one for one in scene.exceptions(scene.world) if one is not origin) if of_communication(origin) else ()
+    return (origin, *others)
+
+
+def told(scene: Scene, wording: str, *shows: str, unlike: re.Pattern[str] | None = None) -> Told | None:
+    """Where it is told first: in the last words, in a known line that shows one of `shows`, anywhere in the output. `unlike` passes over what matches it."""
+    pattern = re.compile(wording)
+    for exception in last_words(scene):
+        text = text_of(exception)
+        match = pattern.search(text)
+        if match is not None and (unlike is None or unlike.search(text) is None):
+            return Told(_line_of(text, match), exception, decides=True, last_words=True, captured=_named(match))
+    elsewhere = failed_of_something_else(scene)
+    found = [event for event in lines(scene, *shows) if unlike is None or unlike.search(event.line) is None]
+    for event in sorted(found, key=lambda event: not event.fatal):
+        return Told(event.line, event, decides=event.fatal and not elsewhere, last_words=False, captured=event.captured)
+    heard = said(scene, wording)
+    if heard is None or (unlike is not None and unlike.search(heard.text) is not None):
+        return None
+    return Told(heard.text, heard.fact, decides=heard.origin, last_words=heard.origin, captured=_named(heard.match))
+
+
+def weigh_told(scene: Scene, what: Told | None, *, sure: int = 26, sign: int = 13) -> Iterator[Weighing]:
+    """Weigh it: `sure` points where it decides, `sign` points where it is a sign of it, few where the ranks failed of something else."""
+    if what is None:
+        return
+    points = sure if what.decides else 6 if failed_of_something_else(scene) else sign
+    who = f"{ranks_say([what.fact.rank])} says" if what.fact.rank is not None else "The log says" if isinstance(what.fact, LogEvent) else "The output says"
+    yield weighing(points, "suspects-log", f"{who}: {short(what.text)}", what.fact)
+    if what.decides:
+        yield from first_to_fail(scene, 3)
+
+
+def captured(events: Iterable[LogEvent], name: str) -> tuple[str, ...]:
+    """The values of one named group, each once, in order."""
+    return tuple(dict.fromkeys(event.captured[name] for event in events if event.captured.get(name)))
+
+
+def of_several_hosts(scene: Scene) -> bool:
+    """Is the job known to run on more than one host?"""
+    nodes = scene.given("nodes")
+    if nodes is not None and nodes.number is not None:
+        return nodes.number > 1
+    return len({fact.host for fact in scene.facts.of(LogEvent, cell=scene.cell) if fact.host}) > 1
+
+
+def made_steps(scene: Scene) -> int:
+    """The largest step that any rank is known to have reached; 0 where none is known."""
+    steps = [fact.output_steps or 0 for fact in scene.facts.of(Progress, cell=scene.cell)]
+    steps += [fact.step or 0 for fact in scene.facts.of(LogProgress, cell=scene.cell)]
+    return max(steps, default=0)
+
+
+def _line_of(text: str, match: re.Match[str]) -> str:
+    start = text.rfind("\n", 0, match.start()) + 1
+    end = text.find("\n", match.end())
+    return text[start : end if end >= 0 else None]
+
+
+def _named(match: re.Match[str]) -> dict[str, str]:
+    return {name: value for name, value in match.groupdict().items() if value is not None}
