@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from trainprobe.facts import fields
 from trainprobe.facts.log_rows import Row, rows_of, streams
+from trainprobe.logtext.steps import read_step
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
 MOST_RANKS = 100_000
 MARKS_CAP = 40
+OTHER_WORK = frozenset({"eval", "save", "load", "data", "compile"})
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ class LogProgress(Fact):
     """The last progress that one rank printed: `step` of how many (`of`, None where not told), `epoch`, and when. `finished` marks the line that says that training completed.
 
     `marks` are (place, step) of the last lines that told a step. `first_step`, `first_place` and `first_at` are those of the first progress line; `place` that of the last one. `seen_at` is its file and line.
+    `doing` is what the last line was about (train, eval, save, load, data, compile: logtext.steps), `doing_line` the last line of work
+    other than training, such as a bar of the tokenizer, and `doing_seen_at` where it stands.
     """
 
     step: int | None = None
@@ -59,6 +64,11 @@ class LogProgress(Fact):
     seen_at: str = ""
     line: str = ""
     marks: tuple[tuple[int, int], ...] = ()
+    of_epochs: int | None = None
+    doing: str = ""
+    doing_line: str = ""
+    doing_seen_at: str = ""
+    finished_line: str = ""
 
 
 _WORLD = re.compile(
@@ -76,14 +86,12 @@ _LAUNCHERS = (
     ("slurm", re.compile(r"\bsrun: |\bslurmstepd: |SLURM_JOB_ID")),
     ("spawn", re.compile(r"torch[./]multiprocessing[./]spawn")),
 )
+# That the job as a whole went well; what says that the training did is logtext.steps' business.
 _DONE = re.compile(
-    r"(?i)\btraining (?:has )?(?:is )?(?:been )?(?:complete[d]?|finished|done|ended|succeeded)\b|\bfinished training\b|\bdone training\b|`?Trainer\.fit`? stopped: `?max_(?:steps|epochs)"
-    r"|\btrain_runtime\b|Training completed\. Do not forget|\ball done\b|\bjob (?:completed|finished) success|\btraining (?:finished|completed) (?:in|after)|^done\.?$"
-    r"|\bfinished successfully\b|\bsuccessfully (?:finished|completed)\b|\bexit(?:ed)? (?:with )?(?:code|status)[ :=]{1,2}0\b|\[after training is done\]|\bSucceeded\b$"
+    r"(?i)^\W{0,4}all done\b|\bjob (?:completed|finished|succeeded)\b|\bfinished successfully\b|\bsuccessfully (?:finished|completed)\b|^done\W{0,3}$"
+    r"|\b(?:exit(?:ed)?|finished|completed) (?:with )?(?:exit )?(?:code|status)[ :=]{1,2}0\b|^Succeeded$|\bJob \S{1,60} (?:is )?(?:succeeded|completed)\b"
 )
-_NOT_DONE = re.compile(
-    r"(?i)\bepoch\b.{0,40}\b(?:complete|finished|done)|not (?:been )?(?:complete|finish)|before training|until training|when training|after training is done\?|if training"
-)
+_NOT_DONE = re.compile(r"(?i)\b(?:not|n't|before|until|when|if|unless)\b")
 
 
 def parse_log_job(record: Evidence) -> list[Fact]:
@@ -133,94 +141,85 @@ def parse_log_progress(record: Evidence) -> list[Fact]:
     """One LogProgress per rank of the file, from its first to its last progress line."""
     found: list[Fact] = []
     for rank, rows in streams(rows_of(record)).items():
-        progress: LogProgress | None = None
+        seen = _Seen()
         for row in rows:
-            progress = _after(progress, row, rank, record)
-        if progress is not None:
-            found.append(progress)
+            seen.read(row)
+        if seen.last is not None:
+            found.append(seen.fact(record, rank))
     return found
 
 
-def _after(known: LogProgress | None, row: Row, rank: int | None, record: Evidence) -> LogProgress | None:
-    text = row.text
-    done = _DONE.search(text) is not None and _NOT_DONE.search(text) is None
-    told = step_in(text)
-    if told is None and not done:
-        return known
-    step, of, epoch = told if told is not None else (None, None, None)
-    if known is None:
+class _Seen:
+    """What the progress lines of one rank tell, line by line."""
+
+    def __init__(self) -> None:
+        self.first: Row | None = None
+        self.last: Row | None = None
+        self.line: Row | None = None
+        self.stepped: Row | None = None
+        self.work: Row | None = None
+        self.step: int | None = None
+        self.first_step: int | None = None
+        self.of: int | None = None
+        self.epoch: float | None = None
+        self.of_epochs: int | None = None
+        self.doing = ""
+        self.finished = False
+        self.finished_line = ""
+        self.marks: deque[tuple[int, int]] = deque(maxlen=MARKS_CAP)
+
+    def read(self, row: Row) -> None:
+        told = read_step(row.text)
+        done = (told is not None and told.finished) or (_DONE.search(row.text[:400]) is not None and _NOT_DONE.search(row.text[:400]) is None)
+        if told is None and not done:
+            return
+        self.first, self.last = self.first or row, row
+        if told is not None and told.kind in OTHER_WORK and not done:
+            self.doing, self.work = told.kind, row
+            return
+        self.line = row
+        if done:
+            self.finished, self.finished_line = True, row.text.strip()[:200]
+        elif told is not None and told.step is not None:
+            self.finished = False  # what had finished was not the whole training
+        if told is not None:
+            self.epoch = told.epoch if told.epoch is not None else self.epoch
+            self.of_epochs = told.of_epochs if told.of_epochs is not None else self.of_epochs
+            if told.step is not None and told.kind not in OTHER_WORK and not (self.of is not None and told.of is not None and told.of < self.of):
+                self._step(told.step, told.of, row)  # a shorter bar inside the training is none of its steps
+
+    def _step(self, step: int, of: int | None, row: Row) -> None:
+        self.step = max(step, self.step or 0) if of is None or of == self.of else step
+        self.of = of if of is not None else self.of
+        if self.first_step is None:
+            self.first_step, self.stepped = step, row
+        self.doing = "train"
+        self.marks.append((row.place, step))
+
+    def fact(self, record: Evidence, rank: int | None) -> LogProgress:
+        line, work = self.line or self.last, self.work
         return LogProgress(
-            (record.id,),
-            record.cell,
-            rank,
-            step,
-            of,
-            epoch,
-            row.at,
-            row.place,
-            done,
-            step,
-            row.place if told else None,
-            row.at,
-            row.seen_at,
-            text.strip()[:200],
-            () if step is None else ((row.place, step),),
+            evidence=(record.id,),
+            cell=record.cell,
+            rank=rank,
+            step=self.step,
+            of=self.of,
+            epoch=self.epoch,
+            at=self.last.at if self.last else None,
+            place=self.last.place if self.last else None,
+            finished=self.finished,
+            first_step=self.first_step,
+            first_place=self.stepped.place if self.stepped else None,
+            first_at=self.first.at if self.first else None,
+            seen_at=line.seen_at if line else "",
+            line=line.text.strip()[:200] if line else "",
+            marks=tuple(self.marks),
+            of_epochs=self.of_epochs,
+            doing=self.doing,
+            doing_line=work.text.strip()[:200] if work else "",
+            doing_seen_at=work.seen_at if work else "",
+            finished_line=self.finished_line,
         )
-    main = told is None or known.of is None or of is None or of == known.of or of > known.of
-    if not main:  # a shorter bar inside the training: its validation, or an epoch's own batches
-        return replace(known, at=row.at, place=row.place)
-    return replace(
-        known,
-        step=max(step, known.step or 0) if step is not None and (of is None or of == known.of) else (step if step is not None else known.step),
-        of=of if of is not None else known.of,
-        epoch=epoch if epoch is not None else known.epoch,
-        at=row.at,
-        place=row.place,
-        finished=done or (known.finished and told is None),
-        first_step=known.first_step if known.first_step is not None else step,
-        first_place=known.first_place if known.first_place is not None else (row.place if told else None),
-        seen_at=row.seen_at,
-        line=text.strip()[:200],
-        marks=known.marks if step is None else (*known.marks, (row.place, step))[-MARKS_CAP:],
-    )
-
-
-# `step 3`, `Step: 3/100`, `[120/1000]` behind such a word; `iteration       10/     500 |`; tqdm's `12/100 [00:03<…`; a Trainer's `'epoch': 0.5`.
-_STEP = re.compile(
-    r"\b(?:global[_ ]?step|steps?|iter(?:ation)?s?|it|batch|update|num_updates)\b[ \"']{0,3}[:=#]?[ ]{0,9}[\[(]?[ ]{0,9}(\d{1,9})(?:[ ]{0,9}(?:/|of)[ ]{0,9}(\d{1,9}))?(?![\d.]*[\d%])",
-    re.IGNORECASE,
-)
-_TQDM = re.compile(r"(?<![\d.])(\d{1,9})/(\d{1,9}) \[\d{1,4}:\d\d")
-_BRACKETS = re.compile(r"\[[ ]{0,6}(\d{1,9})[ ]{0,2}/[ ]{0,6}(\d{1,9})\]")
-_EPOCH = re.compile(r"\bepoch['\"]?[ ]{0,2}[:=#\[]?[ ]{0,3}\[?(\d{1,5}(?:\.\d{1,4})?)", re.IGNORECASE)
-_PLAN = re.compile(r"\b(?:total|max|num|number of|every|warm-?up|accumulation|planned|per|interval|for|will|shards?|loading|download)\b", re.IGNORECASE)
-_TELLS = re.compile(r"(?i)step|iter|epoch|batch|update|\d/\d|\bit\b")
-
-
-def step_in(text: str) -> tuple[int | None, int | None, float | None] | None:
-    """(step, of how many, epoch) of a progress line, None where the line is none."""
-    text = text[:1500]
-    if not _TELLS.search(text) or (text.lstrip().startswith(("File ", "[Epoch", "Traceback")) and "/" not in text):
-        return None
-    if _SHARDS.search(text):
-        return None
-    bar = _TQDM.search(text)
-    named = None if _PLAN.search(text) and bar is None else _STEP.search(text)
-    epoch = _EPOCH.search(text)
-    at = float(epoch.group(1)) if epoch is not None else None
-    if bar is not None:
-        return int(bar.group(1)), int(bar.group(2)), at
-    if named is not None:
-        return int(named.group(1)), int(named.group(2)) if named.group(2) else None, at
-    boxed = _BRACKETS.search(text) if epoch is not None else None
-    if boxed is not None:
-        return int(boxed.group(1)), int(boxed.group(2)), at
-    if epoch is not None and re.search(r"(?i)loss|lr|acc", text):
-        return None, None, at
-    return None
-
-
-_SHARDS = re.compile(r"(?i)checkpoint shards|downloading|^map\b|^map \(|tokeni[sz]|fetching|generating|resolving|filter|saving|loading|running 0|sanity")
 
 
 def join_log_jobs(facts: list[Fact]) -> list[Fact]:
@@ -273,7 +272,9 @@ def _one_progress(parts: list[LogProgress]) -> LogProgress:
         step=most.step,
         of=most.of,
         epoch=max((part.epoch for part in parts if part.epoch is not None), default=None),
+        of_epochs=max((part.of_epochs for part in parts if part.of_epochs is not None), default=None),
         finished=any(part.finished for part in parts),
+        finished_line=next((part.finished_line for part in parts if part.finished), ""),
         first_step=first.first_step,
         first_place=min((part.first_place for part in parts if part.first_place is not None), default=None),
         first_at=first.first_at,

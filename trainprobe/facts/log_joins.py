@@ -24,6 +24,9 @@ _NUMBERS = re.compile(r"0x[0-9a-fA-F]{1,16}|\d{1,20}")
 FAILURES_OF_NOBODY = 60
 # Signals that come from outside or out of the blue, and leave a process no time for words.
 SILENT = frozenset({4, 7, 8, 9, 11})
+# SLURM's states of a job that did not end well, and of one that SLURM itself ended.
+CUT_OFF = frozenset({"TIMEOUT", "PREEMPTED", "NODE_FAIL", "DEADLINE", "BOOT_FAIL", "REVOKED"})
+BAD_STATES = CUT_OFF | {"FAILED", "CANCELLED", "OUT_OF_MEMORY", "REQUEUED"}
 _STOPPED = frozenset({"KeyboardInterrupt", "SignalException", "SystemExit"})
 _LAUNCHER_TYPES = frozenset({"ChildFailedError", "ProcessRaisedException", "ProcessExitedException", "CalledProcessError"})
 # What a rank says whose workers, peers or children were ended because another rank had failed before.
@@ -94,7 +97,11 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     endings = [fact for fact in mine if isinstance(fact, RankEnding)]
     logged = [ending for ending in endings if ending.place is not None]
     merged = _with_ranks(merged_endings(logged), exceptions)
-    failures = _words(exceptions, signals, events, progress)
+    whose = _whose(exceptions, merged)
+    owned = {id(fact): replace(fact, rank=whose, role="rank") for fact in exceptions if whose is not None and _nameless(fact)}
+    exceptions = [owned.get(id(fact), fact) for fact in exceptions]
+    told = {ending.place for ending in logged}  # what a launcher says of an end is an end, not a word of whoever ended
+    failures = _words(exceptions, signals, [event for event in events if event.rank is not None or event.place not in told], progress)
     merged = _stopped(merged, failures)
     kills = [fact for fact in facts if isinstance(fact, OomKill)]
     merged = _killed(merged, kills)
@@ -103,8 +110,24 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     orders = {failure.rank: failure.order for failure in reversed(ordered) if failure.rank is not None}
     merged = [replace(ending, order=orders.get(ending.rank)) if ending.rank is not None else ending for ending in merged]
     gone = {id(ending) for ending in logged}
-    kept = [lived.get(id(fact), fact) for fact in facts if id(fact) not in gone]
-    return [*kept, *merged, *ordered]
+    kept = [fact for fact in facts if id(fact) not in gone and not (isinstance(fact, RankException) and fact.cell == cell)]
+    return [*kept, *exceptions, *merged, *ordered]
+
+
+def _nameless(fact: RankException) -> bool:
+    return fact.rank is None and not fact.handled and not fact.echo and fact.role != "launcher" and fact.type.rsplit(".", 1)[-1] not in _LAUNCHER_TYPES
+
+
+def _whose(exceptions: Sequence[RankException], endings: Sequence[RankEnding]) -> int | None:
+    """The rank of the only exception that names none: the only one that ended with an error of its own, or torchrun's first."""
+    if len({(fact.type, fact.message[:80]) for fact in exceptions if _nameless(fact)}) != 1:
+        return None
+    spoke = {fact.rank for fact in exceptions if fact.rank is not None and not fact.echo and not fact.handled}
+    failed = [
+        one for one in endings if one.rank is not None and one.role == "rank" and one.how == "exited" and one.code not in (0, None) and one.rank not in spoke
+    ]
+    first = [one for one in failed if one.phase == "first"] or failed
+    return first[0].rank if len(first) == 1 else None
 
 
 def _went_on(rank: int | None, place: int | None, progress: Sequence[LogProgress]) -> bool:
@@ -258,14 +281,16 @@ def _deaths(endings: Sequence[RankEnding], failures: Sequence[LogFailure]) -> li
     late = any(failure.echo for failure in failures)
     found: list[LogFailure] = []
     for ending in endings:
-        if not ending.abnormal or (ending.rank is not None and ending.rank in spoke and not (ending.signal in SILENT and spoke[ending.rank].echo)):
+        if not (ending.abnormal or (ending.role == "scheduler" and ending.phase in BAD_STATES)) or (
+            ending.rank is not None and ending.rank in spoke and not (ending.signal in SILENT and spoke[ending.rank].echo)
+        ):
             continue
         name = ending.signal_name or (f"signal {ending.signal}" if ending.signal else "")
         says = "was killed for want of memory" if ending.how == "oom_killed" else f"died of {name}" if name else f"ended with exit code {ending.code}"
         if ending.role == "scheduler":
             says = f"ended as SLURM's {ending.phase}"
         # A code of 1 only says that there was a reason; SIGABRT beside timeouts is the watchdog's.
-        weak = ending.signal is None and ending.how != "oom_killed" and (bool(own) or ending.role in ("launcher", "scheduler"))
+        weak = ending.signal is None and ending.phase not in CUT_OFF and ending.how != "oom_killed" and (bool(own) or ending.role in ("launcher", "scheduler"))
         aborted = ending.signal == 6 and late and ending.phase != "first"
         silent = ending.signal in SILENT or ending.how == "oom_killed"
         echo = aborted or (weak and bool(own)) or (ending.role in ("launcher", "scheduler") and bool(own))

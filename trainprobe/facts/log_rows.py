@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from trainprobe.facts import fields
 from trainprobe.model.evidence import Evidence
@@ -18,8 +18,7 @@ _NUMBERED = re.compile(r"[ ]{0,8}\d{1,7}(?:[:|\t][ ]?|[ ]\|[ ]?|[ ]{2}(?=\S))")
 _OWN_RANK = re.compile(r"\[(?:PG (?:ID )?[^\]\n]{1,120}? )?[Rr]ank (\d{1,7})\]")
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One kept line. `at` is its own or the last stamp before it in the file, Unix seconds, None where there was none; `place` orders all lines."""
 
     line: int
@@ -36,8 +35,19 @@ class Row:
         return f"{self.path.replace(chr(92), '/').rsplit('/', 1)[-1]}:{self.line}"
 
 
+_last_read: list[tuple[Evidence, list[Row]]] = []
+
+
 def rows_of(record: Evidence) -> list[Row]:
-    """Return the rows of one `log.extract`, in line order; bad ones are left out."""
+    """Return the rows of one `log.extract`, in line order; bad ones are left out. Several readers ask for the same record one after another."""
+    known = next(iter(_last_read), None)
+    if known is None or known[0] is not record:
+        known = (record, _rows_of(record))
+        _last_read[:] = [known]
+    return known[1]
+
+
+def _rows_of(record: Evidence) -> list[Row]:
     data = record.data
     path, file = fields.text(data, "path"), fields.whole(data, "file") or 0
     whose, host = fields.whole(data, "rank"), fields.text(data, "host")
@@ -60,7 +70,7 @@ def _unquoted(rows: list[Row]) -> list[Row]:
     for mark in (_QUOTED, _NUMBERED):
         told = [row for row in rows if row.text.strip()]
         if len(told) >= 2 and sum(mark.match(row.text) is not None for row in told) >= 0.9 * len(told) and _counts_up(mark, told):
-            rows = [replace(row, text=mark.sub("", row.text, count=1)) for row in rows]
+            rows = [row._replace(text=mark.sub("", row.text, count=1)) for row in rows]
     return rows
 
 
@@ -74,7 +84,7 @@ def _counts_up(mark: re.Pattern[str], rows: Sequence[Row]) -> bool:
 
 def _with_own_ranks(rows: list[Row]) -> list[Row]:
     return [
-        replace(row, rank=int(match.group(1))) if row.rank is None and "ank " in row.text[:400] and (match := _OWN_RANK.search(row.text[:400])) else row
+        row._replace(rank=int(match.group(1))) if row.rank is None and "ank " in row.text[:400] and (match := _OWN_RANK.search(row.text[:400])) else row
         for row in rows
     ]
 

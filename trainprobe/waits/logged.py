@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -110,15 +111,22 @@ def _unfailed(facts: Facts, job: LogJob) -> LoggedView:
     """Nothing failed: the job finished, fell short of its plan, or the log simply stops."""
     told = facts.of(LogProgress, cell=job.cell)
     last = max((one for one in told if one.step is not None), key=lambda one: one.place or 0, default=None)
-    well = [one for one in facts.of(RankEnding, cell=job.cell) if (one.how == "exited" and one.code == 0) or one.phase == "COMPLETED"]
+    well = [
+        one for one in facts.of(RankEnding, cell=job.cell) if one.phase == "COMPLETED" or (one.how == "exited" and one.code == 0 and one.role != "scheduler")
+    ]
     said = [one for one in told if one.finished]
     of = max((one.of for one in told if one.of is not None), default=None)
     step = max((one.step for one in told if one.step is not None), default=None)
     count = f"step {step} of {of}" if of and step is not None else f"step {step}" if step is not None else ""
     empty = [event for event in facts.of(LogEvent, cell=job.cell) if event.event in EMPTY_EVENTS]
     if said or well or (of and step is not None and step >= of):
-        short = bool(empty) or step == 0 or (of is not None and step is not None and of > 0 and step < SHORT * of and not _epochs_only(told))
-        how = f"; {said[0].seen_at}: {said[0].line}" if said else f"; {well[0].reason}" if well and well[0].reason else ""
+        short = (
+            bool(empty)
+            or any(NOTHING.search(one.finished_line) for one in said)
+            or step == 0
+            or (of is not None and step is not None and of > 0 and step < SHORT * of and not _epochs_only(told))
+        )
+        how = f"; {said[0].seen_at}: {said[0].finished_line}" if said else f"; {well[0].reason}" if well and well[0].reason else ""
         if short and (said or well):
             says = f"The job ended as if it were done at {count or 'no step at all'}{' because ' + empty[0].line if empty else ''}"
             group = SuspectGroup(
@@ -133,6 +141,8 @@ def _unfailed(facts: Facts, job: LogJob) -> LoggedView:
 
 # Log events (signatures/) that say that there was nothing to train on.
 EMPTY_EVENTS = frozenset({"empty-loader", "empty-dataset", "no-steps", "already-trained", "nothing-to-do"})
+
+NOTHING = re.compile(r"(?i)No training batches|\b0 (?:steps|iterations|batches|updates)\b|\bno (?:steps|batches)\b")
 
 
 def _epochs_only(told: Sequence[LogProgress]) -> bool:

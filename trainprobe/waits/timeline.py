@@ -78,7 +78,7 @@ def rank_rows(facts: Facts, view: LoggedView) -> list[dict[str, object]]:
     nobody: list[tuple[str, str, str, str]] = []
     for rank in [*(row.rank for row in view.rows), None]:
         failure, ending, step = failed.get(rank), endings.get(rank), progress.get(rank)
-        row = (_step(step), calls.get(rank, ""), f"{failure.says} ({failure.seen_at})" if failure is not None else "", _ended(ending))
+        row = (_step(step), calls.get(rank, ""), _first_error(failure), _ended(ending))
         if rank is None:
             nobody += [row] if any(row) else []
         else:
@@ -89,6 +89,13 @@ def rank_rows(facts: Facts, view: LoggedView) -> list[dict[str, object]]:
 
 def _row(ranks: str, row: tuple[str, str, str, str]) -> dict[str, object]:
     return {"ranks": ranks, "last_step": row[0], "last_collective": row[1], "first_error": row[2], "exit": row[3]}
+
+
+def _first_error(failure: LogFailure | None) -> str:
+    """Echoes of one kind are alike, whatever each of them says in full."""
+    if failure is None:
+        return ""
+    return WORDS.get(failure.echo_of, failure.says) if failure.echo else f"{failure.says} ({failure.seen_at})"
 
 
 def _step(one: LogProgress | None) -> str:
