@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from trainprobe.causes.parting import camps, places
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.timeouts_told import SHARDED, Timeouts
+from trainprobe.causes.timeouts_told import FIRST, SHARDED, Timeouts
 from trainprobe.causes.words import ranks_say, short
 from trainprobe.facts import LogEvent, LogProgress, RankException
 from trainprobe.model.diagnosis import Weighing
@@ -25,11 +26,14 @@ def said_sizes(scene: Scene) -> tuple[str, tuple[str, str, str], tuple[str, str,
     """(the line, this rank's and the other's (sequence number, operation, shape)) of a finger print that differs; None where none was printed."""
     texts = [(event.line, event) for event in scene.facts.of(LogEvent, cell=scene.cell) if event.event == "collective-mismatch"]
     texts += [(fact.message, fact) for fact in scene.facts.of(RankException, cell=scene.cell) if "CollectiveFingerPrint" in fact.message]  # type: ignore[misc]
+    alone: list[tuple[str, tuple[str, str, str]]] = []
     for text, _ in sorted(texts, key=lambda pair: -len(pair[0])):
         prints = [(number.group(1) if (number := _NUMBERED.search(part)) else "", *_op_of(part)) for part in text.split("CollectiveFingerPrint(")[1:3]]
         if len(prints) == 2 and prints[0][1] and prints[1][1]:
             return text, prints[0], prints[1]
-    return None
+        alone += [(text, one) for one in prints if one[1]]
+    other = next((one for _, one in alone if one != alone[0][1]), None)  # up to torch 1.11 each rank printed its own only
+    return (alone[0][0], alone[0][1], other) if other is not None else None
 
 
 def _op_of(part: str) -> tuple[str, str]:
@@ -84,7 +88,7 @@ def of_conditional(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
         says = "; ".join(f"{ranks_say(ranks)} at {place}" for place, ranks in list(frames.items())[:3])
         yield weighing(10, "other-stacks", f"The calls that timed out stand at different lines: {says}", *told.events("recorder-frame"))
     if missing is not None and missing.sure:
-        yield weighing(6, "suspects-log", missing.says, *missing.facts)
+        yield weighing(3, "suspects-log", missing.says, *missing.facts)
 
 
 def of_order(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
@@ -173,6 +177,10 @@ def of_long_task(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     first = next(((name, fact) for name, fact in frames if _ONE_GOES_FIRST.search(name)), None)
     kept = next(((name, fact) for name, fact in frames if _KEEPS.search(name)), None)
     meet = next(((name, fact) for name, fact in frames if _ALL_MEET.search(name)), None)
+    if any(call.op == FIRST for call in told.calls):
+        yield weighing(
+            10, "other-stacks", f"The others waited for {ranks_say(told.missing.ranks if told.missing else (0,), capital=False)} in {FIRST}", *_facts(told)
+        )
     barriers = [call for call in told.calls if call.op == "BARRIER" or (call.numel_in == 1 and call.op == "ALLREDUCE")]
     early = [call for call in barriers if call.seq is not None and call.seq <= FIRST_COLLECTIVES]
     if first is not None:
@@ -200,8 +208,10 @@ def of_short_timeout(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
         yield weighing(13, "suspects-log", f"Work came to its end right after: {short(after[0].line, 100)}", after[0])
     elif told.task is not None and not _went_on(scene, told.task):
         yield weighing(10, "suspects-log", f"A rank was still at work: {short(told.task.line, 100)}", told.task)
-    if told.parted is not None:
-        yield weighing(-13, "flight-recorder", f"The ranks were in different calls, which no limit cures: {told.parted}", *_facts(told))
+    if told.parted is not None or len(camps(places(scene))) > 1:
+        yield weighing(
+            -13, "flight-recorder", f"The ranks were in different calls, which no limit cures{f': {told.parted}' if told.parted else ''}", *_facts(told)
+        )
 
 
 def of_stuck(told: Timeouts) -> Iterator[Weighing]:
@@ -209,7 +219,7 @@ def of_stuck(told: Timeouts) -> Iterator[Weighing]:
     missing = told.missing
     if missing is None or (not told.calls and not missing.sure):
         return
-    yield weighing(10 if missing.sure else 6, "other-stacks", missing.says, *missing.facts)
+    yield weighing(13 if missing.sure and told.calls else 6, "other-stacks", missing.says, *missing.facts)
     if told.parted is not None:
         yield weighing(-13, "flight-recorder", f"The ranks were in different calls: {told.parted}", *_facts(told))
 

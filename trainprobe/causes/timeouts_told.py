@@ -17,9 +17,11 @@ from trainprobe.causes.scene import Scene
 from trainprobe.causes.words import ranks_say
 from trainprobe.facts import LogEvent, LogJob
 
+FIRST = "the first collective, for which NCCL is set up"
 # Of these two ranks of one group may well pass different sizes, or count on their own.
 _OWN_SIZES = re.compile(r"ALLTOALL|SEND|RECV|COALESCED|UNKNOWN|SCATTER$|GATHER$")
 _PAIRWISE = re.compile(r"SEND|RECV")
+_OPERATIONS = {"barrier-timeout": "BARRIER", "unique-id-timeout": FIRST}
 SHARDED = re.compile(r"ALLGATHER_BASE|REDUCE_SCATTER_BASE|ALLGATHER_INTO_TENSOR|REDUCE_SCATTER_TENSOR|ALLGATHER_COALESCED")
 Kind = Literal["operation", "size", "order"]
 
@@ -93,7 +95,7 @@ class Timeouts:
     def calls(self) -> tuple[TimedOut, ...]:
         """Every call that timed out, each once: an exception's text repeats the watchdog's line."""
         found: dict[tuple[object, ...], TimedOut] = {}
-        for event in self.events("collective-timeout"):
+        for event in self.events("collective-timeout", "barrier-timeout", "unique-id-timeout"):
             one = _timed_out(event)
             found.setdefault((one.rank, one.seq, one.op, one.numel_in), one)
         return tuple(found.values())
@@ -167,7 +169,7 @@ class Timeouts:
         return next(iter((*self._told(), *self._behind(), *self._silent())), None)
 
     def _told(self) -> Iterator[Missing]:
-        for show in ("desync", "desync-rank", "missing-ranks", "barrier-timeout"):
+        for show in ("desync", "desync-rank", "missing-ranks", "barrier-timeout", "unique-id-timeout"):
             for event in self.events(show):
                 if show == "desync-rank" and "missed" not in event.captured:
                     continue
@@ -214,7 +216,7 @@ class Timeouts:
 def _timed_out(event: LogEvent) -> TimedOut:
     ms = _number(event, "timeout_ms") or _number(event, "ms")
     rank = event.rank if event.rank is not None else _number(event, "rank")
-    op = event.captured.get("op", "") or event.captured.get("what", "")
+    op = event.captured.get("op", "") or _OPERATIONS.get(event.event) or event.captured.get("what", "")
     return TimedOut(rank, _number(event, "seq"), op, _number(event, "numel_in"), _number(event, "numel_out"), ms / 1000 if ms else None, event)
 
 

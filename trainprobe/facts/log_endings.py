@@ -31,6 +31,8 @@ WORDS = {
     "Trace/breakpoint trap": 5,
 }
 _WORD = "|".join(WORDS)
+# Windows: access violation, stack buffer overrun (also abort), stack overflow, illegal instruction, Ctrl-C; as signals of the same meaning.
+NT_STATUS = {0xC0000005: 11, 0xC0000409: 6, 0xC00000FD: 11, 0xC000001D: 4, 0xC000013A: 2}
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class _Told:
 _SRUN = re.compile(
     rf"srun: error: (?P<host>[\w.-]{{1,80}}): tasks? (?P<tasks>[\d,\s-]{{1,400}}): (?:Exited with exit code (?P<code>\d{{1,3}})|(?P<word>{_WORD})(?: \(core dumped\))?)",
 )
-_AGENT = re.compile(r"failed \(exitcode: (?P<code>-?\d{1,6})\) local_rank: (?P<local>\d{1,7}) \(pid: (?P<pid>\d{1,9})\)")
+_AGENT = re.compile(r"failed \(exitcode: (?P<code>-?\d{1,10})\) local_rank: (?P<local>\d{1,7}) \(pid: (?P<pid>\d{1,9})\)")
 _SPAWN = re.compile(
     r"\b[Pp]rocess (?P<rank>\d{1,7}) (?:terminated|exited) with (?:signal (?P<signal>SIG[A-Z]{2,8}|\d{1,2})|(?:exit )?code (?P<code>-?\d{1,6}))"
 )
@@ -150,7 +152,9 @@ def _of_nobody(row: Row) -> Iterator[_Told]:
 
 def _split(code: int) -> tuple[int | None, int | None]:
     """An exit code below 0, or above 128, tells of a signal (Python's subprocess; POSIX shells)."""
-    if code < 0:
+    if code & 0xFFFFFFFF in NT_STATUS and abs(code) > 255:
+        return None, NT_STATUS[code & 0xFFFFFFFF]
+    if -256 < code < 0:
         return None, -code
     if 128 < code <= 128 + len(SIGNALS) and code - 128 in (1, 2, 4, 6, 7, 8, 9, 11, 15):
         return None, code - 128

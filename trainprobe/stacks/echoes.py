@@ -48,6 +48,9 @@ _TYPES = {
     "ProcessRaisedException": "launcher",
     "ProcessExitedException": "launcher",
     "SignalException": "launcher",
+    "ActorDiedError": "launcher",
+    "RayActorError": "launcher",
+    "WorkerCrashedError": "launcher",
     "DistNetworkError": "network",
     "DistStoreError": "store",
     "BrokenPipeError": "broken-pipe",
@@ -66,7 +69,7 @@ def echo_of(type_name: str, message: str, files: tuple[str, ...] = ()) -> str:
     `files` are those of its frames: a socket error raised outside torch.distributed is the program's own affair.
     """
     name = type_name.rsplit(".", 1)[-1]
-    if name in ("ChildFailedError", "ProcessRaisedException", "ProcessExitedException", "SignalException"):
+    if name in ("ChildFailedError", "ProcessRaisedException", "ProcessExitedException", "SignalException", "ActorDiedError", "RayActorError", "WorkerCrashedError"):
         return _TYPES[name]
     if any(words in message for words in _ORIGINS):
         return ""

@@ -19,15 +19,12 @@ from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import said, spoken
 from trainprobe.causes.timeouts_told import Timeouts
 from trainprobe.causes.words import file_line, fix, job, ranks_say, sentence, short, subject
-from trainprobe.facts import Facts
+from trainprobe.facts import Facts, LogJob
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import Divergence, SuspectGroup
 
-# torch/csrc/distributed/c10d/reducer.cpp compares the models when DDP wraps them, ProcessGroupGloo.cpp and ProcessGroupNCCL.cpp one rank's own tensors.
-WORDING = (
-    r"verifying parameter shape across ranks|DDP expects same model across all ranks|appears not to match (?:sizes|strides) of the same param"
-    r"|[Tt]ensors must have identical size|Error when verifying shape tensors for collective"
-)
+# torch/csrc/distributed/c10d: ProcessGroupGloo.cpp and ProcessGroupNCCL.cpp compare one rank's own tensors, ProcessGroupWrapper.cpp up to 1.12 all ranks'.
+WORDING = r"[Tt]ensors must have identical size|Error when verifying shape tensors for collective"
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
@@ -42,7 +39,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     yield from spoken(scene, WORDING)
     disagree = said(scene, DISAGREE, scene.world)
     if disagree is not None:
-        yield weighing(10, "suspects-log", f"The backend says that the sizes differ: {disagreement(disagree)}", disagree.fact)
+        told_sizes = disagree.match.group(0).startswith(("op.preamble", "Received data size")) and facts.one(LogJob, cell=group.cell) is not None
+        points = 13 if told_sizes else 10  # a log shows no other rank's place that could say more
+        yield weighing(points, "suspects-log", f"The backend says that the sizes differ: {disagreement(disagree)}", disagree.fact)
     found = places(scene)
     sides = camps(found)
     shown = [place.fact for place in found.values()]

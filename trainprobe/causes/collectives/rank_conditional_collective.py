@@ -44,7 +44,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(-26, "flight-recorder", f"All ranks made the same calls; only {OTHER_KINDS[parted.kind]}", ids=parted.evidence)
     sides = camps(found := places(scene))
     shown = [place.fact for place in found.values()]
-    if len(found) < 2 or not set(group.ranks) & set(found) or (parted is None and exchange(scene)):
+    if len(found) < 2 or (group.ranks and not set(group.ranks) & set(found)) or (parted is None and exchange(scene)):
         return
     if len(sides) > 1:
         says = "; ".join(f"{ranks_say(side)}: {found[side[0]]}" for side in sides[:3])

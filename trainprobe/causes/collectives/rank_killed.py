@@ -85,7 +85,8 @@ def _told(scene: Scene, end: RankEnding) -> Iterator[Weighing]:
     yield weighing(points, "exit-status", f"{who} was ended by {end.signal_name}", end)
     sent = scene.events("process-reaped", "liveness-failed", "interrupted")
     if sent:
-        yield weighing(13, "suspects-log", f"The output says who sent it: {short(sent[0].line, 120)}", sent[0])
+        own = str(end.pid) in (sent[0].captured.get("pid"), sent[0].captured.get("id"))
+        yield weighing(26 if own else 13, "suspects-log", f"The output says who sent it: {short(sent[0].line, 120)}", sent[0])
     memory = [*scene.events("oom-killer", "ray-oom"), *scene.facts.of(OomKill)]
     if memory:
         yield weighing(-26, "kernel-log", "Something was killed for lack of memory", memory[0])

@@ -92,5 +92,6 @@ CAUSE = Cause(
     ranks=lambda facts, group: out_of_loop(Scene(facts, group)),
     would_settle="print len(loader) on every rank",
     refines="rank-exited-early",
+    wording=r"one rank that exhausted inputs",
     accounts_for=("rank-conditional-collective", "collective-order-mismatch"),
 )

@@ -41,6 +41,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if re.search(DISAGREE, text_of(origin)):
         yield weighing(-26, "suspects-log", "The exception is a collective's complaint about what another rank sent", origin)
         return
+    if origin.type.rsplit(".", 1)[-1] == "KeyboardInterrupt":
+        yield weighing(-26, "suspects-log", "Somebody pressed Ctrl-C; the traceback only shows where it stood", origin)
+        return
     who = f"Rank {origin.rank}" if origin.rank is not None else "The program"
     yield weighing(26, "suspects-log", f"{who} raised {_what(origin)}, and nothing before it failed", origin)
     yield from first_to_fail(scene)

@@ -13,37 +13,48 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.words import fix, sentence, short
-from trainprobe.facts import Deadline, Facts, LogEvent
+from trainprobe.facts import Deadline, Facts, LogEvent, RankEnding
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 ENDINGS = ("SIGTERM", "SIGHUP")
+STATES = ("TIMEOUT", "PREEMPTED", "NODE_FAIL", "DEADLINE", "CANCELLED", "BOOT_FAIL", "REVOKED", "REQUEUED")
+OUTSIDE = ("preempted", "node-failed", "evicted", "requeued", "step-cancelled")
 
 
 def _events(facts: Facts, group: SuspectGroup) -> tuple[LogEvent, ...]:
     events = facts.of(LogEvent, cell=group.cell)
-    return tuple(event for event in events if event.event in ("preempted", "launcher-signalled"))
+    return tuple(event for event in events if event.event in (*OUTSIDE, "launcher-signalled", "hangup", "signal-seen"))
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     events = _events(facts, group)
+    yield from _accounted(scene)
     first = scene.first_ending
     if first is not None and first.abnormal and first.signal_name not in ENDINGS:
         if events:
             yield weighing(-13, "exit-status", f"Rank {first.rank} had failed by itself before", first)
         return
-    named = [event for event in events if event.event == "preempted"]
+    named = [event for event in events if event.event in OUTSIDE]
     if named:
         yield weighing(13, "scheduler", f"The output says: {short(named[0].line, 120)}", named[0])
     elif events:
-        yield weighing(10, "suspects-log", f"The launcher was told to end: {short(events[0].line, 120)}", events[0])
+        yield weighing(13, "suspects-log", f"The launcher was told to end: {short(events[0].line, 120)}", events[0])
     ended = [end for end in scene.endings(scene.world) if end.signal_name in ENDINGS]
     if ended and len(ended) == len(scene.endings(scene.world)) and len(ended) == len(scene.world):
         yield weighing(6, "exit-status", f"All {len(ended)} ranks ended by {ended[0].signal_name}", *ended)
     over = [limit for limit in facts.of(Deadline, cell=group.cell) if limit.kind == "scheduler" and limit.ends_at and limit.ends_at <= _now(scene)]
     if over:
         yield weighing(10, "environment-and-limits", f"The scheduler's limit has passed ({over[0].source})", *over)
+
+
+def _accounted(scene: Scene) -> Iterator[Weighing]:
+    """What SLURM's own table says of the job."""
+    for end in scene.facts.of(RankEnding, cell=scene.cell):
+        if end.role == "scheduler" and end.phase in STATES:
+            yield weighing(13, "scheduler", f"SLURM ended it: {end.phase}", end)
+            return
 
 
 def _now(scene: Scene) -> float:
