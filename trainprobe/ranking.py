@@ -16,7 +16,7 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.priors import Priors
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.words import again, live_pid
-from trainprobe.facts import Facts
+from trainprobe.facts import Facts, LogJob
 from trainprobe.model.diagnosis import Fix, PlacedCause, RuledOut, Undecided, Weighing
 from trainprobe.waits import SuspectGroup
 
@@ -150,6 +150,13 @@ def _shown(weighings: Iterable[Weighing]) -> list[Weighing]:
 
 def _next_steps(scene: Scene, nearest: Cause | None) -> tuple[str, ...]:
     """What would settle it: the nearest cause's own question, else what the kernel and the output say. Pids are those of the first suspect."""
+    if scene.group.mode == "hang" and scene.facts.one(LogJob, cell=scene.cell) is not None:
+        return (
+            "let the next run record its collectives: TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE=DIR/nccl_trace_rank_",
+            "when it has hung: trainprobe explain LOGS DIR/nccl_trace_rank_*",
+            "or while it hangs, on each node: trainprobe attach",
+            *((nearest.would_settle,) if nearest is not None else ()),
+        )
     process = scene.process(scene.group.ranks[0]) if scene.group.ranks else None
     pid = str(process.pid) if process is not None else "PID"
     if nearest is not None:

@@ -14,6 +14,7 @@ from trainprobe.model.diagnosis import Weighing
 
 SHORT_S = 300.0  # torch's defaults are 600 s for NCCL and 1800 s for gloo (torch/distributed/constants.py)
 VERY_SHORT_S = 120.0
+VERY_FIRST = 3
 FIRST_COLLECTIVES = 5  # a barrier with such a number stands at the start: data, weights and caches are prepared there
 _ONE_GOES_FIRST = re.compile(r"(?:main|zero|master|rank0)_?(?:process)?_first\b")
 _ALL_MEET = re.compile(r"\b(?:wait_for_everyone|barrier|synchronize)\b")
@@ -89,6 +90,10 @@ def of_conditional(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
         yield weighing(10, "other-stacks", f"The calls that timed out stand at different lines: {says}", *told.events("recorder-frame"))
     if missing is not None and missing.sure:
         yield weighing(3, "suspects-log", missing.says, *missing.facts)
+    elif parted is None and told.calls and not told.together and not what and (told.timeout_s or SHORT_S) >= SHORT_S:
+        alone = list(told.first) == [0] and told.world != 1
+        says = f"{'Only rank 0' if alone else 'Not every rank'} gave up in {told.calls[0]}, and nobody says who was elsewhere"
+        yield weighing(6 if alone else 3, "suspects-log", says, told.calls[0].fact)
 
 
 def of_order(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
@@ -134,7 +139,7 @@ def of_shape(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
         yield weighing(13, "flight-recorder", f"The recorder's analysis says so: {short(shown[0].line, 120)}", *shown)
 
 
-def of_divergent_forward(told: Timeouts) -> Iterator[Weighing]:
+def of_divergent_forward(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     """Other layers of a sharded model."""
     parted, traced = told.parted, told.events("zero-trace-invalidated")
     sharded = [call for call in told.calls if SHARDED.search(call.op)]
@@ -143,6 +148,13 @@ def of_divergent_forward(told: Timeouts) -> Iterator[Weighing]:
     if parted is not None and both and (all(SHARDED.search(call.op) for call in parted.calls) or traced or context):
         yield weighing(13, "flight-recorder", f"Calls of a sharded model part at #{parted.seq}: {parted}", *_facts(told))
         yield weighing(10, "other-stacks", "FSDP and ZeRO gather each layer by such a call, so the ranks were at different layers", *_facts(told))
+    prints = said_sizes(scene)
+    if prints is not None and all(SHARDED.search(one[1]) for one in prints[1:]) and prints[1] != prints[2]:
+        says = f"Calls by which a sharded model gathers or reduces a layer differ: {prints[1][1]} {prints[1][2]} against {prints[2][1]} {prints[2][2]}"
+        yield weighing(13, "flight-recorder", says, *told.events("collective-mismatch"))
+        yield weighing(
+            10, "other-stacks", "FSDP and ZeRO gather each layer by such a call, so the ranks were at different layers", *told.events("collective-mismatch")
+        )
     elif sharded and traced:
         yield weighing(6, "other-stacks", f"The ranks gave up in {sharded[0]}, by which a layer is gathered or reduced", sharded[0].fact)
     if traced and (told.calls or told.events("dump-signal")):
@@ -186,7 +198,8 @@ def of_long_task(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     if first is not None:
         yield weighing(13, "other-stacks", f"The others waited inside {first[0]}, in which one rank goes first", first[1])
     elif early and not told.together:
-        yield weighing(10, "other-stacks", f"The others waited in a barrier at the start, {early[0]}", early[0].fact)
+        points = 6 if 0 in told.first else 13 if (early[0].seq or 0) <= VERY_FIRST else 10  # rank 0 prepares, and here it did not give up
+        yield weighing(points, "other-stacks", f"The others waited in a barrier at the start, {early[0]}", early[0].fact)
     elif kept is not None and (meet is not None or barriers):
         yield weighing(6, "other-stacks", f"The others waited inside {kept[0]}", kept[1])
     elif barriers and not told.together:
@@ -218,6 +231,8 @@ def of_stuck(told: Timeouts) -> Iterator[Weighing]:
     """A rank that never came, and nobody says why."""
     missing = told.missing
     if missing is None or (not told.calls and not missing.sure):
+        if told.calls and told.parted is None and not told.together and (told.timeout_s or SHORT_S) >= SHORT_S:
+            yield weighing(3, "other-stacks", f"Somebody did not come to {told.calls[0]}", told.calls[0].fact)
         return
     yield weighing(13 if missing.sure and told.calls else 6, "other-stacks", missing.says, *missing.facts)
     if told.parted is not None:

@@ -48,7 +48,7 @@ def _camps(scene: Scene) -> tuple[tuple[int, ...], ...]:
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    yield from of_divergent_forward(Timeouts(scene))
+    yield from of_divergent_forward(scene, Timeouts(scene))
     sharded, sides, parted = _sharded(scene), _camps(scene), group.divergence
     if not sharded:
         return

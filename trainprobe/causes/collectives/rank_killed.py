@@ -81,7 +81,7 @@ def _told(scene: Scene, end: RankEnding) -> Iterator[Weighing]:
     """A log knows who was ended by a signal, and seldom by whom: SIGKILL alone is memory's more often, SIGTERM to all the scheduler's."""
     who = ranks_say([end.rank]) if end.rank is not None else f"Process {end.pid}" if end.pid else "A process"
     alone = len([one for one in scene.endings(scene.world) if one.signal_name == end.signal_name]) == 1
-    points = 6 if end.signal_name == "SIGKILL" else 10 if alone else 3
+    points = 6 if end.signal_name == "SIGKILL" else 10 if alone and end.rank is not None and len(scene.world) > 1 else 3
     yield weighing(points, "exit-status", f"{who} was ended by {end.signal_name}", end)
     sent = scene.events("process-reaped", "liveness-failed", "interrupted")
     if sent:

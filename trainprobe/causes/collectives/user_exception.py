@@ -23,6 +23,9 @@ from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.stacks.places import is_user
 from trainprobe.waits import SuspectGroup
 
+# huggingface/datasets, utils/py_utils.py; CPython, concurrent/futures/process.py; joblib
+CHILD_DIED = re.compile(r"subprocesses has abruptly died|process pool was terminated abruptly|executor was unexpectedly terminated")
+
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
@@ -43,6 +46,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         return
     if origin.type.rsplit(".", 1)[-1] == "KeyboardInterrupt":
         yield weighing(-26, "suspects-log", "Somebody pressed Ctrl-C; the traceback only shows where it stood", origin)
+        return
+    if CHILD_DIED.search(text_of(origin)):
+        yield weighing(-26, "suspects-log", "It only says that a child process died, not of what", origin)
         return
     who = f"Rank {origin.rank}" if origin.rank is not None else "The program"
     yield weighing(26, "suspects-log", f"{who} raised {_what(origin)}, and nothing before it failed", origin)

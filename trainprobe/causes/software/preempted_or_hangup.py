@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.words import fix, sentence, short
-from trainprobe.facts import Deadline, Facts, LogEvent, RankEnding
+from trainprobe.facts import Deadline, Facts, LogEvent, LogJob, RankEnding
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
@@ -41,8 +41,12 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(13, "scheduler", f"The output says: {short(named[0].line, 120)}", named[0])
     elif events:
         yield weighing(13, "suspects-log", f"The launcher was told to end: {short(events[0].line, 120)}", events[0])
-    ended = [end for end in scene.endings(scene.world) if end.signal_name in ENDINGS]
-    if ended and len(ended) == len(scene.endings(scene.world)) and len(ended) == len(scene.world):
+    nobody = facts.of(RankEnding, cell=group.cell, rank=None) if facts.one(LogJob, cell=group.cell) is not None else ()
+    ended = [end for end in (*scene.endings(scene.world), *nobody) if end.signal_name in ENDINGS and end.role == "rank"]
+    if ended and not events and ended[0].place is not None and all(end in ended or not end.abnormal for end in scene.endings(scene.world)):
+        points = 13 if len(ended) > 1 or ended[0].rank is None or len(scene.world) == 1 else 10
+        yield weighing(points, "exit-status", f"{ended[0].signal_name} is what launchers and schedulers send, and nothing else failed", *ended)
+    elif ended and len(ended) == len(scene.endings(scene.world)) and len(ended) == len(scene.world):
         yield weighing(6, "exit-status", f"All {len(ended)} ranks ended by {ended[0].signal_name}", *ended)
     over = [limit for limit in facts.of(Deadline, cell=group.cell) if limit.kind == "scheduler" and limit.ends_at and limit.ends_at <= _now(scene)]
     if over:
