@@ -83,10 +83,15 @@ def _counts_up(mark: re.Pattern[str], rows: Sequence[Row]) -> bool:
 
 
 def _with_own_ranks(rows: list[Row]) -> list[Row]:
-    return [
+    named = [
         row._replace(rank=int(match.group(1))) if row.rank is None and "ank " in row.text[:400] and (match := _OWN_RANK.search(row.text[:400])) else row
         for row in rows
     ]
+    # libstdc++ names the type first, and what it says, with the rank, on the next line.
+    for number, (row, then) in enumerate(itertools.pairwise(named)):
+        if row.rank is None and then.rank is not None and row.text.startswith("terminate called after") and then.text.lstrip().startswith("what():"):
+            named[number] = row._replace(rank=then.rank)
+    return named
 
 
 def streams(rows: Iterable[Row]) -> dict[int | None, list[Row]]:
