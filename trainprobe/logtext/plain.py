@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+from trainprobe.logtext.glued import parted
+
 LINE_CAP = 200_000
 STATES_CAP = 40
 # CSI, OSC, DCS/APC/PM/SOS, the other escapes of ECMA-48, in 7 and 8 bits.
@@ -25,7 +27,7 @@ _BLANK = re.compile("[\x0b\x0c\x85\u00a0\u2000-\u200a\u2028\u2029\u202f\u205f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NUMBER = re.compile(r"\d{1,20}")
 _BAR = re.compile(r"\d%|\bit/s|\bs/it|\d/\d{1,12} \[|\?it|\bETA\b|\d[kKMG]?B/s|[\u2588\u2501\u25a0]")
-_DOCKER = '{"log":"'
+_JSON = re.compile(r'"(?:log|message|msg|textPayload|text|event)"\s?:\s?"')
 
 
 def plain(line: str) -> str:
@@ -33,27 +35,27 @@ def plain(line: str) -> str:
 
     Without the end of line. Never raises; linear in the line, of which the first 200,000 characters count.
     """
-    if line.isprintable() and not ("[" in line and _SPELT.search(line)) and not line.startswith(_DOCKER):
-        return line
     states = plain_states(line)
     return states[0] if len(states) == 1 else next((state for state in reversed(states) if not _is_bar(state)), states[-1])
 
 
 def plain_states(line: str) -> list[str]:
-    """Return all that the line said before each return of the carriage, in order: of a progress bar or counter the last state only. At least one text."""
+    """Return all that the line said before each return of the carriage, in order: of a progress bar or counter the last state only.
+
+    What stands glued together (see glued.py) comes apart. At least one text.
+    """
     line = line[:LINE_CAP].rstrip("\r\n")
-    if line.startswith(_DOCKER):
+    if line[:1] == "{" and line[-1:] == "}" and _JSON.search(line[:4000]):
         line = _unwrapped(line)
     if line.isprintable() and not ("[" in line and _SPELT.search(line)):
-        return [line]
+        return parted(line)
     if "\x1b" in line or "\x9b" in line or "\x9d" in line:
         line = _ESCAPES.sub("", line)
     if "\r" not in line:
-        return [_cleaned(line)]
+        return parted(_cleaned(line))
     states: list[str] = []
     shapes: list[str] = []
-    for part in line.split("\r"):
-        state = _cleaned(part)
+    for state in [each for part in line.split("\r") for each in parted(_cleaned(part))]:
         if not state.strip():
             continue
         shape = "" if _is_bar(state) else _NUMBER.sub("#", state[:120])
@@ -96,13 +98,20 @@ def _backspaced(text: str) -> str:
 
 
 def _unwrapped(line: str) -> str:
-    r"""Docker's json-file driver: `{"log":"text\\n","stream":"stderr","time":"…"}`."""
+    """A line of a log of JSON objects: the text that it carries, behind its moment. Docker's json-file driver writes such, and many clouds."""
     try:
         said = json.loads(line)
     except (ValueError, RecursionError):
         return line
-    text, when = said.get("log"), said.get("time")
-    if not isinstance(text, str):
+    text = next((said[name] for name in _TEXT_KEYS if isinstance(said.get(name), str)), None) if isinstance(said, dict) else None
+    if text is None:
         return line
-    text = text.rstrip("\r\n")
-    return f"{when} {text}" if isinstance(when, str) and 0 < len(when) < 64 else text
+    when = next((said[name] for name in _TIME_KEYS if isinstance(said.get(name), str) and 0 < len(said[name]) < 64), "")
+    trace = next((said[name] for name in _TRACE_KEYS if isinstance(said.get(name), str)), "")
+    whole = "\\n".join(part.rstrip("\r\n").replace("\r\n", "\\n").replace("\n", "\\n") for part in (text, trace) if part)
+    return f"{when} {whole}" if when else whole
+
+
+_TEXT_KEYS = ("log", "message", "msg", "textPayload", "text", "event")
+_TIME_KEYS = ("time", "timestamp", "@timestamp", "ts", "asctime")
+_TRACE_KEYS = ("exc_info", "exception", "traceback", "stack_trace")

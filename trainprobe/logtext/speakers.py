@@ -53,6 +53,7 @@ _ROLE = re.compile(r"\[([A-Za-z][A-Za-z_-]{0,30}?)(\d{1,6})\]:[ ]?")
 _HOST_ROLE = re.compile(rf"\[({_HOST}):(\d{{1,5}})\]:[ ]?")
 _MPI = re.compile(r"\[(?:[\w.@-]{0,120}?@)?(\d{1,9}),(\d{1,7})\](?:\[[^\]\s]{0,80}\])?<std(?:out|err|diag)>:?[ ]?")
 _MPI_PAIR = re.compile(r"\[(\d{1,9}),(\d{1,7})\]:?[ ]?")
+_OPENMPI = re.compile(rf"\[({_HOST}):(\d{{3,9}})\] (?=\*\*\* |Signal|Failing at|Associated|\[ ?\d{{1,3}}\] |PMIX|mca_|Warning|\d more process)")
 _BRACKET = re.compile(r"\[(\d{1,5})\]:?[ ]?")
 _POD = re.compile(r"\[pod/([\w.-]{1,253})/([\w.-]{1,253})\] ?")
 _NCCL = re.compile(r"(" + _HOST + r"):(\d{1,9}):(\d{1,9}) \[(-?\d{1,4})\] (?=NCCL |misc/|init\.cc|graph/|transport/|\S{1,60}\.(?:cc|cu):\d|\d{1,12}\.\d{1,9} )")
@@ -208,12 +209,23 @@ def _take_bracket(text: str, found: _Found, labels: Labels) -> int:
         found.host = match.group(1)
         found.is_local(int(match.group(2)))
         return match.end()
-    elif labels.pair and (match := _MPI_PAIR.match(text)):
-        found.is_rank(int(match.group(2)))
+    return _take_doubtful(text, found, labels)
+
+
+def _take_doubtful(text: str, found: _Found, labels: Labels) -> int:
+    """Numbers in brackets that say who speaks only before certain words, or in a file whose lines all have them."""
+    match = _OPENMPI.match(text)
+    if match is not None:
+        found.host, found.pid = match.group(1), int(match.group(2))
         return match.end()
-    elif labels.bracket and (match := _BRACKET.match(text)):
-        found.is_rank(int(match.group(1)))
-        return match.end()
+    pair = _MPI_PAIR.match(text) if labels.pair else None
+    number = _BRACKET.match(text) if labels.bracket and pair is None else None
+    if pair is not None:
+        found.is_rank(int(pair.group(2)))
+        return pair.end()
+    if number is not None:
+        found.is_rank(int(number.group(1)))
+        return number.end()
     return 0
 
 
@@ -265,7 +277,7 @@ def _past_stamp(line: str, found: _Found, labels: Labels) -> int:
     """Take a stamp that stands before a prefix, or that no program's own log line begins with; 0 where the stamp belongs to the line."""
     when = stamp(line)
     found.when = when or found.when
-    if when is None or when.end >= len(line):
+    if when is None or not 0 < when.end < len(line):
         return 0
     behind = line[when.end :]
     gap = 1 if behind.startswith(" ") else 0

@@ -33,8 +33,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("full", _OPEN + f"(?:{_DAY})?" + r"(?P<d>\d{1,2})[ /-]" + _MONTH + r"[ /-](?P<y>\d{4})[ :]" + _CLOCK + _ZONE + _CLOSE),
         # Nov 21 10:00:00 of syslog · [Thu Nov 21 10:00:00]
         ("no-year", _OPEN + f"(?:{_DAY})?" + _MONTH + r"\s{1,2}(?P<d>\d{1,2}) " + _CLOCK + _CLOSE),
-        # E1121 10:11:12.345678 of glog, with or without a bracket
-        ("no-year", r"\[?[IWEFVD](?P<mo>\d{2})(?P<d>\d{2}) " + _CLOCK),
+        # E1121 10:11:12.345678 of glog, with or without a bracket; torch's own writes no zero before the month: E429
+        ("no-year", r"\[?[IWEFVD](?P<mo>\d{1,2})(?P<d>\d{2}) " + _CLOCK),
         # [11/21 10:00:00 d2.utils.events] of detectron2 · 11-21 10:00:00
         ("no-year", _OPEN + r"(?P<mo>\d{2})[/-](?P<d>\d{2}) " + _CLOCK + _CLOSE),
         # [E 10:11:12.3 …] · [10:11:12] · 10:11:12
@@ -49,15 +49,16 @@ _BEGINNING = re.compile(r"[\[(<{|]?\s{0,2}(?:[\dIWEFVD]|Mon|Tue|Wed|Thu|Fri|Sat|
 # A stamp in mid-line that says when the line was written.
 _INSIDE = re.compile(
     r"\bslurmstepd: error: .{0,200}? (?:ON|on) \S{1,200} (?:CANCELLED|cancelled) AT (?P<at>\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})|\btime +: (?P<row>\d{4}-\d{2}-\d{2}_\d{2}:\d{2}:\d{2})$"
+    r"|(?:^|[\s{,\"@])(?:time|ts|timestamp|asctime)\"?\s?[=:]\s?\"?(?P<field>\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?:Z|[+-]\d{2}:?\d{2})?)"
 )
 _DAY_S = 86400.0
 _YEARS = (1990, 2100)
 
 
 class Stamp(NamedTuple):
-    """`at`: Unix seconds (full), seconds of the year 0 (no-year: see `day_of_year`), of the day (clock), or since something unknown (relative).
+    """`at`: Unix seconds (full), seconds of the day (no-year, clock), or since something unknown (relative).
 
-    `kind`: full, no-year, clock or relative. `zoned` says that the zone is known. `end` is where the stamp ends in the line.
+    `kind`: full, no-year, clock or relative. `zoned` says that the zone is known. `end` is where the stamp ends in the line, 0 where it stands inside.
     `month` and `day` are there for no-year.
     """
 
@@ -74,8 +75,10 @@ def stamp(line: str) -> Stamp | None:
     head = line[:HEAD].lstrip(" ")
     left = len(line[:HEAD]) - len(head)
     if _BEGINNING.match(head) is None:
-        inside = _INSIDE.search(line[:2000]) if "slurmstepd" in head or "time" in head[:8] else None
-        return None if inside is None else stamp((inside.group("at") or inside.group("row")).replace("_", " "))
+        inside = _INSIDE.search(line[:2000]) if "slurmstepd" in head or "time" in head[:8] or head[:1] in ("{", "l", "t") else None
+        told = None if inside is None else next(group for group in inside.groups() if group)
+        found = None if told is None else stamp(told.replace("_", " "))
+        return None if found is None else found._replace(end=0)
     for kind, pattern in _FORMS:
         match = pattern.match(head)
         if match is not None:

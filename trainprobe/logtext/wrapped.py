@@ -1,0 +1,53 @@
+"""Lines that a terminal of fixed width has broken, as they come out of a screen that somebody copied."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+LEAST_WIDTH = 70
+MOST_WIDTH = 400
+LEAST_LINES = 3
+_RULE = re.compile(r"^\s{0,8}(\S)\1{20,}\s{0,400}$|^\s{0,8}[|+\u2502\u256d\u2570\u251c]|[|+\u2502\u256e\u256f\u2524]\s{0,8}$")
+# What a line of its own begins with.
+_BEGINS = re.compile(
+    r"\s{2,}|\[rank\d|\[[A-Za-z]{1,12}\d{1,6}\]:|\[(?:default|trainer)|Traceback \(|During handling|The above exception|\[?[IWEF]\d{3,4} \d\d:|\[[EWIF] |\[?\d{4}[-/]\d\d[-/]\d\d|\S{1,80}:\d{1,9}:\d{1,9} \[\d|frame #|\d{1,3}%\||\S{0,60}Error: |srun: |slurmstepd: "
+)
+
+
+def wrap_width(lines: Sequence[str]) -> int:
+    """Return the width at which the lines of a text were broken, 0 where they were not. `lines` have their trailing blanks, not their ends of line.
+
+    A text is broken where no line is wider, and many are exactly so wide and go on in the middle of a word or sentence.
+    """
+    told = [line for line in lines if line.strip() and not _RULE.search(line[: MOST_WIDTH + 1])]
+    widest = max((len(line) for line in told), default=0)
+    if not LEAST_WIDTH <= widest <= MOST_WIDTH:
+        return 0
+    counts = Counter(len(line) for line in told)
+    full = [place for place, line in enumerate(lines) if len(line) == widest and not _RULE.search(line)]
+    going_on = sum(place + 1 < len(lines) and continues(lines[place], lines[place + 1], widest) for place in full)
+    alone = counts[widest] >= LEAST_LINES and counts[widest] > 2 * max((counts[width] for width in range(widest - 3, widest)), default=0)
+    return widest if alone and going_on >= max(LEAST_LINES - 1, len(full) // 3) else 0
+
+
+def continues(line: str, following: str, width: int) -> bool:
+    """Whether `following` is the rest of `line` in a text broken at `width`."""
+    if not width or len(line) != width or line.endswith("  ") or not following.strip():
+        return False
+    return _BEGINS.match(following) is None and _RULE.search(line) is None and _RULE.search(following[: MOST_WIDTH + 1]) is None
+
+
+def rejoined(lines: Sequence[str]) -> list[tuple[int, str]]:
+    """Return (the number of its first line, from 1; the whole line) for every line of a text; each line as it is where none was broken."""
+    width = wrap_width(lines)
+    whole: list[tuple[int, str]] = []
+    before = ""
+    for number, line in enumerate(lines, 1):
+        if whole and continues(before, line, width):
+            whole[-1] = (whole[-1][0], whole[-1][1] + line)
+        else:
+            whole.append((number, line))
+        before = line
+    return whole
