@@ -1,82 +1,170 @@
-"""One case out of many files: dumps and stack dumps as ever, elastic error files, and everything that is text as a log."""
+"""One case out of many files: dumps and stack dumps as ever, and everything that is text as what it tells."""
 
 from __future__ import annotations
 
-import importlib
-import sys
+import datetime as dt
+import re
 import time
+from collections.abc import Iterable, Sequence
 
 from trainprobe.case import Case, read_case
-from trainprobe.collect.inputs import STDIN, find_saved, look_at_saved, read_head
-from trainprobe.collect.source import read_regular_file
+from trainprobe.collect.inputs import find_saved, look_at_saved
 from trainprobe.errors import UsageError
-from trainprobe.logs.finding import NAME, Found
+from trainprobe.logs.attempts import LAST, Timeline
+from trainprobe.logs.finding import NAME, STDIN, Found
+from trainprobe.logs.given import look_at_given
+from trainprobe.logs.lines import Line
+from trainprobe.logs.pace import Pace
+from trainprobe.logs.reading import Attempt, ReadFile, read_file
+from trainprobe.logs.scanning import WHOLE_LINES
+from trainprobe.logs.speaking import Speakers
 from trainprobe.model.progress import Progress
 from trainprobe.model.request import ExplainRequest
-from trainprobe.stacks.rank_prefix import strip_prefix
 
 MOST_NAMED = 10
-CELL = "job"
+RECORD_BYTES = 2**20
+ROW_BYTES = 40
+# Over all files together, so that a thousand of them need no more memory than one; each may have its share, and what others leave.
+ROWS_IN_ALL = 150_000
+LEAST_ROWS = 150
+FILE_S = 1800.0
+WHOLE_S = 3600.0
+_SPAN = re.compile(r"(?:\d{1,9}(?:\.\d{1,3})?[smhd]){1,4}")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def gather(case: Case, asked: ExplainRequest, found: Found, progress: Progress) -> list[str]:
     """Write everything that was found into `case`; return what the reader of the report must know: what was not understood or left out.
 
-    Raises UsageError where nothing of it can be judged.
+    Ctrl-C ends the reading; what was read until then is written. Raises UsageError where nothing of it can be judged.
     """
+    since = _since(asked.since)
     for folder in found.cases:
         for record in read_case(folder).evidence:
             case.add(record.kind, subject=record.subject, cell=record.cell, source=record.source, began=record.began, took_s=record.took_s,
                      outcome=record.outcome, reason=record.reason, data=record.data)  # fmt: skip
+    look_at_given(case, asked.env_files, asked.nodes, asked.gpus)
     saved = find_saved(found.files)
     if saved.dumps or saved.stacks:
         look_at_saved(case, saved)
-    other = list(saved.other)
-    read = 0
-    for number, path in enumerate(saved.rest):
-        why = _read(case, path, number)
-        if why:
-            other.append(f"{path} {why}")
-        else:
-            read += 1
-    if not (found.cases or saved.dumps or saved.stacks or read):
-        shown = "; ".join(other[:MOST_NAMED]) or "it is empty"
-        more = f" and {len(other) - MOST_NAMED} more" if len(other) > MOST_NAMED else ""
-        raise UsageError(f"Nothing in {', '.join(asked.paths[:3])} is a log, a dump or a case: {shown}{more}.", NAME)
-    if read:
-        progress.note("Judging what was read.")
-        case.add("log.request", cell=CELL, data={"since": None, "ranks": list(asked.ranks), "max_events": asked.max_events})
-    _look_at_given(case, asked)
-    return [*found.left_out, *([f"Not understood: {'; '.join(other[:MOST_NAMED])}."] if other else [])]
-
-
-def _look_at_given(case: Case, asked: ExplainRequest) -> None:
-    if asked.env_files or asked.nodes or asked.gpus:
-        given = importlib.import_module("trainprobe.logs.given")
-        given.look_at_given(case, asked.env_files, asked.nodes, asked.gpus)
-
-
-def _read(case: Case, path: str, number: int) -> str:
-    began = time.time()
+    trouble = list(found.left_out)
+    read: list[ReadFile] = []
     try:
-        content = sys.stdin.buffer.read() if path == STDIN else read_regular_file(path, 64 * 2**20)
-        head = content[:65536] if path == STDIN else read_head(path, 65536)
-    except OSError as error:
-        return f"cannot be read: {error.strerror}"
-    except ValueError as error:
-        return str(error)
-    if not content or b"\0" in head:
-        return "is empty" if not content else "is no text"
-    lines = content.decode("utf-8", "replace").splitlines()
-    rows = []
-    for place, line in enumerate(lines, 1):
-        if len(lines) <= 4000 or place <= 60 or place > len(lines) - 200:
-            rank, rest = strip_prefix(line)
-            rows.append([place, None, rank, "", rest[:2000]])
-    data = {"path": path, "bytes": len(content), "read_bytes": len(content), "compression": "", "lines": len(lines), "first_at": None,
-            "last_at": None, "what": "log", "attempts": 1, "cut_lines": 0}  # fmt: skip
-    case.add("log.file", cell=CELL, source=path, began=began, took_s=time.time() - began, data=data)
-    extract = {"path": path, "file": number, "rank": None, "rank_source": "", "host": "", "rows": rows, "lines": len(lines),
-               "last_line": len(lines), "has_end": True}  # fmt: skip
-    case.add("log.extract", cell=CELL, source=path, began=began, data=extract)
-    return ""
+        _read_all(case, saved.rest, asked, read, progress)
+    except KeyboardInterrupt:
+        trouble.append(f"Interrupted: {len(read)} of {len(saved.rest)} files were read.")
+        case.add("interrupted", cell=LAST, data={"cell": LAST, "phase": "reading"})
+    nothing = [file for file in read if not file.what]
+    if not (found.cases or saved.dumps or saved.stacks or len(nothing) < len(read)):
+        raise UsageError(f"Nothing in {', '.join(asked.paths[:3])} is a log, a dump or a case: {_named(nothing) or 'it is empty'}.", NAME)
+    if read:
+        _write(case, asked, read, since)
+    if nothing:
+        trouble.append(f"Not understood: {_named(nothing)}.")
+    partly = [file for file in read if file.what and file.outcome != "ok"]
+    if partly:
+        trouble.append(f"Not read wholly: {_named(partly)}.")
+    return trouble
+
+
+def _named(files: Sequence[ReadFile]) -> str:
+    shown = "; ".join(f"{file.path} ({file.reason.removeprefix('it ') or 'nothing in it is known'})" for file in files[:MOST_NAMED])
+    return shown + (f" and {len(files) - MOST_NAMED} more" if len(files) > MOST_NAMED else "")
+
+
+def _read_all(case: Case, paths: Sequence[str], asked: ExplainRequest, read: list[ReadFile], progress: Progress) -> None:
+    ends = time.monotonic() + (asked.timeout_s or WHOLE_S)
+    pace = Pace(paths, progress)
+    left = ROWS_IN_ALL
+    for place, path in enumerate(paths):
+        share = left // max(1, len(paths) - place)
+        # A long file of a few must not take what many short ones need, and none gets less than its beginning and end.
+        cap = max(LEAST_ROWS, min(WHOLE_LINES, share))
+        file_ends = ends if path == STDIN else min(ends, time.monotonic() + FILE_S)
+        file = read_file(case, path, LAST, file_ends, cap, pace)
+        pace.done(file.bytes or 0)
+        left = max(0, left - sum(len(attempt.rows) for attempt in file.attempts))
+        read.append(file)
+
+
+def _write(case: Case, asked: ExplainRequest, read: Sequence[ReadFile], since: float | str | None) -> None:
+    speakers, timeline = Speakers(read), Timeline(read)
+    moments = [line.at for file in read if file.wall for attempt in file.attempts for line in attempt.rows if line.at is not None]
+    after = since if isinstance(since, float) else max(moments, default=0.0) - _span(since) if since and moments else None
+    for number, file in enumerate(read):
+        _write_file(case, file)
+        for attempt in file.attempts:
+            _write_attempt(case, file, number, attempt, speakers, timeline.cell(file, attempt), after)
+    case.add("log.request", cell=LAST, data={"since": after, "ranks": list(asked.ranks), "max_events": asked.max_events})
+
+
+def _write_file(case: Case, file: ReadFile) -> None:
+    moments = [line.at for attempt in file.attempts for line in attempt.rows if line.at is not None] if file.wall else []
+    data = {
+        "path": file.path,
+        "bytes": file.bytes,
+        "read_bytes": file.read_bytes,
+        "compression": file.compression,
+        "lines": file.lines,
+        "first_at": min(moments, default=None),
+        "last_at": max(moments, default=None),
+        "what": file.what or "unknown",
+        "attempts": max(1, len(file.attempts)),
+        "cut_lines": file.cut_lines,
+        "clock": file.clock,
+    }
+    case.add("log.file", cell=LAST, source=file.path, began=file.began, took_s=file.took_s, outcome=file.outcome, reason=file.reason, data=data)
+
+
+def _write_attempt(  # noqa: PLR0917 - one row needs all of it
+    case: Case, file: ReadFile, number: int, attempt: Attempt, speakers: Speakers, cell: str, after: float | None
+) -> None:
+    whose = speakers.of_file(file)
+    last = file.lines if attempt is file.attempts[-1] else attempt.last
+    base = {"path": file.path, "file": number, "rank": whose.rank, "rank_source": whose.source, "host": whose.host, "clock": file.clock}
+    for rows in _records(_since_then(attempt.rows, after if file.wall else None)):
+        shown = [[line.number, line.at if file.wall else None, speakers.of_line(file, line), line.host, line.text] for line in rows]
+        has_end = file.outcome == "ok" and bool(rows) and rows[-1] is attempt.rows[-1]
+        data = {**base, "rows": shown, "lines": last - attempt.begins + 1, "last_line": last, "has_end": has_end}
+        case.add("log.extract", cell=cell, source=file.path, began=file.began, data=data)
+
+
+def _since_then(rows: Iterable[Line], after: float | None) -> list[Line]:
+    """The rows from a moment on; one without a stamp is as old as the last stamp before it."""
+    kept: list[Line] = []
+    clock: float | None = None
+    for line in rows:
+        clock = line.at if line.at is not None else clock
+        if after is None or (clock is not None and clock >= after):
+            kept.append(line)
+    return kept
+
+
+def _records(rows: Sequence[Line]) -> Iterable[list[Line]]:
+    part: list[Line] = []
+    size = 0
+    for line in rows:
+        size += ROW_BYTES + len(line.text)
+        if part and size > RECORD_BYTES:
+            yield part
+            part, size = [], ROW_BYTES + len(line.text)
+        part.append(line)
+    yield part
+
+
+def _since(text: str) -> float | str | None:
+    """A moment in Unix seconds, a span as it was given, or None; UsageError for anything else. A time without a zone is one as the log writes it."""
+    given = text.strip()
+    if not given:
+        return None
+    if _SPAN.fullmatch(given):
+        return given
+    try:
+        moment = dt.datetime.fromisoformat(given.replace("Z", "+00:00"))
+    except ValueError:
+        raise UsageError(f"--since needs a time such as 2026-11-21T10:30, or a span such as 30m or 2h, not {given[:40]!r}.") from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=dt.timezone.utc)).timestamp()
+
+
+def _span(text: str) -> float:
+    return sum(float(number) * _SECONDS[unit] for number, unit in re.findall(r"([\d.]+)([smhd])", text))

@@ -1,0 +1,88 @@
+"""Reads ahead in a thread of its own, so that a file system that hangs costs a deadline and not the whole call."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Generator, Iterator
+
+from trainprobe.logs.opening import STDIN, NoLogError, Opened, open_input, pieces
+
+SILENT_S = 60.0
+TICK_S = 0.5
+_END = b""
+
+
+class Feed:
+    """The pieces of one file, as `opening.pieces` gives them, with deadlines. `opened` is there once the file was opened."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.opened: Opened | None = None
+        self._error: Exception | None = None
+        self._pieces: queue.Queue[bytes] = queue.Queue(maxsize=2)
+        self._left = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="trainprobe-read", daemon=True)
+
+    def read(self, ends: float) -> Generator[bytes, None, None]:
+        """Yield the pieces until `ends` (monotonic). Raises OSError and NoLogError as opening does, TimeoutError where it never opened.
+
+        A plain file that gives nothing for a minute is given up; stdin may be silent for as long as there is time.
+        """
+        self._thread.start()
+        try:
+            yield from self._until(ends)
+        finally:
+            self._left.set()
+
+    def _until(self, ends: float) -> Iterator[bytes]:
+        heard = time.monotonic()
+        while True:
+            now = time.monotonic()
+            silent = self.path != STDIN and now - heard > SILENT_S
+            if now > ends or silent:
+                self._give_up(silent=silent)
+                return
+            try:
+                piece = self._pieces.get(timeout=min(TICK_S, max(0.01, ends - now)))
+            except queue.Empty:
+                continue
+            if piece == _END:
+                if self._error is not None:
+                    raise self._error
+                return
+            heard = time.monotonic()
+            yield piece
+
+    def _give_up(self, *, silent: bool) -> None:
+        why = f"nothing could be read for {SILENT_S:g} s" if silent else "no time was left"
+        if self.opened is None:
+            raise TimeoutError(0, why)
+        self.opened.flaw("partial" if self.opened.read_bytes else "timed_out", f"{why}; what comes before was read" if self.opened.read_bytes else why)
+
+    def _work(self) -> None:
+        opened: Opened | None = None
+        try:
+            opened = self.opened = open_input(self.path)
+            for piece in pieces(opened):
+                if piece and not self._put(piece):
+                    return
+        except (OSError, NoLogError) as error:
+            self._error = error
+        except Exception as error:  # noqa: BLE001 - a fault in unpacking one file must not cost the others
+            self._error = NoLogError(f"cannot be read: {type(error).__name__}: {error}")
+        finally:
+            if opened is not None:
+                os.close(opened.fd)
+            self._put(_END)
+
+    def _put(self, piece: bytes) -> bool:
+        while not self._left.is_set():
+            try:
+                self._pieces.put(piece, timeout=TICK_S)
+            except queue.Full:
+                continue
+            return True
+        return False

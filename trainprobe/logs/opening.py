@@ -1,0 +1,266 @@
+"""One file or stdin as a stream of bytes of text: unpacked, as UTF-8, in bounded pieces, whatever lies on the disk."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import errno
+import lzma
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+STDIN = "-"
+PIECE_BYTES = 4 * 2**20
+RAW_BYTES = 2**20
+XZ_MEMORY_BYTES = 96 * 2**20
+ZSTD_WINDOW_BYTES = 64 * 2**20
+MAGIC: tuple[tuple[bytes, str], ...] = (
+    (b"\x1f\x8b", "gzip"),
+    (b"\xfd7zXZ\x00", "xz"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"BZh", "bzip2"),
+)
+# What is no log and cannot be made one by unpacking a single stream.
+FOREIGN: tuple[tuple[bytes, str], ...] = (
+    (b"PK\x03\x04", "is a zip archive; unpack it first"),
+    (b"\x04\x22\x4d\x18", "is compressed with lz4; unpack it first: lz4 -d"),
+    (b"7z\xbc\xaf\x27\x1c", "is a 7z archive; unpack it first"),
+    (b"\x7fELF", "is a program, not text"),
+    (b"\x89PNG", "is a picture, not text"),
+    (b"SQLite format 3\x00", "is a database, not text"),
+    (b"\x89HDF", "is an HDF5 file, not text"),
+)
+_MARKS: tuple[tuple[bytes, str], ...] = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_TEXT_CONTROLS = frozenset(b"\t\n\r\x0b\x0c\x08\x1b\x00")
+Outcome = Literal["ok", "partial", "unavailable", "denied", "timed_out"]
+
+
+class NoLogError(ValueError):
+    """The file is nothing that could be read as text. The words say why, after its name."""
+
+
+@dataclass
+class Opened:
+    """A file that is being read. `bytes` is its size on the disk (None for a stream), `read_bytes` how much of that was read.
+
+    `outcome` other than ok comes with the `reason` why it was not read wholly. `newest` is when it was last written, Unix seconds.
+    """
+
+    path: str
+    fd: int
+    bytes: int | None = None
+    read_bytes: int = 0
+    newest: float | None = None
+    sparse: bool = False
+    compression: str = ""
+    outcome: Outcome = "ok"
+    reason: str = ""
+
+    def flaw(self, outcome: Outcome, reason: str) -> None:
+        """Keep the first reason why not all could be read."""
+        if not self.reason:
+            self.outcome, self.reason = outcome, reason
+
+
+def open_input(path: str) -> Opened:
+    """Open without waiting for anybody. Raises OSError, or NoLogError for what is no plain file.
+
+    A FIFO or a device is refused after it was opened, so that no other file can take its place in between; opening never blocks.
+    """
+    if path == STDIN:
+        if os.isatty(0):
+            raise NoLogError("is the terminal; pipe something into trainprobe")
+        return Opened(path, os.dup(0))
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(fd)
+        raise NoLogError("is no plain file")
+    return Opened(path, fd, found.st_size, newest=found.st_mtime, sparse=found.st_blocks * 512 < found.st_size)
+
+
+def pieces(opened: Opened) -> Iterator[bytes]:
+    """Yield the text in pieces of at most some 4 MiB. Raises NoLogError from the first piece where it is no text; never for damage later on.
+
+    What goes wrong later ends the stream, and `opened.reason` says it.
+    """
+    raw = _Raw(opened)
+    head = raw.peek()
+    for magic, says in FOREIGN:
+        if head.startswith(magic):
+            raise NoLogError(says)
+    opened.compression = next((name for magic, name in MAGIC if head.startswith(magic)), "")
+    unpacked = _guarded(_UNPACK[opened.compression](raw), opened)
+    first = next(unpacked, b"")
+    _check_text(first, opened)
+    coding = next((coding for mark, coding in _MARKS if first.startswith(mark)), "") or _unmarked_utf16(first)
+    if coding:
+        yield from _recoded(first, unpacked, coding)
+        return
+    yield first.removeprefix(codecs.BOM_UTF8)
+    yield from unpacked
+
+
+class _Raw:
+    """The file's own bytes, no more of them than there were when it was opened: a log that grows has an end for us."""
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+        self._held = b""
+        self._place = 0
+
+    def peek(self) -> bytes:
+        if not self._held:
+            self._held = self.read(65536)
+        return self._held
+
+    def read(self, size: int = RAW_BYTES) -> bytes:
+        """Return some bytes, empty at the end. A file of size 0 may still have content, as those of /proc do."""
+        if self._held:
+            held, self._held = self._held[:size], self._held[size:]
+            return held
+        opened = self._opened
+        if opened.sparse:
+            self._skip_hole()
+        if opened.bytes:
+            size = min(size, opened.bytes - self._place)
+        if size <= 0:
+            return b""
+        content = os.read(opened.fd, size)
+        self._place += len(content)
+        opened.read_bytes += len(content)
+        return content
+
+    def _skip_hole(self) -> None:
+        """A hole reads as zeros, gigabytes of them where a log was truncated under its writer; there is nothing in it."""
+        try:
+            self._place = os.lseek(self._opened.fd, self._place, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                self._place = os.lseek(self._opened.fd, 0, os.SEEK_END)
+            else:
+                self._opened.sparse = False
+
+
+def _guarded(stream: Iterator[bytes], opened: Opened) -> Iterator[bytes]:
+    try:
+        yield from stream
+    except (zlib.error, lzma.LZMAError, EOFError) as error:
+        opened.flaw("partial", f"the {opened.compression} stream is damaged or cut off: {error}; what comes before was read")
+    except OSError as error:
+        what = f"the {opened.compression} stream is damaged: {error}" if error.errno is None else f"reading stopped: {error.strerror}"
+        opened.flaw("partial", f"{what}; what comes before was read")
+    except NoLogError:
+        raise
+    except Exception as error:
+        if type(error).__name__ != "ZstdError":  # zstandard's own error, without importing it
+            raise
+        opened.flaw("partial", f"the zstd stream is damaged or cut off: {error}; what comes before was read")
+
+
+def _plain(raw: _Raw) -> Iterator[bytes]:
+    first = raw.peek()
+    if first:
+        yield raw.read(len(first))
+    while piece := raw.read(PIECE_BYTES):
+        yield piece
+
+
+def _gzip(raw: _Raw) -> Iterator[bytes]:
+    """All members; what follows the last one (padding of tapes) is no error."""
+    content = raw.read()
+    while content[:2] == b"\x1f\x8b":
+        member = zlib.decompressobj(31)
+        while True:
+            if piece := member.decompress(content, PIECE_BYTES):
+                yield piece
+            if member.eof:
+                break
+            content = member.unconsumed_tail or raw.read()
+            if not content:
+                if rest := member.flush():
+                    yield rest
+                raise EOFError("it ends in the middle")
+        content = member.unused_data
+        if len(content) < 2:
+            content += raw.read()
+
+
+def _xz(raw: _Raw) -> Iterator[bytes]:
+    content = raw.read()
+    while content[:6] == b"\xfd7zXZ\x00":
+        stream = lzma.LZMADecompressor(memlimit=XZ_MEMORY_BYTES)
+        yield from _by_stream(stream, content, raw)
+        content = stream.unused_data.lstrip(b"\0") or raw.read().lstrip(b"\0")
+
+
+def _bzip2(raw: _Raw) -> Iterator[bytes]:
+    content = raw.read()
+    while content[:3] == b"BZh":
+        stream = bz2.BZ2Decompressor()
+        yield from _by_stream(stream, content, raw)
+        content = stream.unused_data or raw.read()
+
+
+def _by_stream(stream: Any, content: bytes, raw: _Raw) -> Iterator[bytes]:
+    while not stream.eof:
+        if stream.needs_input and not content:
+            content = raw.read()
+            if not content:
+                raise EOFError("it ends in the middle")
+        if piece := stream.decompress(content, PIECE_BYTES):
+            yield piece
+        content = b""
+
+
+def _zstd(raw: _Raw) -> Iterator[bytes]:
+    import zstandard
+
+    with zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES).stream_reader(raw, read_size=RAW_BYTES, read_across_frames=True) as reader:  # type: ignore[arg-type] # it only reads
+        while piece := reader.read(PIECE_BYTES):
+            yield piece
+
+
+_UNPACK = {"": _plain, "gzip": _gzip, "xz": _xz, "bzip2": _bzip2, "zstd": _zstd}
+
+
+def _check_text(first: bytes, opened: Opened) -> None:
+    """Text may hold colours, zeros (where a log was truncated) and any 8-bit characters; other control characters are rare in it."""
+    sample = first[:65536]
+    if sample[257:262] == b"ustar":
+        raise NoLogError("is a tar archive; unpack it first: tar xf")
+    if any(sample.startswith(mark) for mark, _ in _MARKS) or _unmarked_utf16(sample):
+        return
+    told = sample.replace(b"\0", b"")
+    odd = len(told) - len(told.translate(None, bytes(set(range(32)) - _TEXT_CONTROLS)))
+    zeros = len(sample) - len(told)
+    if odd > 0.02 * len(told) or (zeros > 0.02 * len(sample) and odd) or (told and zeros > 0.05 * len(sample) and b"\n" not in told and b"\r" not in told):
+        raise NoLogError(f"is no text{' inside its ' + opened.compression + ' stream' if opened.compression else ''}")
+
+
+def _unmarked_utf16(sample: bytes) -> str:
+    """Every other byte is zero, as PowerShell writes Latin text in UTF-16 and as tools cut its mark off."""
+    part = sample[:4096]
+    if len(part) < 16:
+        return ""
+    half = len(part) // 2
+    even, odd = part[0 : 2 * half : 2].count(0), part[1 : 2 * half : 2].count(0)
+    if odd > 0.8 * half and even < 0.1 * half:
+        return "utf-16-le"
+    return "utf-16-be" if even > 0.8 * half and odd < 0.1 * half else ""
+
+
+def _recoded(first: bytes, rest: Iterator[bytes], coding: str) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(coding)("replace")
+    yield decoder.decode(first).encode("utf-8", "replace")
+    for piece in rest:
+        yield decoder.decode(piece).encode("utf-8", "replace")

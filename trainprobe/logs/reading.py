@@ -1,0 +1,163 @@
+"""One file read: told by what is in it, and turned into what is kept of a log or into another kind of evidence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from trainprobe.case import Case
+from trainprobe.logs.feeding import Feed
+from trainprobe.logs.keeping import Keeper
+from trainprobe.logs.kinds import JSON_CAP_BYTES, kind_of, look_at_error_text, look_at_given_file, look_at_kernel_text
+from trainprobe.logs.lines import Line, decoded
+from trainprobe.logs.opening import STDIN, NoLogError, Opened, Outcome
+from trainprobe.logs.pace import Pace
+from trainprobe.logs.scanning import FileScan
+
+HEAD_BYTES = 65536
+GIVEN_BYTES = 8 * 2**20
+LONGEST_RAW = 2**20
+
+
+@dataclass
+class Attempt:
+    """What is kept of one attempt: its `rows` in order; `begins` and `last` are the numbers of its first and last line."""
+
+    number: int
+    begins: int
+    last: int
+    rows: list[Line]
+
+
+@dataclass
+class ReadFile:
+    """A file that was read, or why it was not. `what` is log, sacct, kernel-log, error-file, given, empty, or nothing for what was not understood.
+
+    `wall` says that the moments of its lines are Unix seconds.
+    """
+
+    path: str
+    what: str = ""
+    bytes: int | None = None
+    read_bytes: int = 0
+    compression: str = ""
+    lines: int = 0
+    cut_lines: int = 0
+    outcome: Outcome = "ok"
+    reason: str = ""
+    newest: float | None = None
+    began: float = 0.0
+    took_s: float = 0.0
+    wall: bool = False
+    clock: str = "none"
+    attempts: list[Attempt] = field(default_factory=list)
+
+
+def read_file(case: Case, path: str, cell: str, ends: float, cap: int, pace: Pace) -> ReadFile:
+    """Read one file until `ends` (monotonic), keeping at most `cap` lines of each attempt. Only what is no log is written into the case here.
+
+    Never raises for what the file is or does; Ctrl-C passes through.
+    """
+    found = ReadFile(path, began=time.time())
+    clock = time.monotonic()
+    feed = Feed(path)
+    scan: FileScan | None = None
+    stream = feed.read(ends)
+    try:
+        head, rest = _head(stream)
+        found.newest = feed.opened.newest if feed.opened is not None else None
+        found.what = kind_of(head, path)
+        if found.what in ("log", "sacct", "stacks", "flight-recorder"):
+            found.what = "log" if found.what != "sacct" else "sacct"
+            # Pipes carry no date; what comes through one is most likely of today.
+            scan = FileScan(found.newest if path != STDIN else time.time(), cap=cap, whole=cap)
+            scan.feed(head)
+            for piece in rest:
+                scan.feed(piece)
+                pace.at(feed.opened.read_bytes if feed.opened is not None else 0)
+        else:
+            _other(case, found, cell, head, rest)
+    except PermissionError:
+        found.outcome, found.reason = "denied", "it may not be read by us; run trainprobe as its owner"
+    except TimeoutError as error:
+        found.outcome, found.reason = "timed_out", str(error.strerror)
+    except OSError as error:
+        found.outcome, found.reason = "unavailable", f"it cannot be read: {error.strerror or error}"
+    except NoLogError as error:
+        found.outcome, found.reason, found.what = "unavailable", f"it {error}", ""
+    finally:
+        stream.close()
+    _tell(found, feed.opened)
+    if scan is not None:
+        _finish(found, scan)
+    found.took_s = time.monotonic() - clock
+    return found
+
+
+def _head(stream: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """Enough of the beginning to tell what it is; a pipe gives it in crumbs."""
+    head = b""
+    for piece in stream:
+        head += piece
+        if len(head) >= HEAD_BYTES:
+            break
+    return head, stream
+
+
+def _tell(found: ReadFile, opened: Opened | None) -> None:
+    if opened is None:
+        return
+    found.bytes, found.read_bytes, found.compression = opened.bytes, opened.read_bytes, opened.compression
+    if opened.reason and not found.reason:
+        found.outcome, found.reason = opened.outcome, opened.reason
+
+
+def _finish(found: ReadFile, scan: FileScan) -> None:
+    keepers: list[Keeper] = scan.finish()
+    found.lines, found.cut_lines, found.clock = scan.lines, scan.cut_lines, scan.reader.clock.kind
+    found.wall = found.clock in ("wall", "wall-utc")
+    found.attempts = [Attempt(keeper.number, keeper.begins, keeper.last, keeper.rows()) for keeper in keepers]
+
+
+def _other(case: Case, found: ReadFile, cell: str, head: bytes, rest: Iterator[bytes]) -> None:
+    """What is no log becomes evidence of its own kind."""
+    if found.what == "empty":
+        for _ in rest:  # a log may begin with megabytes of blanks or zeros, and is none for us then
+            pass
+    elif found.what == "kernel-log":
+        look_at_kernel_text(case, found.path, _text_lines(found, head, rest), found.newest, cell=cell)
+    elif found.what == "error-file":
+        look_at_error_text(case, found.path, _whole(head, rest, JSON_CAP_BYTES), cell=cell)
+    elif found.what == "given":
+        look_at_given_file(case, found.path, _whole(head, rest, GIVEN_BYTES), cell=cell)
+    else:
+        raise NoLogError("is no text")
+
+
+def _whole(head: bytes, rest: Iterator[bytes], cap: int) -> bytes:
+    parts, size = [head], len(head)
+    for piece in rest:
+        if size > cap:
+            break
+        parts.append(piece)
+        size += len(piece)
+    return b"".join(parts)[:cap]
+
+
+def _text_lines(found: ReadFile, head: bytes, rest: Iterator[bytes]) -> Iterator[str]:
+    left = b""
+    for piece in _chained(head, rest):
+        *whole, left = (left + piece).split(b"\n")
+        if len(left) > LONGEST_RAW:
+            whole, left = [*whole, left], b""
+        found.lines += len(whole)
+        yield from (decoded(raw[:HEAD_BYTES]) for raw in whole)
+    if left:
+        found.lines += 1
+        yield decoded(left[:HEAD_BYTES])
+
+
+def _chained(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield head
+    yield from rest
