@@ -20,17 +20,31 @@ from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 # torch/utils/data/_utils/collate.py and worker.py (ExceptionWrapper).
-WORDING = r"stack expects each tensor to be equal size|each element in list of batch should be of equal size|default_collate: batch must contain|Trying to resize storage that is not resizable|Caught \w+ in DataLoader worker process \d+"
-BATCHING = r"stack expects each tensor|each element in list of batch|default_collate|resize storage that is not"
+# What readers say of a file: Pillow, OpenCV, decord, FFmpeg, soundfile, pyarrow, tarfile, gzip.
+BATCHING = r"stack expects each tensor|each element in list of batch|batch must contain tensors|resize storage that is not|Perhaps your features \("
+UNREADABLE = (
+    r"cannot identify image file|image file is truncated|broken data stream when reading image|Truncated File Read|!_?s(?:rc|size)\.empty\(\) in function"
+    r"|DECORDError|decord\._ffi|moov atom not found|Invalid data found when processing input|LibsndfileError|Failed to open the input \""
+    r"|Parquet magic bytes not found|Not an Arrow file|Expected to be able to read \d+ bytes for message body|tarfile\.ReadError|CRC check failed"
+    r"|Compressed file ended before the end-of-stream|image has wrong mode|not a JPEG file|libpng error|Corrupt JPEG data"
+)
+WORKER = r"Caught [\w.]+ in (?:DataLoader worker process \d+|pin memory thread)"
+WORDING = rf"{BATCHING}|{UNREADABLE}|{WORKER}"
+# A mistake in the code of the dataset breaks every sample, not one.
+OF_THE_CODE = frozenset(
+    {"NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError", "NotImplementedError", "SyntaxError", "RecursionError", "IndentationError"}
+)
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     heard, origin = said(scene, WORDING), scene.origin
+    if origin is not None and (origin.root_type or origin.type) in OF_THE_CODE:
+        return
     # Batching words name it; "caught in a worker" only says where it was raised, so the two are weighed apart.
-    exact = said(scene, BATCHING)
+    exact = said(scene, f"{BATCHING}|{UNREADABLE}")
     if exact is not None:
-        yield from spoken(scene, BATCHING)
+        yield from spoken(scene, f"{BATCHING}|{UNREADABLE}")
     elif heard is not None:
         yield weighing(13, "suspects-log", f"The exception was raised inside a loader worker: {short(heard.text, 120)}", heard.fact)
     if heard is None and not (origin is not None and origin.worker is not None):
@@ -39,6 +53,17 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         where = user_frame(origin.frames)
         yield weighing(13, "suspects-stack", f"It was raised while a batch was made{f', at {where.where}' if where else ''}", origin)
     yield from first_to_fail(scene)
+    better = _better_name(scene) if exact is None else ""
+    if better:
+        yield weighing(-13, "source", f"What was raised in the worker has a name of its own: {better}", origin)
+
+
+def _better_name(scene: Scene) -> str:
+    """The more specific cause that names what was raised in the worker."""
+    from trainprobe.causes import built  # the catalogue holds this very file
+
+    finer = [cause for cause in built() if cause.wording and cause.id not in (CAUSE.id, "user-exception", "import-failure")]
+    return next((cause.id for cause in finer if said(scene, cause.wording) is not None), "")
 
 
 def _in_loader(scene: Scene) -> bool:
@@ -48,7 +73,7 @@ def _in_loader(scene: Scene) -> bool:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
-    origin, heard = scene.origin, said(scene, BATCHING) or said(scene, WORDING)
+    origin, heard = scene.origin, said(scene, f"{BATCHING}|{UNREADABLE}") or said(scene, WORDING)
     frame = user_frame(origin.frames) if origin is not None else None
     worker = f" in loader worker {origin.worker}" if origin is not None and origin.worker is not None else ""
     what = (

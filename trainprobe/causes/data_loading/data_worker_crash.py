@@ -20,7 +20,10 @@ from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 # torch/utils/data/_utils/signal_handling.py and dataloader.py, _try_get_data(). Bus error means shared memory, so it is left out.
-WORDING = r"DataLoader worker \(pid\(?s?\)? ?[\d, ]+\) (is killed by signal: (?!Bus error)|exited unexpectedly)"
+WORDING = (
+    r"DataLoader worker \(pid\(?s?\)? ?[\d, ]+\) (?:is killed by signal: (?!Bus error)|exited unexpectedly)|Pin memory thread exited unexpectedly"
+    r"|Unexpected (?:segmentation fault|floating-point exception) encountered in worker"
+)
 KILLED = r"is killed by signal: Killed"
 
 

@@ -13,12 +13,15 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.spoken import first_to_fail, said, spoken
 from trainprobe.causes.words import fix, native_stack, ranks_say, sentence, subject, verb
 from trainprobe.facts import Facts, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 IDLE = "worker-idle"
+# torch/utils/data/dataloader.py, where `timeout` was given.
+WORDING = r"DataLoader timed out after [\d.]+ seconds"
 
 
 def _busy(scene: Scene) -> tuple[MainThread, ...]:
@@ -29,6 +32,10 @@ def _busy(scene: Scene) -> tuple[MainThread, ...]:
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    heard = tuple(spoken(scene, WORDING))
+    yield from heard
+    if heard and group.mode == "crash":
+        yield from first_to_fail(scene)
     parents = [thread for thread in scene.threads(group.ranks) if thread.leaf == "dataloader"]
     if not parents:
         return
@@ -53,7 +60,9 @@ def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
-    busy = _busy(scene)
+    busy, heard = _busy(scene), said(scene, WORDING)
+    if heard is not None and not busy:
+        return sentence(f"{subject(scene)} had no batch from its loader workers in time: {heard.match.group(0)}")
     worker = f" worker {busy[0].pid}, which stands at {busy[0].where or busy[0].leaf}" if busy else " a worker that does not answer"
     return sentence(f"{subject(scene)} {verb(group.ranks, 'waits', 'wait')} in the data loader for{worker}")
 
@@ -69,7 +78,9 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
             f"open {where}" if where else "",
             *native_stack(scene, "the worker", busy[0].pid if busy else 0),
         ),
-        fix(scene, "Let it fail loudly", "DataLoader(..., timeout=120)"),
+        fix(scene, "Load by one process, to see how long a sample takes", "DataLoader(..., num_workers=0, timeout=0)")
+        if said(scene, WORDING) is not None
+        else fix(scene, "Let it fail loudly", "DataLoader(..., timeout=120)"),
         fix(scene, "Rule out the fork", "DataLoader(..., multiprocessing_context='spawn')   or num_workers=0"),
     )
 
@@ -78,12 +89,14 @@ CAUSE = Cause(
     id="data-worker-stuck",
     title="A loader worker does not answer",
     means="A loader worker lives but never answers, for a reason that no other cause names.",
-    telling="The rank waits in its data loader, and a worker's main thread stands at one place in all looks.",
-    modes=("hang", "slow"),
+    telling="The rank waits in its data loader, and a worker's main thread stands at one place in all looks; DataLoader timed out.",
+    modes=("hang", "slow", "crash", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
     pids=_pids,
     would_settle="py-spy dump --native on the worker while it hangs",
     refines="rank-stuck",
+    accounts_for=("user-exception",),
+    wording=WORDING,
 )

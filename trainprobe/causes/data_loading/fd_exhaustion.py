@@ -21,7 +21,11 @@ from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 # The kernel's Errno 24, multiprocessing/reduction.py (ancdata), and torch's file_descriptor sharing (torch/lib/libshm, dataloader.py).
-WORDING = r"Too many open files|Errno 24\b|received \d+ items of ancdata|unable to open shared memory object .* in read-write mode(?!: (No such|No space))"
+WORDING = (
+    r"Too many open files|Errno 24\b|received \d+ items of ancdata|unable to open shared memory object .{0,200} in read-write mode(?!: (?:No such|No space))"
+    r"|unable to open file </torch_|os error 24\b|\bEMFILE\b"
+)
+LOW = 4096  # what a loader with many workers fills; distributions give 1024
 CHECK = "lim.nofile"
 NEARLY = 0.9
 
@@ -33,6 +37,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if heard is not None:
         yield from first_to_fail(scene)
     yield from checked(scene, CHECK, corroborates=heard is not None)
+    limit = scene.given("limit.nofile")
+    if heard is not None and limit is not None and limit.number is not None and limit.number <= LOW:
+        yield weighing(10, "environment-and-limits", f"The limit of open files is {limit.number:.0f}", limit)
     full = _fullest(scene)
     if full is not None and full.fds is not None and full.nofile_soft:
         share = full.fds / full.nofile_soft
@@ -52,8 +59,9 @@ def _fullest(scene: Scene) -> ProcessState | None:
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     heard, full = said(scene, WORDING), _fullest(scene)
-    check = next(iter(scene.checks(CHECK)), None)
+    check, limit = next(iter(scene.checks(CHECK)), None), scene.given("limit.nofile")
     numbers = f" ({full.fds} of {full.nofile_soft} in use)" if full is not None else f" ({check.says.rstrip('.')})" if check is not None else ""
+    numbers = numbers or (f" (ulimit -n is {limit.number:.0f})" if limit is not None and limit.number is not None else "")
     who = f"{ranks_say([heard.fact.rank])} has" if heard is not None and heard.fact.rank is not None else "A process has"
     if heard is None:
         return sentence(f"The limit of open files is too low for this run{numbers}")
@@ -62,8 +70,10 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
+    limit = scene.given("limit.nofile")
+    now = f"   (now {limit.number:.0f})" if limit is not None and limit.number is not None else ""
     return (
-        fix(scene, "Raise the limit", "ulimit -n 65536   (in the shell or batch script that starts the job)", verify="ulimit -n"),
+        fix(scene, "Raise the limit", f"ulimit -n 65536{now}   (in the shell or batch script that starts the job)", verify="ulimit -n"),
         fix(scene, "Let workers share tensors through files", "torch.multiprocessing.set_sharing_strategy('file_system')   (before the first DataLoader)"),
         fix(scene, "Do not keep what workers send", "copy what is kept: batch.clone(), or keep plain numbers instead of tensors"),
     )

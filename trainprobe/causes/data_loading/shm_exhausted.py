@@ -13,14 +13,19 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import advice, checked, first_to_fail, said, spoken
-from trainprobe.causes.words import fix, sentence, short
+from trainprobe.causes.words import fix, sentence, short, size
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 # torch/utils/data/_utils/signal_handling.py, and the shared-memory allocator (aten/src/ATen/MapAllocator.cpp).
-WORDING = r"Unexpected bus error encountered in worker|killed by signal: Bus error|unable to (write to|resize|allocate|mmap)\b.*(/torch_|shm|shared memory)|No space left on device.*(/torch_|/dev/shm)|(/torch_|/dev/shm)\S*.*No space left on device"
+WORDING = (
+    r"Unexpected bus error encountered in worker|killed by signal: Bus error|unable to (?:write to|resize|allocate|mmap)\b.{0,200}(?:/torch_|shm|shared memory)"
+    r"|No space left on device.{0,200}(?:/torch_|/dev/shm)|(?:/torch_|/dev/shm)\S{0,200}.{0,80}No space left on device|raise your shared memory limit"
+    r"|shared memory object .{0,200}: No space left"
+)
 CHECK = "shm.size"
+SMALL = 1 << 30  # Docker gives 64 MiB; batches of images with several workers need a gibibyte and more
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
@@ -32,6 +37,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(6, "exit-status", f"Rank {buses[0].rank} died of SIGBUS, as writes to full shared memory do", *buses)
     elif heard is not None:
         yield from first_to_fail(scene)
+    given = scene.given("shm.size_bytes")
+    if given is not None and given.number is not None and (heard is not None or buses) and given.number <= SMALL:
+        yield weighing(10, "environment-and-limits", f"Shared memory holds {size(given.number)}", given)
     yield from checked(scene, CHECK, corroborates=heard is not None or bool(buses))
     roomy = [check for check in scene.checks(CHECK, bad_only=False) if check.status == "ok"]
     if roomy and heard is None:
@@ -41,7 +49,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     heard, check = said(scene, WORDING), next(iter(scene.checks(CHECK, bad_only=False)), None)
-    room = f" ({check.says.rstrip('.')})" if check is not None else ""
+    given = scene.given("shm.size_bytes")
+    room = f" ({check.says.rstrip('.')})" if check is not None else f" ({size(given.number)})" if given is not None and given.number else ""
     return sentence(f"Shared memory (/dev/shm) is full or too small{room}{f': {short(heard.text, 120)}' if heard is not None else ''}")
 
 

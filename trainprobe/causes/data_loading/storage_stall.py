@@ -15,14 +15,34 @@ from trainprobe.causes.at_files import FILE_SYSTEMS, asleep, channel, dead_mount
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.ends import others_wait, states, who
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, live_pid, ranks_say, sentence
+from trainprobe.causes.spoken import first_to_fail, said, spoken
+from trainprobe.causes.words import fix, live_pid, ranks_say, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
+# Errno 116, 107, 112 and 121 of network file systems; what their clients and the kernel's watch over sleeping tasks log.
+WORDING = (
+    r"Stale (?:NFS )?file handle|Transport endpoint is not connected|\[Errno 112\] Host is down|Remote I/O error|server [\w.-]{1,128} not responding, (?:still|timed)"
+    r"|Lustre(?:Error)?: .{0,200}(?:evicted|timed out|lost connection|operations using this service will wait)|ceph: mds\d+ (?:hung|caps stale|reconnect)"
+    r"|\[Errno 110\] Connection timed out: '/"
+)
+BLOCKED = r"task [\w./:-]{1,60} blocked for more than \d+ seconds"
+
+
+def _told(scene: Scene) -> Iterator[Weighing]:
+    """What logs say of a file system: a lost one settles a crash, and explains a wait."""
+    heard = tuple(spoken(scene, WORDING))
+    yield from heard
+    if heard and scene.group.mode == "crash":
+        yield from first_to_fail(scene)
+    if (blocked := said(scene, BLOCKED)) is not None:  # memory pressure and sick disks do so as well
+        yield weighing(10 if heard else 6, "kernel-log", f"The kernel says: {short(blocked.text, 120)}", blocked.fact)
+
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    yield from _told(scene)
     standing, sleeping = stalled(scene), asleep(scene)
     if not (standing or sleeping):  # a mount that is dead for somebody else says nothing
         return
@@ -56,7 +76,9 @@ def _fifo(scene: Scene) -> bool:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
-    standing, path = stalled(scene), path_of(scene)
+    standing, path, heard = stalled(scene), path_of(scene), said(scene, WORDING) or said(scene, BLOCKED)
+    if heard is not None and not (standing or asleep(scene)):
+        return sentence(f"{ranks_say(group.ranks)} {'meets' if len(group.ranks) < 2 else 'meet'} a file system that does not answer: {short(heard.text, 140)}")
     subject = who(standing[0]) if standing else ranks_say(group.ranks)
     where = f" at {standing[0].where}" if standing and standing[0].where else ""
     if _fifo(scene):
@@ -68,10 +90,8 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     pid, path = next((str(pid) for pid in _pids(facts, group)), "PID"), path_of(scene) or "PATH"
     if _fifo(scene):
-        return (
-            fix(scene, "See what that path is", f"ls -l {path}   (p at the start of the line: a FIFO)"),
-            fix(scene, "Write to a plain file, or start whoever has the other end first", "open it with os.O_NONBLOCK to have an error instead of a wait"),
-        )
+        see = fix(scene, "See what that path is", f"ls -l {path}   (p at the start of the line: a FIFO)")
+        return (see, fix(scene, "Write to a plain file, or start whoever has the other end first", "os.O_NONBLOCK gives an error instead of a wait"))
     return (
         fix(scene, "See whether the file system answers", f"timeout 5 stat {path} || echo no answer", f"cat /proc/{pid}/wchan; ls -l /proc/{pid}/fd"),
         fix(scene, "Bring the server or mount back", f"findmnt -T {path}", "nfsstat -m; dmesg | tail", risk="needs-admin", who="admin"),
@@ -87,12 +107,13 @@ CAUSE = Cause(
     title="The file system does not answer",
     means="The file system under data or checkpoints is slow or does not answer.",
     telling="A stack ends in a file call in all looks, the process sleeps in the file system (often state D), and the mount does not answer a probe.",
-    modes=("hang", "slow"),
+    modes=("hang", "slow", "crash", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
     pids=_pids,
     would_settle="timeout 5 stat on the path, and cat /proc/PID/wchan",
     refines="rank-stuck",
-    accounts_for=("data-worker-stuck", "gil-held", "import-hang"),
+    accounts_for=("data-worker-stuck", "gil-held", "import-hang", "user-exception"),
+    wording=WORDING,
 )

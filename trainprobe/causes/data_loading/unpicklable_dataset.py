@@ -8,6 +8,7 @@ It is recognised by pickle's words in a traceback that runs through the start of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
@@ -19,8 +20,12 @@ from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 # CPython's pickle.py and _pickle.c over the versions 3.8 to 3.14.
-WORDING = r"[Cc]an'?t pickle |[Cc]annot pickle |Can't get local object|cannot be pickled|Can't get attribute '\S+' on <module|EOFError: Ran out of input"
-STARTS = ("multiprocessing/", "multiprocess/", "torch/utils/data/dataloader.py")
+WORDING = (
+    r"[Cc]an'?t pickle |[Cc]annot pickle |Can't get local object|objects? cannot be pickled|not picklable|Can't get attribute '\S{1,200}' on <module"
+    r"|EOFError: Ran out of input|[Pp]icklingError: "
+)
+ECHO = r"EOFError: Ran out of input"
+STARTS = ("multiprocessing/", "multiprocess/", "torch/utils/data/dataloader.py", "multiprocessing\\", "torch/multiprocessing/")
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
@@ -29,6 +34,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if heard is None:
         return
     starts = origin is not None and any(part in frame.file for frame in origin.frames for part in STARTS)
+    if re.search(ECHO, heard.text) and not starts:  # of a reader it is an empty file
+        yield weighing(3, "suspects-log", "A process read an empty stream of pickles", heard.fact)
+        return
     if starts and heard.origin:
         yield from spoken(scene, WORDING)
         yield weighing(6, "suspects-stack", "The traceback runs through the start of a process", origin)

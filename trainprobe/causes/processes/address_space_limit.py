@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.processes.process_limit import HUGE, limit_told
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import checked, first_to_fail, said
-from trainprobe.causes.words import fix, sentence, short
+from trainprobe.causes.words import fix, sentence, short, size
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
+SEGMENT = r"failed to map segment from shared object"
+UNLIMITED = 2**62
 WORDING = (
     r"std::bad_alloc|\bMemoryError\b|Cannot allocate memory|failed to map segment|pthread_create (has )?failed|can't start new thread|can't allocate memory"
 )
@@ -28,6 +31,20 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     heard = said(scene, WORDING)
     limits = scene.checks(*CHECKS)
+    given, told = scene.given("limit.as_bytes"), limit_told(scene)
+    if heard is not None and given is not None and given.number is not None and 0 < given.number < UNLIMITED:
+        yield weighing(26, "environment-and-limits", f"The address space is limited to {size(given.number)}", given)
+        yield weighing(10, "suspects-log", f"Allocation fails while that limit holds: {short(heard.text)}", heard.fact)
+        yield from first_to_fail(scene)
+    elif given is not None and given.value == "unlimited":
+        yield weighing(-26, "environment-and-limits", "The address space is not limited", given)
+    elif heard is not None and told is not None and not 0 <= told[1] < HUGE and not limits:
+        # Threads are refused though their number is not limited: addresses for stacks, or the pids of a container.
+        yield weighing(13, "suspects-log", f"Threads cannot be started though {told[1] if told[1] >= 0 else 'any number'} may run", heard.fact, told[0])
+    segment = said(scene, SEGMENT)
+    if segment is not None and not limits and given is None:
+        yield weighing(13, "suspects-log", f"A library could not be mapped: {short(segment.text)}", segment.fact)
+        yield from first_to_fail(scene)
     yield from checked(scene, *CHECKS, corroborates=heard is not None)
     if heard is not None and limits:
         # The words alone belong to memory that ran out; beside a limit of addresses they belong here.

@@ -3,30 +3,59 @@
 A CUDA context does not survive a fork. A dataset that moves tensors to the GPU inside a loader worker, or a map function that does so in a
 forked pool, fails with "Cannot re-initialize CUDA in forked subprocess".
 
-It is recognised by that message.
+`datasets.map(num_proc=1)` forks from datasets 4.1 on and did not in 4.0; `num_proc=None` never does (by the sources of 4.0.0, 4.1.0 and 5.2.0).
+
+It is recognised by that message; in a forked child below torch's own check, by CUDA's "initialization error" inside a worker.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.scene import Scene, user_frame
+from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
 from trainprobe.causes.words import fix, sentence
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
-# torch/cuda/__init__.py, _lazy_init()
-WORDING = r"Cannot re-initialize CUDA in forked subprocess"
+# torch/cuda/__init__.py, _lazy_init(), and the same of other accelerators.
+WORDING = r"Cannot re-initialize [A-Z]{2,8} in forked subprocess"
+POISONED = r"CUDA error: initialization error|cuda runtime error \(3\) ?: initialization error"
+MAPS = ("datasets/arrow_dataset.py", "datasets/utils/py_utils.py", "multiprocess/pool.py", "datasets\\arrow_dataset.py")
+FORKS_AT_ONE = (4, 1)  # the first datasets whose map(num_proc=1) starts a process
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    poisoned, origin = said(scene, POISONED), scene.origin
     if said(scene, WORDING) is not None:
         yield from spoken(scene, WORDING)
         yield from first_to_fail(scene)
+    elif poisoned is not None:
+        forked = (origin is not None and origin.worker is not None) or _maps(scene) or said(scene, r"Caught \w+ in DataLoader worker") is not None
+        if forked:
+            yield weighing(13, "suspects-log", f"CUDA could not start in a forked worker: {poisoned.match.group(0)}", poisoned.fact)
+            yield from first_to_fail(scene)
+    version, forks = scene.given("version.datasets"), _map_forks(scene)
+    if version is not None and _maps(scene) and (said(scene, WORDING) is not None or poisoned is not None):
+        says = f"datasets {version.value}: map(num_proc=1) {'starts a process' if forks else 'does not, only 2 and more do'}"
+        yield weighing(6 if forks else 3, "environment-and-limits", says, version)
+
+
+def _maps(scene: Scene) -> bool:
+    """Was it inside datasets.map?"""
+    origin = scene.origin
+    return origin is not None and any(part in frame.file for frame in origin.frames for part in MAPS)
+
+
+def _map_forks(scene: Scene) -> bool | None:
+    """Does map(num_proc=1) fork in the datasets that is installed? None where its version is not known."""
+    version = scene.given("version.datasets")
+    numbers = re.findall(r"\d+", version.value)[:2] if version is not None else []
+    return tuple(int(number) for number in numbers) >= FORKS_AT_ONE if len(numbers) == 2 else None
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
@@ -38,7 +67,20 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     frame = user_frame(scene.origin.frames) if scene.origin is not None else None
+    mapped = (
+        (
+            fix(
+                scene,
+                "Do not let map start a process",
+                "dataset.map(..., num_proc=None)"
+                + ("   (1 starts one from datasets 4.1 on)" if _map_forks(scene) is not False else "   (or 1: yours forks from 2 on)"),
+            ),
+        )
+        if _maps(scene)
+        else ()
+    )
     return (
+        *mapped,
         fix(
             scene,
             "Keep workers on the CPU",

@@ -19,7 +19,7 @@ from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 # multiprocessing/spawn.py, _check_not_importing_main(). The words are broken over lines there.
-WORDING = r"before the\s+current process has finished its bootstrapping phase|finished its bootstrapping phase"
+WORDING = r"before the\s+current process has finished its bootstrapping phase|finished its bootstrapping phase|An attempt has been made to start a new process before the"
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:

@@ -16,13 +16,20 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.parting import DISAGREE, disagreement
 from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import first_to_fail, said
-from trainprobe.causes.words import fix, job, sentence, subject
+from trainprobe.causes.words import fix, job, sentence, short, subject
 from trainprobe.facts import Facts, FatalSignal, MemoryLimit, RankEnding, Segfault
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS")
 BAD_ALLOC = r"std::bad_alloc|cannot allocate memory"
+# Shells, torch's own handler, Open MPI, glibc's malloc, Windows; of a loader's worker it is data-worker-crash.
+TOLD = (
+    r"^(?!.{0,200}DataLoader worker)(?:.{0,200}(?:Segmentation fault(?: \(core dumped\)|: 11)?\s*$|Segfault encountered|Signal: (?:Segmentation fault|Bus error|Illegal|Floating)"
+    r"|(?:Illegal instruction|Floating point exception|Bus error)(?: \(core dumped\)|: \d+)?\s*$))|free\(\): invalid|malloc\(\): |double free or corruption"
+    r"|corrupted (?:size vs\. prev_size|double-linked list)|munmap_chunk\(\): invalid|stack smashing detected|Windows fatal exception: (?!code 0x[8e])|0xC0000005|\b3221225477\b"
+    r"|Fatal Python error: (?:Segmentation fault|Bus error|Illegal instruction|Floating)"
+)
 
 
 def _faults(scene: Scene) -> tuple[RankEnding, ...]:
@@ -44,6 +51,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
             yield weighing(13, "kernel-log", f"The kernel logged the crash{f' in {line.library}' if line.library else ''}", line)
         yield from (weighing for weighing in _against(scene, end))
     yield from first_to_fail(scene, 3) if _faults(scene) else ()
+    told = said(scene, f"(?m){TOLD}") if not _faults(scene) and scene.origin is None else None
+    if told is not None:
+        yield weighing(13, "suspects-log", f"The output says: {short(told.text, 120)}", told.fact)
 
 
 def _against(scene: Scene, end: RankEnding) -> Iterator[Weighing]:
@@ -71,7 +81,9 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     end, fatal = next(iter(_faults(scene)), None), _fatal(scene)
     place = user_frame(fatal.frames) if fatal is not None else None
     library = next((f" in {line.library}" for line in facts.of(Segfault) if end is not None and line.pid == end.pid and line.library), "")
-    return sentence(f"{subject(scene)} died of {end.signal_name if end else 'a fatal signal'}{library}{f' at {place.where}' if place else ''}")
+    told = said(scene, f"(?m){TOLD}") if end is None else None
+    what = end.signal_name if end else f"a fault in native code ({short(told.text, 80)})" if told is not None else "a fatal signal"
+    return sentence(f"{subject(scene)} died of {what}{library}{f' at {place.where}' if place else ''}")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:

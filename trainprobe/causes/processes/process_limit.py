@@ -9,19 +9,35 @@ It is recognised by those words, and by the host check of the limit. A limit of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import checked, first_to_fail, said, spoken
 from trainprobe.causes.words import fix, sentence, short
-from trainprobe.facts import Facts
+from trainprobe.facts import Facts, LogEvent
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 # CPython's thread start, OpenBLAS, libgomp, libuv/tokio, and fork(2) with EAGAIN.
-WORDING = r"can't start new thread|pthread_create (has )?failed|pthread_create\(\).*failed|Thread creation failed|blas_thread_init|fork: (retry: )?Resource temporarily unavailable|BlockingIOError: \[Errno 11\]"
+WORDING = (
+    r"can't start new thread|pthread_create (?:has )?failed|pthread_create\(\).{0,60}failed|Thread creation failed|blas_thread_init: pthread"
+    r"|fork: (?:retry: )?Resource temporarily unavailable|BlockingIOError: \[Errno 11\](?! Unable| Unable to| Can't)|unable to allocate necessary resources for OMP thread"
+    r"|ThreadPoolBuildError|failed to spawn thread|fork rejected by pids controller|std::system_error.{0,80}\n?.{0,40}Resource temporarily unavailable"
+)
 CHECK = "lim.nproc"
+NPROC = re.compile(r"RLIMIT_NPROC (-?\d+) current")
+HUGE = 100_000  # nobody reaches that many threads; something else refuses them
+
+
+def limit_told(scene: Scene) -> tuple[LogEvent, int] | None:
+    """The limit of processes that OpenBLAS printed beside its failure."""
+    for event in scene.events("nproc-limit", "process-limit"):
+        match = NPROC.search(event.line)
+        if match is not None:
+            return event, int(match.group(1))
+    return None
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
@@ -31,6 +47,14 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if heard is not None:
         yield from first_to_fail(scene)
     yield from checked(scene, CHECK, corroborates=heard is not None)
+    told, given = limit_told(scene), scene.given("limit.nproc")
+    if told is not None and heard is not None:
+        low = 0 <= told[1] < HUGE
+        says = f"The limit of processes is {told[1] if told[1] >= 0 else 'unlimited'}"
+        yield weighing(10 if low else -13, "environment-and-limits", says if low else f"{says}, so something else refuses threads", told[0])
+    elif given is not None and given.number is not None and heard is not None:
+        low = 0 <= given.number < HUGE
+        yield weighing(10 if low else -10, "environment-and-limits", f"The limit of processes is {given.value}", given)
     space = [check for check in scene.checks("lim.as", "lim.stack") if check.status == "fail"]
     if heard is not None and space and not scene.checks(CHECK):
         yield weighing(-13, "environment-and-limits", f"Another limit explains it: {space[0].says.rstrip('.')}", *space)
