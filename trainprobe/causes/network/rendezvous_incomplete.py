@@ -100,7 +100,8 @@ def _told(scene: Scene) -> Iterator[Weighing]:
     """What logs say: the store did not open, or not everybody came. Elsewhere than at the start it repeats that the first host is gone."""
     heard = told(scene, GAVE_UP, *SHOWS)
     if heard is not None:
-        yield from weigh_told(scene, heard, sign=13)
+        raised = scene.origin is not None and not heard.last_words
+        yield from weigh_told(scene, heard, sure=13 if raised else 26, sign=6 if raised else 13)
     elif not failed_of_something_else(scene):
         there = [one for one in last_words(scene) if any(frame.name in _SETTING_UP for frame in one.frames)]
         if there:
