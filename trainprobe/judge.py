@@ -69,6 +69,8 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
     groups = found[:_MOST_GROUPS]
     notes = (*notes, *((f"{len(found) - len(groups)} more groups of suspects were found and not weighed.",) if len(found) > len(groups) else ()))
     ranked = [rank_group(facts, group, causes, priors) for group in groups]
+    if logged and logged[0].tentative:
+        groups, ranked, logged = _settled(logged, groups, ranked)
     placed = _in_order(ranked)
     live = views[0] if views else None
     ends = expiries(facts, live) if live is not None else ()
@@ -106,6 +108,19 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
 def _dumps_decide(views: Sequence[LiveView], logged: LoggedView) -> bool:
     """Beside logs that name no first failure, dumps say more: they know every rank's last call."""
     return bool(views) and not logged.origins and bool(views[0].groups)
+
+
+def _settled(
+    logged: Sequence[LoggedView], groups: Sequence[SuspectGroup], ranked: Sequence[RankedGroup]
+) -> tuple[list[SuspectGroup], list[RankedGroup], tuple[LoggedView, ...]]:
+    """A log that stops without a failure: its last lines count where they name a cause, and then they told of a failure or of a wait."""
+    last = logged[0]
+    if not ranked or not ranked[0].named:
+        return [], [], (replace(last, groups=()), *logged[1:])
+    if groups[0].mode != "crash":
+        return list(groups), list(ranked), tuple(logged)
+    says = f"{ranked[0].placed[0].title}: {last.says[:1].lower()}{last.says[1:]}"
+    return [replace(groups[0], says=says), *groups[1:]], list(ranked), (replace(last, verdict="crashed", conclusive=True), *logged[1:])
 
 
 def _logged_world(logged: LoggedView) -> World:

@@ -71,8 +71,9 @@ class Scene:
         return tuple(rank for rank in self.world if rank not in self.suspects)
 
     def endings(self, ranks: Iterable[int]) -> tuple[RankEnding, ...]:
-        """How these ranks ended, those that never started left out."""
+        """How these ranks ended, those that never started left out. Of a log that names no rank, whatever ended in it."""
         found = [fact for rank in ranks for fact in self.facts.of(RankEnding, cell=self.cell, rank=rank)]
+        found += [fact for fact in self.facts.of(RankEnding, cell=self.cell, rank=None) if fact.place is not None] if not self.group.ranks else ()
         return tuple(fact for fact in found if fact.role == "rank" and fact.how != "not_run")
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -58,8 +59,10 @@ def spoken(scene: Scene, pattern: str, *, log_points: int = 13) -> Iterator[Weig
 def late(scene: Scene, fact: LogEvent) -> bool:
     """Does this line of a log say little of the first failure: because it came after it, or because steps were taken in between?"""
     first = scene.first_failure
-    if fact.place is None or first is None:
+    if fact.place is None:
         return False
+    if first is None:
+        return not fact.fatal and _steps_between(scene, fact.place, sys.maxsize)
     if fact.place > first.place + _BESIDE:
         return _TOLD_AFTERWARDS.search(fact.line) is None
     if fact.place > first.place and fact.rank is not None and first.rank is not None and fact.rank != first.rank:

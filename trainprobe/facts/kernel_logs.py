@@ -59,13 +59,14 @@ def parse_kernel_log(record: Evidence) -> list[Fact]:
     found: list[Fact] = []
     for row in fields.each(fields.items(record.data, "lines"), lambda row: row):
         text = fields.text(row, "text", cap=2000)
-        fact = _fact(text, {"evidence": (record.id,), "cell": record.cell}, fields.number(row, "at"))
+        fact = kernel_fact(text, {"evidence": (record.id,), "cell": record.cell}, fields.number(row, "at"))
         if fact is not None:
             found.append(fact)
     return found
 
 
-def _fact(text: str, base: Mapping[str, Any], at: float | None) -> Fact | None:
+def kernel_fact(text: str, base: Mapping[str, Any], at: float | None) -> Fact | None:
+    """The fact that one line of a kernel log tells, None where it tells none."""
     kill = _OOM.search(text)
     if kill is not None:
         rss = _ANON.search(kill.group("rest"))

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 
 from trainprobe.facts import torchrun_report
 from trainprobe.facts.endings import SIGNALS, RankEnding, signal_name
+from trainprobe.facts.log_events import LogEvent
 from trainprobe.facts.log_rows import Row, rows_of
 from trainprobe.facts.sacct_tables import sacct_endings
 from trainprobe.model.evidence import Evidence
@@ -73,6 +74,8 @@ _KUBE_CODE = re.compile(r"^\s{0,12}\"?(?:Exit Code|exitCode)\"?:\s{1,12}(?P<code
 _SHELL = re.compile(
     rf"^(?:(?P<script>[^\s:][^:\n]{{0,300}}): line \d{{1,6}}:\s{{1,12}}(?P<pid>\d{{1,9}}) )?(?P<word>{_WORD})(?: *\(core dumped\))?(?:\s{{1,30}}\S.{{0,400}})?$"
 )
+# A shell writes its word behind a progress bar that has no end of line.
+_BEHIND_A_BAR = re.compile(rf"(?:\]|it|s)\s{{0,4}}(?P<word>{_WORD})(?: \(core dumped\))?$")
 _STOPS = re.compile(r"Sending process (?P<pid>\d{1,9}) closing signal (?P<signal>SIG[A-Z]{2,8})|Killing subprocess (?P<pid2>\d{1,9})")
 _LOOKS = re.compile(
     r"exit|srun: error|exitcode|terminated|died|Killed|Segmentation fault|Aborted|Bus error|Terminated|Floating point|Illegal instruction|Hangup|OOMKilled|Exit Code|Exit code"
@@ -86,7 +89,7 @@ def parse_log_endings(record: Evidence) -> list[Fact]:
     known = {ending.pid for ending in found if ending.pid}
     for number, row in enumerate(rows):
         if _LOOKS.search(row.text):
-            found += [_ending(record, row, told) for told in _told(row, rows, number) if told.pid is None or told.pid not in known]
+            found += [_ending(record.id, record.cell, row, told) for told in _told(row, rows, number) if told.pid is None or told.pid not in known]
         if len(found) > ROWS_CAP:
             break
     found += sacct_endings(record, rows)
@@ -144,10 +147,38 @@ def _of_nobody(row: Row) -> Iterator[_Told]:
         yield _Told(row.rank, *_split(int(kube.group("code") or kube.group("code2"))))
     elif (shell := _SHELL.match(text.strip())) is not None and (shell.group("script") or len(text) < 60):
         yield _Told(row.rank, None, WORDS[shell.group("word")], pid=int(shell.group("pid")) if shell.group("pid") else None)
+    elif (behind := _BEHIND_A_BAR.search(text.rstrip()[-80:])) is not None and "|" in text:
+        yield _Told(row.rank, None, WORDS[behind.group("word")])
     elif (plain := _PLAIN_CODE.search(text)) is not None:
         rank = _RANK_BEFORE.search(text)
         code, signal = _split(int(plain.group("code")))
         yield _Told(int(rank.group("rank")) if rank else row.rank, code, signal, role="rank" if code != 0 or rank else "launcher")
+
+
+def ending_of(event: LogEvent) -> list[RankEnding]:
+    """The ends that a line known by signatures/ tells of: captured are rank, task and tasks, pid, host, and code or signal."""
+    captured = event.captured
+    code, signal = _split(int(captured["code"])) if captured.get("code", "").lstrip("-").isdigit() else (None, None)
+    named = captured.get("signal", "")
+    signal = signal if signal is not None else WORDS.get(named, _number(named))
+    if code == 247:  # DeepSpeed's launcher and others wrap -9 into eight bits
+        code, signal = None, 9
+    if code is None and signal is None:
+        return []
+    ranks: tuple[int | None, ...] = _tasks(captured.get("rank") or captured.get("task", "") + captured.get("tasks", "").strip("[] "))
+    row = Row(0, event.at, event.rank, event.host, event.line, event.place or 0, "")
+    told = [
+        _Told(
+            rank,
+            code,
+            signal,
+            pid=int(captured["pid"]) if captured.get("pid", "").isdigit() else None,
+            oom=named == "Out Of Memory",
+            host=captured.get("host", ""),
+        )
+        for rank in ranks or (None,)
+    ]
+    return [replace(_ending(event.evidence[0] if event.evidence else "", event.cell, row, one), seen_at=event.seen_at) for one in told]
 
 
 def _split(code: int) -> tuple[int | None, int | None]:
@@ -174,11 +205,11 @@ def _tasks(text: str) -> tuple[int, ...]:
         return ()
 
 
-def _ending(record: Evidence, row: Row, told: _Told) -> RankEnding:
+def _ending(evidence: str, cell: str, row: Row, told: _Told) -> RankEnding:
     how = "oom_killed" if told.oom else "signalled" if told.signal is not None else "exited"
     return RankEnding(
-        evidence=(record.id,),
-        cell=record.cell,
+        evidence=(evidence,) if evidence else (),
+        cell=cell,
         rank=told.rank if told.rank is not None else (row.rank if told.role == "rank" else None),
         role=told.role,
         pid=told.pid,

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from trainprobe.facts.exceptions import RankException, exception_of
 from trainprobe.facts.fatal_signals import FatalSignal
+from trainprobe.facts.kernel_logs import kernel_fact
 from trainprobe.facts.log_rows import Row, rows_of, streams
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
@@ -77,6 +78,20 @@ def _mildly_logged(row: Row, before: Sequence[str]) -> bool:
     """A traceback that stands in a warning: `WARNING … Traceback`, or right under such a line that ends as if it came."""
     head = row.text.partition("Traceback")[0]
     return bool(head and _MILD.search(head)) or bool(before and _MILD.search(before[-1][:200]) and before[-1].rstrip().endswith(":"))
+
+
+_KERNEL = ("NVRM: Xid", "Out of memory", "out of memory: Kill", "segfault at", "traps: ", "general protection")
+KERNEL_CAP = 200
+
+
+def parse_log_kernel(record: Evidence) -> list[Fact]:
+    """What stands of a kernel's log among the lines: kills for want of memory, crashes, errors of GPUs."""
+    found: list[Fact] = []
+    for row in rows_of(record):
+        if any(words in row.text for words in _KERNEL):
+            fact = kernel_fact(row.text, {"evidence": (record.id,), "cell": record.cell}, row.at)
+            found += [fact] if fact is not None else []
+    return found[:KERNEL_CAP]
 
 
 def parse_log_deaths(record: Evidence) -> list[Fact]:

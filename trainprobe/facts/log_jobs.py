@@ -25,6 +25,7 @@ class LogJob(Fact):
     `world_size` is None where nothing tells; `launcher` is torchrun, slurm, deepspeed …
     `files` are the files read, `attempts` how many there were in all, `first_at` and `last_at` Unix seconds. `ends` is true where the
     files' own last lines were read, `lines` how many lines they have. `last_place` orders their last line, `last_seen_at` names it.
+    `max_events` is how many events the report was asked to show.
     """
 
     launcher: str = ""
@@ -41,6 +42,7 @@ class LogJob(Fact):
     last_place: int = 0
     last_seen_at: str = ""
     last_text: str = ""
+    max_events: int | None = None
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,19 @@ def parse_log_job(record: Evidence) -> list[Fact]:
             last_text=last.text[:200] if last else "",
         )
     ]
+
+
+def parse_log_file(record: Evidence) -> list[Fact]:
+    """A file that was read, also one of which no line was kept."""
+    path = fields.text(record.data, "path")
+    lines = fields.whole(record.data, "lines") or 0
+    times = [fields.number(record.data, "first_at"), fields.number(record.data, "last_at")]
+    return [LogJob((record.id,), record.cell, files=(path,) if path else (), first_at=times[0], last_at=times[1], lines=lines, ends=record.outcome == "ok")]
+
+
+def parse_log_request(record: Evidence) -> list[Fact]:
+    """What was asked of the reading of logs."""
+    return [LogJob((record.id,), record.cell, max_events=fields.whole(record.data, "max_events"))]
 
 
 def _launcher(rows: Iterable[Row]) -> str:
@@ -258,6 +273,7 @@ def _one_job(parts: list[LogJob], attempts: int) -> LogJob:
         ranks=tuple(ranks),
         hosts=tuple(dict.fromkeys(name for part in parts for name in part.hosts)),
         first_place=min(part.first_place for part in parts),
+        max_events=next((part.max_events for part in parts if part.max_events), None),
     )
 
 

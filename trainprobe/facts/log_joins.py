@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from trainprobe.facts.endings import RankEnding
+from trainprobe.facts.endings import SIGNALS, RankEnding
 from trainprobe.facts.exceptions import RankException
 from trainprobe.facts.fatal_signals import FatalSignal
-from trainprobe.facts.kernel_logs import OomKill
-from trainprobe.facts.log_endings import merged_endings
+from trainprobe.facts.kernel_logs import OomKill, Xid
+from trainprobe.facts.log_endings import ending_of, merged_endings
 from trainprobe.facts.log_events import LogEvent
 from trainprobe.facts.log_failures import LogFailure
 from trainprobe.facts.log_jobs import LogJob, LogProgress
@@ -95,6 +95,10 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     events = [fact for fact in mine if isinstance(fact, LogEvent) and fact.place is not None]
     signals = [fact for fact in mine if isinstance(fact, FatalSignal)]
     endings = [fact for fact in mine if isinstance(fact, RankEnding)]
+    told_of = {ending.place for ending in endings}
+    endings += [ending for event in events if event.event == "process-ended" and event.place not in told_of for ending in ending_of(event)]
+    ended = {ending.rank for ending in endings}
+    endings += [_end_of(fact) for fact in signals if not fact.echo and not fact.without_exception and fact.place is not None and fact.rank not in ended]
     logged = [ending for ending in endings if ending.place is not None]
     merged = _with_ranks(merged_endings(logged), exceptions)
     whose = _whose(exceptions, merged)
@@ -103,15 +107,25 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     told = {ending.place for ending in logged}  # what a launcher says of an end is an end, not a word of whoever ended
     failures = _words(exceptions, signals, [event for event in events if event.rank is not None or event.place not in told], progress)
     merged = _stopped(merged, failures)
-    kills = [fact for fact in facts if isinstance(fact, OomKill)]
-    merged = _killed(merged, kills)
+    merged = _killed(merged, [fact for fact in facts if isinstance(fact, OomKill)])
     failures += _deaths(merged, failures)
+    if not any(not failure.echo for failure in failures):
+        failures += _by_the_kernel(facts, cell)
     ordered = _ordered(failures)
     orders = {failure.rank: failure.order for failure in reversed(ordered) if failure.rank is not None}
     merged = [replace(ending, order=orders.get(ending.rank)) if ending.rank is not None else ending for ending in merged]
     gone = {id(ending) for ending in logged}
     kept = [fact for fact in facts if id(fact) not in gone and not (isinstance(fact, RankException) and fact.cell == cell)]
     return [*kept, *exceptions, *merged, *ordered]
+
+
+def _end_of(fact: FatalSignal) -> RankEnding:
+    """Who says that it dies of a signal has ended by it, whether or not somebody tells so."""
+    number = SIGNALS.index(fact.signal_name) + 1 if fact.signal_name in SIGNALS else None
+    return RankEnding(
+        evidence=fact.evidence, cell=fact.cell, rank=fact.rank, how="signalled", signal=number, signal_name=fact.signal_name, at=fact.at, failed_at=fact.at,
+        seen_by="nobody", place=fact.place, seen_at=fact.seen_at, host=fact.host,
+    )  # fmt: skip
 
 
 def _nameless(fact: RankException) -> bool:
@@ -315,6 +329,20 @@ def _deaths(endings: Sequence[RankEnding], failures: Sequence[LogFailure]) -> li
             )
         )
     return found
+
+
+def _by_the_kernel(facts: Sequence[Fact], cell: str) -> list[LogFailure]:
+    """Where no rank says why, what the kernel says of kills and GPUs."""
+    found: list[LogFailure] = []
+    for fact in facts:
+        if isinstance(fact, OomKill):
+            says = f"killed process {fact.pid} ({fact.name}) for want of memory"
+        elif isinstance(fact, Xid):
+            says = f"reported Xid {fact.code}{f' of {fact.device}' if fact.device else ''}"
+        else:
+            continue
+        found.append(LogFailure(evidence=fact.evidence, cell=cell, what="kernel", kind=says, says=says, at=fact.at, text=getattr(fact, "text", "")))
+    return found[:1]
 
 
 def _place(ending: RankEnding, failures: Sequence[LogFailure], *, silent: bool) -> int:

@@ -14,7 +14,8 @@ from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.signatures import Signature, all_signatures
 
-EACH_CAP = 8  # different lines of one wording that one rank of one file tells
+SOME_CAP = 8  # different lines of one wording that one rank of one file tells
+EACH_CAP = 64  # the same of a wording of which every line counts
 TAIL_LINES = 120
 TAIL_CHARACTERS = 6000
 BEHIND_LINES = 40  # a traceback and what C++ adds to it
@@ -38,7 +39,7 @@ def parse_log_events(record: Evidence) -> list[Fact]:
             found[key] = replace(known, count=known.count + 1)
             continue
         told[kind] = told.get(kind, 0) + 1
-        if told[kind] > EACH_CAP:
+        if told[kind] > (EACH_CAP if signature.each else SOME_CAP):
             continue
         captured = {name: value for name, value in match.groupdict().items() if value is not None}
         found[key] = LogEvent(

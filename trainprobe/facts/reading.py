@@ -21,9 +21,9 @@ from trainprobe.facts.kernel_logs import parse_kernel_log
 from trainprobe.facts.locks import parse_locks
 from trainprobe.facts.log_endings import parse_log_endings
 from trainprobe.facts.log_events import parse_output
-from trainprobe.facts.log_exceptions import parse_log_deaths, parse_log_exceptions
+from trainprobe.facts.log_exceptions import parse_log_deaths, parse_log_exceptions, parse_log_kernel
 from trainprobe.facts.log_given import join_given, parse_given
-from trainprobe.facts.log_jobs import join_log_jobs, parse_log_job, parse_log_progress
+from trainprobe.facts.log_jobs import join_log_jobs, parse_log_file, parse_log_job, parse_log_progress, parse_log_request
 from trainprobe.facts.log_joins import join_log_failures, join_log_order
 from trainprobe.facts.log_signs import join_log_outputs, parse_log_events, parse_log_output
 from trainprobe.facts.main_threads import parse_stacks
@@ -81,7 +81,18 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "pressure": (parse_pressure,),
     "ports": (parse_ports,),
     "collectives": (_parse_collectives,),
-    "log.extract": (parse_log_job, parse_log_events, parse_log_exceptions, parse_log_deaths, parse_log_endings, parse_log_progress, parse_log_output),
+    "log.extract": (
+        parse_log_job,
+        parse_log_events,
+        parse_log_exceptions,
+        parse_log_deaths,
+        parse_log_kernel,
+        parse_log_endings,
+        parse_log_progress,
+        parse_log_output,
+    ),
+    "log.file": (parse_log_file,),
+    "log.request": (parse_log_request,),
     "given": (parse_given,),
 }
 # What only several records together tell. Each takes all facts and returns them with its own kind put together; the order matters.

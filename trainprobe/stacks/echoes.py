@@ -69,7 +69,15 @@ def echo_of(type_name: str, message: str, files: tuple[str, ...] = ()) -> str:
     `files` are those of its frames: a socket error raised outside torch.distributed is the program's own affair.
     """
     name = type_name.rsplit(".", 1)[-1]
-    if name in ("ChildFailedError", "ProcessRaisedException", "ProcessExitedException", "SignalException", "ActorDiedError", "RayActorError", "WorkerCrashedError"):
+    if name in (
+        "ChildFailedError",
+        "ProcessRaisedException",
+        "ProcessExitedException",
+        "SignalException",
+        "ActorDiedError",
+        "RayActorError",
+        "WorkerCrashedError",
+    ):
         return _TYPES[name]
     if any(words in message for words in _ORIGINS):
         return ""

@@ -26,6 +26,12 @@ _FRAME = re.compile(r'  File "([^"\n]{1,4096})", line (\d{1,9}|\?\?\?) in (.{1,4
 _BINARY = re.compile(r'  Binary file "([^"\n]{1,4096})"(?:, at (\S{1,300}))?')
 _MODULES = re.compile(r"Extension modules: (.{0,20000}?)(?: \(total: \d+\))?$")
 _THROWN = re.compile(r"terminate called after throwing an instance of '(.{1,400}?)'")
+# abseil's handler, glog's, Open MPI's, UCX's, c10's, and the kernel's words that a shell repeats.
+_HANDLED = re.compile(
+    r"\*\*\* (SIG[A-Z]{3,5}) (?:\([^)]{0,40}\) )?received (?:at time|by PID)|Caught signal \d{1,2} \((Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception)"
+    r"|^\W{0,3}(?:\[[\w.:-]{1,80}\] )?Signal: (Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception) \(\d{1,2}\)|!{3,} (Segfault) encountered !{3,}"
+)
+_HANDLED_NAMES = {**SIGNALS, "Segfault": "SIGSEGV"}
 _NO_LIBRARY = re.compile(r"/(?:ld-linux[^/]*|libc|libpthread|libpython[^/]*)[.-][^/]*$|/python[\d.]*$")
 
 
@@ -75,6 +81,11 @@ def parse_deaths(lines: Sequence[str]) -> list[Dump]:
                 open_death = Dump(begins=place)
                 deaths.append(open_death)
             _fatal(line, open_death)
+        elif ("ignal" in line or "SIG" in line or "Segfault" in line) and (handled := _HANDLED.search(line)) is not None:
+            if open_death is None:
+                word = next(group for group in handled.groups() if group)
+                open_death = Dump(_HANDLED_NAMES.get(word, word), line.strip()[:MESSAGE_CAP], begins=place)
+                deaths.append(open_death)
         elif open_death is not None:
             _stack_line(line, open_death)
     for death in deaths:

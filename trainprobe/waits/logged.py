@@ -14,13 +14,17 @@ from trainprobe.waits.suspects import SuspectGroup
 
 LAST = "job"
 PROBE = "job"
+NOBODY = "A rank that the log does not name"
 SHORT = 0.98  # of its plan: the last line that is printed need not be that of the last step
 MOST_ROWS = 4096
 
 
 @dataclass(frozen=True)
 class LoggedView:
-    """What is concluded of one attempt. `groups` is empty where nothing failed; `rows` has one row per rank; `failures` are in order."""
+    """What is concluded of one attempt. `groups` is empty where nothing failed; `rows` has one row per rank; `failures` are in order.
+
+    `tentative` marks groups of a log that stops without a failure: they count only where a cause can be named from its last lines.
+    """
 
     job: LogJob
     verdict: Verdict
@@ -30,6 +34,7 @@ class LoggedView:
     rows: tuple[RankRow, ...] = ()
     failures: tuple[LogFailure, ...] = ()
     origins: bool = False
+    tentative: bool = False
 
 
 def logged_views(facts: Facts) -> tuple[LoggedView, ...]:
@@ -67,7 +72,7 @@ def _first_group(job: LogJob, failures: Sequence[LogFailure], origins: Sequence[
     ranks = tuple(sorted({failure.rank for failure in same if failure.rank is not None}))
     world = _world(job, failures)
     everyone = len(ranks) > 1 and len(ranks) == len(world)
-    who = "All ranks" if everyone else ranks_say(ranks) if ranks else "A rank that the log does not name" if len(world) > 1 else "The program"
+    who = "All ranks" if everyone else ranks_say(ranks) if ranks else "The kernel" if first.what == "kernel" else NOBODY if len(world) > 1 else "The program"
     victims = tuple(rank for rank in world if rank not in ranks) if ranks else ()
     others = tuple(sorted({failure.rank for failure in failures if failure.rank is not None and failure.rank in victims}))
     where = f" at {first.where}" if first.where else ""
@@ -136,11 +141,33 @@ def _unfailed(facts: Facts, job: LogJob) -> LoggedView:
             return LoggedView(job, "crashed", conclusive=True, says=says, groups=(group,))
         where = f" at {count}" if count else ""
         return LoggedView(job, "healthy", conclusive=True, says=f"Nothing failed: the job finished{where}{how}")
-    return LoggedView(job, "undetermined", conclusive=False, says=_stops(job, last, count))
+    says = _stops(job, last, count)
+    words = _last_words(facts, job, told, says)
+    return LoggedView(job, "undetermined", conclusive=False, says=says, groups=(words,) if words is not None else (), tentative=words is not None)
+
+
+NEAR_LINES = 80
+TROUBLE = re.compile(
+    r"(?i)error|fail|cannot|can't|could not|unable|denied|invalid|refused|timed? ?out|abort|unreachable|mismatch|no such|not found|no space|exceeded|Xid|\bWARN\b|limit"
+)
+
+
+def _last_words(facts: Facts, job: LogJob, told: Sequence[LogProgress], says: str) -> SuspectGroup | None:
+    """Known lines near the end of a log behind which no step was taken: what it said last may be why it stops."""
+    stepped = max((place for one in told for place, _ in one.marks), default=-1)
+    events = [event for event in facts.of(LogEvent, cell=job.cell) if event.event != "given" and not event.echo and (event.place or 0) > stepped]
+    near = [event for event in events if job.last_place - (event.place or 0) <= NEAR_LINES]
+    if not near:
+        return None
+    trouble = any(TROUBLE.search(event.line) for event in near)
+    return SuspectGroup(
+        cell=job.cell, probe=PROBE, ranks=(), how="failed-first" if trouble else "stuck-inside", says=says, mode="crash" if trouble else "hang",
+        evidence=tuple(dict.fromkeys(id_ for event in near for id_ in event.evidence))[:8], world_size=job.world_size or 1,
+    )  # fmt: skip
 
 
 # Log events (signatures/) that say that there was nothing to train on.
-EMPTY_EVENTS = frozenset({"empty-loader", "empty-dataset", "no-steps", "already-trained", "nothing-to-do"})
+EMPTY_EVENTS = frozenset({"empty-loader", "empty-dataset", "no-steps", "already-trained", "nothing-to-do", "nothing-to-train"})
 
 NOTHING = re.compile(r"(?i)No training batches|\b0 (?:steps|iterations|batches|updates)\b|\bno (?:steps|batches)\b")
 

@@ -46,6 +46,9 @@ def echoes_said(view: LoggedView) -> list[tuple[tuple[int, ...], str]]:
 def logged_extra(facts: Facts, views: Sequence[LoggedView]) -> dict[str, object]:
     """What the report of logs has beside the usual: the launcher, and `timeline`, one per attempt, the last attempt first."""
     extra: dict[str, object] = {"timeline": [timeline(facts, view) for view in views]}
+    most = next((view.job.max_events for view in views if view.job.max_events), None)
+    if most:
+        extra["max_events"] = most
     launcher = next((view.job.launcher for view in views if view.job.launcher), "")
     if launcher:
         extra["form"] = launcher
