@@ -133,8 +133,13 @@ class Attempts:
         self._announced, self._waiting, self._over = None, False, False
 
     def _is_first_line(self, line: str) -> bool:
-        """Whether the very first line that told something is said again."""
-        return len(line.strip()) >= 12 and any(character.isdigit() or character.isalpha() for character in line) and _shape(line) in self._shapes[:1]
+        """Whether the very first line that told something is said again. A log that begins with an error may end with one."""
+        return (
+            not line.startswith(("Traceback (", " ", "During handling of", "The above exception"))
+            and len(line.strip()) >= 12
+            and any(character.isdigit() or character.isalpha() for character in line)
+            and _shape(line) in self._shapes[:1]
+        )
 
 
 def may_mark(line: str) -> bool:
