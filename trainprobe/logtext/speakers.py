@@ -36,7 +36,7 @@ class Labels(NamedTuple):
     """Which prefixes that could be anything are labels in this file, since most of its lines carry them. See `labelled`.
 
     `task`: `3: ` is the rank of srun -l and its kind. `host`: `node7: ` is a host. `bracket`: `[3] ` is a rank. `pair`: `[1,3] ` is job and rank.
-    `numbered`: `12: `, `12 | ` and such are line numbers that somebody pasted.
+    `numbered`: `12: `, `12 | ` and such are line numbers that somebody pasted. `hosts` are the names seen as labels of hosts.
     """
 
     task: bool = False
@@ -44,6 +44,7 @@ class Labels(NamedTuple):
     bracket: bool = False
     pair: bool = False
     numbered: bool = False
+    hosts: frozenset[str] = frozenset()
 
 
 NO_LABELS = Labels()
@@ -51,7 +52,7 @@ _HOST = r"[A-Za-z0-9][\w.-]{0,80}"
 _RANK = re.compile(r"\[rank[:=]?\s?(\d{1,7})\](:?)[ ]?", re.IGNORECASE)
 _ROLE = re.compile(r"\[([A-Za-z][A-Za-z_-]{0,30}?)(\d{1,6})\]:[ ]?")
 _HOST_ROLE = re.compile(rf"\[({_HOST}):(\d{{1,5}})\]:[ ]?")
-_MPI = re.compile(r"\[(?:[\w.@-]{0,120}?@)?(\d{1,9}),(\d{1,7})\](?:\[[^\]\s]{0,80}\])?<std(?:out|err|diag)>:?[ ]?")
+_MPI = re.compile(r"\[(?:[\w.@-]{0,120}?@)?(\d{1,9}),(?:mpirank:)?(\d{1,7})(?:,algo-\d{1,4})?\](?:\[[^\]\s]{0,80}\])?<std(?:out|err|diag)>:?[ ]?")
 _MPI_PAIR = re.compile(r"\[(\d{1,9}),(\d{1,7})\]:?[ ]?")
 _OPENMPI = re.compile(rf"\[({_HOST}):(\d{{3,9}})\] (?=\*\*\* |Signal|Failing at|Associated|\[ ?\d{{1,3}}\] |PMIX|mca_|Warning|\d more process)")
 _BRACKET = re.compile(r"\[(\d{1,5})\]:?[ ]?")
@@ -60,7 +61,7 @@ _NCCL = re.compile(r"(" + _HOST + r"):(\d{1,9}):(\d{1,9}) \[(-?\d{1,4})\] (?=NCC
 _NCCL_BARE = re.compile(r"(" + _HOST + r"):(\d{1,9}):(\d{1,9}) (?=NCCL )")
 _RAY = re.compile(r"\((\w[\w.:<>()=, _-]{0,100}?) ?pid=(\d{1,9})(?:, ip=([\w.:]{1,64}))?\)(?:\x20|$)")
 _RAY_RANK = re.compile(r"\brank=(\d{1,7})")
-_COMPOSE = re.compile(r"([A-Za-z][\w.-]{0,80}?[-_]?\d{1,4})\s{1,20}\|(?:\x20|$)")
+_COMPOSE = re.compile(r"([A-Za-z][\w.-]{0,80}?[-_]?\d{1,4}|algo-\d{1,4}-\w{5})\s{1,20}\|(?:\x20|$)")
 _STERN = re.compile(
     r"([a-z][a-z0-9.-]{0,250}-(?:worker|master|launcher|replica|node|chief|server|trainer)-\d{1,5}(?:-[a-z0-9]{4,8})?) ([a-z][a-z0-9-]{0,62}) (?=\S)"
 )
@@ -85,6 +86,13 @@ _LEVELS = frozenset(
 )
 _SOURCE = re.compile(r"\.(?:py|cc?|cpp|cu|cuh|h|hpp|pyx|rs|go|log|sh|yaml|json)$")
 _LABEL_HOST = re.compile(r"(?:[A-Za-z][\w-]{0,60}\d{1,5}|[A-Za-z][\w-]{0,60}(?:\.[\w-]{1,60}){2,6}|(?:\d{1,3}\.){3}\d{1,3})$")
+
+
+_COMMON_WORDS = re.compile(
+    r"(?:error|exception|warning|interrupt|exit)$|^(?:info|warn|debug|trace|critical|fatal|note|step|epoch|iter|iteration|loss|train|training|eval|val|valid|test|batch|rank|gpu|time|srun|slurmstepd|"
+    r"python3?|torchrun|bash|sh|kernel|file|line|usage|http|https|root|main|__main__|nccl|cuda|what|hint|help|output|input|using|version|name|device|model|torch|c10|host|hostname|pid)$|\.(?:py|cpp|cc|cu|h|sh)$",
+    re.IGNORECASE,
+)
 
 
 class _Found:
@@ -135,7 +143,7 @@ def labelled(lines: Iterable[str]) -> Labels:
     sample = [line for line in list(lines)[:1000] if line.strip()]
     if len(sample) < 3:
         return NO_LABELS
-    if _counts_up(sample):
+    if _counts_up(sample) and not (_TASK.match(sample[0]) and sample[0].lstrip().startswith("0:")):
         return Labels(numbered=True)
     enough = 0.6 * len(sample)
     past = [_behind_stamp(line) for line in sample]
@@ -144,11 +152,16 @@ def labelled(lines: Iterable[str]) -> Labels:
     pairs = [int(match.group(2)) for match in map(_MPI_PAIR.match, past) if match]
     hosts = [match.group(1) for match in map(_HOST_LABEL.match, past) if match and _LABEL_HOST.match(match.group(1)) and not _SOURCE.search(match.group(1))]
     few = max(2, len(sample) // 2)
+    words = [match.group(1) for match in map(_HOST_LABEL.match, past) if match and not match.group(1).isdigit() and not _COMMON_WORDS.search(match.group(1))]
+    if len(words) >= max(6, 0.95 * len(sample)) and len(set(words)) <= 4:
+        hosts = words  # hosts without a number in their names
+    by_host = len(hosts) >= enough and len(set(hosts)) <= few
     return Labels(
-        task=len(tasks) >= enough and len(set(tasks)) <= few,
-        host=len(hosts) >= enough and len(set(hosts)) <= few,
+        task=len(tasks) >= enough and (len(set(tasks)) <= few or set(tasks) == set(range(len(set(tasks))))),
+        host=by_host,
         bracket=len(brackets) >= enough and len(set(brackets)) <= few and max(brackets, default=0) < 65536,
         pair=len(pairs) >= enough and len(set(pairs)) <= few,
+        hosts=frozenset(hosts) if by_host else frozenset(),
     )
 
 
@@ -267,7 +280,7 @@ def _take_label(line: str, found: _Found, labels: Labels) -> int:
     if labels.task and (match := _TASK.match(line)):
         found.is_rank(int(match.group(1)))
         return match.end()
-    if labels.host and (match := _HOST_LABEL.match(line)) and _LABEL_HOST.match(match.group(1)):
+    if labels.host and (match := _HOST_LABEL.match(line)) and (match.group(1) in labels.hosts or _LABEL_HOST.match(match.group(1))):
         found.host = match.group(1)
         return match.end()
     return 0

@@ -27,6 +27,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("full", _OPEN + r"(?:[A-Za-z]{1,8} (?:[A-Z] )?)?(?P<y>\d{4})([-/.])?(?P<mo>\d{2})(?(2)\2)(?P<d>\d{2})[T _:-]{1,2}" + _CLOCK + _ZONE + _CLOSE),
         # 11/21/2024 10:00:00, as the examples of transformers set it
         ("full", _OPEN + r"(?P<mo>\d{2})/(?P<d>\d{2})/(?P<y>\d{4})[ T,-]{1,2}" + _CLOCK + _ZONE + _CLOSE),
+        # [11/21/24 10:00:00] of rich's logging
+        ("full", _OPEN + r"(?P<mo>\d{2})/(?P<d>\d{2})/(?P<yy>\d{2})[ T,-]{1,2}" + _CLOCK + _CLOSE),
         # Thu Nov 21 10:00:00 2024 · [Thu Nov 21 10:00:00 2024] of dmesg -T · Thu Nov 21 10:00:00 UTC 2024
         ("full", _OPEN + _DAY + _MONTH + r"\s{1,2}(?P<d>\d{1,2}) " + _CLOCK + r"(?: (?P<z>[A-Z]{2,5}))? (?P<y>\d{4})(?!\d)" + _CLOSE),
         # Thu, 21 Nov 2024 10:00:00 +0000 · 21/Nov/2024:10:00:00 +0000 · 21 Nov 2024 10:00:00
@@ -51,6 +53,8 @@ _INSIDE = re.compile(
     r"\bslurmstepd: error: .{0,200}? (?:ON|on) \S{1,200} (?:CANCELLED|cancelled) AT (?P<at>\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})|\btime +: (?P<row>\d{4}-\d{2}-\d{2}_\d{2}:\d{2}:\d{2})$"
     r"|(?:^|[\s{,\"@])(?:time|ts|timestamp|asctime)\"?\s?[=:]\s?\"?(?P<field>\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?:Z|[+-]\d{2}:?\d{2})?)"
 )
+# A level before the stamp: `[INFO|trainer.py:2345] 2024-…`, `INFO 11-21 10:00:00 [engine.py:12]`.
+_LEVEL = re.compile(r"\[?(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b[^\s\]]{0,80}\]?[ :|-]{1,4}(?=[\d\[])")
 _DAY_S = 86400.0
 _YEARS = (1990, 2100)
 
@@ -74,6 +78,10 @@ def stamp(line: str) -> Stamp | None:
     """Return the stamp that the line (plain, without who says it) begins with; None where there is none. Never raises."""
     head = line[:HEAD].lstrip(" ")
     left = len(line[:HEAD]) - len(head)
+    level = _LEVEL.match(head) if head[:1] in "[IWEDCF" and head else None
+    if level is not None:
+        found = stamp(head[level.end() :])
+        return None if found is None else found._replace(end=0)
     if _BEGINNING.match(head) is None:
         inside = _INSIDE.search(line[:2000]) if "slurmstepd" in head or "time" in head[:8] or head[:1] in ("{", "l", "t") else None
         told = None if inside is None else next(group for group in inside.groups() if group)
@@ -106,7 +114,7 @@ def _read(kind: str, match: re.Match[str], left: int) -> Stamp | None:
         return Stamp(of_day, kind, zoned=False, end=end, month=month, day=day) if 1 <= month <= 12 and 1 <= day <= 31 else None
     if month > 12 >= day:  # 21/11/2024
         month, day = day, month
-    midnight = _midnight(int(part["y"]), month, day)
+    midnight = _midnight(int(part["y"]) if part.get("y") else 2000 + int(part["yy"]), month, day)
     if midnight is None:
         return None
     offset = _offset_s(part.get("z") or "")

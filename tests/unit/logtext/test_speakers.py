@@ -32,6 +32,7 @@ from trainprobe.logtext.speakers import Labels, labelled, speaker
         ("[1,3]<stdout>: hello", 3, True, "hello"),
         ("[prterun-node7-4242@1,5]<stderr>: hello", 5, True, "hello"),
         ("[1,3]<stderr>:[rank3]: hello", 3, True, "hello"),
+        ("[1,mpirank:3,algo-2]<stderr>:hello", 3, True, "hello"),
         ("[rank: 3] Seed set to 42", 3, True, "Seed set to 42"),
         ("rank3: hello", 3, True, "hello"),
         ("rank3[4242][MainThread]: INFO: composer: hello", 3, True, "[MainThread]: INFO: composer: hello"),
@@ -98,6 +99,8 @@ def test_no_rank(line: str) -> None:
         ("[pod/train-worker-3/pytorch] hello", "train-worker-3", None, None, "hello"),
         ("train-worker-3 pytorch hello", "train-worker-3", None, None, "hello"),
         ("worker_3 | hello", "worker_3", None, None, "hello"),
+        ("algo-1-ko3fy  | hello", "algo-1-ko3fy", None, None, "hello"),
+        ("[node7:236649] *** Process received signal ***", "node7", 236649, None, "*** Process received signal ***"),
         ("mila.node7 [stderr] hello", "mila.node7", None, None, "hello"),
         ("Nov 21 10:11:12 node7 python[4242]: hello", "node7", 4242, None, "hello"),
         ("2024-11-21T10:11:12+0100 node7 torchrun[42]: hello", "node7", 42, None, "hello"),
@@ -138,8 +141,30 @@ def test_labels_of_srun_hold_for_the_whole_file_only() -> None:
 def test_labels_of_hosts() -> None:
     lines = ["node7: loading", "node8: loading", "node7: [rank3]: hello", "node8: step 1", "node7: step 1"]
     labels = labelled(lines)
-    assert labels.host
+    assert labels == Labels(host=True, hosts=frozenset({"node7", "node8"}))
     assert speaker(lines[2], labels)[:3] == (3, None, "node7")
+
+
+def test_labels_of_hosts_without_numbers() -> None:
+    lines = [
+        f"{host}: {text}"
+        for text in ("loading", "[2024-11-21 10:11:12,345] [INFO] [launch.py:12:main] hello", "step 1", "step 2")
+        for host in ("alpha", "beta")
+    ]
+    labels = labelled(lines)
+    assert labels.hosts == {"alpha", "beta"}
+    assert speaker("alpha: Traceback (most recent call last):", labels)[2:5] == ("alpha", None, "Traceback (most recent call last):")
+    assert speaker("gamma: no", labels).host == ""
+
+
+@pytest.mark.parametrize("word", ["INFO", "ValueError", "srun", "step", "train.py", "loss"])
+def test_words_that_are_no_hosts(word: str) -> None:
+    assert labelled([f"{word}: hello number {number} of ten" for number in range(10)]) == Labels()
+
+
+def test_one_line_of_each_task_is_no_count_of_lines() -> None:
+    lines = ["0: ValueError: no", "1: ValueError: no", "2: ValueError: no", "3: ValueError: no"]
+    assert labelled(lines) == Labels(task=True)
 
 
 def test_numbers_in_brackets_and_pairs() -> None:

@@ -34,6 +34,10 @@ WRITTEN = dt.datetime(2024, 11, 21, 12, 0, 0, tzinfo=dt.timezone.utc).timestamp(
         ("Thu Nov 21 10:11:12 UTC 2024", 0.0, True),
         ("21/Nov/2024:10:11:12 +0000 hello", 0.0, True),
         (f"{NOON:.3f} hello", 0.0, True),
+        ("[11/21/24 10:11:12] INFO     hello", 0.0, False),
+        ("[INFO|trainer.py:2345] 2024-11-21 10:11:12,345 >> ***** Running training *****", 0.345, False),
+        ('time="2024-11-21T10:11:12Z" level=info msg="hello"', 0.0, True),
+        ('{"level": "INFO", "timestamp": "2024-11-21T10:11:12.5Z", "code": 3}', 0.5, True),
         ("slurmstepd: error: *** STEP 42.0 ON node7 CANCELLED AT 2024-11-21T10:11:12 DUE TO TIME LIMIT ***", 0.0, False),
         ("  time      : 2024-11-21_10:11:12", 0.0, False),
     ],
@@ -51,6 +55,8 @@ def test_whole_stamps(line: str, fraction: float, zoned: bool) -> None:
     [
         "E1121 10:11:12.345678 4242 torch/distributed/run.py:757] hello",
         "[E1121 10:11:12.345678 ProcessGroupNCCL.cpp:607] [Rank 3] hello",
+        "INFO 11-21 10:11:12 [engine.py:12] hello",
+        "[rank6]:[E1121 10:11:12.384372190 ProcessGroupNCCL.cpp:1743] no"[8:],
         "[11/21 10:11:12 d2.utils.events]: eta: 1:00:00",
         "Nov 21 10:11:12 node7 kernel: hello",
         "[E 10:11:12.3 File.cpp:1] hello",
@@ -105,6 +111,12 @@ def test_midnight_passes() -> None:
     assert first is not None
     assert second is not None
     assert second - first == pytest.approx(20)
+
+
+def test_torch_writes_no_zero_before_the_month() -> None:
+    found = stamp("[E429 13:55:49.384372190 ProcessGroupNCCL.cpp:1743] no")
+    assert found is not None
+    assert (found.kind, found.month, found.day) == ("no-year", 4, 29)
 
 
 def test_a_year_turns() -> None:
