@@ -20,7 +20,14 @@ from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 # The dynamic loader (ld.so) and torch's own check of an extension.
-WORDING = r"undefined symbol|GLIBCXX_[\d.]+' not found|CXXABI_[\d.]+' not found|symbol lookup error|lib(torch|c10|cudart|cublas|cudnn|nccl)\S*\.so\S*: cannot open shared object file|compiled (for|with|against) a different version of (torch|PyTorch)|module was compiled against ABI version"
+WORDING = (
+    r"undefined symbol|Symbol not found: |(?:GLIBCXX|CXXABI|GLIBC|GCC|GOMP)_[\d.]+' not found|symbol lookup error"
+    r"|lib(?:torch|c10|cudart|cublas|cudnn|cufft|curand|cusolver|cusparse|cupti|nvrtc|nvToolsExt|nvJitLink|nccl|caffe2|shm|mkl|iomp|gomp|stdc\+\+|amdhip|rocblas|miopen)"
+    r"\S{0,60}(?:\.so\S{0,12}|\.dylib).{0,40}(?:cannot open shared object file|not found)|Library not loaded: .{0,120}lib(?:torch|c10|omp)"
+    r"|compiled (?:for|with|against) a different version of (?:torch|PyTorch)|compiled with different CUDA|DLL load failed(?: while importing \S{1,100})?: The specified p"
+    r"|\[WinError (?:127|182|1114)\]|operator torchvision::\w+ does not exist|Couldn't load custom C\+\+ ops|(?:ABI|abi) (?:mismatch|incompatib)"
+    r"|ImportError: .{0,200}\.so: (?:undefined|wrong ELF class|invalid ELF header)"
+)
 MODULE = re.compile(r"([\w./-]+\.so[\w.]*)")
 
 
@@ -75,5 +82,6 @@ CAUSE = Cause(
     ranks=nobody,
     would_settle="ldd -r on the module that the message names",
     refines="import-failure",
+    accounts_for=("user-exception",),
     wording=WORDING,
 )

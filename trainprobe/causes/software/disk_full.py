@@ -8,6 +8,7 @@ It is recognised by those words of the rank that failed first, and by the host c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
@@ -19,7 +20,12 @@ from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 # Errno 28 and 122, caffe2/serialize/inline_container.cc (PytorchStreamWriter). Shared-memory segments are another cause's.
-WORDING = r"No space left on device(?!.*(/torch_|/dev/shm))|\[Errno 28\]|Disk quota exceeded|\[Errno 122\]|PytorchStreamWriter failed|file write failed|unexpected pos \d+"
+WORDING = (
+    r"No space left on device(?!.{0,200}(?:/torch_|/dev/shm))|\[Errno 28\](?!.{0,200}(?:/torch_|/dev/shm))|os error 28\b|code: 28, kind: StorageFull|Disk quota exceeded|\[Errno 122\]"
+    r"|PytorchStreamWriter failed|inline_container\.cc.{0,80}file write failed|unexpected pos \d+|errno = 28|not enough space on the disk|database or disk is full|Can't write data"
+)
+IO_ERROR = r"\[Errno 5\]|os error 5\b|errno = 5,"
+WRITES = re.compile(r"(?i)save|write|dump|flush|checkpoint|mkdir|makedirs|to_parquet")
 SHARED_MEMORY = r"(/torch_|/dev/shm|shared memory object)"
 CHECK = "fs.space"
 
@@ -30,14 +36,27 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     yield from spoken(scene, WORDING)
     if heard is not None:
         yield from first_to_fail(scene)
-        if said(scene, SHARED_MEMORY) is not None:
+        if re.search(SHARED_MEMORY, heard.text) is not None:
             yield weighing(-13, "source", "The message is about shared memory, not about a disk", heard.fact)
+    yield from _io_error(scene)
     yield from checked(scene, CHECK, corroborates=heard is not None)
+
+
+def _io_error(scene: Scene) -> Iterator[Weighing]:
+    """An error of input and output below a write: a volume that takes no more, or a sick one."""
+    found, origin = said(scene, IO_ERROR), scene.origin
+    if found is None or said(scene, WORDING) is not None:
+        return
+    frames = origin.frames[-6:] if origin is not None else ()
+    writes = any(WRITES.search(f"{frame.name} {frame.text}") for frame in frames)
+    yield weighing(13 if writes else 6, "suspects-log", f"{'A write' if writes else 'A call'} failed: {short(found.text, 120)}", found.fact)
+    if writes:
+        yield from first_to_fail(scene)
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
-    heard, check = said(scene, WORDING), next(iter(scene.checks(CHECK)), None)
+    heard, check = said(scene, WORDING) or said(scene, IO_ERROR), next(iter(scene.checks(CHECK)), None)
     where = f" ({check.says.rstrip('.')})" if check is not None else ""
     return sentence(f"A disk or quota is full{where}{f': {short(heard.text, 120)}' if heard is not None else ''}")
 

@@ -10,28 +10,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.scene import Scene
+from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
 from trainprobe.causes.words import fix, sentence, short, subject
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
-WORDING = r"Error building extension '(?P<name>[^']{1,100})'|Ninja is required to load C\+\+ extensions|nvcc fatal|CUDA_HOME environment variable is not set|The detected CUDA version .* mismatches"
+# torch/utils/cpp_extension.py (1.0 to 2.13), nvcc, setuptools, DeepSpeed's op_builder, Triton's build.py.
+WORDING = (
+    r"Error building extension '(?P<name>[^']{1,100})'|Error compiling objects for extension|Ninja is required to load C\+\+ extensions|ninja: command not found"
+    r"|nvcc fatal|CUDA_HOME environment variable is not set|CUDA_HOME does not exist|CUDA was not found on the system|nvcc not found|The detected CUDA version .{0,40} mismatches"
+    r"|Installed CUDA version .{0,20} does not match the version torch was compiled with|unsupported GNU version|You need C\+\+17 to compile PyTorch"
+    r"|is less than the minimum required version|Failed to find C compiler|InvalidCxxCompiler|Unable to JIT load the (?P<op>\w{1,60}) op"
+    r"|error: command '[^'\n]{1,200}(?:gcc|g\+\+|nvcc|cl\.exe|ninja|c\+\+)[^'\n]{0,60}' failed|MSVC is required to load C\+\+ extensions|subprocess.{0,80}ninja.{0,40}returned non-zero"
+    r"|Python\.h: No such file"
+)
+ABSENT = r"torch_extensions/[\w./-]{1,200}/(?P<name>\w{1,80})\.so: cannot open shared object file"
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     heard = tuple(spoken(scene, WORDING))
     yield from heard
-    if heard:
+    absent = said(scene, ABSENT)
+    if absent is not None:  # it was to be there once the build, by this or by another rank, had succeeded
+        yield weighing(26 if absent.origin else 13, "suspects-log", f"The extension that was built is not there: {short(absent.text, 120)}", absent.fact)
+    if heard or absent is not None:
         yield from first_to_fail(scene)
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
-    heard = said(scene, WORDING)
-    name = heard.match.groupdict().get("name") if heard is not None else ""
+    heard = said(scene, WORDING) or said(scene, ABSENT)
+    groups = heard.match.groupdict() if heard is not None else {}
+    name = groups.get("name") or groups.get("op") or ""
     return sentence(
         f"{subject(scene)} could not build {f'the extension {name}' if name else 'a native extension'}: {short(heard.text, 120) if heard is not None else ''}"
     )
@@ -62,5 +75,6 @@ CAUSE = Cause(
     fixes=_fixes,
     would_settle="load the extension alone with verbose=True",
     refines="user-exception",
-    wording=WORDING,
+    accounts_for=("import-failure", "abi-mismatch"),
+    wording=rf"{WORDING}|{ABSENT.replace('?P<name>', '?:')}",
 )

@@ -21,8 +21,11 @@ from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
-# filelock's own exception when its timeout has passed.
-GAVE_UP = r"The file lock '.+' could not be acquired"
+# filelock's own exception when its timeout has passed; HDF5, SQLite and portalocker; errno 37 of a file system without a lock service.
+GAVE_UP = (
+    r"[Tt]he file lock '.{1,400}' could not be acquired|unable to lock file, errno = (?:11|35|37)|\[Errno 37\] No locks available|No locks available|database is locked"
+    r"|filelock\.(?:_error\.)?Timeout|portalocker\.exceptions\.(?:AlreadyLocked|LockException)"
+)
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
@@ -123,7 +126,7 @@ CAUSE = Cause(
     title="A file lock is held by somebody else",
     means="A rank waits for a file lock that another process holds, or that nobody released.",
     telling="The kernel lists it as a lock waiter and names the holder, or its stack stands in a lock file's acquire.",
-    modes=("hang", "slow", "crash"),
+    modes=("hang", "slow", "crash", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
@@ -131,5 +134,6 @@ CAUSE = Cause(
     pids=_pids,
     would_settle="cat /proc/locks, and fuser -v on the lock file",
     refines="rank-stuck",
+    accounts_for=("user-exception",),
     wording=GAVE_UP,
 )

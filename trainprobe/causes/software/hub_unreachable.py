@@ -4,7 +4,8 @@ Compute nodes often have no way to the internet. `from_pretrained` and `load_dat
 downloads first while the others wait for it.
 
 It is recognised by frames of the hub's client below the wait, by a connect that is not answered, and by the retries and errors that the client
-prints. A cache that is complete rules it out, because then nothing is asked for.
+prints; a hub that answers only that it is busy (429, 5xx) counts as well. One that answers that there is no such repository, or that it is not open to this
+token (401, 403, 404), was reached: that is a name or a token to mend, and `user-exception`.
 """
 
 from __future__ import annotations
@@ -16,18 +17,30 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.ends import goes_round, others_wait, who
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.software.remote_service_wait import connections, talking
-from trainprobe.causes.spoken import first_to_fail, spoken
-from trainprobe.causes.words import fix, sentence, subject, verb
-from trainprobe.facts import Facts, LogEvent, MainThread
+from trainprobe.causes.spoken import first_to_fail, said, spoken, text_of
+from trainprobe.causes.words import fix, sentence, short, subject, verb
+from trainprobe.facts import Facts, LogEvent, MainThread, RankException
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 HUB = re.compile(
     r"/huggingface_hub/|/transformers/utils/hub\.py|/datasets/(?:load|utils/file_utils|download)|/torch/hub\.py|/modelscope/|/timm/models/_hub|/kagglehub/"
 )
+_HOSTS = r"(?:[\w-]{1,40}\.){0,4}(?:huggingface\.co|hf\.co|hf-mirror\.com|modelscope\.cn|download\.pytorch\.org|githubusercontent\.com|kaggle\.com)"
+_TROUBLE = (
+    r"(?:ConnectionError|ConnectTimeout\w*|ReadTimeout\w*|ProxyError|SSL\w{0,6}Error|URLError|ConnectError|RemoteDisconnected|NewConnectionError|NameResolutionError"
+    r"|ChunkedEncodingError|IncompleteRead|Max retries exceeded|[Tt]imed out|Network is unreachable|Name or service not known|Connection reset|Temporary failure)"
+)
+# transformers 4 and 5, huggingface_hub 0.8 to 2, datasets 1 to 5, requests, httpx and urllib; the hub's 429 and 5xx.
 WORDING = (
-    r"We couldn't connect to 'https?://|Max retries exceeded with url|LocalEntryNotFoundError|OfflineModeIsEnabled|couldn't reach the Hub"
-    r"|Cannot reach (?:the Hub|https://)|HTTPSConnectionPool\(host='(?:\w+\.)*huggingface"
+    rf"We couldn't connect to 'https?://|{_HOSTS}.{{0,400}}{_TROUBLE}|{_TROUBLE}.{{0,400}}{_HOSTS}|LocalEntryNotFoundError|OfflineModeIsEnabled|couldn't reach the Hub"
+    r"|Couldn't reach (?:the Hugging Face Hub|'.{1,200}' on the Hub|https?://)|[Cc]annot reach (?:the Hub|https?://)|cannot find the requested files in the (?:local|disk) cache"
+    r"|outgoing traffic has been disabled|[Oo]ffline mode is enabled|Connection error, and we cannot find the requested files"
+    rf"|(?:429 (?:Client Error|Too Many Requests)|50[0234] Server Error).{{0,300}}{_HOSTS}"
+)
+REFUSED = (
+    r"is not a local folder and is not a valid model identifier|Repository Not Found for url|access (?:a )?gated repo|RepositoryNotFoundError|GatedRepoError"
+    rf"|DatasetNotFoundError|RevisionNotFoundError|EntryNotFoundError: 404|40[134] Client Error.{{0,300}}{_HOSTS}"
 )
 
 
@@ -49,20 +62,38 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
             yield weighing(6, "network", f"Its connection to {connections(scene)[0].remote} is silent", *connections(scene))
         yield from others_wait(scene)
     if group.mode == "hang":
-        tried = [event for event in scene.facts.of(LogEvent, cell=scene.cell) if event.event == "hub-unreachable"]
+        tried = [event for event in scene.facts.of(LogEvent, cell=scene.cell) if event.event in ("hub-unreachable", "hub-retries", "hub-busy")]
         if tried:
             yield weighing(10, "suspects-log", f"The output says: {tried[-1].line[:120]}", tried[-1])
     else:
         heard = tuple(spoken(scene, WORDING))
+        below = _client_failed(scene) if not heard else None
         yield from heard
-        if heard:
+        if below is not None:
+            yield weighing(13, "suspects-log", f"A connection failed in the hub's client: {short(below.message, 120)}", below)
+        if heard or below is not None:
             yield from first_to_fail(scene)
+            refused = said(scene, REFUSED)
+            if refused is not None:  # it answered
+                yield weighing(-26, "network", f"The hub was reached, and refused: {short(refused.text, 120)}", refused.fact)
+
+
+def _client_failed(scene: Scene) -> RankException | None:
+    """A connection that failed below the hub's client, whatever the words."""
+    origin = scene.origin
+    if origin is None or not any(HUB.search(frame.file) for frame in origin.frames):
+        return None
+    return origin if re.search(_TROUBLE, text_of(origin)) else None
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     asking, found = _asking(scene), connections(scene)
     at = f" at {asking[0].where}" if asking and asking[0].where else ""
+    heard = said(scene, WORDING)
+    if group.mode != "hang" and not asking:
+        what = f": {short(heard.text, 140)}" if heard is not None else ""
+        return sentence(f"{subject(scene)} could not reach the model hub, or the hub was too busy to answer{what}")
     return sentence(
         f"{subject(scene)} {verb(group.ranks, 'waits', 'wait')} for the model hub{f' ({found[0].remote})' if found else ''}{at}, which cannot be reached"
     )
@@ -87,12 +118,12 @@ CAUSE = Cause(
     title="The model hub cannot be reached",
     means="The model hub cannot be reached from the node.",
     telling="Frames of the hub's client and a connect without an answer; retries and connection errors towards the hub.",
-    modes=("hang", "slow", "crash"),
+    modes=("hang", "slow", "crash", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
     would_settle="curl -sSI -m 5 https://huggingface.co on that node",
     refines="remote-service-wait",
-    accounts_for=("rank-stuck", "import-hang", "user-exception"),
+    accounts_for=("rank-stuck", "import-hang", "user-exception", "import-failure"),
     wording=WORDING,
 )

@@ -19,7 +19,15 @@ from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 # CPython's Lib/importlib and moduleobject.c: the hint that a local file may hide a module.
-WORDING = r"partially initialized module '\w+|consider renaming '[^']+' since it has the same name as|\(unknown location\)"
+WORDING = r"partially initialized module '\w+|consider renaming '[^']+' (?:since|if) it has the same name as|\(unknown location\)"
+HINT = r"consider renaming '[^']+' (?:since|if) it has the same name as"
+# Packages that nobody writes themselves: a circular import of theirs means that a file or folder of that name lies before them.
+WELL_KNOWN = (
+    r"(?:partially initialized module|from partially initialized module) '(?:torch|torchvision|transformers|datasets|numpy|random|logging|tokenize|types|queue|typing"
+    r"|collections|copy|token|inspect|select|socket|string|math|accelerate|deepspeed|wandb|tokenizers|utils3)'|from '(?:torch|transformers|datasets|accelerate|numpy)[\w.]*' \(unknown location\)"
+)
+# An attribute that every release has: the module is not the package.
+BARE = r"module '(?:torch|numpy|transformers|datasets|accelerate)' has no attribute '(?:__version__|Tensor|tensor|nn|cuda|device|float32|manual_seed|load|save|array|ndarray|zeros|load_dataset|Dataset|AutoModel|AutoTokenizer|Trainer|Accelerator|distributed)'"
 CHECKS = ("py.shadow", "py.copies", "py.editable")
 
 
@@ -29,19 +37,34 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     yield from checked(scene, *CHECKS, corroborates=heard is not None)
     if heard is not None:
         # Circular imports inside the user's own package say the same, so the words alone name nothing.
-        if hidden:
+        if hidden or said(scene, f"{HINT}|{WELL_KNOWN}") is not None:
             yield from spoken(scene, WORDING)
         else:
             yield weighing(10, "suspects-log", f"Python hints at a name that is taken twice: {short(heard.text)}", heard.fact)
         yield from first_to_fail(scene)
+    elif (bare := said(scene, BARE)) is not None:
+        yield weighing(13, "suspects-log", f"A name that every release has is not there: {short(bare.text)}", bare.fact)
+        yield weighing(6, "source", "Something else of that name is imported", bare.fact)
+        yield from first_to_fail(scene)
+    yield from _other_interpreter(scene)
     clean = [check for check in scene.checks("py.shadow", bad_only=False) if check.status == "ok"]
     if clean and not hidden:
         yield weighing(-10, "environment-and-limits", clean[0].says.rstrip("."), *clean)
 
 
+def _other_interpreter(scene: Scene) -> Iterator[Weighing]:
+    """A package that is known to be installed, by its version in the surroundings, and still is not found."""
+    missing = said(scene, r"No module named '?(?P<module>\w+)")
+    version = scene.given(f"version.{missing.match.group('module')}") if missing is not None else None
+    if missing is not None and version is not None:
+        says = f"{missing.match.group('module')} {version.value} is installed in the environment that was described, and is not found"
+        yield weighing(13, "environment-and-limits", says, missing.fact, version)
+        yield from first_to_fail(scene)
+
+
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
-    check, heard = next(iter(scene.checks(*CHECKS)), None), said(scene, WORDING)
+    check, heard = next(iter(scene.checks(*CHECKS)), None), said(scene, WORDING) or said(scene, BARE)
     return sentence(
         check.says
         if check is not None
@@ -78,5 +101,6 @@ CAUSE = Cause(
     ranks=nobody,
     would_settle="python -c 'import MODULE; print(MODULE.__file__)' from the job's folder",
     refines="import-failure",
+    accounts_for=("user-exception",),
     wording=WORDING,
 )

@@ -8,17 +8,19 @@ before the signal rules it out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.words import fix, sentence, short
-from trainprobe.facts import Deadline, Facts, LogEvent, LogJob, RankEnding
+from trainprobe.facts import Deadline, Facts, LogEvent, LogJob, RankEnding, RankException
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 ENDINGS = ("SIGTERM", "SIGHUP")
 STATES = ("TIMEOUT", "PREEMPTED", "NODE_FAIL", "DEADLINE", "CANCELLED", "BOOT_FAIL", "REVOKED", "REQUEUED")
+PRINTS = re.compile(r"\bprint\(|tqdm|logging/__init__\.py|stream\.write|fp\.write|sys\.std(?:out|err)|rich/console")
 OUTSIDE = ("preempted", "node-failed", "evicted", "requeued", "step-cancelled")
 
 
@@ -31,6 +33,11 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     events = _events(facts, group)
     yield from _accounted(scene)
+    closed = _terminal_closed(scene)
+    if closed is not None:
+        yield weighing(26, "suspects-log", f"It could not print any more ({short(closed.message, 60)}), as when its terminal is closed", closed)
+        yield weighing(6, "suspects-stack", "What failed is a print, a logger or a progress bar", closed)
+        return
     first = scene.first_ending
     if first is not None and first.abnormal and first.signal_name not in ENDINGS:
         if events:
@@ -53,6 +60,14 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(10, "environment-and-limits", f"The scheduler's limit has passed ({over[0].source})", *over)
 
 
+def _terminal_closed(scene: Scene) -> RankException | None:
+    """Writing to a terminal that is gone gives Errno 5 in a print, a logger or a progress bar."""
+    origin = scene.origin
+    if origin is None or not origin.frames or "[Errno 5]" not in f"{origin.message}{origin.root_message}":
+        return None
+    return origin if any(PRINTS.search(f"{frame.file} {frame.name} {frame.text}") for frame in origin.frames[-3:]) else None
+
+
 def _accounted(scene: Scene) -> Iterator[Weighing]:
     """What SLURM's own table says of the job."""
     for end in scene.facts.of(RankEnding, cell=scene.cell):
@@ -68,6 +83,8 @@ def _now(scene: Scene) -> float:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     event = next(iter(_events(facts, group)), None)
+    if _terminal_closed(Scene(facts, group)) is not None:
+        return sentence("The terminal that the job printed to was closed")
     return sentence(f"The job was ended from outside, all ranks at once{f': {short(event.line, 120)}' if event is not None else ''}")
 
 
@@ -91,5 +108,5 @@ CAUSE = Cause(
     fixes=_fixes,
     would_settle="sacct -j JOB --format=State,Elapsed,Timelimit",
     ranks=nobody,
-    accounts_for=("rank-killed",),
+    accounts_for=("rank-killed", "user-exception"),
 )

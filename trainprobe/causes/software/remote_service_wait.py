@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.ends import ends, others_wait, outward, who
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, sentence
-from trainprobe.facts import Connection, Facts, LogEvent, MainThread
+from trainprobe.causes.spoken import first_to_fail, said, spoken
+from trainprobe.causes.words import fix, sentence, short
+from trainprobe.facts import Connection, Facts, LogEvent, MainThread, Output
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
@@ -24,6 +25,16 @@ CLIENTS = re.compile(
     r"/(wandb|mlflow|comet_ml|neptune|clearml|tensorboard\w*|boto3|botocore|s3fs|gcsfs|google|azure|fsspec|minio|pymongo|redis|psycopg\w*|sqlalchemy"
     r"|huggingface_hub|datasets|transformers|requests|urllib3|httpx|httpcore|aiohttp|grpc)/|/(urllib)/request\.py|/(http)/client\.py"
 )
+# wandb 0.10 to 0.22, mlflow 1 to 3, comet, neptune, clearml, botocore, gcsfs, azure-core.
+_TRACKERS = r"(?:api\.wandb\.ai|/api/2\.[01]/mlflow|api\.comet|comet\.com|app\.neptune\.ai|api\.clear\.ml)"
+WORDING = (
+    r"Error communicating with wandb process|Run initialization has timed out after|wandb\.(?:sdk\.|errors\.)[\w.]{0,60}(?:CommError|InitStartError|ServiceStartTimeoutError"
+    r"|ServiceStartProcessError)|wandb.{0,40}(?:Network error|timed out|timeout)|mlflow\.exceptions\.MlflowException: API request.{0,200}(?:failed|timed out|exception)"
+    rf"|(?:Max retries exceeded|[Tt]imed out|ConnectTimeout|Connection refused).{{0,300}}{_TRACKERS}|{_TRACKERS}.{{0,300}}(?:Max retries exceeded|[Tt]imed out|refused)"
+    r"|NeptuneConnectionLost|comet_ml\.exceptions\.|EndpointConnectionError|Could not connect to the endpoint URL|botocore\.exceptions\.(?:Connect|Read)\w{0,20}(?:Timeout|Error)"
+    r"|gcsfs\.retry\.HttpError|azure\.core\.exceptions\.ServiceRe(?:quest|sponse)"
+)
+WAITS = r"Waiting for wandb\.init\(\)|wandb: (?:W&B )?(?:Network error|ERROR Error communicating)"
 SILENT = frozenset({"ESTAB", "SYN_SENT", "CLOSE_WAIT"})
 
 
@@ -51,6 +62,13 @@ def connections(scene: Scene) -> tuple[Connection, ...]:
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     threads = talking(scene)
+    heard, waited = tuple(spoken(scene, WORDING)), said(scene, WAITS)
+    yield from heard
+    if heard and group.mode == "crash":
+        yield from first_to_fail(scene)
+    elif not heard and waited is not None and group.mode == "hang" and not threads:
+        # Every run with wandb prints it; only as the last line does it tell anything.
+        yield weighing(13 if _last(scene, WAITS) else 3, "suspects-log", f"The output says: {short(waited.text, 100)}", waited.fact)
     if not threads:
         return
     first = threads[0]
@@ -73,6 +91,14 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     yield from others_wait(scene)
 
 
+def _last(scene: Scene, pattern: str) -> bool:
+    """Is it the last that a suspect printed?"""
+    tails = [
+        output.tail.rstrip().splitlines()[-1:] for output in scene.facts.of(Output, cell=scene.cell) if output.rank is None or output.rank in scene.suspects
+    ]
+    return any(re.search(pattern, line) for lines in tails for line in lines)
+
+
 def _whose(connection: Connection) -> str:
     return f"pid {connection.peer_pid} ({connection.peer[:60]})" if connection.peer_pid else "no process of this job"
 
@@ -83,6 +109,11 @@ def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
+    heard = said(scene, WORDING) or said(scene, WAITS)
+    if not talking(scene):
+        return sentence(
+            f"A tracking or storage service outside the job does not answer: {short(heard.text, 140) if heard is not None else 'its client gave up'}"
+        )
     first, found = talking(scene)[0], connections(scene)
     what = f"{client(first)} at {first.where}" if client(first) else first.where or "a network call"
     return sentence(f"{who(first)} waits in {what} for {found[0].remote if found else 'a service'}, which does not answer")
@@ -90,10 +121,12 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
-    pid, found = talking(scene)[0].pid, connections(scene)
+    pid, found = next((thread.pid for thread in talking(scene)), "PID"), connections(scene)
     host, _, port = found[0].remote.rpartition(":") if found else ("HOST", "", "PORT")
     return (
-        fix(scene, "See whether the service answers", f"timeout 5 bash -c '</dev/tcp/{host}/{port}' && echo open", f"ss -tnp | grep pid={pid}"),
+        fix(scene, "See whether the service answers", "curl -sSI -m 5 https://HOST   (the host that the message names)")
+        if not talking(scene)
+        else fix(scene, "See whether the service answers", f"timeout 5 bash -c '</dev/tcp/{host}/{port}' && echo open", f"ss -tnp | grep pid={pid}"),
         fix(scene, "Train without it", "export WANDB_MODE=offline   (MLFLOW_TRACKING_URI=file:./mlruns, HF_HUB_OFFLINE=1)"),
         fix(scene, "Give the call an end", "pass timeout=30 to the client, or do it in a thread that training does not wait for"),
     )
@@ -104,12 +137,13 @@ CAUSE = Cause(
     title="A service outside the job does not answer",
     means="A rank waits for a tracking or storage service.",
     telling="Frames of its client library, or its message about waiting; a silent connection to no rank of the job.",
-    modes=("hang", "slow"),
+    modes=("hang", "slow", "crash", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
     pids=_pids,
     would_settle="ss -tnp for that pid: which address does it wait for?",
     refines="rank-stuck",
-    accounts_for=("data-worker-stuck", "import-hang"),
+    accounts_for=("data-worker-stuck", "import-hang", "user-exception"),
+    wording=WORDING,
 )

@@ -19,7 +19,7 @@ from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 # CPython's importlib when a compiled file is of another version.
-WORDING = r"bad magic number in '\S+'"
+WORDING = r"bad magic number in '\S+'|bad marshal data \("
 CHECK = "py.bytecode"
 
 
@@ -63,5 +63,6 @@ CAUSE = Cause(
     ranks=nobody,
     would_settle="python -B -c 'import MODULE; print(MODULE.__file__, MODULE.__cached__)'",
     refines="import-failure",
+    accounts_for=("user-exception",),
     wording=WORDING,
 )
