@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from trainprobe.logs.engine import BEGINNINGS
@@ -108,6 +109,12 @@ class Keeper:
                     self.keep(line, BLOCK + place / 4)
         self._prune(self.cap)
         return [entry[1] for _, entry in sorted(self._kept.items(), key=lambda item: item[0])]
+
+    def renumber(self, numbers: Sequence[int]) -> None:
+        """Give every line the number that `numbers` holds for it: lines were put together before they were read."""
+        for line in {id(line): line for _, line in self._kept.values()}.values():
+            line.number = numbers[min(line.number, len(numbers)) - 1]
+        self._kept = {(line.number, line.state): (level, line) for level, line in self._kept.values()}
 
     def _prune(self, most: int) -> None:
         if len(self._kept) > most:

@@ -8,14 +8,17 @@ from dataclasses import dataclass, field
 
 from trainprobe.case import Case
 from trainprobe.logs.feeding import Feed
+from trainprobe.logs.given import look_at_given_text
 from trainprobe.logs.keeping import Keeper
 from trainprobe.logs.kinds import JSON_CAP_BYTES, kind_of, look_at_error_text, look_at_given_file, look_at_kernel_text
 from trainprobe.logs.lines import Line, decoded
 from trainprobe.logs.opening import STDIN, NoLogError, Opened, Outcome
 from trainprobe.logs.pace import Pace
-from trainprobe.logs.scanning import FileScan
+from trainprobe.logs.scanning import WHOLE_LINES, FileScan
+from trainprobe.logs.surroundings_text import read_surroundings
+from trainprobe.logtext.wrapped import rejoined, wrap_width
 
-HEAD_BYTES = 65536
+HEAD_BYTES = 256 * 2**10
 GIVEN_BYTES = 8 * 2**20
 LONGEST_RAW = 2**20
 
@@ -34,7 +37,7 @@ class Attempt:
 class ReadFile:
     """A file that was read, or why it was not. `what` is log, sacct, kernel-log, error-file, given, empty, or nothing for what was not understood.
 
-    `wall` says that the moments of its lines are Unix seconds.
+    `numbers` are the numbers of its lines where a terminal had broken them. `wall` says that the moments of its lines are Unix seconds.
     """
 
     path: str
@@ -52,6 +55,7 @@ class ReadFile:
     wall: bool = False
     clock: str = "none"
     attempts: list[Attempt] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
 
 
 def read_file(case: Case, path: str, cell: str, ends: float, cap: int, pace: Pace) -> ReadFile:
@@ -65,13 +69,17 @@ def read_file(case: Case, path: str, cell: str, ends: float, cap: int, pace: Pac
     scan: FileScan | None = None
     stream = feed.read(ends)
     try:
-        head, rest = _head(stream)
+        head, ended = _head(stream)
+        rest: Iterator[bytes] = iter(()) if ended else stream
         found.newest = feed.opened.newest if feed.opened is not None else None
         found.what = kind_of(head, path)
         if found.what in ("log", "sacct", "stacks", "flight-recorder"):
             found.what = "log" if found.what != "sacct" else "sacct"
             # Pipes carry no date; what comes through one is most likely of today.
             scan = FileScan(found.newest if path != STDIN else time.time(), cap=cap, whole=cap)
+            if ended:
+                head = _rejoined(found, head)
+                _look_at_surroundings(case, path, head, cell)
             scan.feed(head)
             for piece in rest:
                 scan.feed(piece)
@@ -95,14 +103,31 @@ def read_file(case: Case, path: str, cell: str, ends: float, cap: int, pace: Pac
     return found
 
 
-def _head(stream: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """Enough of the beginning to tell what it is; a pipe gives it in crumbs."""
+def _head(stream: Iterator[bytes]) -> tuple[bytes, bool]:
+    """Enough of the beginning to tell what it is, and whether that is all; a pipe gives it in crumbs."""
     head = b""
     for piece in stream:
         head += piece
         if len(head) >= HEAD_BYTES:
-            break
-    return head, stream
+            return head, False
+    return head, True
+
+
+def _rejoined(found: ReadFile, content: bytes) -> bytes:
+    """A short text that a terminal of fixed width has broken, put together again; the lines keep their numbers (`ReadFile.numbers`)."""
+    lines = decoded(content).split("\n")
+    if not wrap_width([line.rstrip("\r") for line in lines]):
+        return content
+    whole = rejoined([line.rstrip("\r") for line in lines])
+    found.numbers = [number for number, _ in whole]
+    return "\n".join(line for _, line in whole).encode("utf-8", "replace")
+
+
+def _look_at_surroundings(case: Case, path: str, content: bytes, cell: str) -> None:
+    """What people paste below a traceback: versions, variables, limits."""
+    text = decoded(content)
+    if text.count("\n") <= WHOLE_LINES and read_surroundings(text):
+        look_at_given_text(case, path, text, "log", cell=cell)
 
 
 def _tell(found: ReadFile, opened: Opened | None) -> None:
@@ -117,6 +142,9 @@ def _finish(found: ReadFile, scan: FileScan) -> None:
     keepers: list[Keeper] = scan.finish()
     found.lines, found.cut_lines, found.clock = scan.lines, scan.cut_lines, scan.reader.clock.kind
     found.wall = found.clock in ("wall", "wall-utc")
+    if found.numbers:
+        for keeper in keepers:
+            keeper.renumber(found.numbers)
     found.attempts = [Attempt(keeper.number, keeper.begins, keeper.last, keeper.rows()) for keeper in keepers]
 
 
