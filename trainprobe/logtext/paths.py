@@ -14,7 +14,9 @@ _ENDINGS = re.compile(
 )
 # Words whose number is the job's rank; `local_rank` and `gpu` count within a host, which is the best that such a name tells.
 _RANK = re.compile(r"(?:^|[^a-z])(?:global[_-]?|world[_-]?)?(?:rank|rk)[_\-.=: ]{0,2}(\d{1,6})(?!\d)", re.IGNORECASE)
-_WEAK = re.compile(r"(?:^|[^a-z])(?:local[_-]?rank|trainer|worker|task|proc|process|gpu|cuda|dev|device|default)[_\-.=: ]{0,2}(\d{1,5})(?!\d)", re.IGNORECASE)
+_WEAK = re.compile(
+    r"(?:^|[^a-z])(?:local[_-]?rank|trainer|(?<!loader[_-])worker|task|proc|process|gpu|cuda|device|default)[_\-.=: ]{0,2}(\d{1,3})(?!\d)", re.IGNORECASE
+)
 _STREAM = re.compile(r"^(?:log|out|err|stdout|stderr|output)[._-](\d{1,5})(?:\.(?:log|txt|out|err|gz|xz|zst))*$", re.IGNORECASE)
 # slurm-1234-3.out, job_1234.5_3.log: what follows a job's number is the task; but `slurm-1234_3.out` is an array's third job.
 _TASK = re.compile(r"(?:^|[^\d])\d{4,10}(?:\.\d{1,4})?[-.](?:t|task|p)?(\d{1,5})$", re.IGNORECASE)

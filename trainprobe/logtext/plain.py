@@ -30,6 +30,10 @@ _BAR = re.compile(r"\d%|\bit/s|\bs/it|\d/\d{1,12} \[|\?it|\bETA\b|\d[kKMG]?B/s|[
 _JSON = re.compile(r'"(?:log|message|msg|textPayload|text|event)"\s?:\s?"')
 
 
+_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#39|#x27|#34);")
+_ENTITIES = {"&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&apos;": "'", "&nbsp;": " ", "&#39;": "'", "&#x27;": "'", "&#34;": '"'}
+
+
 def plain(line: str) -> str:
     """Return what a reader would see of the line at its end; where an error was overwritten by a progress bar, the error.
 
@@ -47,6 +51,8 @@ def plain_states(line: str) -> list[str]:
     line = line[:LINE_CAP].rstrip("\r\n")
     if line[:1] == "{" and line[-1:] == "}" and _JSON.search(line[:4000]):
         line = _unwrapped(line)
+    if "&" in line and ";" in line:  # copied out of the source of a page
+        line = _ENTITY.sub(lambda match: _ENTITIES[match.group(0)], line)
     if line.isprintable() and not ("[" in line and _SPELT.search(line)):
         return parted(line)
     if "\x1b" in line or "\x9b" in line or "\x9d" in line:

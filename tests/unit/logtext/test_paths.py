@@ -48,6 +48,8 @@ def test_ranks(path: str, rank: int) -> None:
         "version_3/metrics.txt",
         "epoch-4.out",
         "torch2.log",
+        "train_proc_4242.log",
+        "dataloader_worker_3.log",
         "job-12345_node7.out",
         "slurm-12345-node7.out",
         "node7.log",

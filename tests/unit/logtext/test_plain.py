@@ -38,6 +38,8 @@ from trainprobe.logtext.plain import plain, plain_states
         (" 10%|#  | 1/10 [00:01<00:09]\r 20%|## | 2/10 [00:02<00:08]\r", " 20%|## | 2/10 [00:02<00:08]"),
         ("", ""),
         ('{"log":"hello\\n","stream":"stderr","time":"2024-11-21T10:00:00.5Z"}', "2024-11-21T10:00:00.5Z hello"),
+        ("  File &quot;a.py&quot;, line 3, in &lt;module&gt;", '  File "a.py", line 3, in <module>'),
+        ("a &amp;&amp; b &copy;", "a && b &copy;"),
         ('{"log":"half', '{"log":"half'),
     ],
 )
