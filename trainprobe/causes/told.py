@@ -95,6 +95,54 @@ def weigh_told(scene: Scene, what: Told | None, *, sure: int = 26, sign: int = 1
         yield from first_to_fail(scene, 3)
 
 
+# Lines that say better what NCCL's own general words leave open.
+_SAID_BETTER = frozenset(
+    {
+        *(
+            "peer-refused",
+            "peer-unanswered",
+            "no-route",
+            "interface-missing",
+            "wrong-interface",
+            "loopback-peer",
+            "ib-error",
+            "ib-setup-failed",
+            "ib-async-error",
+            "ofi-error",
+        ),
+        *(
+            "memlock",
+            "nccl-shm",
+            "nvls",
+            "nccl-setting-faulty",
+            "nccl-version-mismatch",
+            "nccl-topology",
+            "world-mismatch",
+            "duplicate-gpu",
+            "p2p-refused",
+            "cuda-oom",
+        ),
+        *("connection-closed", "nccl-proxy-failed", "nccl-no-transport", "store-closed"),
+    }
+)
+
+
+def only_generally(scene: Scene, general: str) -> RankException | None:
+    """The exception of NCCL that says no more than `general` (unhandled system error …), where no line says it better either."""
+    for exception in last_words(scene)[:1]:
+        text = text_of(exception)
+        if re.search(general, text) and "Last error:" not in text and not lines(scene, *_SAID_BETTER):
+            return exception
+    return None
+
+
+def weigh_general(scene: Scene, general: str, says: str) -> Iterator[Weighing]:
+    """One of several usual reasons for NCCL's general words: never enough for a name, enough to stand among the candidates."""
+    bare = only_generally(scene, general)
+    if bare is not None:
+        yield weighing(10, "suspects-log", f"NCCL says no more than that {says}", bare)
+
+
 def captured(events: Iterable[LogEvent], name: str) -> tuple[str, ...]:
     """The values of one named group, each once, in order."""
     return tuple(dict.fromkeys(event.captured[name] for event in events if event.captured.get(name)))

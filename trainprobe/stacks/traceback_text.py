@@ -22,7 +22,7 @@ _CAUGHT = re.compile(r"Caught ([\w.]{1,200}) in (DataLoader worker process|repli
 _NEXT_LOG = re.compile(
     r"Fatal Python error|terminate called|Extension modules:|[IWEF]\d{4} \d\d:|\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d|Process [\w-]{1,60}:$|Exception (?:in|ignored)|\[[IWEF]\d{3,4}"
     r"|\[[IWE] \w|\[?(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL)\b[\]: ]|(?:srun|slurmstepd|wandb|ninja|mpirun|Killing subprocess)\b|\[?(?:rank|default)\d{1,7}\]:"
-    r"|\S{1,80}:\d{1,9}:\d{1,9} \[\d{1,4}\] |\s{0,8}\d{1,3}%\||\[?\d\d:\d\d:\d\d|(?i:epoch|step|iter(?:ation)?|train(?:ing)?)[ :=\[]{1,3}\d"
+    r"|\S{1,80}:\d{1,9}:\d{1,9} \[\d{1,4}\] |(?:[\w./-]{1,80}:\d{1,6} )?NCCL (?:WARN|INFO) |\s{0,8}\d{1,3}%\||\[?\d\d:\d\d:\d\d|(?i:epoch|step|iter(?:ation)?|train(?:ing)?)[ :=\[]{1,3}\d"
 )
 # After a blank line only these go on with the message; Python and torch write nothing else there.
 _GOES_ON = re.compile(
@@ -81,7 +81,7 @@ def parse_tracebacks(lines: Sequence[str], depth: int = 0) -> list[Printed]:
             tuple(chain),
             handled_one=_CONTEXT in (after, joined_by),
             thread=thread.group(1) if thread else (found[-1].thread if joined_by and found else "MainThread"),
-            ignored=before.startswith("Exception ignored") or (joined_by != "" and bool(found) and found[-1].ignored),
+            ignored=before.startswith(("Exception ignored", "Error in atexit")) or (joined_by != "" and bool(found) and found[-1].ignored),
             begins=block.begins,
             group=block.group,
         )

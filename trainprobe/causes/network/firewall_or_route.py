@@ -10,6 +10,7 @@ only, nobody serves the store (`rendezvous-incomplete`); refused at 127.0.0.1, t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
@@ -28,6 +29,7 @@ REFUSED = (
 )
 WORDING = f"{NO_WAY}|{REFUSED}"
 SHOWS = ("no-route", "peer-unanswered", "store-unanswered", "peer-refused")
+CARDS = re.compile(r"ibv_|NET/(?:IB|OFI)")  # the cards' own connections are `ib-roce-misconfig`
 ELSEWHERE = ("loopback-peer", "virtual-peer", "interface-missing")  # the address itself is wrong
 
 
@@ -62,8 +64,11 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 
 def _told(scene: Scene) -> Iterator[Weighing]:
-    heard = told(scene, NO_WAY, "no-route", "peer-unanswered") or told(scene, REFUSED, *SHOWS)
+    heard = told(scene, NO_WAY, "no-route", "peer-unanswered", unlike=CARDS) or told(scene, REFUSED, *SHOWS, unlike=CARDS)
     if heard is None:
+        proxy = [event for event in lines(scene, "nccl-proxy-failed") if event.captured.get("call") == "Connect"]
+        if proxy and not failed_of_something_else(scene):
+            yield weighing(13, "suspects-log", f"A rank could not be connected to: {short(proxy[0].line)}", proxy[0])
         return
     refused = "refused" in heard.text
     if lines(scene, *ELSEWHERE):

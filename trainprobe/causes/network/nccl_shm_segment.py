@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.told import Told, captured, lines, told, weigh_told
+from trainprobe.causes.told import Told, captured, lines, told, weigh_general, weigh_told
 from trainprobe.causes.words import GIB, fix, sentence, short, size
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -34,6 +34,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     heard = _heard(scene)
     if heard is None:
+        yield from weigh_general(scene, r"unhandled system error|ncclSystemError", "a system call failed, as without room in /dev/shm")
         return
     yield from weigh_told(scene, heard)
     given = scene.given("shm.size_bytes")

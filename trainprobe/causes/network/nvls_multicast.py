@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene
-from trainprobe.causes.told import told, weigh_told
+from trainprobe.causes.told import told, weigh_general, weigh_told
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -24,7 +24,10 @@ WORDING = r"transport/nvls\.cc|\(NVLS\) Multicast memory|cuMulticast(?:Create|Bi
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    yield from weigh_told(scene, told(scene, WORDING, "nvls"))
+    heard = told(scene, WORDING, "nvls")
+    yield from weigh_told(scene, heard)
+    if heard is None:
+        yield from weigh_general(scene, r"unhandled cuda error|ncclUnhandledCudaError", "a call of CUDA failed, as NVLink SHARP's do")
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:

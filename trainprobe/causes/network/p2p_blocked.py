@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.told import failed_of_something_else, lines, told, weigh_told
+from trainprobe.causes.told import failed_of_something_else, lines, told, weigh_general, weigh_told
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import CollectiveCall, Facts, Gpu
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -29,7 +29,10 @@ LITTLE = 0.5  # of the power limit: a spinning kernel burns little
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    yield from weigh_told(scene, told(scene, WORDING, "p2p-refused"))
+    heard = told(scene, WORDING, "p2p-refused")
+    yield from weigh_told(scene, heard)
+    if heard is None:
+        yield from weigh_general(scene, r"unhandled cuda error|ncclUnhandledCudaError", "a call of CUDA failed, as peer access does")
     yield from _spins(scene)
     waiting = [thread for thread in scene.threads(scene.world) if thread.leaf in ("gpu-wait", "comm-wait")]
     used = [gpu for gpu in facts.of(Gpu, cell=group.cell) if gpu.processes and (gpu.utilization_percent or 0) >= BUSY]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.told import captured, failed_of_something_else, last_words, lines, of_several_hosts, told, weigh_told
+from trainprobe.causes.told import captured, failed_of_something_else, last_words, lines, of_several_hosts, told, weigh_general, weigh_told
 from trainprobe.causes.words import fix, listed, sentence, short
 from trainprobe.facts import Facts, LogEvent
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -36,6 +36,8 @@ def _odd(scene: Scene) -> tuple[LogEvent, ...]:
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     heard = told(scene, WORDING, *SURE)
+    if heard is None:
+        yield from weigh_general(scene, r"unhandled system error|ncclSystemError", "a system call failed, as on an interface that leads nowhere")
     cut, odd = lines(scene, *CUT), _odd(scene)
     if heard is not None:
         yield from weigh_told(scene, heard, sign=26 if cut or scene.origin is not None else 13)
