@@ -19,6 +19,7 @@ FIRST_COLLECTIVES = 5  # a barrier with such a number stands at the start: data,
 _ONE_GOES_FIRST = re.compile(r"(?:main|zero|master|rank0)_?(?:process)?_first\b")
 _ALL_MEET = re.compile(r"\b(?:wait_for_everyone|barrier|synchronize)\b")
 _KEEPS = re.compile(r"save|checkpoint|evaluat|valid|gather_for_metrics|prepare|tokeni[sz]e|preprocess", re.IGNORECASE)
+_EVALUATES = re.compile(r"(?i)evaluat|validat|predict")
 _FINGERPRINT = re.compile(r"OpType=(\w{1,40}?)(?:,|\)|$)(?: ?TensorShape=(\[[\d, ]{0,80}\]))?(?:, ?TensorDtypes=(\w{1,20}))?")
 _NUMBERED = re.compile(r"SequenceNumber=(\d{1,18})")
 
@@ -175,7 +176,8 @@ def of_long_task(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
         began = next((call for call in told.calls if call.at is not None), None)
         who = ranks_say([task.rank]) if task.rank is not None else "Somebody"
         load = task.event == "load-began"
-        points = 3 if went_on or load else 13
+        under_way = task.captured.get("percent", "100") != "100"
+        points = 3 if went_on or (load and not under_way) else 10 if load else 13
         yield weighing(points, "suspects-log", f"{who} was at «{short(task.line, 100)}» when the others gave up", task)
         if (
             began is not None
@@ -193,7 +195,7 @@ def of_long_task(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
         yield weighing(
             10, "other-stacks", f"The others waited for {ranks_say(told.missing.ranks if told.missing else (0,), capital=False)} in {FIRST}", *_facts(told)
         )
-    barriers = [call for call in told.calls if call.op == "BARRIER" or (call.numel_in == 1 and call.op == "ALLREDUCE")]
+    barriers = [call for call in told.calls if call.op == "BARRIER" or (call.numel_in == 1 and call.op in ("ALLREDUCE", "BROADCAST"))]
     early = [call for call in barriers if call.seq is not None and call.seq <= FIRST_COLLECTIVES]
     if first is not None:
         yield weighing(13, "other-stacks", f"The others waited inside {first[0]}, in which one rank goes first", first[1])
@@ -296,7 +298,9 @@ def _facts(told: Timeouts) -> Sequence[LogEvent]:
 def _went_on(scene: Scene, task: LogEvent) -> bool:
     """Did training steps follow the task?"""
     bars = [fact for fact in scene.facts.of(LogProgress, cell=scene.cell) if fact.rank == task.rank and fact.place is not None]
-    return any((fact.place or 0) > (task.place or 0) and "%|" not in task.line and fact.line[:20] != task.line[:20] for fact in bars)
+    own = _EVALUATES.search(task.line) is not None  # an evaluation has a bar of its own, in which no loss of training is told
+    after = [fact for fact in bars if (fact.place or 0) > (task.place or 0) and "%|" not in task.line and fact.line[:20] != task.line[:20]]
+    return any(not own or fact.finished or "loss" in fact.line for fact in after)
 
 
 def _camps_of_frames(told: Timeouts) -> dict[str, list[int]]:

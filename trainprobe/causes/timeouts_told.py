@@ -23,6 +23,7 @@ _OWN_SIZES = re.compile(r"ALLTOALL|SEND|RECV|COALESCED|UNKNOWN|SCATTER$|GATHER$"
 _PAIRWISE = re.compile(r"SEND|RECV")
 _OPERATIONS = {"barrier-timeout": "BARRIER", "unique-id-timeout": FIRST}
 SHARDED = re.compile(r"ALLGATHER_BASE|REDUCE_SCATTER_BASE|ALLGATHER_INTO_TENSOR|REDUCE_SCATTER_TENSOR|ALLGATHER_COALESCED")
+MANY = 1000  # elements that no barrier and no flag has
 Kind = Literal["operation", "size", "order"]
 
 
@@ -148,7 +149,9 @@ class Timeouts:
         if len(camps) < 2 or len(groups) > 1:
             return None
         sides = sorted((sorted(side) for side in camps.values()), key=lambda side: (len(side), side))
-        kind: Kind = "operation" if len({key[0] for key in camps}) > 1 else "size"
+        sizes = [key[1] or 0 for key in camps]
+        scalar = min(sizes) <= 1 and max(sizes) >= MANY  # a barrier or one number meets gradients: not one call with other sizes
+        kind: Kind = "operation" if scalar or len({key[0] for key in camps}) > 1 else "size"
         if _crossed([{**by_seq.get(seq, {})}, {**by_seq.get(seq + 1, {})}], sides[0][0], sides[-1][0]):
             kind = "order"
         return Parted(kind, seq, tuple(tuple(side) for side in sides), tuple(ranks[side[0]] for side in sides))

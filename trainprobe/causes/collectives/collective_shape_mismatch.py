@@ -29,13 +29,14 @@ WORDING = r"[Tt]ensors must have identical size|Error when verifying shape tenso
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    parted = group.divergence
+    told = Timeouts(scene)
+    parted = group.divergence if not told.calls else None  # what watchdogs print holds no journal
     if parted is not None and parted.kind in ("shape", "dtype"):
         calls = ", ".join(f"{ranks_say(camp, capital=False)} called {call}" for camp, call in zip(parted.camps, parted.calls, strict=False))
         yield weighing(26, "flight-recorder", f"Same call, other tensors, at collective {parted.position}: {calls}", ids=parted.evidence)
     elif parted is not None and parted.kind != "missing":
         yield weighing(-26, "flight-recorder", "The ranks called different operations, not one with other sizes", ids=parted.evidence)
-    yield from of_shape(scene, Timeouts(scene))
+    yield from of_shape(scene, told)
     yield from spoken(scene, WORDING)
     disagree = said(scene, DISAGREE, scene.world)
     if disagree is not None:

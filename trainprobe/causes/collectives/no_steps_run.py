@@ -69,7 +69,7 @@ def _told(scene: Scene, job: LogJob) -> Iterator[Weighing]:
     ended = scene.events("training-ended", "launcher-succeeded")
     if not (done or ended or empty):
         return
-    if step and not (of and step < SHORT * of):
+    if step and not empty and not (of and step < SHORT * of):  # a plan, or the step that was resumed, is no step taken
         yield weighing(-26, "probe-outcome", f"The output counts up to step {step}{f' of {of}' if of else ''}", *bars)
     elif done or ended:
         far = f"step {step} of {of}" if of else f"step {step}" if step is not None else "no step at all"
