@@ -91,6 +91,8 @@ _LAUNCHERS = (
 # That the job as a whole went well; what says that the training did is logtext.steps' business.
 _DONE = re.compile(
     r"(?i)^\W{0,4}all done\b|\bjob (?:completed|finished|succeeded)\b|\bfinished successfully\b|\bsuccessfully (?:finished|completed)\b|^done\W{0,3}$"
+    r"|^\W{0,6}(?:done|finished|completed)\b.{0,40}\d (?:steps|epochs|iterations|updates)\b|\"(?:event|status|state|msg|message)\": ?\"(?:finished|completed|done|succeeded)\""
+    r"|^\W{0,4}Best (?:metric|score|accuracy)\b.{0,40}epoch"
     r"|\b(?:exit(?:ed)?|finished|completed) (?:with )?(?:exit )?(?:code|status)[ :=]{1,2}0\b|^Succeeded$|\bJob \S{1,60} (?:is )?(?:succeeded|completed)\b"
 )
 _NOT_DONE = re.compile(r"(?i)\b(?:not|n't|before|until|when|if|unless)\b")
@@ -195,7 +197,10 @@ class _Seen:
         self.line = row
         if done:
             self.finished, self.finished_line = True, row.text.strip()[:200]
-        elif told is not None and told.step is not None:
+            if told is not None and told.step is not None and told.of == told.step:
+                self.step = self.of = told.step  # the plan that was reached, where the bar's was another
+                return
+        elif told is not None and told.step is not None and told.step > (self.step or 0):
             self.finished = False  # what had finished was not the whole training
         if told is not None:
             self.epoch = told.epoch if told.epoch is not None else self.epoch

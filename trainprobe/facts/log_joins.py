@@ -90,8 +90,6 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     mine = [fact for fact in facts if fact.cell == cell]
     progress = [fact for fact in mine if isinstance(fact, LogProgress)]
     exceptions = [fact for fact in mine if isinstance(fact, RankException)]
-    lived = {id(fact): replace(fact, handled=True) for fact in exceptions if not fact.handled and _went_on(fact.rank, fact.place, progress)}
-    exceptions = [lived.get(id(fact), fact) for fact in exceptions]
     events = [fact for fact in mine if isinstance(fact, LogEvent) and fact.place is not None]
     signals = [fact for fact in mine if isinstance(fact, FatalSignal)]
     endings = [fact for fact in mine if isinstance(fact, RankEnding)]
@@ -101,6 +99,7 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     endings += [_end_of(fact) for fact in signals if not fact.echo and not fact.without_exception and fact.place is not None and fact.rank not in ended]
     logged = [ending for ending in endings if ending.place is not None]
     merged = _with_ranks(merged_endings(logged), exceptions)
+    exceptions = lived_through(exceptions, merged, progress)
     whose = _whose(exceptions, merged)
     owned = {id(fact): replace(fact, rank=whose, role="rank") for fact in exceptions if whose is not None and _nameless(fact)}
     exceptions = [owned.get(id(fact), fact) for fact in exceptions]
@@ -110,7 +109,7 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     merged = _killed(merged, [fact for fact in facts if isinstance(fact, OomKill)])
     failures += _deaths(merged, failures)
     if not any(not failure.echo for failure in failures):
-        failures += _by_the_kernel(facts, cell)
+        failures += _by_the_kernel(facts, cell, progress)
     ordered = _ordered(failures)
     orders = {failure.rank: failure.order for failure in reversed(ordered) if failure.rank is not None}
     merged = [replace(ending, order=orders.get(ending.rank)) if ending.rank is not None else ending for ending in merged]
@@ -144,8 +143,34 @@ def _whose(exceptions: Sequence[RankException], endings: Sequence[RankEnding]) -
     return first[0].rank if len(first) == 1 else None
 
 
-def _went_on(rank: int | None, place: int | None, progress: Sequence[LogProgress]) -> bool:
-    """Did this rank (or, where nobody is named, anybody) take steps after this place, or say that training was completed?"""
+def lived_through(exceptions: Sequence[RankException], endings: Sequence[RankEnding], progress: Sequence[LogProgress]) -> list[RankException]:
+    """Mark as handled what did not end its process: steps came after it, or its process is known to have ended otherwise.
+
+    Steps alone may deceive, since a buffered stdout comes late: who is known to have ended with a code of its own did so by its last exception.
+    """
+    own = {one.rank: one for one in endings if one.rank is not None and one.role == "rank"}
+    by_code = {rank for rank, one in own.items() if one.how == "exited" and one.code not in (0, None)}
+    last: dict[int | None, RankException] = {}
+    for fact in sorted(exceptions, key=lambda one: one.place or 0):
+        if not fact.handled and fact.thread in ("", "MainThread"):
+            last[fact.rank] = fact
+    deadly = {id(last[rank]) for rank in by_code if rank in last}
+    explained = any(not last[rank].echo for rank in by_code if rank in last)
+    table = any(one.phase == "first" for one in endings)
+    done = []
+    for fact in exceptions:
+        ending = own.get(fact.rank) if fact.rank is not None else None
+        handled = fact.handled
+        if not handled and id(fact) not in deadly and fact.place is not None:
+            told = table and (fact.rank not in by_code if fact.rank is not None else not by_code)
+            stopped = explained and ending is not None and ending.signal in (15, 2) and not fact.echo
+            handled = stopped or _went_on(fact.rank, fact.place, progress, steps=1 if told else 2)
+        done.append(replace(fact, handled=handled))
+    return done
+
+
+def _went_on(rank: int | None, place: int | None, progress: Sequence[LogProgress], steps: int = 2) -> bool:
+    """Did this rank (or, where nobody is named, anybody) take so many steps after this place, or say that training was completed?"""
     if place is None:
         return False
     for mine in progress:
@@ -154,9 +179,14 @@ def _went_on(rank: int | None, place: int | None, progress: Sequence[LogProgress
         if mine.finished and mine.place is not None and mine.place > place:
             return True
         before = max((step for at, step in mine.marks if at < place), default=-1)
-        if len({step for at, step in mine.marks if at > place and step > before}) >= 2:
+        if len({step for at, step in mine.marks if at > place and step > before}) >= steps:
             return True
     return False
+
+
+def _done(progress: Sequence[LogProgress]) -> bool:
+    """Did training come to its end, by its own word or by its last step?"""
+    return any(one.finished or (one.of is not None and one.step is not None and 0 < one.of <= one.step) for one in progress)
 
 
 def _words(
@@ -164,7 +194,9 @@ def _words(
 ) -> list[LogFailure]:
     """What ranks themselves said of their failing: of each rank its first own failure, else its first echo."""
     told: list[LogFailure] = [_raised(fact) for fact in exceptions if not fact.handled]
+    done = _done(progress)  # a kernel log keeps what happened before the job, and its clock is another one
     told += [_died(fact) for fact in signals if not fact.after_exception and not _went_on(fact.rank, fact.place, progress)]
+    events = [fact for fact in events if not (done and fact.event == "xid")]
     told += [_said(fact) for fact in events if (fact.fatal or fact.echo) and not _went_on(fact.rank, fact.place, progress)]
     by_rank: dict[int | None, list[LogFailure]] = {}
     for failure in sorted(told, key=lambda one: one.place):
@@ -331,10 +363,15 @@ def _deaths(endings: Sequence[RankEnding], failures: Sequence[LogFailure]) -> li
     return found
 
 
-def _by_the_kernel(facts: Sequence[Fact], cell: str) -> list[LogFailure]:
-    """Where no rank says why, what the kernel says of kills and GPUs."""
+def _by_the_kernel(facts: Sequence[Fact], cell: str, progress: Sequence[LogProgress]) -> list[LogFailure]:
+    """Where no rank says why, what the kernel says of kills and GPUs while the job ran; nothing of a job that finished."""
     found: list[LogFailure] = []
+    if any(one.finished for one in progress):
+        return found
+    began = min((fact.first_at for fact in facts if isinstance(fact, LogJob) and fact.first_at is not None), default=None)
     for fact in facts:
+        if began is not None and getattr(fact, "at", None) is not None and getattr(fact, "at", began) < began - 60:
+            continue
         if isinstance(fact, OomKill):
             says = f"killed process {fact.pid} ({fact.name}) for want of memory"
         elif isinstance(fact, Xid):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,6 @@ from trainprobe.waits.suspects import SuspectGroup
 LAST = "job"
 PROBE = "job"
 NOBODY = "A rank that the log does not name"
-SHORT = 0.98  # of its plan: the last line that is printed need not be that of the last step
 MOST_ROWS = 4096
 
 
@@ -125,12 +125,8 @@ def _unfailed(facts: Facts, job: LogJob) -> LoggedView:
     count = f"step {step} of {of}" if of and step is not None else f"step {step}" if step is not None else ""
     empty = [event for event in facts.of(LogEvent, cell=job.cell) if event.event in EMPTY_EVENTS]
     if said or well or (of and step is not None and step >= of):
-        short = (
-            bool(empty)
-            or any(NOTHING.search(one.finished_line) for one in said)
-            or step == 0
-            or (of is not None and step is not None and of > 0 and step < SHORT * of and not _epochs_only(told))
-        )
+        nothing = not step and (bool(empty) or step == 0 or any(NOTHING.search(one.finished_line) or NOTHING.search(one.line) for one in told))
+        short = nothing or (of is not None and step is not None and step < of - max(1, _stride(told)))
         how = f"; {said[0].seen_at}: {said[0].finished_line}" if said else f"; {well[0].reason}" if well and well[0].reason else ""
         if short and (said or well):
             says = f"The job ended as if it were done at {count or 'no step at all'}{' because ' + empty[0].line if empty else ''}"
@@ -172,8 +168,13 @@ EMPTY_EVENTS = frozenset({"empty-loader", "empty-dataset", "no-steps", "already-
 NOTHING = re.compile(r"(?i)No training batches|\b0 (?:steps|iterations|batches|updates)\b|\bno (?:steps|batches)\b")
 
 
-def _epochs_only(told: Sequence[LogProgress]) -> bool:
-    return all(one.of is None for one in told)
+def _stride(told: Sequence[LogProgress]) -> int:
+    """How many steps apart two lines of progress are: the last one may be as far from the end."""
+    most = 0
+    for one in told:
+        steps = sorted({step for _, step in one.marks})
+        most = max([most, *(high - low for low, high in itertools.pairwise(steps))])
+    return most
 
 
 def _stops(job: LogJob, last: LogProgress | None, count: str) -> str:
