@@ -96,12 +96,15 @@ def _refined(candidates: list[Candidate]) -> list[Candidate]:
     by_id = {candidate.cause.id: candidate for candidate in candidates}
     covered: set[str] = set()
     raised: dict[str, float] = {}
+    stands: dict[str, int] = {}
     for candidate in sorted(candidates, key=lambda c: -c.own_points):
         if candidate.own_points < HOLDS_POINTS or candidate.cause.id in covered:
             continue
         for general in (by_id[name] for name in (candidate.cause.refines, *candidate.cause.accounts_for) if name in by_id):
             covered.add(general.cause.id)
-            raised[candidate.cause.id] = max(raised.get(candidate.cause.id, candidate.points), general.points)
+            # Of several that stand for the same one, only the best shown inherits its points; a mere possibility does not draw level with it.
+            if stands.setdefault(general.cause.id, candidate.own_points) == candidate.own_points:
+                raised[candidate.cause.id] = max(raised.get(candidate.cause.id, candidate.points), general.points)
     return [replace(c, points=raised.get(c.cause.id, c.points)) for c in candidates if c.cause.id not in covered]
 
 

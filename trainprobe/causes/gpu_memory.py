@@ -154,7 +154,7 @@ class Shortage:
 def shortage(scene: Scene) -> Shortage | None:
     """The suspects' first word of GPU memory that could not be had; None where nobody says so."""
     heard = said(scene, WORDING)
-    if heard is None:
+    if heard is None or heard.late:  # the job survived what it said long before, and what came after explains nothing
         return None
     fact = heard.fact
     exception = fact if isinstance(fact, RankException) else None

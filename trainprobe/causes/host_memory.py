@@ -14,9 +14,13 @@ from trainprobe.model.diagnosis import Weighing
 REFUSED = (
     r"\bMemoryError\b|std::bad_alloc|DefaultCPUAllocator: (can't|not enough memory)|C10 Out of Memory|[Cc]annot allocate memory"
     r"|worker .* is killed by signal: Killed|Unable to allocate [\d.]+ [KMGTP]?i?B for an array|SIGKILL\(-9\)"
+    r"|ray\.exceptions\.OutOfMemoryError|killed due to the node running low on memory"
 )
 # Of these, the ones that an exception's own text may bear and that leave no doubt.
-WORDING = r"^\S{0,60}MemoryError\b|DefaultCPUAllocator: (?:can't|not enough memory)|C10 Out of Memory|worker .* is killed by signal: Killed|SIGKILL\(-9\)"
+WORDING = (
+    r"^\S{0,60}MemoryError\b|DefaultCPUAllocator: (?:can't|not enough memory)|C10 Out of Memory|worker .* is killed by signal: Killed|SIGKILL\(-9\)"
+    r"|ray\.exceptions\.OutOfMemoryError|killed due to the node running low on memory"
+)
 FULL = 0.95  # of the limit: from here on the kernel reclaims, then kills
 # Events of signatures/ in which a scheduler or a person ends the job.
 CANCELLED = ("preempted", "requeued")
@@ -41,8 +45,8 @@ def proof(scene: Scene) -> LogEvent | None:
 
 
 def heard_kill(scene: Scene) -> LogEvent | None:
-    """A line that says that some process of the job got SIGKILL, or that the shell printed of it."""
-    return next(iter(scene.events("sigkill", "worker-sigkill")), None)
+    """A line that says that some process of the job got SIGKILL or is gone, or that the shell printed of it."""
+    return next(iter(scene.events("sigkill", "worker-sigkill", "actor-died", "child-died")), None)
 
 
 def limit_of(scene: Scene) -> float | None:

@@ -67,7 +67,7 @@ def late(scene: Scene, fact: LogEvent) -> bool:
         return _TOLD_AFTERWARDS.search(fact.line) is None
     if fact.place > first.place and fact.rank is not None and first.rank is not None and fact.rank != first.rank:
         return _TOLD_AFTERWARDS.search(fact.line) is None
-    return not fact.fatal and _steps_between(scene, fact.place, first.place)
+    return _steps_between(scene, fact.place, first.place)  # whoever trains on has survived it, however fatal the words
 
 
 def _steps_between(scene: Scene, place: int, failed: int) -> bool:
@@ -102,11 +102,11 @@ def _all_said(scene: Scene, pattern: re.Pattern[str], ranks: frozenset[int]) -> 
                 tardy.append(event)
             else:
                 yield from _hit(pattern, event.line, event, origin=event.fatal and event.place is not None and _first_word(scene, event))
+    for event in tardy:
+        yield from (replace(found, late=True) for found in _hit(pattern, event.line, event, origin=False))
     for output in scene.facts.of(Output, cell=scene.cell):
         if _of_them(output, ranks):
             yield from _hit(pattern, output.tail, output, origin=False)
-    for event in tardy:
-        yield from (replace(found, late=True) for found in _hit(pattern, event.line, event, origin=False))
     for failure in scene.facts.of(ProbeFailure, cell=scene.cell):
         details = "\n".join(f"{value}" for value in failure.details.values())
         yield from _hit(pattern, f"{failure.says}\n{details}", failure, origin=False)

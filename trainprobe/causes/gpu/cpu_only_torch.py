@@ -19,10 +19,10 @@ from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
-# torch/cuda/__init__.py, _lazy_init(); c10's device guards; "no NCCL built in" says the same of a CPU build; bitsandbytes.
+# torch/cuda/__init__.py, _lazy_init(); c10's device guards and, from 2.11 on, at::accelerator; "no NCCL built in" says the same of a CPU build; bitsandbytes.
 WORDING = (
     r"not compiled with (?:CUDA|XPU) enabled|Distributed package doesn't have NCCL built in|not linked with support for cuda|compiled without GPU support"
-    r"|PyTorch (?:is|was) not built with CUDA"
+    r"|PyTorch (?:is|was) not built with CUDA|Cannot access accelerator device when none is available"
 )
 HINT = r"Attempting to deserialize object on a (?:CUDA )?device but torch\.cuda\.is_available\(\) is False"
 CHECK = "py.torch.cuda"

@@ -18,7 +18,7 @@ from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
 from trainprobe.causes.words import fix, ranks_say, sentence, short, subject
 from trainprobe.causes.xids import weigh_xids
-from trainprobe.facts import Facts, Gpu, MainThread, Xid
+from trainprobe.facts import Facts, Gpu, LogEvent, MainThread, Xid
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
@@ -40,9 +40,10 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if said(scene, WORDING) is not None:
         yield from spoken(scene, WORDING)
         yield from first_to_fail(scene)
+    yield from weigh_xids(scene, CAUSE.id)
     waiting = _waiting(scene)
-    if waiting or said(scene, WORDING) is not None:
-        yield from weigh_xids(scene, CAUSE.id)
+    if group.mode == "hang" and not waiting:
+        yield from _printed(scene)
     if not waiting or group.mode != "hang":
         return
     first = waiting[0]
@@ -63,12 +64,22 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield from others_wait(scene)
 
 
+def _printed(scene: Scene) -> Iterator[Weighing]:
+    """The stack that a suspect's faulthandler printed when it had stood still for long enough, where no other rank's is alike."""
+    frames = [event for event in scene.events("gpu-synchronize-frame") if event.rank is not None and event.rank in scene.suspects]
+    alike = [event for event in scene.facts.of(LogEvent, cell=scene.cell) if event.event == "gpu-synchronize-frame" and event.rank in scene.others]
+    if frames and not alike and len(scene.others) > 0:
+        op = frames[0].captured.get("op", "synchronize")
+        yield weighing(13, "suspects-stack", f"Rank {frames[0].rank} printed that it stands in torch.cuda's {op}", *frames)
+
+
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     thread = next(iter(_waiting(scene)), None)
     if thread is None:
         heard = said(scene, WORDING)
-        says = f" ({short(heard.match.group(0), 80)})" if heard is not None else ""
+        frames = scene.events("gpu-synchronize-frame")
+        says = f" ({short(heard.match.group(0), 80)})" if heard is not None else " while it waits in torch.cuda's synchronize" if frames else ""
         return sentence(f"A kernel of {ranks_say(group.ranks, capital=False)} did not end on its GPU{says}")
     gpu = next(iter(_gpus(scene, thread)), None)
     return sentence(f"{subject(scene)} waits at {thread.where} for {f'GPU {gpu.index}' if gpu is not None else 'its GPU'}, where a kernel does not end")

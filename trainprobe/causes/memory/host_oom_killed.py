@@ -11,12 +11,13 @@ itself reported a lack of memory. In logs, SIGKILL without a word is far more of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.host_memory import CANCELLED, REFUSED, WORDING, heard_kill, killed, limit_of, pressure, proof
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import Said, first_to_fail, said
+from trainprobe.causes.spoken import LATE_POINTS, Said, first_to_fail, said
 from trainprobe.causes.words import fix, sentence, short, size, subject
 from trainprobe.facts import Facts, OomKill
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -48,7 +49,8 @@ def _kills(scene: Scene) -> Iterator[Weighing]:
             yield weighing(6, "exit-status", f"Rank {end.rank} got SIGKILL, and nobody of the job sent it", end)
     heard = heard_kill(scene)
     if heard is not None and not ends:
-        yield weighing(6 if cancelled else 13, "exit-status", f"A process got SIGKILL: {short(heard.line, 100)}", heard)
+        gone = "is gone without a word" if heard.event in ("actor-died", "child-died") else "got SIGKILL"
+        yield weighing(6 if cancelled else 13, "exit-status", f"A process {gone}: {short(heard.line, 100)}", heard)
 
 
 def _told(scene: Scene, refused: Said | None) -> Iterator[Weighing]:
@@ -58,7 +60,9 @@ def _told(scene: Scene, refused: Said | None) -> Iterator[Weighing]:
         first = scene.origin is not None and refused is None and not ends
         yield weighing(6 if first else 26, "scheduler", f"A process of the job was killed for lack of memory: {short(line.line, 120)}", line)
     if refused is not None:
-        yield weighing(13 if refused.origin else 10, "suspects-log", f"Memory could not be had: {short(refused.text)}", refused.fact)
+        # std::bad_alloc alone may be a limit of address space, or a library that asks for nonsense.
+        points = 13 if re.search(WORDING, refused.text) else 6 if "bad_alloc" in refused.match.group(0) else 10
+        yield weighing(LATE_POINTS if refused.late else points, "suspects-log", f"Memory could not be had: {short(refused.text)}", refused.fact)
     offload = scene.events("cpu-offload")
     if offload and (ends or line is not None or heard_kill(scene) is not None):
         yield weighing(6, "environment-and-limits", f"State is offloaded to the CPU: {short(offload[0].line, 80)}", offload[0])
@@ -112,5 +116,6 @@ CAUSE = Cause(
     fixes=_fixes,
     would_settle="dmesg | grep -i 'killed process', sacct -j JOB --format=State,MaxRSS,ReqMem, and memory.events of the job's cgroup",
     refines="user-exception",
+    accounts_for=("data-worker-crash",),
     wording=WORDING,
 )
