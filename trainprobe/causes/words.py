@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from trainprobe.causes.scene import Scene
+from trainprobe.facts import LogJob
 from trainprobe.model.diagnosis import Fix
 
 MIB, GIB = 2**20, 2**30
@@ -97,7 +98,12 @@ def job(scene: Scene) -> str:
 
 
 def again(scene: Scene) -> str:
-    """The command that repeats the rung of this group, as somebody would type it; of a live job, the one that looks again."""
+    """The command that repeats the rung of this group, as somebody would type it; of a live job, the one that looks again.
+
+    A job of which only logs are left has to run again first.
+    """
+    if scene.facts.one(LogJob) is not None:
+        return "trainprobe explain OUTPUT   (what the next run prints)"
     if scene.live is not None:
         return f"trainprobe attach {live_pid(scene)}"
     plan, group = scene.plan, scene.group
