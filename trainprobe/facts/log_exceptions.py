@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from trainprobe.facts.exceptions import RankException, exception_of
 from trainprobe.facts.fatal_signals import FatalSignal
 from trainprobe.facts.kernel_logs import kernel_fact
 from trainprobe.facts.log_rows import Row, rows_of, streams
+from trainprobe.logtext.untangled import untangled
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.faulthandler_text import parse_deaths
@@ -21,7 +22,7 @@ GAP_LINES = 400
 # torch.multiprocessing.spawn names the process before its traceback; multiprocessing itself after `Process`.
 _SPAWNED = re.compile(r"-- Process (\d{1,7}) terminated with the following error")
 _TRIED_AGAIN = re.compile(
-    r"(?i)\b(?:retry(?:ing)?|will try again|ignor(?:e|ed|ing)|skipp(?:ed|ing)|fall(?:ing)? ?back|falls back|suppressed|continuing without)\b"
+    r"(?i)\b(?:retry(?:ing)?|will try again|(?<!been )(?<!safely )ignor(?:e|ed|ing)|skipp(?:ed|ing)|fall(?:ing)? ?back|falls back|suppressed|continuing without)\b"
 )
 # Words of a logger that tells of something it lived through.
 _MILD = re.compile(r"(?:^|[\s\[|:])(?:WARN(?:ING)?|DEBUG|INFO)\b")
@@ -30,7 +31,7 @@ _MILD = re.compile(r"(?:^|[\s\[|:])(?:WARN(?:ING)?|DEBUG|INFO)\b")
 def parse_log_exceptions(record: Evidence) -> list[Fact]:
     """Every traceback, and every line that says only an exception's type and message where no traceback says the same."""
     found: list[Fact] = []
-    for rank, rows in streams(rows_of(record)).items():
+    for rank, rows in _by_process(streams(rows_of(record))):
         lines = classic([row.text for row in rows])
         raised: list[RankException] = []
         whole: set[tuple[str, str]] = set()
@@ -49,6 +50,16 @@ def parse_log_exceptions(record: Evidence) -> list[Fact]:
         raised.sort(key=lambda fact: fact.place or 0)
         found += raised[:EACH_CAP]
     return found
+
+
+def _by_process(by_rank: Mapping[int | None, list[Row]]) -> Iterator[tuple[int | None, list[Row]]]:
+    """Rows that name no rank, apart by their hosts; and tracebacks that were written line by line into one another, one after the other."""
+    for rank, rows in by_rank.items():
+        by_host: dict[str, list[Row]] = {}
+        for row in rows:
+            by_host.setdefault(row.host if rank is None else "", []).append(row)
+        for part in by_host.values():
+            yield rank, [part[place] for place in untangled([row.text for row in part])]
 
 
 def _begin(message: str) -> str:

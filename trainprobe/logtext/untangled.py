@@ -1,0 +1,101 @@
+"""Tracebacks that several processes wrote into one stream line by line, without saying who: put back one after the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+OPEN_CAP = 64
+_HEADER = re.compile(r"\s{0,4}Traceback \(most recent call last\):\s{0,8}$")
+_FRAME = re.compile(r'\s{2,8}File "[^"]{1,1000}", line \d{1,9}')
+_CODE = re.compile(r"\s{4,80}\S")
+_MARKS = re.compile(r"\s{4,400}[\^~]{1,400}[\^~ ]{0,400}$")
+_REPEATED = re.compile(r"\s{2,8}\[Previous line repeated \d{1,9} more times?\]")
+_ENDING = re.compile(r"(?:[A-Za-z_]\w{0,80}\.){0,10}[A-Za-z_]\w{0,80}(?:: |:?$)")
+_LINK = re.compile(r"(?:During handling of the above exception|The above exception was the direct cause)")
+
+
+@dataclass
+class _Stream:
+    """One process's traceback: the numbers of its lines, and what its last one was: header, frame, code, marks, ending, link."""
+
+    lines: list[int] = field(default_factory=list)
+    last: str = "header"
+    touched: int = 0
+    frames: int = 0
+
+
+def untangled(lines: Sequence[str]) -> list[int]:
+    """Return the numbers of the lines, from 0, in an order in which every traceback stands in one piece; as they were where none are mixed.
+
+    Which of several processes a line belongs to is not written anywhere: the one that waits for such a line longest gets it. Where all
+    raise the same, as they mostly do, that is right whatever the order was.
+    """
+    order: list[int] = []
+    at = 0
+    while at < len(lines):
+        if _HEADER.match(lines[at]) and (stop := _knot(lines, at)):
+            order += _sorted_out(lines, at, stop)
+            at = stop
+        else:
+            order.append(at)
+            at += 1
+    return order
+
+
+def _knot(lines: Sequence[str], begin: int) -> int:
+    """Return where a knot of tracebacks that begins at `begin` ends, 0 where there is only one traceback."""
+    headers, waiting, at = 0, 0, begin
+    while at < len(lines):
+        text = lines[at]
+        if _HEADER.match(text):
+            headers += 1
+            waiting += 1
+        elif _FRAME.match(text) or _CODE.match(text) or _REPEATED.match(text):
+            pass
+        elif _ENDING.match(text) and not _LINK.match(text):
+            waiting -= 1
+            if waiting <= 0:
+                return at + 1 if headers > 1 else 0
+        elif text.strip():
+            break
+        if headers > OPEN_CAP:
+            return 0
+        at += 1
+    return at if headers > 1 else 0
+
+
+def _sorted_out(lines: Sequence[str], begin: int, stop: int) -> list[int]:
+    streams: list[_Stream] = []
+    loose: list[int] = []
+    for number in range(begin, stop):
+        text = lines[number]
+        if _HEADER.match(text):
+            streams.append(_Stream([number], touched=number))
+            continue
+        kind, wanted = _kind(text)
+        takers = [one for one in streams if one.last in wanted and (kind != "ending" or one.frames)]
+        if not takers:
+            loose.append(number)
+            continue
+        one = min(takers, key=lambda each: each.touched)
+        one.lines.append(number)
+        one.last, one.touched = kind, number
+        one.frames += kind == "frame"
+    return [number for one in streams for number in one.lines] + loose
+
+
+def _kind(text: str) -> tuple[str, tuple[str, ...]]:
+    """What a line is, and behind what it may stand."""
+    if _FRAME.match(text):
+        return "frame", ("header", "code", "marks", "frame")
+    if _MARKS.match(text):
+        return "marks", ("code",)
+    if _REPEATED.match(text):
+        return "marks", ("code", "marks")
+    if _CODE.match(text):
+        return "code", ("frame",)
+    if text.strip():
+        return "ending", ("code", "marks", "frame")
+    return "blank", ()
