@@ -81,6 +81,11 @@ accuracy-replay: environment-dev ## Judge the recorded runs again and write docs
 	$(RUN)/python -m tests.gallery.live.replay
 	$(RUN)/python docs/generate.py
 
+.PHONY: accuracy-logs
+accuracy-logs: environment-dev ## Explain every case of logs and write docs/accuracy.md (a minute).
+	$(RUN)/python -m tests.gallery.logs.score --keep
+	$(RUN)/python docs/generate.py
+
 .PHONY: wheel
 wheel: environment-dev ## Build dist/*.whl and dist/*.tar.gz.
 	$(RUN)/python -m hatchling build

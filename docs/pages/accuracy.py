@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from docs.pages import unseen
+from docs.pages import log_accuracy, unseen
 from tests.gallery.live import calibration, score
 from tests.gallery.live.kinds import KINDS
 from tests.gallery.live.replay import line_of
@@ -56,7 +56,7 @@ def pages() -> Iterator[tuple[str, str]]:
     results: list[Result] = json.loads(RESULTS.read_text(encoding="utf-8"))
     if results:
         parts = [INTRO + _headline(results), unseen.section(), _timing(results), _calibration(results), _baselines(results)]
-        parts += [_splits(results), _kinds(results), _misses(results)]
+        parts += [_splits(results), _kinds(results), _misses(results), log_accuracy.section()]
         yield "accuracy.md", "\n".join(parts)
 
 
