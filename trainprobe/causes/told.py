@@ -84,11 +84,16 @@ def told(scene: Scene, wording: str, *shows: str, unlike: re.Pattern[str] | None
     return Told(heard.text, heard.fact, decides=heard.origin, last_words=heard.origin, captured=_named(heard.match))
 
 
-def weigh_told(scene: Scene, what: Told | None, *, sure: int = 26, sign: int = 13) -> Iterator[Weighing]:
-    """Weigh it: `sure` points where it decides, `sign` points where it is a sign of it, few where the ranks failed of something else."""
+def weigh_told(scene: Scene, what: Told | None, *, sure: int = 26, sign: int = 13, at_start: bool = False) -> Iterator[Weighing]:
+    """Weigh it: `sure` points where it decides, `sign` points where it is a sign of it, few where the ranks failed of something else.
+
+    What belongs to the start of a job (`at_start`) did it no harm once it has made steps.
+    """
     if what is None:
         return
     points = sure if what.decides else 6 if failed_of_something_else(scene) else sign
+    if at_start and not what.last_words and made_steps(scene) > 1:
+        points = 3
     who = f"{ranks_say([what.fact.rank])} says" if what.fact.rank is not None else "The log says" if isinstance(what.fact, LogEvent) else "The output says"
     yield weighing(points, "suspects-log", f"{who}: {short(what.text)}", what.fact)
     if what.decides:

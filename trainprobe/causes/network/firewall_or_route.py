@@ -76,7 +76,7 @@ def _told(scene: Scene) -> Iterator[Weighing]:
     elif refused and failed_of_something_else(scene):
         yield weighing(3, "suspects-log", f"A connection is refused, as by a rank that is gone: {short(heard.text)}", heard.fact)
     else:
-        yield from weigh_told(scene, heard, sure=26)
+        yield from weigh_told(scene, heard, sure=26, at_start=True)
 
 
 def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.told import FOREIGN, Told, failed_of_something_else, last_words, lines, told, weigh_told
+from trainprobe.causes.told import FOREIGN, Told, failed_of_something_else, last_words, lines, made_steps, told, weigh_told
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -43,11 +43,11 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     heard = _heard(scene)
     if heard is not None:
         by_line = not heard.last_words and not failed_of_something_else(scene)
-        yield from weigh_told(scene, heard, sign=26 if by_line and heard.captured else 13)
+        yield from weigh_told(scene, heard, sign=26 if by_line and heard.captured else 13, at_start=True)
         return
     own = lines(scene, "own-name-not-resolved", "reverse-name-missing")
     if own:
-        alone = not failed_of_something_else(scene) and scene.origin is None
+        alone = not failed_of_something_else(scene) and scene.origin is None and made_steps(scene) < 2
         yield weighing(13 if alone else 3, "suspects-log", f"A name was looked up in vain: {short(own[0].line)}", own[0])
 
 

@@ -15,29 +15,12 @@ from collections.abc import Iterator
 
 from trainprobe.causes.agents import of_agents, said_of_agents, waiting_agents
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.meeting_told import GAVE_UP, end_point, fixes_of_start, said_of_gave_up, weigh_gave_up
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.told import captured, failed_of_something_else, last_words, lines, told, weigh_told
-from trainprobe.causes.words import fix, ranks_say, sentence, short, verb
+from trainprobe.causes.words import fix, ranks_say, sentence, verb
 from trainprobe.facts import CollectiveCall, Facts, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
-
-GAVE_UP = (
-    r"client socket has timed out|client socket has failed to connect|Timed out after \d+ seconds waiting for clients|Rendezvous(?:Timeout|Connection|Closed|State)Error"
-    r"|connect\(\) timed out\. Original|use_libuv was requested|connection to (?:the C10d store|etcd) has failed|Permission denied \(publickey|Host key verification failed|was not reachable via ssh"
-)
-SHOWS = (
-    "rendezvous-timeout",
-    "rendezvous-failed",
-    "world-incomplete",
-    "store-unsupported",
-    "remote-shell-failed",
-    "store-refused",
-    "connect-failed",
-    "rendezvous-closed",
-    "rendezvous-lost",
-)
-_SETTING_UP = ("init_process_group", "_env_rendezvous_handler", "_tcp_rendezvous_handler", "_create_c10d_store", "next_rendezvous", "_store_based_barrier")
 
 JOINING = frozenset({"init_process_group", "rendezvous", "native", "store"})
 
@@ -73,11 +56,11 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     yield from of_agents(scene)
     waiting, missing = at_the_store(scene), absent(scene)
     if group.mode == "crash":
-        yield from _told(scene)
+        yield from weigh_gave_up(scene)
         return
     if not waiting:
         if scene.live is None:
-            yield from _told(scene)
+            yield from weigh_gave_up(scene)
         return
     ranks = [thread.rank or 0 for thread in waiting]
     points = 13 if len(waiting) == len(scene.threads(scene.world)) else 3
@@ -96,18 +79,6 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(-26, "flight-recorder", f"{ranks_say(ranks)} had finished collectives before", *met[:2])
 
 
-def _told(scene: Scene) -> Iterator[Weighing]:
-    """What logs say: the store did not open, or not everybody came. Elsewhere than at the start it repeats that the first host is gone."""
-    heard = told(scene, GAVE_UP, *SHOWS)
-    if heard is not None:
-        raised = scene.origin is not None and not heard.last_words
-        yield from weigh_told(scene, heard, sure=13 if raised else 26, sign=6 if raised else 13)
-    elif not failed_of_something_else(scene):
-        there = [one for one in last_words(scene) if any(frame.name in _SETTING_UP for frame in one.frames)]
-        if there:
-            yield weighing(13, "suspects-log", f"It ended while the ranks met: {short(there[0].message or there[0].type)}", there[0])
-
-
 def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
     scene = Scene(facts, group)
     if waiting_agents(scene):
@@ -122,10 +93,9 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     if not missing and all_together(scene) and not waiting_agents(scene):
         where = next((f" at {thread.where}" for thread in at_the_store(scene) if thread.where), "")
         return sentence(f"All {len(there)} ranks wait at the rendezvous{where}: they ask for another world than this one, or for a store that nobody serves")
-    heard = told(scene, GAVE_UP, *SHOWS) if scene.live is None and not there else None
-    if heard is not None:
-        end = "".join(captured(lines(scene, "rendezvous-timeout", "store-refused"), "host")[:1])
-        return sentence(f"Not all ranks met{f' at {end}' if end else ''}: {short(heard.text, 140)}")
+    told = said_of_gave_up(scene) if scene.live is None and not there else ""
+    if told:
+        return told
     if not missing or waiting_agents(scene):
         return sentence(said_of_agents(scene) or f"{ranks_say(there)} {verb(there, 'waits', 'wait')} at the rendezvous, and not everybody comes")
     elsewhere = "other nodes' ranks may not have started" if scene.live is not None and scene.live.elsewhere else "no process of theirs lives here"
@@ -137,24 +107,10 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     job = scene.live
     environment = next(iter(job.environment.values()), {}) if job is not None else {}
     address, port = environment.get("MASTER_ADDR", "$MASTER_ADDR"), environment.get("MASTER_PORT", "$MASTER_PORT")
-    met = lines(scene, "rendezvous-timeout", "store-refused")
-    if job is None and met:
-        address, port = next(iter(captured(met, "host")), address), next(iter(captured(met, "port")), port)
-    if lines(scene, "store-unsupported"):
-        return (
-            fix(
-                scene, "Use the store that this build of torch has", "set USE_LIBUV=0   (Windows)   or   export USE_LIBUV=0", 'init_method="env://?use_libuv=0"'
-            ),
-        )
-    if lines(scene, "remote-shell-failed"):
-        return (
-            fix(
-                scene,
-                "Let the launcher log in on every node without a question",
-                "ssh NODE hostname   (for each node of the hostfile)",
-                "ssh-copy-id NODE; ssh-keyscan NODE >> ~/.ssh/known_hosts",
-            ),
-        )
+    if job is None:
+        address, port = (said or default for said, default in zip(end_point(scene), (address, port), strict=True))
+    if fixes_of_start(scene):
+        return fixes_of_start(scene)
     slurm = job is not None and (job.launcher == "slurm" or any(name.startswith("SLURM_") for row in job.environment.values() for name in row))
     if all_together(scene) and not absent(scene) and not waiting_agents(scene):
         own = f"a world_size, rank, address or port given to init_process_group must be that of the launcher: WORLD_SIZE={len(scene.world)}, {address}:{port}"

@@ -15,23 +15,15 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.meeting_told import WORLD, said_of_world, weigh_world
 from trainprobe.causes.network.rendezvous_incomplete import absent, at_the_store
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.told import told, weigh_told
-from trainprobe.causes.words import fix, listed, ranks_say, sentence, short, verb
+from trainprobe.causes.words import fix, listed, ranks_say, sentence, verb
 from trainprobe.facts import Facts, Job, JobRank
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 _NPROC = re.compile(r"--nproc[-_]per[-_]node[= ](\d{1,5})|--num[-_]processes[= ](\d{1,6})|\b(?:mpirun|mpiexec|srun)\b.*? -(?:np?|-ntasks)[= ]?(\d{1,6})")
-# distributed_c10d.py and TCPStore.cpp (torch 1.7 to 2.13), NCCL's bootstrap.cc and init.cc, DeepSpeed, Megatron-LM, llama, torch's sampler.
-BARRIER = r"world_size=(?P<world_size>\d{1,7}), (?:num_workers_joined|worker_count)=(?P<joined>\d{1,7})"
-CLIENTS = r"(?P<joined>\d{1,7})/(?P<expected>\d{1,7}) clients joined"
-CHECKED = (
-    r"has already checked in|mismatch in (?:rank count|info) from procs|[Ww]orld[ _]size \(?\d{1,7}\)? is (?:not divisible|less than)|Check batch related parameters"
-    r"|Loading a checkpoint for MP=|DP world size of \d|Invalid rank (?:requested|\d)|does not match the number of tasks per node|not enough slots available|No slot '\d"
-)
-WORDING = f"store based barrier on rank|{CHECKED}"
 _NNODES = re.compile(r"--nnodes[= ](\d{1,5})(?:\s|$)")
 
 
@@ -58,7 +50,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     job, waiting = scene.live, at_the_store(scene)
     if job is None:
-        yield from _told(scene)
+        yield from weigh_world(scene)
         return
     if not waiting:
         return
@@ -82,24 +74,6 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(10, "other-stacks", f"{ranks_say(ranks)} {verb(ranks, 'waits', 'wait')} at the rendezvous for ranks that nobody starts", *waiting)
 
 
-def _told(scene: Scene) -> Iterator[Weighing]:
-    """What logs say. More than the world size can only be a wrong number; fewer may also be a node that did not come."""
-    counted = told(scene, BARRIER, "world-incomplete", "world-waits") or told(scene, CLIENTS, "world-incomplete")
-    numbers = counted.captured if counted is not None else {}
-    expected = numbers.get("world_size") or numbers.get("expected") or ""
-    if counted is not None and expected and numbers.get("joined"):
-        joined, barrier = int(numbers["joined"]), "world_size" in numbers
-        points = 26 if joined > int(expected) or (barrier and joined < int(expected)) else 6
-        says = f"{joined} processes came to a world of {expected}: {short(counted.text, 120)}"
-        yield weighing(points if counted.decides or joined > int(expected) else min(points, 13), "suspects-log", says, counted.fact)
-        given, nodes, per_node = (scene.given(name) for name in ("world_size", "nodes", "gpus_per_node"))
-        started = given.number if given is not None else nodes.number * per_node.number if nodes and per_node and nodes.number and per_node.number else None
-        if started and started != int(expected):
-            yield weighing(13, "environment-and-limits", f"The launch is for {started:.0f} processes", given or per_node)
-    else:
-        yield from weigh_told(scene, told(scene, CHECKED, "world-mismatch"))
-
-
 def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
     """Those whose own world size is not the common one; nobody where the launch as a whole is wrong."""
     job = Scene(facts, group).live
@@ -112,9 +86,8 @@ def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
-    heard = told(scene, WORDING, "world-mismatch", "world-incomplete", "world-waits") if scene.live is None else None
-    if heard is not None:
-        return sentence(f"The world size is not the number of processes started: {short(heard.text, 160)}")
+    if scene.live is None and said_of_world(scene):
+        return said_of_world(scene)
     job = scene.live or Job()
     stated, started = _stated(job), _started(job)
     if len(stated) > 1:
@@ -149,5 +122,5 @@ CAUSE = Cause(
     would_settle="compare WORLD_SIZE of the ranks with the launcher's arguments: tr '\\0' '\\n' < /proc/PID/environ",
     refines="rendezvous-incomplete",
     accounts_for=("rank-stuck", "user-exception"),
-    wording=WORDING,
+    wording=WORLD,
 )

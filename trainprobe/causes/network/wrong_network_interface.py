@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.told import captured, failed_of_something_else, last_words, lines, of_several_hosts, told, weigh_general, weigh_told
+from trainprobe.causes.told import captured, failed_of_something_else, last_words, lines, made_steps, of_several_hosts, told, weigh_general, weigh_told
 from trainprobe.causes.words import fix, listed, sentence, short
 from trainprobe.facts import Facts, LogEvent
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -40,8 +40,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield from weigh_general(scene, r"unhandled system error|ncclSystemError", "a system call failed, as on an interface that leads nowhere")
     cut, odd = lines(scene, *CUT), _odd(scene)
     if heard is not None:
-        yield from weigh_told(scene, heard, sign=26 if cut or scene.origin is not None else 13)
-    elif odd and not failed_of_something_else(scene):
+        yield from weigh_told(scene, heard, sign=26 if cut or scene.origin is not None else 13, at_start=True)
+    elif odd and not failed_of_something_else(scene) and made_steps(scene) < 2:
         fatal = any(event.fatal for event in odd)
         alone = scene.given("nodes") is not None and not of_several_hosts(scene)
         points = 3 if alone and not fatal else 26 if fatal or cut else 13

@@ -1,0 +1,100 @@
+"""What logs tell of a start at which not everybody met: the store that gave up, and the number that came beside the number that was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.told import captured, failed_of_something_else, last_words, lines, told, weigh_told
+from trainprobe.causes.words import fix, sentence, short
+from trainprobe.model.diagnosis import Fix, Weighing
+
+# c10d's socket.cpp, TCPStore.cpp and Utils.cpp (torch 1.6 to 2.13), torchelastic, OpenSSH, DeepSpeed's launcher.
+GAVE_UP = (
+    r"client socket has timed out|client socket has failed to connect|Timed out after \d+ seconds waiting for clients|Rendezvous(?:Timeout|Connection|Closed|State)Error"
+    r"|connect\(\) timed out\. Original|use_libuv was requested|connection to (?:the C10d store|etcd) has failed|Permission denied \(publickey|Host key verification failed|was not reachable via ssh"
+)
+SHOWS = (
+    "rendezvous-timeout",
+    "rendezvous-failed",
+    "world-incomplete",
+    "store-unsupported",
+    "remote-shell-failed",
+    "store-refused",
+    "connect-failed",
+    "rendezvous-closed",
+    "rendezvous-lost",
+)
+_SETTING_UP = ("init_process_group", "_env_rendezvous_handler", "_tcp_rendezvous_handler", "_create_c10d_store", "next_rendezvous", "_store_based_barrier")
+# distributed_c10d.py and TCPStore.cpp (torch 1.7 to 2.13), NCCL's bootstrap.cc and init.cc, DeepSpeed, Megatron-LM, llama, torch's sampler.
+BARRIER = r"world_size=(?P<world_size>\d{1,7}), (?:num_workers_joined|worker_count)=(?P<joined>\d{1,7})"
+CLIENTS = r"(?P<joined>\d{1,7})/(?P<expected>\d{1,7}) clients joined"
+CHECKED = (
+    r"has already checked in|mismatch in (?:rank count|info) from procs|[Ww]orld[ _]size \(?\d{1,7}\)? is (?:not divisible|less than)|Check batch related parameters"
+    r"|Loading a checkpoint for MP=|DP world size of \d|Invalid rank (?:requested|\d)|does not match the number of tasks per node|not enough slots available|No slot '\d"
+)
+WORLD = f"store based barrier on rank|{CHECKED}"
+_WORLD_SHOWS = ("world-mismatch", "world-incomplete", "world-waits")
+_END = ("rendezvous-timeout", "store-refused")
+
+
+def weigh_gave_up(scene: Scene) -> Iterator[Weighing]:
+    """What logs say: the store did not open, or not everybody came. Elsewhere than at the start it repeats that the first host is gone."""
+    heard = told(scene, GAVE_UP, *SHOWS)
+    if heard is not None:
+        raised = scene.origin is not None and not heard.last_words
+        yield from weigh_told(scene, heard, sure=13 if raised else 26, sign=6 if raised else 13, at_start=True)
+    elif not failed_of_something_else(scene):
+        there = [one for one in last_words(scene) if any(frame.name in _SETTING_UP for frame in one.frames)]
+        if there:
+            yield weighing(13, "suspects-log", f"It ended while the ranks met: {short(there[0].message or there[0].type)}", there[0])
+
+
+def weigh_world(scene: Scene) -> Iterator[Weighing]:
+    """What logs say. More than the world size can only be a wrong number; fewer may also be a node that did not come."""
+    counted = told(scene, BARRIER, "world-incomplete", "world-waits") or told(scene, CLIENTS, "world-incomplete")
+    numbers = counted.captured if counted is not None else {}
+    expected = numbers.get("world_size") or numbers.get("expected") or ""
+    if counted is not None and expected and numbers.get("joined"):
+        joined, barrier = int(numbers["joined"]), "world_size" in numbers
+        points = 26 if joined > int(expected) or (barrier and joined < int(expected)) else 6
+        if failed_of_something_else(scene):
+            points = 6  # who died first did not come to the barrier
+        says = f"{joined} processes came to a world of {expected}: {short(counted.text, 120)}"
+        yield weighing(points if points == 6 or counted.decides or joined > int(expected) else 13, "suspects-log", says, counted.fact)
+        given, nodes, per_node = (scene.given(name) for name in ("world_size", "nodes", "gpus_per_node"))
+        started = given.number if given is not None else nodes.number * per_node.number if nodes and per_node and nodes.number and per_node.number else None
+        if started and started != int(expected):
+            yield weighing(13, "environment-and-limits", f"The launch is for {started:.0f} processes", given or per_node)
+    else:
+        yield from weigh_told(scene, told(scene, CHECKED, "world-mismatch"))
+
+
+def said_of_gave_up(scene: Scene) -> str:
+    """The sentence of a rendezvous that a log tells of; empty where none does."""
+    heard = told(scene, GAVE_UP, *SHOWS)
+    end = "".join(captured(lines(scene, *_END), "host")[:1])
+    return sentence(f"Not all ranks met{f' at {end}' if end else ''}: {short(heard.text, 140)}") if heard is not None else ""
+
+
+def said_of_world(scene: Scene) -> str:
+    """The sentence of a wrong number of processes that a log tells of; empty where none does."""
+    heard = told(scene, WORLD, *_WORLD_SHOWS)
+    return sentence(f"The world size is not the number of processes started: {short(heard.text, 160)}") if heard is not None else ""
+
+
+def end_point(scene: Scene) -> tuple[str, str]:
+    """Host and port at which the ranks were to meet, as the log has them; empty where it does not say."""
+    met = lines(scene, *_END)
+    return next(iter(captured(met, "host")), ""), next(iter(captured(met, "port")), "")
+
+
+def fixes_of_start(scene: Scene) -> tuple[Fix, ...]:
+    """What cures a store that this build does not have, or a remote shell that asks questions; empty for any other trouble."""
+    if lines(scene, "store-unsupported"):
+        steps = ("set USE_LIBUV=0   (Windows)   or   export USE_LIBUV=0", 'init_method="env://?use_libuv=0"')
+        return (fix(scene, "Use the store that this build of torch has", *steps),)
+    if lines(scene, "remote-shell-failed"):
+        steps = ("ssh NODE hostname   (for each node of the hostfile)", "ssh-copy-id NODE; ssh-keyscan NODE >> ~/.ssh/known_hosts")
+        return (fix(scene, "Let the launcher log in on every node without a question", *steps),)
+    return ()
