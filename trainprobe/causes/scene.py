@@ -85,7 +85,8 @@ class Scene:
     def exceptions(self, ranks: Iterable[int], *, echo: bool = False) -> tuple[RankException, ...]:
         """Uncaught exceptions of these ranks and their workers, earliest first; `echo` asks for those that only repeat another rank's end."""
         found = [fact for rank in ranks for fact in self.facts.of(RankException, cell=self.cell, rank=rank)]
-        found += self.facts.of(RankException, cell=self.cell, rank=None) if not self.group.ranks else ()
+        nameless = self.facts.of(RankException, cell=self.cell, rank=None) if not self.group.ranks else ()
+        found += [fact for fact in nameless if fact.echo_of != "launcher"]
         kept = [fact for fact in found if fact.echo is echo and not fact.handled]
         return tuple(sorted(kept, key=lambda fact: (fact.place is None, fact.place or 0, fact.at is None, fact.at or 0.0)))
 

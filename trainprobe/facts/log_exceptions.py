@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from trainprobe.facts.exceptions import RankException, exception_of
 from trainprobe.facts.fatal_signals import FatalSignal
-from trainprobe.facts.kernel_logs import kernel_fact
+from trainprobe.facts.kernel_logs import add_kernel_fact, kernel_fact
 from trainprobe.facts.log_rows import Row, rows_of, streams
 from trainprobe.logtext.untangled import untangled
 from trainprobe.model.evidence import Evidence
@@ -91,7 +91,10 @@ def _mildly_logged(row: Row, before: Sequence[str]) -> bool:
     return bool(head and _MILD.search(head)) or bool(before and _MILD.search(before[-1][:200]) and before[-1].rstrip().endswith(":"))
 
 
-_KERNEL = ("NVRM: Xid", "Out of memory", "out of memory: Kill", "segfault at", "traps: ", "general protection")
+_KERNEL = (
+    *("NVRM: Xid", "fallen off the bus", "Out of memory", "out of memory: Kill", "Killed process", "oom-kill:constraint="),
+    *("segfault at", "traps: ", "general protection"),
+)
 KERNEL_CAP = 200
 
 
@@ -101,7 +104,8 @@ def parse_log_kernel(record: Evidence) -> list[Fact]:
     for row in rows_of(record):
         if any(words in row.text for words in _KERNEL):
             fact = kernel_fact(row.text, {"evidence": (record.id,), "cell": record.cell}, row.at)
-            found += [fact] if fact is not None else []
+            if fact is not None:
+                add_kernel_fact(found, fact)
     return found[:KERNEL_CAP]
 
 

@@ -51,7 +51,7 @@ class LogProgress(Fact):
 
     `marks` are (place, step) of the last lines that told a step. `first_step`, `first_place` and `first_at` are those of the first progress line; `place` that of the last one. `seen_at` is its file and line.
     `doing` is what the last line was about (train, eval, save, load, data, compile: logtext.steps), `doing_line` the last line of work
-    other than training, such as a bar of the tokenizer, and `doing_seen_at` where it stands.
+    other than training, such as a bar of the tokenizer, and `doing_seen_at` where it stands. `nothing_line` says that there was nothing to do.
     """
 
     step: int | None = None
@@ -71,6 +71,7 @@ class LogProgress(Fact):
     doing_line: str = ""
     doing_seen_at: str = ""
     finished_line: str = ""
+    nothing_line: str = ""
 
 
 _WORLD = re.compile(
@@ -95,6 +96,7 @@ _DONE = re.compile(
     r"|^\W{0,4}Best (?:metric|score|accuracy)\b.{0,40}epoch"
     r"|\b(?:exit(?:ed)?|finished|completed) (?:with )?(?:exit )?(?:code|status)[ :=]{1,2}0\b|^Succeeded$|\bJob \S{1,60} (?:is )?(?:succeeded|completed)\b"
 )
+NOTHING = re.compile(r"(?i)No training batches|\b0 (?:training )?(?:steps|iterations|batches|updates|samples|examples)\b|\bno (?:steps|batches)\b")
 _NOT_DONE = re.compile(r"(?i)\b(?:not|n't|before|until|when|if|unless)\b")
 
 
@@ -183,9 +185,12 @@ class _Seen:
         self.doing = ""
         self.finished = False
         self.finished_line = ""
+        self.nothing_line = ""
         self.marks: deque[tuple[int, int]] = deque(maxlen=MARKS_CAP)
 
     def read(self, row: Row) -> None:
+        if " 0 " in f" {row.text[:400]} " or "No training batches" in row.text:
+            self.nothing_line = self.nothing_line or (row.text.strip()[:200] if NOTHING.search(row.text[:400]) else "")
         told = read_step(row.text)
         done = (told is not None and told.finished) or (_DONE.search(row.text[:400]) is not None and _NOT_DONE.search(row.text[:400]) is None)
         if told is None and not done:
@@ -239,6 +244,7 @@ class _Seen:
             doing_line=work.text.strip()[:200] if work else "",
             doing_seen_at=work.seen_at if work else "",
             finished_line=self.finished_line,
+            nothing_line=self.nothing_line,
         )
 
 
@@ -296,6 +302,7 @@ def _one_progress(parts: list[LogProgress]) -> LogProgress:
         of_epochs=max((part.of_epochs for part in parts if part.of_epochs is not None), default=None),
         finished=any(part.finished for part in parts),
         finished_line=next((part.finished_line for part in parts if part.finished), ""),
+        nothing_line=next((part.nothing_line for part in parts if part.nothing_line), ""),
         first_step=first.first_step,
         first_place=min((part.first_place for part in parts if part.first_place is not None), default=None),
         first_at=first.first_at,

@@ -22,6 +22,7 @@ from trainprobe.stacks.places import user_frame
 
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]{1,16}|\d{1,20}")
 FAILURES_OF_NOBODY = 60
+BREATH = 4  # lines of one breath: what is said of one failure by several voices
 # Signals that come from outside or out of the blue, and leave a process no time for words.
 SILENT = frozenset({4, 7, 8, 9, 11})
 # SLURM's states of a job that did not end well, and of one that SLURM itself ended.
@@ -54,9 +55,12 @@ def join_log_order(facts: list[Fact]) -> list[Fact]:
             times[place] = getattr(fact, "at", None)
         if isinstance(fact, LogProgress) and fact.first_place is not None:
             times.setdefault(fact.first_place, fact.first_at)
+    for fact in facts:
+        if isinstance(fact, LogJob) and fact.last_place:
+            times.setdefault(fact.last_place, fact.last_at)
     ordered = sorted(key(place, at) for place, at in times.items())
     number = {place: count for count, (_, place) in enumerate(ordered)}
-    return [_moved(fact, number) if getattr(fact, "place", None) is not None else fact for fact in facts]
+    return [_moved(fact, number) if getattr(fact, "place", None) is not None or isinstance(fact, LogJob) else fact for fact in facts]
 
 
 def _clocks(placed: Iterable[Any]) -> dict[int, float | None]:
@@ -70,6 +74,8 @@ def _clocks(placed: Iterable[Any]) -> dict[int, float | None]:
 
 
 def _moved(fact: Any, number: dict[int, int]) -> Fact:
+    if isinstance(fact, LogJob):
+        return replace(fact, last_place=number.get(fact.last_place, fact.last_place))
     if isinstance(fact, LogProgress):
         marks = tuple((number.get(place, place), step) for place, step in fact.marks)
         first = number.get(fact.first_place) if fact.first_place is not None else None
@@ -194,15 +200,24 @@ def _words(
 ) -> list[LogFailure]:
     """What ranks themselves said of their failing: of each rank its first own failure, else its first echo."""
     told: list[LogFailure] = [_raised(fact) for fact in exceptions if not fact.handled]
-    done = _done(progress)  # a kernel log keeps what happened before the job, and its clock is another one
     told += [_died(fact) for fact in signals if not fact.after_exception and not _went_on(fact.rank, fact.place, progress)]
-    events = [fact for fact in events if not (done and fact.event == "xid")]
-    told += [_said(fact) for fact in events if (fact.fatal or fact.echo) and not _went_on(fact.rank, fact.place, progress)]
+    lines = sorted([fact.place for fact in exceptions if fact.place is not None] + [fact.place for fact in signals if fact.place is not None])
+    told += [
+        _said(fact)
+        for fact in events
+        if (fact.fatal or fact.echo) and not _went_on(fact.rank, fact.place, progress) and not (fact.rank is None and _beside(lines, fact.place or 0))
+    ]
     by_rank: dict[int | None, list[LogFailure]] = {}
     for failure in sorted(told, key=lambda one: one.place):
         by_rank.setdefault(failure.rank, []).append(failure)
     found = [_one_of(failures) for rank, failures in by_rank.items() if rank is not None]
     return found + _of_nobody(by_rank.get(None, []))
+
+
+def _beside(lines: list[int], place: int) -> bool:
+    """Does an exception or a death begin on this line, or within a few lines of it? Then a fatal line of nobody is the same failure in other words."""
+    at = bisect.bisect_left(lines, place - BREATH)
+    return at < len(lines) and lines[at] <= place + BREATH
 
 
 def _one_of(failures: list[LogFailure]) -> LogFailure:
@@ -219,20 +234,14 @@ def _one_of(failures: list[LogFailure]) -> LogFailure:
 
 
 def _of_nobody(failures: list[LogFailure]) -> list[LogFailure]:
+    """Alike ones once; a fatal line with an exception of nobody behind it is that one's first word."""
     kept: dict[tuple[str, str, bool], LogFailure] = {}
     for failure in failures:
         kept.setdefault((failure.what, failure.kind, failure.echo), failure)
     found = list(kept.values())
-    raised = [failure for failure in found if failure.what == "exception" and not failure.echo]
-    near = [failure.place for failure in raised]
-    # A fatal line beside an exception is the same failure in other words.
-    own = [failure for failure in found if not (failure.what == "event" and not failure.echo and _has_near(near, failure.place))]
+    last = max((failure.place for failure in found if failure.what == "exception" and not failure.echo), default=-1)
+    own = [failure for failure in found if not (failure.what == "event" and not failure.echo and failure.place <= last)]
     return own[:FAILURES_OF_NOBODY]
-
-
-def _has_near(places: list[int], place: int) -> bool:
-    at = bisect.bisect_left(places, place)
-    return at < len(places)
 
 
 def _raised(fact: RankException) -> LogFailure:

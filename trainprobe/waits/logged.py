@@ -125,11 +125,12 @@ def _unfailed(facts: Facts, job: LogJob) -> LoggedView:
     count = f"step {step} of {of}" if of and step is not None else f"step {step}" if step is not None else ""
     empty = [event for event in facts.of(LogEvent, cell=job.cell) if event.event in EMPTY_EVENTS]
     if said or well or (of and step is not None and step >= of):
-        nothing = not step and (bool(empty) or step == 0 or any(NOTHING.search(one.finished_line) or NOTHING.search(one.line) for one in told))
+        nothing = not step and (bool(empty) or step == 0 or any(one.nothing_line for one in told))
         short = nothing or (of is not None and step is not None and step < of - max(1, _stride(told)))
         how = f"; {said[0].seen_at}: {said[0].finished_line}" if said else f"; {well[0].reason}" if well and well[0].reason else ""
+        why = empty[0].line if empty else next((one.nothing_line for one in told if one.nothing_line), "") if nothing else ""
         if short and (said or well):
-            says = f"The job ended as if it were done at {count or 'no step at all'}{' because ' + empty[0].line if empty else ''}"
+            says = f"The job ended as if it were done at {count or 'no step at all'}{f': {why}' if why else ''}"
             group = SuspectGroup(
                 cell=job.cell, probe=PROBE, ranks=(), how="failed-first", says=says, mode="crash", world_size=job.world_size or 1,
                 evidence=tuple(dict.fromkeys(id_ for one in (*said, *well, *told) for id_ in one.evidence))[:8],
@@ -164,8 +165,6 @@ def _last_words(facts: Facts, job: LogJob, told: Sequence[LogProgress], says: st
 
 # Log events (signatures/) that say that there was nothing to train on.
 EMPTY_EVENTS = frozenset({"empty-loader", "empty-dataset", "no-steps", "already-trained", "nothing-to-do", "nothing-to-train"})
-
-NOTHING = re.compile(r"(?i)No training batches|\b0 (?:steps|iterations|batches|updates)\b|\bno (?:steps|batches)\b")
 
 
 def _stride(told: Sequence[LogProgress]) -> int:

@@ -23,7 +23,21 @@ OPERATIONS = {
 }  # fmt: skip
 # Echoes that mean that somebody was waited for in vain.
 TIMEOUTS = frozenset(
-    {"collective-timeout", "barrier-timeout", "store-timeout", "rendezvous-timeout", "peer-timeout", "watchdog-stuck", "store-barrier", "world-incomplete"}
+    {
+        "collective-timeout",
+        "barrier-timeout",
+        "store-timeout",
+        "rendezvous-timeout",
+        "peer-timeout",
+        "watchdog-stuck",
+        "store-barrier",
+        "world-incomplete",
+        "missing-ranks",
+        "recorder-culprit",
+        "desync",
+        "desync-rank",
+        "unique-id-timeout",
+    }
 )
 _GROUP = re.compile(r"\[(?:PG (?:ID )?(?P<pg>\d{1,9})|.{0,40}?\bPG GUID (?P<guid>[^\s(\]]{1,40}))")
 _WORKERS = re.compile(
@@ -118,14 +132,16 @@ def _meeting(one: Waited | None) -> str:
 def named_absent(facts: Facts, cell: str) -> tuple[tuple[int, ...], str]:
     """Ranks that a message names as those who did not come: monitored barrier, desync report, flight recorder's analysis."""
     for event in facts.of(LogEvent, cell=cell):
+        captured = event.captured
+        told = captured.get("ranks", "") or captured.get("rank", "")
         ranks: tuple[int, ...] = ()
-        if event.event == "barrier-timeout":
-            ranks = _ranks_in(event.captured.get("ranks", "") or event.captured.get("rank", ""))
-        elif event.event in ("desync", "missing-ranks"):
-            ranks = _ranks_in(event.captured.get("ranks", "") or event.captured.get("rank", "") or event.line.rpartition(":")[2])
-        elif event.event == "desync-rank":
-            others = [one for one in facts.of(LogEvent, cell=cell) if one.event == "desync-rank" and one.captured.get("missed") == event.captured.get("missed")]
-            ranks = tuple(sorted({int(one.captured["rank"]) for one in others if one.captured.get("rank", "").isdigit()}))
+        if event.event in ("barrier-timeout", "unique-id-timeout"):
+            ranks = _ranks_in(captured.get("ranks", "") if event.event == "unique-id-timeout" else told)
+        elif event.event in ("desync", "missing-ranks", "recorder-missing-ranks"):
+            ranks = _ranks_in(told)
+        elif event.event == "desync-rank" and "missed" in captured:
+            others = [one.captured for one in facts.of(LogEvent, cell=cell) if one.event == "desync-rank" and one.captured.get("missed") == captured["missed"]]
+            ranks = _ranks_in(" ".join(one.get("ranks", "") or one.get("rank", "") for one in others))
         if ranks:
             return ranks, f"{event.seen_at} says so"
     return (), ""
