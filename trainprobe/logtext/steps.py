@@ -57,7 +57,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     for kind, pattern in (
         (
             "load",
-            r"loading (?:checkpoint|pipeline|safetensors|weights|model|pretrained|the weights|tokenizer)|checkpoint shards|\bloading weights|materializing param|restor(?:e|ing) (?:from|checkpoint)|resum(?:e|ing) from",
+            r"loading (?:checkpoint|pipeline|safetensors|weights|model|pretrained|the weights|tokenizer)|checkpoint shards|\bloading weights|materializing param|restor(?:e|ing) (?:from|checkpoint)|resum(?:e|ed|ing)\b|continuing (?:training )?from|will skip the first|skipping the first|loaded .{0,60}checkpoint|restored|start(?:ing|s)? (?:training )?(?:from|at) (?:global )?(?:step|epoch|iter)",
         ),
         (
             "save",

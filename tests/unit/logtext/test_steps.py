@@ -57,6 +57,8 @@ from trainprobe.logtext.steps import Step, has_loss, read_step, steps_in
         ("[Epoch 1/5] [Batch 10/100] [loss 0.3]", Step(10, 100, 1.0, 5, "train")),
         ("Running validation at step 10", Step(10, None, None, None, "eval")),
         ("Saving model checkpoint to out/checkpoint-500", Step(kind="save")),
+        ("  Continuing training from global step 1000", Step(1000, None, None, None, "load")),
+        ("Resumed from checkpoint at step 500", Step(500, None, None, None, "load")),
         ("Saved checkpoint at step 500", Step(500, None, None, None, "save")),
         ("Compiling the model with torch.compile", Step(kind="compile")),
     ],
