@@ -24,7 +24,8 @@ from trainprobe.facts.log_events import parse_output
 from trainprobe.facts.log_exceptions import parse_log_deaths, parse_log_exceptions, parse_log_kernel
 from trainprobe.facts.log_given import join_given, parse_given
 from trainprobe.facts.log_jobs import join_log_jobs, parse_log_file, parse_log_job, parse_log_progress, parse_log_request
-from trainprobe.facts.log_joins import join_log_failures, join_log_order
+from trainprobe.facts.log_joins import join_log_failures
+from trainprobe.facts.log_order import join_log_order
 from trainprobe.facts.log_signs import join_log_outputs, parse_log_events, parse_log_output
 from trainprobe.facts.main_threads import parse_stacks
 from trainprobe.facts.mounts import parse_mounts

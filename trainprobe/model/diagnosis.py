@@ -229,6 +229,49 @@ class Killing:
 
 
 @dataclass(frozen=True)
+class TimelineRanks:
+    """Ranks that came equally far and ended alike, by their logs. `ranks` is folded (`0,2-3`), empty for lines that name no rank."""
+
+    ranks: str
+    last_step: str = ""
+    last_collective: str = ""
+    first_error: str = ""
+    exit: str = ""
+
+
+@dataclass(frozen=True)
+class TimelineEvent:
+    """One failure, or all echoes of one kind. `at` is Unix time in seconds, `seen_at` the file and line, `where` the line of the program.
+
+    `echo` is true for what only repeats another rank's end, `echo_of` says which kind; `count` is how often it was seen.
+    """
+
+    ranks: Tuple[int, ...]
+    says: str
+    at: Optional[float] = None
+    seen_at: str = ""
+    where: str = ""
+    echo: bool = False
+    echo_of: str = ""
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class TimelineAttempt:
+    """One attempt of a job as its logs tell of it: how far each rank came, and the failures in their order."""
+
+    attempt: str
+    verdict: Verdict
+    says: str = ""
+    files: Tuple[str, ...] = ()
+    world_size: Optional[int] = None
+    first_at: Optional[float] = None
+    last_at: Optional[float] = None
+    ranks: Tuple[TimelineRanks, ...] = ()
+    events: Tuple[TimelineEvent, ...] = ()
+
+
+@dataclass(frozen=True)
 class Tool:
     name: str
     version: str

@@ -12,7 +12,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-from trainprobe.model.diagnosis import REPORT_SCHEMA, Report
+from trainprobe.model.diagnosis import REPORT_SCHEMA, Report, TimelineAttempt
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean"}
@@ -24,6 +24,8 @@ def report_schema() -> dict[str, Any]:
     _dataclass(Report, shapes)
     top = shapes.pop(Report.__name__)
     top["properties"]["schema"] = {"const": REPORT_SCHEMA}
+    # Only reports on logs have it, so it is not required: one entry per attempt, the last attempt first.
+    top["properties"]["timeline"] = _shape(tuple[TimelineAttempt, ...], shapes)
     return {"$schema": DIALECT, "title": REPORT_SCHEMA, **top, "$defs": dict(sorted(shapes.items()))}
 
 

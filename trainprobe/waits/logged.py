@@ -125,7 +125,8 @@ def _unfailed(facts: Facts, job: LogJob) -> LoggedView:
     count = f"step {step} of {of}" if of and step is not None else f"step {step}" if step is not None else ""
     empty = [event for event in facts.of(LogEvent, cell=job.cell) if event.event in EMPTY_EVENTS]
     if said or well or (of and step is not None and step >= of):
-        nothing = not step and (bool(empty) or step == 0 or any(one.nothing_line for one in told))
+        done_before = any(event.event == "already-trained" for event in empty)  # the step that is told is the one that was resumed
+        nothing = done_before or (not step and (bool(empty) or step == 0 or any(one.nothing_line for one in told)))
         short = nothing or (of is not None and step is not None and step < of - max(1, _stride(told)))
         how = f"; {said[0].seen_at}: {said[0].finished_line}" if said else f"; {well[0].reason}" if well and well[0].reason else ""
         why = empty[0].line if empty else next((one.nothing_line for one in told if one.nothing_line), "") if nothing else ""

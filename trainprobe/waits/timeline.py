@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from trainprobe.facts import Facts, LogEvent, LogFailure, LogProgress, RankEnding
+from trainprobe.model.codec import to_json
+from trainprobe.model.diagnosis import TimelineAttempt, TimelineEvent, TimelineRanks
 from trainprobe.stacks.tree import fold_ranks
 from trainprobe.waits.divergence import ranks_say
 from trainprobe.waits.logged import LoggedView
@@ -45,7 +47,7 @@ def echoes_said(view: LoggedView) -> list[tuple[tuple[int, ...], str]]:
 
 def logged_extra(facts: Facts, views: Sequence[LoggedView]) -> dict[str, object]:
     """What the report of logs has beside the usual: the launcher, and `timeline`, one per attempt, the last attempt first."""
-    extra: dict[str, object] = {"timeline": [timeline(facts, view) for view in views]}
+    extra: dict[str, object] = {"timeline": to_json(tuple(timeline(facts, view) for view in views))}
     most = next((view.job.max_events for view in views if view.job.max_events), None)
     if most:
         extra["max_events"] = most
@@ -55,22 +57,15 @@ def logged_extra(facts: Facts, views: Sequence[LoggedView]) -> dict[str, object]
     return extra
 
 
-def timeline(facts: Facts, view: LoggedView) -> dict[str, object]:
+def timeline(facts: Facts, view: LoggedView) -> TimelineAttempt:
     """`ranks`: rows of ranks that stand alike; `events`: the failures in order, echoes of one kind as one."""
-    return {
-        "attempt": view.job.cell,
-        "verdict": view.verdict,
-        "says": view.says,
-        "files": list(view.job.files[:200]),
-        "world_size": view.job.world_size,
-        "first_at": view.job.first_at,
-        "last_at": view.job.last_at,
-        "ranks": rank_rows(facts, view),
-        "events": event_rows(view.failures),
-    }
+    job = view.job
+    return TimelineAttempt(
+        job.cell, view.verdict, view.says, job.files[:200], job.world_size, job.first_at, job.last_at, rank_rows(facts, view), event_rows(view.failures)
+    )
 
 
-def rank_rows(facts: Facts, view: LoggedView) -> list[dict[str, object]]:
+def rank_rows(facts: Facts, view: LoggedView) -> tuple[TimelineRanks, ...]:
     """Per rank the last step, the last collective, the first error and the exit status; ranks alike in all of them in one row."""
     cell = view.job.cell
     failed = {failure.rank: failure for failure in reversed(view.failures)}
@@ -80,18 +75,12 @@ def rank_rows(facts: Facts, view: LoggedView) -> list[dict[str, object]]:
     alike: dict[tuple[str, str, str, str], list[int]] = {}
     nobody: list[tuple[str, str, str, str]] = []
     for rank in [*(row.rank for row in view.rows), None]:
-        failure, ending, step = failed.get(rank), endings.get(rank), progress.get(rank)
-        row = (_step(step), calls.get(rank, ""), _first_error(failure), _ended(ending))
+        row = (_step(progress.get(rank)), calls.get(rank, ""), _first_error(failed.get(rank)), _ended(endings.get(rank)))
         if rank is None:
             nobody += [row] if any(row) else []
         else:
             alike.setdefault(row, []).append(rank)
-    rows = [_row(fold_ranks(ranks), row) for row, ranks in alike.items() if any(row)]
-    return rows + [_row("", row) for row in nobody]
-
-
-def _row(ranks: str, row: tuple[str, str, str, str]) -> dict[str, object]:
-    return {"ranks": ranks, "last_step": row[0], "last_collective": row[1], "first_error": row[2], "exit": row[3]}
+    return tuple(TimelineRanks(fold_ranks(ranks), *row) for row, ranks in alike.items() if any(row)) + tuple(TimelineRanks("", *row) for row in nobody)
 
 
 def _first_error(failure: LogFailure | None) -> str:
@@ -137,23 +126,14 @@ def _last_calls(facts: Facts, cell: str) -> dict[int | None, str]:
     return {rank: said for rank, (_, said) in found.items()}
 
 
-def event_rows(failures: Iterable[LogFailure]) -> list[dict[str, object]]:
-    """The failures in order; echoes of one kind stand once, where the first of them came."""
-    rows: list[dict[str, object]] = []
-    by_kind: dict[tuple[str, str], tuple[dict[str, object], list[int]]] = {}
+def event_rows(failures: Iterable[LogFailure]) -> tuple[TimelineEvent, ...]:
+    """The failures in order; those of one kind stand once, where the first of them came."""
+    kinds: dict[tuple[str, str], list[LogFailure]] = {}
     for failure in failures:
-        key = (failure.echo_of, "") if failure.echo else (failure.what, failure.kind)
-        if key in by_kind:
-            row, ranks = by_kind[key]
-            if failure.rank is not None:
-                ranks.append(failure.rank)
-            row["ranks"], row["count"] = sorted(set(ranks)), int(str(row["count"])) + 1
-            continue
-        ranks = [failure.rank] if failure.rank is not None else []
-        row = {
-            "ranks": list(ranks), "says": failure.says, "at": failure.at, "seen_at": failure.seen_at, "where": failure.where, "echo": failure.echo,
-            "echo_of": failure.echo_of, "count": 1,
-        }  # fmt: skip
-        by_kind[key] = (row, ranks)
-        rows.append(row)
-    return rows
+        kinds.setdefault((failure.echo_of, "") if failure.echo else (failure.what, failure.kind), []).append(failure)
+    rows = []
+    for same in kinds.values():
+        first = same[0]
+        ranks = tuple(sorted({failure.rank for failure in same if failure.rank is not None}))
+        rows.append(TimelineEvent(ranks, first.says, first.at, first.seen_at, first.where, first.echo, first.echo_of, len(same)))
+    return tuple(rows)
