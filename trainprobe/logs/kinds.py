@@ -47,8 +47,10 @@ _REPORT = re.compile(
     r"^Collecting environment information|^PyTorch version: |^Is debug build: |^[|+] ?NVIDIA-SMI|^Architecture:\s{2,}|^\s{4,20}total\s{2,14}used\s{2,14}free\b|^[a-z][\w.-]{1,30}: flags=\d{1,6}<"
     r"|^DeepSpeed general environment info|^- `(?:transformers|Accelerate|datasets|diffusers)` version|^Max open files\s|^time\(seconds\)\s|^RESOURCE\s{1,12}DESCRIPTION\s"
 )
+# Words of a job. Whatever holds one of them is a log; what it says of the surroundings is read all the same.
 _TRAINING = re.compile(
-    r"Traceback \(most recent call last\)|\bNCCL (?:INFO|WARN)\b|ProcessGroup|Watchdog|\d%\||\bloss\b|Error: |\bERROR\b|\[rank\d|srun: |slurmstepd|FATAL|Killed"
+    r"Traceback \(most recent call last\)|\bNCCL (?:INFO|WARN)\b|ProcessGroup|Watchdog|\d%\||\bloss\b|\w(?:Error|Exception|Interrupt)\b|\bERROR\b|\[rank\d|srun: |slurmstepd|\bFATAL|\bKilled\b|"
+    r"[Ss]egmentation fault|[Bb]us error|core dumped|\bAborted\b|terminate called|\b[Ff]ailed\b|[Tt]imed out|[Rr]efused|exit (?:code|status)|\b[Oo]ut of memory|[Nn]o space left|\bassert|\bsignal\b|\berror:"
 )
 _DUMP = (b"pg_status", b"pg_config", b"profiling_name")
 

@@ -220,7 +220,10 @@ def _labelled(line: str) -> Values:
     if match is None or name is None or _EMPTY.match(match.group(2).strip()):
         return {}
     value = match.group(2).strip()
-    if name.startswith("version.") and (version := re.search(r"\d{1,4}(?:\.\w{1,20}){0,6}(?:[+-]\w[\w.]{0,30})?", value)):
+    if name.startswith("version."):
+        version = re.search(r"\d{1,4}(?:\.\w{1,20}){1,6}(?:[+-]\w[\w.]{0,30})?|(?<![\w.])\d{1,4}$", value)
+        if version is None or version.start() > 40:
+            return {}
         value = version.group(0)
     elif name.endswith("_bytes"):
         size = _SIZE.match(value)

@@ -88,6 +88,7 @@ from trainprobe.logs.surroundings_text import read_surroundings
             {"limit.nofile": "1024", "env.NCCL_DEBUG": "INFO"},
         ),
         ("step 1 loss 3.0\nhello world\nx = 3\nif a == b:\n", {}),
+        ("ray: it broke\ndriver: John\npython: can't open file 'train.py': [Errno 2] No such file or directory\n", {}),
         ("{broken", {}),
     ],
 )

@@ -29,7 +29,7 @@ Nov 21 10:11:12 node7 kernel: [12345.678901] NVRM: Xid (PCI:0000:0a:00): 79, pid
 Nov 21 10:11:13 node7 sshd[42]: Accepted publickey for ann
 """
 ERROR = json.dumps({"message": {"message": "ValueError: no", "extraInfo": {"py_callstack": 'Traceback (most recent call last):\n  File "train.py", line 3, in main\n    go()\nValueError: no\n', "timestamp": "1732183872"}}})  # fmt: skip
-FAULT = 'Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f (most recent call first):\n  File "train.py", line 3 in main\n  File "train.py", line 9 in <module>\n'
+PYSPY = 'Process 4242: python train.py\nPython v3.11.7 (/usr/bin/python3.11)\n\nThread 4242 (idle): "MainThread"\n    all_reduce (torch/distributed/distributed_c10d.py:2501)\n    main (train.py:42)\n'
 SMI = """Thu Nov 21 10:11:12 2024
 +-----------------------------------------------------------------------------------------+
 | NVIDIA-SMI 550.54.15              Driver Version: 550.54.15      CUDA Version: 12.4     |
@@ -42,6 +42,8 @@ SMI = """Thu Nov 21 10:11:12 2024
     [
         (LOG, "log"),
         ("hello\n", "log"),
+        ("RANK=0\nNCCL_DEBUG=INFO\nSegmentation fault (core dumped)\n", "log"),
+        ("torch==2.1.0\nNVIDIA-SMI has failed because it could not communicate with the NVIDIA driver.\n", "log"),
         ("just some words\nand others\n", "log"),
         ("RANK=0 WORLD_SIZE=2 starting\n" + LOG, "log"),
         ("NCCL_DEBUG=INFO\n" + "node7:42:43 [0] NCCL INFO Bootstrap : Using eth0\n" * 3, "log"),
@@ -70,7 +72,7 @@ SMI = """Thu Nov 21 10:11:12 2024
         ("1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536\n    inet 127.0.0.1/8 scope host lo\n", "given"),
         ('{\n "schema": "trainprobe.environment/1",\n "host": "node7",\n "values": {}\n}\n', "given"),
         ('{"NCCL_DEBUG": "INFO", "RANK": "0", "WORLD_SIZE": "2"}', "given"),
-        (FAULT, "stacks"),
+        (PYSPY, "stacks"),
         ("", "empty"),
         ("\n \n", "empty"),
     ],
