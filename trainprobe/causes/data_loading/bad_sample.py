@@ -45,6 +45,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     exact = said(scene, f"{BATCHING}|{UNREADABLE}")
     if exact is not None:
         yield from spoken(scene, f"{BATCHING}|{UNREADABLE}")
+    elif heard is not None and (better := _better_name(scene)):
+        yield weighing(3, "suspects-log", f"It was raised inside a loader worker, and has a name of its own: {better}", heard.fact)
+        return
     elif heard is not None:
         yield weighing(13, "suspects-log", f"The exception was raised inside a loader worker: {short(heard.text, 120)}", heard.fact)
     if heard is None and not (origin is not None and origin.worker is not None):
@@ -53,9 +56,6 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         where = user_frame(origin.frames)
         yield weighing(13, "suspects-stack", f"It was raised while a batch was made{f', at {where.where}' if where else ''}", origin)
     yield from first_to_fail(scene)
-    better = _better_name(scene) if exact is None else ""
-    if better:
-        yield weighing(-13, "source", f"What was raised in the worker has a name of its own: {better}", origin)
 
 
 def _better_name(scene: Scene) -> str:

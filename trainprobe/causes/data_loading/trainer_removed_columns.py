@@ -63,8 +63,10 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     yield from spoken(scene, WORDING, log_points=26)
     if heard is None and column and column in _ignored(notice):
         yield weighing(26, "suspects-log", f"The collator asks for {column}, which the Trainer says it ignored", origin, notice)
-    elif heard is None and origin is not None and SYMPTOMS.search(text_of(origin)) and (notice is not None or _in_trainer(origin)):
-        yield weighing(13, "suspects-log", f"Samples arrive without what they need: {short(origin.message, 120)}", origin)
+    elif heard is None and origin is not None and SYMPTOMS.search(text_of(origin)) and (notice is not None or _in_trainer(origin) or not origin.frames):
+        yield weighing(
+            13 if origin.frames or notice is not None else 10, "suspects-log", f"Samples arrive without what they need: {short(origin.message, 120)}", origin
+        )
     elif heard is None and column and _in_trainer(origin) and _in_collator(origin):
         yield weighing(10, "suspects-log", f"A collator below the Trainer asks for {column}, which its samples do not have", origin)
     else:

@@ -22,7 +22,7 @@ from trainprobe.waits import SuspectGroup
 # CPython's pickle.py and _pickle.c over the versions 3.8 to 3.14.
 WORDING = (
     r"[Cc]an'?t pickle |[Cc]annot pickle |Can't get local object|objects? cannot be pickled|not picklable|Can't get attribute '\S{1,200}' on <module"
-    r"|EOFError: Ran out of input|[Pp]icklingError: "
+    r"|EOFError: Ran out of input|(?<!Un)[Pp]icklingError: "
 )
 ECHO = r"EOFError: Ran out of input"
 STARTS = ("multiprocessing/", "multiprocess/", "torch/utils/data/dataloader.py", "multiprocessing\\", "torch/multiprocessing/")
@@ -35,7 +35,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         return
     starts = origin is not None and any(part in frame.file for frame in origin.frames for part in STARTS)
     if re.search(ECHO, heard.text) and not starts:  # of a reader it is an empty file
-        yield weighing(3, "suspects-log", "A process read an empty stream of pickles", heard.fact)
+        alone = origin is None or not origin.frames
+        yield weighing(10 if alone else 3, "suspects-log", "A process read an empty stream of pickles, as a spawned child whose parent failed does", heard.fact)
         return
     if starts and heard.origin:
         yield from spoken(scene, WORDING)

@@ -18,7 +18,7 @@ from trainprobe.causes.measured import says, weigh_measures, worst
 from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken, text_of
 from trainprobe.causes.words import fix, sentence, short
-from trainprobe.facts import Facts, Progress, RankException
+from trainprobe.facts import Facts, LogProgress, Progress, RankException
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
@@ -55,8 +55,9 @@ def _too_long(origin: RankException | None) -> tuple[int, int] | None:
 
 def _steps(scene: Scene) -> int:
     """How many steps had gone well before."""
-    told = scene.facts.of(Progress, cell=scene.cell)
-    return max((max(fact.output_steps or 0, fact.optimizer_steps or 0) for fact in told), default=0)
+    told = [fact.step or 0 for fact in scene.facts.of(LogProgress, cell=scene.cell) if fact.doing in ("", "train")]
+    counted = [max(fact.output_steps or 0, fact.optimizer_steps or 0) for fact in scene.facts.of(Progress, cell=scene.cell)]
+    return max([*told, *counted], default=0)
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:

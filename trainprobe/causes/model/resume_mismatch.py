@@ -76,5 +76,6 @@ CAUSE = Cause(
     ranks=nobody,
     would_settle="four steps at once against two steps, a save, a load and two steps, with the same seed",
     refines="user-exception",
+    accounts_for=("world-size-mismatch",),
     wording=WORDING,
 )

@@ -83,5 +83,6 @@ CAUSE = Cause(
     ranks=nobody,
     would_settle="ulimit -v and ulimit -s in the job itself",
     refines="user-exception",
+    accounts_for=("import-failure",),
     wording=WORDING,
 )

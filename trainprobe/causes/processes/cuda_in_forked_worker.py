@@ -37,7 +37,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     elif poisoned is not None:
         forked = (origin is not None and origin.worker is not None) or _maps(scene) or said(scene, r"Caught \w+ in DataLoader worker") is not None
         if forked:
-            yield weighing(13, "suspects-log", f"CUDA could not start in a forked worker: {poisoned.match.group(0)}", poisoned.fact)
+            yield weighing(26, "suspects-log", f"CUDA could not start in a forked worker: {poisoned.match.group(0)}", poisoned.fact)
             yield from first_to_fail(scene)
     version, forks = scene.given("version.datasets"), _map_forks(scene)
     if version is not None and _maps(scene) and (said(scene, WORDING) is not None or poisoned is not None):
@@ -102,5 +102,6 @@ CAUSE = Cause(
     ranks=nobody,
     would_settle="num_workers=0, which has no forked process",
     refines="user-exception",
+    accounts_for=("bad-sample",),
     wording=WORDING,
 )

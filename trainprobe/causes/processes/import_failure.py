@@ -47,6 +47,10 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         if origin.module_importing:
             yield weighing(10, "suspects-stack", f"The traceback runs through the top level of {name}", origin)
         yield from first_to_fail(scene)
+    elif origin is None and not failed:
+        told = scene.events("module-not-found", "name-not-importable")
+        if told:
+            yield weighing(13, "suspects-log", f"The output says: {short(told[0].line, 120)}", told[0])
     better = _better_name(scene)
     if better:
         yield weighing(-13, "source", f"What it says has a name of its own: {better}", *failed, origin)
@@ -66,6 +70,9 @@ def _said(scene: Scene) -> tuple[str, str, str]:
         frame = user_frame(fact.frames)
         return fact.module, f"{fact.error_type}: {short(fact.error, 120)}" if fact.error_type else f"it {fact.outcome}", frame.where if frame else ""
     origin = scene.origin
+    told = scene.events("module-not-found", "name-not-importable")
+    if origin is None and told:
+        return told[0].captured.get("module", "a module"), short(told[0].line, 120), ""
     if origin is None:
         return "a module", "an error", ""
     frame = user_frame(origin.frames)

@@ -24,7 +24,7 @@ from trainprobe.waits import SuspectGroup
 WORDING = (
     r"failed finding central directory|PytorchStreamReader failed (?:reading|getting)|PytorchStreamReader failed locating file (?!constants)"
     r"|unexpected EOF, expected \d+ more bytes|The file might be corrupted|Invalid magic number; corrupt file|not a ZIP archive|invalid header or archive is corrupted"
-    r"|Error while deserializing(?: the)? header|SafetensorError: (?!.{0,40}(?:does not contain tensor|No such file))|InvalidHeaderDeserialization|MetadataIncompleteBuffer"
+    r"|Error while deserializing(?: the)? header|SafetensorError: (?!.{0,40}(?:does not contain tensor|No such file|while serializing))|InvalidHeaderDeserialization|MetadataIncompleteBuffer"
     r"|Unable to load weights from (?:\w+ )?checkpoint file|without having git-lfs installed|invalid load key, '|pickle data was truncated"
     r"|Weights only load failed[\s\S]{0,400}Unsupported operand|truncated file: eof =|BadZipFile: |File is not a zip file|file signature not found"
     r"|checkpoint .{0,80}(?:is|seems|may be|appears) (?:to be )?(?:corrupt|truncated|incomplete)|is corrupt(?:ed)? or incomplete"

@@ -49,7 +49,7 @@ def _io_error(scene: Scene) -> Iterator[Weighing]:
         return
     frames = origin.frames[-6:] if origin is not None else ()
     writes = any(WRITES.search(f"{frame.name} {frame.text}") for frame in frames)
-    yield weighing(13 if writes else 6, "suspects-log", f"{'A write' if writes else 'A call'} failed: {short(found.text, 120)}", found.fact)
+    yield weighing(13 if writes else 6 if frames else 10, "suspects-log", f"{'A write' if writes else 'A call'} failed: {short(found.text, 120)}", found.fact)
     if writes:
         yield from first_to_fail(scene)
 

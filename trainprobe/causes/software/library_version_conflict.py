@@ -26,7 +26,7 @@ WORDING = (
     r"|size changed, may indicate binary incompatibility|(?:Contextual)?VersionConflict\b|DistributionNotFound|is required for a normal functioning of this module"
     r"|requires .{2,60},? but you have|module was compiled against (?:ABI|API) version 0x|module compiled against (?:ABI|API) version 0x"
     r"|module 'numpy' has no attribute '(?:bool|int|float|object|complex|str|long|typeDict|product|cumproduct|in1d|trapz|NaN|Inf|float_|unicode_|string_)\d?'"
-    r"|`?np\.(?:NaN|Inf|float_|unicode_|string_|cast|infty)`? was removed in the NumPy 2|In PyTorch 2\.6, we changed the default value of the `weights_only`"
+    r"|`?np\.(?:NaN|Inf|float_|unicode_|string_|cast|infty)`? was removed in the NumPy 2|Weights only load failed(?![\s\S]{0,600}Unsupported operand)"
     r"|[Rr]equires (?:at least )?[`'\"]?(?:torch|[Pp]y[Tt]orch|transformers|accelerate|peft|datasets|deepspeed|bitsandbytes|flash[-_]attn|tokenizers|numpy|huggingface[-_]hub)"
     r"[`'\"]? ?(?:version )?(?:>=|==|<=|>|<|~=) ?\d|No module named 'numpy\._core|cannot import name '\w{1,100}' from 'numpy"
 )
@@ -38,6 +38,7 @@ WELL_KNOWN = frozenset(
     {"torch", "torchvision", "torchaudio", "transformers", "accelerate", "datasets", "huggingface_hub", "tokenizers", "peft", "trl", "deepspeed", "diffusers",
      "numpy", "scipy", "sklearn", "pandas", "pyarrow", "lightning", "pytorch_lightning", "torchmetrics", "typing_extensions", "urllib3", "pydantic", "packaging"}
 )  # fmt: skip
+CLASSES = r"\b(?:Accelerator|TrainingArguments|Trainer|SFTTrainer|LoraConfig|DataLoader|GradScaler)\.__init__\(\)"
 INSTALLED = re.compile(r"(?:site|dist)-packages")
 
 
@@ -65,7 +66,7 @@ def _moved(scene: Scene) -> Iterator[Weighing]:
         yield weighing(points, "suspects-log", f"A name is not where it is expected: {short(moved.text)}", moved.fact)
     elif gone is not None and (gone.match.group("module") != "torch" or _by_library(origin)):
         yield weighing(13 if _by_library(origin) else 10, "suspects-log", f"An interface is not there: {short(gone.text)}", gone.fact)
-    elif argument is not None and _by_library(origin):
+    elif argument is not None and (_by_library(origin) or re.search(CLASSES, argument.text)):
         yield weighing(13, "suspects-log", f"A library passes what another does not know: {short(argument.text)}", argument.fact)
     else:
         return

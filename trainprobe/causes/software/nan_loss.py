@@ -24,7 +24,7 @@ WORDING = (
     r"(?i:loss (?:is|became|=|:)? ?(?:now )?\(?(?:nan|-?inf\b|infinite|infinity|not finite))|(?i:non[- ]finite loss)|(?i:loss returned in `?training_step`? is (?:nan|inf))"
     r"|Minimum loss scale reached|[Ll]oss scale already at minimum|Function '\w+' returned nan values in its|probability tensor contains either `?inf"
     r"|found (?:NaN|Inf|nan|inf) in local|for gradients from `parameters` is non-finite|gradients are Nan/Inf|(?i:model (?:has )?diverged)|Nan/inf gradients"
-    r"|but found invalid values:\n?\s*tensor\(\[*[\[ ]*nan|matrix contains invalid numeric entries|NaN or Inf found in input tensor|NaN (?:loss|detected)"
+    r"|to satisfy the constraint .{1,160}, but found invalid values|matrix contains invalid numeric entries|NaN or Inf found in input tensor|NaN (?:loss|detected)"
     r"|input matrix contained non-finite values|Detected (?:nan|NaN|infinite)|Training diverged|grad(?:ient)?_?(?: norm)? (?:is|became) (?:nan|inf)\b"
 )
 SCALER = "apex/amp/scaler.py"
