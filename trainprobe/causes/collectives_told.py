@@ -9,7 +9,7 @@ from trainprobe.causes.parting import camps, places
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.timeouts_told import FIRST, SHARDED, Timeouts
 from trainprobe.causes.words import ranks_say, short
-from trainprobe.facts import LogEvent, LogProgress, RankException
+from trainprobe.facts import LogEvent, LogFailure, LogProgress, RankException
 from trainprobe.model.diagnosis import Weighing
 
 SHORT_S = 300.0  # torch's defaults are 600 s for NCCL and 1800 s for gloo (torch/distributed/constants.py)
@@ -94,7 +94,7 @@ def of_conditional(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     elif parted is None and told.calls and not told.together and not what and (told.timeout_s or SHORT_S) >= SHORT_S:
         alone = list(told.first) == [0] and told.world != 1
         says = f"{'Only rank 0' if alone else 'Not every rank'} gave up in {told.calls[0]}, and nobody says who was elsewhere"
-        yield weighing(6 if alone else 3, "suspects-log", says, told.calls[0].fact)
+        yield weighing(3, "suspects-log", says, told.calls[0].fact)
 
 
 def of_order(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
@@ -108,7 +108,7 @@ def of_order(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
         yield weighing(-13, "flight-recorder", f"The ranks were in the same operation: {parted}", *_facts(told))
     if what == "operation":
         yield weighing(
-            10, "suspects-log", "The backend compared the calls: same number, other operation", *told.events("collective-mismatch", "fingerprint-diff")
+            6, "suspects-log", "The backend compared the calls: same number, other operation", *told.events("collective-mismatch", "fingerprint-diff")
         )
     elif what == "shape":
         yield weighing(-6, "suspects-log", "The ranks made the same call; only its tensors differ", *told.events("collective-mismatch", "fingerprint-diff"))
@@ -206,6 +206,9 @@ def of_long_task(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
         yield weighing(6, "other-stacks", f"The others waited inside {kept[0]}", kept[1])
     elif barriers and not told.together:
         yield weighing(6, "other-stacks", f"The others waited in a barrier, {barriers[0]}", barriers[0].fact)
+    worked = _works_on(scene, told)
+    if worked is not None:
+        yield weighing(10, "probe-outcome", f"Rank {worked.rank} still went on after the others had given up: {short(worked.line, 80)}", worked)
     missing = told.missing
     if missing is not None and missing.ranks == (0,) and not told.together:
         yield weighing(6, "flight-recorder", missing.says, *missing.facts)
@@ -216,9 +219,10 @@ def of_short_timeout(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     limit = told.timeout_s
     if limit is None or limit > SHORT_S:
         return
-    yield weighing(13 if limit <= VERY_SHORT_S else 10, "scheduler", f"The limit that ran out is only {limit:.0f} s", *_facts(told))
+    yield weighing(10 if limit <= VERY_SHORT_S else 6, "scheduler", f"The limit that ran out is only {limit:.0f} s", *_facts(told))
     last = max((call.place for call in told.calls), default=-1)
-    after = [event for event in told.events("task-ended", "training-ended") if (event.place or 0) > last]
+    after: list[LogEvent | LogProgress] = [event for event in told.events("task-ended", "training-ended") if (event.place or 0) > last]
+    after += [worked] if (worked := _works_on(scene, told)) is not None else []
     if after:
         yield weighing(13, "suspects-log", f"Work came to its end right after: {short(after[0].line, 100)}", after[0])
     elif told.task is not None and not _went_on(scene, told.task):
@@ -229,14 +233,15 @@ def of_short_timeout(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
         )
 
 
-def of_stuck(told: Timeouts) -> Iterator[Weighing]:
+def of_stuck(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     """A rank that never came, and nobody says why."""
     missing = told.missing
     if missing is None or (not told.calls and not missing.sure):
-        if told.calls and told.parted is None and not told.together and (told.timeout_s or SHORT_S) >= SHORT_S:
+        if told.calls and told.parted is None and not told.together and (told.timeout_s or SHORT_S) >= SHORT_S and len(camps(places(scene))) < 2:
             yield weighing(3, "other-stacks", f"Somebody did not come to {told.calls[0]}", told.calls[0].fact)
         return
-    yield weighing(13 if missing.sure and told.calls else 6, "other-stacks", missing.says, *missing.facts)
+    if len(camps(places(scene))) < 2:
+        yield weighing(13 if missing.sure and told.calls else 6, "other-stacks", missing.says, *missing.facts)
     if told.parted is not None:
         yield weighing(-13, "flight-recorder", f"The ranks were in different calls: {told.parted}", *_facts(told))
 
@@ -263,23 +268,20 @@ def group_waits(scene: Scene) -> bool:
     return bool(scene.exceptions(scene.world, echo=True))
 
 
-def of_left(told: Timeouts) -> Iterator[Weighing]:
-    """A rank that said it was done while others were still in a collective."""
-    last = max((call.place for call in told.calls), default=-1)
-    done = [
-        event
-        for event in told.events("training-ended", "process-left")
-        if event.rank is not None and event.rank not in told.first and (event.place or 0) < last
-    ]
-    others = [rank for rank in told.first if rank not in {event.rank for event in done}]
-    if done and others:
-        yield weighing(
-            13,
-            "suspects-log",
-            f"{ranks_say([done[0].rank or 0])} was done («{short(done[0].line, 80)}») while {ranks_say(others, capital=False)} still waited",
-            done[0],
-        )
-        yield weighing(6, "other-stacks", f"{ranks_say(others)} gave up in {told.first[others[0]]} afterwards", *_facts(told))
+def of_left(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
+    """A rank that said it was done, or had no more data, while others were still in a collective."""
+    broken = [fact for fact in scene.facts.of(LogFailure, cell=scene.cell) if fact.echo and fact.rank is not None]
+    late: dict[int | None, int] = {fact.rank: fact.place for fact in broken}
+    late.update({rank: call.place for rank, call in told.first.items()})
+    last = max(late.values(), default=-1)
+    ends = [event for event in told.events("training-ended", "process-left", "data-ended") if event.rank is not None and event.rank not in late]
+    done = next((event for event in ends if (event.place or 0) < last or last < 0), None)
+    if done is None or not late:
+        return
+    others = sorted(rank for rank in late if rank is not None)
+    who = ranks_say([done.rank or 0])
+    yield weighing(13, "suspects-log", f"{who} was done («{short(done.line, 80)}») while {ranks_say(others, capital=False)} still waited", done)
+    yield weighing(6, "other-stacks", f"{ranks_say(others)} gave up or broke afterwards", *(broken[:4] or _facts(told)))
 
 
 def away(told: Timeouts, *, task: bool = False) -> tuple[int, ...]:
@@ -293,6 +295,16 @@ def away(told: Timeouts, *, task: bool = False) -> tuple[int, ...]:
 
 def _facts(told: Timeouts) -> Sequence[LogEvent]:
     return [call.fact for call in list(told.first.values())[:6]] or [call.fact for call in told.calls[:6]]
+
+
+def _works_on(scene: Scene, told: Timeouts) -> LogEvent | LogProgress | None:
+    """What a rank that did not give up printed of its work after the others had."""
+    begins = min((call.place for call in told.calls), default=None)
+    if begins is None or not told.first:
+        return None
+    told_of: list[LogEvent | LogProgress] = list(told.events("task-began", "load-began", "task-ended"))
+    told_of += scene.facts.of(LogProgress, cell=scene.cell)
+    return next((one for one in told_of if one.rank is not None and one.rank not in told.first and (one.place or 0) > begins), None)
 
 
 def _went_on(scene: Scene, task: LogEvent) -> bool:

@@ -144,7 +144,7 @@ FRAGMENTS = [
         "rank0-long-task",
     ),
     ("barrier at the start", [work(7, 1, "ALLREDUCE", 1)], "rank0-long-task"),
-    ("short", [work(1, 400, "ALLREDUCE", 4096, ms=30000)], "timeout-too-short"),
+    ("short, and the work went on", [work(1, 400, "ALLREDUCE", 4096, ms=30000), "[rank0] step 41/900 loss 1.1"], "timeout-too-short"),
     ("lagging", [work(0, 78, "ALLREDUCE", 4096), "   - [2] finished collective #77, but didn't join collective #78 (count from 1)"], "rank-stuck"),
     ("bare", [work(0, 81231, "ALLREDUCE", 4096), work(1, 81231, "ALLREDUCE", 4096)], "unknown"),
     ("join", ["RuntimeError: Detected at least one rank that exhausted inputs. Throwing across all ranks."], "uneven-inputs"),

@@ -24,7 +24,7 @@ from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import Divergence, SuspectGroup
 
 # torch/csrc/distributed/c10d: ProcessGroupGloo.cpp and ProcessGroupNCCL.cpp compare one rank's own tensors, ProcessGroupWrapper.cpp up to 1.12 all ranks'.
-WORDING = r"[Tt]ensors must have identical size|Error when verifying shape tensors for collective"
+WORDING = r"[Tt]ensors must have identical size|invalid tensor (?:size|type) at index \d{1,6} \(expected|Error when verifying shape tensors for collective"
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:

@@ -73,7 +73,7 @@ def _told(scene: Scene, job: LogJob) -> Iterator[Weighing]:
         yield weighing(-26, "probe-outcome", f"The output counts up to step {step}{f' of {of}' if of else ''}", *bars)
     elif done or ended:
         far = f"step {step} of {of}" if of else f"step {step}" if step is not None else "no step at all"
-        yield weighing(13, "probe-outcome", f"It says that it is done at {far}", *(bars or ended))
+        yield weighing(13 if not step or 2 * step <= (of or 0) else 10, "probe-outcome", f"It says that it is done at {far}", *(bars or ended))
     if (resumed := next((event for event in scene.events("resumed-at") if event.captured.get("step", "").isdigit()), None)) is not None and not step:
         yield weighing(6, "source", f"It resumed at step {resumed.captured['step']}", resumed)
 

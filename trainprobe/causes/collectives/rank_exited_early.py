@@ -35,7 +35,7 @@ def _left(scene: Scene) -> tuple[RankEnding, ...]:
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     yield from gone(scene)
-    yield from of_left(Timeouts(scene))
+    yield from of_left(scene, Timeouts(scene))
     left = _left(scene)
     failed = [end for end in scene.endings(group.ranks) if end.abnormal]
     if failed and not left:
@@ -62,6 +62,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     left = _left(scene)
+    if not left and (said := next(of_left(scene, Timeouts(scene)), None)) is not None:
+        return sentence(said.says)
     gone = absent(scene)
     if gone and not left:
         rest = [rank for rank in scene.world if rank not in gone]

@@ -32,7 +32,7 @@ SOMEBODY_ELSES = frozenset({"dataloader", "import-lock", "compile", "teardown"})
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    yield from of_stuck(Timeouts(scene))
+    yield from of_stuck(scene, Timeouts(scene))
     for rank in group.ranks:
         process, thread = scene.process(rank), scene.thread(rank)
         if process is not None and process.state in ("T", "t"):
