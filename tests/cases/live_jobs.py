@@ -66,7 +66,7 @@ def _attached(site: Site) -> Path:
     for part in kind.during:
         PARTS[part](site)
     time.sleep(SETTLE_S)
-    return _trainprobe(site.folder, "attach", str(pid_to_type(site, job.pid)), *kind.words)
+    return trainprobe_in(site.folder, "attach", str(pid_to_type(site, job.pid)), *kind.words)
 
 
 def of_dumps(folder: Path) -> Path:
@@ -74,10 +74,10 @@ def of_dumps(folder: Path) -> Path:
     for rank, content in real("missing").items():
         (folder / f"nccl_trace_rank_{rank}").write_bytes(content)
         (folder / f"stack_rank_{rank}.txt").write_text(py_spy(500 + rank, ELSEWHERE if rank == 1 else IN_ALL_REDUCE), encoding="utf-8")
-    return _trainprobe(folder, "explain", *sorted(path.name for path in folder.iterdir()))
+    return trainprobe_in(folder, "explain", *sorted(path.name for path in folder.iterdir()))
 
 
-def _trainprobe(folder: Path, *words: str) -> Path:
+def trainprobe_in(folder: Path, *words: str) -> Path:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
     argv = [sys.executable, "-m", "trainprobe", *words, "--case", "case"]
     subprocess.run(argv, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=ATTACH_S, check=False)

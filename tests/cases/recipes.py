@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.cases.live_jobs import LIVE, LiveRecipe
+from tests.cases.logged_jobs import LOGGED
 from tests.gallery.outsider import send_when_training
 from tests.gallery.specimens import PACE, TORCHRUN_ON_PATH, command, plant
 
@@ -82,6 +83,7 @@ RECIPES: dict[str, Recipe | LiveRecipe] = {
     "interrupted": Recipe("undetermined", "", (), on_script(2, "own", "heartbeat_loop", "--heartbeat", "beats"), press_ctrl_c),
     "without-torch": Recipe("undetermined", "", (), without_torch),
     **LIVE,
+    **LOGGED,
 }
 
 

@@ -213,7 +213,7 @@ def _raised(fact: RankException) -> LogFailure:
 
 
 def _first_line(message: str, cap: int = 160) -> str:
-    line = next((text for text in message.splitlines() if text.strip()), "").strip()
+    line = next((text for text in message.splitlines() if any(letter.isalnum() for letter in text)), "").strip()
     return line if len(line) <= cap else line[: cap - 1].rstrip() + "…"
 
 

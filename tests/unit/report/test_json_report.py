@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.report import handmade
 from trainprobe.model.codec import to_json
-from trainprobe.model.diagnosis import Diagnosis, LadderRow, Measure, Report, Suspect
+from trainprobe.model.diagnosis import Diagnosis, LadderRow, Measure, Report, Suspect, TimelineAttempt
 from trainprobe.report.json_report import read_report, report_of, report_text
 from trainprobe.report.schema import docstring_of, report_schema, schema_text, shapes_of
 
@@ -66,6 +66,6 @@ def test_what_is_not_a_report_is_refused_with_the_field() -> None:
 
 
 def test_every_shape_is_in_the_schema() -> None:
-    names = {kind.__name__ for kind in shapes_of(Report)} - {"Report"}
+    names = {kind.__name__ for top in (Report, TimelineAttempt) for kind in shapes_of(top)} - {"Report"}
     assert names == set(report_schema()["$defs"])
     assert docstring_of(Suspect).startswith("Where the trouble sits")
