@@ -21,7 +21,7 @@ from trainprobe.waits import SuspectGroup
 # cudaErrorInvalidDevice, and torch's own check of a device index.
 WORDING = (
     r"invalid device ordinal|Invalid device id|device >= 0 && device < num_gpus|But your machine only has|You requested (?:gpu|GPUs): ?\[|only supported with GPUs, no GPUs found"
-    r"|cudaErrorInvalidDevice|exceeds the number of available GPUs"
+    r"|cudaErrorInvalidDevice|exceeds the number of available GPUs|No supported gpu backend found"
 )
 SHOWS = ("invalid-device", "devices-missing")
 

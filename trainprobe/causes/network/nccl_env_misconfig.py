@@ -8,6 +8,7 @@ It is recognised by NCCL's words about a setting, and (weaker) by unusual NCCL_*
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
@@ -25,35 +26,9 @@ WORDING = (
 )
 SHOWS = ("nccl-setting-faulty", "nccl-no-transport")
 # Settings that many working jobs have. `P2P_DISABLE` and the like are bridges that people leave behind, and slow, but rarely wrong.
-USUAL = frozenset(
-    [
-        "DEBUG",
-        "DEBUG_SUBSYS",
-        "DEBUG_FILE",
-        "SOCKET_IFNAME",
-        "IB_HCA",
-        "IB_DISABLE",
-        "IB_GID_INDEX",
-        "IB_TC",
-        "IB_SL",
-        "IB_TIMEOUT",
-        "IB_RETRY_CNT",
-        "IB_QPS_PER_CONNECTION",
-        "IB_CUDA_SUPPORT",
-        "IB_PCI_RELAXED_ORDERING",
-        "NET_GDR_LEVEL",
-        "NET_GDR_READ",
-        "ASYNC_ERROR_HANDLING",
-        "BLOCKING_WAIT",
-        "NVLS_ENABLE",
-        "P2P_DISABLE",
-        "P2P_LEVEL",
-        "SHM_DISABLE",
-        "CROSS_NIC",
-        "MIN_NCHANNELS",
-        "LAUNCH_MODE",
-        "CUMEM_ENABLE",
-    ]
+USUAL = re.compile(
+    r"DEBUG\w*|SOCKET_IFNAME|IB_(?:HCA|DISABLE|GID_INDEX|TC|SL|TIMEOUT|RETRY_CNT|QPS_PER_CONNECTION|CUDA_SUPPORT|PCI_RELAXED_ORDERING)|NET_GDR_\w+|ASYNC_ERROR_HANDLING"
+    r"|BLOCKING_WAIT|NVLS_ENABLE|P2P_DISABLE|P2P_LEVEL|SHM_DISABLE|CROSS_NIC|MIN_NCHANNELS|LAUNCH_MODE|CUMEM_ENABLE"
 )
 FAILED = ("nccl-internal", "nccl-system-error", "nccl-usage", "nccl-topology", "nccl-no-transport", "nccl-setting-faulty")
 
@@ -69,7 +44,7 @@ def _settings(scene: Scene) -> dict[str, str]:
 
 def _unusual(scene: Scene) -> dict[str, str]:
     settings = _settings(scene)
-    odd = {name: value for name, value in settings.items() if name not in USUAL}
+    odd = {name: value for name, value in settings.items() if not USUAL.fullmatch(name)}
     off = [name for name in ("P2P_DISABLE", "SHM_DISABLE", "IB_DISABLE") if settings.get(name, "0").rstrip(".") == "1"]
     timeout = settings.get("IB_TIMEOUT", "20").rstrip(".")
     if {"P2P_DISABLE", "SHM_DISABLE"} <= set(off):
@@ -90,7 +65,15 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if odd and (heard is not None or lines(scene, *FAILED)):
         said = listed([f"NCCL_{name}={value}" for name, value in list(odd.items())[:4]])
         yield weighing(13, "environment-and-limits", f"Unusual settings are in force: {said}", *lines(scene, "nccl-setting")[:4])
-    elif "SOCKET_IFNAME" in settings and lines(scene, "interface-missing"):
+    truncated = lines(scene, "nccl-truncated")
+    if truncated and heard is None:
+        yield weighing(
+            13 if odd else 10,
+            "suspects-log",
+            f"The ranks do not agree on what they send, as under different settings: {short(truncated[0].line)}",
+            truncated[0],
+        )
+    if "SOCKET_IFNAME" in settings and lines(scene, "interface-missing"):
         yield weighing(
             10, "environment-and-limits", f"NCCL_SOCKET_IFNAME={settings['SOCKET_IFNAME']} names no interface here", *lines(scene, "nccl-setting")[:1]
         )

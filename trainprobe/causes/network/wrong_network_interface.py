@@ -22,10 +22,10 @@ from trainprobe.waits import SuspectGroup
 # gloo's device.cc and pair.cc, NCCL's bootstrap.cc, net_socket.cc and socket.cc.
 WORDING = (
     r"no (?:NCCL_SOCKET_IFNAME |socket )?interface found|No usable listening interface|No IP interface found|verify NCCL_OOB_NET_IFNAME"
-    r"|ifa != nullptr[^\n]{0,40}Unable to find address|Unable to find interface for|remote=\[127\.0\.|is neither AF_INET|ss1\.ss_family == ss2\.ss_family"
-    r"|onnect to (?:127\.0\.|172\.1[78]\.|192\.168\.122\.|169\.254\.|fe80::)|bind\(2\) for [^\n]{0,80}Cannot assign requested address"
+    r"|ifa != nullptr[^\n]{0,40}Unable to find address|Unable to find interface for|(?:remote=|\bconnect )\[127\.0\.|is neither AF_INET|ss1\.ss_family == ss2\.ss_family|[Aa]ddress family mismatch"
+    r"|onnect to (?:127\.0\.|172\.1[78]\.|192\.168\.122\.|169\.254\.|fe80::)|(?:Call to bind failed|errno: 99|\[Errno 99\])[^\n]{0,40}Cannot assign requested address"
 )
-SURE = ("interface-missing", "loopback-peer", "family-mismatch", "virtual-peer")
+SURE = ("interface-missing", "loopback-peer", "family-mismatch", "virtual-peer", "address-not-own")
 CUT = ("peer-refused", "peer-unanswered", "gloo-mesh-failed", "connection-closed", "nccl-system-error", "rendezvous-timeout", "no-route")
 
 
