@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import Said
+from trainprobe.causes.spoken import LATE_POINTS, Said
 from trainprobe.causes.words import size
-from trainprobe.facts import LogEvent, RankEnding
+from trainprobe.facts import LogEvent, Output, RankEnding
 from trainprobe.model.diagnosis import Weighing
+from trainprobe.model.facts import Fact
 
 # Python, the C++ library and torch's CPU allocator when the system refuses memory.
 REFUSED = (
@@ -22,8 +24,12 @@ WORDING = (
     r"|ray\.exceptions\.OutOfMemoryError|killed due to the node running low on memory"
 )
 FULL = 0.95  # of the limit: from here on the kernel reclaims, then kills
+GONE = ("actor-died", "child-died")  # events that tell of a process that is gone, and not of what
 # Events of signatures/ in which a scheduler or a person ends the job.
 CANCELLED = ("preempted", "requeued")
+# Bars of weights that are being read, and words of what comes after.
+BAR = re.compile(r"Loading (?:(?:safetensors |pt )?checkpoint shards|weights): {1,4}(\d{1,3})%")
+LATER = re.compile(r"\b(?:loss|lr|grad_norm|step|epoch|it/s)\b", re.IGNORECASE)
 
 
 def killed(scene: Scene) -> tuple[RankEnding, ...]:
@@ -46,7 +52,7 @@ def proof(scene: Scene) -> LogEvent | None:
 
 def heard_kill(scene: Scene) -> LogEvent | None:
     """A line that says that some process of the job got SIGKILL or is gone, or that the shell printed of it."""
-    return next(iter(scene.events("sigkill", "worker-sigkill", "actor-died", "child-died")), None)
+    return next(iter(scene.events("sigkill", "worker-sigkill", *GONE)), None)
 
 
 def limit_of(scene: Scene) -> float | None:
@@ -69,3 +75,27 @@ def pressure(scene: Scene, refused: Said | None) -> Iterator[Weighing]:
         yield weighing(-26 if refused is None else -6, "host-pressure", "The cgroup's count of out-of-memory kills did not rise", memory, *ends)
     if memory is not None and memory.limit_bytes and (memory.peak_bytes or 0) >= FULL * memory.limit_bytes:
         yield weighing(6, "host-pressure", f"Memory use peaked at {size(memory.peak_bytes)} of {size(memory.limit_bytes)}", memory)
+
+
+def loading_bar(scene: Scene) -> tuple[int, Fact] | None:
+    """How far loading had come, in percent, where it was under way at the end of what was printed."""
+    found: list[tuple[int, Fact]] = []
+    for output in scene.facts.of(Output, cell=scene.cell):
+        if output.rank is None or output.rank in scene.suspects:
+            bars = list(BAR.finditer(output.tail))
+            if bars and int(bars[-1].group(1)) < 100:
+                found.append((int(bars[-1].group(1)), output))
+            elif bars or LATER.search(output.tail):
+                return None
+    if not found:
+        events = [(int(event.captured["percent"]), event) for event in scene.events("loading-weights") if event.captured.get("percent", "").isdigit()]
+        best = max(events, key=lambda one: one[0], default=None)
+        return best if best is not None and best[0] < 100 else None
+    return max(found, key=lambda one: one[0])
+
+
+def strength(refused: Said) -> int:
+    """Points of a refusal. std::bad_alloc alone may be a limit of address space, or a library that asks for nonsense."""
+    if refused.late:
+        return LATE_POINTS
+    return 13 if re.search(WORDING, refused.text) else 6 if "bad_alloc" in refused.match.group(0) else 10

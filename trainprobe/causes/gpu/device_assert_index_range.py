@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import Scene, user_frame, weighing
-from trainprobe.causes.spoken import first_to_fail, said
+from trainprobe.causes.spoken import Said, first_to_fail, said
 from trainprobe.causes.words import fix, sentence, short, subject
 from trainprobe.facts import Facts, LogEvent
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -32,8 +32,7 @@ INDEX = re.compile(
 )
 NOT_FINITE = re.compile(r"isnan|isinf|cumdist|sum_prob|0 ?<= ?p\d|val ?>= ?zero(?! *&& *input_val)|probability|prob\w*\[")
 VALUE = re.compile(r"input_val *>= *zero|input_val *<= *one|target_val")
-# What the numbers of the CPU's messages mean.
-TARGET = re.compile(r"Target (-?\d+) is out of bounds")
+POSITIONS = re.compile(r"(?i)posit|\bpos_|_pos\b|\bwpe\b|token_type")
 SMALL_CPU = r"index -?\d+ is out of bounds for dimension \d+ with size \d+"
 
 
@@ -62,10 +61,18 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
             yield weighing(13, "gpu", f"A kernel asserts {condition}", fact)
     if heard is not None:
         values = asserted is not None and NOT_FINITE.search(asserted[0]) is not None
-        yield weighing(6 if values else 13, "suspects-log", f"It says: {short(heard.text, 120)}", heard.fact)
-        yield from first_to_fail(scene)
+        yield weighing(
+            3 if heard.late else 6 if values else 26 if _table(scene, heard) else 13, "suspects-log", f"It says: {short(heard.text, 120)}", heard.fact
+        )
+        yield from first_to_fail(scene) if not heard.late else ()
     elif asserted is None and (small := said(scene, SMALL_CPU)) is not None:
         yield weighing(6, "suspects-log", f"On the CPU an index is too large: {short(small.text, 120)}", small.fact)
+
+
+def _table(scene: Scene, heard: Said) -> bool:
+    """Did the CPU name a table of tokens or classes? A table of positions that is too short is another matter (`model-shape-fault`)."""
+    frames = scene.origin.frames[-4:] if scene.origin is not None else ()
+    return heard.origin and re.search(ON_CPU, heard.text) is not None and not any(POSITIONS.search(f"{frame.name} {frame.text}") for frame in frames)
 
 
 def _what(scene: Scene) -> str:
@@ -90,13 +97,9 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     frame = user_frame(scene.origin.frames) if scene.origin is not None else None
     place = f"just before {frame.base}:{frame.line}" if frame is not None else "before the model is called"
+    ids = f"{place}: assert 0 <= input_ids.min() and input_ids.max() < model.get_input_embeddings().num_embeddings"
     return (
-        fix(
-            scene,
-            "Check the ranges where they come in",
-            f"{place}: assert 0 <= input_ids.min() and input_ids.max() < model.get_input_embeddings().num_embeddings",
-            "labels: assert labels[labels != -100].min() >= 0 and labels.max() < num_classes",
-        ),
+        fix(scene, "Check the ranges where they come in", ids, "labels: assert labels[labels != -100].min() >= 0 and labels.max() < num_classes"),
         fix(scene, "See the true line", "CUDA_LAUNCH_BLOCKING=1, or the same batch on the CPU"),
         fix(scene, "After adding tokens", "model.resize_token_embeddings(len(tokenizer)); no longer sequences than max_position_embeddings"),
     )

@@ -71,6 +71,9 @@ def _printed(scene: Scene) -> Iterator[Weighing]:
     if frames and not alike and len(scene.others) > 0:
         op = frames[0].captured.get("op", "synchronize")
         yield weighing(13, "suspects-stack", f"Rank {frames[0].rank} printed that it stands in torch.cuda's {op}", *frames)
+        waiting = [event for event in scene.facts.of(LogEvent, cell=scene.cell) if event.event == "collective-timeout" and event.rank in scene.others]
+        if waiting:
+            yield weighing(6, "other-stacks", f"{ranks_say([event.rank or 0 for event in waiting])} gave up waiting in a collective meanwhile", *waiting)
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:

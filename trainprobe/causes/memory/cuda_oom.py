@@ -30,9 +30,10 @@ BEFORE = r"device-side assert|Assertion `|illegal memory access|unspecified laun
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    if said(scene, WORDING) is not None:
+    heard = said(scene, WORDING)
+    if heard is not None:
         yield from spoken(scene, WORDING)
-        yield from first_to_fail(scene)
+        yield from first_to_fail(scene) if not heard.late else ()
         return
     maybe, before = said(scene, f"{CUBLAS}|{CUDNN}"), said(scene, BEFORE)
     if maybe is None:

@@ -11,13 +11,12 @@ itself reported a lack of memory. In logs, SIGKILL without a word is far more of
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.host_memory import CANCELLED, REFUSED, WORDING, heard_kill, killed, limit_of, pressure, proof
+from trainprobe.causes.host_memory import CANCELLED, GONE, REFUSED, WORDING, heard_kill, killed, limit_of, loading_bar, pressure, proof, strength
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import LATE_POINTS, Said, first_to_fail, said
+from trainprobe.causes.spoken import Said, first_to_fail, said
 from trainprobe.causes.words import fix, sentence, short, size, subject
 from trainprobe.facts import Facts, OomKill
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -49,7 +48,7 @@ def _kills(scene: Scene) -> Iterator[Weighing]:
             yield weighing(6, "exit-status", f"Rank {end.rank} got SIGKILL, and nobody of the job sent it", end)
     heard = heard_kill(scene)
     if heard is not None and not ends:
-        gone = "is gone without a word" if heard.event in ("actor-died", "child-died") else "got SIGKILL"
+        gone = "is gone without a word" if heard.event in GONE else "got SIGKILL"
         yield weighing(6 if cancelled else 13, "exit-status", f"A process {gone}: {short(heard.line, 100)}", heard)
 
 
@@ -60,25 +59,28 @@ def _told(scene: Scene, refused: Said | None) -> Iterator[Weighing]:
         first = scene.origin is not None and refused is None and not ends
         yield weighing(6 if first else 26, "scheduler", f"A process of the job was killed for lack of memory: {short(line.line, 120)}", line)
     if refused is not None:
-        # std::bad_alloc alone may be a limit of address space, or a library that asks for nonsense.
-        points = 13 if re.search(WORDING, refused.text) else 6 if "bad_alloc" in refused.match.group(0) else 10
-        yield weighing(LATE_POINTS if refused.late else points, "suspects-log", f"Memory could not be had: {short(refused.text)}", refused.fact)
-    offload = scene.events("cpu-offload")
-    if offload and (ends or line is not None or heard_kill(scene) is not None):
+        yield weighing(strength(refused), "suspects-log", f"Memory could not be had: {short(refused.text)}", refused.fact)
+    if not (ends or line is not None or heard_kill(scene) is not None):
+        return
+    offload, bar = scene.events("cpu-offload"), loading_bar(scene)
+    if offload:
         yield weighing(6, "environment-and-limits", f"State is offloaded to the CPU: {short(offload[0].line, 80)}", offload[0])
+    if bar is not None:
+        yield weighing(6, "environment-and-limits", f"Weights were being read into memory, {bar[0]} % of them", bar[1])
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
-    end, line = next(iter(killed(scene)), None), proof(scene)
+    end, line, heard = next(iter(killed(scene)), None), proof(scene), heard_kill(scene)
     pid = f" (pid {end.pid})" if end is not None and end.pid else ""
     limit = f", whose limit is {size(limit_of(scene))}" if limit_of(scene) else ""
     place = "of its cgroup" if limit else "of the host"
     proven = line is not None or any(fact.how == "oom_killed" or fact.oom_rise for fact in killed(scene)) or bool(facts.of(OomKill))
     if (end is not None and (proven or end.place is None)) or (end is None and line is not None):
         words = f" was killed by the kernel because the memory {place}{limit}{',' if limit else ''} ran out"
-    elif end is not None or heard_kill(scene) is not None:
-        words = f" got SIGKILL without a word, most likely because the memory {place}{limit}{',' if limit else ''} ran out; no line proves it"
+    elif end is not None or heard is not None:
+        ended = "was gone" if end is None and heard is not None and heard.event in GONE else "got SIGKILL"
+        words = f" {ended} without a word, most likely because the memory {place}{limit}{',' if limit else ''} ran out; no line proves it"
     else:
         words = f" could get no more of the memory {place}{limit}"
     return sentence(f"{subject(scene)}{pid}{words}")

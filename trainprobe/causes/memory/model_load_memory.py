@@ -9,39 +9,17 @@ It is recognised by a kill, or a refusal of memory, while weights are being load
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.gpu_memory import LOADING, shortage
-from trainprobe.causes.host_memory import WORDING, heard_kill, killed, proof
+from trainprobe.causes.host_memory import WORDING, heard_kill, killed, loading_bar, proof
 from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import said
 from trainprobe.causes.words import fix, sentence, short, subject
-from trainprobe.facts import Facts, OomKill, Output
+from trainprobe.facts import Facts, OomKill
 from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.model.facts import Fact
 from trainprobe.waits import SuspectGroup
-
-BAR = re.compile(r"Loading (?:(?:safetensors |pt )?checkpoint shards|weights): {1,4}(\d{1,3})%")
-LATER = re.compile(r"\b(?:loss|lr|grad_norm|step|epoch|it/s)\b", re.IGNORECASE)
-
-
-def _bar(scene: Scene) -> tuple[int, Fact] | None:
-    """How far loading had come, in percent, where it was under way at the end of what was printed."""
-    found: list[tuple[int, Fact]] = []
-    for output in scene.facts.of(Output, cell=scene.cell):
-        if output.rank is None or output.rank in scene.suspects:
-            bars = list(BAR.finditer(output.tail))
-            if bars and int(bars[-1].group(1)) < 100:
-                found.append((int(bars[-1].group(1)), output))
-            elif bars or LATER.search(output.tail):
-                return None
-    if not found:
-        events = [(int(event.captured["percent"]), event) for event in scene.events("loading-weights") if event.captured.get("percent", "").isdigit()]
-        best = max(events, key=lambda one: one[0], default=None)
-        return best if best is not None and best[0] < 100 else None
-    return max(found, key=lambda one: one[0])
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
@@ -56,10 +34,10 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     refused = said(scene, WORDING)
     frames = scene.origin.frames if scene.origin is not None and refused is not None else ()
     below = next((frame for frame in frames if LOADING.search(f"{frame.name} {frame.text}")), None)
-    bar = _bar(scene)
+    bar = loading_bar(scene)
     line, heard = proof(scene), heard_kill(scene)
     gone = [*killed(scene), *(fact for fact in (line, heard) if fact is not None), *facts.of(OomKill)]
-    points = 13 if several else 6
+    points = 13 if several else 3
     if refused is not None and below is not None:
         yield weighing(points, "suspects-stack", f"Memory could not be had below {below.where}", refused.fact)
         yield weighing(points, "suspects-log", f"It says: {short(refused.text, 120)}", refused.fact)
@@ -71,7 +49,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
-    on_gpu, bar = shortage(scene), _bar(scene)
+    on_gpu, bar = shortage(scene), loading_bar(scene)
     if on_gpu is not None:
         where = f" at {frame.where}" if (frame := user_frame(on_gpu.frames)) else ""
         return sentence(f"{subject(scene)} ran out of GPU memory{where}: all ranks load the weights onto one GPU")
