@@ -129,7 +129,8 @@ def _unfailed(facts: Facts, job: LogJob) -> LoggedView:
         nothing = done_before or (not step and (bool(empty) or step == 0 or any(one.nothing_line for one in told)))
         short = nothing or (of is not None and step is not None and step < of - max(1, _stride(told)))
         how = f"; {said[0].seen_at}: {said[0].finished_line}" if said else f"; {well[0].reason}" if well and well[0].reason else ""
-        why = empty[0].line if empty else next((one.nothing_line for one in told if one.nothing_line), "") if nothing else ""
+        told_so = next((one.nothing_line for one in told if one.nothing_line), "") or (empty[0].line if empty else "")
+        why = told_so if nothing else ""
         if short and (said or well):
             says = f"The job ended as if it were done at {count or 'no step at all'}{f': {why}' if why else ''}"
             group = SuspectGroup(

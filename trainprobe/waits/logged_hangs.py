@@ -92,6 +92,9 @@ def hang_group(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> Sus
     divergence = divergence_of(given_up)
     if divergence is not None:
         return _parted(job, world, given_up, divergence)
+    apart = _at_places(late) if not named[0] else {}
+    if apart:
+        return _apart(job, world, late, apart)
     absent, why = named if named[0] else behind(facts, job, world, given_up, failures)
     first = min((one.event for one in given_up), key=lambda event: event.place or 0, default=None)
     shown = given_up[0] if given_up else None
@@ -116,6 +119,30 @@ def hang_group(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> Sus
     return SuspectGroup(
         cell=job.cell, probe=PROBE, ranks=tuple(absent), how=how, says=says[:1].upper() + says[1:], mode="hang", victims=tuple(waiters) if absent else (),  # type: ignore[arg-type]
         chain=chain, evidence=ids, world_size=max(len(world), 1), camps=(tuple(absent), tuple(waiters)) if absent and waiters else (),
+    )  # fmt: skip
+
+
+def _at_places(late: Sequence[LogFailure]) -> dict[str, list[int]]:
+    """The ranks by the line at which they gave up, where that is known of each and not the same of all."""
+    first: dict[int, str] = {}
+    for failure in late:
+        if failure.rank is not None:
+            first.setdefault(failure.rank, failure.where)
+    places: dict[str, list[int]] = defaultdict(list)
+    for rank, where in first.items():
+        places[where].append(rank)
+    return places if len(places) > 1 and "" not in places else {}
+
+
+def _apart(job: LogJob, world: Sequence[int], late: Sequence[LogFailure], apart: Mapping[str, list[int]]) -> SuspectGroup:
+    ordered = sorted(((tuple(sorted(ranks)), where) for where, ranks in apart.items()), key=lambda pair: (len(pair[0]), pair[0]))
+    least = [camp for camp, _ in ordered if len(camp) == len(ordered[0][0])]
+    suspects = tuple(sorted(rank for camp in least for rank in camp))
+    parts = ", ".join(f"{ranks_say(camp)} at {where}" for camp, where in ordered)
+    ids = tuple(dict.fromkeys(id_ for failure in late for id_ in failure.evidence))[:16]
+    return SuspectGroup(
+        cell=job.cell, probe=PROBE, ranks=suspects, how="cycle", says=f"The ranks gave up waiting at different places: {parts}", mode="hang",
+        victims=tuple(rank for rank in world if rank not in suspects), evidence=ids, world_size=max(len(world), 1), camps=tuple(camp for camp, _ in ordered),
     )  # fmt: skip
 
 
