@@ -119,9 +119,15 @@ def lived_through(exceptions: Sequence[RankException], endings: Sequence[RankEnd
         if not handled and id(fact) not in deadly and fact.place is not None:
             told = table and (fact.rank not in by_code if fact.rank is not None else not by_code)
             stopped = explained and ending is not None and ending.signal in (15, 2) and not fact.echo
-            handled = stopped or _went_on(fact.rank, fact.place, progress, steps=1 if told else 2)
+            handled = stopped or _went_on(fact.rank, fact.place, _in_one_order(fact, progress), steps=1 if told else 2)
         done.append(replace(fact, handled=handled))
     return done
+
+
+def _in_one_order(fact: RankException, progress: Sequence[LogProgress]) -> list[LogProgress]:
+    """The progress of which it is known whether it came before or after: by clocks, or since it stands in the same file (stdout may lie beside stderr)."""
+    file = fact.seen_at.rpartition(":")[0]
+    return [one for one in progress if (one.at is not None and fact.at is not None) or one.seen_at.rpartition(":")[0] == file]
 
 
 def _went_on(rank: int | None, place: int | None, progress: Sequence[LogProgress], steps: int = 2) -> bool:
