@@ -81,8 +81,13 @@ def of_conditional(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
         yield weighing(13, "suspects-log", f"The backend compared the calls, and they differ{calls}", *told.events("collective-mismatch", "fingerprint-diff"))
         if what == "number":
             yield weighing(10, "other-stacks", "The ranks have made a different number of calls", *told.events("collective-mismatch", "fingerprint-diff"))
+    elif what == "shape" and len(camps(places(scene))) > 1:
+        yield weighing(13, "suspects-log", "The backend compared the calls: one operation, from different lines", *told.events("collective-mismatch"))
     elif what == "shape":
         yield weighing(-13, "suspects-log", "The ranks made the same call; only its tensors differ", *told.events("collective-mismatch", "fingerprint-diff"))
+    stood = places(scene)
+    if told.calls and len(camps(stood)) > 1 and set(stood) <= set(told.first):
+        yield weighing(6, "process-state-and-locks", "Each waited its whole limit in its own call: nobody was only late", *_facts(told))
     if shown := culprits(scene, "COLLECTIVE_TYPE_MISMATCH"):
         yield weighing(13, "flight-recorder", f"The recorder's analysis says so: {short(shown[0].line, 120)}", *shown)
     missing, frames = told.missing, _camps_of_frames(told)
@@ -128,8 +133,12 @@ def of_shape(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     if what == "shape":
         sizes = f": {found[1][2]} against {found[2][2]}" if found is not None else ""
         op = f" of {found[1][1]}" if found is not None else ""
+        apart = len(camps(places(scene))) > 1  # one operation, but from different lines: then it is not one call
         yield weighing(
-            26, "suspects-log", f"The backend compared the tensors{op}, and they differ{sizes}", *told.events("collective-mismatch", "fingerprint-diff")
+            6 if apart else 26,
+            "suspects-log",
+            f"The backend compared the tensors{op}, and they differ{sizes}",
+            *told.events("collective-mismatch", "fingerprint-diff"),
         )
     elif what:
         yield weighing(-13, "suspects-log", "The backend says that the calls themselves differ", *told.events("collective-mismatch", "fingerprint-diff"))
@@ -274,12 +283,12 @@ def of_left(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     late: dict[int | None, int] = {fact.rank: fact.place for fact in broken}
     late.update({rank: call.place for rank, call in told.first.items()})
     last = max(late.values(), default=-1)
-    ends = [event for event in told.events("training-ended", "process-left", "data-ended") if event.rank is not None and event.rank not in late]
-    done = next((event for event in ends if (event.place or 0) < last or last < 0), None)
-    if done is None or not late:
+    ends = [(told.rank_of(event), event) for event in told.events("training-ended", "process-left", "data-ended")]
+    rank, done = next(((who, event) for who, event in ends if who is not None and who not in late and (event.place or 0) < last), (None, None))
+    if done is None:
         return
-    others = sorted(rank for rank in late if rank is not None)
-    who = ranks_say([done.rank or 0])
+    others = sorted(waiting for waiting in late if waiting is not None)
+    who = ranks_say([rank or 0])
     yield weighing(13, "suspects-log", f"{who} was done («{short(done.line, 80)}») while {ranks_say(others, capital=False)} still waited", done)
     yield weighing(6, "other-stacks", f"{ranks_say(others)} gave up or broke afterwards", *(broken[:4] or _facts(told)))
 

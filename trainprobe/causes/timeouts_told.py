@@ -92,6 +92,10 @@ class Timeouts:
         """Lines of the whole cell that show one of these, in their order."""
         return sorted((event for name in shows for event in self._events[name]), key=lambda event: event.place if event.place is not None else -1)
 
+    def rank_of(self, event: LogEvent) -> int | None:
+        """Who said it: by its speaker, else by the line's own words."""
+        return event.rank if event.rank is not None else _number(event, "rank")
+
     @cached_property
     def calls(self) -> tuple[TimedOut, ...]:
         """Every call that timed out, each once: an exception's text repeats the watchdog's line."""

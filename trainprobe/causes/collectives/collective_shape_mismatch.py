@@ -16,7 +16,7 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.collectives_told import away, of_shape, said_sizes
 from trainprobe.causes.parting import DISAGREE, camps, disagreement, places
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import said, spoken
+from trainprobe.causes.spoken import first_to_fail, said, spoken
 from trainprobe.causes.timeouts_told import Timeouts
 from trainprobe.causes.words import file_line, fix, job, ranks_say, sentence, short, subject
 from trainprobe.facts import Facts, LogJob
@@ -37,7 +37,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     elif parted is not None and parted.kind != "missing":
         yield weighing(-26, "flight-recorder", "The ranks called different operations, not one with other sizes", ids=parted.evidence)
     yield from of_shape(scene, told)
-    yield from spoken(scene, WORDING)
+    if said(scene, WORDING) is not None:
+        yield from spoken(scene, WORDING)
+        yield from first_to_fail(scene)
     disagree = said(scene, DISAGREE, scene.world)
     if disagree is not None:
         told_sizes = disagree.match.group(0).startswith(("op.preamble", "Received data size")) and facts.one(LogJob, cell=group.cell) is not None
@@ -115,5 +117,6 @@ CAUSE = Cause(
     fixes=_fixes,
     ranks=_ranks,
     would_settle="run once with TORCH_DISTRIBUTED_DEBUG=DETAIL, which compares shapes before each collective",
+    refines="user-exception",
     wording=WORDING,
 )
