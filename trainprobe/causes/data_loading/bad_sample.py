@@ -26,7 +26,7 @@ UNREADABLE = (
     r"cannot identify image file|image file is truncated|broken data stream when reading image|Truncated File Read|!_?s(?:rc|size)\.empty\(\) in function"
     r"|DECORDError|decord\._ffi|moov atom not found|Invalid data found when processing input|LibsndfileError|Failed to open the input \""
     r"|Parquet magic bytes not found|Not an Arrow file|Expected to be able to read \d+ bytes for message body|tarfile\.ReadError|CRC check failed"
-    r"|Compressed file ended before the end-of-stream|image has wrong mode|not a JPEG file|libpng error|Corrupt JPEG data"
+    r"|Compressed file ended before the end-of-stream|[Ff]ailed to (?:fetch|decode|read|load) (?:the )?(?:video|image|audio|sample)|image has wrong mode|not a JPEG file|libpng error|Corrupt JPEG data"
 )
 WORKER = r"Caught [\w.]+ in (?:DataLoader worker process \d+|pin memory thread)"
 WORDING = rf"{BATCHING}|{UNREADABLE}|{WORKER}"

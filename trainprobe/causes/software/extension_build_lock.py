@@ -13,14 +13,19 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.ends import ends, who
+from trainprobe.causes.last_words import last_word
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.software.rank_compiling import compilers
-from trainprobe.causes.words import fix, ranks_say, sentence, subject, verb
+from trainprobe.causes.words import fix, ranks_say, sentence, short, subject, verb
 from trainprobe.facts import Facts, LogEvent, MainThread, ProcessState
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
+from trainprobe.waits.saved import is_saved
 
 BUILDER = "torch/utils/cpp_extension.py"
+# torch/utils/cpp_extension.py prints it before it takes the lock, and the others once it builds.
+BEGUN = r"as PyTorch extensions root"
+BUILDS = r"Emitting ninja build file|Building extension module|Loading extension module|^\[\d+/\d+\] "
 
 
 def _waiting(scene: Scene) -> tuple[MainThread, ...]:
@@ -36,11 +41,15 @@ def _builders(scene: Scene) -> tuple[MainThread, ...]:
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    waiting = _waiting(scene)
+    waiting, begun = _waiting(scene), last_word(scene, BEGUN)
     if not waiting:
+        if begun is not None and not last_word(scene, BUILDS, within=20):
+            yield weighing(13, "suspects-log", f"The last that it printed is the begin of an extension's load: {short(begun[1], 100)}", begun[0])
         return
     path = f" {waiting[0].lock_path}" if waiting[0].lock_path else ""
-    points = 6 if waiting[0].looks < 2 else 13
+    points = (
+        6 if waiting[0].looks < 2 and scene.live is not None and not is_saved(scene.live) else 13
+    )  # a dump that was saved is one look, and it was taken because all stood still
     yield weighing(points, "suspects-stack", f"{who(waiting[0])} waits for the lock{path} of an extension build ({waiting[0].op})", *waiting)
     running, builders = compilers(scene), _builders(scene)
     if running or builders:
@@ -90,5 +99,5 @@ CAUSE = Cause(
     pids=_pids,
     would_settle="ls -l the lock file, and pgrep -a 'nvcc|ninja|cc1plus' on every host that shares the folder",
     refines="file-lock-held",
-    accounts_for=("rank-stuck", "import-hang"),
+    accounts_for=("rank-stuck", "import-hang", "rank0-long-task"),
 )

@@ -124,6 +124,6 @@ CAUSE = Cause(
     fixes=_fixes,
     would_settle="curl -sSI -m 5 https://huggingface.co on that node",
     refines="remote-service-wait",
-    accounts_for=("rank-stuck", "import-hang", "user-exception", "import-failure"),
+    accounts_for=("rank-stuck", "import-hang", "user-exception", "import-failure", "rank0-long-task"),
     wording=WORDING,
 )

@@ -14,12 +14,18 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.ends import goes_on, others_wait, states
+from trainprobe.causes.last_words import last_word
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, live_pid, ranks_say, sentence, subject, verb
+from trainprobe.causes.words import fix, live_pid, ranks_say, sentence, short, subject, verb
 from trainprobe.facts import Facts, MainThread, ProcessState
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
+# ninja below torch.utils.cpp_extension, inductor's and Triton's tuning, dynamo.
+TOLD = (
+    r"^\[\d{1,4}/\d{1,4}\] .{0,200}(?:nvcc|c\+\+|g\+\+|clang)|Building extension module|Emitting ninja build file|AUTOTUNE \w+\(|Triton autotuning"
+    r"|torch\._inductor|torch/_inductor|torch/_dynamo|torch\._dynamo|Compiling (?:the )?(?:model|graph|kernels?)\b"
+)
 COMPILER = re.compile(
     r"(?:^|[/ ])(?:nvcc|cicc|ptxas|cc1plus|cc1|g\+\+|gcc|c\+\+|clang(?:\+\+)?|ninja|ld|cudafe\+\+|hipcc|as)(?:[ -]|$)|compile_worker|inductor"
 )
@@ -39,6 +45,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     compiling = _compiling(scene)
     if not compiling:
+        told = last_word(scene, TOLD, within=3) if group.mode == "hang" else None
+        if told is not None:
+            yield weighing(13, "suspects-log", f"The last that it printed is of a build or of compiling: {short(told[1], 100)}", told[0])
         return
     first = compiling[0]
     yield weighing(13, "suspects-stack", f"{ranks_say([t.rank or 0 for t in compiling])} stands in {first.op or 'a compiler'} below {first.where}", *compiling)
@@ -61,6 +70,11 @@ def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
+    told = last_word(scene, TOLD, within=3)
+    if not _compiling(scene):
+        return sentence(
+            f"{subject(scene)} {verb(group.ranks, 'was', 'were')} compiling when the others gave up: {short(told[1], 100) if told else 'it said so'}"
+        )
     first = _compiling(scene)[0]
     below = f" with {len([state for state in compilers(scene) if state.rank in scene.suspects])} compiler processes" if compilers(scene) else ""
     rest = f", and {ranks_say(scene.others, capital=False)} {verb(scene.others, 'waits', 'wait')} for it" if scene.others else ""

@@ -14,10 +14,11 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.ends import ends, others_wait, outward, who
+from trainprobe.causes.last_words import last_word
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
 from trainprobe.causes.words import fix, sentence, short
-from trainprobe.facts import Connection, Facts, LogEvent, MainThread, Output
+from trainprobe.facts import Connection, Facts, LogEvent, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
@@ -68,7 +69,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield from first_to_fail(scene)
     elif not heard and waited is not None and group.mode == "hang" and not threads:
         # Every run with wandb prints it; only as the last line does it tell anything.
-        yield weighing(13 if _last(scene, WAITS) else 3, "suspects-log", f"The output says: {short(waited.text, 100)}", waited.fact)
+        yield weighing(13 if last_word(scene, WAITS) is not None else 3, "suspects-log", f"The output says: {short(waited.text, 100)}", waited.fact)
     if not threads:
         return
     first = threads[0]
@@ -89,14 +90,6 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if process is not None and process.read_moved and first.moved is not False:
         yield weighing(-10, "process-state-and-locks", "Bytes still arrive between the looks", process)
     yield from others_wait(scene)
-
-
-def _last(scene: Scene, pattern: str) -> bool:
-    """Is it the last that a suspect printed?"""
-    tails = [
-        output.tail.rstrip().splitlines()[-1:] for output in scene.facts.of(Output, cell=scene.cell) if output.rank is None or output.rank in scene.suspects
-    ]
-    return any(re.search(pattern, line) for lines in tails for line in lines)
 
 
 def _whose(connection: Connection) -> str:
@@ -144,6 +137,6 @@ CAUSE = Cause(
     pids=_pids,
     would_settle="ss -tnp for that pid: which address does it wait for?",
     refines="rank-stuck",
-    accounts_for=("data-worker-stuck", "import-hang", "user-exception"),
+    accounts_for=("data-worker-stuck", "import-hang", "user-exception", "rank0-long-task"),
     wording=WORDING,
 )
