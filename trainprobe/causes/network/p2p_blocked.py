@@ -54,7 +54,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 def _spins(scene: Scene) -> Iterator[Weighing]:
     """The first collective over direct channels that nobody leaves, as a log tells it."""
-    if failed_of_something_else(scene):
+    if failed_of_something_else(scene) or scene.group.how in ("never-joined", "not-visible", "left"):
         return
     channels, timeouts, acs = lines(scene, "p2p-channel"), lines(scene, "collective-timeout"), lines(scene, "acs-on")
     first = [event for event in timeouts if event.captured.get("seq", "").isdigit() and int(event.captured["seq"]) <= FIRST]
