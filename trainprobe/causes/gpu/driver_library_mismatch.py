@@ -24,9 +24,11 @@ from trainprobe.waits import SuspectGroup
 WORDING = (
     r"[Dd]river/library version mismatch|unsupported display driver / cuda driver combination|cudaErrorSystemDriverMismatch|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"
     r"|kernel version [\d.]+ does not match DSO version|API mismatch: the client has the version"
+    r"|couldn't communicate with the NVIDIA driver"
 )
 COMPATIBILITY = r"forward compatibility was attempted on non supported HW|cudaErrorCompatNotSupportedOnDevice|CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE"
 UNKNOWN = r"Failed to initialize NVML: Unknown Error"
+BROKEN = r"CUDA unknown error - this may be due to|CUDA driver initialization failed, you might not have"  # errors 999 and 3: nvidia_uvm not there, or ill
 VERSIONS = re.compile(r"(?:client has the version|NVML library version:?|DSO version) (\d[\d.]+)|(?:kernel (?:module|version)[^\d\n]{0,40}) ?(\d[\d.]+)")
 CHECK = "drv.versions"
 
@@ -40,6 +42,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     elif compatibility is not None:
         yield weighing(13, "suspects-log", f"The library is newer than the kernel's module: {short(compatibility.text, 120)}", compatibility.fact)
         yield from first_to_fail(scene)
+    elif (broken := said(scene, BROKEN)) is not None:
+        yield weighing(10, "suspects-log", f"The driver does not start: {short(broken.text, 120)}", broken.fact)
     elif unknown is not None:
         yield weighing(6, "suspects-log", f"NVML cannot reach the driver: {short(unknown.text, 100)}", unknown.fact)
     else:

@@ -22,7 +22,7 @@ from trainprobe.facts import Facts, Gpu, LogEvent, MainThread, Xid
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
-WORDING = r"the launch timed out and was terminated|cudaErrorLaunchTimeout|CUDA_ERROR_LAUNCH_TIMEOUT|reason ?:GPU Hang"
+WORDING = r"the launch timed out and was terminated|cudaErrorLaunchTimeout|CUDA_ERROR_LAUNCH_TIMEOUT|reason ?:GPU Hang|amdgpu: GPU reset begin|ring [\w.]+ timeout, signaled seq="
 BUSY, IDLE = 95.0, 5.0  # percent of utilisation
 
 

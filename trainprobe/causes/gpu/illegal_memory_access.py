@@ -27,6 +27,7 @@ WORDING = (
     r"illegal memory access (?:was|has been) encountered|cudaErrorIllegalAddress|CUDA_ERROR_ILLEGAL_ADDRESS|hipErrorIllegalAddress|unspecified launch failure"
     r"|cudaErrorLaunchFailure|CUDA_ERROR_LAUNCH_FAILED|hipErrorLaunchFailure|(?:CUDA|HIP) error: misaligned address|cudaErrorMisalignedAddress"
     r"|an illegal instruction was encountered|invalid program counter|Memory access fault by GPU node|CUDA_EXCEPTION_\d"
+    r"|HSA_STATUS_ERROR_(?:MEMORY_APERTURE_VIOLATION|EXCEPTION|MEMORY_FAULT)"
 )
 LIBRARY_FAILED = r"CU(?:BLAS|DNN|SOLVER)_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR|MAPPING_ERROR)"
 BETTER = r"device-side assert triggered|[Uu]ncorrectable (?:ECC|NVLink) error|fallen off the bus|GPU is lost|no kernel image is available"

@@ -25,6 +25,8 @@ WORDING = (
     r"|Cannot convert a MPS Tensor to float64|MPS framework doesn't support|MPS(?:NDArray|Graph|Kernel|Matrix|TemporaryNDArray|CommandBuffer)\w{0,20}"
     r"(?:\.mm?)?.{0,200}(?:failed assertion|Error|error:)|MetalPerformanceShaders.{0,200}failed assertion|not (?:currently )?support(?:ed)?(?: on| for| by)?(?: the)? MPS\b"
     r"|MPS (?:device|backend) (?:does not|doesn't) support|kIOGPUCommandBufferCallbackError|type MPSFloat|\bInvalid buffer size: [\d.]+ [KMGT]?i?B"
+    r"|to the MPS backend but it does not|supported at the MPS device|MPS does not support|MPS: input sizes must be|on MPS for pre MacOS|\(mpsFileLoc\)"
+    r"|LLVM ERROR: Failed to infer result type|not linked with support for mps|object on MPS device but|The MPS backend is supported on MacOS"
     r"|PYTORCH_ENABLE_MPS_FALLBACK=1|unsupported autocast device_type 'mps'|MPS: [Uu]nsupported"
 )
 OPERATOR = re.compile(r"operator '([\w:.]+)'")
