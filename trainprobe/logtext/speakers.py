@@ -36,7 +36,8 @@ class Labels(NamedTuple):
     """Which prefixes that could be anything are labels in this file, since most of its lines carry them. See `labelled`.
 
     `task`: `3: ` is the rank of srun -l and its kind. `host`: `node7: ` is a host. `bracket`: `[3] ` is a rank. `pair`: `[1,3] ` is job and rank.
-    `numbered`: `12: `, `12 | ` and such are line numbers that somebody pasted. `hosts` are the names seen as labels of hosts.
+    `numbered`: `12: `, `12 | ` and such are line numbers that somebody pasted. `pod`: `name-1 | ` or `train-worker-1 container `.
+    `hosts` are the names seen as labels of hosts.
     """
 
     task: bool = False
@@ -44,6 +45,7 @@ class Labels(NamedTuple):
     bracket: bool = False
     pair: bool = False
     numbered: bool = False
+    pod: bool = False
     hosts: frozenset[str] = frozenset()
 
 
@@ -61,10 +63,11 @@ _NCCL = re.compile(r"(" + _HOST + r"):(\d{1,9}):(\d{1,9}) \[(-?\d{1,4})\] (?=NCC
 _NCCL_BARE = re.compile(r"(" + _HOST + r"):(\d{1,9}):(\d{1,9}) (?=NCCL )")
 _RAY = re.compile(r"\((\w[\w.:<>()=, _-]{0,100}?) ?pid=(\d{1,9})(?:, ip=([\w.:]{1,64}))?\)(?:\x20|$)")
 _RAY_RANK = re.compile(r"\brank=(\d{1,7})")
-_COMPOSE = re.compile(r"([A-Za-z][\w.-]{0,80}?[-_]?\d{1,4}|algo-\d{1,4}-\w{5})\s{1,20}\|(?:\x20|$)")
-_STERN = re.compile(
-    r"([a-z][a-z0-9.-]{0,250}-(?:worker|master|launcher|replica|node|chief|server|trainer)-\d{1,5}(?:-[a-z0-9]{4,8})?) ([a-z][a-z0-9-]{0,62}) (?=\S)"
+_COMPOSE = re.compile(
+    r"((?:[A-Za-z][\w.-]{0,60}[-_])?(?:worker|node|trainer|train|master|launcher|server|rank|host|pytorch|torch)s?[-_]?\d{1,4}|algo-\d{1,4}-\w{5})\s{1,20}\|(?:\x20|$)"
 )
+_COLUMN = re.compile(r"([A-Za-z][\w.-]{0,80}?[-_]?\d{1,4})\s{1,20}\|(?:\x20|$)")
+_STERN = re.compile(r"([a-z][a-z0-9.-]{0,250}-(?:worker|master|launcher|replica|node|chief|server|trainer)-\d{1,5}(?:-[a-z0-9]{4,8})?) ([a-z][a-z0-9-]{0,62}) ")
 _TREE = re.compile(r"([\w-]{1,60}(?:\.[\w-]{1,60}){1,4}) \[(?:stdout|stderr)\] ?")
 _COMPOSER = re.compile(r"rank(\d{1,7})\[(\d{1,9})\](?=\[)", re.IGNORECASE)
 _BARE_RANK = re.compile(r"rank(\d{1,7}): ", re.IGNORECASE)
@@ -151,6 +154,7 @@ def labelled(lines: Iterable[str]) -> Labels:
     brackets = [int(match.group(1)) for match in map(_BRACKET.match, past) if match]
     pairs = [int(match.group(2)) for match in map(_MPI_PAIR.match, past) if match]
     hosts = [match.group(1) for match in map(_HOST_LABEL.match, past) if match and _LABEL_HOST.match(match.group(1)) and not _SOURCE.search(match.group(1))]
+    pods = [match.group(1) for match in (_COLUMN.match(line) or _STERN.match(line) for line in past) if match]
     few = max(2, len(sample) // 2)
     words = [match.group(1) for match in map(_HOST_LABEL.match, past) if match and not match.group(1).isdigit() and not _COMMON_WORDS.search(match.group(1))]
     if len(words) >= max(6, 0.95 * len(sample)) and len(set(words)) <= 4:
@@ -161,6 +165,7 @@ def labelled(lines: Iterable[str]) -> Labels:
         host=by_host,
         bracket=len(brackets) >= enough and len(set(brackets)) <= few and max(brackets, default=0) < 65536,
         pair=len(pairs) >= enough and len(set(pairs)) <= few,
+        pod=len(pods) >= enough and len(set(pods)) <= few,
         hosts=frozenset(hosts) if by_host else frozenset(),
     )
 
@@ -270,7 +275,7 @@ def _take_word(text: str, found: _Found) -> int:
     if match := _BARE_RANK.match(text):
         found.is_rank(int(match.group(1)))
         return match.end()
-    if match := _COMPOSE.match(text) or _TREE.match(text) or _STERN.match(text):
+    if match := _COMPOSE.match(text) or _TREE.match(text):
         found.host = match.group(1)
         return match.end()
     return 0
@@ -279,6 +284,9 @@ def _take_word(text: str, found: _Found) -> int:
 def _take_label(line: str, found: _Found, labels: Labels) -> int:
     if labels.task and (match := _TASK.match(line)):
         found.is_rank(int(match.group(1)))
+        return match.end()
+    if labels.pod and (match := _COLUMN.match(line) or _STERN.match(line)):
+        found.host = match.group(1)
         return match.end()
     if labels.host and (match := _HOST_LABEL.match(line)) and (match.group(1) in labels.hosts or _LABEL_HOST.match(match.group(1))):
         found.host = match.group(1)

@@ -78,6 +78,8 @@ def test_ranks(line: str, rank: int, certain: bool, rest: str) -> None:
         "0  | model | Linear | 4.2 M",
         "2024-11-21 10:11:12,345 - INFO - hello",
         "Step 3: loss 1",
+        "train-worker-3 failed to connect",
+        "layer1 | Linear | 4.2 M",
         "(pid 4242) hello",
         "",
     ],
@@ -97,7 +99,6 @@ def test_no_rank(line: str) -> None:
         ("[node7:0]: hello", "node7", None, 0, "hello"),
         ("(TrainWorker pid=123, ip=10.0.0.2) hello", "10.0.0.2", 123, None, "hello"),
         ("[pod/train-worker-3/pytorch] hello", "train-worker-3", None, None, "hello"),
-        ("train-worker-3 pytorch hello", "train-worker-3", None, None, "hello"),
         ("worker_3 | hello", "worker_3", None, None, "hello"),
         ("algo-1-ko3fy  | hello", "algo-1-ko3fy", None, None, "hello"),
         ("[node7:236649] *** Process received signal ***", "node7", 236649, None, "*** Process received signal ***"),
@@ -143,6 +144,14 @@ def test_labels_of_hosts() -> None:
     labels = labelled(lines)
     assert labels == Labels(host=True, hosts=frozenset({"node7", "node8"}))
     assert speaker(lines[2], labels)[:3] == (3, None, "node7")
+
+
+def test_labels_of_pods() -> None:
+    labels = labelled(["train-worker-3 pytorch hello", "train-worker-4 pytorch hello", 'train-worker-3 pytorch   File "x.py"'])
+    assert labels.pod
+    assert speaker("train-worker-3 pytorch   File", labels)[2:5] == ("train-worker-3", None, "  File")
+    columns = labelled(["alpha-1  | hello", "beta-1   | hello", "alpha-1  | [rank0]: hello"])
+    assert speaker("beta-1   | [rank1]: hello", columns)[:3] == (1, None, "beta-1")
 
 
 def test_labels_of_hosts_without_numbers() -> None:
