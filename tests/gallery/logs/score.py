@@ -25,14 +25,17 @@ RESULTS = HERE / "results.json"
 Result = dict[str, Any]
 
 
-def judged(paths: Sequence[str], env_files: Sequence[str] = ()) -> dict[str, Any]:
-    """Verdict, and id, ranks and confidence of each cause; `fault` where the tool itself failed."""
+def judged(paths: Sequence[str], env_files: Sequence[str] = (), size: Mapping[str, int] | None = None) -> dict[str, Any]:
+    """Verdict, and id, ranks and confidence of each cause; `fault` where the tool itself failed. `size` holds `nodes` and `gpus` where they are told."""
     from trainprobe.errors import UsageError
     from trainprobe.model.request import ExplainRequest
     from trainprobe.pipelines import explain
 
+    told = size or {}
     try:
-        report = explain(ExplainRequest(paths=tuple(paths), env_files=tuple(env_files), argv=("trainprobe", "explain")))
+        report = explain(
+            ExplainRequest(paths=tuple(paths), env_files=tuple(env_files), argv=("trainprobe", "explain"), nodes=told.get("nodes"), gpus=told.get("gpus"))
+        )
     except UsageError as error:
         return {"verdict": "undetermined", "causes": [], "refused": str(error)}
     except Exception as error:  # noqa: BLE001 - a fault of the tool on one case is a result
@@ -49,10 +52,11 @@ def _first_id(paths: Sequence[str]) -> str:
 def result_of(answer: Answer, with_baselines: bool = True) -> Result:
     """Run the tool, and the two simple rules, on one case."""
     folder = CASES / answer.case
-    given = sorted(str(path) for path in (folder / "given").glob("*"))
-    paths = sorted(str(path) for path in folder.iterdir() if path.name != "given") if given else [str(folder)]
+    given = sorted(str(path) for path in (folder / "given").glob("env*"))
+    size = {name: int(number) for path in (folder / "given").glob("size*") for name, number in (word.split("=") for word in path.read_text().split())}
+    paths = sorted(str(path) for path in folder.iterdir() if path.name != "given") if given or size else [str(folder)]
     began = time.perf_counter()
-    said = judged(paths, given)
+    said = judged(paths, given, size)
     row: Result = {"case": answer.case, **said, "took_s": round(time.perf_counter() - began, 2)}
     if with_baselines:
         row["last_line"], row["first_error"] = baselines.last_line(folder, _first_id), baselines.first_error(folder, _first_id)
