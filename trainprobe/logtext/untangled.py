@@ -35,19 +35,20 @@ def untangled(lines: Sequence[str]) -> list[int]:
     order: list[int] = []
     at = 0
     while at < len(lines):
-        if _HEADER.match(lines[at]) and (stop := _knot(lines, at)):
-            order += _sorted_out(lines, at, stop)
-            at = stop
-        else:
+        if not _HEADER.match(lines[at]):
             order.append(at)
             at += 1
+            continue
+        stop, mixed = _knot(lines, at)
+        order += _sorted_out(lines, at, stop) if mixed else range(at, stop)
+        at = stop
     return order
 
 
-def _knot(lines: Sequence[str], begin: int) -> int:
-    """Return where a knot of tracebacks that begins at `begin` ends, 0 where there is only one traceback."""
-    headers, waiting, at = 0, 0, begin
-    while at < len(lines):
+def _knot(lines: Sequence[str], begin: int) -> tuple[int, bool]:
+    """Return where the traceback or the knot of them that begins at `begin` ends, and whether it is a knot."""
+    headers = waiting = 0
+    for at in range(begin, len(lines)):
         text = lines[at]
         if _HEADER.match(text):
             headers += 1
@@ -56,14 +57,13 @@ def _knot(lines: Sequence[str], begin: int) -> int:
             pass
         elif _ENDING.match(text) and not _LINK.match(text):
             waiting -= 1
-            if waiting <= 0:
-                return at + 1 if headers > 1 else 0
+            if waiting == 0:
+                return at + 1, headers > 1
         elif text.strip():
-            break
+            return at, headers > 1
         if headers > OPEN_CAP:
-            return 0
-        at += 1
-    return at if headers > 1 else 0
+            return at + 1, False
+    return len(lines), headers > 1
 
 
 def _sorted_out(lines: Sequence[str], begin: int, stop: int) -> list[int]:

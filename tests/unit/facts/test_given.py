@@ -133,6 +133,6 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("unit", ["A=", "a ", "- `a ", "GPU 0: ", "1 ", "[pip] a ", "a.", "Max a ", "tmpfs 1 ", "env.a  "])
 def test_no_line_takes_long(unit: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     read_surroundings(unit * (100_000 // len(unit)))
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 1.0

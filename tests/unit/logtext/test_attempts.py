@@ -96,6 +96,6 @@ def test_any_text_is_read_without_a_fault(text: str) -> None:
 
 @pytest.mark.parametrize("unit", ["attempt ", "restart ", "1/1 attempts left; ", "*** JOB 1 ON ", "- "])
 def test_no_line_takes_long(unit: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     mark(unit * (100_000 // len(unit)))
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.5

@@ -138,7 +138,7 @@ def test_nothing_is_lost(text: str) -> None:
     "unit", ["1%|", "[rank1]:", 'File "a", line 1, in f ', "Traceback (most recent call last): ", "Error ", "\\n", "srun: error: ", "a.B", "1%| | 1/2 [0<0,]"]
 )
 def test_no_line_takes_long(unit: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     parted("Traceback (most recent call last):" + unit * (100_000 // len(unit)))
     parted(unit * (100_000 // len(unit)))
-    assert time.perf_counter() - began < 1.5
+    assert time.process_time() - began < 1.5

@@ -78,6 +78,6 @@ def test_any_text_becomes_one_visible_line(text: str) -> None:
 
 @pytest.mark.parametrize("unit", ["\x1b[", "\x1b]", "\b", "\r1%", "[0;", "\x9b;", '{"log":"', "\x1bP"])
 def test_no_line_takes_long(unit: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     plain(unit * (300_000 // len(unit)))
-    assert time.perf_counter() - began < 2.0
+    assert time.process_time() - began < 2.0

@@ -207,6 +207,6 @@ def test_any_text_has_a_speaker(text: str) -> None:
 
 @pytest.mark.parametrize("unit", ["[rank1]:", "a", "[", "(a pid=", "node7:", "> ", "- ", "[x] ", "Rank ", " "])
 def test_no_line_takes_long(unit: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     speaker(unit * (200_000 // len(unit)), Labels(task=True, host=True))
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.5

@@ -146,9 +146,9 @@ def test_any_text_is_read_without_a_fault(text: str) -> None:
 
 
 def test_it_is_fast() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     for _ in range(2000):
         stamp("2024-11-21 10:11:12,345 - INFO - hello" + " 10:11:12" * 30)
         stamp("[" * 100)
         stamp("    x = self.model(batch)")
-    assert time.perf_counter() - began < 2.0
+    assert time.process_time() - began < 2.0

@@ -137,6 +137,6 @@ def test_any_text_is_read_without_a_fault(text: str) -> None:
 
 @pytest.mark.parametrize("unit", ["1%|", "step ", "Epoch [1][", "{'loss':", "━", "epoch 1 ", "12/100 [00:", "training done ", "1,", "{'a': 'epoch': "])
 def test_no_line_takes_long(unit: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     read_step(unit * (100_000 // len(unit)))
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.5

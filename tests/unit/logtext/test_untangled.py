@@ -67,7 +67,7 @@ def test_no_line_is_lost(lines: list[str]) -> None:
 
 
 def test_it_is_fast() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     untangled(["Traceback (most recent call last):"] * 20_000)
     untangled([*["Traceback (most recent call last):"] * 50, *['  File "a.py", line 3, in f', "    x()"] * 5000])
-    assert time.perf_counter() - began < 2.0
+    assert time.process_time() - began < 2.0
