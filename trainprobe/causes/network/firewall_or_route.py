@@ -127,6 +127,6 @@ CAUSE = Cause(
     ranks=_ranks,
     would_settle="ss -tnp state syn-sent, and a connect to that address by hand",
     refines="rendezvous-incomplete",
-    accounts_for=("rank-stuck", "user-exception"),
+    accounts_for=("rank-stuck", "user-exception", "native-crash"),
     wording=WORDING,
 )

@@ -89,6 +89,6 @@ CAUSE = Cause(
     ranks=nobody,
     would_settle="getent hosts NAME on every node, for MASTER_ADDR and for each node's own name",
     refines="rendezvous-incomplete",
-    accounts_for=("user-exception",),
+    accounts_for=("user-exception", "native-crash"),
     wording=WORDING,
 )

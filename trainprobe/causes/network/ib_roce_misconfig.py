@@ -94,6 +94,6 @@ CAUSE = Cause(
     summary=_summary,
     fixes=_fixes,
     would_settle="ib_write_bw between the two nodes, with the GID index that NCCL uses",
-    accounts_for=("user-exception", "rank-stuck"),
+    accounts_for=("user-exception", "rank-stuck", "native-crash"),
     wording=WORDING,
 )

@@ -17,7 +17,7 @@ from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
 from trainprobe.causes.told import failed_of_something_else, last_words, lines, told, weigh_told
 from trainprobe.causes.words import fix, sentence, short
-from trainprobe.facts import Facts
+from trainprobe.facts import Facts, LogJob
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
@@ -56,6 +56,10 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(13, "suspects-log", f"The script does not know its arguments: {short(usage.text)}", usage.fact)
         if ends:
             yield weighing(10, "exit-status", f"{len(ends)} ranks ended with exit code 2, as a wrong argument does", *ends)
+    elif ends and facts.of(LogJob, cell=scene.cell) and scene.origin is None and len(ends) == len(scene.endings(scene.world)):
+        yield weighing(
+            13, "exit-status", "It ended with exit code 2 and without a traceback, as Python does with wrong arguments or a script that is not there", *ends
+        )
 
 
 def _asks(scene: Scene) -> bool:

@@ -90,6 +90,6 @@ CAUSE = Cause(
     ranks=nobody,
     would_settle="ulimit -l inside a rank",
     refines="ib-roce-misconfig",
-    accounts_for=("user-exception", "address-space-limit"),
+    accounts_for=("user-exception", "address-space-limit", "host-oom-killed", "native-crash"),
     wording=WORDING,
 )

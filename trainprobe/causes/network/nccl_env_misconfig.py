@@ -108,6 +108,6 @@ CAUSE = Cause(
     fixes=_fixes,
     ranks=nobody,
     would_settle="run once without any NCCL_* variable and with an empty nccl.conf",
-    accounts_for=("user-exception",),
+    accounts_for=("user-exception", "native-crash"),
     wording=WORDING,
 )

@@ -80,6 +80,6 @@ CAUSE = Cause(
     fixes=_fixes,
     ranks=nobody,
     would_settle="df -h /dev/shm inside the container",
-    accounts_for=("user-exception", "shm-exhausted", "disk-full"),
+    accounts_for=("user-exception", "shm-exhausted", "disk-full", "native-crash"),
     wording=WORDING,
 )

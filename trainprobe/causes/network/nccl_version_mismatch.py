@@ -111,6 +111,6 @@ CAUSE = Cause(
     fixes=_fixes,
     ranks=nobody,
     would_settle="torch.cuda.nccl.version() on every node, and the library that libtorch_cuda.so loads",
-    accounts_for=("user-exception", "abi-mismatch", "import-failure"),
+    accounts_for=("user-exception", "abi-mismatch", "import-failure", "native-crash"),
     wording=WORDING,
 )

@@ -66,6 +66,6 @@ CAUSE = Cause(
     fixes=_fixes,
     ranks=nobody,
     would_settle="run once with NCCL_NVLS_ENABLE=0",
-    accounts_for=("user-exception", "cuda-oom"),
+    accounts_for=("user-exception", "cuda-oom", "native-crash"),
     wording=WORDING,
 )

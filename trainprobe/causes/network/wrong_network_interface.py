@@ -110,6 +110,6 @@ CAUSE = Cause(
     ranks=nobody,
     would_settle="ip -br addr on each node, and NCCL_DEBUG=INFO's line `Bootstrap : Using`",
     refines="firewall-or-route",
-    accounts_for=("user-exception", "rendezvous-incomplete"),
+    accounts_for=("user-exception", "rendezvous-incomplete", "native-crash"),
     wording=WORDING,
 )
