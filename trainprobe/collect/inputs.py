@@ -142,7 +142,8 @@ def _sort(path: str, saved: Saved, ends: float) -> None:
         return
     first = head.lstrip()[:1]
     pickled = head[:1] == b"\x80" or head[:2] in (b"}q", b"(d")
-    if not pickled and first not in (b"{", b"[") and not looks_like_stacks(head):
+    listed = first == b"[" and head.lstrip()[1:].lstrip()[:1] in (b"{", b"]")  # py-spy's JSON; a log's lines may begin with `[rank0]`
+    if not pickled and first != b"{" and not listed and not looks_like_stacks(head):
         saved.rest.append(path)
         return
     try:
@@ -179,6 +180,8 @@ def read_head(path: str, cap_bytes: int) -> bytes:
 
 def looks_like_stacks(head: bytes) -> bool:
     """Is this text a stack dump as a whole, rather than a log that holds one? Half of its lines are then a dump's."""
+    if b"Fatal Python error" in head or b"Windows fatal exception" in head:
+        return False  # the last words of a process that died, whatever else stands there
     lines = [line for line in head.decode("utf-8", "replace").splitlines()[:-1] if line.strip()] or head.decode("utf-8", "replace").splitlines()
     of_stacks = sum(1 for line in lines if _STACK_LINE.match(line))
     return of_stacks * 2 >= max(1, len(lines))

@@ -18,7 +18,7 @@ from trainprobe.stacks.traceback_forms import bare_errors, classic
 from trainprobe.stacks.traceback_text import Printed, Raised, parse_tracebacks
 
 EACH_CAP = 40  # of one rank and file: the first ones tell what happened
-GAP_LINES = 400
+WARNED = "warning"  # the source of an exception that its program seems to have lived through
 # torch.multiprocessing.spawn names the process before its traceback; multiprocessing itself after `Process`.
 _SPAWNED = re.compile(r"-- Process (\d{1,7}) terminated with the following error")
 _TRIED_AGAIN = re.compile(
@@ -79,6 +79,7 @@ def _fact(record: Evidence, printed: Printed, rows: Sequence[Row], rank: int | N
         role="rank" if of is not None or fact.echo_of != "launcher" else "launcher",
         thread=printed.thread,
         handled=printed.ignored or lived,
+        source=WARNED if lived and not printed.ignored else fact.source,
         place=row.place,
         host=row.host,
         seen_at=row.seen_at,

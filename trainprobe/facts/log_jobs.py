@@ -91,7 +91,7 @@ _LAUNCHERS = (
 )
 # That the job as a whole went well; what says that the training did is logtext.steps' business.
 _DONE = re.compile(
-    r"(?i)^\W{0,4}all done\b|\bjob (?:completed|finished|succeeded)\b|\bfinished successfully\b|\bsuccessfully (?:finished|completed)\b|^done\W{0,3}$"
+    r"(?i)^\W{0,4}all done\b|\bjob (?:completed|finished|succeeded)\b|\bfinished successfully\b|\bsuccessfully (?:finished|completed)\b|^(?:done|finished|completed|succeeded)\W{0,3}$"
     r"|^\W{0,6}(?:done|finished|completed)\b.{0,40}\d (?:steps|epochs|iterations|updates)\b|\"(?:event|status|state|msg|message)\": ?\"(?:finished|completed|done|succeeded)\""
     r"|^\W{0,4}Best (?:metric|score|accuracy)\b.{0,40}epoch"
     r"|\b(?:exit(?:ed)?|finished|completed) (?:with )?(?:exit )?(?:code|status)[ :=]{1,2}0\b|^Succeeded$|\bJob \S{1,60} (?:is )?(?:succeeded|completed)\b"

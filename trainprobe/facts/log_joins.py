@@ -13,6 +13,7 @@ from trainprobe.facts.fatal_signals import FatalSignal
 from trainprobe.facts.kernel_logs import OomKill, Xid
 from trainprobe.facts.log_endings import ending_of, merged_endings
 from trainprobe.facts.log_events import LogEvent
+from trainprobe.facts.log_exceptions import WARNED
 from trainprobe.facts.log_failures import LogFailure
 from trainprobe.facts.log_jobs import LogJob, LogProgress
 from trainprobe.model.facts import Fact
@@ -59,6 +60,8 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     owned = {id(fact): replace(fact, rank=whose, role="rank") for fact in exceptions if whose is not None and _nameless(fact)}
     exceptions = [owned.get(id(fact), fact) for fact in exceptions]
     told = {ending.place for ending in logged}  # what a launcher says of an end is an end, not a word of whoever ended
+    if not _failed(exceptions, signals, merged, progress):
+        exceptions = [replace(fact, handled=False) if fact.source == WARNED else fact for fact in exceptions]  # then it was what ended it after all
     failures = _words(exceptions, signals, [event for event in events if event.rank is not None or event.place not in told], progress)
     merged = _stopped(merged, failures)
     merged = _killed(merged, [fact for fact in facts if isinstance(fact, OomKill)])
@@ -84,6 +87,16 @@ def _end_of(fact: FatalSignal) -> RankEnding:
 
 def _nameless(fact: RankException) -> bool:
     return fact.rank is None and not fact.handled and not fact.echo and fact.role != "launcher" and fact.type.rsplit(".", 1)[-1] not in _LAUNCHER_TYPES
+
+
+def _failed(exceptions: Sequence[RankException], signals: Sequence[FatalSignal], endings: Sequence[RankEnding], progress: Sequence[LogProgress]) -> bool:
+    """Is there a failure, an end or a step behind every warning that carries a traceback?"""
+    warned = max((fact.place for fact in exceptions if fact.source == WARNED and fact.place is not None), default=None)
+    if warned is None:
+        return True
+    stepped = any(place > warned for one in progress for place, _ in one.marks) or any(one.finished for one in progress)
+    own = any(not fact.handled and not fact.echo for fact in exceptions) or any(not fact.echo for fact in signals)
+    return stepped or own or any(one.how == "exited" and one.code == 0 for one in endings)
 
 
 def _whose(exceptions: Sequence[RankException], endings: Sequence[RankEnding]) -> int | None:
