@@ -7,19 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from trainprobe.causes.parting import camps, places
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.timeouts_told import FIRST, SHARDED, Timeouts
+from trainprobe.causes.timeouts_told import SHARDED, Timeouts
 from trainprobe.causes.words import ranks_say, short
 from trainprobe.facts import LogEvent, LogFailure, LogProgress, RankException
 from trainprobe.model.diagnosis import Weighing
 
 SHORT_S = 300.0  # torch's defaults are 600 s for NCCL and 1800 s for gloo (torch/distributed/constants.py)
-VERY_SHORT_S = 120.0
-VERY_FIRST = 3
-FIRST_COLLECTIVES = 5  # a barrier with such a number stands at the start: data, weights and caches are prepared there
-_ONE_GOES_FIRST = re.compile(r"(?:main|zero|master|rank0)_?(?:process)?_first\b")
-_ALL_MEET = re.compile(r"\b(?:wait_for_everyone|barrier|synchronize)\b")
-_KEEPS = re.compile(r"save|checkpoint|evaluat|valid|gather_for_metrics|prepare|tokeni[sz]e|preprocess", re.IGNORECASE)
-_EVALUATES = re.compile(r"(?i)evaluat|validat|predict")
 _FINGERPRINT = re.compile(r"OpType=(\w{1,40}?)(?:,|\)|$)(?: ?TensorShape=(\[[\d, ]{0,80}\]))?(?:, ?TensorDtypes=(\w{1,20}))?")
 _NUMBERED = re.compile(r"SequenceNumber=(\d{1,18})")
 
@@ -66,14 +59,14 @@ def of_conditional(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     """Only some ranks reach a collective."""
     parted, what = told.parted, differs(scene)
     if parted is not None and parted.kind == "operation":
-        yield weighing(13, "flight-recorder", f"At collective #{parted.seq} the ranks were in different calls: {parted}", *_facts(told))
+        yield weighing(13, "flight-recorder", f"At collective #{parted.seq} the ranks were in different calls: {parted}", *call_lines(told))
         if len(parted.camps[0]) < len(parted.camps[-1]):
             yield weighing(
-                6, "other-stacks", f"{ranks_say(parted.camps[0])} alone {'was' if len(parted.camps[0]) == 1 else 'were'} in another call", *_facts(told)
+                6, "other-stacks", f"{ranks_say(parted.camps[0])} alone {'was' if len(parted.camps[0]) == 1 else 'were'} in another call", *call_lines(told)
             )
     elif parted is not None:
         yield weighing(
-            -13, "flight-recorder", f"The calls are the same; {'their order' if parted.kind == 'order' else 'their sizes'} differ: {parted}", *_facts(told)
+            -13, "flight-recorder", f"The calls are the same; {'their order' if parted.kind == 'order' else 'their sizes'} differ: {parted}", *call_lines(told)
         )
     found = said_sizes(scene)
     if what in ("operation", "number"):
@@ -86,8 +79,8 @@ def of_conditional(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     elif what == "shape":
         yield weighing(-13, "suspects-log", "The ranks made the same call; only its tensors differ", *told.events("collective-mismatch", "fingerprint-diff"))
     stood = places(scene)
-    if told.calls and len(camps(stood)) > 1 and set(stood) <= set(told.first):
-        yield weighing(6, "process-state-and-locks", "Each waited its whole limit in its own call: nobody was only late", *_facts(told))
+    if told.calls and len(camps(stood)) > 1 and set(stood) & set(told.first):
+        yield weighing(6, "process-state-and-locks", "They waited their whole limit in these calls: nobody was only late", *call_lines(told))
     if shown := culprits(scene, "COLLECTIVE_TYPE_MISMATCH"):
         yield weighing(13, "flight-recorder", f"The recorder's analysis says so: {short(shown[0].line, 120)}", *shown)
     missing, frames = told.missing, _camps_of_frames(told)
@@ -106,11 +99,11 @@ def of_order(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     """The same calls in another order."""
     parted, what = told.parted, differs(scene)
     if parted is not None and parted.kind == "order":
-        yield weighing(26, "flight-recorder", f"From #{parted.seq} on each rank makes next the call that the other makes here: {parted}", *_facts(told))
+        yield weighing(26, "flight-recorder", f"From #{parted.seq} on each rank makes next the call that the other makes here: {parted}", *call_lines(told))
     elif parted is not None and parted.kind == "operation":
-        yield weighing(10, "flight-recorder", f"At collective #{parted.seq} the ranks were in different calls: {parted}", *_facts(told))
+        yield weighing(10, "flight-recorder", f"At collective #{parted.seq} the ranks were in different calls: {parted}", *call_lines(told))
     elif parted is not None:
-        yield weighing(-13, "flight-recorder", f"The ranks were in the same operation: {parted}", *_facts(told))
+        yield weighing(-13, "flight-recorder", f"The ranks were in the same operation: {parted}", *call_lines(told))
     if what == "operation":
         yield weighing(
             6, "suspects-log", "The backend compared the calls: same number, other operation", *told.events("collective-mismatch", "fingerprint-diff")
@@ -125,10 +118,10 @@ def of_shape(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     """One call with tensors of other size."""
     parted, what = told.parted, differs(scene)
     if parted is not None and parted.kind == "size":
-        yield weighing(13, "flight-recorder", f"One call, other sizes: {parted}", *_facts(told))
-        yield weighing(10, "other-stacks", f"All were in {parted.calls[0].op} #{parted.seq}", *_facts(told))
+        yield weighing(13, "flight-recorder", f"One call, other sizes: {parted}", *call_lines(told))
+        yield weighing(10, "other-stacks", f"All were in {parted.calls[0].op} #{parted.seq}", *call_lines(told))
     elif parted is not None:
-        yield weighing(-13, "flight-recorder", f"The ranks were in different operations: {parted}", *_facts(told))
+        yield weighing(-13, "flight-recorder", f"The ranks were in different operations: {parted}", *call_lines(told))
     found = said_sizes(scene)
     if what == "shape":
         sizes = f": {found[1][2]} against {found[2][2]}" if found is not None else ""
@@ -156,8 +149,8 @@ def of_divergent_forward(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     context = told.events("zero-stage", "fsdp-used")
     both = parted is not None and parted.kind != "order" and any(SHARDED.search(call.op) for call in parted.calls)
     if parted is not None and both and (all(SHARDED.search(call.op) for call in parted.calls) or traced or context):
-        yield weighing(13, "flight-recorder", f"Calls of a sharded model part at #{parted.seq}: {parted}", *_facts(told))
-        yield weighing(10, "other-stacks", "FSDP and ZeRO gather each layer by such a call, so the ranks were at different layers", *_facts(told))
+        yield weighing(13, "flight-recorder", f"Calls of a sharded model part at #{parted.seq}: {parted}", *call_lines(told))
+        yield weighing(10, "other-stacks", "FSDP and ZeRO gather each layer by such a call, so the ranks were at different layers", *call_lines(told))
     prints = said_sizes(scene)
     if prints is not None and all(SHARDED.search(one[1]) for one in prints[1:]) and prints[1] != prints[2]:
         says = f"Calls by which a sharded model gathers or reduces a layer differ: {prints[1][1]} {prints[1][2]} against {prints[2][1]} {prints[2][2]}"
@@ -171,77 +164,6 @@ def of_divergent_forward(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
         yield weighing(10, "suspects-log", f"ZeRO says that the order of layers changed: {short(traced[-1].line, 100)}", traced[-1])
 
 
-def of_long_task(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
-    """One rank works alone for longer than the others wait."""
-    if not told.calls:
-        return
-    if told.together:
-        yield weighing(-13, "other-stacks", f"All {told.world} ranks gave up in one and the same call: nobody was away", *_facts(told))
-    if told.parted is not None:
-        yield weighing(-13, "flight-recorder", f"The ranks were in different calls: {told.parted}", *_facts(told))
-    task = told.task
-    if task is not None and told.parted is None:
-        went_on = _went_on(scene, task)
-        began = next((call for call in told.calls if call.at is not None), None)
-        who = ranks_say([task.rank]) if task.rank is not None else "Somebody"
-        load = task.event == "load-began"
-        under_way = task.captured.get("percent", "100") != "100"
-        points = 3 if went_on or (load and not under_way) else 10 if load else 13
-        yield weighing(points, "suspects-log", f"{who} was at «{short(task.line, 100)}» when the others gave up", task)
-        if (
-            began is not None
-            and task.at is not None
-            and told.timeout_s
-            and abs((began.at or 0.0) - task.at - told.timeout_s) <= max(60.0, 0.1 * told.timeout_s)
-        ):
-            yield weighing(13, "scheduler", f"It began {(began.at or 0.0) - task.at:.0f} s before, and the limit is {told.timeout_s:.0f} s", task, began.fact)
-    frames = [(event.captured.get("function", ""), event) for event in told.events("recorder-frame")]
-    frames += [(frame.name, fact) for fact in scene.facts.of(RankException, cell=scene.cell) if fact.echo for frame in fact.frames]  # type: ignore[misc]
-    first = next(((name, fact) for name, fact in frames if _ONE_GOES_FIRST.search(name)), None)
-    kept = next(((name, fact) for name, fact in frames if _KEEPS.search(name)), None)
-    meet = next(((name, fact) for name, fact in frames if _ALL_MEET.search(name)), None)
-    if any(call.op == FIRST for call in told.calls):
-        yield weighing(
-            10, "other-stacks", f"The others waited for {ranks_say(told.missing.ranks if told.missing else (0,), capital=False)} in {FIRST}", *_facts(told)
-        )
-    barriers = [call for call in told.calls if call.op == "BARRIER" or (call.numel_in == 1 and call.op in ("ALLREDUCE", "BROADCAST"))]
-    early = [call for call in barriers if call.seq is not None and call.seq <= FIRST_COLLECTIVES]
-    if first is not None:
-        yield weighing(13, "other-stacks", f"The others waited inside {first[0]}, in which one rank goes first", first[1])
-    elif early and not told.together:
-        points = 6 if 0 in told.first else 13 if (early[0].seq or 0) <= VERY_FIRST else 10  # rank 0 prepares, and here it did not give up
-        yield weighing(points, "other-stacks", f"The others waited in a barrier at the start, {early[0]}", early[0].fact)
-    elif kept is not None and (meet is not None or barriers):
-        yield weighing(6, "other-stacks", f"The others waited inside {kept[0]}", kept[1])
-    elif barriers and not told.together:
-        yield weighing(6, "other-stacks", f"The others waited in a barrier, {barriers[0]}", barriers[0].fact)
-    worked = _works_on(scene, told)
-    if worked is not None:
-        yield weighing(10, "probe-outcome", f"Rank {worked.rank} still went on after the others had given up: {short(worked.line, 80)}", worked)
-    missing = told.missing
-    if missing is not None and missing.ranks == (0,) and not told.together:
-        yield weighing(6, "flight-recorder", missing.says, *missing.facts)
-
-
-def of_short_timeout(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
-    """A right step that takes longer than the limit."""
-    limit = told.timeout_s
-    if limit is None or limit > SHORT_S:
-        return
-    yield weighing(10 if limit <= VERY_SHORT_S else 6, "scheduler", f"The limit that ran out is only {limit:.0f} s", *_facts(told))
-    last = max((call.place for call in told.calls), default=-1)
-    after: list[LogEvent | LogProgress] = [event for event in told.events("task-ended", "training-ended") if (event.place or 0) > last]
-    after += [worked] if (worked := _works_on(scene, told)) is not None else []
-    if after:
-        yield weighing(13, "suspects-log", f"Work came to its end right after: {short(after[0].line, 100)}", after[0])
-    elif told.task is not None and not _went_on(scene, told.task):
-        yield weighing(10, "suspects-log", f"A rank was still at work: {short(told.task.line, 100)}", told.task)
-    if told.parted is not None or len(camps(places(scene))) > 1:
-        yield weighing(
-            -13, "flight-recorder", f"The ranks were in different calls, which no limit cures{f': {told.parted}' if told.parted else ''}", *_facts(told)
-        )
-
-
 def of_stuck(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     """A rank that never came, and nobody says why."""
     missing = told.missing
@@ -252,7 +174,7 @@ def of_stuck(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     if len(camps(places(scene))) < 2:
         yield weighing(13 if missing.sure and told.calls else 6, "other-stacks", missing.says, *missing.facts)
     if told.parted is not None:
-        yield weighing(-13, "flight-recorder", f"The ranks were in different calls: {told.parted}", *_facts(told))
+        yield weighing(-13, "flight-recorder", f"The ranks were in different calls: {told.parted}", *call_lines(told))
 
 
 def of_uneven_inputs(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
@@ -290,7 +212,7 @@ def of_left(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     others = sorted(waiting for waiting in late if waiting is not None)
     who = ranks_say([rank or 0])
     yield weighing(13, "suspects-log", f"{who} was done («{short(done.line, 80)}») while {ranks_say(others, capital=False)} still waited", done)
-    yield weighing(6, "other-stacks", f"{ranks_say(others)} gave up or broke afterwards", *(broken[:4] or _facts(told)))
+    yield weighing(6, "other-stacks", f"{ranks_say(others)} gave up or broke afterwards", *(broken[:4] or call_lines(told)))
 
 
 def away(told: Timeouts, *, task: bool = False) -> tuple[int, ...]:
@@ -302,26 +224,9 @@ def away(told: Timeouts, *, task: bool = False) -> tuple[int, ...]:
     return told.missing.ranks if told.missing is not None else ()
 
 
-def _facts(told: Timeouts) -> Sequence[LogEvent]:
+def call_lines(told: Timeouts) -> Sequence[LogEvent]:
+    """The lines of the first calls that timed out."""
     return [call.fact for call in list(told.first.values())[:6]] or [call.fact for call in told.calls[:6]]
-
-
-def _works_on(scene: Scene, told: Timeouts) -> LogEvent | LogProgress | None:
-    """What a rank that did not give up printed of its work after the others had."""
-    begins = min((call.place for call in told.calls), default=None)
-    if begins is None or not told.first:
-        return None
-    told_of: list[LogEvent | LogProgress] = list(told.events("task-began", "load-began", "task-ended"))
-    told_of += scene.facts.of(LogProgress, cell=scene.cell)
-    return next((one for one in told_of if one.rank is not None and one.rank not in told.first and (one.place or 0) > begins), None)
-
-
-def _went_on(scene: Scene, task: LogEvent) -> bool:
-    """Did training steps follow the task?"""
-    bars = [fact for fact in scene.facts.of(LogProgress, cell=scene.cell) if fact.rank == task.rank and fact.place is not None]
-    own = _EVALUATES.search(task.line) is not None  # an evaluation has a bar of its own, in which no loss of training is told
-    after = [fact for fact in bars if (fact.place or 0) > (task.place or 0) and "%|" not in task.line and fact.line[:20] != task.line[:20]]
-    return any(not own or fact.finished or "loss" in fact.line for fact in after)
 
 
 def _camps_of_frames(told: Timeouts) -> dict[str, list[int]]:

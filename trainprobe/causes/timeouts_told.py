@@ -93,8 +93,9 @@ class Timeouts:
         return sorted((event for name in shows for event in self._events[name]), key=lambda event: event.place if event.place is not None else -1)
 
     def rank_of(self, event: LogEvent) -> int | None:
-        """Who said it: by its speaker, else by the line's own words."""
-        return event.rank if event.rank is not None else _number(event, "rank")
+        """Of whom it speaks: by the line's own words, else its speaker."""
+        own = _number(event, "rank")
+        return own if own is not None else event.rank
 
     @cached_property
     def calls(self) -> tuple[TimedOut, ...]:

@@ -13,8 +13,9 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.collectives_told import away, of_long_task
+from trainprobe.causes.collectives_told import away
 from trainprobe.causes.ends import ends, goes_on, goes_round, others_wait, states
+from trainprobe.causes.long_tasks_told import of_long_task
 from trainprobe.causes.parting import ASKS_FOR_RANK
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
 from trainprobe.causes.timeouts_told import Timeouts

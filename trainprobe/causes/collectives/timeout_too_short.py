@@ -13,7 +13,8 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.collectives.rank0_long_task import waited, working
-from trainprobe.causes.collectives_told import SHORT_S, away, of_short_timeout
+from trainprobe.causes.collectives_told import SHORT_S, away
+from trainprobe.causes.long_tasks_told import of_short_timeout
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.timeouts_told import Timeouts
 from trainprobe.causes.words import fix, sentence, subject, verb
