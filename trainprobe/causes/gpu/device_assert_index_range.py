@@ -31,7 +31,6 @@ INDEX = re.compile(
     r"src(?:Select)?Index|[sS]electDimSize|dim_size|index\w* out of bounds|out of bounds|n_classes|\bidx_dim|ind(?:ex)? *[<>]|index *>=|\bt >= 0|\b0 <= tmp"
 )
 NOT_FINITE = re.compile(r"isnan|isinf|cumdist|sum_prob|0 ?<= ?p\d|val ?>= ?zero(?! *&& *input_val)|probability|prob\w*\[")
-VALUE = re.compile(r"input_val *>= *zero|input_val *<= *one|target_val")
 POSITIONS = re.compile(r"(?i)posit|\bpos_|_pos\b|\bwpe\b|token_type")
 SMALL_CPU = r"index -?\d+ is out of bounds for dimension \d+ with size \d+"
 
@@ -70,7 +69,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 
 def _table(scene: Scene, heard: Said) -> bool:
-    """Did the CPU name a table of tokens or classes? A table of positions that is too short is another matter (`model-shape-fault`)."""
+    """Did the CPU name a table of tokens or classes? One of positions is another matter (`model-shape-fault`)."""
     frames = scene.origin.frames[-4:] if scene.origin is not None else ()
     return heard.origin and re.search(ON_CPU, heard.text) is not None and not any(POSITIONS.search(f"{frame.name} {frame.text}") for frame in frames)
 

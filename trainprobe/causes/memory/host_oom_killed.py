@@ -22,6 +22,8 @@ from trainprobe.facts import Facts, OomKill
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
+MORE = "sbatch --mem=…, docker run --memory=…, or resources.limits.memory in Kubernetes"
+
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
@@ -97,13 +99,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
             "look for lists that keep tensors or outputs of every step; append loss.item(), not loss",
         ),
         fix(scene, "Hold less", "fewer loader workers, memory-mapped data, no CPU offload, weights loaded once per node"),
-        fix(
-            scene,
-            f"Give the job more memory{now}",
-            "sbatch --mem=…, docker run --memory=…, or resources.limits.memory in Kubernetes",
-            who="admin",
-            risk="needs-admin",
-        ),
+        fix(scene, f"Give the job more memory{now}", MORE, who="admin", risk="needs-admin"),
     )
 
 
