@@ -15,11 +15,12 @@ class Mark(NamedTuple):
     """What a line says of the job's life.
 
     `kind`: restart (the group will be started again), attempt (a new one begins here), begin (a launcher starts, which may be one of
-    several nodes'), failed (this attempt has lost a process), end (this attempt is over). `number` is the attempt's, counted from 0, where it is told.
+    several nodes'), failed (this attempt has lost a process), end (this attempt is over). `number` is the attempt's, counted from 0, where it is told. `finished` marks an end by success.
     """
 
     kind: str
     number: int | None = None
+    finished: bool = False
 
 
 # (a text that must be in the line, kind, pattern). Sources: torch/distributed/elastic/agent/server/api.py 1.9 to 2.13 (and its copies in
@@ -67,7 +68,7 @@ def mark(line: str) -> Mark | None:
     """Return what a plain line (without who says it) tells of the job's life; None for almost all lines."""
     text = line[:READ]
     if _LITERALS.search(text) is None:
-        return Mark("end") if _MAY_END.search(text) and _FINISHED.search(text) else None
+        return Mark("end", finished=True) if _MAY_END.search(text) and _FINISHED.search(text) else None
     for literal, kind, pattern in _MARKS:
         if literal not in text:
             continue
@@ -82,7 +83,7 @@ def mark(line: str) -> Mark | None:
         if part.get("n1"):
             return Mark(kind, max(0, int(part["n1"]) - 1))
         return Mark(kind, int(part["n"]) if part.get("n") else None)
-    return Mark("end") if _FINISHED.search(text) else None
+    return Mark("end", finished=True) if _FINISHED.search(text) else None
 
 
 def attempt_of_path(path: str) -> int | None:
@@ -99,11 +100,12 @@ class Attempts:
         self._announced: int | None = None
         self._waiting = False
         self._over = False
+        self._failed = False
         self._shapes: list[str] = []
 
     def feed(self, line: str) -> int:
         """Return the attempt (0 first) that the plain line, without who says it, belongs to."""
-        if self._over and self._is_first_line(line):
+        if self._failed and self._is_first_line(line):
             self._next(None)
         elif len(self._shapes) < FIRST_LINES and line.strip():
             self._shapes.append(_shape(line))
@@ -127,10 +129,11 @@ class Attempts:
                 self._next(None)
         elif found.kind in ("failed", "end", "requeue"):
             self._over = True
+            self._failed = self._failed or found.kind != "end" or not found.finished
 
     def _next(self, number: int | None) -> None:
         self.number = number if number is not None and number > self.number else self.number + 1
-        self._announced, self._waiting, self._over = None, False, False
+        self._announced, self._waiting, self._over, self._failed = None, False, False, False
 
     def _is_first_line(self, line: str) -> bool:
         """Whether the very first line that told something is said again. A log that begins with an error may end with one."""

@@ -49,6 +49,10 @@ def test_first_lines_that_come_again_after_a_failure_begin_a_new_attempt() -> No
     assert _attempts([*start, "loading configuration of run 4311", "world size 2"]) == [0, 0, 0, 0, 0]
 
 
+def test_another_rank_that_begins_after_one_has_finished_is_no_new_attempt() -> None:
+    assert _attempts(["loading configuration of run 1", "Training completed", "loading configuration of run 1", "step 1"]) == [0, 0, 0, 0]
+
+
 def test_a_launcher_in_a_loop() -> None:
     begin = "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to avoid your system being overloaded"
     end = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: "
@@ -70,7 +74,7 @@ def test_a_requeued_job() -> None:
         ("TORCHELASTIC_RESTART_COUNT=1", Mark("count", 1)),
         ("Requeued SLURM job 42", Mark("requeue")),
         ("[FailurePolicy] RETRY", Mark("requeue")),
-        ("`Trainer.fit` stopped: `max_steps=100` reached.", Mark("end")),
+        ("`Trainer.fit` stopped: `max_steps=100` reached.", Mark("end", finished=True)),
         ("Connection attempt 2 failed", None),
         ("Attempt 2/5 to download the model", None),
         ("Attempting to unscale gradients", None),
