@@ -61,13 +61,16 @@ def weigh_world(scene: Scene) -> Iterator[Weighing]:
         if failed_of_something_else(scene):
             points = 6  # who died first did not come to the barrier
         says = f"{joined} processes came to a world of {expected}: {short(counted.text, 120)}"
-        yield weighing(points if points == 6 or counted.decides or joined > int(expected) else 13, "suspects-log", says, counted.fact)
         given, nodes, per_node = (scene.given(name) for name in ("world_size", "nodes", "gpus_per_node"))
         started = given.number if given is not None else nodes.number * per_node.number if nodes and per_node and nodes.number and per_node.number else None
+        if started == int(expected) and joined < started:
+            points = 6  # the number is right, and somebody is missing
+        yield weighing(points if points == 6 or counted.decides or joined > int(expected) else 13, "suspects-log", says, counted.fact)
         if started and started != int(expected):
             yield weighing(13, "environment-and-limits", f"The launch is for {started:.0f} processes", given or per_node)
     else:
-        yield from weigh_told(scene, told(scene, CHECKED, "world-mismatch"))
+        # Two versions of NCCL do not understand each other's numbers either.
+        yield from weigh_told(scene, told(scene, CHECKED, "world-mismatch"), sure=13 if lines(scene, "nccl-version-mismatch") else 26)
 
 
 def said_of_gave_up(scene: Scene) -> str:

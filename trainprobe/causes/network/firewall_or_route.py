@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
-from trainprobe.causes.told import captured, failed_of_something_else, lines, told, weigh_told
+from trainprobe.causes.told import FOREIGN, captured, failed_of_something_else, lines, told, weigh_told
 from trainprobe.causes.words import fix, listed, ranks_say, sentence, short, verb
 from trainprobe.facts import Connection, Facts, LogEvent
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -29,7 +29,8 @@ REFUSED = (
 )
 WORDING = f"{NO_WAY}|{REFUSED}"
 SHOWS = ("no-route", "peer-unanswered", "store-unanswered", "peer-refused")
-CARDS = re.compile(r"ibv_|NET/(?:IB|OFI)")  # the cards' own connections are `ib-roce-misconfig`
+# The cards' own connections are `ib-roce-misconfig`, those to the web `hub-unreachable`.
+NOT_OURS = re.compile(rf"ibv_|NET/(?:IB|OFI)|{FOREIGN.pattern}")
 ELSEWHERE = ("loopback-peer", "virtual-peer", "interface-missing")  # the address itself is wrong
 
 
@@ -64,7 +65,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 
 def _told(scene: Scene) -> Iterator[Weighing]:
-    heard = told(scene, NO_WAY, "no-route", "peer-unanswered", unlike=CARDS) or told(scene, REFUSED, *SHOWS, unlike=CARDS)
+    heard = told(scene, NO_WAY, "no-route", "peer-unanswered", unlike=NOT_OURS) or told(scene, REFUSED, *SHOWS, unlike=NOT_OURS)
     if heard is None:
         proxy = [event for event in lines(scene, "nccl-proxy-failed") if event.captured.get("call") == "Connect"]
         if proxy and not failed_of_something_else(scene):
