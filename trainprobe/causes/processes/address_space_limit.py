@@ -59,8 +59,10 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     check, heard = next(iter(scene.checks(*CHECKS)), None), said(scene, WORDING)
+    given = scene.given("limit.as_bytes")
     limit = check.says.rstrip(".") if check is not None else "The address space is limited"
-    return sentence(f"{limit}, so allocation fails while memory is free{f': {short(heard.text, 100)}' if heard else ''}")
+    limit += f" to {size(given.number)}" if check is None and given is not None and given.number else ""
+    return sentence(f"{limit}, so allocation fails while memory is free{f': {short(heard.text, 100).rstrip(chr(58))}' if heard else ''}")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:

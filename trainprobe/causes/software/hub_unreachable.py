@@ -15,33 +15,14 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.ends import goes_round, others_wait, who
+from trainprobe.causes.hub_words import HUB, REFUSED, TROUBLE, WORDING
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.software.remote_service_wait import connections, talking
+from trainprobe.causes.services import connections, talking
 from trainprobe.causes.spoken import first_to_fail, said, spoken, text_of
 from trainprobe.causes.words import fix, sentence, short, subject, verb
 from trainprobe.facts import Facts, LogEvent, MainThread, RankException
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
-
-HUB = re.compile(
-    r"/huggingface_hub/|/transformers/utils/hub\.py|/datasets/(?:load|utils/file_utils|download)|/torch/hub\.py|/modelscope/|/timm/models/_hub|/kagglehub/"
-)
-_HOSTS = r"(?:[\w-]{1,40}\.){0,4}(?:huggingface\.co|hf\.co|hf-mirror\.com|modelscope\.cn|download\.pytorch\.org|githubusercontent\.com|kaggle\.com)"
-_TROUBLE = (
-    r"(?:ConnectionError|ConnectTimeout\w*|ReadTimeout\w*|ProxyError|SSL\w{0,6}Error|URLError|ConnectError|RemoteDisconnected|NewConnectionError|NameResolutionError"
-    r"|ChunkedEncodingError|IncompleteRead|Max retries exceeded|[Tt]imed out|Network is unreachable|Name or service not known|Connection reset|Temporary failure)"
-)
-# transformers 4 and 5, huggingface_hub 0.8 to 2, datasets 1 to 5, requests, httpx and urllib; the hub's 429 and 5xx.
-WORDING = (
-    rf"We couldn't connect to 'https?://|{_HOSTS}.{{0,400}}{_TROUBLE}|{_TROUBLE}.{{0,400}}{_HOSTS}|LocalEntryNotFoundError|OfflineModeIsEnabled|couldn't reach the Hub"
-    r"|Couldn't reach (?:the Hugging Face Hub|'.{1,200}' on the Hub|https?://)|[Cc]annot reach (?:the Hub|https?://)|cannot find the requested files in the (?:local|disk) cache"
-    r"|outgoing traffic has been disabled|[Oo]ffline mode is enabled|Connection error, and we cannot find the requested files"
-    rf"|(?:429 (?:Client Error|Too Many Requests)|50[0234] Server Error).{{0,300}}{_HOSTS}"
-)
-REFUSED = (
-    r"is not a local folder and is not a valid model identifier|Repository Not Found for url|access (?:a )?gated repo|RepositoryNotFoundError|GatedRepoError"
-    rf"|DatasetNotFoundError|RevisionNotFoundError|EntryNotFoundError: 404|40[134] Client Error.{{0,300}}{_HOSTS}"
-)
 
 
 def _asking(scene: Scene) -> tuple[MainThread, ...]:
@@ -83,7 +64,7 @@ def _client_failed(scene: Scene) -> RankException | None:
     origin = scene.origin
     if origin is None or not any(HUB.search(frame.file) for frame in origin.frames):
         return None
-    return origin if re.search(_TROUBLE, text_of(origin)) else None
+    return origin if re.search(TROUBLE, text_of(origin)) else None
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:

@@ -9,23 +9,19 @@ of the job: open and silent, or still trying to connect. Bytes that arrive betwe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.ends import ends, others_wait, outward, who
+from trainprobe.causes.ends import others_wait, who
 from trainprobe.causes.last_words import last_word
 from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.services import client, connections, talking
 from trainprobe.causes.spoken import first_to_fail, said, spoken
 from trainprobe.causes.words import fix, sentence, short
-from trainprobe.facts import Connection, Facts, LogEvent, MainThread
+from trainprobe.facts import Connection, Facts, LogEvent
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
-CLIENTS = re.compile(
-    r"/(wandb|mlflow|comet_ml|neptune|clearml|tensorboard\w*|boto3|botocore|s3fs|gcsfs|google|azure|fsspec|minio|pymongo|redis|psycopg\w*|sqlalchemy"
-    r"|huggingface_hub|datasets|transformers|requests|urllib3|httpx|httpcore|aiohttp|grpc)/|/(urllib)/request\.py|/(http)/client\.py"
-)
 # wandb 0.10 to 0.22, mlflow 1 to 3, comet, neptune, clearml, botocore, gcsfs, azure-core.
 _TRACKERS = r"(?:api\.wandb\.ai|/api/2\.[01]/mlflow|api\.comet|comet\.com|app\.neptune\.ai|api\.clear\.ml)"
 WORDING = (
@@ -36,28 +32,6 @@ WORDING = (
     r"|gcsfs\.retry\.HttpError|azure\.core\.exceptions\.ServiceRe(?:quest|sponse)"
 )
 WAITS = r"Waiting for wandb\.init\(\)|wandb: (?:W&B )?(?:Network error|ERROR Error communicating)"
-SILENT = frozenset({"ESTAB", "SYN_SENT", "CLOSE_WAIT"})
-
-
-def talking(scene: Scene) -> tuple[MainThread, ...]:
-    """Threads at the end of the suspects' waiting that stand in a network call of their own."""
-    found = [thread for thread in ends(scene) if thread.leaf == "net-io" and thread.op != "connection" and thread.moved is not True]
-    return tuple(thread for thread in found if not any("multiprocessing/" in frame.file for frame in thread.frames[-3:]))
-
-
-def client(thread: MainThread) -> str:
-    """The outermost client library on a stack, such as wandb."""
-    for frame in thread.frames:
-        match = CLIENTS.search(frame.file)
-        if match is not None:
-            return next(part for part in match.groups() if part)
-    return ""
-
-
-def connections(scene: Scene) -> tuple[Connection, ...]:
-    """Their connections to somebody outside the job, unanswered ones first."""
-    found = [one for one in outward(scene, [thread.pid for thread in talking(scene)]) if one.state in SILENT]
-    return tuple(sorted(found, key=lambda one: one.state != "SYN_SENT"))
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
