@@ -11,6 +11,7 @@ from trainprobe.causes.timeouts_told import SHARDED, Timeouts
 from trainprobe.causes.words import ranks_say, short
 from trainprobe.facts import LogEvent, LogFailure, LogProgress, RankException
 from trainprobe.model.diagnosis import Weighing
+from trainprobe.model.facts import Fact
 
 SHORT_S = 300.0  # torch's defaults are 600 s for NCCL and 1800 s for gloo (torch/distributed/constants.py)
 _FINGERPRINT = re.compile(r"OpType=(\w{1,40}?)(?:,|\)|$)(?: ?TensorShape=(\[[\d, ]{0,80}\]))?(?:, ?TensorDtypes=(\w{1,20}))?")
@@ -199,20 +200,32 @@ def group_waits(scene: Scene) -> bool:
     return bool(scene.exceptions(scene.world, echo=True))
 
 
-def of_left(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
-    """A rank that said it was done, or had no more data, while others were still in a collective."""
+def _who_left(scene: Scene, told: Timeouts) -> tuple[int, LogEvent, tuple[int, ...], tuple[Fact, ...]] | None:
+    """(the rank that was done, its words, those that waited, what shows these), None where nobody was done before the others gave up."""
     broken = [fact for fact in scene.facts.of(LogFailure, cell=scene.cell) if fact.echo and fact.rank is not None]
     late: dict[int | None, int] = {fact.rank: fact.place for fact in broken}
     late.update({rank: call.place for rank, call in told.first.items()})
     last = max(late.values(), default=-1)
-    ends = [(told.rank_of(event), event) for event in told.events("training-ended", "process-left", "data-ended")]
-    rank, done = next(((who, event) for who, event in ends if who is not None and who not in late and (event.place or 0) < last), (None, None))
-    if done is None:
-        return
-    others = sorted(waiting for waiting in late if waiting is not None)
-    who = ranks_say([rank or 0])
-    yield weighing(13, "suspects-log", f"{who} was done («{short(done.line, 80)}») while {ranks_say(others, capital=False)} still waited", done)
-    yield weighing(6, "other-stacks", f"{ranks_say(others)} gave up or broke afterwards", *(broken[:4] or call_lines(told)))
+    for event in told.events("training-ended", "process-left", "data-ended"):
+        rank = told.rank_of(event)
+        if rank is not None and rank not in late and (event.place or 0) < last:
+            return rank, event, tuple(sorted(waiting for waiting in late if waiting is not None)), tuple(broken[:4] or call_lines(told))
+    return None
+
+
+def of_left(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
+    """A rank that said it was done, or had no more data, while others were still in a collective."""
+    found = _who_left(scene, told)
+    if found is not None:
+        rank, said, others, shown = found
+        yield weighing(13, "suspects-log", f"Rank {rank} was done («{short(said.line, 80)}») while {ranks_say(others, capital=False)} still waited", said)
+        yield weighing(6, "other-stacks", f"{ranks_say(others)} gave up or broke afterwards", *shown)
+
+
+def left(scene: Scene, told: Timeouts) -> tuple[int, ...]:
+    """The rank that `of_left` means."""
+    found = _who_left(scene, told)
+    return (found[0],) if found is not None else ()
 
 
 def away(told: Timeouts, *, task: bool = False) -> tuple[int, ...]:

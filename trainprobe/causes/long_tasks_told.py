@@ -46,7 +46,7 @@ def of_long_task(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     if worked is not None:
         yield weighing(10, "probe-outcome", f"Rank {worked.rank} still went on after the others had given up: {short(worked.line, 80)}", worked)
     missing = told.missing
-    if missing is not None and missing.ranks == (0,) and not told.together:
+    if missing is not None and (missing.ranks == (0,) or words is not None) and not told.together:
         yield weighing(6, "flight-recorder", missing.says, *missing.facts)
 
 

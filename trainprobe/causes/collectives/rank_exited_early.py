@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.batches import batch_counts
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.collectives_told import left as left_by_words
 from trainprobe.causes.collectives_told import of_left
 from trainprobe.causes.gone import gone
 from trainprobe.causes.network.rendezvous_incomplete import absent
@@ -102,6 +103,6 @@ CAUSE = Cause(
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
-    ranks=lambda facts, group: absent(Scene(facts, group)) or group.ranks,
+    ranks=lambda facts, group: absent(Scene(facts, group)) or left_by_words(Scene(facts, group), Timeouts(Scene(facts, group))) or group.ranks,
     would_settle="print len(loader) and the reason for leaving on each rank before main() returns",
 )
