@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainprobe.facts import fields
+from trainprobe.facts.log_events import LINE_CHARACTERS, LogEvent
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
+from trainprobe.signatures import match_line
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ _XID_PID = re.compile(r"pid='?(\d{1,9})'?(?:, name=([^,]{1,64}))?")
 # A driver that finds its device gone while it is loaded says so without a number; it is what Xid 79 tells of.
 _OFF_BUS = re.compile(r"NVRM: (?:The NVIDIA )?GPU (?:at )?(?P<device>[\w:.]{0,40}?):? (?:GPU )?has fallen off the bus|NVRM: fallen off the bus")
 _OFF_BUS_CODE = 79
+_OF_THE_KERNEL = frozenset({"link-down", "acs-on"})
 
 
 def parse_kernel_log(record: Evidence) -> list[Fact]:
@@ -71,7 +74,16 @@ def parse_kernel_log(record: Evidence) -> list[Fact]:
         fact = kernel_fact(text, {"evidence": (record.id,), "cell": record.cell}, fields.number(row, "at"))
         if fact is not None:
             add_kernel_fact(found, fact)
+        else:
+            found += _known(text, record, fields.number(row, "at"))
     return found
+
+
+def _known(text: str, record: Evidence, at: float | None) -> list[LogEvent]:
+    """What the kernel says of links and of the IOMMU, by the wordings of signatures/."""
+    told = [hit for hit in match_line(text) if hit.signature.shows in _OF_THE_KERNEL]
+    base: dict[str, Any] = {"evidence": (record.id,), "cell": record.cell, "stream": "kernel", "role": "kernel", "at": at, "host": record.subject.host}
+    return [LogEvent(**base, signature=hit.signature.id, event=hit.signature.shows, line=hit.line[:LINE_CHARACTERS], captured=hit.captured) for hit in told]
 
 
 def kernel_fact(text: str, base: Mapping[str, Any], at: float | None) -> Fact | None:

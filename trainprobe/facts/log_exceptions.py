@@ -67,7 +67,7 @@ def _begin(message: str) -> str:
 
 
 def _fact(record: Evidence, printed: Printed, rows: Sequence[Row], rank: int | None, lines: Sequence[str]) -> RankException:
-    row = rows[min(printed.begins, len(rows) - 1)]
+    row, last = rows[min(printed.begins, len(rows) - 1)], rows[min(max(printed.ends, printed.begins), len(rows) - 1)]
     fact = exception_of(record, printed.chain, "output", row.at)
     before = [lines[at] for at in range(max(0, printed.begins - 3), printed.begins)]
     spawned = next((match for text in before if (match := _SPAWNED.search(text))), None)
@@ -80,7 +80,7 @@ def _fact(record: Evidence, printed: Printed, rows: Sequence[Row], rank: int | N
         thread=printed.thread,
         handled=printed.ignored or lived,
         source=WARNED if lived and not printed.ignored else fact.source,
-        place=row.place,
+        place=last.place,
         host=row.host,
         seen_at=row.seen_at,
     )

@@ -260,7 +260,9 @@ def join_log_jobs(facts: list[Fact]) -> list[Fact]:
     if not jobs:
         return facts
     rest = [fact for fact in facts if not isinstance(fact, (LogJob, LogProgress))]
-    return [*rest, *(_one_job(parts, len(jobs)) for parts in jobs.values()), *(_one_progress(parts) for parts in steps.values())]
+    made = [_one_job(parts, len(jobs)) for parts in jobs.values()]
+    size = max((job.world_size or 0 for job in made), default=0) or None  # an attempt that failed early may not have named every rank
+    return [*rest, *(replace(job, world_size=size) for job in made), *(_one_progress(parts) for parts in steps.values())]
 
 
 def _one_job(parts: list[LogJob], attempts: int) -> LogJob:

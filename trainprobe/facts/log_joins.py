@@ -21,6 +21,7 @@ from trainprobe.stacks.places import user_frame
 
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]{1,16}|\d{1,20}")
 FAILURES_OF_NOBODY = 60
+RANKS_CAP = 100_000
 BREATH = 4  # lines of one breath: what is said of one failure by several voices
 # Signals that come from outside or out of the blue, and leave a process no time for words.
 SILENT = frozenset({4, 7, 8, 9, 11})
@@ -62,7 +63,16 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     told = {ending.place for ending in logged}  # what a launcher says of an end is an end, not a word of whoever ended
     if not _failed(exceptions, signals, merged, progress):
         exceptions = [replace(fact, handled=False) if fact.source == WARNED else fact for fact in exceptions]  # then it was what ended it after all
-    failures = _words(exceptions, signals, [event for event in events if event.rank is not None or event.place not in told], progress)
+    said = [event for event in events if event.rank is not None or event.place not in told]
+    failures = _words(exceptions, signals, said, progress)
+    size = next((fact.world_size for fact in mine if isinstance(fact, LogJob)), None)
+    left = _left_over(failures, merged, size)
+    if left is not None:
+        place, rank = left
+        exceptions = [replace(fact, rank=rank) if fact.rank is None and fact.place == place else fact for fact in exceptions]
+        signals = [replace(fact, rank=rank) if fact.rank is None and fact.place == place else fact for fact in signals]
+        merged = [replace(one, rank=rank) if one.rank is None and one.role == "rank" and one.place == place else one for one in merged]
+        failures = _words(exceptions, signals, said, progress)
     merged = _stopped(merged, failures)
     merged = _killed(merged, [fact for fact in facts if isinstance(fact, OomKill)])
     failures += _deaths(merged, failures)
@@ -72,8 +82,18 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     orders = {failure.rank: failure.order for failure in reversed(ordered) if failure.rank is not None}
     merged = [replace(ending, order=orders.get(ending.rank)) if ending.rank is not None else ending for ending in merged]
     gone = {id(ending) for ending in logged}
-    kept = [fact for fact in facts if id(fact) not in gone and not (isinstance(fact, RankException) and fact.cell == cell)]
-    return [*kept, *exceptions, *merged, *ordered]
+    kept = [fact for fact in facts if id(fact) not in gone and not (isinstance(fact, (RankException, FatalSignal)) and fact.cell == cell)]
+    return [*kept, *exceptions, *signals, *merged, *ordered]
+
+
+def _left_over(failures: Sequence[LogFailure], endings: Sequence[RankEnding], size: int | None) -> tuple[int, int] | None:
+    """(place, rank) of the only failure that names no rank, where all ranks but one are known to have failed in other ways."""
+    nameless = [failure for failure in failures if failure.rank is None and not failure.echo and failure.what in ("exception", "signal")]
+    if len(nameless) != 1 or size is None or not 2 <= size <= RANKS_CAP:
+        return None
+    spoke = {failure.rank for failure in failures if failure.rank is not None} | {one.rank for one in endings if one.by_launcher and one.rank is not None}
+    silent = set(range(size)) - spoke
+    return (nameless[0].place, silent.pop()) if len(silent) == 1 else None
 
 
 def _end_of(fact: FatalSignal) -> RankEnding:

@@ -56,7 +56,7 @@ def _attempt(attempt: Mapping[str, Any], width: int, most: int, *, named: bool) 
 def _event(event: Mapping[str, Any], place: int) -> list[Any]:
     ranks = [rank for rank in _list(event, "ranks") if isinstance(rank, int)]
     count = event.get("count")
-    who = ranks_in_words(ranks) or "somebody"
+    who = ranks_in_words(ranks) or "a process"
     more = f"({count} times)" if isinstance(count, int) and count > max(1, len(ranks)) else ""
     at = event.get("at")
     when = f"{datetime.fromtimestamp(at, timezone.utc):%H:%M:%S}" if isinstance(at, (int, float)) and 0 < at < 1e11 else ""

@@ -44,7 +44,10 @@ class Raised:
 
 @dataclass(frozen=True)
 class Printed:
-    """A printed traceback: its chain in time order. `begins` is the number of its first line, `ignored` that Python said it ignored it."""
+    """A printed traceback: its chain in time order. `begins` is the number of its first line, `ends` that of the last type and message.
+
+    `ignored` says that Python said it ignored it.
+    """
 
     chain: tuple[Raised, ...]
     handled_one: bool = False
@@ -52,6 +55,7 @@ class Printed:
     ignored: bool = False
     begins: int = 0
     group: bool = False
+    ends: int = 0
 
 
 @dataclass
@@ -60,6 +64,7 @@ class _Block:
     type: str = ""
     message: list[str] = field(default_factory=list)
     begins: int = 0
+    ends: int = 0
     group: bool = False
     member: bool = False
 
@@ -84,6 +89,7 @@ def parse_tracebacks(lines: Sequence[str], depth: int = 0) -> list[Printed]:
             ignored=before.startswith(("Exception ignored", "Error in atexit")) or (joined_by != "" and bool(found) and found[-1].ignored),
             begins=block.begins,
             group=block.group,
+            ends=block.ends,
         )
         if joined_by and found:
             found[-1] = replace(printed, begins=found[-1].begins)
@@ -166,7 +172,7 @@ def _read_frames(lines: Sequence[str], place: int, block: _Block) -> int:
         else:
             raised = _RAISED.match(content.rstrip())
             if raised is not None:
-                block.type, first = raised.group(1), raised.group(2)
+                block.type, first, block.ends = raised.group(1), raised.group(2), place
                 block.message.append(first or "")
                 return place + 1
             strangers += 1  # another process wrote in between
