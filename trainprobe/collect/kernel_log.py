@@ -22,6 +22,7 @@ RELEVANT = re.compile(
     r"out of memory|oom[-_]kill|oom_reaper|killed process|invoked oom-killer"
     r"|segfault at|general protection|\btraps?:|trap (?:invalid|divide|stack|int3)|invalid opcode|bus error|hardware error|\bmce:"
     r"|NVRM|\bXid\b"
+    r"|link (?:is )?down|IO_PAGE_FAULT|DMAR: \[DMA"
     r"|blocked for more than \d+ seconds|nfs: server .* not responding",
     re.IGNORECASE,
 )

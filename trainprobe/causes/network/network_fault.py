@@ -22,6 +22,7 @@ from trainprobe.waits import SuspectGroup
 
 UP = frozenset({"ACTIVE", "up", "unknown", ""})
 DOWN = ("ib-port-error", "link-down")
+CUT = ("connection-closed", "collective-timeout", "nccl-aborted")  # what ranks say whose link is gone
 LOST = ("ib-error", "ofi-error", "peer-unanswered", "ib-async-error")
 FEW = 3  # segments sent again: one or two are lost on any network
 
@@ -73,7 +74,7 @@ def _told(scene: Scene) -> Iterator[Weighing]:
     down, errors, steps = lines(scene, *DOWN), lines(scene, *LOST), made_steps(scene)
     if failed_of_something_else(scene):
         return
-    if down and (errors or scene.group.mode == "hang" or scene.origin is not None):
+    if down and (errors or scene.group.mode == "hang" or scene.origin is not None or lines(scene, *CUT)):
         yield weighing(13, "network", f"A port went down: {short(down[0].line)}", down[0])
     if errors and (steps > 1 or down):
         yield weighing(
@@ -102,7 +103,10 @@ def _where(scene: Scene) -> str:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
-    if lines(scene, *LOST, *DOWN):
+    down = lines(scene, *DOWN)
+    if down:
+        return sentence(f"The network failed while the job ran{f' on {down[0].host}' if down[0].host else ''}: {short(down[0].line, 120)}")
+    if lines(scene, *LOST):
         return sentence(f"The network failed while the job ran: {_where(scene)} lost its data")
     return sentence(f"The ranks are all inside one collective, and {_where(scene)} does not carry its data")
 
