@@ -39,19 +39,20 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 def _kills(scene: Scene) -> Iterator[Weighing]:
     cancelled, ends = bool(scene.events(*CANCELLED)), killed(scene)
     for end in ends:
+        who = f"Rank {end.rank}" if end.rank is not None else "A process"
         kill = next((fact for fact in scene.facts.of(OomKill) if fact.pid and fact.pid == end.pid), None)
         if kill is not None:
             yield weighing(26, "kernel-log", f"The kernel log says that pid {kill.pid} was killed for lack of memory, with {size(kill.rss_bytes)}", kill)
         if end.how == "oom_killed" or (end.oom_rise or 0) > 0:
-            yield weighing(26, "exit-status", f"Rank {end.rank} got SIGKILL, and the count of out-of-memory kills rose by {end.oom_rise or 1}", end)
+            yield weighing(26, "exit-status", f"{who} got SIGKILL, and the count of out-of-memory kills rose by {end.oom_rise or 1}", end)
         elif end.place is not None and not cancelled:  # in logs nobody else's kill leaves so little behind
-            yield weighing(13, "exit-status", f"Rank {end.rank} got SIGKILL, and nothing in the logs says who sent it", end)
+            yield weighing(13, "exit-status", f"{who} got SIGKILL, and nothing in the logs says who sent it", end)
         else:
-            yield weighing(6, "exit-status", f"Rank {end.rank} got SIGKILL, and nobody of the job sent it", end)
+            yield weighing(3 if cancelled else 6, "exit-status", f"{who} got SIGKILL, and nobody of the job sent it", end)
     heard = heard_kill(scene)
     if heard is not None and not ends:
         gone = "is gone without a word" if heard.event in GONE else "got SIGKILL"
-        yield weighing(6 if cancelled else 13, "exit-status", f"A process {gone}: {short(heard.line, 100)}", heard)
+        yield weighing(3 if cancelled else 13, "exit-status", f"A process {gone}: {short(heard.line, 100)}", heard)
 
 
 def _told(scene: Scene, refused: Said | None) -> Iterator[Weighing]:
