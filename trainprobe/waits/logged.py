@@ -140,9 +140,20 @@ def _unfailed(facts: Facts, job: LogJob) -> LoggedView:
             return LoggedView(job, "crashed", conclusive=True, says=says, groups=(group,))
         where = f" at {count}" if count else ""
         return LoggedView(job, "healthy", conclusive=True, says=f"Nothing failed: the job finished{where}{how}")
+    slow = next((event for event in facts.of(LogEvent, cell=job.cell) if event.event == "straggler-told"), None)
+    if slow is not None:
+        return _slow(job, slow)
     says = _stops(job, last, count)
     words = _last_words(facts, job, told, says)
     return LoggedView(job, "undetermined", conclusive=False, says=says, groups=(words,) if words is not None else (), tentative=words is not None)
+
+
+def _slow(job: LogJob, told: LogEvent) -> LoggedView:
+    """A detector in the job has told of ranks that are slower than the others, and the log simply goes on."""
+    ranks = tuple(sorted({int(part) for part in told.captured.get("ranks", "").split(",") if part.strip().isdigit()}))
+    says = f"{ranks_say(ranks) if ranks else 'A rank'} {'is' if len(ranks) < 2 else 'are'} slower than the others ({told.seen_at})"
+    group = SuspectGroup(job.cell, PROBE, ranks, "slow", says, "slow", evidence=told.evidence, world_size=job.world_size or 1)
+    return LoggedView(job, "slow", conclusive=True, says=says, groups=(group,))
 
 
 NEAR_LINES = 80
