@@ -22,8 +22,9 @@ from trainprobe.waits import SuspectGroup
 WORDING = (
     r"invalid device ordinal|Invalid device id|device >= 0 && device < num_gpus|But your machine only has|You requested (?:gpu|GPUs): ?\[|only supported with GPUs, no GPUs found"
     r"|cudaErrorInvalidDevice|exceeds the number of available GPUs|No supported gpu backend found"
+    r"|No (?:CUDA|HIP) GPUs are available|no (?:CUDA|ROCm)-capable device is detected"
 )
-SHOWS = ("invalid-device", "devices-missing")
+SHOWS = ("invalid-device", "devices-missing", "no-gpu-visible")
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
