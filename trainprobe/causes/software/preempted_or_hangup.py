@@ -19,7 +19,7 @@ from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 ENDINGS = ("SIGTERM", "SIGHUP")
-STATES = ("TIMEOUT", "PREEMPTED", "NODE_FAIL", "DEADLINE", "CANCELLED", "BOOT_FAIL", "REVOKED", "REQUEUED")
+STATES = ("TIMEOUT", "PREEMPTED", "NODE_FAIL", "DEADLINE", "BOOT_FAIL", "REVOKED", "REQUEUED", "CANCELLED")
 PRINTS = re.compile(r"\bprint\(|tqdm|logging/__init__\.py|stream\.write|fp\.write|sys\.std(?:out|err)|rich/console")
 OUTSIDE = ("preempted", "node-failed", "evicted", "requeued", "step-cancelled")
 
@@ -70,10 +70,10 @@ def _terminal_closed(scene: Scene) -> RankException | None:
 
 def _accounted(scene: Scene) -> Iterator[Weighing]:
     """What SLURM's own table says of the job."""
-    for end in scene.facts.of(RankEnding, cell=scene.cell):
-        if end.role == "scheduler" and end.phase in STATES:
-            yield weighing(13, "scheduler", f"SLURM ended it: {end.phase}", end)
-            return
+    ends = [end for end in scene.facts.of(RankEnding, cell=scene.cell) if end.role == "scheduler" and end.phase in STATES]
+    end = min(ends, key=lambda one: STATES.index(one.phase), default=None)  # the job's own state says why, its steps' only that they were cancelled
+    if end is not None:
+        yield weighing(13, "scheduler", f"SLURM ended it: {end.phase}", end)
 
 
 def _now(scene: Scene) -> float:
