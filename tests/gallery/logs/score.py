@@ -16,12 +16,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tests.gallery.live import calibration
 from tests.gallery.live.calibration import bins, calibration_error
 from tests.gallery.live.score import wilson
 from tests.gallery.logs import baselines
 from tests.gallery.logs.answers import CASES, HERE, Answer, digest, read_answers
 
 RESULTS = HERE / "results.json"
+KEPT = ("id", "ranks", "confidence", "points", "named", "group")
 Result = dict[str, Any]
 
 
@@ -40,8 +42,8 @@ def judged(paths: Sequence[str], env_files: Sequence[str] = (), size: Mapping[st
         return {"verdict": "undetermined", "causes": [], "refused": str(error)}
     except Exception as error:  # noqa: BLE001 - a fault of the tool on one case is a result
         return {"verdict": "fault", "causes": [], "fault": f"{type(error).__name__}: {error}"[:200]}
-    causes = [{"id": one.id, "ranks": list(one.ranks), "confidence": round(one.confidence, 4), "named": one.named} for one in report.causes]
-    return {"verdict": str(report.verdict), "causes": causes[:6]}
+    kept = [(one.id, list(one.ranks), round(one.confidence, 4), one.points, one.named, one.group) for one in report.causes[:8]]
+    return {"verdict": str(report.verdict), "causes": [dict(zip(KEPT, row, strict=True)) for row in kept]}
 
 
 def _first_id(paths: Sequence[str]) -> str:
@@ -167,6 +169,29 @@ def show(rows: Sequence[Row]) -> None:
     print(f"  faults of the tool: {len(faults)} {sorted(set(faults))[:5]}")
 
 
+def as_live(answer: Answer, said: Mapping[str, Any]) -> Result:
+    """A result in the form that `calibration` reads. Ranks do not count here: whatever is named passes."""
+    sets = [one["ranks"] for one in said["causes"]]
+    return {
+        "causes": said["causes"],
+        "verdict": said["verdict"],
+        "verdicts": [said["verdict"]],
+        "truths": [(accepted(answer), sets)],
+        "plan": {"kind": answer.case},
+    }
+
+
+def fitted(rows: Sequence[Row]) -> tuple[float, float]:
+    """The level of `unknown` and the temperature with the least log loss on ill jobs."""
+    return calibration.fitted([as_live(*row) for row in rows if row[0].cause != "none" and row[1]["causes"]])
+
+
+def at(rows: Sequence[Row], unknown: float, temperature: float) -> list[tuple[float, bool]]:
+    """Confidence of what would stand first at this level and temperature, and whether its id is right; named causes alone."""
+    firsts = [calibration.first_of(as_live(*row), unknown, temperature) for row in rows if row[0].cause != "none" and row[1]["causes"]]
+    return [(part, right) for name, part, right in firsts if name not in ("unknown", "none")]
+
+
 def per_cause(rows: Sequence[Row]) -> dict[str, tuple[int, int]]:
     """First places right, by cause."""
     found: dict[str, list[bool]] = defaultdict(list)
@@ -209,6 +234,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if kept:
             print(f"{part}:")
             show(kept)
+    fit = [row for row in rows if row[0].part == "fit"]
+    if fit:
+        best = fitted(fit)
+        print(f"fitted on the fitting part: unknown {best[0]:g}, temperature {best[1]:g}")
+        for part in ("fit", "report"):
+            pairs = at([row for row in rows if row[0].part == part], *best)
+            print(f"  {part}: calibration error of named causes {calibration_error(pairs):.3f} over {len(pairs)}, {sum(right for _, right in pairs)} right")
     if words.misses:
         print("\n".join(misses([row for row in rows if row[0].part == (words.part or "fit")])))
     if words.keep:
