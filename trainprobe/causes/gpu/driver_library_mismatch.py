@@ -54,7 +54,11 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     heard = said(scene, WORDING) or said(scene, COMPATIBILITY)
-    versions = [one or other for one, other in VERSIONS.findall(heard.text)] if heard is not None else []
+    if heard is None:
+        broken = said(scene, BROKEN) or said(scene, UNKNOWN)
+        says = f": {short(broken.text, 100)}" if broken is not None else ""
+        return sentence(f"The NVIDIA driver does not start on this node, as when its kernel module is missing or not its library's{says}")
+    versions = [one or other for one, other in VERSIONS.findall(heard.text)]
     shown = f" ({' and '.join(dict.fromkeys(versions))})" if versions else ""
     return sentence(f"The NVIDIA driver's library and its kernel module are of different versions{shown}, so no CUDA program can start on this node")
 

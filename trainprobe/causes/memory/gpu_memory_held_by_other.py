@@ -58,7 +58,7 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     numbers, pids = found.numbers, _pids(found)
     gpu = f"GPU {numbers.gpu}" if numbers.gpu is not None else "the GPU"
     who = f" (pids {pids})" if pids else ""
-    return sentence(f"{subject(scene)} ran out of memory on {gpu}, of whose {size(numbers.total)} other processes{who} hold {size(numbers.others)}")
+    return sentence(f"{subject(scene)} ran out of memory on {gpu}, of whose {size(numbers.total)} other processes{who} hold about {size(numbers.others)}")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
