@@ -6,6 +6,8 @@ used in turn: rank 0 reduces A and then B, rank 1 reduces B and then A. Each wai
 It is recognised by the journal of collective calls: where the ranks part, each makes next the call that the others make here.
 Without the journal two camps in different operations are only a hint, because a collective under an `if` looks the same. Of sends and
 receives the stacks say enough: ranks that wait for each other in them have not put the two halves of an exchange in the same order.
+
+Of a log it is recognised by ranks of which each makes next (sequence number plus one) the call that the other makes here.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ wrong one; NCCL hangs or silently mixes data.
 
 It is recognised by the journal of collective calls (same call, other size), by the backend's complaint about sizes, and by all
 ranks having broken in the same call. It is ruled out when the ranks called different operations.
+
+Of a log it is recognised by one sequence number and operation with other sizes in the ranks' watchdog lines, and by finger prints that differ in shape or type only.
 """
 
 from __future__ import annotations

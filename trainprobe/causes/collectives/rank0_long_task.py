@@ -5,6 +5,9 @@ right and goes on; when it takes longer than the process group's timeout, the ot
 
 It is recognised by a rank outside all collectives that makes progress (its place changes, it writes, it computes) while all others wait, and by
 how much of their timeout has passed. A rank that stands still rules it out, and so does one that compiles.
+
+Of a log it is recognised by a bar or a line of such work (tokenising, saving, validating) on a rank that did not give up, begun one limit before the others
+did; by a barrier (one element) among the first collectives; and by calls inside functions that let one rank go first.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ It is recognised by the journal of collective calls (the earliest position at wh
 or broke at different call sites, and by an enclosing `if` on the rank in the source. It is ruled out when all ranks made the
 same call with other sizes (`collective-shape-mismatch`) or made both calls in another order (`collective-order-mismatch`).
 The ranks blamed are the minority camp, or those for which the `if` holds; of two equal camps both.
+
+Of a log it is recognised by one sequence number with other operations in the ranks' watchdog lines, and by finger prints that differ in operation or number.
 """
 
 from __future__ import annotations

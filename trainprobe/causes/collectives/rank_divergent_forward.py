@@ -5,6 +5,9 @@ generates for longer leaves a layer out or runs one more, and its next gather me
 
 It is recognised by ranks that stand below FSDP or ZeRO at different operations, layers or lines in one step, and by a recorder in which the sizes of one
 collective differ. The same operation below the same lines on all ranks rules it out. Calls that differ outside sharded layers are another cause's.
+
+Of a log it is recognised by gathers and reductions of layers (_ALLGATHER_BASE, _REDUCE_SCATTER_BASE) that differ at one sequence number, and by ZeRO's
+"Invalidate trace cache" before a rank gave up in one.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ peer") or wait for ever.
 It is recognised by exit code 0 of this rank before any other ended, with the others inside a collective, or broken by echoes
 of its end. Where the ranks' loaders hold a different number of batches, `uneven-inputs` says it better. It is ruled out when the
 rank ended with an error, or when no rank needed it any more.
+
+Of a log it is recognised by a rank's words that it was done or had no more data, while others gave up or broke afterwards.
 """
 
 from __future__ import annotations

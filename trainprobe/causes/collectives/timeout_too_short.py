@@ -5,6 +5,8 @@ before it comes.
 
 It is recognised by a short timeout together with a rank that still works while the others have waited for much of it. A rank that stands still rules it out: no timeout
 is long enough for that.
+
+Of a log a limit of seconds counts, and work of a rank that goes on after the others gave up; the limit alone names nothing.
 """
 
 from __future__ import annotations
