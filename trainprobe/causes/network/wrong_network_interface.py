@@ -44,7 +44,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     elif odd and not failed_of_something_else(scene) and made_steps(scene) < 2:
         fatal = any(event.fatal for event in odd)
         alone = scene.given("nodes") is not None and not of_several_hosts(scene)
-        points = 3 if alone and not fatal else 26 if fatal or cut else 13
+        loopback = all(event.captured.get("interface") == "lo" for event in odd) and not of_several_hosts(scene)  # on one host it is as good as any
+        points = 26 if fatal else 3 if alone else 26 if cut else 6 if loopback else 13
         yield weighing(points, "suspects-log", f"An interface that leads nowhere is used: {short(odd[0].line)}", odd[0])
     if odd and cut and heard is not None:
         yield weighing(6, "network", f"Connections fail over it: {short(cut[0].line)}", cut[0])
