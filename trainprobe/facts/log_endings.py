@@ -100,8 +100,7 @@ def _told(row: Row, rows: Sequence[Row], number: int) -> Iterator[_Told]:
     text = row.text
     srun = _SRUN.search(text)
     if srun is not None:
-        signal = WORDS.get(srun.group("word") or "")
-        code = int(srun.group("code")) if srun.group("code") else None
+        code, signal = _split(int(srun.group("code"))) if srun.group("code") else (None, WORDS.get(srun.group("word") or ""))
         oom = srun.group("word") == "Out Of Memory"
         for rank in _tasks(srun.group("tasks")):
             yield _Told(rank, code, signal, oom=oom, host=srun.group("host"))
