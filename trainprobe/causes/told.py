@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import first_to_fail, said, text_of
+from trainprobe.causes.spoken import first_to_fail, late, said, text_of
 from trainprobe.causes.words import ranks_say, short
 from trainprobe.facts import LogEvent, LogProgress, Progress, RankException
 from trainprobe.model.diagnosis import Weighing
@@ -36,6 +36,13 @@ class Told:
     decides: bool
     last_words: bool
     captured: Mapping[str, str] = field(default_factory=dict)
+    afterwards: bool = False
+
+
+def _afterwards(scene: Scene, event: LogEvent) -> bool:
+    """Was it printed after ranks had failed of something that is no matter of communication?"""
+    first = scene.first_failure
+    return first is not None and not first.echo and _OF_COMMUNICATION.search(first.text) is None and first.what != "event" and late(scene, event)
 
 
 def lines(scene: Scene, *shows: str) -> tuple[LogEvent, ...]:
@@ -76,8 +83,9 @@ def told(scene: Scene, wording: str, *shows: str, unlike: re.Pattern[str] | None
             return Told(_line_of(text, match), exception, decides=True, last_words=True, captured=_named(match))
     elsewhere = failed_of_something_else(scene)
     found = [event for event in lines(scene, *shows) if unlike is None or unlike.search(event.line) is None]
-    for event in sorted(found, key=lambda event: not event.fatal):
-        return Told(event.line, event, decides=event.fatal and not elsewhere, last_words=False, captured=event.captured)
+    for event in sorted(found, key=lambda event: (_afterwards(scene, event), not event.fatal)):
+        decides = event.fatal and not elsewhere and not _afterwards(scene, event)
+        return Told(event.line, event, decides=decides, last_words=False, captured=event.captured, afterwards=_afterwards(scene, event))
     heard = said(scene, wording)
     if heard is None or (unlike is not None and unlike.search(heard.text) is not None):
         return None
@@ -92,7 +100,7 @@ def weigh_told(scene: Scene, what: Told | None, *, sure: int = 26, sign: int = 1
     if what is None:
         return
     points = sure if what.decides else 6 if failed_of_something_else(scene) else sign
-    if at_start and not what.last_words and made_steps(scene) > 1:
+    if what.afterwards or (at_start and not what.last_words and made_steps(scene) > 1):
         points = 3
     who = f"{ranks_say([what.fact.rank])} says" if what.fact.rank is not None else "The log says" if isinstance(what.fact, LogEvent) else "The output says"
     yield weighing(points, "suspects-log", f"{who}: {short(what.text)}", what.fact)
