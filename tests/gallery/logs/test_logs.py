@@ -12,7 +12,7 @@ from trainprobe.causes.priors import load_priors
 
 ANSWERS = read_answers()
 BYTES_AT_MOST = 4_000_000
-RIGHT_AT_LEAST = 0.8
+RIGHT_AT_LEAST = 0.9
 
 
 def chosen() -> list[Answer]:
