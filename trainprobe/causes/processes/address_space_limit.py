@@ -32,6 +32,10 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     heard = said(scene, WORDING)
     limits = scene.checks(*CHECKS)
     given, told = scene.given("limit.as_bytes"), limit_told(scene)
+    shown = next(iter(scene.events("address-space-limit")), None)
+    if heard is not None and given is None and shown is not None:
+        yield weighing(26, "environment-and-limits", f"The output names a limit of addresses: {short(shown.line, 100)}", shown)
+        yield from first_to_fail(scene)
     if heard is not None and given is not None and given.number is not None and 0 < given.number < UNLIMITED:
         yield weighing(26, "environment-and-limits", f"The address space is limited to {size(given.number)}", given)
         yield weighing(10, "suspects-log", f"Allocation fails while that limit holds: {short(heard.text)}", heard.fact)

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
-from trainprobe.causes.words import fix, native_stack, ranks_say, sentence, subject
-from trainprobe.facts import Facts, MainThread, Thread
+from trainprobe.causes.words import fix, native_stack, ranks_say, sentence, short, subject
+from trainprobe.facts import Facts, LogEvent, MainThread, Thread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.stacks.places import is_native
 from trainprobe.waits import SuspectGroup
@@ -22,6 +22,8 @@ from trainprobe.waits import SuspectGroup
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    if told := _told(scene):
+        yield weighing(13, "suspects-log", f"The watchdog says: {short(told[0].line, 120)}", *told)
     for rank in group.ranks:
         thread, process = scene.thread(rank), scene.process(rank)
         if worker := _worker(scene, rank):
@@ -46,6 +48,17 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
                     yield weighing(13, "process-state-and-locks", f"It sleeps in the kernel (state {process.state}) while it owns the lock", process)
                 elif process is not None and process.state == "R" and _in_one_call(scene, thread):
                     yield weighing(6, "process-state-and-locks", "It computes inside that one call all the time", process)
+
+
+def _told(scene: Scene) -> tuple[LogEvent, ...]:
+    """Ranks whose watchdog could not take their interpreter's lock. Such a rank is the sick one, though it also complains of the others."""
+    return tuple(event for event in scene.facts.of(LogEvent, cell=scene.cell) if event.event == "gil-held")
+
+
+def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
+    scene = Scene(facts, group)
+    told = tuple(sorted({event.rank for event in _told(scene) if event.rank is not None}))
+    return told if told and not scene.threads(group.ranks) else group.ranks
 
 
 def _worker(scene: Scene, rank: int) -> MainThread | None:
@@ -82,7 +95,7 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     if worker := next((found for rank in group.ranks if (found := _worker(scene, rank)) is not None), None):
         return sentence(f"{subject(scene)} waits in the data loader for worker {worker.pid}, which does not come back from one native call at {worker.where}")
     where = f" at {threads[0].where}" if threads and threads[0].where else ""
-    return sentence(f"{subject(scene)} holds the interpreter lock inside a native call{where}, so none of its other threads runs")
+    return sentence(f"{subject(scene, _ranks(facts, group))} holds the interpreter lock inside a native call{where}, so none of its other threads runs")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
@@ -114,6 +127,7 @@ CAUSE = Cause(
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
+    ranks=_ranks,
     would_settle="py-spy dump --native --pid PID, which names the native function",
     refines="rank-stuck",
     accounts_for=("data-worker-stuck",),

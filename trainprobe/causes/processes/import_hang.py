@@ -18,6 +18,9 @@ from trainprobe.causes.words import fix, live_pid, ranks_say, sentence, subject,
 from trainprobe.facts import Facts, ImportTried, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
+from trainprobe.waits.saved import is_saved
+
+WAITING = ("import-lock", "sleep", "net-io", "lock", "file-io", "child-wait")
 
 
 def _tried(scene: Scene) -> tuple[ImportTried, ...]:
@@ -49,12 +52,13 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     done = [fact for fact in _tried(scene) if fact.outcome == "passed"]
     if _tried(scene) and len(done) == len(_tried(scene)):
         yield weighing(-26, "probe-outcome", f"All {len(done)} imports came back", *done)
-    still = [thread for thread in _importing(scene) if thread.moved is False]
+    saved = scene.live is not None and is_saved(scene.live)  # one look, and it was written because all stood still
+    still = [thread for thread in _importing(scene) if thread.moved is False or (saved and thread.leaf in WAITING)]
     if still:
         who = [thread.rank or 0 for thread in still]
         name = imported(scene, still[0]) or "a module"
         yield weighing(13, "suspects-stack", f"{ranks_say(who)} {verb(who, 'stands', 'stand')} inside the import of {name} in all looks", *still)
-        if still[0].leaf in ("import-lock", "sleep", "net-io", "lock", "file-io", "child-wait"):
+        if still[0].leaf in WAITING:
             yield weighing(6, "process-state-and-locks", f"It waits there ({still[0].leaf}), it does not compute", still[0])
         yield from others_wait(scene)
     elif any(thread.moved for thread in _importing(scene)):

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.ends import goes_round, others_wait, who
-from trainprobe.causes.hub_words import HUB, REFUSED, TROUBLE, WORDING
+from trainprobe.causes.hub_words import HTTP, HUB, REFUSED, TROUBLE, WORDING
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.services import connections, talking
 from trainprobe.causes.spoken import first_to_fail, said, spoken, text_of
 from trainprobe.causes.words import fix, sentence, short, subject, verb
-from trainprobe.facts import Facts, LogEvent, MainThread, RankException
+from trainprobe.facts import Facts, LogEvent, MainThread, Output, RankException
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
@@ -62,9 +62,14 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 def _client_failed(scene: Scene) -> RankException | None:
     """A connection that failed below the hub's client, whatever the words."""
     origin = scene.origin
-    if origin is None or not any(HUB.search(frame.file) for frame in origin.frames):
+    if origin is None or not re.search(TROUBLE, text_of(origin)):
         return None
-    return origin if re.search(TROUBLE, text_of(origin)) else None
+    if any(HUB.search(frame.file) for frame in origin.frames):
+        return origin
+    # The first of a chain stands in the HTTP client; the hub's frames are those of the errors that it became.
+    inside = any(HTTP.search(frame.file) for frame in origin.frames)
+    chain = any(HUB.search(output.tail) for output in scene.facts.of(Output, cell=scene.cell) if output.rank in (None, origin.rank))
+    return origin if inside and chain else None
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
