@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+HTTP = re.compile(r"/(?:httpx|httpcore|urllib3|requests|aiohttp)\d?/|/http/client\.py|/urllib/request\.py")
 HUB = re.compile(
     r"/huggingface_hub/|/transformers/utils/hub\.py|/datasets/(?:load|utils/file_utils|download)|/torch/hub\.py|/modelscope/|/timm/models/_hub|/kagglehub/"
 )
 HOSTS = r"(?:[\w-]{1,40}\.){0,4}(?:huggingface\.co|hf\.co|hf-mirror\.com|modelscope\.cn|download\.pytorch\.org|githubusercontent\.com|kaggle\.com)"
 TROUBLE = (
     r"(?:ConnectionError|ConnectTimeout\w*|ReadTimeout\w*|ProxyError|SSL\w{0,6}Error|URLError|ConnectError|RemoteDisconnected|NewConnectionError|NameResolutionError"
-    r"|ChunkedEncodingError|IncompleteRead|Max retries exceeded|[Tt]imed out|Network is unreachable|Name or service not known|Connection reset|Temporary failure)"
+    r"|ChunkedEncodingError|IncompleteRead|Max retries exceeded|[Tt]imed out|Network is unreachable|Name or service not known|Connection reset|Temporary failure|UnsupportedProtocol|InvalidURL|InvalidSchema)"
 )
 # transformers 4 and 5, huggingface_hub 0.8 to 2, datasets 1 to 5, requests, httpx and urllib; the hub's 429 and 5xx.
 WORDING = (
