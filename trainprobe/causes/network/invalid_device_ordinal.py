@@ -8,6 +8,7 @@ It is recognised by those words.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
@@ -24,6 +25,8 @@ WORDING = (
     r"|cudaErrorInvalidDevice|exceeds the number of available GPUs|No supported gpu backend found"
     r"|No (?:CUDA|HIP) GPUs are available|no (?:CUDA|ROCm)-capable device is detected"
 )
+# No GPU at all may also be the driver's doing, which then says so itself.
+NONE_AT_ALL = r"(?i)no (?:CUDA|HIP) GPUs|no (?:CUDA|ROCm)-capable|no GPUs found|No supported gpu backend"
 SHOWS = ("invalid-device", "devices-missing", "no-gpu-visible")
 
 
@@ -32,7 +35,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     heard = told(scene, WORDING, *SHOWS)
     if heard is None:
         return
-    yield from weigh_told(scene, heard, sign=26)
+    none_at_all = re.search(NONE_AT_ALL, heard.text) is not None
+    yield from weigh_told(scene, heard, sure=13 if none_at_all else 26, sign=13 if none_at_all else 26)
     gpus = facts.of(Gpu)
     if gpus and len(gpus) < group.world_size:
         yield weighing(10, "gpu", f"The host has {len(gpus)} GPUs for {group.world_size} ranks", *gpus)
