@@ -117,10 +117,12 @@ def _settled(
     last = logged[0]
     if not ranked or not ranked[0].named:
         return [], [], (replace(last, groups=()), *logged[1:])
-    if groups[0].mode != "crash":
+    mode = groups[0].mode
+    if mode == "hang":  # where it stopped is known, and not whether it would have gone on
         return list(groups), list(ranked), tuple(logged)
+    verdict: Verdict = "crashed" if mode == "crash" else "slow" if mode == "slow" else "at-risk"
     says = f"{ranked[0].placed[0].title}: {last.says[:1].lower()}{last.says[1:]}"
-    return [replace(groups[0], says=says), *groups[1:]], list(ranked), (replace(last, verdict="crashed", conclusive=True), *logged[1:])
+    return [replace(groups[0], says=says), *groups[1:]], list(ranked), (replace(last, verdict=verdict, conclusive=True), *logged[1:])
 
 
 def _logged_world(logged: LoggedView) -> World:

@@ -70,7 +70,8 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
         failures += _by_the_kernel(facts, cell, progress)
     ordered = _ordered(failures)
     orders = {failure.rank: failure.order for failure in reversed(ordered) if failure.rank is not None}
-    merged = [replace(ending, order=orders.get(ending.rank)) if ending.rank is not None else ending for ending in merged]
+    echoes = {failure.rank for failure in ordered if failure.echo} - {failure.rank for failure in ordered if not failure.echo}
+    merged = [replace(end, order=orders.get(end.rank), echo=end.echo or end.rank in echoes) if end.rank is not None else end for end in merged]
     gone = {id(ending) for ending in logged}
     kept = [fact for fact in facts if id(fact) not in gone and not (isinstance(fact, (RankException, FatalSignal)) and fact.cell == cell)]
     return [*kept, *exceptions, *signals, *merged, *ordered]

@@ -14,6 +14,7 @@ LINES_APART = 10_000_000  # no file has more lines that matter; so `file * LINES
 TEXT_CAP = 2000
 _QUOTED = re.compile(r"(?:>|&gt;)[ ]?")
 _NUMBERED = re.compile(r"[ ]{0,8}\d{1,7}(?:[:|\t][ ]?|[ ]\|[ ]?|[ ]{2}(?=\S))")
+_NO_HOST = re.compile(r"(?:Error|Exception|Interrupt|Exit|Warning)$")
 # What C++ writes of itself into the lines of torch: `[Rank 3] …`, `[PG 0 Rank 3] …`, `[PG ID 0 PG GUID 0(default_pg) Rank 3] …`.
 _OWN_RANK = re.compile(r"\[(?:PG (?:ID )?[^\]\n]{1,120}? )?[Rr]ank (\d{1,7})\]")
 
@@ -60,8 +61,11 @@ def _rows_of(record: Evidence) -> list[Row]:
         line = number if isinstance(number, int) and 0 <= number < LINES_APART else (rows[-1].line + 1 if rows else 0)
         if isinstance(at, (int, float)) and not isinstance(at, bool) and 0 < at < 1e11:
             clock = max(clock, float(at)) if clock is not None and abs(at - clock) < 3600 else float(at)
+        on = on if isinstance(on, str) else ""
+        if _NO_HOST.search(on):  # `ValueError: …` behind a host's prefix is no second host
+            on, text = "", f"{on}: {text}"
         own = rank if isinstance(rank, int) and not isinstance(rank, bool) and 0 <= rank < 1_000_000 else whose
-        rows.append(Row(line, clock, own, on if isinstance(on, str) and on else host, text[:TEXT_CAP], file * LINES_APART + line, path))
+        rows.append(Row(line, clock, own, on or host, text[:TEXT_CAP], file * LINES_APART + line, path))
     return _with_own_ranks(_unquoted(rows))
 
 

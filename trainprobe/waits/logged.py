@@ -165,13 +165,19 @@ TROUBLE = re.compile(
 def _last_words(facts: Facts, job: LogJob, told: Sequence[LogProgress], says: str) -> SuspectGroup | None:
     """Known lines near the end of a log behind which no step was taken: what it said last may be why it stops."""
     stepped = max((place for one in told for place, _ in one.marks), default=-1)
-    events = [event for event in facts.of(LogEvent, cell=job.cell) if event.event != "given" and not event.echo and (event.place or 0) > stepped]
+    events = [event for event in facts.of(LogEvent, cell=job.cell) if event.event != "given" and not event.echo and (event.place or 0) >= stepped]
     near = [event for event in events if job.last_place - (event.place or 0) <= NEAR_LINES]
     if not near:
         return None
+    lagging = next((event for event in near if event.event == "straggler-told"), None)
+    if lagging is not None:
+        ranks = tuple(sorted({int(text) for text in re.findall(r"\d{1,6}", lagging.captured.get("ranks", ""))}))
+        says = f"{ranks_say(ranks) if ranks else 'A rank'} {'is' if len(ranks) < 2 else 'are'} slower than the others, as {lagging.seen_at} tells"
+        return SuspectGroup(job.cell, PROBE, ranks, "slow", says, "slow", evidence=lagging.evidence, world_size=job.world_size or 1)
     trouble = any(TROUBLE.search(event.line) for event in near)
+    diverged = all(event.event.startswith("nan") for event in near)
     return SuspectGroup(
-        cell=job.cell, probe=PROBE, ranks=(), how="failed-first" if trouble else "stuck-inside", says=says, mode="crash" if trouble else "hang",
+        cell=job.cell, probe=PROBE, ranks=(), how="failed-first" if trouble else "stuck-inside", says=says, mode="check" if diverged else "crash" if trouble else "hang",
         evidence=tuple(dict.fromkeys(id_ for event in near for id_ in event.evidence))[:8], world_size=job.world_size or 1,
     )  # fmt: skip
 

@@ -164,6 +164,8 @@ def named_absent(facts: Facts, cell: str) -> tuple[tuple[int, ...], str]:
         ranks: tuple[int, ...] = ()
         if event.event in ("barrier-timeout", "unique-id-timeout"):
             ranks = _ranks_in(captured.get("ranks", "") if event.event == "unique-id-timeout" else told)
+        elif event.event == "gil-held" and event.rank is not None:
+            ranks = (event.rank,)
         elif event.event in ("desync", "missing-ranks", "recorder-missing-ranks"):
             ranks = _ranks_in(told)
         elif event.event == "desync-rank" and "missed" in captured:
