@@ -16,7 +16,7 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.ends import busy_children, started_afresh, waits_for_child, who
 from trainprobe.causes.processes.fork_inherited_lock import TAKES_A_LOCK
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, native_stack, ranks_say, sentence, verb
+from trainprobe.causes.words import fix, native_stack, ranks_say, sentence, short, verb
 from trainprobe.facts import Facts, LogEvent, MainThread, Thread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
@@ -42,6 +42,10 @@ def _pool(scene: Scene, pid: int) -> Thread | None:
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    if not _computing(scene) and group.mode == "hang" and not scene.threads(scene.world):
+        hint = next(iter(scene.events("tokenizers-fork", "fork-threads")), None)
+        if hint is not None:  # printed in many runs that go well: a hint, where no stack was taken
+            yield weighing(6, "suspects-log", f"It was warned of: {short(hint.line, 120)}", hint)
     for child in _computing(scene)[:1]:
         process, pool = scene.process_of(child.pid), _pool(scene, child.pid)
         if pool is not None:
@@ -76,7 +80,9 @@ def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
-    child = _computing(Scene(facts, group))[0]
+    child = next(iter(_computing(Scene(facts, group))), None)
+    if child is None:
+        return sentence(f"{ranks_say(group.ranks)} may wait for a forked child whose native thread pool did not come along: it was warned of that")
     return sentence(f"{who(child)} waits at {child.where or 'a computation'} for threads of a native pool that were not forked with it")
 
 

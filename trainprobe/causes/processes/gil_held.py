@@ -110,11 +110,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
             f"the Python line is {where}",
             *native_stack(scene, "the worker" if workers else ranks_say(group.ranks[:1], capital=False), *(worker.pid for worker in workers[:1])),
         ),
-        fix(
-            scene,
-            "Keep it out of the training process",
-            "bound its input, move it into a process of its own, or use a build of the extension that releases the lock",
-        ),
+        fix(scene, "Keep it out of the training process", "bound its input, give it a process of its own, or a build that releases the lock"),
     )
 
 
