@@ -64,10 +64,11 @@ soak: environment-dev ## Healthy runs in a row: nobody may be blamed (minutes).
 	$(PYTEST) -m soak
 
 .PHONY: bench
-bench: environment-dev ## Start-up time, the cost of a rung and the time of an attach, against their limits.
+bench: environment-dev ## Start-up time, the cost of a rung, the time of an attach and the reading of logs, against their limits.
 	$(RUN)/python tests/bench/startup.py
 	$(RUN)/python tests/bench/rung_cost.py
 	$(RUN)/python tests/bench/attach.py
+	$(RUN)/python tests/bench/logs.py
 
 .PHONY: accuracy
 accuracy: environment-dev ## Live: some 480 jobs, broken and healthy, each looked at by attach (an hour; goes on where it stopped).

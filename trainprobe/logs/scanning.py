@@ -23,8 +23,10 @@ LONGEST_LINE = 4 * 2**20
 BEHIND_BYTES = 512 * 2**10  # read text that stays in memory: what comes before a hit, and the end of an attempt
 TAIL_LINES = 4000
 PULSE_LINES = 40
-# A text that stands on more lines than this is looked at where each piece of the file begins and ends, and no longer line by line.
+# A text that stands on more lines than this is looked at where each piece of the file begins and ends, and no longer line by line; one that
+# tells of no failure, and every one where little of a file may be kept, is so sooner.
 COMMON = 5000
+COMMON_SIGN = 1000
 COMMON_EACH = 8
 COMMON_TEXTS = 8
 
@@ -105,8 +107,9 @@ class FileScan:
         if self._at < end:
             if not final:
                 self._pulse(end)
-            self.lines += self._buffer.count(b"\n", self._at, end) + (1 if not self._buffer.endswith(b"\n", self._at, end) else 0)
-            self._at = end
+            else:
+                self.lines += self._buffer.count(b"\n", self._at, end) + (not self._buffer.endswith(b"\n", self._at, end))
+                self._at = end
 
     def _search(self, end: int) -> None:
         """Find the literal texts between what was searched and `end`; ends in the buffer, in order."""
@@ -157,7 +160,8 @@ class FileScan:
 
     def _count(self, number: int) -> None:
         self._seen[number] += 1
-        if self._seen[number] == COMMON and number not in self._common:
+        most = COMMON if any(one.means == "fatal" for one in _signatures_of(self._texts[number])) else COMMON_SIGN
+        if self._seen[number] == max(50, most * self._cap // WHOLE_LINES) and number not in self._common:
             self._common |= {number}
             self._engine = engine().without(self._common)
             inner = [hit for hit in self._hits if hit[1] != number]

@@ -43,7 +43,7 @@ def piece(operation: Any, argument: Any, groups: dict[int, str]) -> str:
     if name == "BRANCH":
         return sample(argument[1][0], groups)
     if name == "GROUPREF":
-        return groups.get(argument, "")
+        return groups.get(int(argument), "")
     return ""
 
 
