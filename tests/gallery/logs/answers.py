@@ -20,7 +20,7 @@ class Answer:
 
     `cause` is an id of the catalogue, `unknown`, or `none` where nothing is ill or nothing can be said. `also` stands only where
     the catalogue itself makes a second id legitimate. `ranks` is None where any naming of ranks is accepted. `verdict` holds those that are
-    true. `origin` is recorded or written, `part` is fit or report. `given` are further words of the command (facts of the surroundings).
+    true. `origin` is recorded or written, `part` is fit or report.
     """
 
     case: str

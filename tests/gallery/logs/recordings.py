@@ -129,9 +129,9 @@ def _software() -> list[Recording]:
     return [
         one("save-full", "saving", "torchrun", "disk-full", 1, None, "full", before="small-disk"),
         one("save-full-0", "saving", "spawn", "disk-full", 0, None, "full", before="small-disk", form="quiet"),
-        one("read-cut", "saving", "torchrun", "checkpoint-corrupt", 1, (1,), "cut"),
-        one("read-cut-0", "saving", "plain", "checkpoint-corrupt", 0, (0,), "cut", form="masked"),
-        one("read-other", "saving", "tee", "state-dict-mismatch", 0, (0,), "other", also=("user-exception",)),
+        one("read-cut", "saving", "torchrun", "checkpoint-corrupt", 1, None, "cut"),
+        one("read-cut-0", "saving", "plain", "checkpoint-corrupt", 0, None, "cut", form="masked"),
+        one("read-other", "saving", "tee", "state-dict-mismatch", 0, None, "other", also=("user-exception",)),
         one("unused", "wrapping", "torchrun", "ddp-unused-parameters", 0, None, "unused", script="train_ddp.py"),
         one("wrapped-detail", "wrapping", "torchrun", "native-crash", 0, None, "unused", env=DETAIL, script="train_ddp.py"),
         one("unused-spawn", "wrapping", "spawn", "ddp-unused-parameters", 0, None, "unused", world=3, env=INFO),
@@ -165,9 +165,9 @@ def _software() -> list[Recording]:
 
 
 def _trainer() -> list[Recording]:
-    def one(key: str, launch: str, cause: str, verdict: str, world: int = 1, **more: object) -> Recording:
+    def one(key: str, launch: str, cause: str, verdict: str, world: int = 1, also: tuple[str, ...] = (), **more: object) -> Recording:
         words = tuple((name.replace("_", "-"), value) for name, value in more.items())
-        return Recording(key, "logs/programs/hf_trainer", launch, cause, None, (verdict,), defaults=words, script="run_clm.py", world=world, limit_s=120)
+        return Recording(key, "logs/programs/hf_trainer", launch, cause, None, (verdict,), also, defaults=words, script="run_clm.py", world=world, limit_s=120)
 
     return [
         one("hf-well", "single", "none", "healthy"),
@@ -175,7 +175,7 @@ def _trainer() -> list[Recording]:
         one("hf-saves", "torchrun", "none", "healthy", world=2, kind="saves", bar=0),
         one("hf-text", "single", "trainer-removed-columns", "crashed", kind="text"),
         one("hf-text-2", "torchrun", "trainer-removed-columns", "crashed", kind="text", world=2),
-        one("hf-empty", "single", "no-steps-run", "crashed", count=0),
+        one("hf-empty", "single", "user-exception", "crashed", also=("no-steps-run",), count=0),
     ]
 
 
