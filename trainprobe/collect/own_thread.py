@@ -86,14 +86,14 @@ def _libraries(memory: Memory, maps: Sequence[Mapping]) -> List[Library]:
         name = os.path.basename(path)
         return 0 if name.startswith(("libpython", "python")) else 1 if name.startswith(("libpthread", "libpthread-")) else 2 if name.startswith("libc") else 3
 
-    found = []
+    found: List[Library] = []
     for path in sorted(first, key=order):
         try:
-            one = elf_memory.library(memory, first[path])
+            library = elf_memory.library(memory, first[path])
         except OSError:
             continue  # the process has unmapped it since: it maps files while it imports
-        if one is not None:
-            found.append(one)
+        if library is not None:
+            found.append(library)
     return found
 
 
