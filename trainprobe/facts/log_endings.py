@@ -30,6 +30,9 @@ WORDS = {
     "Out Of Memory": 9,
     "Interrupt": 2,
     "Trace/breakpoint trap": 5,
+    "CPU time limit exceeded": 24,
+    "User defined signal 1": 10,
+    "User defined signal 2": 12,
 }
 _WORD = "|".join(WORDS)
 # Windows: access violation, stack buffer overrun (also abort), stack overflow, illegal instruction, Ctrl-C; as signals of the same meaning.

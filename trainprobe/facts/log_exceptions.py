@@ -73,6 +73,8 @@ def _fact(record: Evidence, printed: Printed, rows: Sequence[Row], rank: int | N
     spawned = next((match for text in before if (match := _SPAWNED.search(text))), None)
     of = int(spawned.group(1)) if spawned is not None and rank is None else rank
     lived = any(_TRIED_AGAIN.search(text) and not _SPAWNED.search(text) for text in before[-1:]) or _mildly_logged(row, before)
+    after = [text[:200] for text in lines[printed.ends + 1 : printed.ends + 3]]
+    lived = lived or any(_TRIED_AGAIN.search(text) and _MILD.search(text) for text in after)
     return replace(
         fact,
         rank=of,
