@@ -33,7 +33,7 @@ def piece(operation: Any, argument: Any, groups: dict[int, str]) -> str:
         return member(argument)
     if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
         least, _, inner = argument
-        return sample(inner, groups) * max(1, min(least, 3))
+        return sample(inner, groups) * max(1, min(int(least), 3))
     if name in ("SUBPATTERN", "ATOMIC_GROUP"):
         number, inner = (argument[0], argument[-1]) if name == "SUBPATTERN" else (None, argument)
         text = sample(inner, groups)
