@@ -109,6 +109,7 @@ def test_a_file_of_holes_costs_nothing(tmp_path: Path) -> None:
         (b"\x7fELF" + b"\0" * 100, "program"),
         (gzip.compress(b"name".ljust(257, b"\0") + b"ustar" + b"\0" * 300), "tar archive"),
     ],
+    ids=["bytes", "zip", "elf", "tar"],
 )
 def test_what_is_no_text_is_refused_with_a_reason(content: bytes, words: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(content)
