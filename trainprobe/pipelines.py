@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from trainprobe.attach.discovery import Choose
     from trainprobe.case import Case
     from trainprobe.config import Settings
-    from trainprobe.logs import Found
+    from trainprobe.logs.finding import Found
     from trainprobe.model.evidence import Evidence
     from trainprobe.model.progress import Progress
     from trainprobe.model.request import AttachRequest, DiagnoseRequest, ExplainRequest
@@ -66,7 +66,7 @@ def explain(asked: ExplainRequest | str | Sequence[str], case: str | None = None
 
     from trainprobe.case import Case
     from trainprobe.errors import UsageError
-    from trainprobe.logs import find_inputs
+    from trainprobe.logs.finding import find_inputs
     from trainprobe.model.progress import Silence
     from trainprobe.model.request import ExplainRequest
 
@@ -88,7 +88,7 @@ def explain(asked: ExplainRequest | str | Sequence[str], case: str | None = None
 
 def _explain_found(asked: ExplainRequest, found: Found, case: Case, name: str, progress: Progress) -> Report:
     """Gather everything into one case: earlier cases, dumps, then logs. Ctrl-C ends the reading, not the report."""
-    from trainprobe.logs import gather
+    from trainprobe.logs.gathering import gather
 
     trouble = gather(case, asked, found, progress)
     return conclude(case.seal(), "explain", name, (*trouble, *((case.trouble,) if case.trouble else ())))

@@ -1,6 +1,4 @@
-"""Reading what is left of a job: any mix of logs, dumps and error files becomes one case of extracts and pointers."""
+"""Reading what is left of a job: any mix of logs, dumps and error files becomes one case of extracts and pointers.
 
-from trainprobe.logs.finding import Found, find_inputs
-from trainprobe.logs.gathering import gather
-
-__all__ = ["Found", "find_inputs", "gather"]
+`finding` knows what was named, `gathering` reads it. Neither is imported here: a saved case is judged without loading the reader.
+"""

@@ -193,7 +193,7 @@ def test_the_catalogue_and_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert max(map(len, listed.splitlines())) <= 100
     assert run(["causes", "rank-stuck"]) == 0
     assert "told by" in capsys.readouterr().out
-    assert run(["causes", "nan-loss"]) == 0
+    assert run(["causes", "cannot-look"]) == 0
     assert "not weighed yet" in capsys.readouterr().out
 
 
