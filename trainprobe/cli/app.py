@@ -50,7 +50,7 @@ def top(
       trainprobe diagnose --nproc 4
       trainprobe diagnose --gpus 8 -- train.py --config base.yaml
       trainprobe attach 48213
-      trainprobe explain ./trainprobe-2026-11-21T00-10-node7
+      trainprobe explain slurm-1234.out logs/
       trainprobe causes rank-stuck
     """  # noqa: D301 - \b keeps the lines of the example apart
     del version
