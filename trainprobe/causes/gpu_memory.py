@@ -129,8 +129,10 @@ def read_numbers(text: str, captured: Mapping[str, str] | None = None) -> Number
     held = bytes_of(took.get("reserved")) if gap is None else (used or 0) + gap
     capacity = bytes_of(total)
     mine = bytes_of(_first(_MINE, text) or took.get("mine"))
-    if mine is not None and capacity is not None and mine > 1.5 * capacity:
-        mine = None  # a driver that may not tell answers with all ones, printed as 17179869184.00 GiB
+    if mine is not None and ((capacity is not None and mine > 1.5 * capacity) or mine < (used or 0)):
+        mine = (
+            None  # a driver that may not tell answers with all ones, printed as 17179869184.00 GiB; in a container it finds no process of this number, 0 bytes
+        )
     named = tuple((int(pid), count) for pid, size in _PROCESS.findall(text) if (count := bytes_of(size)) is not None)
     return Numbers(bytes_of(asked), int(gpu) if gpu else None, capacity, bytes_of(free), used, held, mine, named)
 

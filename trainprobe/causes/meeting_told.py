@@ -13,6 +13,7 @@ from trainprobe.model.diagnosis import Fix, Weighing
 GAVE_UP = (
     r"client socket has timed out|client socket has failed to connect|Timed out after \d+ seconds waiting for clients|Rendezvous(?:Timeout|Connection|Closed|State)Error"
     r"|connect\(\) timed out\. Original|use_libuv was requested|connection to (?:the C10d store|etcd) has failed|Permission denied \(publickey|Host key verification failed|was not reachable via ssh"
+    r"|RuntimeError: Connection (?:timed out|refused)(?:\n|$)"
 )
 SHOWS = (
     "rendezvous-timeout",

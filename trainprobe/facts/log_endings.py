@@ -66,6 +66,8 @@ _MPI_SIGNAL = re.compile(
 _MPI_NAME = re.compile(r"Process name: \[\[\d{1,9},\d{1,9}\],(?P<rank>\d{1,7})\]")
 _MPI_CODE = re.compile(r"Exit code:\s{1,6}(?P<code>-?\d{1,6})")
 _CALLED = re.compile(r"(?:died with <Signals\.(?P<signal>SIG[A-Z]{2,8}): \d{1,2}>|returned non-zero exit status (?P<code>-?\d{1,6}))")
+_PROGRAM = re.compile(r"\bpython[\d.]{0,6}(?:\.exe)?\b|\btorchrun\b|\.py\b")
+_LOCAL = re.compile(r"--local[_-]rank[= ](\d{1,7})\b")
 _PLAIN_CODE = re.compile(
     r"\b(?:worker|rank|task|process|child|container|pod|job|trainer|command|[Tt]raining|main)\b.{0,80}?\b(?:exit(?:ed)?|terminated|failed|finished|ended|died)\b.{0,30}?\b(?:exit )?"
     r"(?:code|status)[ :=]{1,3}(?P<code>-?\d{1,6})\b",
@@ -140,7 +142,14 @@ def _of_nobody(row: Row) -> Iterator[_Told]:
     text = row.text
     called = _CALLED.search(text)
     if called is not None:
-        yield _Told(None, *(_split(int(called.group("code"))) if called.group("code") else (None, _number(called.group("signal")))), role="launcher")
+        if called.group("code"):
+            yield _Told(None, *_split(int(called.group("code"))), role="launcher")
+            return
+        # A child that died of a signal could say nothing itself: where it is the training program, this is the rank's own end.
+        rank = _LOCAL.search(text)
+        yield _Told(
+            None, None, _number(called.group("signal")), role="rank" if _PROGRAM.search(text) else "launcher", local_rank=int(rank.group(1)) if rank else None
+        )
         return
     kube = _KUBE_CODE.search(text)
     if _KUBE_REASON.search(text):

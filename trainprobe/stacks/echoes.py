@@ -57,6 +57,10 @@ _TYPES = {
     "ConnectionResetError": "connection-reset",
     "BrokenProcessPool": "child-died",
 }
+# What a launcher raises about a child of its own, by the file of its frames; elsewhere such a child is the program's own (ffmpeg, ninja).
+_LAUNCHERS = ("torch/distributed/launch.py", "torch/distributed/run.py", "accelerate/commands/launch.py", "deepspeed/launcher/")
+# The texts of the system's errors are RuntimeErrors only where C++ throws them: the TCPStore of torch 1.0 to 1.9.
+_ERRNO_TEXTS = {"Connection timed out": "rendezvous-timeout", "Connection refused": "connection-refused", "Connection reset by peer": "connection-reset"}
 # Only these types can carry another rank's end; a KeyError with such words in it is the user's own.
 _CARRIERS = frozenset({"RuntimeError", "DistBackendError", "DistNetworkError", "DistStoreError", "DistError", "TimeoutError", "ConnectionError", "OSError"})
 _CARRIERS_OF_PEERS = frozenset({"ConnectionResetError", "BrokenPipeError", "ConnectionRefusedError", "EOFError", "ConnectionAbortedError"})
@@ -79,6 +83,12 @@ def echo_of(type_name: str, message: str, files: tuple[str, ...] = ()) -> str:
         "WorkerCrashedError",
     ):
         return _TYPES[name]
+    if message.lstrip().startswith("-- Process ") and " terminated with" in message:  # mp.spawn before torch 1.8 raised a plain Exception
+        return "launcher"
+    if name == "CalledProcessError":
+        return "launcher" if any(part in file.replace("\\", "/") for file in files for part in _LAUNCHERS) else ""
+    if name == "RuntimeError" and message.strip() in _ERRNO_TEXTS:
+        return _ERRNO_TEXTS[message.strip()]
     if any(words in message for words in _ORIGINS):
         return ""
     distributed = any(word in message for word in _DISTRIBUTED) or any("torch/distributed" in file for file in files)

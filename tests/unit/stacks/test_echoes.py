@@ -16,6 +16,8 @@ ECHOES = [
     ("torch.distributed.DistNetworkError", "Failed to recv, got 0 bytes. Connection was likely closed. Did the remote server shutdown or crash?"),
     ("torch.distributed.DistStoreError", "wait timeout after 300000ms, keys: /default_pg/0//cpu//0/0"),
     ("torch.distributed.elastic.multiprocessing.errors.ChildFailedError", ""),
+    ("Exception", "\n\n-- Process 3 terminated with the following error:\nTraceback (most recent call last):"),
+    ("RuntimeError", "Connection timed out"),
 ]
 ORIGINS = [
     ("KeyError", "'label'"),
@@ -28,6 +30,10 @@ ORIGINS = [
     ("ConnectionResetError", "[Errno 104] Connection reset by peer"),
     ("RuntimeError", "Timed out waiting for the licence server"),
     ("ValueError", "Connection closed by peer"),
+    ("Exception", "Process 3 terminated with the following error"),
+    ("ConnectionRefusedError", "Connection refused"),
+    ("RuntimeError", "Connection timed out while the licence was read"),
+    ("subprocess.CalledProcessError", "Command '['ffmpeg', '-i', 'a.mp4']' died with <Signals.SIGSEGV: 11>."),
     ("TimeoutError", ""),
 ]
 
@@ -45,3 +51,10 @@ def test_origins(kind: str, message: str) -> None:
 def test_a_socket_error_counts_as_an_echo_only_inside_torch_distributed() -> None:
     assert echo_of("ConnectionResetError", "[Errno 104]", ("/env/site-packages/torch/distributed/elastic/rendezvous/api.py",))
     assert not echo_of("ConnectionResetError", "[Errno 104]", ("/env/site-packages/urllib3/connection.py",))
+
+
+def test_a_child_that_died_is_the_launchers_word_only_inside_a_launcher() -> None:
+    message = "Command '['python', '-u', 'fit.py', '--local_rank=1']' died with <Signals.SIGSEGV: 11>."
+
+    assert echo_of("subprocess.CalledProcessError", message, ("/env/site-packages/torch/distributed/launch.py",)) == "launcher"
+    assert not echo_of("subprocess.CalledProcessError", message, ("/job/fit.py", "/env/lib/python3.9/subprocess.py"))

@@ -32,6 +32,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(points, "suspects-log", f"The output says: {short(heard.text, 120)}", heard.fact)
     elif container is not None:
         yield weighing(6, "suspects-log", f"The driver's library cannot reach the GPU: {short(container.text, 100)}", container.fact)
+    elif (unknown := next(iter(scene.events("cuda-unknown-error")), None)) is not None:
+        yield weighing(6, "suspects-log", f"The driver answers with an error that has no name: {short(unknown.line, 100)}", unknown)
     silent = [gpu for gpu in facts.of(Gpu, cell=group.cell) if not gpu.uuid and gpu.memory_total_bytes is None]
     if silent:
         yield weighing(10, "gpu", f"GPU {silent[0].index} does not answer the driver's library", *silent)

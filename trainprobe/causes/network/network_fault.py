@@ -22,6 +22,7 @@ from trainprobe.waits import SuspectGroup
 
 UP = frozenset({"ACTIVE", "up", "unknown", ""})
 DOWN = ("ib-port-error", "link-down")
+BROKEN = ("ib-device-fatal",)  # the card itself has given up
 CUT = ("connection-closed", "collective-timeout", "nccl-aborted")  # what ranks say whose link is gone
 LOST = ("ib-error", "ofi-error", "peer-unanswered", "ib-async-error")
 FEW = 3  # segments sent again: one or two are lost on any network
@@ -74,6 +75,8 @@ def _told(scene: Scene) -> Iterator[Weighing]:
     down, errors, steps = lines(scene, *DOWN), lines(scene, *LOST), made_steps(scene)
     if failed_of_something_else(scene):
         return
+    for line in lines(scene, *BROKEN)[:1]:
+        yield weighing(26, "network", f"A network card gave up: {short(line.line)}", line)
     if down and (errors or scene.group.mode == "hang" or scene.origin is not None or lines(scene, *CUT)):
         yield weighing(13, "network", f"A port went down: {short(down[0].line)}", down[0])
     if errors and (steps > 1 or down):
@@ -103,7 +106,7 @@ def _where(scene: Scene) -> str:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
-    down = lines(scene, *DOWN)
+    down = lines(scene, *BROKEN, *DOWN)
     if down:
         return sentence(f"The network failed while the job ran{f' on {down[0].host}' if down[0].host else ''}: {short(down[0].line, 120)}")
     if lines(scene, *LOST):
