@@ -72,7 +72,10 @@ def of_conditional(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     found = said_sizes(scene)
     if what in ("operation", "number"):
         calls = f": {found[1][1]} against {found[2][1]}" if found is not None else ""
-        yield weighing(13, "suspects-log", f"The backend compared the calls, and they differ{calls}", *told.events("collective-mismatch", "fingerprint-diff"))
+        points = 13 if what == "number" else 6  # with one number for both, two orders of the same calls are nearer
+        yield weighing(
+            points, "suspects-log", f"The backend compared the calls, and they differ{calls}", *told.events("collective-mismatch", "fingerprint-diff")
+        )
         if what == "number":
             yield weighing(10, "other-stacks", "The ranks have made a different number of calls", *told.events("collective-mismatch", "fingerprint-diff"))
     elif what == "shape" and len(camps(places(scene))) > 1:
@@ -102,13 +105,19 @@ def of_order(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     if parted is not None and parted.kind == "order":
         yield weighing(26, "flight-recorder", f"From #{parted.seq} on each rank makes next the call that the other makes here: {parted}", *call_lines(told))
     elif parted is not None and parted.kind == "operation":
-        yield weighing(10, "flight-recorder", f"At collective #{parted.seq} the ranks were in different calls: {parted}", *call_lines(told))
+        points = 10 if len({call.op for call in parted.calls}) > 1 else 3  # one number against gradients: no other order of the same calls
+        yield weighing(points, "flight-recorder", f"At collective #{parted.seq} the ranks were in different calls: {parted}", *call_lines(told))
     elif parted is not None:
         yield weighing(-13, "flight-recorder", f"The ranks were in the same operation: {parted}", *call_lines(told))
     if what == "operation":
         yield weighing(
-            6, "suspects-log", "The backend compared the calls: same number, other operation", *told.events("collective-mismatch", "fingerprint-diff")
+            13, "suspects-log", "The backend compared the calls: same number, other operation", *told.events("collective-mismatch", "fingerprint-diff")
         )
+        if (prints := said_sizes(scene)) is not None and prints[1][0] and len(camps(places(scene))) < 2:
+            says = f"All had made as many calls before (#{prints[1][0]})"
+            yield weighing(6, "other-stacks", says, *told.events("collective-mismatch"))
+    elif not what and (checked := [event for event in told.events("collective-mismatch") if event.signature == "mismatched-collective"]):
+        yield weighing(13, "suspects-log", f"The backend compared the calls, and they differ: {short(checked[0].line, 120)}", checked[0])
     elif what == "shape":
         yield weighing(-6, "suspects-log", "The ranks made the same call; only its tensors differ", *told.events("collective-mismatch", "fingerprint-diff"))
     if shown := culprits(scene, "COLLECTIVE_TYPE_MISMATCH"):

@@ -25,12 +25,14 @@ _LONG_TASK = re.compile(
 )
 _A_STEP = re.compile(r"(?i)\b(?:step|iter(?:ation)?)\b.{0,40}\bloss\b|Watchdog|ProcessGroup|Error|Traceback")
 LAST_LINES = 3
+TIMEOUTS = ("store-timeout", "collective-timeout", "barrier-timeout")
 _EVALUATES = re.compile(r"(?i)evaluat|validat|predict")
 
 
 def of_long_task(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     """One rank works alone for longer than the others wait."""
     if not told.calls:
+        yield from _met_in_vain(scene, told)
         return
     if told.together:
         yield weighing(-13, "other-stacks", f"All {told.world} ranks gave up in one and the same call: nobody was away", *call_lines(told))
@@ -48,6 +50,18 @@ def of_long_task(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     missing = told.missing
     if missing is not None and (missing.ranks == (0,) or words is not None) and not told.together:
         yield weighing(6, "flight-recorder", missing.says, *missing.facts)
+
+
+def _met_in_vain(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
+    """A store's timeout names no call: only the frames tell that it was raised where all but one rank wait, and a bar what that one does."""
+    broken = [fact for fact in scene.facts.of(RankException, cell=scene.cell) if fact.echo and fact.echo_of in TIMEOUTS]
+    found = next(((frame.name, fact) for fact in broken for frame in fact.frames if _ONE_GOES_FIRST.search(frame.name)), None)
+    if found is None:
+        return
+    yield weighing(13, "other-stacks", f"The others waited inside {found[0]}, in which one rank goes first", found[1])
+    tasks = told.events("task-began")
+    if tasks and not any((end.place or 0) > (tasks[-1].place or 0) for end in told.events("task-ended")):
+        yield weighing(13, "suspects-log", f"Somebody was at «{short(tasks[-1].line, 100)}» when the others gave up", tasks[-1])
 
 
 def _at_a_task(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
@@ -114,9 +128,11 @@ def of_short_timeout(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
 
 
 def _last_words(scene: Scene, told: Timeouts) -> tuple[int, str, Output] | None:
-    """(rank, line, its output) where one that did not come spoke last of a task that takes long."""
-    for rank in (told.missing.ranks if told.missing is not None else ())[:4]:
-        for output in scene.facts.of(Output, cell=scene.cell, rank=rank):
+    """(rank, line, its output) where one that did not come spoke last of a task that takes long. Most programs let only rank 0 print."""
+    missing = told.missing.ranks[:4] if told.missing is not None else ()
+    for rank in missing:
+        own = scene.facts.of(Output, cell=scene.cell, rank=rank)
+        for output in own or (scene.facts.of(Output, cell=scene.cell, rank=None) if missing == (0,) else ()):
             lines = [line for line in output.tail[-4000:].splitlines() if line.strip()][-LAST_LINES:]
             line = next((line for line in reversed(lines) if _LONG_TASK.search(line) and not _A_STEP.search(line)), None)
             if line is not None:

@@ -216,11 +216,16 @@ def _stacks(content: bytes) -> List[ProcessStack]:
     return parse_stack_text(content[:STACKS_CAP_BYTES].decode("utf-8", "replace"))
 
 
+def _numbered_alone(saved: Saved, path: str) -> bool:
+    """The number of a lone file, `417.txt`, is the ticket's or the pid's; only among its like does it count ranks."""
+    return {stack.path for stack in saved.stacks} == {path} and os.path.splitext(os.path.basename(path))[0].isdigit()
+
+
 def _ranked(saved: Saved) -> List[_Stack]:
     """Give each stack its rank: what the text says, else the file's name, else, where no name tells one, the order of the files."""
     named = []
     for stack in saved.stacks:
-        rank = stack.rank if stack.rank is not None else rank_in_name(stack.path)
+        rank = stack.rank if stack.rank is not None or _numbered_alone(saved, stack.path) else rank_in_name(stack.path)
         # A number that is the pid is no rank; nor is one that is too large to be one.
         named.append(stack._replace(rank=rank if rank is not None and rank != stack.process.pid and rank < 1_000_000 else None))
     if any(stack.rank is not None for stack in named) or saved.dumps:

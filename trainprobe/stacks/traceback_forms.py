@@ -14,6 +14,7 @@ _NOTEBOOK = re.compile(r"[A-Za-z_][\w.]{0,200} {2,200}Traceback \(most recent ca
 _CELL = re.compile(r"(?:Cell )?(?:In ?\[(\d{0,9})\]|Input In \[(\d{0,9})\]), (?:line (\d{1,9})|in <cell line: (\d{1,9})>)(?:, in ([^\s(]{1,200}))?")
 _FILE_NEW = re.compile(r"File ([^\s\"][^\n\"]{0,1000}?):(\d{1,9}), in ([^\s(]{1,200})")
 _FILE_OLD = re.compile(r"((?:/|~|<ipython-input|[A-Za-z]:\\)[^\n:]{0,1000}?) in ([^\s(]{1,200})(?:\(.{0,400})?$")
+_LINK = re.compile(r"^\[([^\]\n]{1,1000})\]\(https?://[^)\s]{0,300}\)")  # Colab makes links of file names
 _ARROW = re.compile(r"-{1,10}> ?(\d{1,9}) ?(.{0,400})")
 _BARE = re.compile(
     r"(?:E {2,4}|ERROR:? {1,4}|error: )?((?:[A-Za-z_]\w{0,80}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Timeout|NotMet|Died|Exit)|KeyboardInterrupt|StopIteration)"
@@ -67,11 +68,12 @@ def _box(lines: list[str], place: int) -> int:
 
 def _notebook(lines: list[str], place: int) -> int:
     """IPython's form, of version 7 (`file in f(args)` and an arrow) and of version 8 (`File path:12, in f(args)`, `Cell In[5], line 3`)."""
+    kind = lines[place].split()[0]
     lines[place] = HEADER
     place += 1
     while place < len(lines):
         line = lines[place]
-        bare = line.strip()
+        bare = _LINK.sub(r"\1", line.strip())
         arrow = _ARROW.match(bare)
         cell, new, old = _CELL.match(bare), _FILE_NEW.match(bare), _FILE_OLD.match(bare)
         if cell is not None:
@@ -89,6 +91,8 @@ def _notebook(lines: list[str], place: int) -> int:
         else:
             lines[place] = ""
         place += 1
+    if not lines[-1].strip() and _BARE.match(kind):  # cut off before its last line; the header names the exception too
+        lines[-1] = kind
     return place
 
 

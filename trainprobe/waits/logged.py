@@ -157,6 +157,7 @@ def _slow(job: LogJob, told: LogEvent) -> LoggedView:
 
 
 NEAR_LINES = 80
+NAN = re.compile(r"(?i)\bloss\w{0,30}['\"]?(?: ?[:=] ?| )nan\b")
 TROUBLE = re.compile(
     r"(?i)error|fail|cannot|can't|could not|unable|denied|invalid|refused|timed? ?out|abort|unreachable|mismatch|no such|not found|no space|exceeded|Xid|\bWARN\b|limit"
 )
@@ -166,6 +167,10 @@ def _last_words(facts: Facts, job: LogJob, told: Sequence[LogProgress], says: st
     """Known lines near the end of a log behind which no step was taken: what it said last may be why it stops."""
     stepped = max((place for one in told for place, _ in one.marks), default=-1)
     events = [event for event in facts.of(LogEvent, cell=job.cell) if event.event != "given" and not event.echo and (event.place or 0) >= stepped]
+    last = max((one for one in told if one.step is not None), key=lambda one: one.place or 0, default=None)
+    if last is not None and NAN.search(last.line):  # the first such line stands before, and it never got better
+        events = [*events, *(event for event in facts.of(LogEvent, cell=job.cell) if event.event == "nan-printed" and event not in events)]
+        return _diverged(job, [event for event in events if event.event == "nan-printed"], says)
     near = [event for event in events if job.last_place - (event.place or 0) <= NEAR_LINES]
     if not near:
         return None
@@ -180,6 +185,12 @@ def _last_words(facts: Facts, job: LogJob, told: Sequence[LogProgress], says: st
         cell=job.cell, probe=PROBE, ranks=(), how="failed-first" if trouble else "stuck-inside", says=says, mode="check" if diverged else "crash" if trouble else "hang",
         evidence=tuple(dict.fromkeys(id_ for event in near for id_ in event.evidence))[:8], world_size=job.world_size or 1,
     )  # fmt: skip
+
+
+def _diverged(job: LogJob, events: Sequence[LogEvent], says: str) -> SuspectGroup | None:
+    """The last step told of has no number for its loss."""
+    ids = tuple(dict.fromkeys(id_ for event in events for id_ in event.evidence))[:8]
+    return SuspectGroup(job.cell, PROBE, (), "stuck-inside", says, "check", evidence=ids, world_size=job.world_size or 1) if events else None
 
 
 # Log events (signatures/) that say that there was nothing to train on.

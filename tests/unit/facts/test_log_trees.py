@@ -38,3 +38,13 @@ def test_each_attempt_has_its_own_failure(tmp_path: Path, last: int) -> None:
 def test_steps_after_the_error_in_its_own_file_show_that_it_was_lived_through(tmp_path: Path) -> None:
     (tmp_path / "rank_0.log").write_text(f"step 1 loss 3.0\n{ERROR}step 2 loss 2.9\nstep 3 loss 2.8\nstep 4 loss 2.7\nTraining completed\n")
     assert explain([str(tmp_path / "rank_0.log")]).verdict == "healthy"
+
+
+def test_the_number_of_a_lone_dump_is_no_rank(tmp_path: Path) -> None:
+    dump = 'Thread 4711 (idle): "MainThread"\n    wait (torch/utils/file_baton.py:42)\n    _jit_compile (torch/utils/cpp_extension.py:1522)\n    main (fit.py:27)\n'
+    (tmp_path / "417.txt").write_text(f"Process 4711: python fit.py\nPython v3.11.2 (/opt/py/bin/python3.11)\n\n{dump}", encoding="utf-8")
+
+    report = explain([str(tmp_path / "417.txt")])
+
+    assert [suspect.ranks for suspect in report.suspects] == [(0,)]
+    assert report.causes[0].id == "extension-build-lock"

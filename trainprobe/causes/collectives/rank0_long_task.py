@@ -96,16 +96,28 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
         after = f", which gave up after {limit:.0f} s" if limit else ""
         at = f" at «{short(task.line, 90)}»" if task is not None else ""
         return sentence(f"{ranks_say(who) if who else 'One rank'} worked alone{at} while the others waited in {told.calls[0]}{after}")
-    thread, doing = working(scene)[0]
+    if not (at_work := working(scene)):  # a log whose timeout names no call
+        task = next(iter(told.events("task-began")[-1:]), None)
+        at = f" at «{short(task.line, 90)}»" if task is not None else ""
+        return sentence(f"Rank 0 worked alone{at} until the others, which let it go first, gave up")
+    thread, doing = at_work[0]
     slept, limit, _limits = waited(scene)
     left = f"; they give up in about {max(limit - slept, 0):.0f} s" if limit else ""
     return sentence(f"{subject(scene)} {verb(group.ranks, 'works', 'work')} alone at {thread.where or thread.leaf} ({doing}) while the others wait{left}")
 
 
+def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
+    scene = Scene(facts, group)
+    told = Timeouts(scene)
+    if not told.calls and group.mode == "crash" and not working(scene):
+        return (0,)  # whoever goes first where the others wait for the main process
+    return away(told, task=True) or group.ranks
+
+
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     told = Timeouts(scene)
-    if told.calls:
+    if told.calls or not working(scene):
         hours = f"timedelta(hours={max(2, round((told.timeout_s or 0) / 1200))})"
         return (
             fix(
@@ -140,7 +152,7 @@ CAUSE = Cause(
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
-    ranks=lambda facts, group: away(Timeouts(Scene(facts, group)), task=True) or group.ranks,
+    ranks=_ranks,
     would_settle="trainprobe attach --watch 10: does that rank move on, and do the others still wait?",
     refines="rank-stuck",
 )

@@ -22,7 +22,7 @@ from trainprobe.waits import SuspectGroup
 
 # The kernel's Errno 24, multiprocessing/reduction.py (ancdata), and torch's file_descriptor sharing (torch/lib/libshm, dataloader.py).
 WORDING = (
-    r"Too many open files|Errno 24\b|received \d+ items of ancdata|unable to open shared memory object .{0,200} in read-write mode(?!: (?:No such|No space))"
+    r"Too many open files|Errno 24\b|received (?:\d+|%d) items of ancdata|unable to open shared memory object .{0,200} in read-write mode(?!: (?:No such|No space))"
     r"|unable to open file </torch_|os error 24\b|\bEMFILE\b"
 )
 LOW = 4096  # what a loader with many workers fills; distributions give 1024

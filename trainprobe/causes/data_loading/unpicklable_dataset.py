@@ -25,6 +25,7 @@ WORDING = (
     r"|EOFError: Ran out of input|(?<!Un)[Pp]icklingError: "
 )
 ECHO = r"EOFError: Ran out of input"
+READS_A_FILE = r"\b(?:torch|joblib|pickle|dill|np|numpy)\.load\(|load_checkpoint|load_from_checkpoint"
 STARTS = ("multiprocessing/", "multiprocess/", "torch/utils/data/dataloader.py", "multiprocessing\\", "torch/multiprocessing/")
 
 
@@ -35,7 +36,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         return
     starts = origin is not None and any(part in frame.file for frame in origin.frames for part in STARTS)
     if re.search(ECHO, heard.text) and not starts:  # of a reader it is an empty file
-        alone = origin is None or not origin.frames
+        alone = (origin is None or not origin.frames) and said(scene, READS_A_FILE) is None
         yield weighing(10 if alone else 3, "suspects-log", "A process read an empty stream of pickles, as a spawned child whose parent failed does", heard.fact)
         return
     if starts and heard.origin:

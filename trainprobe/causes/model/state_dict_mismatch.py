@@ -27,7 +27,7 @@ WORDING = (
     r"Error\(s\) in loading state_dict for|(?:Missing|Unexpected) key\(s\) in state_dict|size mismatch for [\w.]+: copying a param"
     r"|Missing key in checkpoint state_dict|Size mismatch between saved .{0,200} and current|You set `?ignore_mismatched_sizes`? to `?False"
     r"|Some tensors share memory, this will lead to duplicate memory|Error while trying to find names to remove to save state dict"
-    r"|unexpected key .{0,120} in source state_dict|The model and loaded state dict do not match exactly|Trying to set a tensor of shape .{0,160}this looks incorrect"
+    r"|KeyError: .{0,2}(?:missing|unexpected) keys? .{0,200}in state_dict|unexpected key .{0,120} in source state_dict|The model and loaded state dict do not match exactly|Trying to set a tensor of shape .{0,160}this looks incorrect"
 )
 PREFIXES = ("_orig_mod.", "module.", "_fsdp_wrapped_module.", "_forward_module.", "base_model.model.", "model.")
 MISSING = re.compile(r"Missing key\(s\) in state_dict: ([^\n]{1,4000})")

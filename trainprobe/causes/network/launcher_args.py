@@ -25,7 +25,7 @@ from trainprobe.waits import SuspectGroup
 WORDING = (
     r"unrecognized arguments:.*--local[-_]rank|KeyError: '(LOCAL_RANK|RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|MASTER_ADDR|MASTER_PORT|NODE_RANK|SLURM_\w{4,20}|OMPI_COMM_\w{4,24}|PMI_RANK)'"
     r"|environment variable (LOCAL_RANK|RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT) expected|Default process group (?:has not been|is not) initialized|rendezvous: (?:rank|world size) parameter missing"
-    r"|Unsupported nproc_per_node value|is not in \"MIN:MAX\" format|Cuda is not available\.|at least 2 processes to use `--multi_gpu`|--local[-_]rank=\d{1,3}[^\n]{0,400}returned non-zero exit status 2\b|No module named '?torch\.distributed\.run"
+    r"|Unsupported nproc_per_node value|is not in \"MIN:MAX\" format|Cuda is not available\.|at least 2 processes to use `--multi_gpu`|--local[-_]rank=\d{1,3}[^\n]{0,400}returned non-zero exit status 2\b|No module named '?torch\.distributed\.run(?!'; )"
 )
 SHOWS = ("launcher-args", "group-missing", "script-missing", "launcher-missing")
 # `int(os.environ.get("LOCAL_RANK"))` where nobody set it.

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, user_frame, weighing
-from trainprobe.causes.spoken import first_to_fail, said, spoken, text_of
+from trainprobe.causes.spoken import Said, first_to_fail, said, spoken, text_of
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts, RankException
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -30,6 +30,7 @@ WORDING = (
     r"|checkpoint .{0,80}(?:is|seems|may be|appears) (?:to be )?(?:corrupt|truncated|incomplete)|is corrupt(?:ed)? or incomplete"
 )
 EMPTY = "Ran out of input"
+READS = r"\b(?:torch|joblib|pickle|dill)\.load\(|load_checkpoint|load_from_checkpoint"
 READERS = ("torch/serialization.py", "torch/hub.py", "/joblib/", "safetensors", "/transformers/modeling_utils", "torch/distributed/checkpoint")
 FILE = re.compile(r"([\w./~+-]{0,300}\.(?:pth?|bin|ckpt|safetensors|tar|h5|hdf5|pkl|npz))\b")
 
@@ -40,10 +41,21 @@ def _empty_file(scene: Scene) -> RankException | None:
     return origin if origin is not None and EMPTY in text_of(origin) and any(part in frame.file for frame in origin.frames for part in READERS) else None
 
 
+def _read_beside(scene: Scene) -> Said | None:
+    """A fragment without whole frames: the call of a reader stands near the exception."""
+    origin = scene.origin
+    if origin is None or origin.frames or EMPTY not in text_of(origin):
+        return None
+    return said(scene, READS)
+
+
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     heard, empty = tuple(spoken(scene, WORDING)), _empty_file(scene)
     yield from heard
+    if empty is None and not heard and (read := _read_beside(scene)) is not None:
+        yield weighing(13, "suspects-log", f"A file that was read was empty ({EMPTY}), and beside it stands «{short(read.text, 80)}»", read.fact)
+        yield from first_to_fail(scene)
     if empty is not None:
         yield weighing(26, "suspects-log", "A reader of weights met an empty file: Ran out of input", empty)
     if heard or empty is not None:

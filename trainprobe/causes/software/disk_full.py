@@ -22,9 +22,9 @@ from trainprobe.waits import SuspectGroup
 # Errno 28 and 122, caffe2/serialize/inline_container.cc (PytorchStreamWriter). Shared-memory segments are another cause's.
 WORDING = (
     r"No space left on device(?!.{0,200}(?:/torch_|/dev/shm))|\[Errno 28\](?!.{0,200}(?:/torch_|/dev/shm))|os error 28\b|code: 28, kind: StorageFull|Disk quota exceeded|\[Errno 122\]"
-    r"|PytorchStreamWriter failed|inline_container\.cc.{0,80}file write failed|unexpected pos \d+|errno = 28|not enough space on the disk|database or disk is full|Can't write data"
+    r"|write\(\): fd \d+ failed with (?:No space|Disk quota)|PytorchStreamWriter failed|inline_container\.cc.{0,80}file write failed|unexpected pos \d+|errno = 28|not enough space on the disk|database or disk is full|Can't write data"
 )
-IO_ERROR = r"\[Errno 5\]|os error 5\b|errno = 5,"
+IO_ERROR = r"\[Errno 5\]|os error 5\b|errno = 5,|write\(\): fd \d+ failed with "
 WRITES = re.compile(r"(?i)save|write|dump|flush|checkpoint|mkdir|makedirs|to_parquet")
 SHARED_MEMORY = r"(/torch_|/dev/shm|shared memory object)"
 CHECK = "fs.space"

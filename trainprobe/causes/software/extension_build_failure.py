@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import first_to_fail, said, spoken
+from trainprobe.causes.spoken import first_to_fail, said, spoken, text_of
 from trainprobe.causes.words import fix, sentence, short, subject
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -29,14 +29,21 @@ WORDING = (
 ABSENT = r"torch_extensions/[\w./-]{1,200}/(?P<name>\w{1,80})\.so: cannot open shared object file"
 
 
+BUILDERS = ("_run_ninja_build", "_write_ninja_file_and_build_library", "_build_extension_module", "verify_ninja_availability")
+
+
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     heard = tuple(spoken(scene, WORDING))
     yield from heard
+    origin = scene.origin
+    builds = origin is not None and any(frame.name in BUILDERS and "cpp_extension" in frame.file for frame in origin.frames)
+    if builds and not heard:
+        yield weighing(26, "suspects-stack", f"{origin.type if origin else ''} was raised while an extension was compiled", origin)
     absent = said(scene, ABSENT)
     if absent is not None:  # it was to be there once the build, by this or by another rank, had succeeded
         yield weighing(26 if absent.origin else 13, "suspects-log", f"The extension that was built is not there: {short(absent.text, 120)}", absent.fact)
-    if heard or absent is not None:
+    if heard or builds or absent is not None:
         yield from first_to_fail(scene)
 
 
@@ -46,7 +53,7 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     groups = heard.match.groupdict() if heard is not None else {}
     name = groups.get("name") or groups.get("op") or ""
     return sentence(
-        f"{subject(scene)} could not build {f'the extension {name}' if name else 'a native extension'}: {short(heard.text, 120) if heard is not None else ''}"
+        f"{subject(scene)} could not build {f'the extension {name}' if name else 'a native extension'}: {short(heard.text, 120) if heard is not None else short(text_of(scene.origin), 120) if scene.origin is not None else ''}"
     )
 
 

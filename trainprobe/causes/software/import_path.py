@@ -19,7 +19,7 @@ from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
 # CPython's Lib/importlib and moduleobject.c: the hint that a local file may hide a module.
-WORDING = r"partially initialized module '\w+|consider renaming '[^']+' (?:since|if) it has the same name as|\(unknown location\)"
+WORDING = r"partially initialized module '\w+|consider renaming '[^']+' (?:since|if) it has the same name as|\(unknown location\)|; '[\w.]+' is not a package"
 HINT = r"consider renaming '[^']+' (?:since|if) it has the same name as"
 # Packages that nobody writes themselves: a circular import of theirs means that a file or folder of that name lies before them.
 WELL_KNOWN = (
@@ -27,6 +27,8 @@ WELL_KNOWN = (
     r"|collections|copy|token|inspect|select|socket|string|math|accelerate|deepspeed|wandb|tokenizers|utils3)'|from '(?:torch|transformers|datasets|accelerate|numpy)[\w.]*' \(unknown location\)"
 )
 # An attribute that every release has: the module is not the package.
+# A single file of that name lies before the package.
+NO_PACKAGE = r"No module named '(?:torch|transformers|datasets|accelerate|deepspeed|numpy|lightning|tokenizers|wandb)[\w.]*'; '[\w.]+' is not a package"
 BARE = r"module '(?:torch|numpy|transformers|datasets|accelerate)' has no attribute '(?:__version__|Tensor|tensor|nn|cuda|device|float32|manual_seed|load|save|array|ndarray|zeros|load_dataset|Dataset|AutoModel|AutoTokenizer|Trainer|Accelerator|distributed)'"
 CHECKS = ("py.shadow", "py.copies", "py.editable")
 
@@ -37,7 +39,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     yield from checked(scene, *CHECKS, corroborates=heard is not None)
     if heard is not None:
         # Circular imports inside the user's own package say the same, so the words alone name nothing.
-        if hidden or said(scene, f"{HINT}|{WELL_KNOWN}") is not None:
+        if hidden or said(scene, f"{HINT}|{WELL_KNOWN}|{NO_PACKAGE}") is not None:
             yield from spoken(scene, WORDING)
         else:
             yield weighing(10, "suspects-log", f"Python hints at a name that is taken twice: {short(heard.text)}", heard.fact)

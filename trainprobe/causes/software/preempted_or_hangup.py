@@ -9,7 +9,7 @@ before the signal rules it out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
@@ -39,7 +39,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(6, "suspects-stack", "What failed is a print, a logger or a progress bar", closed)
         return
     first = scene.first_ending
-    if first is not None and first.abnormal and first.signal_name not in ENDINGS:
+    told = [event for event in events if event.event in OUTSIDE and not event.echo]
+    if first is not None and first.abnormal and first.signal_name not in ENDINGS and not _behind(first, told):
         if events:
             yield weighing(-13, "exit-status", f"Rank {first.rank} had failed by itself before", first)
         return
@@ -58,6 +59,11 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     over = [limit for limit in facts.of(Deadline, cell=group.cell) if limit.kind == "scheduler" and limit.ends_at and limit.ends_at <= _now(scene)]
     if over:
         yield weighing(10, "environment-and-limits", f"The scheduler's limit has passed ({over[0].source})", *over)
+
+
+def _behind(ending: RankEnding, told: Sequence[LogEvent]) -> bool:
+    """Does this end stand in the log behind the scheduler's word? However a program leaves when it is told to, it was told to."""
+    return ending.place is not None and any(event.place is not None and event.place < ending.place for event in told)
 
 
 def _terminal_closed(scene: Scene) -> RankException | None:

@@ -31,6 +31,7 @@ WORDING = (
     r"|NeptuneConnectionLost|comet_ml\.exceptions\.|EndpointConnectionError|Could not connect to the endpoint URL|botocore\.exceptions\.(?:Connect|Read)\w{0,20}(?:Timeout|Error)"
     r"|gcsfs\.retry\.HttpError|azure\.core\.exceptions\.ServiceRe(?:quest|sponse)"
 )
+RAISED = ("CommError", "InitStartError", "ServiceStartTimeoutError", "ServiceStartProcessError", "MailboxError", "HandleAbandonedError")
 WAITS = r"Waiting for wandb\.init\(\)|wandb: (?:W&B )?(?:Network error|ERROR Error communicating)"
 
 
@@ -39,6 +40,10 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     threads = talking(scene)
     heard, waited = tuple(spoken(scene, WORDING)), said(scene, WAITS)
     yield from heard
+    origin = scene.origin
+    if not heard and origin is not None and origin.type.rsplit(".", 1)[-1] in RAISED and any("wandb" in frame.file for frame in origin.frames):
+        yield weighing(26, "suspects-log", f"The tracker's client raised {origin.type}", origin)
+        yield from first_to_fail(scene)
     if heard and group.mode == "crash":
         yield from first_to_fail(scene)
     elif not heard and waited is not None and group.mode == "hang" and not threads:
