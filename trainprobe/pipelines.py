@@ -90,8 +90,8 @@ def _explain_found(asked: ExplainRequest, found: Found, case: Case, name: str, p
     """Gather everything into one case: earlier cases, dumps, then logs. Ctrl-C ends the reading, not the report."""
     from trainprobe.logs.gathering import gather
 
-    trouble = gather(case, asked, found, progress)
-    return conclude(case.seal(), "explain", name, (*trouble, *((case.trouble,) if case.trouble else ())))
+    gather(case, asked, found, progress)
+    return conclude(case.seal(), "explain", name, (case.trouble,) if case.trouble else ())
 
 
 def _explain_case(folder: str) -> Report:
@@ -115,11 +115,16 @@ def conclude(evidence: Iterable[Evidence], command: str, case: str, notes: Itera
     added = plugins.causes(known={cause.id for cause in causes.built()})
     failures: list[str] = []
     built = [plugins.guarded(cause, failures) for cause in causes.built()]  # a fault in one cause must not cost the report
-    diagnosis = judge(read(records), (*built, *added.causes), load_priors(), (*notes, *added.trouble))
+    left_out = [str(says) for record in records if record.kind == "log.trouble" for says in _listed(record.data.get("says"))]
+    diagnosis = judge(read(records), (*built, *added.causes), load_priors(), (*left_out, *notes, *added.trouble))
     diagnosis = replace(diagnosis, unexplained=(*diagnosis.unexplained, *failures, *added.failures))
     looks = [(record.began, record.began + record.took_s) for record in records if 0 < record.began < _LAST_MOMENT and 0 <= record.took_s < _LAST_MOMENT]
     began, ended = min((look[0] for look in looks), default=0.0), max((look[1] for look in looks), default=0.0)
     return report_of(diagnosis, command=command, case=case, looked_s=round(max(0.0, ended - began), 1))
+
+
+def _listed(value: object) -> list[object]:
+    return list(value) if isinstance(value, (list, tuple)) else []
 
 
 def _make_ready_to_judge() -> None:

@@ -56,8 +56,12 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _say(sentence: str) -> None:
+    """What an error quotes of names and files may hold escape sequences and secrets; neither belongs on a terminal."""
+    from trainprobe.redact import Redactor
+    from trainprobe.report.words import clean
+
     try:
-        sys.stderr.write(f"trainprobe: {sentence}\n")
+        sys.stderr.write(f"trainprobe: {clean(Redactor(os.environ).text(sentence)[0])}\n")
         sys.stderr.flush()
     except (OSError, ValueError):
         return

@@ -33,10 +33,13 @@ def show_report(report: Report, *, json_to: str | None, quiet: bool, no_color: b
 
 @contextlib.contextmanager
 def to_a_reader(stream: IO[str]) -> Iterator[None]:
-    """Write to someone who may leave early, as `head` does: that is no fault, and it changes no exit code."""
+    """Write to someone who may leave early, as `head` does: that is no fault, and it changes no exit code. A full disk is said on stderr."""
     try:
         yield
-    except BrokenPipeError:
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            with contextlib.suppress(OSError, ValueError):
+                sys.stderr.write(f"trainprobe: The report could not be written: {error.strerror}.\n")
         with contextlib.suppress(OSError, ValueError):  # so that the interpreter does not complain when it flushes at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

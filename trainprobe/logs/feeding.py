@@ -6,7 +6,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from trainprobe.logs.opening import STDIN, NoLogError, Opened, open_input, pieces
 
@@ -16,10 +16,14 @@ _END = b""
 
 
 class Feed:
-    """The pieces of one file, as `opening.pieces` gives them, with deadlines. `opened` is there once the file was opened."""
+    """The pieces of one file, as `opening.pieces` gives them, with deadlines. `opened` is there once the file was opened.
 
-    def __init__(self, path: str) -> None:
+    `stopped` says whether the user wants no more of it; it is asked between the pieces.
+    """
+
+    def __init__(self, path: str, stopped: Callable[[], bool] = bool) -> None:
         self.path = path
+        self._stopped = stopped
         self.opened: Opened | None = None
         self._error: Exception | None = None
         self._pieces: queue.Queue[bytes] = queue.Queue(maxsize=2)
@@ -42,8 +46,8 @@ class Feed:
         while True:
             now = time.monotonic()
             silent = self.path != STDIN and now - heard > SILENT_S
-            if now > ends or silent:
-                self._give_up(silent=silent)
+            if self._stopped() or now > ends or silent:
+                self._give_up("it was interrupted" if self._stopped() else f"nothing could be read for {SILENT_S:g} s" if silent else "no time was left")
                 return
             try:
                 piece = self._pieces.get(timeout=min(TICK_S, max(0.01, ends - now)))
@@ -56,8 +60,7 @@ class Feed:
             heard = time.monotonic()
             yield piece
 
-    def _give_up(self, *, silent: bool) -> None:
-        why = f"nothing could be read for {SILENT_S:g} s" if silent else "no time was left"
+    def _give_up(self, why: str) -> None:
         if self.opened is None:
             raise TimeoutError(0, why)
         self.opened.flaw("partial" if self.opened.read_bytes else "timed_out", f"{why}; what comes before was read" if self.opened.read_bytes else why)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from trainprobe.case import Case, read_case
 from trainprobe.collect.inputs import find_saved, look_at_saved
@@ -13,6 +13,8 @@ from trainprobe.errors import UsageError
 from trainprobe.logs.attempts import LAST, Timeline
 from trainprobe.logs.finding import NAME, STDIN, Found
 from trainprobe.logs.given import look_at_given
+from trainprobe.logs.interrupts import first_interrupt_asks
+from trainprobe.logs.keys import hide_keys
 from trainprobe.logs.lines import Line
 from trainprobe.logs.pace import Pace
 from trainprobe.logs.reading import Attempt, ReadFile, read_file
@@ -27,14 +29,15 @@ ROW_BYTES = 40
 # Over all files together, since each row kept costs some 0.2 ms until it is judged; each may have its share, and what others leave.
 ROWS_IN_ALL = 40_000
 LEAST_ROWS = 60
+_NOTHING = ("", "empty")
 FILE_S = 1800.0
 WHOLE_S = 3600.0
 _SPAN = re.compile(r"(?:\d{1,9}(?:\.\d{1,3})?[smhd]){1,4}")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-def gather(case: Case, asked: ExplainRequest, found: Found, progress: Progress) -> list[str]:
-    """Write everything that was found into `case`; return what the reader of the report must know: what was not understood or left out.
+def gather(case: Case, asked: ExplainRequest, found: Found, progress: Progress) -> None:
+    """Write everything that was found into `case`, and what the reader of the report must know of it: what was not understood or left out.
 
     Ctrl-C ends the reading; what was read until then is written. Raises UsageError where nothing of it can be judged.
     """
@@ -49,22 +52,31 @@ def gather(case: Case, asked: ExplainRequest, found: Found, progress: Progress) 
         look_at_saved(case, saved)
     trouble = list(found.left_out)
     read: list[ReadFile] = []
+    why_unread = "no time was left"
     try:
         _read_all(case, saved.rest, asked, read, progress)
     except KeyboardInterrupt:
-        trouble.append(f"Interrupted: {len(read)} of {len(saved.rest)} files were read.")
+        why_unread = "the reading was interrupted"
+        if not (found.cases or saved.dumps or saved.stacks or any(file.what not in _NOTHING for file in read)):
+            raise
         case.add("interrupted", cell=LAST, data={"cell": LAST, "phase": "reading"})
     nothing = [file for file in read if not file.what]
+    unread = saved.rest[len(read) :]
+    if unread:
+        trouble.append(f"Not read, since {why_unread}: {len(unread)} of {len(saved.rest)} files.")
     if not (found.cases or saved.dumps or saved.stacks or len(nothing) < len(read)):
         raise UsageError(f"Nothing in {', '.join(asked.paths[:3])} is a log, a dump or a case: {_named(nothing) or 'it is empty'}.", NAME)
     if read:
         _write(case, asked, read, since)
+    for path in unread:
+        _write_file(case, ReadFile(path, what="log", outcome="partial", reason=f"nothing of it was read: {why_unread}"))
     if nothing:
         trouble.append(f"Not understood: {_named(nothing)}.")
     partly = [file for file in read if file.what and file.outcome != "ok"]
     if partly:
         trouble.append(f"Not read wholly: {_named(partly)}.")
-    return trouble
+    if trouble:
+        case.add("log.trouble", cell=LAST, data={"says": trouble})
 
 
 def _named(files: Sequence[ReadFile]) -> str:
@@ -76,15 +88,21 @@ def _read_all(case: Case, paths: Sequence[str], asked: ExplainRequest, read: lis
     ends = time.monotonic() + (asked.timeout_s or WHOLE_S)
     pace = Pace(paths, progress)
     left = ROWS_IN_ALL
-    for place, path in enumerate(paths):
-        share = left // max(1, len(paths) - place)
-        # A long file of a few must not take what many short ones need, and none gets less than its beginning and end.
-        cap = max(LEAST_ROWS, min(WHOLE_LINES, share))
-        file_ends = ends if path == STDIN else min(ends, time.monotonic() + FILE_S)
-        file = read_file(case, path, LAST, file_ends, cap, pace)
-        pace.done(file.bytes or 0)
-        left = max(0, left - sum(len(attempt.rows) for attempt in file.attempts))
-        read.append(file)
+    with first_interrupt_asks() as stopped:
+        for place, path in enumerate(paths):
+            if place and time.monotonic() > ends:
+                return
+            read.append(_read_one(case, path, ends, left // max(1, len(paths) - place), pace, stopped))
+            pace.done(read[-1].bytes or 0)
+            left = max(0, left - sum(len(attempt.rows) for attempt in read[-1].attempts))
+            if stopped():
+                raise KeyboardInterrupt
+
+
+def _read_one(case: Case, path: str, ends: float, share: int, pace: Pace, stopped: Callable[[], bool]) -> ReadFile:
+    """A long file of a few must not take what many short ones need, and none gets less than its beginning and end."""
+    cap = max(LEAST_ROWS, min(WHOLE_LINES, share))
+    return read_file(case, path, LAST, ends if path == STDIN else min(ends, time.monotonic() + FILE_S), cap, pace, stopped)
 
 
 def _write(case: Case, asked: ExplainRequest, read: Sequence[ReadFile], since: float | str | None) -> None:
@@ -124,6 +142,7 @@ def _write_attempt(  # noqa: PLR0917 - one row needs all of it
     base = {"path": file.path, "file": number, "rank": whose.rank, "rank_source": whose.source, "host": whose.host, "clock": file.clock}
     for rows in _records(_since_then(attempt.rows, after if file.wall else None)):
         shown = [[line.number, line.at if file.wall else None, speakers.of_line(file, line), line.host, line.text] for line in rows]
+        hide_keys(shown)
         has_end = file.outcome == "ok" and bool(rows) and rows[-1] is attempt.rows[-1]
         data = {**base, "rows": shown, "lines": last - attempt.begins + 1, "last_line": last, "has_end": has_end}
         case.add("log.extract", cell=cell, source=file.path, began=file.began, data=data)

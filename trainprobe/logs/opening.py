@@ -41,6 +41,7 @@ _MARKS: tuple[tuple[bytes, str], ...] = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _TEXT_CONTROLS = frozenset(b"\t\n\r\x0b\x0c\x08\x1b\x00")
+_END_MARK = b"\0trainprobe: the end of a zstd stream\0"
 Outcome = Literal["ok", "partial", "unavailable", "denied", "timed_out"]
 
 
@@ -225,9 +226,32 @@ def _by_stream(stream: Any, content: bytes, raw: _Raw) -> Iterator[bytes]:
 def _zstd(raw: _Raw) -> Iterator[bytes]:
     import zstandard
 
-    with zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES).stream_reader(raw, read_size=RAW_BYTES, read_across_frames=True) as reader:  # type: ignore[arg-type] # it only reads
+    # The library says nothing of a stream that is cut off; so a frame of our own follows it, which comes out only where the last one was whole.
+    source = _Followed(raw, zstandard.compress(_END_MARK))
+    held = b""
+    with zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES).stream_reader(source, read_size=RAW_BYTES, read_across_frames=True) as reader:  # type: ignore[arg-type] # it only reads
         while piece := reader.read(PIECE_BYTES):
-            yield piece
+            held += piece
+            if len(held) > len(_END_MARK):
+                yield held[: -len(_END_MARK)]
+                held = held[-len(_END_MARK) :]
+    if held != _END_MARK:
+        if held:
+            yield held
+        raise EOFError("it ends in the middle")
+
+
+class _Followed:
+    """A stream and, at its end, a few bytes more."""
+
+    def __init__(self, raw: _Raw, more: bytes) -> None:
+        self._raw, self._more = raw, more
+
+    def read(self, size: int = RAW_BYTES) -> bytes:
+        content = self._raw.read(size)
+        if not content:
+            content, self._more = self._more, b""
+        return content
 
 
 _UNPACK = {"": _plain, "gzip": _gzip, "xz": _xz, "bzip2": _bzip2, "zstd": _zstd}

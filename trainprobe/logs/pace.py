@@ -23,13 +23,17 @@ class Pace:
         self._done_files = self._done_bytes = 0
         self._began = time.monotonic()
         self._told = self._began
+        self._said = ""
 
     def at(self, read_bytes: int) -> None:
         """So many bytes of the present file were read."""
         now = time.monotonic()
         if now - self._told >= EVERY_S:
             self._told = now
-            self._progress.note(self.says(self._done_bytes + read_bytes, now - self._began))
+            says = self.says(self._done_bytes + read_bytes, now - self._began)
+            if says != self._said:
+                self._progress.note(says)
+            self._said = says
 
     def done(self, read_bytes: int) -> None:
         """The present file is over."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from trainprobe.case import Case
@@ -58,14 +58,16 @@ class ReadFile:
     numbers: list[int] = field(default_factory=list)
 
 
-def read_file(case: Case, path: str, cell: str, ends: float, cap: int, pace: Pace) -> ReadFile:
+def read_file(  # noqa: PLR0917 - one reading needs all of it
+    case: Case, path: str, cell: str, ends: float, cap: int, pace: Pace, stopped: Callable[[], bool] = bool
+) -> ReadFile:
     """Read one file until `ends` (monotonic), keeping at most `cap` lines of each attempt. Only what is no log is written into the case here.
 
-    Never raises for what the file is or does; Ctrl-C passes through.
+    Never raises for what the file is or does. Once `stopped` says so, no more is read.
     """
     found = ReadFile(path, began=time.time())
     clock = time.monotonic()
-    feed = Feed(path)
+    feed = Feed(path, stopped)
     scan: FileScan | None = None
     stream = feed.read(ends)
     try:
@@ -89,7 +91,7 @@ def read_file(case: Case, path: str, cell: str, ends: float, cap: int, pace: Pac
     except PermissionError:
         found.outcome, found.reason = "denied", "it may not be read by us; run trainprobe as its owner"
     except TimeoutError as error:
-        found.outcome, found.reason = "timed_out", str(error.strerror)
+        found.what, found.outcome, found.reason = "log", "partial", f"nothing of it was read: {error.strerror}"
     except OSError as error:
         found.outcome, found.reason = "unavailable", f"it cannot be read: {error.strerror or error}"
     except NoLogError as error:

@@ -14,6 +14,10 @@ VALUES_CAP = 3000
 LINES_CAP = 50_000
 LINE_CAP = 4000
 Values = dict[str, str]
+# Lines that tell nothing, with their digits made alike: those of a training differ in nothing else.
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_SHAPE_CAP = 200
+_SHAPES_CAP = 5000
 _ENV = re.compile(r"^(?:\s{0,8}(?:export |declare -x |set |ENV |- )\s{0,2})?[\"']?([A-Za-z_][A-Za-z0-9_]{1,100})[\"']?=[\"']?(.{0,4000}?)[\"']?\s{0,4};?$")
 _ENV_COLON = re.compile(r"^\s{0,12}[\"']?([A-Z][A-Z0-9_]{2,100})[\"']?\s?[:=]\s?[\"']?([^\"']{0,2000}?)[\"']?,?$")
 
@@ -90,9 +94,13 @@ def read_surroundings(text: str) -> Values:
         return told
     found: Values = {}
     interface = ""
+    empty: set[bytes] = set()
     for line in text.splitlines()[:LINES_CAP]:
         raw = line[:LINE_CAP].rstrip()
         if not raw.strip() or len(found) >= VALUES_CAP:
+            continue
+        shape = raw.encode("utf-8", "replace").translate(_DIGITS)
+        if shape in empty:
             continue
         named = _INTERFACE.match(raw)
         if named is not None:
@@ -106,6 +114,9 @@ def read_surroundings(text: str) -> Values:
             if values:
                 found.update({name: value[:VALUE_CAP] for name, value in values.items()})
                 break
+        else:
+            if named is None and address is None and len(shape) <= _SHAPE_CAP and len(empty) < _SHAPES_CAP:
+                empty.add(shape)
     return _counted(found)
 
 
@@ -183,20 +194,29 @@ def _shared_memory(line: str) -> Values:
     if match is None or match.group(4).rstrip("/") != "/dev/shm":  # noqa: S108 - the name of a mount in a text
         return {}
     size, free = (_df_bytes(match.group(place)) for place in (1, 3))
-    return {"shm.size_bytes": size, "shm.free_bytes": free}
+    return {"shm.size_bytes": size, "shm.free_bytes": free} if size and free else {}
 
 
 def _df_bytes(text: str) -> str:
-    unit = text.rstrip("i")[-1:]
+    amount, unit = text.rstrip("i"), text.rstrip("i")[-1:]
     if unit in _UNITS and unit:
-        return str(int(float(text.rstrip("i")[:-1] or 0) * _UNITS[unit]))
-    return str(int(float(text) * 1024))  # df without -h counts in kilobytes
+        return _bytes(amount[:-1] or "0", _UNITS[unit])
+    return _bytes(amount, 1024)  # df without -h counts in kilobytes
+
+
+def _bytes(amount: str, unit: int) -> str:
+    """`1.5` times the unit; nothing for what only looks like a number, such as `1.2.3`."""
+    try:
+        return str(int(float(amount) * unit))
+    except ValueError:
+        return ""
 
 
 def _machine(line: str) -> Values:
     if match := _FREE.match(line):
         unit = match.group(2).rstrip("i")
-        return {"memory.total_bytes": str(int(float(match.group(1)) * (_UNITS[unit] if unit else 1024)))}
+        total = _bytes(match.group(1), _UNITS[unit] if unit else 1024)
+        return {"memory.total_bytes": total} if total else {}
     if match := _UNAME.match(line):
         return {"kernel": match.group(1)}
     if match := _BRIEF.match(line):
@@ -229,7 +249,9 @@ def _labelled(line: str) -> Values:
         size = _SIZE.match(value)
         if size is None:
             return {}
-        value = str(int(float(size.group(1)) * _UNITS[size.group(2).upper()]))
+        value = _bytes(size.group(1), _UNITS[size.group(2).upper()])
+        if not value:
+            return {}
     elif name in ("cpus", "world_size", "nodes") and not value.isdigit():
         return {}
     return {name: value}

@@ -11,6 +11,7 @@ from trainprobe.facts import Facts, LogEvent, LogFailure, LogJob, LogProgress, R
 from trainprobe.model.diagnosis import Link, RankRow, Verdict
 from trainprobe.waits.divergence import ranks_say
 from trainprobe.waits.logged_hangs import hang_group
+from trainprobe.waits.logged_stacks import pressed, still_group
 from trainprobe.waits.suspects import SuspectGroup
 
 LAST = "job"
@@ -53,6 +54,8 @@ def logged_view(facts: Facts, job: LogJob) -> LoggedView:
     failures = tuple(sorted(facts.of(LogFailure, cell=job.cell), key=lambda one: one.order))
     origins = [failure for failure in failures if not failure.echo]
     rows = _rows(facts, job, failures)
+    if pressed(failures) and (still := still_group(facts, job, failures)) is not None:
+        return LoggedView(job, "hung", conclusive=True, says=still.says, groups=(still,), rows=rows, failures=failures)
     if origins:
         group = _first_group(job, failures, origins)
         return LoggedView(job, "crashed", conclusive=True, says=group.says, groups=(group,), rows=rows, failures=failures, origins=True)
@@ -62,7 +65,11 @@ def logged_view(facts: Facts, job: LogJob) -> LoggedView:
     if failures:
         group = _echoes_only(job, failures)
         return LoggedView(job, "crashed", conclusive=True, says=group.says, groups=(group,), rows=rows, failures=failures)
-    return replace(_unfailed(facts, job), rows=rows)
+    view = _unfailed(facts, job)
+    still = still_group(facts, job, failures) if view.verdict == "undetermined" else None
+    if still is not None:
+        return LoggedView(job, "hung", conclusive=True, says=still.says, groups=(still,), rows=rows)
+    return replace(view, rows=rows)
 
 
 def _first_group(job: LogJob, failures: Sequence[LogFailure], origins: Sequence[LogFailure]) -> SuspectGroup:
@@ -207,7 +214,9 @@ def _stride(told: Sequence[LogProgress]) -> int:
 
 
 def _stops(job: LogJob, last: LogProgress | None, count: str) -> str:
-    where = f" at {job.last_seen_at}" if job.last_seen_at else ""
+    if not job.last_seen_at:
+        return f"The log{'s are' if len(job.files) > 1 else ' is'} empty" if job.ends else "Nothing could be read of the log"
+    where = f" at {job.last_seen_at}"
     if not job.ends:
         return f"What was read of the log stops{where}, before its own end, and nothing in it failed"
     after = f" after {count}" if count and last is not None else ""
@@ -215,13 +224,13 @@ def _stops(job: LogJob, last: LogProgress | None, count: str) -> str:
 
 
 def _consequence(last: LoggedView, before: LoggedView) -> bool:
-    """Did the last attempt only fail because of the one before: the same failure again, its port or its processes still there?"""
+    """Did the last attempt only fail because of the one before, whose port is still held, or which ended the ranks that this one lost?"""
     if not last.groups or not before.groups or not last.failures or not before.failures:
         return False
     origins = [next((failure for failure in view.failures if not failure.echo), None) for view in (last, before)]
     if origins[0] is None:
         return origins[1] is not None
-    return any(words in origins[0].text for words in ("ddress already in use", "EADDRINUSE")) or (origins[1] is not None and origins[0].kind == origins[1].kind)
+    return any(words in origins[0].text for words in ("ddress already in use", "EADDRINUSE"))
 
 
 def ordered_groups(views: Sequence[LoggedView]) -> tuple[SuspectGroup, ...]:
