@@ -24,6 +24,7 @@ WORDING = (
     r"|torch(?:\.cuda)?\.OutOfMemoryError|\bcudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|hipErrorOutOfMemory"
     r"|(?:CUDA|HIP|cuda runtime) error ?(?:\(2\) ?)?: out of memory|Triton Error \[(?:CUDA|HIP)\]: out of memory"
     r"|[Cc]uda failure.{0,12}out of memory|CU(?:BLAS|DNN|SOLVER|SPARSE)_STATUS_ALLOC_FAILED|CUFFT_ALLOC_FAILED|CUSPARSE_STATUS_INSUFFICIENT_RESOURCES"
+    r"|No available memory for the cache blocks|larger than the (?:available KV cache memory|maximum number of tokens that can be stored in KV cache)"
     r"|RESOURCE_EXHAUSTED: Out of memory|c10::(?:CUDA)?OutOfMemoryError|cupy[\w.]{0,40}OutOfMemoryError"
 )
 Kind = Literal["pinned", "objects", "loading", "others", "pieces", "need"]

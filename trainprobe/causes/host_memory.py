@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import LATE_POINTS, Said
 from trainprobe.causes.words import size
-from trainprobe.facts import LogEvent, Output, RankEnding
+from trainprobe.facts import LogEvent, OomKill, Output, RankEnding
 from trainprobe.model.diagnosis import Weighing
 from trainprobe.model.facts import Fact
 
@@ -75,6 +75,14 @@ def pressure(scene: Scene, refused: Said | None) -> Iterator[Weighing]:
         yield weighing(-26 if refused is None else -6, "host-pressure", "The cgroup's count of out-of-memory kills did not rise", memory, *ends)
     if memory is not None and memory.limit_bytes and (memory.peak_bytes or 0) >= FULL * memory.limit_bytes:
         yield weighing(6, "host-pressure", f"Memory use peaked at {size(memory.peak_bytes)} of {size(memory.limit_bytes)}", memory)
+
+
+def of_the_kernel(scene: Scene) -> Iterator[Weighing]:
+    """A kill of which only the kernel's log is there to tell: no end of a process of the job, and no failure of another kind."""
+    first = scene.first_failure
+    kills = scene.facts.of(OomKill) if first is not None and first.what == "kernel" and not killed(scene) and proof(scene) is None else ()
+    for kill in kills[:1]:
+        yield weighing(26, "kernel-log", f"The kernel killed process {kill.pid} ({kill.name}) for want of memory", kill)
 
 
 def loading_bar(scene: Scene) -> tuple[int, Fact] | None:

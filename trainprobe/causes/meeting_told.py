@@ -12,7 +12,7 @@ from trainprobe.model.diagnosis import Fix, Weighing
 # c10d's socket.cpp, TCPStore.cpp and Utils.cpp (torch 1.6 to 2.13), torchelastic, OpenSSH, DeepSpeed's launcher.
 GAVE_UP = (
     r"client socket has timed out|client socket has failed to connect|Timed out after \d+ seconds waiting for clients|Rendezvous(?:Timeout|Connection|Closed|State)Error"
-    r"|connect\(\) timed out\. Original|use_libuv was requested|connection to (?:the C10d store|etcd) has failed|Permission denied \(publickey|Host key verification failed|was not reachable via ssh"
+    r"|connect\(\) timed out\. Original|use_libuv was requested|unsupported gloo device|connection to (?:the C10d store|etcd) has failed|Permission denied \(publickey|Host key verification failed|was not reachable via ssh"
     r"|RuntimeError: Connection (?:timed out|refused)(?:\n|$)"
 )
 SHOWS = (

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, late, said, text_of
 from trainprobe.causes.words import ranks_say, short
-from trainprobe.facts import LogEvent, LogProgress, Progress, RankException
+from trainprobe.facts import Facts, LogEvent, LogJob, LogProgress, Progress, RankException
 from trainprobe.model.diagnosis import Weighing
 from trainprobe.model.facts import Fact
+from trainprobe.waits import SuspectGroup
 
 # What an exception says that comes out of communication or start-up; any other is the program's own affair.
 _OF_COMMUNICATION = re.compile(
@@ -43,6 +44,11 @@ def _afterwards(scene: Scene, event: LogEvent) -> bool:
     """Was it printed after ranks had failed of something that is no matter of communication?"""
     first = scene.first_failure
     return first is not None and not first.echo and _OF_COMMUNICATION.search(first.text) is None and first.what != "event" and late(scene, event)
+
+
+def seen_live(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
+    """The suspects, of a job that was watched. In logs a network is its hosts' own: whoever says that it fails is not at fault, and NCCL's [N] is a device."""
+    return () if facts.of(LogJob, cell=group.cell) else group.ranks
 
 
 def lines(scene: Scene, *shows: str) -> tuple[LogEvent, ...]:

@@ -55,6 +55,8 @@ _OOM = re.compile(
 # Before 4.19 the line with the sizes is one of its own; from 5.0 on another names the constraint.
 _KILLED = re.compile(r"(?:^|\] |: )Killed process (?P<pid>\d{1,9}) \((?P<name>[^)]{0,64})\)(?P<rest> total-vm:.{0,300})")
 _CONSTRAINT = re.compile(r"oom-kill:constraint=(?P<constraint>\w{1,40}),.{0,600}?task=(?P<name>[^,]{0,64}),pid=(?P<pid>\d{1,9})")
+# What comes after each kill, and the only line left where the others were cut away.
+_REAPED = re.compile(r"oom_reaper: reaped process (?P<pid>\d{1,9}) \((?P<name>[^)]{0,64})\)")
 _ANON = re.compile(r"anon-rss:(\d{1,15})kB")
 _SEGFAULT = re.compile(r"(?P<name>\S{1,64})\[(?P<pid>\d{1,9})\]:? (?P<what>segfault|general protection|trap [a-z ]{1,30}|traps:)(?P<rest>.{0,300})")
 _TRAPS = re.compile(r"traps: (?P<name>\S{1,64})\[(?P<pid>\d{1,9})\] (?P<rest>.{0,300})")
@@ -81,14 +83,14 @@ def parse_kernel_log(record: Evidence) -> list[Fact]:
 
 def _known(text: str, record: Evidence, at: float | None) -> list[LogEvent]:
     """What the kernel says of links and of the IOMMU, by the wordings of signatures/."""
-    told = [hit for hit in match_line(text) if hit.signature.shows in _OF_THE_KERNEL]
+    told = match_line(text, _OF_THE_KERNEL)
     base: dict[str, Any] = {"evidence": (record.id,), "cell": record.cell, "stream": "kernel", "role": "kernel", "at": at, "host": record.subject.host}
     return [LogEvent(**base, signature=hit.signature.id, event=hit.signature.shows, line=hit.line[:LINE_CHARACTERS], captured=hit.captured) for hit in told]
 
 
 def kernel_fact(text: str, base: Mapping[str, Any], at: float | None) -> Fact | None:
     """The fact that one line of a kernel log tells, None where it tells none."""
-    kill = _OOM.search(text) or _KILLED.search(text) or _CONSTRAINT.search(text)
+    kill = _OOM.search(text) or _KILLED.search(text) or _CONSTRAINT.search(text) or _REAPED.search(text)
     if kill is not None:
         return _kill(kill, base, at)
     xid = _XID.search(text)

@@ -25,6 +25,10 @@ from trainprobe.waits import SuspectGroup
 
 # huggingface/datasets, utils/py_utils.py; CPython, concurrent/futures/process.py; joblib
 CHILD_DIED = re.compile(r"subprocesses has abruptly died|process pool was terminated abruptly|executor was unexpectedly terminated")
+# Errors of which the driver or the hardware complains, wherever the program stands.
+OF_THE_DEVICE = re.compile(
+    r"(?:CUDA|HIP)(?: driver)? error: (?:device not ready|unknown error|[^\n]{0,80}(?:hardware error|NVLink)|an internal operation failed|driver shutting down|OS call failed)"
+)
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
@@ -59,6 +63,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     name = _better_name(origin)
     if name:
         yield weighing(-13, "source", f"What it says has a name of its own: {name}", origin)
+    if OF_THE_DEVICE.search(text_of(origin)):
+        yield weighing(-20, "source", "It is the driver that complains, of something that no line of the program names", origin)
 
 
 def _left_with_a_code(scene: Scene) -> Progress | None:

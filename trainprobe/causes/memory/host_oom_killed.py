@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.host_memory import CANCELLED, GONE, REFUSED, WORDING, heard_kill, killed, limit_of, loading_bar, pressure, proof, strength
+from trainprobe.causes.host_memory import CANCELLED, GONE, REFUSED, WORDING, heard_kill, killed, limit_of, loading_bar, of_the_kernel, pressure, proof, strength
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import Said, first_to_fail, said
 from trainprobe.causes.words import fix, sentence, short, size, subject
@@ -28,12 +28,12 @@ MORE = "sbatch --mem=…, docker run --memory=…, or resources.limits.memory in
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     refused = said(scene, REFUSED)
+    yield from of_the_kernel(scene)
     if not (killed(scene) or refused or proof(scene) or heard_kill(scene)):
         return
     yield from _kills(scene)
     yield from _told(scene, refused)
-    yield from pressure(scene, refused)
-    yield from first_to_fail(scene, 3)
+    yield from (*pressure(scene, refused), *first_to_fail(scene, 3))
 
 
 def _kills(scene: Scene) -> Iterator[Weighing]:
@@ -79,7 +79,7 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     limit = f", whose limit is {size(limit_of(scene))}" if limit_of(scene) else ""
     place = "of its cgroup" if limit else "of the host"
     proven = line is not None or any(fact.how == "oom_killed" or fact.oom_rise for fact in killed(scene)) or bool(facts.of(OomKill))
-    if (end is not None and (proven or end.place is None)) or (end is None and line is not None):
+    if (end is not None and (proven or end.place is None)) or (end is None and (line is not None or facts.of(OomKill))):
         words = f" was killed by the kernel because the memory {place}{limit}{',' if limit else ''} ran out"
     elif end is not None or heard is not None:
         ended = "was gone" if end is None and heard is not None and heard.event in GONE else "got SIGKILL"

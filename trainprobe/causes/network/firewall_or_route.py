@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
-from trainprobe.causes.told import FOREIGN, captured, failed_of_something_else, lines, told, weigh_told
+from trainprobe.causes.told import FOREIGN, captured, failed_of_something_else, lines, seen_live, told, weigh_told
 from trainprobe.causes.words import fix, listed, ranks_say, sentence, short, verb
 from trainprobe.facts import Connection, Facts, LogEvent
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -83,7 +83,7 @@ def _told(scene: Scene) -> Iterator[Weighing]:
 def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
     scene = Scene(facts, group)
     pids = {one.pid for one in _unanswered(scene)}
-    return tuple(sorted({thread.rank for thread in scene.threads(scene.world) if thread.pid in pids and thread.rank is not None})) or group.ranks
+    return tuple(sorted({thread.rank for thread in scene.threads(scene.world) if thread.pid in pids and thread.rank is not None})) or seen_live(facts, group)
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:

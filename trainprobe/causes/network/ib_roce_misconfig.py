@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.told import captured, lines, made_steps, told, weigh_told
+from trainprobe.causes.told import captured, lines, made_steps, seen_live, told, weigh_told
 from trainprobe.causes.words import fix, listed, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -93,6 +93,7 @@ CAUSE = Cause(
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
+    ranks=seen_live,
     would_settle="ib_write_bw between the two nodes, with the GID index that NCCL uses",
     accounts_for=("user-exception", "rank-stuck", "native-crash"),
     wording=WORDING,

@@ -32,7 +32,10 @@ SHOWS = ("invalid-device", "devices-missing", "no-gpu-visible")
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    heard = told(scene, WORDING, *SHOWS)
+    heard, origin = told(scene, WORDING, *SHOWS), scene.origin
+    if origin is not None and origin.type.endswith("IndexError") and any(frame.name == "root_device" for frame in origin.frames[-1:]):
+        yield weighing(26, "suspects-log", "Lightning has no device for this local rank: fewer devices than ranks were started on the host", origin)
+        return
     if heard is None:
         return
     none_at_all = re.search(NONE_AT_ALL, heard.text) is not None

@@ -22,7 +22,7 @@ from trainprobe.waits import SuspectGroup
 
 UP = frozenset({"ACTIVE", "up", "unknown", ""})
 DOWN = ("ib-port-error", "link-down")
-BROKEN = ("ib-device-fatal",)  # the card itself has given up
+BROKEN = ("ib-device-fatal", "nvlink-error")  # the card or the link itself has given up
 CUT = ("connection-closed", "collective-timeout", "nccl-aborted")  # what ranks say whose link is gone
 LOST = ("ib-error", "ofi-error", "peer-unanswered", "ib-async-error")
 FEW = 3  # segments sent again: one or two are lost on any network
@@ -72,11 +72,11 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 def _told(scene: Scene) -> Iterator[Weighing]:
     """What logs say. The first transfer that fails speaks of the configuration; one after many that went well, of the network."""
+    for line in lines(scene, *BROKEN)[:1]:
+        yield weighing(26, "network", f"A card or a link gave up: {short(line.line)}", line)
     down, errors, steps = lines(scene, *DOWN), lines(scene, *LOST), made_steps(scene)
     if failed_of_something_else(scene):
         return
-    for line in lines(scene, *BROKEN)[:1]:
-        yield weighing(26, "network", f"A network card gave up: {short(line.line)}", line)
     if down and (errors or scene.group.mode == "hang" or scene.origin is not None or lines(scene, *CUT)):
         yield weighing(13, "network", f"A port went down: {short(down[0].line)}", down[0])
     if errors and (steps > 1 or down):
