@@ -21,6 +21,7 @@ from trainprobe.model.subjects import Subject
 from trainprobe.stacks.stack_text import parse_stack_text
 
 HEAD = 65536
+SAMPLE_LINES = 200
 JSON_CAP_BYTES = 2 * 2**20
 KERNEL_LINES_CAP = 5_000_000
 _KERNEL = re.compile(
@@ -77,8 +78,9 @@ def kind_of(head: bytes, path: str = "") -> str:
         told = _kind_of_json(start)
         if told or os.path.basename(path) == "error.json":  # torchelastic's name; it may be half written
             return told or "error-file"
-    lines = [plain(line) for line in text.splitlines()[:2000] if line.strip()]
-    return _kind_of_lines(lines, text) if lines else "empty"
+    lines = [line for line in text.splitlines()[:2000] if line.strip()]
+    sample = lines if len(lines) <= 2 * SAMPLE_LINES else lines[:SAMPLE_LINES] + lines[-SAMPLE_LINES:]
+    return _kind_of_lines([plain(line) for line in sample], len(lines), text) if lines else "empty"
 
 
 def _decoded(head: bytes) -> str:
@@ -123,25 +125,31 @@ def _kind_of_json(text: str) -> str:
     return ""
 
 
-def _kind_of_lines(lines: list[str], text: str) -> str:
+def _kind_of_lines(lines: list[str], of: int, text: str) -> str:
+    """`lines` are the first and the last of `of` lines that are not blank."""
     count = len(lines)
     if any(_SACCT.match(line) or _SCONTROL.match(line) for line in lines[:20]) or sum(_SACCT_ROW.match(line) is not None for line in lines[:40]) >= 0.6 * min(
         count, 40
     ):
-        return "sacct" if not any(_TRAINING.search(line) for line in lines) else "log"
+        return "sacct" if not _trains(lines, of, text) else "log"
     kernel = sum(_KERNEL.match(line) is not None for line in lines)
     if kernel and kernel >= 0.6 * count:
         return "kernel-log"
-    training = any(_TRAINING.search(line) for line in lines)
-    system = sum(_SYSLOG.match(line) is not None for line in lines)
-    if kernel and system >= 0.8 * count and not training:
+    if _trains(lines, of, text):
+        return "log"
+    system = sum(_SYSLOG.match(line) is not None for line in lines) if kernel else 0
+    if kernel and system >= 0.8 * count:
         return "kernel-log"
-    if not training and count <= 400 and _mostly_stacks(text):
+    if of <= 400 and _mostly_stacks(text):
         return "stacks"
     given = sum(_GIVEN.match(line) is not None for line in lines)
-    if not training and (given >= max(1 if count == 1 else 2, 0.4 * count) or any(_REPORT.match(line) for line in lines)):
+    if given >= max(1 if count == 1 else 2, 0.4 * count) or any(_REPORT.match(line) for line in lines):
         return "given"
     return "log"
+
+
+def _trains(lines: list[str], of: int, text: str) -> bool:
+    return any(_TRAINING.search(line) for line in lines) or (of > len(lines) and _TRAINING.search(text) is not None)
 
 
 def _mostly_stacks(text: str) -> bool:

@@ -105,7 +105,7 @@ class FileScan:
             while self._at < end and (self._at < target or self._keeper.wants_more):
                 self._line(end)
         if self._at < end:
-            if not final:
+            if not final and len(self._buffer) > BEHIND_BYTES:  # what is shorter is there when the end is looked at
                 self._pulse(end)
             else:
                 self.lines += self._buffer.count(b"\n", self._at, end) + (not self._buffer.endswith(b"\n", self._at, end))

@@ -19,6 +19,7 @@ _SPELT = re.compile(
     r"(?:\^\[|\\u001[bB]|\\x1[bB]|\\033|\\e|#033|\u241b|\ufffd)\[[0-9;?]{0,20}[A-Za-z]"
     r"|\[(?:0?[0-9]|2[1-9]|3[0-9]|4[0-9]|9[0-7]|10[0-7])(?:;[0-9]{1,3}){0,5}m(?!\]| ?[0-9]{1,2}s)"
 )
+_MAYBE_SPELT = re.compile(r"\[[0-9;?]{1,20}[A-Za-z]")  # begins with a literal, and so costs a tenth of the pattern above
 _GONE = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f"
     "\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
@@ -53,7 +54,7 @@ def plain_states(line: str) -> list[str]:
         line = _unwrapped(line)
     if "&" in line and ";" in line:  # copied out of the source of a page
         line = _ENTITY.sub(lambda match: _ENTITIES[match.group(0)], line)
-    if line.isprintable() and not ("[" in line and _SPELT.search(line)):
+    if line.isprintable() and not _is_spelt(line):
         return parted(line)
     if "\x1b" in line or "\x9b" in line or "\x9d" in line:
         line = _ESCAPES.sub("", line)
@@ -76,6 +77,15 @@ def plain_states(line: str) -> list[str]:
             states.append(state)
             shapes.append(shape)
     return states[-STATES_CAP:] or [""]
+
+
+def _is_spelt(line: str) -> bool:
+    """Whether a colour stands in the line in words. Most lines hold brackets and no colours."""
+    if "[" not in line:
+        return False
+    if "\\" not in line and "^[" not in line and "#033" not in line and _MAYBE_SPELT.search(line) is None and line.isascii():
+        return False
+    return _SPELT.search(line) is not None
 
 
 def _is_bar(text: str) -> bool:

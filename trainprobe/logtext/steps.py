@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import NamedTuple
@@ -47,6 +48,7 @@ _DONE = re.compile(
 _NONE = re.compile(r"\b0 (?:steps|iterations|batches|updates)\b|\bno (?:steps|batches) (?:were )?(?:run|taken|made)\b", re.IGNORECASE)
 _LOSS = re.compile(r"\bloss\b['\"]?[ ]{0,2}[:=]?[ ]{0,2}['\"]?[-+]?(?:\d|nan|inf)", re.IGNORECASE)
 _ANY_LOSS = re.compile(r"loss\b['\"]?[ ]{0,2}[:=(]?[ ]{0,2}['\"]?[-+]?(?:\d|nan|inf)|\bgrad[_ ]norm\b|\blr\b[ :=]{1,3}[\d\[]", re.IGNORECASE)
+_TRAINS = re.compile(r"\btrain|\bloss\b", re.IGNORECASE)
 _DECIMAL = re.compile(r"\d\.\d")
 # Lines that speak of a plan or a setting, not of progress.
 _PLAN = re.compile(r"\b(?:total|max|num|number of|every|warm-?up|accumulation|planned|per)\b", re.IGNORECASE)
@@ -79,7 +81,7 @@ _FINISHED = re.compile(
     r"Training completed\. Do not forget to share your model|['\"]train_runtime['\"]?\s{0,2}[:=]|^\s{0,4}train_runtime\s{1,40}=|\*{3,} train metrics \*{3,}"
     r"|`?Trainer\.fit`? stopped: `?(?:max_(?:steps|epochs|time)|No training batches)|\[after training is done\]|\bdone training in \d|\btraining (?:has |is |was )?(?:successfully )?(?:completed|finished|done|ended)\b"
     r"|\b(?:finished|completed|done with|done) (?:the )?(?:training|pre-?training|fine-?tuning)\b|\b(?:fine-?tuning|pre-?training) (?:completed|finished|done)\b"
-    r"|^\W{0,6}Training time:? \d|\b\d{1,6} epochs completed in \d|\bTraining took \d|\btotal training time\b|worker group successfully finished|Training finished!?|Training complete\b",
+    r"|^\W{0,6}Training time:? \d|\b\d{1,6} epochs completed in \d|\bTraining took \d|\bSaved final (?:weights|model|checkpoint|adapters?)\b|\btotal training time\b|worker group successfully finished|Training finished!?|Training complete\b",
     re.IGNORECASE,
 )
 # The same words about something smaller, or about what has not happened.
@@ -94,14 +96,50 @@ _HINT = re.compile(
 )
 
 
+# Lines of a log differ in their digits mostly, and whether a line tells of progress, of an end or of what kind of work hangs on its words: so
+# much is known of a line by its shape, which costs a fiftieth of trying the patterns.
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_SHAPE_CAP = 300
+_SHAPES_CAP = 4000
+_SILENT: set[bytes] = set()
+_NOT_FINISHED: set[bytes] = set()
+
+
+def _shape_of(text: str) -> bytes:
+    return text.encode("utf-8", "replace").translate(_DIGITS)
+
+
+def _is_known(shape: bytes, known: set[bytes]) -> bool:
+    return len(shape) <= _SHAPE_CAP and shape in known
+
+
+def _learn(shape: bytes, known: set[bytes]) -> None:
+    if len(shape) <= _SHAPE_CAP:
+        if len(known) >= _SHAPES_CAP:
+            known.clear()
+        known.add(shape)
+
+
 def read_step(line: str) -> Step | None:
     """Return what a plain line tells of progress, None where it tells nothing. Never raises; reads the first 2000 characters."""
     text = line[:READ]
+    shape = _shape_of(text)
+    if _is_known(shape, _SILENT):
+        return None
+    found = _read(text, shape)
+    if found is None and b" 0:" not in shape and b"0 " not in shape:  # a nought is told apart from other numbers
+        _learn(shape, _SILENT)
+    return found
+
+
+def _read(text: str, shape: bytes) -> Step | None:
     if _HINT.search(text) is None:
         return None
-    done = _finished(text)
-    if done is not None:
-        return done
+    if not _is_known(shape, _NOT_FINISHED):
+        done = _finished(text)
+        if done is not None:
+            return done
+        _learn(shape, _NOT_FINISHED)
     for literal, read in _FORMS:
         if literal in text:
             found = read(text)
@@ -112,6 +150,15 @@ def read_step(line: str) -> Step | None:
 
 def kind_of(text: str) -> str:
     """Return what a bar with this description, or a line with these words, is about: train, eval, save, load, data, compile or unknown."""
+    return _kind_of(text) if len(text) > _SHAPE_CAP else _kind_of_shape(_shape_of(text))
+
+
+@functools.lru_cache(maxsize=_SHAPES_CAP)
+def _kind_of_shape(shape: bytes) -> str:
+    return _kind_of(shape.decode("utf-8", "replace"))
+
+
+def _kind_of(text: str) -> str:
     for kind, pattern in _KINDS:
         if pattern.search(text):
             return kind
@@ -274,7 +321,7 @@ def _plain(text: str) -> Step | None:
 
 def _line_kind(text: str) -> str:
     kind = kind_of(text)
-    return "train" if kind in ("unknown", "compile", "data", "eval") and re.search(r"\btrain|\bloss\b", text, re.IGNORECASE) else kind
+    return "train" if kind in ("unknown", "compile", "data", "eval") and _TRAINS.search(text) else kind
 
 
 def _activity(text: str) -> Step | None:

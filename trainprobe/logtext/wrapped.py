@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 
 LEAST_WIDTH = 70
@@ -21,14 +20,23 @@ def wrap_width(lines: Sequence[str]) -> int:
 
     A text is broken where no line is wider, and many are exactly so wide and go on in the middle of a word or sentence.
     """
-    told = [line for line in lines if line.strip() and not _RULE.search(line[: MOST_WIDTH + 1])]
-    widest = max((len(line) for line in told), default=0)
-    if not LEAST_WIDTH <= widest <= MOST_WIDTH:
+    by_width: dict[int, list[str]] = {}
+    for line in lines:
+        by_width.setdefault(len(line), []).append(line)
+    told: dict[int, int] = {}  # how many lines of each width are of words, of the widest ones only
+    for width in sorted(by_width, reverse=True):
+        told[width] = sum(bool(line.strip()) and not _RULE.search(line[: MOST_WIDTH + 1]) for line in by_width[width])
+        if told[width]:
+            break
+    widest = min(told, default=0)
+    if not told.get(widest) or not LEAST_WIDTH <= widest <= MOST_WIDTH or told[widest] < LEAST_LINES:
         return 0
-    counts = Counter(len(line) for line in told)
+    counts = {widest: told[widest]}
+    for width in range(widest - 3, widest):
+        counts[width] = sum(bool(line.strip()) and not _RULE.search(line) for line in by_width.get(width, ()))
     full = [place for place, line in enumerate(lines) if len(line) == widest and not _RULE.search(line)]
     going_on = sum(place + 1 < len(lines) and continues(lines[place], lines[place + 1], widest) for place in full)
-    alone = counts[widest] >= LEAST_LINES and counts[widest] > 2 * max((counts[width] for width in range(widest - 3, widest)), default=0)
+    alone = counts[widest] >= LEAST_LINES and counts[widest] > 2 * max(counts[width] for width in range(widest - 3, widest))
     return widest if alone and going_on >= max(LEAST_LINES - 1, len(full) // 3) else 0
 
 

@@ -88,10 +88,10 @@ def _signature(row: Mapping[str, Any]) -> Signature:
     return Signature(has=(has,) if isinstance(has, str) else tuple(has), regex=re.compile(row["regex"]), unlike=tuple(row.get("not", ())), **rest)
 
 
-def match_line(line: str) -> list[Hit]:
-    """Return the hits in one line, in the order of the signatures."""
+def match_line(line: str, shows: frozenset[str] | None = None) -> list[Hit]:
+    """Return the hits in one line, in the order of the signatures; with `shows` only of those that show one of these events."""
     hits = []
-    for signature in all_signatures():
+    for signature in all_signatures() if shows is None else _showing(shows):
         at = next((place for text in signature.has if (place := line.find(text)) >= 0), -1)
         if at >= 0:
             begin = max(0, at - LINE_CAP // 2)
@@ -99,6 +99,11 @@ def match_line(line: str) -> list[Hit]:
             if match is not None:
                 hits.append(Hit(signature, line[begin : begin + LINE_CAP].strip(), 1, _captured(match)))
     return hits
+
+
+@functools.lru_cache(maxsize=16)
+def _showing(shows: frozenset[str]) -> tuple[Signature, ...]:
+    return tuple(signature for signature in all_signatures() if signature.shows in shows)
 
 
 def find(text: str, stream: str = "any") -> list[Hit]:
