@@ -65,7 +65,7 @@ _MPI_SIGNAL = re.compile(
 )
 _MPI_NAME = re.compile(r"Process name: \[\[\d{1,9},\d{1,9}\],(?P<rank>\d{1,7})\]")
 _MPI_CODE = re.compile(r"Exit code:\s{1,6}(?P<code>-?\d{1,6})")
-_CALLED = re.compile(r"(?:died with <Signals\.(?P<signal>SIG[A-Z]{2,8}): \d{1,2}>|returned non-zero exit status (?P<code>-?\d{1,6}))")
+_CALLED = re.compile(r"(?:died with <Signals\.(?P<signal>SIG[A-Z]{2,8}): \d{1,2}>|returned non-zero exit status (?P<code>-?\d{1,11}))")
 _PROGRAM = re.compile(r"\bpython[\d.]{0,6}(?:\.exe)?\b|\btorchrun\b|\.py\b")
 _LOCAL = re.compile(r"--local[_-]rank[= ](\d{1,7})\b")
 _PLAIN_CODE = re.compile(

@@ -25,6 +25,7 @@ WORDING = (
     r"std::bad_alloc|\bMemoryError\b|Cannot allocate memory|failed to map segment|pthread_create (has )?failed|can't start new thread|can't allocate memory"
 )
 CHECKS = ("lim.as", "lim.stack")
+NUMBERS = r"fork: (?:retry: )?Resource temporarily unavailable|pids controller"  # a fork that lacks memory says ENOMEM
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
@@ -42,7 +43,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield from first_to_fail(scene)
     elif given is not None and given.value == "unlimited":
         yield weighing(-26, "environment-and-limits", "The address space is not limited", given)
-    elif heard is not None and told is not None and not 0 <= told[1] < HUGE and not limits:
+    elif heard is not None and told is not None and not 0 <= told[1] < HUGE and not limits and said(scene, NUMBERS) is None:
         # Threads are refused though their number is not limited: addresses for stacks, or the pids of a container.
         yield weighing(13, "suspects-log", f"Threads cannot be started though {told[1] if told[1] >= 0 else 'any number'} may run", heard.fact, told[0])
     segment = said(scene, SEGMENT)

@@ -35,7 +35,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield from spoken(scene, WORDING)
         yield from first_to_fail(scene)
     elif poisoned is not None:
-        forked = (origin is not None and origin.worker is not None) or _maps(scene) or said(scene, r"Caught \w+ in DataLoader worker") is not None
+        in_worker = origin is not None and (origin.worker is not None or any(frame.name == "_worker_loop" for frame in origin.frames))
+        forked = in_worker or _maps(scene) or said(scene, r"Caught \w+ in DataLoader worker") is not None
         if forked:
             yield weighing(26, "suspects-log", f"CUDA could not start in a forked worker: {poisoned.match.group(0)}", poisoned.fact)
             yield from first_to_fail(scene)

@@ -26,6 +26,7 @@ WORDING = (
     r"|fork: (?:retry: )?Resource temporarily unavailable|BlockingIOError: \[Errno 11\](?! Unable| Unable to| Can't)|unable to allocate necessary resources for OMP thread"
     r"|ThreadPoolBuildError|failed to spawn thread|fork rejected by pids controller|std::system_error.{0,80}\n?.{0,40}Resource temporarily unavailable"
 )
+FORKS = r"fork: (?:retry: )?Resource temporarily unavailable|pids controller"
 CHECK = "lim.nproc"
 NPROC = re.compile(r"RLIMIT_NPROC (-?\d+) current")
 HUGE = 100_000  # nobody reaches that many threads; something else refuses them
@@ -49,8 +50,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     yield from checked(scene, CHECK, corroborates=heard is not None)
     told, given = limit_told(scene), scene.given("limit.nproc")
     if told is not None and heard is not None:
-        low = 0 <= told[1] < HUGE
-        says = f"The limit of processes is {told[1] if told[1] >= 0 else 'unlimited'}"
+        forks = said(scene, FORKS)  # the container's or the unit's limit, where it is not the user's
+        low = 0 <= told[1] < HUGE or forks is not None
+        says = f"The limit of processes is {told[1] if told[1] >= 0 else 'unlimited'}{', yet a fork is refused' if forks is not None else ''}"
         yield weighing(10 if low else -13, "environment-and-limits", says if low else f"{says}, so something else refuses threads", told[0])
     elif given is not None and given.number is not None and heard is not None:
         low = 0 <= given.number < HUGE

@@ -29,7 +29,11 @@ WORDING = (
 ABSENT = r"torch_extensions/[\w./-]{1,200}/(?P<name>\w{1,80})\.so: cannot open shared object file"
 
 
-BUILDERS = ("_run_ninja_build", "_write_ninja_file_and_build_library", "_build_extension_module", "verify_ninja_availability")
+BUILDERS = (
+    *("_run_ninja_build", "_write_ninja_file_and_build_library", "_build_extension_module", "verify_ninja_availability"),
+    *("_run_compile_cmd", "run_compile_cmd", "compile_file", "_build"),  # inductor's C++ and triton's launchers
+)
+BUILD_FILES = ("cpp_extension", "torch/_inductor/cpp_builder", "torch/_inductor/codecache", "triton/common/build", "triton/runtime/build")
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
@@ -37,7 +41,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     heard = tuple(spoken(scene, WORDING))
     yield from heard
     origin = scene.origin
-    builds = origin is not None and any(frame.name in BUILDERS and "cpp_extension" in frame.file for frame in origin.frames)
+    builds = origin is not None and any(frame.name in BUILDERS and any(part in frame.file for part in BUILD_FILES) for frame in origin.frames)
     if builds and not heard:
         yield weighing(26, "suspects-stack", f"{origin.type if origin else ''} was raised while an extension was compiled", origin)
     absent = said(scene, ABSENT)
