@@ -222,7 +222,7 @@ def _in_order(ranked: Sequence[RankedGroup]) -> tuple[PlacedCause, ...]:
     """First places first, group by group, then all other candidates by confidence; the same cause on the same ranks stands once."""
     first = [replace(group.placed[0], group=index) for index, group in enumerate(ranked) if group.placed]
     rest = [replace(cause, group=index) for index, group in enumerate(ranked) for cause in group.placed[1:]]
-    rest.sort(key=lambda cause: (cause.group, -cause.confidence, cause.id))
+    rest.sort(key=lambda cause: (cause.group, -cause.confidence))  # those alike stay in the order of their points
     seen: set[tuple[object, ...]] = set()
     kept = []
     for cause in [*first, *rest]:

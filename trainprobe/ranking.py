@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trainprobe.causes.awaited import awaited
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.neighbours import LISTED, POINTS, neighbours
 from trainprobe.causes.priors import Priors
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.words import again, live_pid
@@ -55,6 +56,7 @@ def rank_group(facts: Facts, group: SuspectGroup, causes: Iterable[Cause], prior
     """Weigh every cause that competes in this group's mode."""
     candidates: list[Candidate] = []
     ruled_out: list[RuledOut] = []
+    silent: dict[str, tuple[Cause, int]] = {}
     for cause in causes:
         if group.mode not in cause.modes:
             continue
@@ -66,9 +68,20 @@ def rank_group(facts: Facts, group: SuspectGroup, causes: Iterable[Cause], prior
                 ruled_out.append(RuledOut(cause.id, against.says))
         elif speaks and (own := points_of(weighings)) > 0:  # what speaks against it outweighs the rest: no candidate
             candidates.append(Candidate(cause, weighings, own, priors.prior(cause.id, group.mode) + own))
+        else:
+            silent[cause.id] = (cause, points_of(weighings))
     candidates = _refined(candidates)
-    placed, undecided = _placed(facts, group, candidates, priors)
+    possible = _possible(Scene(facts, group), silent, LISTED - len(candidates))
+    placed, undecided = _placed(facts, group, candidates, possible, priors)
     return RankedGroup(group, placed, tuple(ruled_out), undecided)
+
+
+def _possible(scene: Scene, silent: Mapping[str, tuple[Cause, int]], most: int) -> list[Candidate]:
+    """Causes that show nothing of their own, as far as the symptom may mean them and nothing speaks against them."""
+    if most <= 0:
+        return []
+    found = [Candidate(silent[id_][0], (one,), POINTS, POINTS) for id_, one in neighbours(scene).items() if id_ in silent and silent[id_][1] >= 0]
+    return found[:most]
 
 
 def points_of(weighings: Iterable[Weighing]) -> int:
@@ -108,14 +121,19 @@ def _refined(candidates: list[Candidate]) -> list[Candidate]:
     return [replace(c, points=raised.get(c.cause.id, c.points)) for c in candidates if c.cause.id not in covered]
 
 
-def _placed(facts: Facts, group: SuspectGroup, candidates: list[Candidate], priors: Priors) -> tuple[tuple[PlacedCause, ...], tuple[Undecided, ...]]:
+def _placed(
+    facts: Facts, group: SuspectGroup, candidates: list[Candidate], possible: Sequence[Candidate], priors: Priors
+) -> tuple[tuple[PlacedCause, ...], tuple[Undecided, ...]]:
     ordered = sorted(candidates, key=lambda candidate: (-candidate.points, candidate.cause.id))
     points = [candidate.points for candidate in ordered] + [priors.unknown]
     shares = confidences(points, priors.temperature)
     runner_up = max(points[1:], default=-math.inf)
     named = bool(ordered) and shares[0] >= NAMED_CONFIDENCE and points[0] - runner_up >= NAMED_MARGIN_POINTS
     placed = [_place(facts, group, candidate, share, named and index == 0) for index, (candidate, share) in enumerate(zip(ordered, shares, strict=False))]
-    unknown = _unknown(facts, group, shares[-1], priors, ordered)
+    # What is merely possible is part of what is not known: it has at most half of the confidence of `unknown`, and takes none from the others.
+    part = shares[-1] / (2 * LISTED)
+    placed += [_mere(facts, group, one, part) for one in possible]
+    unknown = _unknown(facts, group, shares[-1] - part * len(possible), priors, ordered)
     if named:
         return tuple(placed), ()
     undecided = tuple(Undecided(candidate.cause.id, candidate.cause.would_settle) for candidate in ordered[:3])
@@ -132,11 +150,29 @@ def _place(facts: Facts, group: SuspectGroup, candidate: Candidate, share: float
         named=named,
         ranks=tuple(sorted(cause.ranks(facts, group))),
         hosts=group.hosts,
-        pids=tuple(cause.pids(facts, group)),
+        pids=tuple(pid for pid in cause.pids(facts, group) if pid > 0),  # stacks in logs name no process
         summary=cause.summary(facts, group),
         chain=group.chain,
         because=tuple(sorted(_shown(candidate.weighings), key=lambda weighing: -weighing.points)),
         fixes=tuple(cause.fixes(facts, group)),
+        docs=f"docs/causes/{cause.id}.md",
+    )
+
+
+def _mere(facts: Facts, group: SuspectGroup, candidate: Candidate, share: float) -> PlacedCause:
+    """A cause of which nothing was seen: what it says and advises would be about what is not there."""
+    cause, one = candidate.cause, candidate.weighings[0]
+    return PlacedCause(
+        id=cause.id,
+        title=cause.title,
+        confidence=round(share, 4),
+        points=round(candidate.points),
+        named=False,
+        ranks=tuple(sorted(cause.ranks(facts, group))),
+        hosts=group.hosts,
+        summary=f"{one.says}.",
+        because=candidate.weighings,
+        fixes=(Fix("Look whether it is so", (cause.would_settle,), verify=again(Scene(facts, group))),),
         docs=f"docs/causes/{cause.id}.md",
     )
 

@@ -65,6 +65,8 @@ def other_end(scene: Scene, pid: int, mode: str) -> str:
 
 def look_at(scene: Scene, pid: int) -> str:
     """The command that shows what a process does: its Python stack where it has one, else what the kernel says of it."""
+    if pid <= 0:
+        return "trainprobe attach   (while it hangs the next time)"
     python = any(thread.pid == pid for thread in scene.facts.of(MainThread, cell=scene.cell))
     return f"py-spy dump --pid {pid}" if python else f"ps -o pid,ppid,stat,etime,wchan:32,args -p {pid}"
 

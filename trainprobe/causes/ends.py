@@ -82,9 +82,9 @@ def goes_on(process: ProcessState | None) -> str:
 def who(thread: MainThread) -> str:
     """`Rank 1 (pid 7)`, or `Worker 8 of rank 1`."""
     if thread.role == "rank":
-        return f"Rank {thread.rank} (pid {thread.pid})"
+        return f"Rank {thread.rank} (pid {thread.pid})" if thread.pid > 0 else f"Rank {thread.rank}"  # a log's stacks name no process
     kind = {"loader-worker": "Worker", "compiler": "Compiler"}.get(thread.role, "Child")
-    return f"{kind} {thread.pid} of rank {thread.rank}"
+    return f"{kind} {thread.pid} of rank {thread.rank}" if thread.pid > 0 else f"{kind} of rank {thread.rank}"
 
 
 def others_wait(scene: Scene, points: int = 6) -> Iterator[Weighing]:

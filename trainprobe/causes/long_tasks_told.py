@@ -13,7 +13,6 @@ from trainprobe.causes.words import ranks_say, short
 from trainprobe.facts import LogEvent, LogProgress, Output, RankException
 from trainprobe.model.diagnosis import Weighing
 
-VERY_SHORT_S = 120.0
 VERY_FIRST = 3
 FIRST_COLLECTIVES = 5  # a barrier with such a number stands at the start: data, weights and caches are prepared there
 _ONE_GOES_FIRST = re.compile(r"(?:main|zero|master|rank0)_?(?:process)?_first\b")
@@ -113,7 +112,8 @@ def of_short_timeout(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     limit = told.timeout_s
     if limit is None or limit > SHORT_S:
         return
-    yield weighing(10 if limit <= VERY_SHORT_S else 6, "scheduler", f"The limit that ran out is only {limit:.0f} s", *call_lines(told))
+    # Any hang runs out a short limit as well: it takes a sign that somebody was still at work to make it more than a possibility.
+    yield weighing(3, "scheduler", f"The limit that ran out is only {limit:.0f} s", *call_lines(told))
     last = max((call.place for call in told.calls), default=-1)
     after: list[LogEvent | LogProgress] = [event for event in told.events("task-ended", "training-ended") if (event.place or 0) > last]
     after += [worked] if (worked := _works_on(scene, told)) is not None else []

@@ -18,6 +18,7 @@ _TOLD_AFTERWARDS = re.compile(
     r"(?i)slurmstepd|srun:|oom[-_ ]?kill|out of memory: kill|killed process|oomkilled|oom_kill|cancelled|time limit|preempt|exitcode|received by pid|evicted|NVRM|\bXid\b|kernel:|raylet"
 )
 LATE_POINTS = 3
+_BESIDE_S = 5.0
 _BESIDE = 40  # lines behind a failure that may still be of the same breath: what C++ adds, and another stream of the same rank
 
 
@@ -63,7 +64,8 @@ def late(scene: Scene, fact: LogEvent) -> bool:
         return False
     if first is None:
         return not fact.fatal and _steps_between(scene, fact.place, sys.maxsize)
-    if fact.place > first.place + _BESIDE:
+    later = fact.at is not None and first.at is not None and fact.at > first.at + _BESIDE_S  # over several files places are no lines apart
+    if fact.place > first.place + _BESIDE or (fact.place > first.place and later):
         return _TOLD_AFTERWARDS.search(fact.line) is None
     if fact.place > first.place and fact.rank is not None and first.rank is not None and fact.rank != first.rank:
         return _TOLD_AFTERWARDS.search(fact.line) is None

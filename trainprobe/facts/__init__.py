@@ -19,6 +19,7 @@ from trainprobe.facts.locks import HeldLock, LockWait
 from trainprobe.facts.log_events import LogEvent, Output
 from trainprobe.facts.log_failures import LogFailure
 from trainprobe.facts.log_jobs import LogJob, LogProgress
+from trainprobe.facts.log_stacks import LogStack
 from trainprobe.facts.main_threads import MainThread, Thread
 from trainprobe.facts.mounts import Mount
 from trainprobe.facts.open_files import OpenFile, PipeEnd
@@ -62,6 +63,7 @@ __all__ = [
     "LogFailure",
     "LogJob",
     "LogProgress",
+    "LogStack",
     "Look",
     "MainThread",
     "Measured",

@@ -27,6 +27,7 @@ from trainprobe.facts.log_jobs import join_log_jobs, parse_log_file, parse_log_j
 from trainprobe.facts.log_joins import join_log_failures
 from trainprobe.facts.log_order import join_log_order
 from trainprobe.facts.log_signs import join_log_outputs, parse_log_events, parse_log_output
+from trainprobe.facts.log_stacks import join_log_stacks, parse_log_stacks
 from trainprobe.facts.main_threads import parse_stacks
 from trainprobe.facts.mounts import parse_mounts
 from trainprobe.facts.open_files import parse_files
@@ -91,6 +92,7 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
         parse_log_endings,
         parse_log_progress,
         parse_log_output,
+        parse_log_stacks,
     ),
     "log.file": (parse_log_file,),
     "log.request": (parse_log_request,),
@@ -100,6 +102,7 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
 JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_limits,
     join_processes,
+    join_log_stacks,
     join_threads,
     join_sleep,
     join_log_jobs,

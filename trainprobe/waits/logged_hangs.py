@@ -11,6 +11,7 @@ from trainprobe.facts import Facts, LogEvent, LogFailure, LogJob
 from trainprobe.model.diagnosis import Link
 from trainprobe.stacks.tree import unfold_ranks
 from trainprobe.waits.divergence import SAME_SIZE, ranks_say
+from trainprobe.waits.logged_stacks import apart as stacks_apart
 from trainprobe.waits.suspects import Divergence, SuspectGroup
 
 PROBE = "job"
@@ -95,7 +96,8 @@ def hang_group(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> Sus
     apart = _at_places(late) if not named[0] else {}
     if apart:
         return _apart(job, world, late, apart)
-    absent, why = named if named[0] else behind(facts, job, world, given_up, failures)
+    absent, why = named if named[0] else stacks_apart(facts, job.cell)
+    absent, why = (absent, why) if absent else behind(facts, job, world, given_up, failures)
     first = min((one.event for one in given_up), key=lambda event: event.place or 0, default=None)
     shown = given_up[0] if given_up else None
     meeting = _meeting(shown)

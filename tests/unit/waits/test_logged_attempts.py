@@ -31,10 +31,11 @@ def test_another_failure_of_the_last_attempt_comes_first(tmp_path: Path) -> None
     assert "KeyError" in report.suspects[1].says
 
 
-def test_the_same_failure_again_is_told_of_the_first_attempt(tmp_path: Path) -> None:
+def test_the_same_failure_again_is_told_of_the_last_attempt(tmp_path: Path) -> None:
     report = explained({"job.log": FAILS + RESTART + FAILS + table((1, 1), (0, 1))}, tmp_path)
-    assert report.says.startswith("Attempt 0: rank 1 raised KeyError")
-    assert [cause.id for cause in report.causes] == ["user-exception"]
+    assert report.says.startswith("Rank 1 raised KeyError")
+    assert report.suspects[1].says.startswith("Attempt 0: rank 1 raised KeyError")
+    assert [cause.id for cause in report.causes if cause.named] == ["user-exception"]
 
 
 def test_a_port_that_the_failed_attempt_still_holds_is_no_first_failure(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
 from trainprobe.causes.words import fix, ranks_say, sentence, short, subject
 from trainprobe.causes.xids import weigh_xids
-from trainprobe.facts import Facts, Gpu, LogEvent, MainThread, Xid
+from trainprobe.facts import Facts, Gpu, LogEvent, LogJob, MainThread, Xid
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
@@ -42,7 +42,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield from first_to_fail(scene)
     yield from weigh_xids(scene, CAUSE.id)
     waiting = _waiting(scene)
-    if group.mode == "hang" and not waiting:
+    if group.mode == "hang" and (not waiting or scene.facts.one(LogJob, cell=scene.cell) is not None):
         yield from _printed(scene)
     if not waiting or group.mode != "hang":
         return

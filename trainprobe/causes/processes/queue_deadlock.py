@@ -17,7 +17,7 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.ends import busy_children, ends, others_wait, states, who
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.words import fix, ranks_say, sentence
-from trainprobe.facts import Facts
+from trainprobe.facts import Facts, LogJob
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
@@ -31,18 +31,26 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if joining and feeding:
         yield weighing(13, "suspects-stack", f"{who(joining[0])} joins its child at {joining[0].where} in {joining[0].looks} looks", *joining)
         child = feeding[0].pid
-        yield weighing(13, "other-stacks", f"Pid {child} cannot end: it still feeds its queue, which nobody empties", *feeding)
+        yield weighing(
+            13, "other-stacks", f"{f'Pid {child}' if child > 0 else 'The child'} cannot end: it still feeds its queue, which nobody empties", *feeding
+        )
     elif writers:
         points = 13 if writers[0].moved is False else 6
         yield weighing(points, "suspects-stack", f"{who(writers[0])} stands in a queue's {queue_call(writers[0])} at {writers[0].where}", *writers)
         if not taking and len(calls) > 0:
             yield weighing(10, "other-stacks", "No thread of that rank or of its children takes from a queue", *writers)
         elif taking:
-            yield weighing(-10, "other-stacks", f"Pid {taking[0].pid} is at a queue's get, so somebody reads", *taking)
+            yield weighing(
+                -10, "other-stacks", f"{f'Pid {taking[0].pid}' if taking[0].pid > 0 else 'A process'} is at a queue's get, so somebody reads", *taking
+            )
     elif reading:
         points = 13 if not busy_children(scene) else 6
         yield weighing(points, "suspects-stack", f"{who(reading[0])} stands in a queue's get at {reading[0].where}", *reading)
-        if not busy_children(scene) and not any(state.role != "rank" and state.state not in ("Z", "X") for state in states(scene)):
+        if (
+            scene.facts.one(LogJob, cell=scene.cell) is None
+            and not busy_children(scene)
+            and not any(state.role != "rank" and state.state not in ("Z", "X") for state in states(scene))
+        ):
             yield weighing(10, "other-stacks", "No process below it lives that could put anything in", *reading)
     elif piping:
         verb = "write to a full pipe" if "pipe_write" in piping[0].wchan else "read of an empty pipe"
@@ -70,7 +78,9 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     feeding = [thread.pid for thread, call in at_queues(scene) if call == "feed"]
     if joining_of(scene) and feeding:
-        return sentence(f"{who(joining_of(scene)[0])} joins pid {feeding[0]}, which waits for somebody to empty the queue that it filled")
+        return sentence(
+            f"{who(joining_of(scene)[0])} joins {f'pid {feeding[0]}' if feeding[0] > 0 else 'a child'}, which waits for somebody to empty the queue that it filled"
+        )
     if writers_of(scene):
         return sentence(f"{who(writers_of(scene)[0])} waits at {writers_of(scene)[0].where} to put into a queue that nobody empties")
     if not reading_of(scene):
