@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 # (part of the message, what it repeats). Wordings: gloo's transport/tcp, c10d's TCPStore and socket.cpp, NCCL and torchrun as of torch 2.13.
 _PEER_GONE = (
     ("Connection closed by peer", "connection-closed"),
@@ -59,6 +61,8 @@ _TYPES = {
 }
 # What a launcher raises about a child of its own, by the file of its frames; elsewhere such a child is the program's own (ffmpeg, ninja).
 _LAUNCHERS = ("torch/distributed/launch.py", "torch/distributed/run.py", "accelerate/commands/launch.py", "deepspeed/launcher/")
+# The same in a fragment that shows no frames: an interpreter was started with a script.
+_RUNS_PYTHON = re.compile(r"Command '?\[['\"][^'\"\n]{0,300}python[\d.]{0,8}(?:\.exe)?['\"],(?: ['\"]-[a-zA-Z]['\"],){0,3} ['\"][^'\"\n]{1,300}\.py['\"]")
 # The texts of the system's errors are RuntimeErrors only where C++ throws them: the TCPStore of torch 1.0 to 1.9.
 _ERRNO_TEXTS = {"Connection timed out": "rendezvous-timeout", "Connection refused": "connection-refused", "Connection reset by peer": "connection-reset"}
 # Only these types can carry another rank's end; a KeyError with such words in it is the user's own.
@@ -86,7 +90,8 @@ def echo_of(type_name: str, message: str, files: tuple[str, ...] = ()) -> str:
     if message.lstrip().startswith("-- Process ") and " terminated with" in message:  # mp.spawn before torch 1.8 raised a plain Exception
         return "launcher"
     if name == "CalledProcessError":
-        return "launcher" if any(part in file.replace("\\", "/") for file in files for part in _LAUNCHERS) else ""
+        ours = any(part in file.replace("\\", "/") for file in files for part in _LAUNCHERS)
+        return "launcher" if ours or (not files and _RUNS_PYTHON.match(message)) else ""
     if name == "RuntimeError" and message.strip() in _ERRNO_TEXTS:
         return _ERRNO_TEXTS[message.strip()]
     if any(words in message for words in _ORIGINS):
