@@ -64,7 +64,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if name:
         yield weighing(-13, "source", f"What it says has a name of its own: {name}", origin)
     if OF_THE_DEVICE.search(text_of(origin)):
-        yield weighing(-20, "source", "It is the driver that complains, of something that no line of the program names", origin)
+        yield weighing(-26, "source", "It is the driver that complains, of something that no line of the program names", origin)
 
 
 def _left_with_a_code(scene: Scene) -> Progress | None:

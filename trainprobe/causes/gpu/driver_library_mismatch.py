@@ -97,6 +97,6 @@ CAUSE = Cause(
     ranks=nobody,
     would_settle="nvidia-smi, and cat /proc/driver/nvidia/version beside the version in the name of libcuda.so",
     refines="user-exception",
-    accounts_for=("driver-too-old", "native-crash"),
+    accounts_for=("native-crash",),
     wording=f"{WORDING}|{COMPATIBILITY}",
 )

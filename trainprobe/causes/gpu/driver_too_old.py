@@ -38,7 +38,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     elif none is not None:
         yield weighing(13, "suspects-log", f"There is no driver: {short(none.text, 120)}", none.fact)
     elif compatibility is not None:  # a CUDA of the container that is newer than the driver, or a driver updated in part
-        yield weighing(6, "suspects-log", f"CUDA is newer than the driver: {short(compatibility.text, 120)}", compatibility.fact)
+        yield weighing(3, "suspects-log", f"CUDA is newer than the driver: {short(compatibility.text, 120)}", compatibility.fact)
     yield from checked(scene, CHECK, corroborates=heard is not None)
 
 

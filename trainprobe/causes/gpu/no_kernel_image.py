@@ -23,7 +23,7 @@ from trainprobe.waits import SuspectGroup
 # CUDA's errors 209, 98 and 200, and HIP's twins.
 WORDING = (
     r"no kernel image is available for execution|cudaErrorNoKernelImageForDevice|CUDA_ERROR_NO_BINARY_FOR_GPU|hipErrorNoBinaryForGpu"
-    r"|(?:CUDA|HIP) error: (?:invalid device function|device kernel image is invalid)|(?:hip|cuda)ErrorInvalidDeviceFunction|HSA_STATUS_ERROR_INVALID_ISA"
+    r"|(?:CUDA|HIP) [Ee]rror(?: ?\([^)\n]{1,200}\))?: (?:invalid device function|device kernel image is invalid)|(?:hip|cuda)ErrorInvalidDeviceFunction|HSA_STATUS_ERROR_INVALID_ISA"
     r"|rocBLAS error: Cannot read .{1,200}TensileLibrary.{1,120}GPU arch"
 )
 WARNED = (

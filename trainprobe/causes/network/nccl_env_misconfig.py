@@ -21,7 +21,7 @@ from trainprobe.waits import SuspectGroup
 
 # NCCL's enqueue.cc, graph/xml.cc, net.cc, transport.cc, init.cc.
 WORDING = (
-    r"no algorithm/protocol available|Invalid NCCL_COMM_ID|Could not open XML topology file|Failed to initialize any NET plugin|Error: network \S{1,40} not found"
+    r"no algorithm/protocol available|Invalid NCCL_COMM_ID|Could not open XML topology file|Failed to initialize any NET plugin|Error: network [\w -]{1,40} not found"
     r"|No transport found|has no transport for|NCCL_\w{2,40} (?:was|has been) set to|Could not force merge NICs"
 )
 SHOWS = ("nccl-setting-faulty", "nccl-no-transport")

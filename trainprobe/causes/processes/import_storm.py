@@ -4,7 +4,7 @@ One process that imports torch, transformers and a native extension may hold a g
 container with a limit, are killed, or fail with `std::bad_alloc`, although each alone succeeds.
 
 It is recognised by the import probe: every import passed alone, and together with the other ranks some were killed or could not get
-memory, while the sum is above the limit. It is ruled out when the same import fails alone, or when all ranks passed together.
+memory, while the sum is above the limit; in logs by several processes that got no memory while one of them imported. It is ruled out when the same import fails alone, or when all ranks passed together.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.starved_imports import MEMORY_WORDS, told_by_several
 from trainprobe.causes.words import fix, listed, sentence, size
 from trainprobe.facts import Facts, ImportTried, MemoryLimit
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
-
-MEMORY_WORDS = ("MemoryError", "bad_alloc", "allocate memory", "Out of memory", "out of memory", "Errno 12")
 
 
 def _tried(scene: Scene, how: str) -> tuple[ImportTried, ...]:
@@ -43,6 +42,7 @@ def _limit(scene: Scene) -> MemoryLimit | None:
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     alone, together = _tried(scene, "alone"), _tried(scene, "together")
+    yield from told_by_several(scene)
     if group.probe != "import_memory" or not together:
         return
     bad = [fact for fact in together if fact.outcome in ("failed", "crashed", "oom_killed")]
@@ -76,6 +76,9 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     limit, need = _limit(scene), _together_bytes(scene)
     modules = listed(sorted({fact.module for fact in _tried(scene, "alone") if fact.module})[:3]) or "the job's modules"
+    told = next(told_by_several(scene), None) if not _tried(scene, "together") else None
+    if told is not None:
+        return sentence(f"The ranks import at once and run out of memory: {told.says}")
     numbers = f": they need {size(need)} and the limit is {size(limit.limit_bytes)}" if limit is not None and need else ""
     return sentence(f"All {max(group.world_size, scene.plan.nproc)} ranks import {modules} at once and run out of memory{numbers}; one alone succeeds")
 
