@@ -95,12 +95,13 @@ def read_surroundings(text: str) -> Values:
     found: Values = {}
     interface = ""
     empty: set[bytes] = set()
-    for line in text.splitlines()[:LINES_CAP]:
+    lines = text.splitlines()[:LINES_CAP]
+    shapes = "\n".join(lines).encode("utf-8", "replace").translate(_DIGITS).split(b"\n") if lines else []
+    for line, shape in zip(lines, shapes, strict=True):
+        if shape in empty:
+            continue
         raw = line[:LINE_CAP].rstrip()
         if not raw.strip() or len(found) >= VALUES_CAP:
-            continue
-        shape = raw.encode("utf-8", "replace").translate(_DIGITS)
-        if shape in empty:
             continue
         named = _INTERFACE.match(raw)
         if named is not None:

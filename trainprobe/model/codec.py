@@ -13,6 +13,7 @@ from collections.abc import Mapping as AbcMapping
 from typing import Any, Dict, Type, TypeVar
 
 T = TypeVar("T")
+_PLAIN = frozenset((str, int, float, bool, type(None)))
 
 
 def to_json(value: Any) -> Any:
@@ -34,7 +35,7 @@ def to_json(value: Any) -> Any:
         return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         items = sorted(value) if isinstance(value, (set, frozenset)) else value
-        return [to_json(item) for item in items]
+        return [item if item.__class__ in _PLAIN else to_json(item) for item in items]  # rows of logs have a hundred thousand items
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
