@@ -74,6 +74,7 @@ def _words(scene: Scene, failures: Iterable[LogFailure]) -> str:
     origin = scene.origin
     if origin is not None:
         parts += [text_of(origin), " ".join(frame.name for frame in origin.frames[-8:])]
-    events = [event for event in scene.facts.of(LogEvent, cell=scene.cell) if (event.fatal or event.echo) and not late(scene, event)]
+    explained = any(not failure.echo and failure.what in ("exception", "signal", "event") for failure in failures)  # then echoes tell nothing more
+    events = [event for event in scene.facts.of(LogEvent, cell=scene.cell) if (event.fatal or (event.echo and not explained)) and not late(scene, event)]
     parts += [event.line for event in sorted(events, key=lambda event: event.place or 0)[:_MOST]]
     return "\n".join(part[:800] for part in parts)

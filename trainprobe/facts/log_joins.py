@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -47,6 +49,7 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     logged = [ending for ending in endings if ending.place is not None]
     merged = _with_ranks(merged_endings(logged), exceptions)
     exceptions = lived_through(exceptions, merged, progress)
+    exceptions = _in_time(exceptions, mine)
     whose = _whose(exceptions, merged)
     owned = {id(fact): replace(fact, rank=whose, role="rank") for fact in exceptions if whose is not None and _nameless(fact)}
     exceptions = [owned.get(id(fact), fact) for fact in exceptions]
@@ -75,6 +78,21 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     gone = {id(ending) for ending in logged}
     kept = [fact for fact in facts if id(fact) not in gone and not (isinstance(fact, (RankException, FatalSignal)) and fact.cell == cell)]
     return [*kept, *exceptions, *signals, *merged, *ordered]
+
+
+def _in_time(exceptions: Sequence[RankException], facts: Sequence[Fact]) -> list[RankException]:
+    """Give what error files tell its place among the lines of the logs, by the clock."""
+    if all(fact.place is not None or fact.at is None for fact in exceptions):
+        return list(exceptions)
+    timed = [fact for fact in facts if isinstance(fact, (RankException, RankEnding, LogEvent, LogProgress)) and fact.at is not None and fact.place is not None]
+    clock = sorted((fact.at or 0.0, fact.place or 0) for fact in timed)
+    done = []
+    for fact in exceptions:
+        place = fact.place
+        if place is None and fact.at is not None and clock:
+            place = clock[max(bisect.bisect_right(clock, (fact.at, sys.maxsize)) - 1, 0)][1]
+        done.append(replace(fact, place=place))
+    return done
 
 
 def _left_over(failures: Sequence[LogFailure], endings: Sequence[RankEnding], size: int | None) -> tuple[int, int] | None:

@@ -30,7 +30,7 @@ def words_of(
     """What ranks themselves said of their failing: of each rank its first own failure, else its first echo."""
     told: list[LogFailure] = [_raised(fact) for fact in exceptions if not fact.handled]
     told += [_died(fact) for fact in signals if not fact.after_exception and not went_on(fact.rank, fact.place, progress)]
-    lines = sorted([fact.place for fact in exceptions if fact.place is not None] + [fact.place for fact in signals if fact.place is not None])
+    lines = sorted([line for fact in exceptions for line in _lines_of(fact)] + [fact.place for fact in signals if fact.place is not None])
     told += [
         _said(fact)
         for fact in events
@@ -41,6 +41,14 @@ def words_of(
         by_rank.setdefault(failure.rank, []).append(failure)
     found = [_one_of(failures) for rank, failures in by_rank.items() if rank is not None]
     return found + _of_nobody(by_rank.get(None, []))
+
+
+def _lines_of(fact: RankException) -> range:
+    """Lines on which it stands, a breath apart: its place is its last line, and each frame of its own takes two."""
+    if fact.place is None:
+        return range(0)
+    own = not fact.echo and not fact.handled
+    return range(fact.place, fact.place - 2 * len(fact.frames) - 2 if own else fact.place - 1, -BREATH)
 
 
 def _beside(lines: list[int], place: int) -> bool:

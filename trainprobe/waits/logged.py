@@ -164,7 +164,7 @@ def _slow(job: LogJob, told: LogEvent) -> LoggedView:
 
 
 NEAR_LINES = 80
-NAN = re.compile(r"(?i)\bloss\w{0,30}['\"]?(?: ?[:=] ?| )nan\b")
+NAN = re.compile(r"(?i)\b(?:loss|grad_?norm)\w{0,30}['\"]?(?: ?[:=] ?| )nan\b")
 TROUBLE = re.compile(
     r"(?i)error|fail|cannot|can't|could not|unable|denied|invalid|refused|timed? ?out|abort|unreachable|mismatch|no such|not found|no space|exceeded|Xid|\bWARN\b|limit"
 )
