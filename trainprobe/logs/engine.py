@@ -43,17 +43,25 @@ RESTARTS: tuple[str, ...] = (
 )
 
 
+BEGINNING_BYTES = 6
+_ENDS = -1
+SLOW = "Hyperscan is not installed, so logs were searched by a slower engine, which takes longer and finds the same; where there is a wheel: pip install hyperscan."
+
+
 class Engine:
     """Finds where texts stand. `hits` gives (end, number of the text) in the order of the ends.
 
-    Hyperscan finds overlapping texts too and says each text's every end once.
+    Hyperscan finds overlapping texts too and says each text's every end once; where it is not installed, a slower search does the same.
     """
 
     def __init__(self, texts: tuple[bytes, ...]) -> None:
         self.texts = texts
         self._database = _database(texts)
+        self._plain = _PlainSearch(texts) if self._database is None and texts else None
 
     def hits(self, content: bytes) -> list[tuple[int, int]]:
+        if self._plain is not None:
+            return self._plain.hits(content)
         found: list[tuple[int, int]] = []
         append = found.append
 
@@ -67,6 +75,54 @@ class Engine:
     def without(self, numbers: frozenset[int]) -> Engine:
         """The same search without some texts; the numbers of the others stay."""
         return _reduced(self, numbers)
+
+
+class _PlainSearch:
+    """The search without hyperscan: one pattern finds how texts begin, and each text that begins so is then compared."""
+
+    def __init__(self, texts: tuple[bytes, ...]) -> None:
+        self._by_beginning: dict[bytes, list[tuple[int, bytes]]] = {}
+        for number, text in enumerate(texts):
+            self._by_beginning.setdefault(text[:BEGINNING_BYTES], []).append((number, text))
+        tree: dict[int, Any] = {}
+        for beginning in self._by_beginning:
+            place = tree
+            for character in beginning:
+                place = place.setdefault(character, {})
+            place[_ENDS] = {}
+        self._pattern = re.compile(_branches(tree))
+        self._sizes = sorted({len(beginning) for beginning in self._by_beginning})
+
+    def hits(self, content: bytes) -> list[tuple[int, int]]:
+        found: list[tuple[int, int]] = []
+        match = self._pattern.search(content)
+        while match is not None:
+            at = match.start()
+            for size in self._sizes:
+                beginning = content[at : at + size]
+                for number, text in self._by_beginning.get(beginning, ()) if len(beginning) == size else ():
+                    if content.startswith(text, at):
+                        found.append((at + len(text), number))
+            match = self._pattern.search(content, at + 1)
+        return sorted(found)
+
+
+def _branches(tree: dict[int, Any]) -> bytes:
+    """A pattern that shares what texts have in common, so that no place of the content is tried a thousand times."""
+    if _ENDS in tree:
+        return b""
+    parts = [re.escape(bytes((character,))) + _branches(below) for character, below in sorted(tree.items())]
+    return parts[0] if len(parts) == 1 else b"(?:" + b"|".join(parts) + b")"
+
+
+@functools.lru_cache(maxsize=1)
+def is_fast() -> bool:
+    """Whether hyperscan is there; it has wheels for x86-64 and ARM of Linux and macOS only."""
+    try:
+        import hyperscan
+    except (ImportError, OSError):
+        return False
+    return hyperscan is not None
 
 
 class _Reduced(Engine):
@@ -86,7 +142,7 @@ def _reduced(whole: Engine, numbers: frozenset[int]) -> Engine:
 
 
 def _database(texts: tuple[bytes, ...]) -> Any:
-    if not texts:
+    if not texts or not is_fast():
         return None
     import hyperscan
 

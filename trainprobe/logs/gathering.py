@@ -11,6 +11,7 @@ from trainprobe.case import Case, read_case
 from trainprobe.collect.inputs import find_saved, look_at_saved
 from trainprobe.errors import UsageError
 from trainprobe.logs.attempts import LAST, Timeline
+from trainprobe.logs.engine import SLOW, is_fast
 from trainprobe.logs.finding import NAME, STDIN, Found
 from trainprobe.logs.given import look_at_given
 from trainprobe.logs.interrupts import first_interrupt_asks
@@ -50,7 +51,7 @@ def gather(case: Case, asked: ExplainRequest, found: Found, progress: Progress) 
     saved = find_saved(found.files)
     if saved.dumps or saved.stacks:
         look_at_saved(case, saved)
-    trouble = list(found.left_out)
+    trouble = [*found.left_out, *([SLOW] if saved.rest and not is_fast() else ())]
     read: list[ReadFile] = []
     why_unread = "no time was left"
     try:

@@ -17,7 +17,9 @@ _RANK = re.compile(r"(?:^|[^a-z])(?:global[_-]?|world[_-]?)?(?:rank|rk)[_\-.=: ]
 _WEAK = re.compile(
     r"(?:^|[^a-z])(?:local[_-]?rank|trainer|(?<!loader[_-])worker|task|proc|process|gpu|cuda|device|default)[_\-.=: ]{0,2}(\d{1,3})(?!\d)", re.IGNORECASE
 )
-_STREAM = re.compile(r"^(?:log|out|err|stdout|stderr|output)[._-](\d{1,5})(?:\.(?:log|txt|out|err|gz|xz|zst))*$", re.IGNORECASE)
+# `out.3`, as mpirun's --output-filename writes; `log_0412.txt` is of the 12th of April, and `log_3.txt` a rank's only beside `log_2.txt`.
+_STREAM = re.compile(r"^(?:log|out|err|stdout|stderr|output)\.(0|[1-9]\d{0,4})(?:\.(?:log|txt|out|err|gz|xz|zst))*$", re.IGNORECASE)
+_STREAM_WORD = re.compile(r"(?:log|out|err|stdout|stderr|output)s?$", re.IGNORECASE)
 # slurm-1234-3.out, job_1234.5_3.log: what follows a job's number is the task; but `slurm-1234_3.out` is an array's third job.
 _TASK = re.compile(r"(?:^|[^\d])\d{4,10}(?:\.\d{1,4})?[-.](?:t|task|p)?(\d{1,5})$", re.IGNORECASE)
 _DASHED = re.compile(r"^[A-Za-z][A-Za-z_]{0,60}-(\d{1,4})$")
@@ -90,7 +92,7 @@ def ranks_of_paths(paths: Sequence[str]) -> dict[str, int]:
     for key, members in families.items():
         values = sorted(number for number, _ in members)
         word = os.path.basename(key).partition("#")[0].rstrip("-_. ")
-        if len(values) > 1 and values == list(range(len(values))) and not _OTHER_COUNTS.search(word):
+        if len(values) > 1 and values == list(range(len(values))) and (_STREAM_WORD.match(word) or not _OTHER_COUNTS.search(word)):
             told.update({path: number for number, path in members})
     return told
 

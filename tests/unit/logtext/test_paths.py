@@ -87,3 +87,13 @@ def test_files_that_differ_in_one_running_number() -> None:
 )
 def test_hosts(path: str, host: str) -> None:
     assert host_of_path(path) == host
+
+
+def test_a_lone_number_behind_a_log_is_no_rank_and_a_full_row_of_them_is() -> None:
+    assert rank_of_path("log_0412.txt") is None
+    assert rank_of_path("run/log-7.log") is None
+    assert rank_of_path("log.0412") is None
+    assert ranks_of_paths(["log_0412.txt"]) == {}
+    assert ranks_of_paths(["h3.log"]) == {}
+    assert ranks_of_paths(["log_0.txt", "log_1.txt", "log_2.txt"]) == {"log_0.txt": 0, "log_1.txt": 1, "log_2.txt": 2}
+    assert rank_of_path("err.3") == 3
