@@ -19,6 +19,7 @@ from trainprobe.causes.batches import batch_counts
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.collectives_told import left as left_by_words
 from trainprobe.causes.collectives_told import of_left
+from trainprobe.causes.giving_up import gave_up
 from trainprobe.causes.gone import gone
 from trainprobe.causes.network.rendezvous_incomplete import absent
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
@@ -39,6 +40,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     yield from gone(scene)
     yield from of_left(scene, Timeouts(scene))
+    yield from gave_up(scene)
     left = _left(scene)
     failed = [end for end in scene.endings(group.ranks) if end.abnormal]
     if failed and not left:
@@ -67,6 +69,8 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     left = _left(scene)
     if not left and (said := next(of_left(scene, Timeouts(scene)), None)) is not None:
         return sentence(said.says)
+    if not left and (words := next(gave_up(scene), None)) is not None:
+        return sentence(f"{subject(scene)} left while the others still needed it: {words.says[:1].lower()}{words.says[1:]}")
     gone = absent(scene)
     if gone and not left:
         rest = [rank for rank in scene.world if rank not in gone]
