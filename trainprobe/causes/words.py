@@ -20,14 +20,14 @@ def ranks_say(ranks: Sequence[int], *, capital: bool = True) -> str:
 
 
 def runs(numbers: Iterable[int]) -> list[str]:
-    """`[0, 1, 2, 5]` becomes `["0-2", "5"]`."""
+    """`[0, 1, 2, 5, 6]` becomes `["0-2", "5", "6"]`."""
     found: list[list[int]] = []
     for number in sorted(set(numbers)):
         if found and number == found[-1][1] + 1:
             found[-1][1] = number
         else:
             found.append([number, number])
-    return [str(low) if low == high else f"{low}-{high}" if high - low > 1 else f"{low}, {high}" for low, high in found]
+    return [text for low, high in found for text in ([f"{low}-{high}"] if high - low > 1 else [str(number) for number in dict.fromkeys((low, high))])]
 
 
 def listed(items: Sequence[str]) -> str:

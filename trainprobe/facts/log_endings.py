@@ -240,7 +240,7 @@ def _ending(evidence: str, cell: str, row: Row, told: _Told) -> RankEnding:
 
 
 def _tables(record: Evidence, rows: Sequence[Row]) -> Iterator[RankEnding]:
-    """Torchrun's tables. The first failure is marked in `phase`; the place is that of the table's first line."""
+    """Torchrun's tables. The first failure is marked in `phase` and has the place of the table's first line; the others follow it."""
     joined = "\n".join(row.text for row in rows)
     if "Root Cause" not in joined:
         return
@@ -249,6 +249,7 @@ def _tables(record: Evidence, rows: Sequence[Row]) -> Iterator[RankEnding]:
         captured = failed.captured
         code, signal = _split(int(captured["exitcode"]))
         at = _time(captured.get("time", ""), begin.at)
+        first = captured.get("first") == "true"
         yield RankEnding(
             evidence=(record.id,),
             cell=record.cell,
@@ -262,9 +263,9 @@ def _tables(record: Evidence, rows: Sequence[Row]) -> Iterator[RankEnding]:
             failed_at=at,
             seen_by="launcher",
             host=captured.get("host", ""),
-            phase="first" if captured.get("first") == "true" else "",
+            phase="first" if first else "",
             reason=failed.line,
-            place=begin.place,
+            place=begin.place + (not first),
             seen_at=begin.seen_at,
         )
 

@@ -105,8 +105,8 @@ class Attempts:
 
     def feed(self, line: str) -> int:
         """Return the attempt (0 first) that the plain line, without who says it, belongs to."""
-        if self._failed and self._is_first_line(line):
-            self._next(None)
+        if (self._failed or self._waiting) and self._is_first_line(line):
+            self._next(self._announced)
         elif len(self._shapes) < FIRST_LINES and line.strip():
             self._shapes.append(_shape(line))
         found = mark(line)

@@ -59,7 +59,12 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     yield from first_to_fail(scene)
     echoes = scene.exceptions(scene.others, echo=True)
     if echoes:
-        yield weighing(3, "other-stacks", f"{len(echoes)} other exceptions only repeat that a peer is gone", *echoes)
+        yield weighing(
+            3,
+            "other-stacks",
+            f"{len(echoes)} other exceptions only repeat that a peer is gone" if len(echoes) > 1 else "The other exception only repeats that a peer is gone",
+            *echoes,
+        )
     name = _better_name(origin)
     if name:
         yield weighing(-13, "source", f"What it says has a name of its own: {name}", origin)
