@@ -8,6 +8,7 @@ from collections.abc import Sequence
 LEAST_WIDTH = 70
 MOST_WIDTH = 400
 LEAST_LINES = 3
+ALIKE = 6
 _RULE = re.compile(r"^\s{0,8}(\S)\1{20,}\s{0,400}$|^\s{0,8}[|+\u2502\u256d\u2570\u251c]|[|+\u2502\u256e\u256f\u2524]\s{0,8}$")
 # What a line of its own begins with.
 _BEGINS = re.compile(
@@ -43,6 +44,8 @@ def wrap_width(lines: Sequence[str]) -> int:
 def continues(line: str, following: str, width: int) -> bool:
     """Whether `following` is the rest of `line` in a text broken at `width`."""
     if not width or len(line) != width or line.endswith("  ") or not following.strip():
+        return False
+    if line[:ALIKE] == following[:ALIKE]:  # lines of one form with numbers of one width: a table of progress, and no rest of a word
         return False
     return _BEGINS.match(following) is None and _RULE.search(line) is None and _RULE.search(following[: MOST_WIDTH + 1]) is None
 

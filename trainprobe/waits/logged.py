@@ -127,15 +127,17 @@ def _unfailed(facts: Facts, job: LogJob) -> LoggedView:
         one for one in facts.of(RankEnding, cell=job.cell) if one.phase == "COMPLETED" or (one.how == "exited" and one.code == 0 and one.role != "scheduler")
     ]
     said = [one for one in told if one.finished]
+    left = _left_well(facts, job)
     of = max((one.of for one in told if one.of is not None), default=None)
     step = max((one.step for one in told if one.step is not None), default=None)
     count = f"step {step} of {of}" if of and step is not None else f"step {step}" if step is not None else ""
     empty = [event for event in facts.of(LogEvent, cell=job.cell) if event.event in EMPTY_EVENTS]
-    if said or well or (of and step is not None and step >= of):
+    if said or well or left or (of and step is not None and step >= of):
         done_before = any(event.event == "already-trained" for event in empty)  # the step that is told is the one that was resumed
         nothing = done_before or (not step and (bool(empty) or step == 0 or any(one.nothing_line for one in told)))
         short = nothing or (of is not None and step is not None and step < of - max(1, _stride(told)))
-        how = f"; {said[0].seen_at}: {said[0].finished_line}" if said else f"; {well[0].reason}" if well and well[0].reason else ""
+        ways = [f"{one.seen_at}: {one.finished_line}" for one in said] + [one.reason for one in well[:1]] + [f"{one.seen_at}: {one.line}" for one in left[-1:]]
+        how = f"; {ways[0]}" if ways and ways[0] else ""
         told_so = next((one.nothing_line for one in told if one.nothing_line), "") or (empty[0].line if empty else "")
         why = told_so if nothing else ""
         if short and (said or well):
@@ -153,6 +155,14 @@ def _unfailed(facts: Facts, job: LogJob) -> LoggedView:
     says = _stops(job, last, count)
     words = _last_words(facts, job, told, says)
     return LoggedView(job, "undetermined", conclusive=False, says=says, groups=(words,) if words is not None else (), tentative=words is not None)
+
+
+def _left_well(facts: Facts, job: LogJob) -> list[LogEvent]:
+    """The launcher's words that its processes left of their own will, where the log ends with them and no process is known to be missing."""
+    left = [event for event in facts.of(LogEvent, cell=job.cell) if event.event == "process-left"]
+    pids = {event.captured.get("pid") for event in left}
+    ends = bool(left) and job.last_place - max(event.place or 0 for event in left) <= 2
+    return left if ends and len(pids) >= (job.world_size or 2) else []
 
 
 def _slow(job: LogJob, told: LogEvent) -> LoggedView:

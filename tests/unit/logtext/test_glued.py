@@ -142,3 +142,9 @@ def test_no_line_takes_long(unit: str) -> None:
     parted("Traceback (most recent call last):" + unit * (100_000 // len(unit)))
     parted(unit * (100_000 // len(unit)))
     assert time.process_time() - began < 1.5
+
+
+def test_a_table_of_equal_lines_is_not_joined() -> None:
+    rows = [f"{{'loss': 0.{n:03d}, 'grad_norm': 1.25, 'learning_rate': 1.{n:03d}e-05, 'epoch': 0.{n:03d}}}" for n in range(20)]
+    assert wrap_width(rows) == 0
+    assert [line for _, line in rejoined(rows)] == rows

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.process_starts import child_died, in_notebook
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
 from trainprobe.causes.words import fix, sentence, short
@@ -21,7 +22,7 @@ from trainprobe.waits import SuspectGroup
 
 # CPython's pickle.py and _pickle.c over the versions 3.8 to 3.14.
 WORDING = (
-    r"[Cc]an'?t pickle |[Cc]annot pickle |Can't get local object|objects? cannot be pickled|not picklable|Can't get attribute '\S{1,200}' on <module"
+    r"[Cc]an'?t pickle |[Cc]annot pickle |Can't get local object|cannot be pickled\b|not picklable|Can't get attribute '\S{1,200}' on <module"
     r"|EOFError: Ran out of input|(?<!Un)[Pp]icklingError: "
 )
 ECHO = r"EOFError: Ran out of input"
@@ -32,6 +33,9 @@ STARTS = ("multiprocessing/", "multiprocess/", "torch/utils/data/dataloader.py",
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     heard, origin = said(scene, WORDING), scene.origin
+    if heard is None and child_died(scene):
+        what = "a class of a notebook's cell is not there for it" if in_notebook(scene) else "an object that it cannot load ends it"
+        yield weighing(13 if in_notebook(scene) else 6, "suspects-log", f"The new process had died before it was handed its worker: {what}", scene.origin)
     if heard is None:
         return
     starts = origin is not None and any(part in frame.file for frame in origin.frames for part in STARTS)

@@ -3,7 +3,8 @@
 Spawn imports the main script in the child. Without `if __name__ == "__main__":` the child starts the training once more, and Python stops it
 with a message about the bootstrapping phase.
 
-It is recognised by that message.
+It is recognised by that message; weakly by a pipe that breaks while a worker is handed to its new process, which has died of it. In a
+notebook it more often died of an object that it could not load (`unpicklable-dataset`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.scene import Scene
+from trainprobe.causes.process_starts import child_died, in_notebook
+from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
 from trainprobe.causes.words import fix, sentence
 from trainprobe.facts import Facts
@@ -27,6 +29,10 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if said(scene, WORDING) is not None:
         yield from spoken(scene, WORDING)
         yield from first_to_fail(scene)
+    elif child_died(scene) and not in_notebook(scene):
+        yield weighing(
+            13, "suspects-log", "The new process had died before it was handed its worker, as it does where it starts the script again", scene.origin
+        )
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:

@@ -15,7 +15,7 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.ends import others_wait
 from trainprobe.causes.locks_wanted import asked_inside_a_call, held_by_others, lock_waits, name_taken, says_of_polling, wanted_path, wanting_file_locks
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import said
+from trainprobe.causes.spoken import late, said
 from trainprobe.causes.words import fix, ranks_say, sentence, short, subject, verb
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -49,6 +49,10 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield from others_wait(scene)
     elif not lock_waits(scene) and scene.looked("locks") and scene.threads(group.ranks):
         yield weighing(-13, "process-state-and-locks", "The kernel lists none of its processes as waiting for a file lock", *scene.threads(group.ranks))
+    asking = [event for event in scene.events("lock-waiting") if group.mode == "hang" and not late(scene, event)]
+    if asking:
+        points = 13 if sum(event.count for event in asking) > 1 else 10  # it asks twenty times a second: one line alone may be of any wait
+        yield weighing(points, "suspects-log", f"It was still asking for a lock when it fell silent: {short(asking[-1].line, 120)}", *asking[-3:])
     gave_up = said(scene, GAVE_UP)
     if gave_up is not None:
         yield weighing(26 if gave_up.origin else 10, "suspects-log", f"It gave up on a lock: {short(gave_up.text)}", gave_up.fact)
