@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.spoken import text_of
 from trainprobe.causes.told import captured, failed_of_something_else, last_words, lines, told, weigh_told
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -27,6 +29,8 @@ SHOWS = (
     "rendezvous-lost",
 )
 _SETTING_UP = ("init_process_group", "_env_rendezvous_handler", "_tcp_rendezvous_handler", "_create_c10d_store", "next_rendezvous", "_store_based_barrier")
+# The barrier at the end of init_process_group is the first use of a GPU.
+_OF_A_GPU = re.compile(r"\b(?:CUDA|HIP|cuda runtime|cuBLAS|CUBLAS)(?: driver)? [Ee]rror\b")
 # distributed_c10d.py and TCPStore.cpp (torch 1.7 to 2.13), NCCL's bootstrap.cc and init.cc, DeepSpeed, Megatron-LM, llama, torch's sampler.
 BARRIER = r"world_size=(?P<world_size>\d{1,7}), (?:num_workers_joined|worker_count)=(?P<joined>\d{1,7})"
 CLIENTS = r"(?P<joined>\d{1,7})/(?P<expected>\d{1,7}) clients joined"
@@ -46,7 +50,7 @@ def weigh_gave_up(scene: Scene) -> Iterator[Weighing]:
         raised = scene.origin is not None and not heard.last_words
         yield from weigh_told(scene, heard, sure=13 if raised else 26, sign=6 if raised else 13, at_start=True)
     elif not failed_of_something_else(scene):
-        there = [one for one in last_words(scene) if any(frame.name in _SETTING_UP for frame in one.frames)]
+        there = [one for one in last_words(scene) if any(frame.name in _SETTING_UP for frame in one.frames) and not _OF_A_GPU.search(text_of(one))]
         if there:
             yield weighing(13, "suspects-log", f"It ended while the ranks met: {short(there[0].message or there[0].type)}", there[0])
 
