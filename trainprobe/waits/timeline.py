@@ -135,5 +135,6 @@ def event_rows(failures: Iterable[LogFailure]) -> tuple[TimelineEvent, ...]:
     for same in kinds.values():
         first = same[0]
         ranks = tuple(sorted({failure.rank for failure in same if failure.rank is not None}))
-        rows.append(TimelineEvent(ranks, first.says, first.at, first.seen_at, first.where, first.echo, first.echo_of, len(same)))
+        says = WORDS.get(first.echo_of, first.says) if len(ranks) > 1 and first.echo else first.says  # each of them says it in words of its own
+        rows.append(TimelineEvent(ranks, says, first.at, first.seen_at, first.where, first.echo, first.echo_of, len(same)))
     return tuple(rows)
