@@ -21,6 +21,7 @@ FIRST_BLOCKS = 50
 LAST_BLOCKS = 14
 BLOCK_LINES = 400
 QUIET_LINES = 10
+FAILURE_LINES = 120  # of tracebacks and fatal lines that stay of every file, however many files there are
 # What must go when a file has more than its share: the higher number first. A number within each kind grows with every further one.
 FATAL, BLOCK, ENDING, HIT, ECHO, BEGINNING, AROUND = 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 9.0
 _BEGINS = re.compile("|".join(re.escape(text) for text in BEGINNINGS))
@@ -117,9 +118,17 @@ class Keeper:
         self._kept = {(line.number, line.state): (level, line) for level, line in self._kept.values()}
 
     def _prune(self, most: int) -> None:
-        if len(self._kept) > most:
-            best = sorted(self._kept.items(), key=lambda item: item[1][0])[:most]
-            self._kept = dict(best)
+        """Leave the best `most` lines. Where that is little, tracebacks and fatal lines have room of their own, and the rest has a third at least."""
+        if len(self._kept) <= most:
+            return
+        ranked = sorted(self._kept.items(), key=lambda item: item[1][0])
+        if most < 4 * FAILURE_LINES:
+            telling = sum(item[1][0] < ENDING for item in ranked)
+            kept = min(telling, max(most, FAILURE_LINES))
+            ranked = ranked[:kept] + ranked[telling:][: max(most - kept, most // 3)]
+        else:
+            ranked = ranked[:most]
+        self._kept = dict(ranked)
 
     def _hit(self, signature: Signature, line: Line) -> None:
         key = (signature.id, line.rank)

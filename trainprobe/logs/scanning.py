@@ -22,6 +22,7 @@ WHOLE_BYTES = 8 * 2**20
 LONGEST_LINE = 4 * 2**20
 BEHIND_BYTES = 512 * 2**10  # read text that stays in memory: what comes before a hit, and the end of an attempt
 TAIL_LINES = 4000
+LEAST_BACK = 200
 PULSE_LINES = 40
 # A text that stands on more lines than this is looked at where each piece of the file begins and ends, and no longer line by line; one that
 # tells of no failure, and every one where little of a file may be kept, is so sooner.
@@ -196,7 +197,9 @@ class FileScan:
         at, least = stop, tail
         backwards: list[tuple[Line, Stamp | None]] = []
         levels: dict[tuple[int, int], float] = {}
-        while at > 0 and number >= self._keeper.begins and len(backwards) < TAIL_LINES:
+        # Where little of a file may be kept, the last words of a rank that fell silent long before are not worth reading all of it again.
+        most = min(TAIL_LINES, max(LEAST_BACK, 8 * self._cap))
+        while at > 0 and number >= self._keeper.begins and len(backwards) < most:
             newline = self._buffer.rfind(b"\n", 0, at - 1)
             raw, at = self._buffer[newline + 1 : at], newline + 1
             if at <= 0 and number > 1:
