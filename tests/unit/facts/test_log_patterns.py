@@ -8,11 +8,24 @@ from types import ModuleType
 
 import pytest
 
-from trainprobe.facts import log_endings, log_exceptions, log_jobs, log_rows, log_words, sacct_tables
+from trainprobe.facts import log_endings, log_exceptions, log_jobs, log_rows, log_stacks, log_words, sacct_tables
 from trainprobe.stacks import faulthandler_text, traceback_forms, traceback_text
 from trainprobe.waits import logged, logged_hangs
 
-MODULES = (log_endings, log_exceptions, log_jobs, log_rows, log_words, sacct_tables, faulthandler_text, traceback_forms, traceback_text, logged, logged_hangs)
+MODULES = (
+    log_endings,
+    log_exceptions,
+    log_jobs,
+    log_rows,
+    log_stacks,
+    log_words,
+    sacct_tables,
+    faulthandler_text,
+    traceback_forms,
+    traceback_text,
+    logged,
+    logged_hangs,
+)
 SEEDS = (
     "worker exit ", "rank 1 exited with ", "[Rank 1", "[PG 0 ", "--local_rank=1 ", "A.", "(", "File ", "Killed ", "world_size: ", "done 1 ", "epoch 1 ",
     "\u2502 /a:1 in ", "x:1:", "Error", "srun: error: n: tasks 1,2", "process 1 ", "-", " ", "=", "WARN", "a.b.c.", "Traceback (most recent call last)", "/a in b(",
