@@ -73,7 +73,7 @@ def section() -> str:
 
 def _outside() -> list[str]:
     lines = [OUTSIDE_INTRO, "| batch | logs | right in first place | share | among the first three | share |", "|---|---|---|---|---|---|"]
-    all_of, all_first, all_three = (sum(row[column] for row in OUTSIDE) for column in (1, 2, 3))
+    all_of, all_first, all_three = sum(row[1] for row in OUTSIDE), sum(row[2] for row in OUTSIDE), sum(row[3] for row in OUTSIDE)
     for families, of, first, three in (*OUTSIDE, ("all", all_of, all_first, all_three)):
         lines.append(f"| {families} | {of} | {first} | {100 * first / of:.1f} % | {three} | {100 * three / of:.1f} % |")
     return [*lines, ""]
