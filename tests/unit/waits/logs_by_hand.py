@@ -19,7 +19,13 @@ class Told(NamedTuple):
 
 
 def traceback(kind: str, message: str, *, file: str = "/job/train.py", line: int = 25, prefix: str = "", leaf: str = "") -> str:
-    lines = ["Traceback (most recent call last):", '  File "/job/train.py", line 53, in <module>', "    main()", f'  File "{file}", line {line}, in main', "    step(batch)"]
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/job/train.py", line 53, in <module>',
+        "    main()",
+        f'  File "{file}", line {line}, in main',
+        "    step(batch)",
+    ]
     lines += [f'  File "{leaf}", line 2800, in all_reduce', "    work.wait()"] if leaf else []
     return "".join(f"{prefix}{one}\n" for one in [*lines, f"{kind}: {message}" if message else kind])
 
@@ -51,7 +57,11 @@ def table(first: tuple[int, int], *others: tuple[int, int]) -> str:
 
     def entry(number: int, rank: int, code: int) -> str:
         name = {-9: " (SIGKILL)", -11: " (SIGSEGV)", -15: " (SIGTERM)", -6: " (SIGABRT)"}.get(code, "")
-        why = f"Signal {-code}{name} received by PID {4000 + rank}" if code < 0 else "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"
+        why = (
+            f"Signal {-code}{name} received by PID {4000 + rank}"
+            if code < 0
+            else "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"
+        )
         return (
             f"[{number}]:\n  time      : 2026-11-20_10:4{number}:0{number}\n  host      : node7\n  rank      : {rank} (local_rank: {rank})\n"
             f"  exitcode  : {code} (pid: {4000 + rank}){name}\n  error_file: <N/A>\n  traceback : {why}\n"
