@@ -46,6 +46,8 @@ _PEM = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY( BLOCK)?-----")
 _PEM_BODY = re.compile(r"[A-Za-z0-9+/=\s\\:,-]{0,65536}")
 _URL_USER = re.compile(r"://([^\s/:@\"'<>]{0,256})(?::([^\s/\"'<>]{0,256}))?@")
 _BEARER = re.compile(r"bearer[ \t]{1,4}([A-Za-z0-9._~+/-]{8,4096}={0,4})", re.IGNORECASE)
+# A key in a sentence ("API key 0a1b… is not valid"): hexadecimal digits alone are a hash as often, so the word must stand before them.
+_KEY_IN_PROSE = re.compile(r"(?i:\b(?:api|access|secret)[ _-]?key)\b[^\n0-9A-Za-z]{0,4}(?:[A-Za-z]{1,12} ){0,3}['\"(]?([0-9a-f]{32,128})\b")
 _RANDOM_ID = re.compile(r"[A-Za-z0-9_-]{16,}")
 # Prefix that must be there, stand-in, pattern. Each begins with its prefix, so the search for it is a plain one.
 _TOKENS: Tuple[Tuple[str, str, re.Pattern[str]], ...] = tuple(
@@ -322,6 +324,8 @@ def _tokens(text: str, hide: Hide) -> Tuple[str, int]:
             ]
     if "earer" in text or "EARER" in text:
         spans += [(found.start(1), found.end(1), "bearer") for found in _BEARER.finditer(text) if _mixed(found[1]) or len(found[1]) >= 16]
+    if "ey" in text or "EY" in text:
+        spans += [(found.start(1), found.end(1), "api-key") for found in _KEY_IN_PROSE.finditer(text)]
     return _replace(text, spans, hide)
 
 

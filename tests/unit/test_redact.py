@@ -227,3 +227,17 @@ def test_hostile_text_costs_no_more_than_its_size(unit: str) -> None:
 
     small, large = cost_s(2**14), cost_s(2**18)
     assert large < 16 * 5 * max(small, 0.002), "sixteen times the text took more than five times sixteen times as long: not linear"
+
+
+@pytest.mark.parametrize("line", ["wandb: ERROR API key {} is not valid", "api_key given was {}, rejected", 'Secret key: "{}" refused', "ACCESS KEY ({})"])
+def test_a_key_in_a_sentence_is_hidden(line: str) -> None:
+    key = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
+    shown, count = Redactor({}).text(line.format(key))
+    assert key not in shown
+    assert count >= 1
+
+
+@pytest.mark.parametrize("line", ["at commit {} of main", "the key of the cache entry is {}", "monkey {}"])
+def test_a_hash_is_no_key(line: str) -> None:
+    line = line.format("0a1b2c3d4e5f60718293a4b5c6d7e8f901234567")
+    assert Redactor({}).text(line) == (line, 0)
