@@ -62,7 +62,7 @@ def _event(event: Mapping[str, Any], place: int) -> list[Any]:
     when = f"{datetime.fromtimestamp(at, timezone.utc):%H:%M:%S}" if isinstance(at, (int, float)) and 0 < at < 1e11 else ""
     where = _text(event, "where")
     parts = [span(f"{place}."), span(when, "faint"), span(_text(event, "seen_at"), "faint"), span(who, "strong"), span(_text(event, "says"))]
-    parts += [span(f"at {where}" if where else ""), span(more, "faint"), span("echo" if event.get("echo") else "", "faint")]
+    parts += [span(f"at {where}" if where else ""), span(more, "faint"), span("(echo)" if event.get("echo") else "", "faint")]
     return [part for part in parts if part.text]
 
 
