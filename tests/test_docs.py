@@ -110,7 +110,8 @@ def test_the_header_in_the_protocol_is_the_plugins_own() -> None:
 
 def test_the_make_lines_of_the_readme_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    named = set(re.findall(r"\bmake ([a-z-]+)", "".join(re.findall(r"```\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL))))
+    blocks = "".join(re.findall(r"```\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL))
+    named = set(re.findall(r"^(?:[A-Z]+=\S+ )?make ([a-z-]+)", blocks, re.MULTILINE))
     assert named
     assert named <= targets
 
