@@ -2,13 +2,70 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Sequence
 
+from trainprobe.logs.lines import Line
 from trainprobe.logs.reading import Attempt, ReadFile
 from trainprobe.logtext.attempts import attempt_of_path
 
 LAST = "job"
 SLACK_S = 2.0
+READ = 1000
+# What torchrun's agent says once in each attempt that lost a process, after it has read the last words of all its workers
+# (torch/distributed/elastic/multiprocessing/api.py, 1.9 to 2.13); that it begins another one it says at the level INFO only.
+_LOST = re.compile(
+    r"^(?:[DIWE]\d{4} \d\d:\d\d:\d\d\.\d{1,9} (?P<agent>\d{1,9}) )?.{0,300}?\bfailed \(exitcode: -?\d{1,5}\) local_rank: \d{1,5} \(pid: \d{1,9}\)"
+)
+
+
+def split_at_restarts(files: Sequence[ReadFile]) -> None:
+    """Split logs of several attempts, in place, where torchrun's agent has lost a process and went on.
+
+    An agent that says so twice has begun again in between. One that says so as often as the trees of --log-dir beside it have
+    attempts, or once less, has begun an attempt after each.
+    """
+    trees = 1 + max((number for file in files if (number := attempt_of_path(file.path)) is not None), default=0)
+    for file in files:
+        if file.attempts and attempt_of_path(file.path) is None:
+            _split(file, trees if len(file.attempts) == 1 else 0)
+
+
+def _split(file: ReadFile, trees: int) -> None:
+    parts: list[Attempt] = []
+    for attempt in file.attempts:
+        stops = _stops(attempt, trees)
+        begins, rows = attempt.begins, attempt.rows
+        number = max(attempt.number, parts[-1].number + 1 if parts else 0)
+        for stop in stops:
+            parts.append(Attempt(number, begins, stop, [row for row in rows if row.number <= stop]))
+            begins, rows, number = stop + 1, [row for row in rows if row.number > stop], number + 1
+        parts.append(Attempt(number, begins, attempt.last, rows))
+    file.attempts = parts
+
+
+def _stops(attempt: Attempt, trees: int) -> list[int]:
+    """The lines with which an attempt ends that is followed by another one, in one stretch of a file."""
+    lost: dict[tuple[str, str], list[Line]] = {}
+    for row in attempt.rows:
+        if "failed (exitcode" in row.text and (match := _LOST.match(row.text[:READ])):
+            lost.setdefault((row.host, match.group("agent") or ""), []).append(row)
+    if not lost:
+        return []
+    lines = sorted({row.number for rows in lost.values() for row in rows})
+    if len(lost) == 1 and trees > 1 and len(lines) in (trees - 1, trees):
+        return [number for number in lines[: trees - 1] if attempt.rows[-1].number > number]
+    # Agents of several hosts fail one after the other; all of them are over before one of them begins again.
+    named = {agent: sorted(row.number for row in rows) for agent, rows in lost.items() if agent[1]}
+    most = max(named.values(), key=len, default=[])
+    return [max(numbers[place] for numbers in named.values() if place < len(numbers)) for place in range(len(most) - 1)] if _in_turn(named, most) else []
+
+
+def _in_turn(named: dict[tuple[str, str], list[int]], most: Sequence[int]) -> bool:
+    """Whether all that belongs to one attempt stands before the first that belongs to the next."""
+    ends = [[numbers[place] for numbers in named.values() if place < len(numbers)] for place in range(len(most))]
+    return all(max(before) < min(after) for before, after in itertools.pairwise(ends))
 
 
 class Timeline:
@@ -16,14 +73,22 @@ class Timeline:
 
     def __init__(self, files: Sequence[ReadFile]) -> None:
         logs = [file for file in files if file.attempts]
-        self._by_path = {file.path: attempt_of_path(file.path) for file in logs}
+        self._by_path = {file.path: attempt_of_path(file.path) for file in files}
         numbers = [attempt.number for file in logs for attempt in file.attempts]
-        self.total = 1 + max([*numbers, *(number for number in self._by_path.values() if number is not None)], default=0)
+        told = [self._by_path[file.path] for file in files if file.attempts or file.content]
+        self.total = 1 + max([*numbers, *(number for number in told if number is not None)], default=0)
         self._begins = self._moments(logs)
 
     def cell(self, file: ReadFile, attempt: Attempt) -> str:
         """Return `job` for the last attempt, `attempt-0` and so on for those before it."""
-        number = self._number(file, attempt)
+        return self._cell(self._number(file, attempt))
+
+    def cell_of_path(self, path: str) -> str:
+        """The same for a file that belongs to one attempt as a whole; the last one where its path names none."""
+        named = self._by_path.get(path)
+        return LAST if named is None else self._cell(named)
+
+    def _cell(self, number: int) -> str:
         return LAST if number >= self.total - 1 else f"attempt-{number}"
 
     def _number(self, file: ReadFile, attempt: Attempt) -> int:

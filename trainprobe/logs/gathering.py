@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from trainprobe.case import Case, read_case
 from trainprobe.collect.inputs import find_saved, look_at_saved
 from trainprobe.errors import UsageError
-from trainprobe.logs.attempts import LAST, Timeline
+from trainprobe.logs.attempts import LAST, Timeline, split_at_restarts
 from trainprobe.logs.engine import SLOW, is_fast
 from trainprobe.logs.finding import NAME, STDIN, Found
 from trainprobe.logs.given import look_at_given
 from trainprobe.logs.interrupts import first_interrupt_asks
 from trainprobe.logs.keys import hide_keys
+from trainprobe.logs.kinds import look_at_error_text
 from trainprobe.logs.lines import Line
 from trainprobe.logs.pace import Pace
 from trainprobe.logs.reading import Attempt, ReadFile, read_file
@@ -30,6 +31,8 @@ ROW_BYTES = 40
 # Over all files together, since each row kept costs some 0.2 ms until it is judged; each may have its share, and what others leave.
 ROWS_IN_ALL = 40_000
 LEAST_ROWS = 60
+# Error files wait in memory until all attempts are known; of more than this, each goes to the last attempt.
+WAITING_BYTES = 64 * 2**20
 _NOTHING = ("", "empty")
 FILE_S = 1800.0
 WHOLE_S = 3600.0
@@ -88,13 +91,17 @@ def _named(files: Sequence[ReadFile]) -> str:
 def _read_all(case: Case, paths: Sequence[str], asked: ExplainRequest, read: list[ReadFile], progress: Progress) -> None:
     ends = time.monotonic() + (asked.timeout_s or WHOLE_S)
     pace = Pace(paths, progress)
-    left = ROWS_IN_ALL
+    left, waiting = ROWS_IN_ALL, 0
     with first_interrupt_asks() as stopped:
         for place, path in enumerate(paths):
             if place and time.monotonic() > ends:
                 return
             read.append(_read_one(case, path, ends, left // max(1, len(paths) - place), pace, stopped))
             pace.done(read[-1].bytes or 0)
+            waiting += len(read[-1].content)
+            if read[-1].content and waiting > WAITING_BYTES:
+                look_at_error_text(case, path, read[-1].content, cell=LAST)
+                read[-1].content = b""
             left = max(0, left - sum(len(attempt.rows) for attempt in read[-1].attempts))
             if stopped():
                 raise KeyboardInterrupt
@@ -107,11 +114,14 @@ def _read_one(case: Case, path: str, ends: float, share: int, pace: Pace, stoppe
 
 
 def _write(case: Case, asked: ExplainRequest, read: Sequence[ReadFile], since: float | str | None) -> None:
+    split_at_restarts(read)
     speakers, timeline = Speakers(read), Timeline(read)
     moments = [line.at for file in read if file.wall for attempt in file.attempts for line in attempt.rows if line.at is not None]
     after = since if isinstance(since, float) else max(moments, default=0.0) - _span(since) if since and moments else None
     for number, file in enumerate(read):
         _write_file(case, file)
+        if file.content:
+            look_at_error_text(case, file.path, file.content, cell=timeline.cell_of_path(file.path))
         for attempt in file.attempts:
             _write_attempt(case, file, number, attempt, speakers, timeline.cell(file, attempt), after)
     case.add("log.request", cell=LAST, data={"since": after, "ranks": list(asked.ranks), "max_events": asked.max_events})

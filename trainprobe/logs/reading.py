@@ -10,7 +10,7 @@ from trainprobe.case import Case
 from trainprobe.logs.feeding import Feed
 from trainprobe.logs.given import look_at_given_text
 from trainprobe.logs.keeping import Keeper
-from trainprobe.logs.kinds import JSON_CAP_BYTES, kind_of, look_at_error_text, look_at_given_file, look_at_kernel_text
+from trainprobe.logs.kinds import JSON_CAP_BYTES, kind_of, look_at_given_file, look_at_kernel_text
 from trainprobe.logs.lines import Line, decoded
 from trainprobe.logs.opening import STDIN, NoLogError, Opened, Outcome
 from trainprobe.logs.pace import Pace
@@ -21,6 +21,7 @@ from trainprobe.logtext.wrapped import rejoined, wrap_width
 HEAD_BYTES = 256 * 2**10
 GIVEN_BYTES = 8 * 2**20
 LONGEST_RAW = 2**20
+Content = bytes  # a file read has a field of that name
 
 
 @dataclass
@@ -38,6 +39,7 @@ class ReadFile:
     """A file that was read, or why it was not. `what` is log, sacct, kernel-log, error-file, given, empty, or nothing for what was not understood.
 
     `numbers` are the numbers of its lines where a terminal had broken them. `wall` says that the moments of its lines are Unix seconds.
+    `content` is that of an error file, which is written once all attempts are known.
     """
 
     path: str
@@ -56,12 +58,13 @@ class ReadFile:
     clock: str = "none"
     attempts: list[Attempt] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
+    content: Content = b""
 
 
 def read_file(  # noqa: PLR0917 - one reading needs all of it
     case: Case, path: str, cell: str, ends: float, cap: int, pace: Pace, stopped: Callable[[], bool] = bool
 ) -> ReadFile:
-    """Read one file until `ends` (monotonic), keeping at most `cap` lines of each attempt. Only what is no log is written into the case here.
+    """Read one file until `ends` (monotonic), keeping at most `cap` lines of each attempt. Only what is neither a log nor an error file is written into the case here.
 
     Never raises for what the file is or does. Once `stopped` says so, no more is read.
     """
@@ -160,7 +163,7 @@ def _other(case: Case, found: ReadFile, cell: str, head: bytes, rest: Iterator[b
     elif found.what == "kernel-log":
         look_at_kernel_text(case, found.path, _text_lines(found, head, rest), found.newest, cell=cell)
     elif found.what == "error-file":
-        look_at_error_text(case, found.path, _whole(head, rest, JSON_CAP_BYTES), cell=cell)
+        found.content = _whole(head, rest, JSON_CAP_BYTES)
     elif found.what == "given":
         look_at_given_file(case, found.path, _whole(head, rest, GIVEN_BYTES), cell=cell)
     else:
