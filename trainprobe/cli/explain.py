@@ -34,7 +34,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
       trainprobe explain ./trainprobe-2026-11-21T00-10-node7 --json report.json
     """  # noqa: D301 - \b keeps the lines of the example apart
     from trainprobe.cli.exit_codes import code_of
-    from trainprobe.cli.live_look import looking
+    from trainprobe.cli.live_reading import reading
     from trainprobe.cli.showing import check_json_target, show_report
     from trainprobe.cli.words_given import ranks_given, seconds, whole_number
     from trainprobe.model.request import ExplainRequest
@@ -54,7 +54,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
     )
     from trainprobe.pipelines import explain as judge
 
-    with looking(quiet=quiet) as progress:
+    with reading(quiet=quiet) as progress:
         report = judge(request, None, progress)
     show_report(report, json_to=json_to, quiet=quiet, no_color=no_color)
     return code_of(report.verdict, conclusive=report.conclusive, interrupted=report.command == "explain" and report.extra.get("interrupted") is True)

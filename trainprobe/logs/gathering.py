@@ -11,7 +11,7 @@ from trainprobe.case import Case, read_case
 from trainprobe.collect.inputs import find_saved, look_at_saved
 from trainprobe.errors import UsageError
 from trainprobe.logs.attempts import LAST, Timeline, split_at_restarts
-from trainprobe.logs.engine import SLOW, is_fast
+from trainprobe.logs.engine import SLOW, engine, is_fast
 from trainprobe.logs.finding import NAME, STDIN, Found
 from trainprobe.logs.given import look_at_given
 from trainprobe.logs.interrupts import first_interrupt_asks
@@ -90,21 +90,26 @@ def _named(files: Sequence[ReadFile]) -> str:
 
 def _read_all(case: Case, paths: Sequence[str], asked: ExplainRequest, read: list[ReadFile], progress: Progress) -> None:
     ends = time.monotonic() + (asked.timeout_s or WHOLE_S)
+    if paths:
+        engine()  # built once; what it costs is no time of reading
     pace = Pace(paths, progress)
     left, waiting = ROWS_IN_ALL, 0
-    with first_interrupt_asks() as stopped:
-        for place, path in enumerate(paths):
-            if place and time.monotonic() > ends:
-                return
-            read.append(_read_one(case, path, ends, left // max(1, len(paths) - place), pace, stopped))
-            pace.done(read[-1].bytes or 0)
-            waiting += len(read[-1].content)
-            if read[-1].content and waiting > WAITING_BYTES:
-                look_at_error_text(case, path, read[-1].content, cell=LAST)
-                read[-1].content = b""
-            left = max(0, left - sum(len(attempt.rows) for attempt in read[-1].attempts))
-            if stopped():
-                raise KeyboardInterrupt
+    try:
+        with first_interrupt_asks() as stopped:
+            for place, path in enumerate(paths):
+                if place and time.monotonic() > ends:
+                    return
+                read.append(_read_one(case, path, ends, left // max(1, len(paths) - place), pace, stopped))
+                pace.done(read[-1].bytes or read[-1].read_bytes)
+                waiting += len(read[-1].content)
+                if read[-1].content and waiting > WAITING_BYTES:
+                    look_at_error_text(case, path, read[-1].content, cell=LAST)
+                    read[-1].content = b""
+                left = max(0, left - sum(len(attempt.rows) for attempt in read[-1].attempts))
+                if stopped():
+                    raise KeyboardInterrupt
+    finally:
+        pace.over()
 
 
 def _read_one(case: Case, path: str, ends: float, share: int, pace: Pace, stopped: Callable[[], bool]) -> ReadFile:

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from trainprobe.logs.opening import STDIN
 from trainprobe.model.progress import Progress
 
+PATIENCE_S = 1.0
 EVERY_S = 0.5
-GIGA = 1e9
+KILO, MEGA, GIGA = 1e3, 1e6, 1e9
 
 
 class Pace:
-    """Tells a listener, twice a second at most. Sizes are those on the disk."""
+    """Tells a listener, from the second second on and twice a second at most; `over` takes the last sentence back. Sizes are those on the disk."""
 
     def __init__(self, paths: Sequence[str], progress: Progress) -> None:
         self._progress = progress
@@ -22,7 +23,7 @@ class Pace:
         self._total = sum(_size(path) for path in paths)
         self._done_files = self._done_bytes = 0
         self._began = time.monotonic()
-        self._told = self._began
+        self._told = self._began + PATIENCE_S - EVERY_S
         self._said = ""
 
     def at(self, read_bytes: int) -> None:
@@ -39,21 +40,36 @@ class Pace:
         """The present file is over."""
         self._done_files += 1
         self._done_bytes += read_bytes
-        self.at(0)
+        if self._done_files < self._files:
+            self.at(0)
+
+    def over(self) -> None:
+        """All that will be read was read."""
+        if self._said:
+            self._progress.note("")
 
     def says(self, read: int, took_s: float) -> str:
         """`Reading: 1.2 of 8.0 GB (15 %), 3 of 80 files, 640 MB/s, 11 s left`."""
         rate = read / took_s if took_s > 0 else 0.0
+        speed = f"{_amount(int(rate))}/s"
         files = f"{self._done_files} of {self._files} files" if self._files > 1 else "1 file"
         if self._total <= 0:
-            return f"Reading: {_amount(read)}, {files}, {rate / 1e6:.0f} MB/s"
-        left = f", {max(0.0, self._total - read) / rate:.0f} s left" if rate > 0 else ""
+            return f"Reading: {_amount(read)}, {files}, {speed}"
+        left = f", {_span(max(0.0, self._total - read) / rate)} left" if rate > 0 else ""
         share = min(100, 100 * read // self._total)
-        return f"Reading: {_amount(read)} of {_amount(self._total)} ({share} %), {files}, {rate / 1e6:.0f} MB/s{left}"
+        return f"Reading: {_amount(read)} of {_amount(self._total)} ({share} %), {files}, {speed}{left}"
 
 
 def _amount(size: int) -> str:
-    return f"{size / GIGA:.1f} GB" if size >= GIGA else f"{size / 1e6:.0f} MB"
+    for unit, name, places in ((GIGA, "GB", 1), (MEGA, "MB", 0), (KILO, "kB", 0)):
+        if size >= unit:
+            return f"{size / unit:.{places}f} {name}"
+    return f"{size} B"
+
+
+def _span(seconds: float) -> str:
+    whole = round(seconds)
+    return f"{whole} s" if whole < 100 else f"{whole // 60} min {whole % 60:02d} s"
 
 
 def _size(path: str) -> int:

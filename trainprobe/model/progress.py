@@ -20,7 +20,7 @@ class Progress(Protocol):
         """A cell is over, or was never started (outcome `skipped` or `not_measured`, without a `cell_began`)."""
 
     def note(self, says: str) -> None:
-        """One sentence about something beside the ladder: a plugin that did not load, children being stopped."""
+        """One sentence about something beside the ladder: a plugin that did not load, children being stopped; an empty one takes the last back."""
 
 
 class Silence:

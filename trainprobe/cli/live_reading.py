@@ -1,0 +1,112 @@
+"""How far `explain` has come with reading, on stderr: one line that overwrites itself on a terminal, a sentence now and then elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import IO, TYPE_CHECKING
+
+from trainprobe.model.probes import ProbeSpec
+from trainprobe.model.progress import Progress, Silence
+from trainprobe.report.words import clean
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+SENTENCE_S = 5.0
+
+
+@contextlib.contextmanager
+def reading(*, quiet: bool) -> Iterator[Progress]:
+    """Give the listener that fits stderr, and leave the terminal as it was found."""
+    if quiet:
+        yield Silence()
+    elif sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        line = ReadingLine(sys.stderr)
+        try:
+            yield line
+        finally:
+            line.close()
+    else:
+        yield ReadingSentences(sys.stderr)
+
+
+class _NoLadder:
+    """What a ladder would tell does not happen while files are read."""
+
+    def plan(self, rows: Sequence[ProbeSpec]) -> None:
+        """Ignore it: there are no rungs."""
+
+    def cell_began(self, probe: str, cell: str, nproc: int, question: str, deadline_s: float) -> None:
+        """Ignore it: there are no cells."""
+
+    def cell_ended(self, probe: str, cell: str, outcome: str, took_s: float, says: str) -> None:
+        """Ignore it: there are no cells."""
+
+
+class ReadingSentences(_NoLadder):
+    """Prints the sentence that comes first, and then one every few seconds, so that a log of a long reading stays short."""
+
+    def __init__(self, stream: IO[str], every_s: float = SENTENCE_S) -> None:
+        self._stream, self._every_s = stream, every_s
+        self._told: float | None = None
+
+    def note(self, says: str) -> None:
+        """Print the sentence if it is time for one."""
+        now = time.monotonic()
+        if not says or (self._told is not None and now - self._told < self._every_s):
+            return
+        self._told = now
+        with contextlib.suppress(OSError, ValueError):  # a reader that went away must not cost the report
+            self._stream.write(f"{clean(says)}\n")
+            self._stream.flush()
+
+
+class ReadingLine(_NoLadder):
+    """Shows the newest sentence on one line, from the first one until an empty one or `close`; nothing of it stays."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream, self._says = stream, ""
+        self._live: Live | None = None
+
+    def note(self, says: str) -> None:
+        """Show the sentence in place of the one before."""
+        self._says = clean(says)
+        if not says:
+            self.close()
+            return
+        with contextlib.suppress(OSError, ValueError):
+            if self._live is None:
+                self._start()
+            else:
+                self._live.refresh()
+
+    def close(self) -> None:
+        """Take the line away."""
+        live, self._live = self._live, None
+        if live is not None:
+            with contextlib.suppress(OSError, ValueError):
+                live.stop()
+
+    def _start(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(file=self._stream, force_terminal=True, no_color=True, markup=False, highlight=False, emoji=False)
+        self._live = Live(
+            console=console,
+            get_renderable=self._now,  # type: ignore[arg-type] # rich's Text is renderable
+            transient=True,
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._live.start(refresh=True)
+
+    def _now(self) -> object:
+        from rich.text import Text
+
+        return Text(self._says, no_wrap=True, overflow="ellipsis")
