@@ -9,7 +9,8 @@ import os
 import re
 import stat
 import time
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from types import MappingProxyType
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from trainprobe.case import EVIDENCE, META, Case
 from trainprobe.collect import pyspy
@@ -87,8 +88,11 @@ def _by_folder(dumps: List[_Dump]) -> List[_Dump]:
     return [dump._replace(rank=numbers.get(dump.path, dump.rank)) for dump in dumps]
 
 
-def look_at_saved(case: Case, saved: Saved) -> None:
-    """Write the `job` record, then one `flight_recorder` per dump and one `stacks.python` or `stacks.native` per process and look."""
+def look_at_saved(case: Case, saved: Saved, shown: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Write the `job` record, then one `flight_recorder` per dump and one `stacks.python` or `stacks.native` per process and look.
+
+    `shown` gives the name for a file that lies elsewhere than where it was found.
+    """
     stacks = _ranked(saved)
     ranks = {dump.rank for dump in saved.dumps if dump.rank is not None} | {stack.rank for stack in stacks if stack.rank is not None}
     world = ranks.union(*(dump.world for dump in saved.dumps)) if saved.dumps else set(ranks)
@@ -98,9 +102,14 @@ def look_at_saved(case: Case, saved: Saved) -> None:
     chosen = _chosen(saved.dumps)
     for dump in saved.dumps:
         if dump in chosen:
-            look_at_dump(case, CELL, dump.path, dump.rank, ends=ends, host="")
+            look_at_dump(case, CELL, dump.path, dump.rank, ends=ends, host="", shown=shown.get(dump.path, ""))
         else:
-            seen = Seen({"rank": dump.rank, "path": dump.path}, "unavailable", f"another dump of rank {dump.rank} is newer or tells more", time.time())
+            seen = Seen(
+                {"rank": dump.rank, "path": shown.get(dump.path, dump.path)},
+                "unavailable",
+                f"another dump of rank {dump.rank} is newer or tells more",
+                time.time(),
+            )
             record(case, "flight_recorder", seen, subject=_subject(dump.rank, None), cell=CELL, source=os.path.basename(dump.path))
     looks: Dict[Optional[int], int] = {}
     for stack in sorted(stacks, key=lambda one: (one.at, one.path)):

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from trainprobe.case import Case, read_case
-from trainprobe.collect.inputs import find_saved, look_at_saved
+from trainprobe.collect.inputs import Saved, find_saved, look_at_saved
 from trainprobe.errors import UsageError
 from trainprobe.logs.attempts import LAST, Timeline, split_at_restarts
 from trainprobe.logs.engine import SLOW, engine, is_fast
@@ -19,6 +19,7 @@ from trainprobe.logs.keys import hide_keys
 from trainprobe.logs.kinds import look_at_error_text
 from trainprobe.logs.lines import Line
 from trainprobe.logs.pace import Pace
+from trainprobe.logs.packed_dumps import PackedDumps
 from trainprobe.logs.reading import Attempt, ReadFile, read_file
 from trainprobe.logs.scanning import WHOLE_LINES
 from trainprobe.logs.speaking import Speakers
@@ -52,18 +53,27 @@ def gather(case: Case, asked: ExplainRequest, found: Found, progress: Progress) 
                      outcome=record.outcome, reason=record.reason, data=record.data)  # fmt: skip
     look_at_given(case, asked.env_files, asked.nodes, asked.gpus)
     saved = find_saved(found.files)
-    if saved.dumps or saved.stacks:
-        look_at_saved(case, saved)
+    with PackedDumps() as packed:
+        _gather_files(case, asked, found, saved, packed, progress, since)
+
+
+def _gather_files(  # noqa: PLR0917 - one look needs all of it
+    case: Case, asked: ExplainRequest, found: Found, saved: Saved, packed: PackedDumps, progress: Progress, since: float | str | None
+) -> None:
     trouble = [*found.left_out, *([SLOW] if saved.rest and not is_fast() else ())]
     read: list[ReadFile] = []
     why_unread = "no time was left"
     try:
-        _read_all(case, saved.rest, asked, read, progress)
+        _read_all(case, saved.rest, asked, read, progress, packed)
     except KeyboardInterrupt:
         why_unread = "the reading was interrupted"
         if not (found.cases or saved.dumps or saved.stacks or any(file.what not in _NOTHING for file in read)):
             raise
         case.add("interrupted", cell=LAST, data={"cell": LAST, "phase": "reading"})
+    saved.dumps.extend(packed.saved.dumps)
+    saved.stacks.extend(packed.saved.stacks)
+    if saved.dumps or saved.stacks:
+        look_at_saved(case, saved, packed.shown)
     nothing = [file for file in read if not file.what]
     unread = saved.rest[len(read) :]
     if unread:
@@ -88,7 +98,7 @@ def _named(files: Sequence[ReadFile]) -> str:
     return shown + (f" and {len(files) - MOST_NAMED} more" if len(files) > MOST_NAMED else "")
 
 
-def _read_all(case: Case, paths: Sequence[str], asked: ExplainRequest, read: list[ReadFile], progress: Progress) -> None:
+def _read_all(case: Case, paths: Sequence[str], asked: ExplainRequest, read: list[ReadFile], progress: Progress, packed: PackedDumps) -> None:
     ends = time.monotonic() + (asked.timeout_s or WHOLE_S)
     if paths:
         engine()  # built once; what it costs is no time of reading
@@ -99,7 +109,7 @@ def _read_all(case: Case, paths: Sequence[str], asked: ExplainRequest, read: lis
             for place, path in enumerate(paths):
                 if place and time.monotonic() > ends:
                     return
-                read.append(_read_one(case, path, ends, left // max(1, len(paths) - place), pace, stopped))
+                read.append(_read_one(case, path, ends, left // max(1, len(paths) - place), pace, stopped, packed))
                 pace.done(read[-1].bytes or read[-1].read_bytes)
                 waiting += len(read[-1].content)
                 if read[-1].content and waiting > WAITING_BYTES:
@@ -112,10 +122,10 @@ def _read_all(case: Case, paths: Sequence[str], asked: ExplainRequest, read: lis
         pace.over()
 
 
-def _read_one(case: Case, path: str, ends: float, share: int, pace: Pace, stopped: Callable[[], bool]) -> ReadFile:
+def _read_one(case: Case, path: str, ends: float, share: int, pace: Pace, stopped: Callable[[], bool], packed: PackedDumps) -> ReadFile:  # noqa: PLR0917 - as above
     """A long file of a few must not take what many short ones need, and none gets less than its beginning and end."""
     cap = max(LEAST_ROWS, min(WHOLE_LINES, share))
-    return read_file(case, path, LAST, ends if path == STDIN else min(ends, time.monotonic() + FILE_S), cap, pace, stopped)
+    return read_file(case, path, LAST, ends if path == STDIN else min(ends, time.monotonic() + FILE_S), cap, pace, stopped, packed)
 
 
 def _write(case: Case, asked: ExplainRequest, read: Sequence[ReadFile], since: float | str | None) -> None:

@@ -13,6 +13,7 @@ from trainprobe.case import Case
 from trainprobe.collect.kernel_log import LINES_CAP, TEXT_CAP, is_relevant
 from trainprobe.collect.seen import Seen, record, refused
 from trainprobe.logs.given import look_at_given_text
+from trainprobe.logs.opening import DUMP_WORDS
 from trainprobe.logtext.paths import host_of_path, rank_of_path
 from trainprobe.logtext.plain import plain
 from trainprobe.logtext.stamps import FileClock
@@ -53,7 +54,6 @@ _TRAINING = re.compile(
     r"Traceback \(most recent call last\)|\bNCCL (?:INFO|WARN)\b|ProcessGroup|Watchdog|\d%\||\bloss\b|\w(?:Error|Exception|Interrupt)\b|\bERROR\b|\[rank\d|srun: |slurmstepd|\bFATAL|\bKilled\b|"
     r"[Ss]egmentation fault|[Bb]us error|core dumped|\bAborted\b|terminate called|\b[Ff]ailed\b|[Tt]imed out|[Rr]efused|exit (?:code|status)|\b[Oo]ut of memory|[Nn]o space left|\bassert|\bsignal\b|\berror:"
 )
-_DUMP = (b"pg_status", b"pg_config", b"profiling_name")
 
 
 def kind_of(head: bytes, path: str = "") -> str:
@@ -65,7 +65,7 @@ def kind_of(head: bytes, path: str = "") -> str:
     head = head[:HEAD]
     if not head.strip():
         return "empty"
-    if any(word in head for word in _DUMP) and (head.lstrip()[:1] == b"{" or head[:1] == b"\x80"):
+    if any(word in head for word in DUMP_WORDS) and (head.lstrip()[:1] == b"{" or head[:1] == b"\x80"):
         return "flight-recorder"
     if head[:2] not in (b"\xff\xfe", b"\xfe\xff"):
         if b"\0" in head and _zero_separated(head):

@@ -40,6 +40,7 @@ _MARKS: tuple[tuple[bytes, str], ...] = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+DUMP_WORDS = (b"pg_status", b"pg_config", b"profiling_name")
 _TEXT_CONTROLS = frozenset(b"\t\n\r\x0b\x0c\x08\x1b\x00")
 _END_MARK = b"\0trainprobe: the end of a zstd stream\0"
 Outcome = Literal["ok", "partial", "unavailable", "denied", "timed_out"]
@@ -264,6 +265,8 @@ def _check_text(first: bytes, opened: Opened) -> None:
         raise NoLogError("is a tar archive; unpack it first: tar xf")
     if any(sample.startswith(mark) for mark, _ in _MARKS) or _unmarked_utf16(sample):
         return
+    if sample[:1] == b"\x80" and any(word in sample for word in DUMP_WORDS):
+        return  # a pickle of torch's flight recorder, packed or through a pipe
     told = sample.replace(b"\0", b"")
     odd = len(told) - len(told.translate(None, bytes(set(range(32)) - _TEXT_CONTROLS)))
     zeros = len(sample) - len(told)

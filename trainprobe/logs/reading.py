@@ -14,6 +14,7 @@ from trainprobe.logs.kinds import JSON_CAP_BYTES, kind_of, look_at_given_file, l
 from trainprobe.logs.lines import Line, decoded
 from trainprobe.logs.opening import STDIN, NoLogError, Opened, Outcome
 from trainprobe.logs.pace import Pace
+from trainprobe.logs.packed_dumps import CAP_BYTES, PackedDumps
 from trainprobe.logs.scanning import WHOLE_LINES, FileScan
 from trainprobe.logs.surroundings_text import read_surroundings
 from trainprobe.logtext.wrapped import rejoined, wrap_width
@@ -36,7 +37,7 @@ class Attempt:
 
 @dataclass
 class ReadFile:
-    """A file that was read, or why it was not. `what` is log, sacct, kernel-log, error-file, given, empty, or nothing for what was not understood.
+    """A file that was read, or why it was not. `what` is log, sacct, kernel-log, error-file, given, empty, flight-recorder or stacks (of a packed dump), or nothing for what was not understood.
 
     `numbers` are the numbers of its lines where a terminal had broken them. `wall` says that the moments of its lines are Unix seconds.
     `content` is that of an error file, which is written once all attempts are known.
@@ -62,11 +63,12 @@ class ReadFile:
 
 
 def read_file(  # noqa: PLR0917 - one reading needs all of it
-    case: Case, path: str, cell: str, ends: float, cap: int, pace: Pace, stopped: Callable[[], bool] = bool
+    case: Case, path: str, cell: str, ends: float, cap: int, pace: Pace, stopped: Callable[[], bool] = bool, dumps: PackedDumps | None = None
 ) -> ReadFile:
     """Read one file until `ends` (monotonic), keeping at most `cap` lines of each attempt. Only what is neither a log nor an error file is written into the case here.
 
     Never raises for what the file is or does. Once `stopped` says so, no more is read.
+    What is compressed or comes through stdin and is a dump goes to `dumps`.
     """
     found = ReadFile(path, began=time.time())
     clock = time.monotonic()
@@ -78,6 +80,12 @@ def read_file(  # noqa: PLR0917 - one reading needs all of it
         rest: Iterator[bytes] = iter(()) if ended else stream
         found.newest = feed.opened.newest if feed.opened is not None else None
         found.what = kind_of(head, path)
+        packed = dumps is not None and (path == STDIN or (feed.opened is not None and feed.opened.compression != ""))
+        if dumps is not None and packed and dumps.may_be(found.what, head):
+            head = _together(head, rest, CAP_BYTES)
+            if told := dumps.take(path, head, found.newest):
+                found.what = told
+                return found
         if found.what in ("log", "sacct", "stacks", "flight-recorder"):
             found.what = "log" if found.what != "sacct" else "sacct"
             # Pipes carry no date; what comes through one is most likely of today.
@@ -101,7 +109,7 @@ def read_file(  # noqa: PLR0917 - one reading needs all of it
         found.outcome, found.reason, found.what = "unavailable", f"it {error}", ""
     finally:
         stream.close()
-    _tell(found, feed.opened)
+        _tell(found, feed.opened)
     if scan is not None:
         _finish(found, scan)
     found.took_s = time.monotonic() - clock
@@ -171,13 +179,18 @@ def _other(case: Case, found: ReadFile, cell: str, head: bytes, rest: Iterator[b
 
 
 def _whole(head: bytes, rest: Iterator[bytes], cap: int) -> bytes:
+    return _together(head, rest, cap)[:cap]
+
+
+def _together(head: bytes, rest: Iterator[bytes], cap: int) -> bytes:
+    """All of it, or what first exceeds `cap`."""
     parts, size = [head], len(head)
     for piece in rest:
         if size > cap:
             break
         parts.append(piece)
         size += len(piece)
-    return b"".join(parts)[:cap]
+    return b"".join(parts)
 
 
 def _text_lines(found: ReadFile, head: bytes, rest: Iterator[bytes]) -> Iterator[str]:
