@@ -10,7 +10,7 @@ from typing import NamedTuple
 from trainprobe.facts import fields
 from trainprobe.model.evidence import Evidence
 
-LINES_APART = 10_000_000  # no file has more lines that matter; so `file * LINES_APART + line` orders all lines of all files
+LINES_APART = 10**10  # no file has more lines: terabytes; so `file * LINES_APART + line` orders all lines of all files
 TEXT_CAP = 2000
 _QUOTED = re.compile(r"(?:>|&gt;)[ ]?")
 _NUMBERED = re.compile(r"[ ]{0,8}\d{1,7}(?:[:|\t][ ]?|[ ]\|[ ]?|[ ]{2}(?=\S))")

@@ -152,3 +152,12 @@ def test_fifty_thousand_lines_of_eight_hundred_ranks_take_seconds() -> None:
     facts = read(records)
     assert time.process_time() - began < 30
     assert len(facts.of(LogProgress)) == 800
+
+
+def test_lines_of_a_log_of_gigabytes_keep_their_numbers_and_their_order_before_the_next_file() -> None:
+    rows = [[30_000_000, None, None, "", "ValueError: no such split"]]
+    data = {"path": "a.log", "file": 0, "rank": None, "host": "", "rows": rows, "lines": 30_000_000, "last_line": 30_000_000, "has_end": True}
+    facts = read([Evidence("E1", "log.extract", cell="job", data=data), extract("KeyError: 3", path="b.log", file=1)])
+    found = {fact.type: fact for fact in facts.of(RankException)}
+    assert found["ValueError"].seen_at == "a.log:30000000"
+    assert (found["ValueError"].place or 0) < (found["KeyError"].place or 0)
