@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, late, said, text_of
 from trainprobe.causes.words import ranks_say, short
-from trainprobe.facts import Facts, LogEvent, LogJob, LogProgress, Progress, RankException
+from trainprobe.facts import Facts, LogEvent, LogJob, LogProgress, Progress, RankEnding, RankException
 from trainprobe.model.diagnosis import Weighing
 from trainprobe.model.facts import Fact
 from trainprobe.waits import SuspectGroup
@@ -173,6 +173,17 @@ def of_several_hosts(scene: Scene) -> bool:
     if nodes is not None and nodes.number is not None:
         return nodes.number > 1
     return len({fact.host for fact in scene.facts.of(LogEvent, cell=scene.cell) if fact.host}) > 1
+
+
+def of_one_host(scene: Scene) -> bool:
+    """Is everything that the log names on one host, as far as it names any?"""
+    nodes = scene.given("nodes")
+    if nodes is not None and nodes.number is not None:
+        return nodes.number == 1
+    hosts = {host for job in scene.facts.of(LogJob, cell=scene.cell) for host in job.hosts if host}
+    hosts |= {event.host for event in scene.facts.of(LogEvent, cell=scene.cell) if event.host}
+    hosts |= {ending.host for ending in scene.facts.of(RankEnding, cell=scene.cell) if ending.host}
+    return len(hosts) == 1
 
 
 def made_steps(scene: Scene) -> int:

@@ -13,7 +13,18 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.told import captured, failed_of_something_else, last_words, lines, made_steps, of_several_hosts, told, weigh_general, weigh_told
+from trainprobe.causes.told import (
+    captured,
+    failed_of_something_else,
+    last_words,
+    lines,
+    made_steps,
+    of_one_host,
+    of_several_hosts,
+    told,
+    weigh_general,
+    weigh_told,
+)
 from trainprobe.causes.words import fix, listed, sentence, short
 from trainprobe.facts import Facts, LogEvent
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -39,7 +50,10 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if heard is None:
         yield from weigh_general(scene, r"unhandled system error|ncclSystemError", "a system call failed, as on an interface that leads nowhere")
     cut, odd = lines(scene, *CUT), _odd(scene)
-    if heard is not None:
+    peers = captured(lines(scene, "loopback-peer"), "address")
+    if heard is not None and peers and set(peers) == {"127.0.0.1"} and of_one_host(scene) and not lines(scene, *SURE[:1], *SURE[2:]):
+        yield weighing(3, "suspects-log", f"A peer was sought at 127.0.0.1, which is right on one host: {short(heard.text)}", heard.fact)
+    elif heard is not None:
         yield from weigh_told(scene, heard, sign=26 if cut or scene.origin is not None else 13, at_start=True)
     elif odd and not failed_of_something_else(scene) and made_steps(scene) < 2:
         fatal = any(event.fatal for event in odd)
