@@ -213,10 +213,16 @@ def test_a_case_where_nobody_can_write(run: Refused) -> None:
     run(*HOST, "--case", "/proc/case", parts=("The case folder /proc/case cannot be",))
 
 
-@pytest.mark.parametrize("named", ["nowhere", "file", "empty", "foreign"])
-def test_explain_without_a_case(run: Refused, named: str, job_folder: Path) -> None:
-    (job_folder / "file").write_text("")
+@pytest.mark.parametrize(
+    ("named", "do"),
+    [
+        ("nowhere", "Name logs, folders of logs, dumps, a case that trainprobe made, or - for stdin."),
+        ("empty", "Name logs, folders of logs, dumps, a case that trainprobe made, or - for stdin."),
+        ("foreign", "Name a folder that trainprobe made."),
+    ],
+)
+def test_explain_without_a_case(run: Refused, named: str, do: str, job_folder: Path) -> None:
     (job_folder / "empty").mkdir()
     (job_folder / "foreign").mkdir()
     (job_folder / "foreign" / "case.json").write_text(json.dumps({"schema": "acme/3"}))
-    run("explain", named, parts=(named, "Name a folder that trainprobe made."))
+    run("explain", named, parts=(named, do))
