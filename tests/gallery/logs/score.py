@@ -39,7 +39,7 @@ def judged(paths: Sequence[str], env_files: Sequence[str] = (), size: Mapping[st
             ExplainRequest(paths=tuple(paths), env_files=tuple(env_files), argv=("trainprobe", "explain"), nodes=told.get("nodes"), gpus=told.get("gpus"))
         )
     except UsageError as error:
-        return {"verdict": "undetermined", "causes": [], "refused": str(error)}
+        return {"verdict": "undetermined", "causes": [], "refused": str(error).replace(f"{CASES}/", "")}
     except Exception as error:  # noqa: BLE001 - a fault of the tool on one case is a result
         return {"verdict": "fault", "causes": [], "fault": f"{type(error).__name__}: {error}"[:200]}
     kept = [(one.id, list(one.ranks), round(one.confidence, 4), one.points, one.named, one.group) for one in report.causes[:8]]
