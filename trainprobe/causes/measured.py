@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.spoken import first_to_fail, spoken
 from trainprobe.facts import Measured
 from trainprobe.model.diagnosis import Weighing
 
@@ -40,3 +41,12 @@ def weigh_measures(scene: Scene, *prefixes: str) -> Iterator[Weighing]:
         yield weighing(26, "probe-outcome", says(bad), bad)
     elif found:
         yield weighing(-26, "probe-outcome", f"{len(found)} measurements are within their thresholds", *found[:3])
+
+
+def weigh_measured_and_said(scene: Scene, prefix: str, wording: str, *, log_points: int = 13) -> Iterator[Weighing]:
+    """What was measured under `prefix`, and what a failing rank or the log says in the words of `wording`."""
+    yield from weigh_measures(scene, prefix)
+    heard = tuple(spoken(scene, wording, log_points=log_points))
+    yield from heard
+    if heard:
+        yield from first_to_fail(scene)

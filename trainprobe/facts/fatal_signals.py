@@ -12,7 +12,7 @@ from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.echoes import echo_of
-from trainprobe.stacks.faulthandler_text import parse_deaths
+from trainprobe.stacks.faulthandler_text import Dump, parse_deaths
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.rank_prefix import split_ranks
 
@@ -53,25 +53,27 @@ def parse_fatal_signals(record: Evidence) -> list[Fact]:
         of = record.subject.rank if rank is None else rank
         deaths = parse_deaths(lines)
         # A process dies once; what follows in its own stream is the dying itself.
-        for death in deaths if of is None else deaths[:1]:
-            current, main = death.current(), death.main()
-            found.append(
-                FatalSignal(
-                    evidence=(record.id,),
-                    cell=record.cell,
-                    rank=of,
-                    signal_name=death.signal_name,
-                    frames=tuple(current.frames) if current else (),
-                    from_faulthandler=death.from_faulthandler,
-                    message=death.message,
-                    exception=death.exception,
-                    extension_modules=death.extension_modules,
-                    library=death.library,
-                    main_frames=tuple(main.frames) if main else (),
-                    without_exception=death.without_exception,
-                )
-            )
+        found += [fatal_signal(record, of, death) for death in (deaths if of is None else deaths[:1])]
     return found
+
+
+def fatal_signal(record: Evidence, rank: int | None, death: Dump) -> FatalSignal:
+    """The fact of one death that the text of `record` tells of."""
+    current, main = death.current(), death.main()
+    return FatalSignal(
+        evidence=(record.id,),
+        cell=record.cell,
+        rank=rank,
+        signal_name=death.signal_name,
+        frames=tuple(current.frames) if current else (),
+        from_faulthandler=death.from_faulthandler,
+        message=death.message,
+        exception=death.exception,
+        extension_modules=death.extension_modules,
+        library=death.library,
+        main_frames=tuple(main.frames) if main else (),
+        without_exception=death.without_exception,
+    )
 
 
 def join_fatal_signals(facts: list[Fact]) -> list[Fact]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from trainprobe.facts.exceptions import RankException, exception_of
-from trainprobe.facts.fatal_signals import FatalSignal
+from trainprobe.facts.fatal_signals import fatal_signal
 from trainprobe.facts.kernel_logs import add_kernel_fact, kernel_fact
 from trainprobe.facts.log_rows import Row, rows_of, streams
 from trainprobe.logtext.untangled import untangled
@@ -119,25 +119,5 @@ def parse_log_deaths(record: Evidence) -> list[Fact]:
         deaths = parse_deaths([row.text for row in rows])
         for death in deaths[:EACH_CAP]:
             row = rows[min(death.begins, len(rows) - 1)]
-            current, main = death.current(), death.main()
-            found.append(
-                FatalSignal(
-                    evidence=(record.id,),
-                    cell=record.cell,
-                    rank=rank,
-                    signal_name=death.signal_name,
-                    frames=tuple(current.frames) if current else (),
-                    from_faulthandler=death.from_faulthandler,
-                    message=death.message,
-                    exception=death.exception,
-                    extension_modules=death.extension_modules,
-                    library=death.library,
-                    main_frames=tuple(main.frames) if main else (),
-                    without_exception=death.without_exception,
-                    at=row.at,
-                    place=row.place,
-                    host=row.host,
-                    seen_at=row.seen_at,
-                )
-            )
+            found.append(replace(fatal_signal(record, rank, death), at=row.at, place=row.place, host=row.host, seen_at=row.seen_at))
     return found

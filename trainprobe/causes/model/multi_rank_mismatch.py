@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.measured import says, weigh_measures, worst
+from trainprobe.causes.measured import says, weigh_measured_and_said, worst
 from trainprobe.causes.scene import Scene
-from trainprobe.causes.spoken import first_to_fail, said, spoken
+from trainprobe.causes.spoken import said
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -29,11 +29,7 @@ WORDING = (
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    yield from weigh_measures(scene, "ranks.")
-    heard = tuple(spoken(scene, WORDING, log_points=26))
-    yield from heard
-    if heard:
-        yield from first_to_fail(scene)
+    yield from weigh_measured_and_said(scene, "ranks.", WORDING, log_points=26)
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:

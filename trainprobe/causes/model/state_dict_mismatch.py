@@ -14,9 +14,9 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.measured import says, weigh_measures, worst
+from trainprobe.causes.measured import says, weigh_measured_and_said, worst
 from trainprobe.causes.scene import Scene
-from trainprobe.causes.spoken import first_to_fail, said, spoken, text_of
+from trainprobe.causes.spoken import said, text_of
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts, LogEvent
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -61,11 +61,7 @@ def prefix(scene: Scene) -> str:
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    yield from weigh_measures(scene, "state.")
-    heard = tuple(spoken(scene, WORDING))
-    yield from heard
-    if heard:
-        yield from first_to_fail(scene)
+    yield from weigh_measured_and_said(scene, "state.", WORDING)
 
 
 def _what(scene: Scene) -> str:
