@@ -15,6 +15,17 @@ def diagnose(  # noqa: PLR0913, PLR0917 - one parameter per option
     imports: Annotated[list[str] | None, typer.Option(metavar="A,B", help="Modules to import one by one, in place of those that the script names.")] = None,
     only: Annotated[list[str] | None, typer.Option(metavar="RUNG,...", help="Climb these rungs and no other.")] = None,
     skip: Annotated[list[str] | None, typer.Option(metavar="RUNG,...", help="Leave these rungs out.")] = None,
+    ranks: Annotated[str | None, typer.Option(metavar="1,2,4", help="Try your command at these numbers of ranks, smallest first.")] = None,
+    rows: Annotated[str | None, typer.Option(metavar="2,100,1000", help="Sizes of the data: of {rows} in your command, and of --dataset.")] = None,
+    ablate: Annotated[bool, typer.Option("--ablate", help="Where a cell fails, change one knob at a time and say which one heals it.")] = False,
+    knob: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="One more knob for --ablate; may be repeated.")] = None,
+    resume: Annotated[str | None, typer.Option(metavar="DIR", help="Go on with the climb of this case; what it has answered is not asked again.")] = None,
+    dataset: Annotated[str | None, typer.Option(metavar="MODULE:NAME", help="Your own data: pkg.module:factory or file.py:factory.")] = None,
+    collate: Annotated[str | None, typer.Option(metavar="MODULE:NAME", help="The collate function for --dataset.")] = None,
+    batch_size: Annotated[str | None, typer.Option(metavar="N", help="Rows in a batch of --dataset.")] = None,
+    workers: Annotated[str | None, typer.Option(metavar="0,2,4", help="Numbers of loader workers to try.")] = None,
+    model: Annotated[str | None, typer.Option(metavar="MODULE:NAME", help="Your own model: pkg.module:factory, file.py:factory, or a folder.")] = None,
+    planned: Annotated[str | None, typer.Option(metavar="rows=N,...", help="What the real run will have: rows=14.8M,ranks=8,workers=4.")] = None,
     timeout: Annotated[str | None, typer.Option(metavar="S", help="End the climb after S seconds and report what was learnt.")] = None,
     case: Annotated[str | None, typer.Option(metavar="DIR", help="Where the evidence goes; a new folder here by default.")] = None,
     json_to: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON; - for stdout.")] = None,
@@ -34,10 +45,12 @@ def diagnose(  # noqa: PLR0913, PLR0917 - one parameter per option
       trainprobe diagnose --nproc 4
       trainprobe diagnose --gpus 8 --python /envs/llm/bin/python -- train.py --config base.yaml
       trainprobe diagnose --gpus 8 -- torchrun --nproc-per-node {ranks} train.py --config base.yaml
+      trainprobe diagnose --ranks 1,2,4 --rows 2,100,1000 --ablate -- train.py --max_train_samples {rows}
     """  # noqa: D301 - \b keeps the lines of the example apart
     from trainprobe.cli.exit_codes import code_of
     from trainprobe.cli.live_ladder import watching
     from trainprobe.cli.showing import check_json_target, show_report
+    from trainprobe.cli.sizes_given import MOST_ROWS, knobs, planned_sizes, sizes
     from trainprobe.cli.words_given import form_of, names, seconds, whole_number
     from trainprobe.config import read_settings
     from trainprobe.errors import UsageError
@@ -61,6 +74,17 @@ def diagnose(  # noqa: PLR0913, PLR0917 - one parameter per option
         timeout_s=seconds("--timeout", timeout) or settings.timeout_s,
         case=case,
         probe_dirs=tuple(probe_dir or ()),
+        ranks=sizes("--ranks", ranks),
+        rows=sizes("--rows", rows, most=MOST_ROWS),
+        ablate=ablate,
+        knobs=knobs(knob or ()),
+        resume=resume,
+        dataset=dataset or "",
+        collate=collate or "",
+        batch_size=whole_number("--batch-size", batch_size),
+        workers=sizes("--workers", workers, least=0),
+        model=model or "",
+        planned=planned_sizes(planned),
     )
     from trainprobe.pipelines import diagnose as climb
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from trainprobe.facts import fields
 from trainprobe.model.evidence import Evidence
@@ -15,6 +15,8 @@ class Plan(Fact):
     """`form` is none (no script), launch (we start the ranks) or command (the user's launcher does). `nproc` is what was asked for.
 
     `probes` are the names of all rungs, also of those that the plan skips, in the order of the climb.
+    `ranks`, `rows` and `workers` are the sizes that were asked for, empty where none were. `planned` is what the real run will have:
+    rows, ranks, workers, by name.
     """
 
     command: str = ""
@@ -39,6 +41,12 @@ class Plan(Fact):
     probes: tuple[str, ...] = ()
     looked_s: float | None = None
     tool_version: str = ""
+    ranks: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()
+    dataset: str = ""
+    model: str = ""
+    workers: tuple[int, ...] = ()
+    planned: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,12 @@ def parse_plan(record: Evidence) -> list[Fact]:
             probes=tuple(fields.text(row, "probe") for row in fields.items(data, "rungs") if isinstance(row, Mapping)),
             looked_s=fields.number(data, "looked_s"),
             tool_version=fields.text(data, "tool_version"),
+            ranks=fields.wholes(data, "ranks"),
+            rows=fields.wholes(data, "rows"),
+            dataset=fields.text(data, "dataset"),
+            model=fields.text(data, "model"),
+            workers=fields.wholes(data, "workers"),
+            planned={name: number for name, number in fields.part(data, "planned").items() if isinstance(number, int)},
         )
     ]
 

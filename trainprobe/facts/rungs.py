@@ -14,7 +14,11 @@ from trainprobe.model.facts import Fact
 
 @dataclass(frozen=True)
 class Rung(Fact):
-    """One cell. `ranks` are those that did not pass; `unmet` says why it was skipped (gpu, script, lower-rung:<probe> …)."""
+    """One cell. `ranks` are those that did not pass; `unmet` says why it was skipped (gpu, script, lower-rung:<probe> …).
+
+    `rows` is how much data the user's command was given, None where that is not ours to set. `knob` (`workers=0`) is what was changed in it,
+    and `of_cell` the failing cell that it was changed from; both empty for the command as it was given.
+    """
 
     rung: int = 0
     probe: str = ""
@@ -31,6 +35,9 @@ class Rung(Fact):
     elapsed_s: float | None = None
     silent_s: float | None = None
     measures: tuple[Measure, ...] = ()
+    rows: int | None = None
+    knob: str = ""
+    of_cell: str = ""
 
 
 def parse_rung(record: Evidence) -> list[Fact]:
@@ -56,6 +63,9 @@ def parse_rung(record: Evidence) -> list[Fact]:
             stopped_because=fields.text(data, "stopped_because"),
             elapsed_s=fields.number(data, "elapsed_s"),
             silent_s=fields.number(data, "silent_s"),
+            rows=fields.whole(data, "rows"),
+            knob=fields.text(data, "knob"),
+            of_cell=fields.text(data, "of_cell"),
             measures=tuple(fields.each(fields.items(data, "measures"), _measure)),
         )
     ]

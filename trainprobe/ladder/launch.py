@@ -47,6 +47,13 @@ def probe(plan: Plan, rung: Rung, nproc: int, folder: str, deadline_s: float) ->
         "TRAINPROBE_SCRIPT": plan.script.path if plan.script else "",
         "TRAINPROBE_DEVICE": plan.device,
         "TRAINPROBE_DEADLINE_S": f"{deadline_s:g}",
+        "TRAINPROBE_DATASET": plan.dataset,
+        "TRAINPROBE_COLLATE": plan.collate,
+        "TRAINPROBE_MODEL": plan.model,
+        "TRAINPROBE_BATCH_SIZE": str(plan.batch_size or ""),
+        "TRAINPROBE_ROWS": _listed(plan.rows),
+        "TRAINPROBE_WORKERS": _listed(plan.workers),
+        **{f"TRAINPROBE_PLANNED_{name.upper()}": str(number) for name, number in plan.planned.items()},
     }
     if deadline_s < 90 and "TRAINPROBE_IMPORT_TIMEOUT_S" not in base:
         told["TRAINPROBE_IMPORT_TIMEOUT_S"] = str(max(1, int(deadline_s / 3)))  # so that import_memory can still say which import it was
@@ -112,6 +119,10 @@ def command(plan: Plan, rung: Rung, nproc: int, folder: str) -> Launch:
         switched_on={**on.env, **of_torchrun.env},
         left_alone=(*on.left, *of_torchrun.left),
     )
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    return ",".join(map(str, numbers))
 
 
 def _witness(plan: Plan) -> str:

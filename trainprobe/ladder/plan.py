@@ -33,6 +33,8 @@ class Ask:
     sizes_of_command: Literal["all", "one"] = "all"
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
+    dataset: str = ""
+    model: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,17 @@ class Plan:
     notes: tuple[str, ...] = ()
     gpus_seen: Seen | None = None
     witness: bool = True
+    ranks: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()
+    ablate: bool = False
+    knobs: tuple[tuple[str, str], ...] = ()
+    resume: str | None = None
+    dataset: str = ""
+    collate: str = ""
+    batch_size: int | None = None
+    workers: tuple[int, ...] = ()
+    model: str = ""
+    planned: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def backend(self) -> str:
@@ -95,7 +108,17 @@ def _rung(spec: ProbeSpec, ask: Ask) -> Rung:
         return Rung(spec, unmet="asked", because="--only leaves it out")
     if spec.name in ask.skip:
         return Rung(spec, unmet="asked", because="--skip leaves it out")
-    for need in ("script", "gpu", "ranks>=2", "imports", "torch", "nccl", "gloo"):  # what can never apply here comes before what is only missing
+    for need in (
+        "script",
+        "dataset",
+        "model",
+        "gpu",
+        "ranks>=2",
+        "imports",
+        "torch",
+        "nccl",
+        "gloo",
+    ):  # what can never apply here comes before what is only missing
         if need in spec.needs:
             because = _unmet(need, ask)
             if because:
@@ -112,6 +135,8 @@ def _rung(spec: ProbeSpec, ask: Ask) -> Rung:
 def _unmet(need: str, ask: Ask) -> str:
     if need == "script":
         return "" if ask.form != "none" else "no script or command was given; give it after --"
+    if need in ("dataset", "model"):
+        return "" if getattr(ask, need) else f"no {need} was given; give it as --{need} pkg.module:factory"
     if need == "imports":
         return "" if ask.imports else ask.interpreter.reason or "nothing is to be imported"
     if need == "torch":

@@ -54,6 +54,8 @@ def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str
         sizes_of_command="one" if request.form == "command" and not any(RANKS in word for word in request.argv) else "all",
         only=request.only,
         skip=request.skip,
+        dataset=request.dataset,
+        model=request.model,
     )
     on_gpus = bool(gpus) and request.nproc is None and bool(python.cuda)
     return Plan(
@@ -77,6 +79,17 @@ def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str
         notes=(*added.trouble, *unusable),
         gpus_seen=gpus_seen,
         witness=settings.witness,
+        ranks=request.ranks,
+        rows=request.rows,
+        ablate=request.ablate,
+        knobs=request.knobs,
+        resume=request.resume,
+        dataset=request.dataset,
+        collate=request.collate,
+        batch_size=request.batch_size,
+        workers=request.workers,
+        model=request.model,
+        planned=request.planned,
     )
 
 
@@ -106,7 +119,7 @@ def _world(request: DiagnoseRequest, gpus: int) -> int:
         here = f"{gpus} GPU{'' if gpus == 1 else 's'}" if gpus else "no GPU"
         ways = [*([f"`--gpus {gpus}`"] if gpus else []), f"`--nproc {request.gpus}` for gloo ranks on this machine"]
         raise UsageError(f"--gpus {request.gpus} was asked for, and this machine has {here}.", f"Use {' or '.join(ways)}.")
-    return request.gpus or request.nproc or gpus or DEFAULT_NPROC
+    return request.gpus or request.nproc or max(request.ranks, default=0) or gpus or DEFAULT_NPROC
 
 
 def _no_gpu(seen: Seen, environ: Mapping[str, str]) -> str:

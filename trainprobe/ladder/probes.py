@@ -12,7 +12,7 @@ from trainprobe.model.probes import ProbeSpec
 
 OPENS, CLOSES = "# /// trainprobe", "# ///"
 HEAD_LINES = 200
-NEEDS = frozenset({"imports", "torch", "gpu", "nccl", "gloo", "ranks>=2", "script"})
+NEEDS = frozenset({"imports", "torch", "gpu", "nccl", "gloo", "ranks>=2", "script", "dataset", "model"})
 USER_SCRIPT = "user_script"
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, Optional, Tuple
+from dataclasses import dataclass, field
+from typing import Literal, Mapping, Optional, Tuple
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,10 @@ class DiagnoseRequest:
     own launcher, with `{ranks}` where the number of ranks belongs. `argv` includes the script or command itself.
     `interpreter` is the Python of the job, None for the one found on the path. `imports` None means those of the script, or the usual ones.
     `timeout_s` bounds the whole climb. `case` is the folder to write to, None for a fresh one in the current folder.
+    `ranks` and `rows` are the sizes that the user's command is tried at, smallest first; `{rows}` in `argv` stands for the rows. `ablate` changes
+    one knob at a time where a cell fails, `knobs` are (name, value) that the user adds to them. `resume` is the folder of a case to go on with.
+    `dataset`, `collate` and `model` are `pkg.module:name` or `file.py:name` (for `model` also a folder), "" for none. `workers` are the numbers of
+    loader workers to try. `planned` is what the real run will have where that is more than is tried here: rows, ranks, workers, by name.
     """
 
     nproc: Optional[int] = None
@@ -28,6 +32,17 @@ class DiagnoseRequest:
     timeout_s: Optional[float] = None
     case: Optional[str] = None
     probe_dirs: Tuple[str, ...] = ()
+    ranks: Tuple[int, ...] = ()
+    rows: Tuple[int, ...] = ()
+    ablate: bool = False
+    knobs: Tuple[Tuple[str, str], ...] = ()
+    resume: Optional[str] = None
+    dataset: str = ""
+    collate: str = ""
+    batch_size: Optional[int] = None
+    workers: Tuple[int, ...] = ()
+    model: str = ""
+    planned: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
