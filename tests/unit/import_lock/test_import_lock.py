@@ -265,7 +265,6 @@ def test_it_needs_nothing_but_the_standard_library() -> None:
 
 
 def test_quiet_says_nothing(path: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", BEGIN + "with lock: pass", path], text=True, capture_output=True, timeout=20, env={**os.environ, "TRAINPROBE_QUIET": "1"}
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    command = [sys.executable, "-c", BEGIN + "with lock: pass", path]
+    done = subprocess.run(command, text=True, capture_output=True, timeout=20, check=True, env={**os.environ, "TRAINPROBE_QUIET": "1"})
+    assert done.stderr == ""
