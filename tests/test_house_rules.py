@@ -17,7 +17,7 @@ PROBES = sorted((ROOT / "probes").rglob("*.py"))
 OLD_SYNTAX = ("collect", "system", "model", "import_lock", "case.py", "redact.py", "errors.py", "__init__.py")
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
 # Modules that belong to the job's own Python are imported inside the phase that needs them; this is what a probe may name.
-PROBE_MODULES = {"torch", "_emit"}
+PROBE_MODULES = {"torch", "_emit", "_given"}
 
 
 def name_of(path: Path) -> str:
@@ -75,7 +75,7 @@ def test_processes_start_and_are_waited_for_in_system_only(path: Path) -> None:
 
 @pytest.mark.parametrize("path", PROBES, ids=name_of)
 def test_probes_need_the_standard_library_and_torch_only(path: Path) -> None:
-    siblings = {sibling.stem for sibling in path.parent.glob("*.py")}
+    siblings = {sibling.stem for sibling in path.parent.glob("*.py")} | {folder.name for folder in (ROOT / "probes").iterdir() if folder.is_dir()}
     allowed = sys.stdlib_module_names | PROBE_MODULES | siblings
     assert [(line, module) for line, module in imported(tree_of(path)) if module.split(".")[0] not in allowed] == []
 

@@ -14,7 +14,7 @@ from tests.probes.conftest import PROBES, RunProbe, environment, events_of
 
 PROGRAMS = sorted(path.stem for path in PROBES.glob("*.py") if not path.name.startswith("_"))
 LIGHT = ["host", "environment"]  # those that need no torch
-NEEDS = {"imports", "torch", "gpu", "nccl", "gloo", "script", "ranks>=2"}
+NEEDS = {"imports", "torch", "gpu", "nccl", "gloo", "script", "ranks>=2", "dataset", "model"}
 
 
 def header(name: str) -> dict[str, object]:

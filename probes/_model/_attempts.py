@@ -1,0 +1,177 @@
+"""Loads as their parent sees them: it starts them, watches their memory, ends them, and says what became of them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import Any, Dict, List, Optional
+
+LOAD = os.path.join(os.path.dirname(os.path.realpath(__file__)), "_load.py")
+SAMPLE_S = 0.02
+
+
+def read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def limits() -> Dict[str, int]:
+    """Bytes: `limit` is the least memory limit up the cgroup tree, else MemTotal; `free` what can still be had below it; `host` is what is available on
+    the host. `kills` counts the OOM kills of the cgroup, `group` is 1 where one kill ends the whole cgroup. Versions 1 and 2.
+    """
+    meminfo = dict(re.findall(r"^(\w+):\s+(\d+)", read("/proc/meminfo"), re.MULTILINE))
+    out = {"limit": int(meminfo.get("MemTotal", 0)) * 1024, "free": int(meminfo.get("MemAvailable", 0)) * 1024, "kills": 0, "group": 0}
+    out["host"] = out["free"]
+    for line in read("/proc/self/cgroup").splitlines():
+        _, names, path = line.split(":", 2)
+        if names and "memory" not in names.split(","):
+            continue
+        while True:
+            folder = f"/sys/fs/cgroup/{names}".rstrip("/") + path.rstrip("/")
+            used = read(f"{folder}/memory.current") or read(f"{folder}/memory.usage_in_bytes")
+            caches = re.findall(r"^(?:total_)?(?:in)?active_file (\d+)$", read(f"{folder}/memory.stat"), re.MULTILINE)
+            for text in (read(f"{folder}/memory.max"), read(f"{folder}/memory.limit_in_bytes")):
+                if text.strip().isdigit() and int(text) < out["limit"]:
+                    out["limit"] = int(text)
+                if text.strip().isdigit() and int(text) < 2**60 and used.strip().isdigit():
+                    out["free"] = min(out["free"], max(0, int(text) - int(used) + sum(sorted(map(int, caches))[-2:])))
+            for text in re.findall(r"^oom_kill (\d+)", read(f"{folder}/memory.events") + read(f"{folder}/memory.oom_control"), re.MULTILINE):
+                out["kills"] = max(out["kills"], int(text))
+            out["group"] |= int(read(f"{folder}/memory.oom.group").strip() == "1")
+            if path in ("", "/"):
+                break
+            path = os.path.dirname(path)
+    return out
+
+
+class Attempt:
+    """One process that loads `source` by `way`, as rank `rank` of `ranks`. `peaks` are the most that was seen of it."""
+
+    def __init__(self, folder: str, source: str, way: str, rank: int = 0, ranks: int = 1, port: int = 0) -> None:
+        self.folder, self.way, self.rank, self.ranks, self.by_us = folder, way, rank, ranks, False
+        self.key, self.kills = f"{way}{rank}", limits()["kills"]
+        self.peaks = {"rss": 0, "anon": 0, "file": 0}
+        place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks, "MASTER_PORT": port}
+        environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", **{name: str(value) for name, value in place.items()}}
+        environment.setdefault("OMP_NUM_THREADS", "1")  # as torchrun does
+        environment.pop("TRAINPROBE_EVENTS", None)
+        with open(f"{folder}/{self.key}.out", "wb") as output:
+            command = [sys.executable, LOAD, folder, self.key, way.partition("-")[0], source, "together" if ranks > 1 else "alone"]
+            self.child = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+
+    def answered(self) -> bool:
+        return self.child.poll() is not None or os.path.exists(f"{self.folder}/{self.key}.json")
+
+    def ready(self) -> bool:
+        return self.answered() or os.path.exists(f"{self.folder}/{self.key}.ready")
+
+    def look(self) -> None:
+        """Take one sample of its memory, bytes."""
+        rows = dict(re.findall(r"^(VmRSS|RssAnon|RssFile):\s+(\d+)", read(f"/proc/{self.child.pid}/status"), re.MULTILINE))
+        for name, row in (("rss", "VmRSS"), ("anon", "RssAnon"), ("file", "RssFile")):
+            self.peaks[name] = max(self.peaks[name], int(rows.get(row, 0)) * 1024)
+
+    def pss(self) -> int:
+        found = re.search(r"^Pss: +(\d+)", read(f"/proc/{self.child.pid}/smaps_rollup"), re.MULTILINE)
+        return int(found.group(1)) * 1024 if found else 0
+
+    def end(self) -> None:
+        """End it if it still runs: by SIGABRT, to which faulthandler answers with all stacks, then by SIGKILL."""
+        if self.child.poll() is None and os.path.exists(f"{self.folder}/{self.key}.json"):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.child.wait(5.0)
+        for sent in (signal.SIGABRT, signal.SIGKILL):
+            if self.child.poll() is None:
+                self.by_us = True
+                self.child.send_signal(sent)
+                try:
+                    self.child.wait(3.0)
+                except subprocess.TimeoutExpired:
+                    continue
+
+    def told(self) -> Dict[str, Any]:
+        """What became of it; it has ended before this is asked. `private_bytes` is the most that no other process could share with it."""
+        text, code = read(f"{self.folder}/{self.key}.json"), self.child.returncode
+        rise = limits()["kills"] - self.kills
+        killed = code == -signal.SIGKILL and rise > 0 and not self.by_us
+        out: Dict[str, Any] = {"way": self.way, "rank": self.rank, "ranks": self.ranks, "pid": self.child.pid}
+        if text:
+            out.update(json.loads(text))
+            if killed:  # it had loaded, and was taken while it held that memory beside the others
+                out.update(outcome="oom_killed", oom_rise=rise, signal=9)
+        else:
+            ended = "timed_out" if self.by_us or code is None else "oom_killed" if killed else "died"
+            out.update(outcome=ended, oom_rise=rise, step=read(f"{self.folder}/{self.key}.now"), frames=self.stack())
+            out.update(exit_code=code if (code or 0) >= 0 else None, signal=-code if code is not None and code < 0 and not self.by_us else None)
+            out.update(message=read(f"{self.folder}/{self.key}.out")[-2000:])
+        # Between two samples it may have been more: what the highest mark of all pages is above the samples counts as its own.
+        out["peak_bytes"] = max(out.get("peak_bytes", 0), self.peaks["rss"])
+        seen = max((self.peaks["rss"], self.peaks["anon"]), (out.get("rss_bytes", 0), out.get("anon_bytes", 0)))
+        out["private_bytes"] = max(seen[1] + max(0, out["peak_bytes"] - seen[0]), self.peaks["anon"], out.get("anon_bytes", 0))
+        out["shared_bytes"] = max(out.get("file_bytes", 0), self.peaks["file"])
+        return out
+
+    def stack(self) -> List[Dict[str, Any]]:
+        """The frames of the main thread out of faulthandler's text, outermost first and without ours."""
+        blocks = re.split(r"\n\n|(?=Thread 0x|Current thread 0x)", read(f"{self.folder}/{self.key}.stack"))
+        ours = os.path.dirname(LOAD)
+        for block in reversed(blocks):
+            found = re.findall(r'File "(.*)", line (\d+) in (\S+)', block)
+            if any(file == LOAD for file, _, _ in found):
+                rows = [{"file": file, "line": int(line), "function": name} for file, line, name in reversed(found)]
+                return [row for row in rows if not str(row["file"]).startswith((ours, os.path.join(os.path.dirname(ours), "_given")))]
+        return []
+
+
+def load(folder: str, source: str, way: str, ranks: int, timeout_s: float, *, in_turn: bool = False) -> Loads:
+    """Load in `ranks` processes, all at the same moment or one after the other; return when all have answered or the time is up."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    os.makedirs(folder)
+    attempts = [Attempt(folder, source, way, rank, ranks, port) for rank in range(ranks)]
+    loads = Loads(attempts)
+    until = time.monotonic() + timeout_s
+    if ranks > 1:
+        loads.watch(until, Attempt.ready)
+    for one in attempts if in_turn else ():
+        open(f"{folder}/{one.key}.go", "w", encoding="utf-8").close()
+        loads.watch(until, Attempt.answered, only=one)
+    open(f"{folder}/go", "w", encoding="utf-8").close()
+    loads.watch(until, Attempt.answered)
+    loads.most_pss = max(loads.most_pss, sum(one.pss() for one in attempts))
+    open(f"{folder}/done", "w", encoding="utf-8").close()
+    for one in attempts:
+        one.end()
+    return loads
+
+
+class Loads:
+    """The attempts of one load, and the most that they held together: `most_pss` and `most_private`, bytes."""
+
+    def __init__(self, attempts: List[Attempt]) -> None:
+        self.attempts, self.most_pss, self.most_private, self._looked_at = attempts, 0, 0, 0.0
+
+    def watch(self, until: float, enough: Any, only: Optional[Attempt] = None) -> None:
+        """Sample until `enough(attempt)` holds for all (or for `only`) or the clock passes `until`."""
+        while time.monotonic() < until and not all(enough(one) for one in ([only] if only is not None else self.attempts)):
+            private = 0
+            for one in self.attempts:
+                one.look()
+                found = re.search(r"^RssAnon:\s+(\d+)", read(f"/proc/{one.child.pid}/status"), re.MULTILINE)
+                private += int(found.group(1)) * 1024 if found else 0
+            self.most_private = max(self.most_private, private)
+            if time.monotonic() - self._looked_at > 0.25:  # walking the pages of a large process takes its time, and its lock
+                self._looked_at = time.monotonic()
+                self.most_pss = max(self.most_pss, sum(one.pss() for one in self.attempts))
+            time.sleep(SAMPLE_S if len(self.attempts) > 1 else SAMPLE_S / 4)
