@@ -27,7 +27,7 @@ import time
 from typing import Any, Dict, List
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from _model import _attempts, _told, _ways  # isort: skip  # before _emit, which takes this folder off the path
+from _model import _ways, _attempts, _told  # isort: skip  # in this order: _told brings _emit, which takes this folder off the path
 import _emit
 
 CHEAPER = {
