@@ -39,8 +39,10 @@ from trainprobe.waits import (
     standings,
     suspect_groups,
 )
+from trainprobe.waits.climbed import climb_of
 from trainprobe.waits.deadlines import advice, expiries, killing
 from trainprobe.waits.divergence import ranks_say
+from trainprobe.waits.grid import COMMAND, is_knob
 from trainprobe.waits.logged import ordered_groups
 from trainprobe.waits.timeline import echoes_said, logged_extra
 
@@ -48,8 +50,6 @@ from trainprobe.waits.timeline import echoes_said, logged_extra
 DOES_NOT_APPLY = ("gpu", "nccl", "script", "asked", "ranks>=2")
 # What is done only when asked for by name (`--deep`, `--trigger-dump`).
 ASKED_FOR = ("deep", "trigger_dump")
-# The rung that is tried at growing sizes: an answer at two ranks is none about eight.
-_EVERY_SIZE = "user_script"
 # Below this confidence one more look by name is worth its while.
 SURE = 0.9
 # Nobody reads more troubles than these, and weighing one takes time that grows with the world.
@@ -101,6 +101,7 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
         expiry=ends,
         killing=cost,
         advice=advice(live, ends, cost) if live is not None and cost is not None else "",
+        climb=climb_of(facts, placed),
         extra=_extra(facts) | (logged_extra(facts, logged) if logged else {}),
     )
 
@@ -191,7 +192,7 @@ def verdict_of(facts: Facts, groups: Sequence[SuspectGroup]) -> Verdict:
 
 def _doubts(facts: Facts) -> bool:
     """Is there a rung whose answer could have changed the verdict and was not had?"""
-    rungs = facts.of(Rung)
+    rungs = _as_given(facts)
     if facts.one(Interrupted) is not None or not any(rung.outcome == "passed" for rung in rungs) or _unanswered(facts):
         return True
     return any(rung.outcome == "not_measured" or (rung.outcome == "skipped" and not _applies_not(rung)) for rung in rungs)
@@ -203,9 +204,16 @@ def _unanswered(facts: Facts) -> tuple[str, ...]:
     if plan is None:
         return ()
     largest: dict[str, int] = {}
-    for rung in facts.of(Rung):
-        largest[rung.probe] = max(rung.nproc, largest.get(rung.probe, 0))
-    return tuple(name for name in plan.probes if largest.get(name, 0) < (plan.nproc if name == _EVERY_SIZE else 1))
+    most_rows = max(plan.rows, default=0)
+    for rung in _as_given(facts):
+        if rung.rows is None or rung.probe != COMMAND or rung.rows >= most_rows:
+            largest[rung.probe] = max(rung.nproc, largest.get(rung.probe, 0))
+    return tuple(name for name in plan.probes if largest.get(name, 0) < (plan.nproc if name == COMMAND else 1))
+
+
+def _as_given(facts: Facts) -> list[Rung]:
+    """The cells without those in which something was changed: these are about the cause, and no answer of their own. Of a cell tried again the last."""
+    return list({(rung.probe, rung.cell): rung for rung in facts.of(Rung) if not is_knob(rung)}.values())
 
 
 def _applies_not(rung: Rung) -> bool:
@@ -237,14 +245,14 @@ def _headline(facts: Facts, verdict: Verdict, groups: Sequence[SuspectGroup], pl
     if groups and placed:
         return _sentence(groups[0].says)
     if verdict == "healthy":
-        passed = sum(1 for rung in facts.of(Rung) if rung.outcome == "passed")
+        passed = sum(1 for rung in _as_given(facts) if rung.outcome == "passed")
         return f"All {passed} checks that apply here passed." if passed != 1 else "The one check that applies here passed."
     if facts.one(Interrupted) is not None:
         return "The run was interrupted before it could decide."
     unanswered = _unanswered(facts)
     if unanswered:
         return f"The case ends before rung {unanswered[0]} has its answer: the run was killed, or the case is damaged."
-    missing = next((rung for rung in facts.of(Rung) if rung.outcome in ("not_measured", "skipped") and not _applies_not(rung)), None)
+    missing = next((rung for rung in _as_given(facts) if rung.outcome in ("not_measured", "skipped") and not _applies_not(rung)), None)
     if missing is not None:
         return _sentence(f"rung {missing.probe} could not be measured: {missing.skipped_because or missing.says or 'no reason was given'}")
     return "Nothing was found, and not everything could be looked at."
@@ -257,7 +265,7 @@ def _sentence(says: str) -> str:
 
 def _world(facts: Facts, groups: Sequence[SuspectGroup]) -> World:
     cell = groups[0].cell if groups else ""
-    rungs = facts.of(Rung)
+    rungs = _as_given(facts)
     rung = next((rung for rung in rungs if rung.cell == cell), None)
     if rung is None:
         launched = [rung for rung in rungs if rung.nproc > 1 and rung.outcome == "passed"]
@@ -314,7 +322,7 @@ def _could_not_look(facts: Facts, ranked: Sequence[RankedGroup], *, live_undecid
 def _left_open(facts: Facts) -> list[Undecided]:
     rows = [Undecided("cannot-look", f"{name}: the case ends before its answer") for name in _unanswered(facts)]
     probes: dict[str, list[str]] = defaultdict(list)
-    for rung in facts.of(Rung):
+    for rung in _as_given(facts):
         if rung.outcome == "not_measured" or (rung.outcome == "skipped" and not _applies_not(rung) and not rung.unmet.startswith("lower-rung")):
             probes[rung.skipped_because or rung.says or "no reason was given"].append(rung.probe)
     return rows + [Undecided("cannot-look", f"{', '.join(dict.fromkeys(names))}: {reason}") for reason, names in probes.items()]

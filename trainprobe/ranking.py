@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from trainprobe.causes.awaited import awaited
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.healing import healing, hinted
 from trainprobe.causes.neighbours import LISTED, POINTS, neighbours
 from trainprobe.causes.priors import Priors
 from trainprobe.causes.scene import Scene
@@ -57,12 +58,14 @@ def rank_group(facts: Facts, group: SuspectGroup, causes: Iterable[Cause], prior
     candidates: list[Candidate] = []
     ruled_out: list[RuledOut] = []
     silent: dict[str, tuple[Cause, int]] = {}
+    tried = healing(facts, group)
     for cause in causes:
         if group.mode not in cause.modes:
             continue
-        weighings = tuple(cause.weigh(facts, group))
-        against = next((weighing for weighing in weighings if weighing.points == -DECISIVE), None)
-        speaks = any(weighing.points > 0 for weighing in weighings)
+        shown = tuple(cause.weigh(facts, group))
+        against = next((weighing for weighing in shown if weighing.points == -DECISIVE), None)
+        speaks = any(weighing.points > 0 for weighing in shown)  # a knob strengthens what shows itself
+        weighings = (*shown, *tried.get(cause.id, ()))
         if against is not None:
             if speaks:
                 ruled_out.append(RuledOut(cause.id, against.says))
@@ -80,7 +83,10 @@ def _possible(scene: Scene, silent: Mapping[str, tuple[Cause, int]], most: int) 
     """Causes that show nothing of their own, as far as the symptom may mean them and nothing speaks against them."""
     if most <= 0:
         return []
-    found = [Candidate(silent[id_][0], (one,), POINTS, POINTS) for id_, one in neighbours(scene).items() if id_ in silent and silent[id_][1] >= 0]
+    healed = hinted(scene.facts, scene.group)
+    found = [Candidate(silent[id_][0], (one,), one.points, one.points) for id_, one in healed.items() if id_ in silent and silent[id_][1] >= 0]
+    near = neighbours(scene).items()
+    found += [Candidate(silent[id_][0], (one,), POINTS, POINTS) for id_, one in near if id_ in silent and silent[id_][1] >= 0 and id_ not in healed]
     return found[:most]
 
 

@@ -15,6 +15,7 @@ from trainprobe.facts.host_checks import HostCheck
 from trainprobe.facts.imports import ImportTried
 from trainprobe.facts.jobs import Job, JobRank
 from trainprobe.facts.kernel_logs import OomKill, Segfault, Xid
+from trainprobe.facts.knobs import KnobTried
 from trainprobe.facts.locks import HeldLock, LockWait
 from trainprobe.facts.log_events import LogEvent, Output
 from trainprobe.facts.log_failures import LogFailure
@@ -51,6 +52,7 @@ KINDS: tuple[type[Fact], ...] = (
     Interrupted,
     Job,
     JobRank,
+    KnobTried,
     LockWait,
     LogEvent,
     LogFailure,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from trainprobe.facts import collectives
+from trainprobe.facts.cell_measures import parse_cell_measures
 from trainprobe.facts.cgroups import join_limits, parse_cgroup
 from trainprobe.facts.deadlines import parse_deadlines
 from trainprobe.facts.ending_joins import join_endings
@@ -18,6 +19,7 @@ from trainprobe.facts.host_checks import parse_host_checks
 from trainprobe.facts.imports import parse_imports
 from trainprobe.facts.jobs import parse_job
 from trainprobe.facts.kernel_logs import parse_kernel_log
+from trainprobe.facts.knobs import parse_knob
 from trainprobe.facts.locks import parse_locks
 from trainprobe.facts.log_endings import parse_log_endings
 from trainprobe.facts.log_events import parse_output
@@ -60,7 +62,8 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "job": (parse_job,),
     "script": (parse_script,),
     "interrupted": (parse_interrupted,),
-    "rung": (parse_rung,),
+    "rung": (parse_rung, parse_knob),
+    "cell.measures": (parse_cell_measures,),
     "rank.ended": (parse_ending,),
     "probe.events": (parse_probe_results, parse_host_checks, parse_imports, parse_witness_progress, parse_witness_exceptions),
     "output": (parse_output, parse_printed_exceptions, parse_fatal_signals, parse_printed_progress),

@@ -17,7 +17,8 @@ class Rung(Fact):
     """One cell. `ranks` are those that did not pass; `unmet` says why it was skipped (gpu, script, lower-rung:<probe> …).
 
     `rows` is how much data the user's command was given, None where that is not ours to set. `knob` (`workers=0`) is what was changed in it,
-    and `of_cell` the failing cell that it was changed from; both empty for the command as it was given.
+    and `of_cell` the failing cell that it was changed from; both empty for the command as it was given. `began` is Unix time in seconds, and
+    `resumed` counts how often the climb had been taken up again by then.
     """
 
     rung: int = 0
@@ -38,6 +39,8 @@ class Rung(Fact):
     rows: int | None = None
     knob: str = ""
     of_cell: str = ""
+    began: float | None = None
+    resumed: int = 0
 
 
 def parse_rung(record: Evidence) -> list[Fact]:
@@ -66,6 +69,8 @@ def parse_rung(record: Evidence) -> list[Fact]:
             rows=fields.whole(data, "rows"),
             knob=fields.text(data, "knob"),
             of_cell=fields.text(data, "of_cell"),
+            began=record.began or None,
+            resumed=fields.whole(data, "resumed") or 0,
             measures=tuple(fields.each(fields.items(data, "measures"), _measure)),
         )
     ]

@@ -184,6 +184,43 @@ class LadderRow:
 
 
 @dataclass(frozen=True)
+class ClimbCell:
+    """The user's command once: on so many ranks, with so many rows (null where they are not ours to set), with one knob changed or none.
+
+    `applied` says of a knob whether it took effect, null where nobody could tell or where none was changed. `took_s` in seconds.
+    """
+
+    cell: str
+    ranks: int
+    rows: Optional[int] = None
+    knob: str = ""
+    outcome: RungOutcome = "not_measured"
+    took_s: float = 0.0
+    applied: Optional[bool] = None
+    says: str = ""
+
+
+@dataclass(frozen=True)
+class Climb:
+    """The user's command over a grid of ranks and rows, smallest first, and then the smallest failing cell with one knob changed at a time.
+
+    `healed_by` are the knobs with which that cell passed, `not_healed_by` those with which it still failed; a knob that did not take effect is
+    in neither. `steady` is false where the same cell passed when it was run once more unchanged, null where that was not tried.
+    `next` is what one would try by hand. `total_s` is the time from the first cell's start to the last one's end, `cells_s` the sum over the cells.
+    """
+
+    cells: Tuple[ClimbCell, ...] = ()
+    smallest_failing: Optional[ClimbCell] = None
+    healed_by: Tuple[str, ...] = ()
+    not_healed_by: Tuple[str, ...] = ()
+    steady: Optional[bool] = None
+    says: str = ""
+    next: str = ""
+    total_s: float = 0.0
+    cells_s: float = 0.0
+
+
+@dataclass(frozen=True)
 class StackClass:
     """Ranks that stand at the same place. `ranks` is folded (`0,2-3`), `frames` are outermost first."""
 
@@ -301,6 +338,7 @@ class Diagnosis:
     expiry: Tuple[Expiry, ...] = ()
     killing: Optional[Killing] = None
     advice: str = ""
+    climb: Optional[Climb] = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -329,4 +367,5 @@ class Report:
     expiry: Tuple[Expiry, ...] = ()
     killing: Optional[Killing] = None
     advice: str = ""
+    climb: Optional[Climb] = None
     extra: Mapping[str, Any] = field(default_factory=dict)

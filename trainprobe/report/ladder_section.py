@@ -104,8 +104,11 @@ def _told(cells: list[LadderRow], worst: str) -> list[Span]:
 
 
 def _sizes(cells: Sequence[LadderRow]) -> str:
-    """Name cells by their number of ranks, and by their label where one size has several."""
+    """Name cells by their number of ranks, with the rows where they have a size of data, and by their label where one size has several."""
     names = []
+    by_rows = [cell for cell in cells if "x" in cell.cell.partition("@")[2].partition("#")[0]]
+    if by_rows:
+        return ", ".join(dict.fromkeys(cell.cell.partition("@")[2].replace("x", " x ") for cell in by_rows))
     for cell in cells:
         label = cell.cell.partition("#")[2]
         names.append(f"{cell.nproc} ({label})" if label else str(cell.nproc))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from trainprobe.model.diagnosis import PlacedCause, Report
+from trainprobe.model.diagnosis import LadderRow, PlacedCause, Report
 from trainprobe.report.cause_section import cause_lines
 from trainprobe.report.ladder_section import ladder_lines
 from trainprobe.report.lines import Line, Span, Style, plain, span, wrapped
 from trainprobe.report.live_section import header_parts, is_live, rank_lines, time_lines, tree_lines
 from trainprobe.report.log_section import log_lines
+from trainprobe.report.matrix_section import climb_sentence, matrix_lines
 from trainprobe.report.words import duration, fold, ranks_in_words
 
 WIDTH = 100
@@ -32,7 +33,8 @@ def quiet_text_of(report: Report, width: int = WIDTH) -> str:
 def report_lines(report: Report, width: int = WIDTH) -> list[Line]:
     """Return the whole report as styled lines."""
     width = max(NARROWEST, min(width, WIDTH))
-    blocks = [_where(report, width), headline(report, width), ladder_lines(report.ladder, width, brief=report.verdict != "healthy")]
+    blocks = [_where(report, width), [*headline(report, width), *climb_sentence(report, width)]]
+    blocks += [matrix_lines(report, width), ladder_lines(_as_given(report), width, brief=report.verdict != "healthy")]
     blocks += [cause_lines(first, place, width, others=others) for place, first, others in _places(report.causes)]
     blocks += [_victims(report, width), log_lines(report, width)]
     if is_live(report):
@@ -45,10 +47,16 @@ def report_lines(report: Report, width: int = WIDTH) -> list[Line]:
     return lines
 
 
+def _as_given(report: Report) -> tuple[LadderRow, ...]:
+    """The rows of the ladder without the cells in which a knob was changed: these stand below the matrix."""
+    knobs = {cell.cell for cell in report.climb.cells if cell.knob} if report.climb is not None else set()
+    return tuple(row for row in report.ladder if row.cell not in knobs)
+
+
 def quiet_lines(report: Report, width: int = WIDTH) -> list[Line]:
     """Return the headline and the head of each group, as styled lines."""
     width = max(NARROWEST, min(width, WIDTH))
-    lines = headline(report, width)
+    lines = [*headline(report, width), *climb_sentence(report, width)]
     for place, first, _ in _places(report.causes):
         lines += cause_lines(first, place, width, brief=True)
     return lines

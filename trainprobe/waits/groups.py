@@ -6,36 +6,59 @@ from collections.abc import Sequence
 
 from trainprobe.facts import Facts, Rung
 from trainprobe.waits.crash import crash_groups
+from trainprobe.waits.grid import ANSWERED, COMMAND, FAILING, command_cells, failing_cells, is_knob, outgrown_by, smallest_failing
 from trainprobe.waits.hang import hang_groups
+from trainprobe.waits.leftovers import leftover_groups
 from trainprobe.waits.live import LiveView, live_views
 from trainprobe.waits.standings import Standing, standings
 from trainprobe.waits.suspects import Mode, SuspectGroup
 
-FAILING = ("failed", "timed_out", "crashed")
-
 
 def failing_rungs(facts: Facts) -> tuple[Rung, ...]:
-    """The cells to judge: of a rung that failed at several sizes the largest, since two ranks cannot outvote each other.
+    """The cells to judge, one for each rung that failed.
 
-    A rung that passed at its full size has passed: a program may rightly refuse to run on fewer ranks than it is made for.
+    Of a rung that failed at several sizes the largest, since two ranks cannot outvote each other. A rung that passed at its full size has passed:
+    a program may rightly refuse to run on fewer ranks than it is made for. Of the user's command over rows the smallest, for there the least is in
+    the way of what went wrong; and cells with a changed knob are no answer about the command.
     """
     largest: dict[str, Rung] = {}
+    by_rows = any(rung.rows is not None for rung in command_cells(facts))
     for rung in facts.of(Rung):
-        if rung.outcome in (*FAILING, "passed") and (rung.probe not in largest or rung.nproc >= largest[rung.probe].nproc):
+        known = rung.outcome in ANSWERED and not is_knob(rung) and not (by_rows and rung.probe == COMMAND)
+        if known and (rung.probe not in largest or rung.nproc >= largest[rung.probe].nproc):
             largest[rung.probe] = rung
-    return tuple(sorted((rung for rung in largest.values() if rung.outcome in FAILING), key=lambda rung: (rung.rung, rung.nproc)))
+    judged = _of_grid(facts) if by_rows else None
+    found = [*largest.values(), *([judged] if judged is not None else [])]
+    return tuple(sorted((rung for rung in found if rung.outcome in FAILING), key=lambda rung: (rung.rung, rung.nproc)))
+
+
+def _of_grid(facts: Facts) -> Rung | None:
+    """The smallest failing cell; where its ranks stand against each other, half against half, a larger world that failed in the same way."""
+    smallest = smallest_failing(facts)
+    if smallest is None or smallest.outcome != "timed_out" or not any(_undecided(group) for group in groups_of(facts, smallest)):
+        return smallest
+    wider = [rung for rung in failing_cells(facts) if rung.nproc > max(2, smallest.nproc) and rung.outcome == smallest.outcome]
+    return next((rung for rung in wider if not any(_undecided(group) for group in groups_of(facts, rung))), smallest)
+
+
+def _undecided(group: SuspectGroup) -> bool:
+    """Two camps of one size: neither can be told to be in the wrong."""
+    return group.mode == "hang" and len(group.camps) > 1 and len(group.camps[0]) == len(group.camps[1])
 
 
 def outgrown_rungs(facts: Facts) -> tuple[Rung, ...]:
     """The cells that failed although a larger one of the same rung passed."""
-    passed = {rung.probe: rung.nproc for rung in facts.of(Rung) if rung.outcome == "passed"}
-    return tuple(rung for rung in facts.of(Rung) if rung.outcome in FAILING and passed.get(rung.probe, 0) > rung.nproc)
+    cells = command_cells(facts)
+    passed = {rung.probe: rung.nproc for rung in facts.of(Rung) if rung.outcome == "passed" and rung.probe != COMMAND}
+    others = [rung for rung in facts.of(Rung) if rung.outcome in FAILING and passed.get(rung.probe, 0) > rung.nproc]
+    return (*others, *(rung for rung in cells if rung.outcome in FAILING and outgrown_by(rung, cells)))
 
 
 def suspect_groups(facts: Facts, views: Sequence[LiveView] | None = None) -> tuple[SuspectGroup, ...]:
     """The groups of every live job, then those of every failing cell in the order of the ladder."""
     live = tuple(group for view in (live_views(facts) if views is None else views) for group in view.groups)
-    return live + tuple(group for rung in failing_rungs(facts) for group in groups_of(facts, rung))
+    failed = tuple(group for rung in failing_rungs(facts) for group in groups_of(facts, rung))
+    return live + (failed or leftover_groups(facts))  # where a rung failed, what earlier runs hold is weighed beside its own evidence
 
 
 def groups_of(facts: Facts, rung: Rung) -> tuple[SuspectGroup, ...]:
@@ -63,7 +86,7 @@ def _whole_cell(rung: Rung, ranks: tuple[Standing, ...]) -> SuspectGroup:
     mode: Mode = "check"
     if rung.outcome == "timed_out":
         mode = "hang"
-    elif rung.outcome == "crashed" or rung.probe == "user_script":  # the run itself has ended, and not as it should
+    elif rung.outcome == "crashed" or rung.probe == COMMAND:  # the run itself has ended, and not as it should
         mode = "crash"
     several = tuple(sorted(rung.ranks)) if 0 < len(rung.ranks) < rung.nproc else ()
     return SuspectGroup(

@@ -1,0 +1,143 @@
+"""The climb as a matrix: ranks down, rows across, each cell with how it came out; below it the knobs, and what one would try next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainprobe.model.diagnosis import Climb, ClimbCell, Report
+from trainprobe.report.lines import Line, Span, Style, span, wrapped
+from trainprobe.report.words import clean, columns, duration
+
+LABEL = "climb  "
+INDENT = " " * len(LABEL)
+GAP = 2
+ROWS_CAP = 24
+WORDS: dict[str, tuple[str, Style]] = {
+    "passed": ("passed", "good"),
+    "failed": ("FAILED", "bad"),
+    "timed_out": ("HUNG", "bad"),
+    "crashed": ("CRASHED", "bad"),
+    "not_measured": ("?", "warn"),
+    "skipped": (".", "faint"),
+}
+"""How an outcome stands in the matrix; a cell that passed shows its time alone."""
+
+
+def climb_sentence(report: Report, width: int) -> list[Line]:
+    """Return what belongs on the first screen: the smallest failing cell with what heals it, and the next step by hand."""
+    climb = report.climb
+    if climb is None or climb.smallest_failing is None:
+        return []
+    lines = wrapped([span(climb.says, "strong")], width)
+    return [*lines, *_next(climb, width)]
+
+
+def matrix_lines(report: Report, width: int) -> list[Line]:
+    """Return the matrix, its knobs and its times; nothing where the command was not climbed."""
+    climb = report.climb
+    if climb is None:
+        return []
+    grid = [cell for cell in climb.cells if not cell.knob]
+    lines = _matrix(grid, climb.smallest_failing, width)
+    lines += _knobs([cell for cell in climb.cells if cell.knob], climb, width)
+    if climb.smallest_failing is None:
+        lines += _next(climb, width)
+    if climb.cells_s:
+        says = f"total {duration(climb.total_s)}; its cells took {duration(climb.cells_s)}"
+        lines += wrapped([span(says, "faint")], width, first=INDENT)
+    return lines
+
+
+def _next(climb: Climb, width: int) -> list[Line]:
+    return wrapped([span(climb.next)], width, first="next by hand: ") if climb.next else []
+
+
+def _matrix(grid: Sequence[ClimbCell], smallest: ClimbCell | None, width: int) -> list[Line]:
+    """One line for each number of ranks; where the columns do not fit, the numbers of rows go on below."""
+    rows = sorted({cell.rows for cell in grid}, key=lambda one: (one is not None, one or 0))
+    ranks = sorted({cell.ranks for cell in grid})
+    at = {(cell.ranks, cell.rows): cell for cell in grid}
+    heads = [_rows_says(one) for one in rows]
+    wide = [max(columns(head), *(columns(_text(at.get((one, number)), smallest)) for one in ranks)) + GAP for head, number in zip(heads, rows, strict=True)]
+    names = [f"{one} {'rank' if one == 1 else 'ranks'}" for one in ranks]
+    first = max(map(len, names), default=0)
+    lines: list[Line] = []
+    for start, end in _bands(wide, width - len(INDENT) - first):
+        lead = LABEL if not lines else INDENT
+        if rows != [None]:
+            head = "".join(f"{text:>{room}}" for text, room in zip(heads[start:end], wide[start:end], strict=True))
+            lines.append((Span(lead), Span(f"{'rows':<{first}}", "faint"), Span(head, "faint")))
+            lead = INDENT
+        for name, number in list(zip(names, ranks, strict=True))[:ROWS_CAP]:
+            cells = [_shown(at.get((number, one)), smallest, room) for one, room in zip(rows[start:end], wide[start:end], strict=True)]
+            lines.append((Span(lead), Span(f"{name:<{first}}"), *(piece for pieces in cells for piece in pieces)))
+            lead = INDENT
+        if len(ranks) > ROWS_CAP:
+            lines.append((Span(INDENT), Span(f"and {len(ranks) - ROWS_CAP} more in the JSON", "faint")))
+    return lines
+
+
+def _bands(wide: Sequence[int], room: int) -> list[tuple[int, int]]:
+    """Return (start, end) of the columns that fit beside each other."""
+    bands: list[tuple[int, int]] = []
+    start = used = 0
+    for place, one in enumerate(wide):
+        if used + one > room and place > start:
+            bands.append((start, place))
+            start, used = place, 0
+        used += one
+    return [*bands, (start, len(wide))] if wide else []
+
+
+def _rows_says(rows: int | None) -> str:
+    return "as given" if rows is None else str(rows)
+
+
+def _text(cell: ClimbCell | None, smallest: ClimbCell | None) -> str:
+    """`1.2 s`, `HUNG 24 s`, with `<` behind the smallest failing one."""
+    if cell is None:
+        return "."
+    word, _ = WORDS[cell.outcome]
+    if cell.outcome == "passed":
+        return duration(cell.took_s)
+    text = f"{word} {duration(cell.took_s)}" if cell.outcome in ("failed", "timed_out", "crashed") else word
+    return f"{text} <" if smallest is not None and cell.cell == smallest.cell else text
+
+
+def _shown(cell: ClimbCell | None, smallest: ClimbCell | None, room: int) -> tuple[Span, Span]:
+    text = _text(cell, smallest)
+    style: Style = WORDS[cell.outcome][1] if cell is not None else "faint"
+    return Span(" " * (room - columns(text))), Span(text, style)
+
+
+def _knobs(tried: Sequence[ClimbCell], climb: Climb, width: int) -> list[Line]:
+    """One line for each knob: how the cell came out with it, in what time, and what that says."""
+    if not tried:
+        return []
+    names = min(32, max(columns(clean(cell.knob)) for cell in tried))
+    lines: list[Line] = []
+    for cell in tried:
+        word, style = WORDS[cell.outcome]
+        word = {".": "skipped", "?": "not measured"}.get(word, word)
+        took = duration(cell.took_s) if cell.outcome not in ("skipped", "not_measured") else ""
+        name = clean(cell.knob)[:names]
+        start = f"{'knobs' if not lines else '':<{len(LABEL)}}{name}{' ' * (names - columns(name))}  "
+        says = _knob_says(cell, climb)
+        head = (Span(start), Span(f"{word:<12}", style), Span(f"{took:>11}  "))
+        indent = " " * sum(columns(piece.text) for piece in head)
+        first, *rest = wrapped([span(says)], width, first=indent)
+        lines += [(*head, *first[1:]), *rest]
+    return lines
+
+
+def _knob_says(cell: ClimbCell, climb: Climb) -> str:
+    about = clean(cell.says).rstrip(".")
+    if cell.outcome in ("skipped", "not_measured"):
+        return about or "not tried"
+    if cell.applied is False:
+        return f"did not take effect: {about}" if about else "did not take effect"
+    if cell.knob in climb.healed_by:
+        return "heals it" + (", as nothing does" if climb.steady is False else "")
+    if cell.knob in climb.not_healed_by:
+        return "does not heal it"
+    return "passes when nothing is changed" if cell.outcome == "passed" else "fails again when nothing is changed"
