@@ -16,6 +16,7 @@ from trainprobe.facts.imports import ImportTried
 from trainprobe.facts.jobs import Job, JobRank
 from trainprobe.facts.kernel_logs import OomKill, Segfault, Xid
 from trainprobe.facts.knobs import KnobTried
+from trainprobe.facts.leftovers import Leftover, LeftoverLook, OtherRun, Restarter
 from trainprobe.facts.locks import HeldLock, LockWait
 from trainprobe.facts.log_events import LogEvent, Output
 from trainprobe.facts.log_failures import LogFailure
@@ -60,6 +61,8 @@ __all__ = [
     "Job",
     "JobRank",
     "KnobTried",
+    "Leftover",
+    "LeftoverLook",
     "LockWait",
     "LogEvent",
     "LogFailure",
@@ -73,6 +76,7 @@ __all__ = [
     "Mount",
     "OomKill",
     "OpenFile",
+    "OtherRun",
     "Output",
     "PipeEnd",
     "Plan",
@@ -87,6 +91,7 @@ __all__ = [
     "RasCommunicator",
     "RasRank",
     "Refusal",
+    "Restarter",
     "Rung",
     "Script",
     "Segfault",

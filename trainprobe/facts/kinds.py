@@ -16,6 +16,7 @@ from trainprobe.facts.imports import ImportTried
 from trainprobe.facts.jobs import Job, JobRank
 from trainprobe.facts.kernel_logs import OomKill, Segfault, Xid
 from trainprobe.facts.knobs import KnobTried
+from trainprobe.facts.leftovers import Leftover, LeftoverLook, OtherRun, Restarter
 from trainprobe.facts.locks import HeldLock, LockWait
 from trainprobe.facts.log_events import LogEvent, Output
 from trainprobe.facts.log_failures import LogFailure
@@ -53,6 +54,8 @@ KINDS: tuple[type[Fact], ...] = (
     Job,
     JobRank,
     KnobTried,
+    Leftover,
+    LeftoverLook,
     LockWait,
     LogEvent,
     LogFailure,
@@ -65,6 +68,7 @@ KINDS: tuple[type[Fact], ...] = (
     Mount,
     OomKill,
     OpenFile,
+    OtherRun,
     Output,
     PipeEnd,
     Plan,
@@ -77,6 +81,7 @@ KINDS: tuple[type[Fact], ...] = (
     RankEnding,
     RankException,
     RasCommunicator,
+    Restarter,
     Rung,
     Script,
     Segfault,

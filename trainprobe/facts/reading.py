@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from trainprobe.facts import collectives
+from trainprobe.facts import collectives, fields
 from trainprobe.facts.cell_measures import parse_cell_measures
 from trainprobe.facts.cgroups import join_limits, parse_cgroup
 from trainprobe.facts.deadlines import parse_deadlines
@@ -20,6 +20,8 @@ from trainprobe.facts.imports import parse_imports
 from trainprobe.facts.jobs import parse_job
 from trainprobe.facts.kernel_logs import parse_kernel_log
 from trainprobe.facts.knobs import parse_knob
+from trainprobe.facts.leftover_joins import join_leftovers
+from trainprobe.facts.leftovers import parse_leftovers
 from trainprobe.facts.locks import parse_locks
 from trainprobe.facts.log_endings import parse_log_endings
 from trainprobe.facts.log_events import parse_output
@@ -72,6 +74,7 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "stacks.native": (parse_stacks,),
     "process": (parse_process,),
     "locks": (parse_locks,),
+    "leftovers": (parse_leftovers,),
     "cgroup": (parse_cgroup,),
     "kernel_log": (parse_kernel_log,),
     "source": (parse_source,),
@@ -120,6 +123,7 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_log_failures,
     join_log_outputs,
     join_given,
+    join_leftovers,
 )
 
 
@@ -129,7 +133,7 @@ def read(evidence: Iterable[Evidence]) -> Facts:
     looked: list[Look] = []
     refused: list[Refusal] = []
     unreadable: list[str] = []
-    for record in evidence:
+    for record in _standing(evidence):
         if record.outcome not in ("ok", "partial"):
             refused.append(Refusal(record.kind, record.outcome, record.reason, record.subject, record.cell, record.id))
             if not record.data:
@@ -143,6 +147,13 @@ def read(evidence: Iterable[Evidence]) -> Facts:
     for join in JOINS:
         facts = join(facts)
     return Facts(facts, looked=looked, refused=refused, unreadable=unreadable)
+
+
+def _standing(evidence: Iterable[Evidence]) -> list[Evidence]:
+    """Leave out what a climb that was gone on with has declared void: cells without an answer, which were then run again."""
+    records = list(evidence)
+    void = {each for record in records if record.kind == "resumed" for each in fields.texts(record.data, "void")}
+    return [record for record in records if record.id not in void] if void else records
 
 
 def _parsed(record: Evidence) -> tuple[list[Fact], bool]:

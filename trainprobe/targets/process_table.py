@@ -37,6 +37,7 @@ class Seen:
     argv: tuple[str, ...]
     proc: str = "/proc"
     told_status: int | None = None
+    terminal: int = 0  # device number of its controlling terminal, 0 for none
 
     @property
     def cmdline(self) -> str:
@@ -239,7 +240,8 @@ def _seen(pid: int, proc: str) -> Seen | None:
     if len(argv) == 1 and " " in argv[0]:
         argv = tuple(argv[0].split())  # a title that setproctitle wrote: one string, padded with zeros
     status = int(words[49]) if len(words) > 49 and words[49].isdecimal() else None
-    return Seen(pid, ppid, line[opened + 1 : closed], words[0], group, session, started, argv, proc, status)
+    terminal = int(words[4]) if words[4].isdecimal() else 0
+    return Seen(pid, ppid, line[opened + 1 : closed], words[0], group, session, started, argv, proc, status, terminal)
 
 
 def _text(path: str, limit: int = 64 * 1024) -> str:

@@ -1,10 +1,11 @@
 """Processes of an earlier run still live and hold ports, memory, locks or GPUs.
 
-A run that was ended by closing the terminal, or a launcher that was killed before its workers, leaves them behind. The next run finds
-its port taken, its GPU memory full, or its cache locked.
+A run that was ended by closing the terminal, or a launcher that was killed before its workers, leaves them behind. The next run finds its port
+taken, its memory or GPU full, or its cache locked. Where a loop, a service or a supervisor starts them again, that has to end first.
 
-It is recognised by the host check, which looks for processes of the same script whose parent is gone, and weighs more when a port or
-memory is indeed taken.
+It is recognised by processes of the same program whose parent is gone, or that something without a terminal keeps alive. It is named where what this
+run failed of is what they hold, or where they hold so much that the next run will feel it; otherwise they are a warning. A run in an open
+terminal or in a scheduler's step is another run, and no left-over.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.earlier_runs import weigh_all, weigh_failure
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import advice, checked, said
 from trainprobe.causes.words import fix, sentence, short
-from trainprobe.facts import Facts
+from trainprobe.facts import Facts, Leftover, LeftoverLook, Restarter
+from trainprobe.facts.leftover_words import commands, name_of, restarted_by, sum_of
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
@@ -26,13 +29,16 @@ TAKEN = r"EADDRINUSE|[Aa]ddress already in use|CUDA out of memory|could not be a
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    if facts.of(Leftover):
+        yield from weigh_failure(scene) if group.cell else weigh_all(scene)
+        return
     taken = said(scene, TAKEN)
-    found = scene.checks(CHECK)
+    found = scene.checks(CHECK) if facts.one(LeftoverLook) is None else ()
     if found and taken is not None:
         # Not a level that may or may not bite: the processes are there, and what they usually hold is taken.
         yield weighing(13, "environment-and-limits", found[0].says.rstrip("."), *found)
         yield weighing(10, "suspects-log", f"What they may hold is taken: {short(taken.text)}", taken.fact)
-    else:
+    elif found:
         yield from checked(scene, CHECK)
     passed = [check for check in scene.checks(CHECK, bad_only=False) if check.status == "ok"]
     if passed:
@@ -40,22 +46,36 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 
 def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
+    rows = facts.of(Leftover)
+    if rows:
+        return tuple(row.pid for row in rows)
     words = " ".join(advice(Scene(facts, group), CHECK))
     return tuple(int(number) for number in re.findall(r"\b\d{2,}\b", words))
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
+    rows, look = facts.of(Leftover), facts.one(LeftoverLook)
+    if rows and look is not None:
+        again = [restarted_by(one) for one in facts.of(Restarter)[:2]]
+        taken = [one.says for one in sorted(_weigh(facts, group), key=lambda one: -one.points) if one.points > 0][:1]
+        return sentence(
+            "; ".join([f"An earlier run of {name_of(look)} still lives: {sum_of(rows)}", *again, *(f"{says[:1].lower()}{says[1:]}" for says in taken)])
+        )
     check = next(iter(Scene(facts, group).checks(CHECK)), None)
     return sentence(check.says if check is not None else "Processes of an earlier run still live on this host")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
-    pids = [str(pid) for pid in _pids(facts, group)]
+    scene, rows, restarters = Scene(facts, group), facts.of(Leftover), facts.of(Restarter)
+    pids = [str(pid) for pid in dict.fromkeys([*(one.pid for one in restarters if one.pid), *_pids(facts, group)])]
     look = f"ps -o pid,ppid,lstart,cmd -p {','.join(pids)}" if pids else "ps -eo pid,ppid,lstart,cmd --sort=start_time | grep python"
+    doubtful = [str(row.pid) for row in rows if not row.sure]
+    ends = commands(rows, restarters) if rows or restarters else (f"kill {' '.join(pids)}" if pids else "kill PID",)
+    first = " first whoever starts them again, then them" if restarters and rows else " them"
     return (
         fix(scene, "See what they are", look),
-        fix(scene, "End them", f"kill {' '.join(pids)}" if pids else "kill PID", risk="disruptive", verify=look),
+        fix(scene, f"End{first}", *ends, risk="disruptive", verify=look),
+        *([fix(scene, "Look at those that only share the folder", f"ps -o pid,ppid,lstart,cmd -p {','.join(doubtful)}")] if doubtful else []),
     )
 
 
@@ -63,7 +83,7 @@ CAUSE = Cause(
     id="leftover-processes",
     title="Processes of an earlier run still live",
     means="Earlier runs still live on this host and hold ports, GPUs, memory or locks.",
-    telling="Processes of the same script whose parent is gone and that are older than this run.",
+    telling="Processes of the same script whose parent is gone or that something starts again, and that hold what this run needs.",
     modes=("check", "crash", "hang"),
     weigh=_weigh,
     summary=_summary,
@@ -71,5 +91,6 @@ CAUSE = Cause(
     ranks=nobody,
     pids=_pids,
     refines="port-in-use",
+    accounts_for=("host-oom-killed", "gpu-memory-held-by-other", "cuda-oom", "file-lock-held", "rank-stuck", "user-exception", "rendezvous-incomplete"),
     would_settle="list the script's processes with their parents and start times: ps -eo pid,ppid,lstart,cmd",
 )

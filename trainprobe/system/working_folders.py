@@ -1,0 +1,79 @@
+"""Our own working folders in the temporary directory: each says whose it is, so that those of a killed run can be cleared away by the next.
+
+A folder goes only if it is ours beyond doubt: a real folder of this user with our kind of name, in which a plain file of ours names a process of
+this very boot and pid namespace that is gone. Another host or container may share the directory, and its processes cannot be seen from here, so
+that its folders stay. Nothing is followed through a link, and the clearing stops after a short time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import stat
+import tempfile
+import time
+from typing import List, Optional
+
+from trainprobe.system.proc import read_file, read_stat
+
+PREFIX = "trainprobe-"
+MARK = ".trainprobe-owner"  # `pid start boot namespace`: the process that made the folder, its start in clock ticks, and where that means anything
+NAME = re.compile(r"trainprobe-[a-z0-9_]{8}")  # as tempfile.mkdtemp makes them
+SWEEP_S = 1.0
+LOOK_AT = 200
+TOLD = re.compile(r"(\d{1,10}) (\d{1,20}) ([0-9a-f-]{36} pid:\[\d{1,20}\])\n")
+
+
+def make_working_folder() -> str:
+    """Clear away what killed runs left, and make a new folder. Raises OSError where none can be made."""
+    sweep()
+    folder = tempfile.mkdtemp(prefix=PREFIX)
+    now, here = read_stat(os.getpid()), _here()
+    if now is not None and here:
+        with contextlib.suppress(OSError), open(os.path.join(folder, MARK), "x", encoding="ascii") as file:
+            file.write(f"{os.getpid()} {now.started_ticks} {here}\n")
+    return folder
+
+
+def sweep(root: str = "", within_s: float = SWEEP_S) -> List[str]:
+    """Remove the folders of runs that are gone, and return their paths. What cannot be removed stays, silently."""
+    ends, removed = time.monotonic() + within_s, []
+    here = _here()
+    try:
+        names = sorted(name for name in os.listdir(root or tempfile.gettempdir()) if NAME.fullmatch(name))[:LOOK_AT]
+    except OSError:
+        return []
+    for name in names:
+        path = os.path.join(root or tempfile.gettempdir(), name)
+        if time.monotonic() > ends:
+            break
+        if here and _abandoned(path, here):
+            shutil.rmtree(path, ignore_errors=True)  # does not follow links
+            removed.append(path)
+    return removed
+
+
+def _abandoned(path: str, here: str) -> bool:
+    try:
+        folder = os.lstat(path)
+        mark = os.lstat(os.path.join(path, MARK))
+    except OSError:
+        return False
+    ours = folder.st_uid == mark.st_uid == os.getuid() and stat.S_ISDIR(folder.st_mode) and stat.S_ISREG(mark.st_mode) and mark.st_nlink == 1
+    told = TOLD.fullmatch(read_file(os.path.join(path, MARK), 200).decode("ascii", "replace")) if ours else None
+    if told is None or told.group(3) != here:
+        return False
+    now = read_stat(int(told.group(1)))
+    return now is None or now.started_ticks != int(told.group(2))
+
+
+def _here() -> Optional[str]:
+    """This boot and pid namespace; None where they cannot be told."""
+    text = read_file("/proc/sys/kernel/random/boot_id", 64).decode("ascii", "replace").strip()
+    try:
+        space = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return None
+    return f"{text} {space}" if re.fullmatch(r"[0-9a-f-]{36}", text) else None

@@ -1,0 +1,217 @@
+"""Earlier runs of the same program on this host, who starts them again, and what is simply another run that still goes on.
+
+An earlier run has lost whoever started it, or somebody without a terminal keeps it alive. What hangs below a terminal, a session server or a
+scheduler's step is another run, and no left-over. A process that its parent did not start has been adopted: a child has the session of its
+parent unless it made its own, and then it leads it (setsid(2)). A leader right below an init may be either and counts as adopted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from trainprobe.targets.process_table import Seen, Table, in_order
+from trainprobe.targets.programs import COMPILE_WORKER, FORKED_BY_SERVER, SPAWNED, is_tool, launcher_kind, option, program_of
+from trainprobe.targets.restarters import Restarter, restarter_of
+from trainprobe.targets.surroundings import ADOPTERS
+
+APART_S = 5.0  # processes that start within this of each other are one run
+# Who opens sessions for people and for schedulers: below them somebody or something still answers for the run.
+HOSTS = re.compile(
+    r"sshd(?:-session)?|login|su|sudo|tmux(?:: server)?|screen|SCREEN|mosh-server|ttyd|gnome-terminal.*|konsole|xterm|kitty|alacritty|wezterm.*|code(?:-server)?|node"
+    r"|jupyter.*|slurmstepd.*|pbs_mom|orted|prted|raylet|kubelet|conmon|containerd-shim.*|runc|sge_shepherd|starter|hydra_pmi_proxy"
+)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What counts as the same program: `kind` is script (a real path), module or code (the text behind -c); `cwd` is where it is started."""
+
+    kind: str
+    name: str
+    cwd: str = ""
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """A process of an earlier run. `run` counts runs from 0, oldest first; `role` is launcher, main, worker or child.
+
+    `sure` is false for a worker that names no script and is joined to the run by its folder alone.
+    """
+
+    seen: Seen
+    run: int
+    role: str
+    sure: bool = True
+
+
+@dataclass(frozen=True)
+class Other:
+    """A process of another run that somebody answers for; `why` says who."""
+
+    seen: Seen
+    why: str
+
+
+@dataclass(frozen=True)
+class Found:
+    earlier: tuple[Earlier, ...] = ()
+    others: tuple[Other, ...] = ()
+    restarters: tuple[Restarter, ...] = ()
+
+
+def wanted_of(argv: Sequence[str], cwd: str, script: str = "") -> Wanted | None:
+    """Return what the command `argv` runs; None where it names no script, module or code."""
+    if script:
+        return Wanted("script", os.path.realpath(os.path.join(cwd, script)), cwd)
+    argv = as_seen(argv)
+    program = program_of(argv)
+    if launcher_kind(argv):
+        module = option(program.rest, "m", "module")
+        return Wanted("module", module, cwd) if module else None
+    return Wanted(program.kind, program.name, cwd) if program.kind in ("module", "code") and program.name else None
+
+
+def as_seen(argv: Sequence[str]) -> Sequence[str]:
+    """Return a command as its process will show it: `torchrun` is a Python script, started by way of its first line."""
+    return ("python", *argv) if program_of(argv).kind == "" and launcher_kind(("python", *argv)) else argv
+
+
+def runs_it(one: Seen, wanted: Wanted) -> bool:
+    """Whether a process runs the wanted program itself or launches it; an editor, a search or a debugger that only names it does not."""
+    if one.ended or not one.argv or (is_tool(one.argv) and not launcher_kind(one.argv)):
+        return False
+    program = program_of(one.argv)
+    if launcher_kind(one.argv):
+        named = [word for word in program.rest if wanted.kind == "script" and os.path.basename(word) == os.path.basename(wanted.name)]
+        return any(_same(one, word, wanted) for word in named) or (wanted.kind == "module" and option(program.rest, "m", "module") == wanted.name)
+    if program.kind != wanted.kind:
+        return False
+    if wanted.kind == "script":
+        return os.path.basename(program.name) == os.path.basename(wanted.name) and _same(one, program.name, wanted)
+    # A module or a line of code means something else in another folder.
+    return program.name == wanted.name and (not wanted.cwd or os.path.realpath(one.cwd or "/") == os.path.realpath(wanted.cwd))
+
+
+def _same(one: Seen, word: str, wanted: Wanted) -> bool:
+    return os.path.realpath(os.path.join(one.cwd or "/", word)) == wanted.name
+
+
+def find(table: Table, wanted: Wanted, own: int, uid: int) -> Found:
+    """Sort all processes of user `uid` that run the wanted program and are neither above nor below `own`, nor younger."""
+    me = table.by_pid.get(own)
+    if me is None:
+        return Found()
+    ours = {me.pid, *(one.pid for one in table.ancestors(me)), *(one.pid for one in table.descendants(me))}
+    older = [one for one in table.by_pid.values() if one.pid not in ours and one.started_ticks <= me.started_ticks and not one.ended]
+    direct = {one.pid: one for one in sorted(older, key=in_order) if runs_it(one, wanted) and one.uid == uid}
+    tops = [one for one in direct.values() if not any(above.pid in direct for above in table.ancestors(one))]
+    restarters: dict[int, Restarter] = {}
+    left: list[Seen] = []
+    others: list[Other] = []
+    for top in tops:
+        why, keeper = _answered_for(table, top, me)
+        if why:
+            others += [Other(one, why) for one in (top, *(each for each in table.descendants(top) if each.pid in direct))]
+            continue
+        left.append(top)
+        if keeper is not None:
+            restarters.setdefault(keeper.pid, keeper)
+    loops = (
+        [restarter_of(one, wanted.name) for one in older if one.uid == uid and one.pid not in direct and one.pid not in restarters]
+        if wanted.kind == "script"
+        else []
+    )
+    for loop in loops:  # between two runs nothing but the loop lives
+        if loop is not None and loop.kind == "shell" and not _answered_for(table, table.by_pid[loop.pid], me)[0]:
+            restarters.setdefault(loop.pid, loop)
+    rows = _rows(table, left, ours)
+    known = {row.seen.pid for row in rows} | {other.seen.pid for other in others}
+    lost = [one for one in older if one.pid not in known and is_machinery(one) and one.uid == uid and adopted(table, one)]
+    return Found((*rows, *_lost_workers(lost, rows, wanted)), tuple(others), tuple(restarters.values()))
+
+
+def _rows(table: Table, tops: Iterable[Seen], ours: set[int]) -> list[Earlier]:
+    rows: list[Earlier] = []
+    run, last = -1, None
+    for top in sorted(tops, key=in_order):
+        age = table.age_s(top) or 0.0
+        run += last is None or last - age > APART_S
+        last = age
+        rows.append(Earlier(top, run, "launcher" if launcher_kind(top.argv) else "main"))
+        below = [one for one in table.descendants(top) if one.pid not in ours and not one.ended]
+        rows += [Earlier(one, run, "worker" if is_machinery(one) or one.argv == top.argv else "child") for one in below]
+    return rows
+
+
+def _lost_workers(lost: Sequence[Seen], rows: Sequence[Earlier], wanted: Wanted) -> list[Earlier]:
+    """Workers whose run is gone name no script: they are known by a group or session that they share with it, or else by the folder."""
+    groups = {place: row.run for row in rows for place in (("g", row.seen.group), ("s", row.seen.session))}
+    folders = {os.path.realpath(wanted.cwd), os.path.dirname(wanted.name) if wanted.kind == "script" else ""} - {""}
+    last = max((row.run for row in rows), default=-1) + 1
+    found = []
+    for one in sorted(lost, key=in_order):
+        run = groups.get(("g", one.group), groups.get(("s", one.session)))
+        if run is not None:
+            found.append(Earlier(one, run, "worker"))
+        elif one.cwd and os.path.realpath(one.cwd) in folders:
+            found.append(Earlier(one, last, "worker", sure=False))
+    return found
+
+
+def is_machinery(one: Seen) -> bool:
+    """A process that multiprocessing or torch's compiler starts on behalf of a script, and whose command line does not name it."""
+    return any(SPAWNED.search(word) or FORKED_BY_SERVER.search(word) or COMPILE_WORKER.search(word) for word in one.argv[:8])
+
+
+def adopted(table: Table, one: Seen) -> bool:
+    """Whether its present parent did not start it: that one is gone."""
+    if one.ppid == 0:
+        return False  # started from outside of this pid namespace
+    above = table.by_pid.get(one.ppid)
+    if above is None:
+        return one.ppid == 1
+    if above.started_ticks > one.started_ticks:
+        return True
+    if one.session not in (above.session, one.pid):
+        return True
+    inits = above.pid == 1 or os.path.basename(above.argv[0] if above.argv else above.name) in ADOPTERS
+    if one.session == one.pid and one.session != above.session:
+        return inits
+    leader = table.by_pid.get(one.group)
+    if one.group not in (one.pid, above.group) and (leader is None or leader.ended):
+        return True  # a shell makes a group for each job; its leader was the parent
+    python = program_of(above.argv).kind != ""
+    return inits and not python and is_machinery(one)
+
+
+def _answered_for(table: Table, top: Seen, me: Seen) -> tuple[str, Restarter | None]:
+    """Say who answers for a run ("" for nobody), and who would start it again: the nearest that would, up to where the chain was cut."""
+    keeper = restarter_of(top, "") if launcher_kind(top.argv) else None
+    one = top
+    for _ in range(64):
+        above = None if adopted(table, one) else table.parent(one)
+        service = restarter_of(one, "", ours=me.cgroup) if above is None or above.pid == 1 else None
+        if service is not None and service.kind in ("unit", "user-unit", "container"):
+            return "", service
+        if above is None:
+            if one.ppid == 0 and one.pid != 1:
+                return "it was started from outside of this container", None
+            # Whoever waits for it has something to do when it ends: another try, or the next command.
+            return "", keeper or (Restarter("parent", one.cmdline[:200], one.pid) if one is not top else None)
+        name = os.path.basename(above.argv[0] if above.argv else above.name)
+        lead = table.by_pid.get(above.session)
+        if above.terminal and lead is not None and (lead is above or lead in list(table.ancestors(above))):
+            return f"the terminal of pid {lead.pid} ({lead.name}) is open", None
+        if HOSTS.fullmatch(name) or HOSTS.fullmatch(above.name):
+            return f"pid {above.pid} ({above.name}) has it", None
+        held = restarter_of(above, "")
+        if held is not None and held.kind in ("cron", "supervisor"):
+            return "", held
+        if above.pid == 1:
+            return f"pid 1 ({above.name}) has started it", None
+        keeper = held or keeper
+        one = above
+    return "", keeper
