@@ -1,0 +1,151 @@
+"""The fit of all laws at once to few and noisy points.
+
+Noise is a factor: the logarithms of the values scatter evenly around those of the curve. For each shape the level and the scatter are integrated
+out (a normal law with unknown mean and variance), so what is left is how well it foretells each point from the smaller ones: the chain of these
+held-out densities is the weight of a shape, and a form that could have bent in many ways is worth less than a plain one that fits as well.
+Nothing is chosen and then believed: a prediction mixes all shapes by their weight. Once per data set one point may be wrong (a cold cache, a
+neighbour's load): each fit is made also without each point, at the price that a wrong point is rare.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from trainprobe.scaling.laws import Shape, shapes
+
+LEAST_SIZES = 3
+LEAST_SPREAD = 4.0
+"""The largest size over the smallest: below it no law can be told from another."""
+NOISE = 0.1  # how much numbers scatter, relative, where nothing else is known: as much as times do
+_PRIOR_POINTS = 8  # what is known of the noise beforehand counts like so many points
+_WRONG = 0.02  # a point is wrong altogether
+_WRONG_DENSITY = 1 / (4 * math.log(10))  # and then it may be two decades off to either side
+_LEAST_WEIGHT = 1e-5
+
+
+@dataclass(frozen=True)
+class Point:
+    """A measured value at a size; both above 0."""
+
+    size: float
+    value: float
+
+
+class TooFewError(ValueError):
+    """The points do not allow a law; `says` is why, in a sentence without its full stop."""
+
+    def __init__(self, says: str) -> None:
+        super().__init__(says)
+        self.says = says
+
+
+@dataclass(frozen=True)
+class Component:
+    """One shape with its weight: the logarithm of a value is `level` + shape + `scatter` times t with `freedom` degrees."""
+
+    shape: Shape
+    weight: float
+    level: float
+    scatter: float
+    freedom: int
+
+
+@dataclass(frozen=True)
+class Fit:
+    """All shapes that the points leave possible, the likeliest first; the weights add up to 1."""
+
+    points: tuple[Point, ...]
+    components: tuple[Component, ...]
+
+    @property
+    def law(self) -> str:
+        """The law with the most weight, over all of its shapes."""
+        weights = self.weights()
+        return max(weights, key=lambda name: weights[name])
+
+    def weights(self) -> dict[str, float]:
+        """The weight of each law."""
+        found: dict[str, float] = defaultdict(float)
+        for one in self.components:
+            found[one.shape.law] += one.weight
+        return dict(found)
+
+    @property
+    def best(self) -> Component:
+        """The likeliest shape of the likeliest law."""
+        law = self.law
+        return max((one for one in self.components if one.shape.law == law), key=lambda one: one.weight)
+
+    @property
+    def largest(self) -> float:
+        """The largest measured size."""
+        return self.points[-1].size
+
+
+def fit(points: Iterable[Point], noise: float = NOISE) -> Fit:
+    """Fit all laws. `noise` is the relative scatter that such numbers have: 0.1 for times, less for memory and counts.
+
+    Raises TooFewError where there are fewer than three sizes, or where the largest is less than four times the smallest.
+    """
+    own = sorted((one for one in points if one.size > 0 and one.value > 0 and math.isfinite(one.size) and math.isfinite(one.value)), key=lambda one: one.size)
+    sizes = sorted({one.size for one in own})
+    if len(sizes) < LEAST_SIZES:
+        raise TooFewError(f"{len(sizes)} {'size was' if len(sizes) == 1 else 'sizes were'} measured, and a law needs {LEAST_SIZES}")
+    if sizes[-1] < LEAST_SPREAD * sizes[0]:
+        raise TooFewError(f"the largest size is only {sizes[-1] / sizes[0]:.1f} times the smallest, and a law needs {LEAST_SPREAD:g} times")
+    logs = [math.log(one.value) for one in own]
+    spare = [number for number, one in enumerate(own) if _is_spare(number, own, sizes)]
+    evidence = _Evidence(len(own), noise)
+    found = [
+        found
+        for shape in shapes(sizes, noise)
+        for found in evidence.components(shape, [log - shape.log_at(one.size) for log, one in zip(logs, own, strict=True)], spare)
+    ]
+    top = max(log_weight for log_weight, _ in found)
+    kept = [(math.exp(log_weight - top), one) for log_weight, one in found if log_weight - top > math.log(_LEAST_WEIGHT)]
+    total = sum(weight for weight, _ in kept)
+    parts = (Component(one.shape, weight / total, one.level, one.scatter, one.freedom) for weight, one in kept)
+    return Fit(tuple(own), tuple(sorted(parts, key=lambda one: -one.weight)))
+
+
+def _is_spare(number: int, points: Sequence[Point], sizes: Sequence[float]) -> bool:
+    """May this point be wrong and enough be left? The only one at the largest size may not: what it says of the law nobody else could."""
+    alone = sum(one.size == points[number].size for one in points) == 1
+    return len(points) > LEAST_SIZES and not (alone and (len(sizes) == LEAST_SIZES or points[number].size == sizes[-1]))
+
+
+class _Evidence:
+    """Marginal densities of `count` residuals, level and scatter integrated out (flat in the level, inverse gamma in the variance)."""
+
+    def __init__(self, count: int, noise: float) -> None:
+        self.count = count
+        self.prior = _PRIOR_POINTS * noise**2
+        self.constants = {number: self._constant(number) for number in (count, count - 1) if number > 0}
+
+    def _constant(self, number: int) -> float:
+        start, half = _PRIOR_POINTS / 2, self.prior / 2
+        gammas = math.lgamma(start + (number - 1) / 2) - math.lgamma(start)
+        return gammas + start * math.log(half) - (number - 1) / 2 * math.log(2 * math.pi) - math.log(number) / 2
+
+    def components(self, shape: Shape, residuals: Sequence[float], spare: Sequence[int]) -> list[tuple[float, Component]]:
+        """Return the shape's log weight and component: with all points, and without each that may be wrong."""
+        number = self.count
+        level = sum(residuals) / number
+        squares = sum((one - level) ** 2 for one in residuals)
+        chance = math.log(shape.chance)
+        found = [self._one(shape, chance, number, level, squares)]
+        price = chance + math.log(_WRONG * _WRONG_DENSITY)
+        for place in spare:
+            off = residuals[place] - level
+            left = max(squares - off * off * number / (number - 1), 0.0)
+            found.append(self._one(shape, price, number - 1, level - off / (number - 1), left))
+        return found
+
+    def _one(self, shape: Shape, chance: float, number: int, level: float, squares: float) -> tuple[float, Component]:
+        freedom = _PRIOR_POINTS + number - 1
+        log_weight = chance + self.constants[number] - freedom / 2 * math.log((self.prior + squares) / 2)
+        variance = (self.prior + squares) / freedom
+        return log_weight, Component(shape, 0.0, level, math.sqrt(variance * (1 + 1 / number)), freedom)
