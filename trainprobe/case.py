@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -50,8 +51,9 @@ class Case:
         self._unwritten: List[Tuple[str, bytes]] = []
         self._lock = threading.RLock()
         self._stuck = self._lost = ""
-        self._torn, self._size, self._sealed = False, 0, False
+        self._torn, self._size, self._sealed, self._last = False, 0, False, 0
         self._fd = os.open(os.path.join(folder, EVIDENCE), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        _lock(self._fd)
 
     @classmethod
     def create(cls, folder: Optional[str], command: str, argv: Sequence[str]) -> Case:
@@ -79,6 +81,26 @@ class Case:
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise UsageError(f"The case folder {name} cannot be written: {why}.", ANOTHER) from error
+
+    @classmethod
+    def reopen(cls, folder: str) -> Case:
+        """Open a saved case to go on with it; what is added comes behind what is there.
+
+        A last line that is torn is cut off, since nothing can be read of it. UsageError when `folder` is no case, cannot be written, or is being written.
+        """
+        saved = read_case(folder)
+        if saved.damage and not saved.evidence:
+            raise UsageError(f"{folder} cannot be gone on with: {saved.damage[0]}", "Begin a new case.")
+        try:
+            size = _whole_lines(os.path.join(folder, EVIDENCE))
+            os.makedirs(os.path.join(folder, FILES), mode=0o700, exist_ok=True)
+            case = cls(os.path.abspath(folder), folder, Redactor(os.environ))
+        except OSError as error:
+            raise UsageError(f"{folder} cannot be gone on with: {_why(error)}.", "Begin a new case.") from error
+        case._evidence = list(saved.evidence)
+        case._size = size
+        case._last = max((int(one.id[1:]) for one in saved.evidence if one.id[1:].isdigit()), default=0)
+        return case
 
     def __enter__(self) -> Case:  # noqa: PYI034 - Self is newer than Python 3.9
         return self
@@ -119,7 +141,7 @@ class Case:
         (shown_source, more), (shown_reason, most) = self.redactor.text(clean(source)), self.redactor.text(clean(reason))
         with self._lock:
             new = Evidence(
-                f"E{len(self._evidence) + 1}",
+                f"E{self._last + 1}",
                 kind,
                 subject,
                 cell,
@@ -134,6 +156,7 @@ class Case:
             )
             if self._sealed:
                 return new
+            self._last += 1
             self._evidence.append(new)
             self._unwritten.append((new.id, json.dumps(to_json(new)).encode() + b"\n"))
             self._write()
@@ -318,6 +341,35 @@ def _write_whole(path: str, content: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(unfinished)
         raise
+
+
+def _whole_lines(path: str) -> int:
+    """Cut a torn last line off, and return the size of what is left. Raises OSError, also where another program is writing."""
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(0, "its evidence is no plain file")
+        _lock(fd)
+        size = end = os.fstat(fd).st_size
+        while end and os.pread(fd, 1, end - 1) != b"\n":
+            block = max(0, end - 65536)
+            found = os.pread(fd, end - block, block).rfind(b"\n")
+            end = block + found + 1 if found >= 0 else block
+        if end < size:
+            os.ftruncate(fd, end)
+        return end
+    finally:
+        os.close(fd)
+
+
+def _lock(fd: int) -> None:
+    """Take the case for ourselves as long as `fd` is open; OSError where somebody has it. File systems without locks let anybody in."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise OSError(0, "another trainprobe is writing into it") from error
+    except OSError:
+        pass
 
 
 def _read_bounded(path: Union[str, os.PathLike[str]]) -> bytes:

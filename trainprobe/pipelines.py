@@ -30,7 +30,7 @@ def diagnose(request: DiagnoseRequest, settings: Settings, progress: Progress) -
     from trainprobe.ladder import Interrupted, climb, make_plan
 
     plan = make_plan(request, settings)
-    case = Case.create(request.case, "diagnose", request.argv)
+    case = Case.create(request.case, "diagnose", request.argv) if request.resume is None else Case.reopen(request.resume)
     try:
         climb(plan, case, progress, settings)
     except Interrupted:

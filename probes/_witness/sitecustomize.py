@@ -351,9 +351,19 @@ def _start() -> None:
         **{"world_size": None, "local_rank": None, **numbers},
     )
     _watch_the_end()
+    if os.environ.get("TRAINPROBE_KNOB"):
+        _guarded(_turn_a_knob)()
     for name in [name for name in _AFTER_IMPORT if name in sys.modules]:
         _guarded(_AFTER_IMPORT.pop(name))(sys.modules[name])
     sys.meta_path.insert(0, _Finder)
+
+
+def _turn_a_knob() -> None:
+    from importlib.machinery import SourceFileLoader
+
+    knobs = type(sys)("_knobs")
+    SourceFileLoader("_knobs", os.path.join(_FOLDER, "_knobs.py")).exec_module(knobs)
+    knobs.turn(os.environ["TRAINPROBE_KNOB"], _tell, _AFTER_IMPORT, _guarded)
 
 
 def _run_the_next() -> None:

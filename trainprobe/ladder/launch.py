@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from trainprobe.ladder.cells import Cell, filled
+from trainprobe.ladder.knobs import UNCHANGED, Change
 from trainprobe.ladder.plan import Plan, Rung
 from trainprobe.ladder.probes import built_in_folder
 from trainprobe.system.child import ChildSpec
@@ -35,9 +37,9 @@ class Launch:
     left_alone: tuple[str, ...] = ()
 
 
-def probe(plan: Plan, rung: Rung, nproc: int, folder: str, deadline_s: float) -> Launch:
+def probe(plan: Plan, rung: Rung, cell: Cell, folder: str, deadline_s: float) -> Launch:
     """The ranks of one probe, or its single process."""
-    spec = rung.spec
+    spec, nproc = rung.spec, cell.nproc
     port = target.free_port()
     base = target.clean(plan.environ)
     told = {
@@ -70,13 +72,14 @@ def probe(plan: Plan, rung: Rung, nproc: int, folder: str, deadline_s: float) ->
         out = os.path.join(folder, f"{name}.out")
         err = os.path.join(folder, f"{name}.err")
         specs.append(ChildSpec(name, (plan.interpreter.path, spec.program), env, plan.cwd, out, err, rank=rank))
-    return Launch(rung.cell(nproc), nproc, folder, tuple(specs), events, dumps=dumps)
+    return Launch(rung.name(cell), nproc, folder, tuple(specs), events, dumps=dumps)
 
 
-def script(plan: Plan, rung: Rung, nproc: int, folder: str) -> Launch:
+def script(plan: Plan, rung: Rung, cell: Cell, folder: str, change: Change = UNCHANGED) -> Launch:
     """The user's own script, its ranks launched by us with torchrun's variables."""
-    port = target.free_port()
-    base = target.clean(plan.environ)
+    port, nproc = target.free_port(), cell.nproc
+    base = {**target.clean(plan.environ), **change.env}
+    argv = filled(change.argv or plan.argv, cell)
     witness_dir, dumps = _made(folder, "witness"), _made(folder, "dumps")
     on = target.easier_to_read(base, dumps, _witness(plan), witness_dir)
     errors = {rank: os.path.join(folder, f"rank{rank}.error.json") for rank in range(nproc)}
@@ -84,9 +87,9 @@ def script(plan: Plan, rung: Rung, nproc: int, folder: str) -> Launch:
     for rank in range(nproc):
         env = {**base, **on.env, **target.one_rank(rank, nproc, port, "trainprobe", base), "TORCHELASTIC_ERROR_FILE": errors[rank]}
         out, err = os.path.join(folder, f"rank{rank}.out"), os.path.join(folder, f"rank{rank}.err")
-        specs.append(ChildSpec(f"rank{rank}", (plan.interpreter.path, *plan.argv), env, plan.cwd, out, err, rank=rank))
+        specs.append(ChildSpec(f"rank{rank}", (plan.interpreter.path, *argv), env, plan.cwd, out, err, rank=rank))
     return Launch(
-        rung.cell(nproc),
+        rung.name(cell),
         nproc,
         folder,
         tuple(specs),
@@ -98,18 +101,18 @@ def script(plan: Plan, rung: Rung, nproc: int, folder: str) -> Launch:
     )
 
 
-def command(plan: Plan, rung: Rung, nproc: int, folder: str) -> Launch:
-    """The user's own command, `{ranks}` replaced; its launcher makes the ranks."""
-    base = target.clean(plan.environ)
+def command(plan: Plan, rung: Rung, cell: Cell, folder: str, change: Change = UNCHANGED) -> Launch:
+    """The user's own command, `{ranks}` and `{rows}` replaced; its launcher makes the ranks."""
+    base = {**target.clean(plan.environ), **change.env}
     witness_dir, dumps, logs = _made(folder, "witness"), _made(folder, "dumps"), _made(folder, "logs")
     on = target.easier_to_read(base, dumps, _witness(plan), witness_dir)
     of_torchrun = target.of_torchrun(base, logs)
-    argv = tuple(word.replace("{ranks}", str(nproc)) for word in plan.argv)
+    argv = filled(change.argv or plan.argv, cell)
     env = {**base, **on.env, **of_torchrun.env}
     out = os.path.join(folder, "launcher.out")
     return Launch(
-        rung.cell(nproc),
-        nproc,
+        rung.name(cell),
+        cell.nproc,
         folder,
         (ChildSpec(LAUNCHER, argv, env, plan.cwd, out, out),),
         witness_dir=witness_dir,

@@ -14,6 +14,8 @@ class Pace:
     need about a second to leave. `leave_s`: how long one that has raised may take to go: it joins its loader workers first, 5 s each.
     `left_s`: a rank has left, and the others may still be writing their last checkpoint.
     `stopped_s`: a stop shorter than this may be a debugger or a scheduler that comes back.
+    `to_its_end`: the command runs until it ends, and not only until it has shown steps; then `silent_s` is how long it may be silent
+    though it computes.
     `between_looks_s`: long enough for a line to change, short enough for a reader who waits. `third_look_s`: docs/design.md.
     """
 
@@ -28,3 +30,5 @@ class Pace:
     third_look_s: float = 2.0
     stop_grace_s: float = 2.0
     kill_s: float = 3.0
+    silent_s: float = float("inf")
+    to_its_end: bool = False

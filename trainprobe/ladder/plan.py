@@ -10,6 +10,7 @@ from typing import Literal
 from trainprobe.collect.seen import Seen
 from trainprobe.errors import UsageError
 from trainprobe.ladder import sizes
+from trainprobe.ladder.cells import Cell, grid
 from trainprobe.ladder.probes import USER_SCRIPT
 from trainprobe.ladder.thresholds import Thresholds
 from trainprobe.model.probes import ProbeSpec
@@ -35,19 +36,29 @@ class Ask:
     skip: tuple[str, ...] = ()
     dataset: str = ""
     model: str = ""
+    ranks: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Rung:
-    """A rung with its sizes, or with the reason why it is left out. `unmet` is the reason as a word for programs."""
+    """A rung with its sizes, or with the reason why it is left out. `unmet` is the reason as a word for programs.
+
+    `sizes` are numbers of ranks. `rows` are amounts of data that the user's command is given, empty where that is not ours to set.
+    """
 
     spec: ProbeSpec
     sizes: tuple[int, ...] = ()
     unmet: str = ""
     because: str = ""
+    rows: tuple[int, ...] = ()
 
-    def cell(self, nproc: int) -> str:
-        return f"{self.spec.name}@{nproc}"
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        return grid(self.sizes, self.rows)
+
+    def name(self, cell: Cell) -> str:
+        return cell.name(self.spec.name)
 
 
 @dataclass(frozen=True)
@@ -125,11 +136,13 @@ def _rung(spec: ProbeSpec, ask: Ask) -> Rung:
                 return Rung(spec, unmet=need, because=because)
     every_size = spec.name == USER_SCRIPT
     found = sizes.of(spec, ask.nproc, every_size=every_size)
-    if every_size and ask.sizes_of_command == "one":
+    if every_size and ask.ranks:
+        found = ask.ranks
+    elif every_size and ask.sizes_of_command == "one":
         found = (ask.nproc,)
     if "gpu" in spec.needs and spec.scope == "ranks":
         found = tuple(size for size in found if size <= ask.gpus) or (min(ask.gpus, ask.nproc),)
-    return Rung(spec, found)
+    return Rung(spec, found, rows=ask.rows if every_size else ())
 
 
 def _unmet(need: str, ask: Ask) -> str:

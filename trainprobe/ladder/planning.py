@@ -13,6 +13,7 @@ from trainprobe.collect.seen import Seen, refused
 from trainprobe.config import Settings
 from trainprobe.errors import UsageError
 from trainprobe.ladder import probes
+from trainprobe.ladder.cells import RANKS, ROWS
 from trainprobe.ladder.plan import Ask, Plan, rungs_of
 from trainprobe.ladder.thresholds import Thresholds
 from trainprobe.model.probes import ProbeSpec
@@ -22,7 +23,6 @@ from trainprobe.targets.interpreter import Interpreter
 
 GPUS_S = 5.0
 DEFAULT_NPROC = 2
-RANKS = "{ranks}"
 
 
 def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str, str] | None = None) -> Plan:
@@ -35,6 +35,9 @@ def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str
     gpus_seen = look_for_gpus()
     gpus = visible_gpus(len(gpus_seen.data.get("devices") or ()), environ)
     nproc = _world(request, gpus)
+    _check_sizes(request)
+    if request.resume is not None and request.case is not None:
+        raise UsageError("--resume goes on in the folder of its case, and --case names another.", "Leave --case out.")
     path, chosen_by = interpreter.choose(request.interpreter, request.argv if request.form == "command" else (), environ)
     python = interpreter.ask(path, chosen_by, request.imports or interpreter.USUAL_STACK)
     argv = _argv(request, python, environ)
@@ -56,6 +59,8 @@ def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str
         skip=request.skip,
         dataset=request.dataset,
         model=request.model,
+        ranks=request.ranks,
+        rows=_rows_of_command(request),
     )
     on_gpus = bool(gpus) and request.nproc is None and bool(python.cuda)
     return Plan(
@@ -119,7 +124,32 @@ def _world(request: DiagnoseRequest, gpus: int) -> int:
         here = f"{gpus} GPU{'' if gpus == 1 else 's'}" if gpus else "no GPU"
         ways = [*([f"`--gpus {gpus}`"] if gpus else []), f"`--nproc {request.gpus}` for gloo ranks on this machine"]
         raise UsageError(f"--gpus {request.gpus} was asked for, and this machine has {here}.", f"Use {' or '.join(ways)}.")
-    return request.gpus or request.nproc or max(request.ranks, default=0) or gpus or DEFAULT_NPROC
+    return request.gpus or max(request.nproc or 0, *request.ranks, 0) or gpus or DEFAULT_NPROC
+
+
+def _check_sizes(request: DiagnoseRequest) -> None:
+    """Say where {rows} and {ranks} belong, where what was asked for cannot reach the command."""
+    if request.form == "none":
+        return
+    words = " ".join(request.argv)
+    if request.rows and ROWS not in words and not request.dataset:
+        do = f"Put {ROWS} where your script takes the number of rows, as `--max_train_samples {ROWS}`, or name the data with --dataset."
+        raise UsageError(f"--rows was given, and nothing in the command says where the number of rows belongs: it has no {ROWS}.", do)
+    if ROWS in words and not request.rows:
+        raise UsageError(f"The command has {ROWS}, and no --rows says how many.", "Add --rows 2,100,1000.")
+    if len(request.ranks) > 1 and request.form == "command" and RANKS not in words:
+        do = f"Put {RANKS} where your launcher takes the number of ranks, as `torchrun --nproc-per-node {RANKS}`."
+        raise UsageError(f"--ranks was given, and nothing in the command says where the number of ranks belongs: it has no {RANKS}.", do)
+    most = max(request.ranks, default=0)
+    if request.gpus is not None and most > request.gpus:
+        raise UsageError(
+            f"--ranks goes up to {most}, and --gpus says {request.gpus}.", "Give as many GPUs as the largest number of ranks, or leave --gpus out."
+        )
+
+
+def _rows_of_command(request: DiagnoseRequest) -> tuple[int, ...]:
+    """Rows are for the command where it says so with {rows}; otherwise they are for the user's data alone."""
+    return request.rows if any(ROWS in word for word in request.argv) else ()
 
 
 def _no_gpu(seen: Seen, environ: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ from trainprobe.ladder.pace import Pace
 from trainprobe.model.evidence import Ended
 
 What = Literal["go_on", "ended", "passed", "look"]
-Why = Literal["", "steps_seen", "time_up", "first_output", "stall", "stopped", "fault", "left"]
+Why = Literal["", "steps_seen", "time_up", "first_output", "stall", "stopped", "fault", "left", "outgrown"]
 STEPS_ENOUGH = 3
 
 
@@ -82,7 +82,7 @@ def decide(now: Now, pace: Pace, *, largest: bool, hard_s: float) -> Decision:
         if now.at - quiet_since >= pace.left_s or now.at >= hard_s:
             return Decision("look", "left", tuple(rank.rank for rank in left))
         return GO_ON
-    if now.ranks and all(rank.steps >= STEPS_ENOUGH for rank in now.ranks) and not largest:
+    if now.ranks and all(rank.steps >= STEPS_ENOUGH for rank in now.ranks) and not largest and not pace.to_its_end:
         return Decision("passed", "steps_seen")
     return _by_the_clock(now, pace, hard_s)
 
@@ -106,9 +106,18 @@ def _by_the_clock(now: Now, pace: Pace, hard_s: float) -> Decision:
 
 
 def quiet_long(now: Now, pace: Pace) -> bool:
-    """True when some living rank has shown no sign for one and a half times the stall time: far more than a slow step takes."""
+    """True when some living rank has shown no sign for one and a half times the stall time: far more than a slow step takes.
+
+    Where the rhythm of smaller cells is known, that time says what a cell of this size may need.
+    """
     alive = [rank for rank in now.ranks if rank.ended is None]
-    return bool(alive) and now.at - min(rank.sign_at for rank in alive) >= 1.5 * pace.stall_s
+    long_s = 1.5 * pace.stall_s if pace.silent_s == float("inf") else max(1.5 * pace.stall_s, pace.silent_s)
+    return bool(alive) and now.at - min(rank.sign_at for rank in alive) >= long_s
+
+
+def outgrown(now: Now, pace: Pace) -> bool:
+    """True when nobody has shown a sign for longer than a cell of this size may need, by what smaller ones took."""
+    return now.at - now.sign_at >= max(pace.silent_s, 0.0 if now.sign_at else pace.first_output_s)
 
 
 def ends_at(pace: Pace, hard_s: float) -> float:

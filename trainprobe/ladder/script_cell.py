@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from trainprobe.ladder.outcome import Outcome, Result, of_script
-from trainprobe.ladder.policy import Decision, Now, decide, ends_at, quiet_long
+from trainprobe.ladder.policy import Decision, Now, decide, ends_at, outgrown, quiet_long
 from trainprobe.ladder.settle import Settled, settle
 from trainprobe.ladder.standstill import Standstill, asymmetric
 from trainprobe.ladder.watch import Watch
 from trainprobe.model.evidence import Ended
 
-REASONS = {"stopped": "fault", "fault": "fault", "left": "stall", "time_up": "stall"}
+USAGE_ERROR = 2  # argparse and click end with it
+REASONS = {"stopped": "fault", "fault": "fault", "left": "stall", "time_up": "stall", "outgrown": "stall"}
 
 
 def run(watch: Watch, *, largest: bool, hard_s: float) -> Result:
@@ -20,14 +21,36 @@ def run(watch: Watch, *, largest: bool, hard_s: float) -> Result:
     settled = settle(watch)
     elapsed_s = round(now.at, 2)
     result = _result(watch, settled, decision, now)
+    quiet_s = max(watch.quiet_s, now.at - now.sign_at) if now.sign_at and result.outcome == "passed" else watch.quiet_s
+    first_sign_at = watch.signs.first_sign_at
+    rhythm = {
+        "first_sign_s": round(max(0.0, first_sign_at - watch.began_at), 2) if first_sign_at else None,
+        "quiet_s": round(quiet_s, 2),
+        "steps": min((rank.steps for rank in now.ranks), default=0),
+    }
     tells_all = result.outcome == "timed_out" and clear and len(now.ranks) > 1
     return Result(
         result.outcome,
         result.says,
         result.ranks,
-        {"elapsed_s": elapsed_s, "silent_s": round(max(0.0, now.at - now.sign_at), 2), **result.more},
+        {
+            "elapsed_s": elapsed_s,
+            "silent_s": round(max(0.0, now.at - now.sign_at), 2),
+            "rhythm": rhythm,
+            "to_its_end": decision.what == "ended",
+            "usage_error": _refused_arguments(watch, settled),
+            **result.more,
+        },
         tells_all=tells_all,
     )
+
+
+def _refused_arguments(watch: Watch, settled: Settled) -> bool:
+    """Every rank that ended by itself did so with the exit code of a usage error, and nothing had run."""
+    own = [ended for ended in settled.of_ranks().values() if not ended.by_us and ended.signal != 15]
+    if any(each.steps or each.batches for each in watch.signs.by_pid.values()):
+        return False
+    return bool(own) and all(ended.how == "exited" and ended.code == USAGE_ERROR for ended in own)
 
 
 def _watch(watch: Watch, *, largest: bool, hard_s: float) -> tuple[Decision, Now, bool]:
@@ -50,6 +73,8 @@ def _watch(watch: Watch, *, largest: bool, hard_s: float) -> tuple[Decision, Now
         verdict = standstill.judge(looked, quiet_long=quiet_long(now, watch.pace))
         if verdict == "still":
             return decision, now, clear
+        if outgrown(now, watch.pace):
+            return Decision("look", "outgrown", decision.ranks), now, clear
         if now.at >= (ends_at(watch.pace, hard_s) if verdict == "look_again" else min(watch.pace.run_s, hard_s)):
             return Decision("passed", "time_up", decision.ranks), now, False
 
@@ -62,14 +87,14 @@ def _result(watch: Watch, settled: Settled, decision: Decision, now: Now) -> Res
     if decision.what == "ended":
         return _ended_by_itself(watch, endings)
     if decision.what == "passed":
-        return _passed(decision, now)
+        return _cut_off(decision, now) if watch.pace.to_its_end and now.at - now.sign_at >= watch.pace.stall_s else _passed(decision, now)
     left = [rank for rank, ended in endings.items() if not ended.by_us]
     stuck = tuple(sorted(set(decision.ranks or ()) or {rank for rank in endings if rank not in left}))
     return Result("timed_out", _stall_says(decision, now, endings), stuck, {"stopped_because": _because(decision, now)})
 
 
 def _because(decision: Decision, now: Now) -> str:
-    if decision.why == "time_up" and not now.sign_at:
+    if decision.why in ("time_up", "outgrown") and not now.sign_at:
         return "first_output"
     return REASONS.get(decision.why, decision.why)
 
@@ -84,6 +109,12 @@ def _stall_says(decision: Decision, now: Now, endings: dict[int, Ended]) -> str:
     if not now.sign_at:
         return f"no output and no step within {now.at:.0f} s"
     return f"no progress for {now.at - now.sign_at:.0f} s"
+
+
+def _cut_off(decision: Decision, now: Now) -> Result:
+    """Its time was over and it was silent, but it computed, for no longer than a cell of this size may: neither passed nor failed."""
+    says = f"its time was over after {now.at:.0f} s; it still computed, and had shown nothing for {now.at - now.sign_at:.0f} s"
+    return Result("not_measured", says, (), {"stopped_because": decision.why or "interrupted"})
 
 
 def _passed(decision: Decision, now: Now) -> Result:

@@ -14,6 +14,7 @@ from typing import Any
 
 READ_CAP_BYTES = 256 * 1024
 NUMBERS_CAP = 64
+MARKS_CAP = 4000
 _WITNESS = re.compile(r"^(?:rank(\d+)|norank)\.(\d+)\.(jsonl|ring)$")
 # What training loops and their progress bars print: "step 12", "Step: 12", "iter=12", "global_step 12", "12/100 [00:01<".
 _STEP = re.compile(rb"(?i)\b(?:global[_ ]?step|step|iter(?:ation)?|batch)s?\b[\s:=#\[(/,]{0,3}(\d{1,9})\b|\b(\d{1,9})/\d{1,9} \[\d+:\d\d<")
@@ -62,6 +63,8 @@ class Witnessed:
     steps_uncounted: bool = False  # compiled steps, which no hook sees
     said: set[str] = field(default_factory=set)
     sign_at: float = 0.0
+    marks: list[tuple[float, int]] = field(default_factory=list)  # (moment, steps so far), as its step events told
+    knob_applied: int = 0
 
 
 class Signs:
@@ -70,7 +73,7 @@ class Signs:
     def __init__(self, witness_dir: str, outputs: Iterable[tuple[int | None, str]] = ()) -> None:
         self.witness_dir = witness_dir
         self.by_pid: dict[int, Witnessed] = {}
-        self.first_output_at = self.last_output_at = 0.0
+        self.first_output_at = self.last_output_at = self.first_sign_at = 0.0
         self.printed: dict[int | None, set[int]] = {}
         self.output_at: dict[int | None, float] = {}
         self._outputs: dict[str, tuple[int | None, Growing]] = {}
@@ -93,6 +96,7 @@ class Signs:
             block = growing.new()
             if block:
                 self.first_output_at = self.first_output_at or now
+                self.first_sign_at = self.first_sign_at or now
                 self.last_output_at = self.output_at[rank] = now
                 self._note_steps(rank, block)
         if now - self._listed_at >= 0.1:
@@ -176,6 +180,12 @@ class Signs:
         witnessed.backward_calls = max(witnessed.backward_calls, _count(said.get("backward_calls")))
         if isinstance(said.get("torch_imported"), bool):
             witnessed.torch_imported = said["torch_imported"]
+        if name == "step":
+            at = said.get("at")
+            if isinstance(at, float) and len(witnessed.marks) < MARKS_CAP:
+                witnessed.marks.append((at, witnessed.steps))
+        if name == "knob.applied":
+            witnessed.knob_applied = max(witnessed.knob_applied, _count(said.get("count")))
         witnessed.loader_empty = witnessed.loader_empty or name == "loader.empty"
         witnessed.leaving = witnessed.leaving or name in ("leave", "exit") or (name == "exception" and said.get("thread") in (None, "", "MainThread"))
         if name == "exit":
@@ -183,6 +193,7 @@ class Signs:
             witnessed.steps_uncounted = "optimizer_steps" in said and said["optimizer_steps"] is None
         if name != "start":  # that the interpreter started is no progress of the job
             witnessed.sign_at = now
+            self.first_sign_at = self.first_sign_at or now
 
     def _note_steps(self, rank: int | None, block: bytes) -> None:
         numbers = self.printed.setdefault(rank, set())

@@ -18,6 +18,7 @@ from trainprobe.ladder.pace import Pace
 from trainprobe.ladder.policy import Now, RankNow
 from trainprobe.ladder.signs import Signs
 from trainprobe.ladder.team import Mate, team_of
+from trainprobe.ladder.use import Use
 from trainprobe.system.interruption import Interruption
 from trainprobe.system.keeper import Keeper
 
@@ -42,6 +43,9 @@ class Watch:
         self._due: dict[str, float] = {}
         self._stopped: dict[int, float] = {}
         self._beat_at = 0.0
+        self.use = Use()
+        self.quiet_s = 0.0  # the longest silence after the first sign that a sign has ended
+        self._sign_at = 0.0
         self.looked_at: float | None = None
         self.looked: Looked | None = None
 
@@ -64,6 +68,8 @@ class Watch:
             self.cgroups.see(self.keeper.alive_pids())
         if self._is_due("states", STATES_S):
             self._see_states()
+        if not self.launch.events:  # a probe measures itself
+            self.use.sample(self.keeper.alive_pids())
         if self.launch.logs and self._is_due("logs", STATES_S):
             self.find_logs()
         if self.launch.witness_dir and self._is_due("beat", BEAT_S) and self.signs.beat():
@@ -108,11 +114,15 @@ class Watch:
                 )
             )
         launcher = self.keeper.children[LAUNCHER].ended if self.launch.command else None
+        sign_at = max(self._moment(self.signs.last_at()), self._beat_at)
+        if self._sign_at:
+            self.quiet_s = max(self.quiet_s, sign_at - self._sign_at)
+        self._sign_at = sign_at
         return Now(
             at=self.elapsed_s,
             running=self.keeper.running(),
             ranks=ranks,
-            sign_at=max(self._moment(self.signs.last_at()), self._beat_at),
+            sign_at=sign_at,
             looked_at=self.looked_at,
             launcher_failed_at=self._moment(launcher.at) if launcher is not None and failed(launcher) and launcher.at else None,
         )

@@ -1,0 +1,79 @@
+"""The smallest failing cell once more, with one knob changed at a time: which one heals it?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from trainprobe.config import Settings
+from trainprobe.ladder.cells import Cell, smallest
+from trainprobe.ladder.knobs import AGAIN, Turn, turns
+from trainprobe.ladder.learnt import RUN_FLOOR_S, TIMES, Deadlines, deadlines
+from trainprobe.ladder.plan import Rung
+from trainprobe.ladder.running import Done, Runner
+from trainprobe.ladder.script_cell import USAGE_ERROR
+from trainprobe.model.subjects import JOB
+
+NOTHING_RAN_S = 60.0
+STEPS_ENOUGH = 3  # a failing cell that came so far has shown its rhythm
+
+
+def ablate(rung: Rung, runner: Runner, settings: Settings) -> None:
+    """Find the smallest failing cell and change the knobs in it, as far as the time goes. What is left out is written down with its reason."""
+    mine = [done for name, done in runner.done.items() if name == rung.name(done.cell)]
+    cell = smallest(done.cell for done in mine if done.failed and not done.cell.knob)
+    failing = None if cell is None else runner.done[rung.name(cell)]
+    plan = runner.plan
+    tried = turns(plan.argv, plan.knobs, plan.environ, gpus=plan.gpus, witness=plan.witness)
+    because = "no cell failed" if failing is None else _pointless(failing)
+    row: Mapping[str, Any] = {"of_cell": rung.name(cell) if cell else "", "knobs": [turn.label for turn in tried], "because": because}
+    runner.case.add("ablation", subject=JOB, cell=str(row["of_cell"]), source="ladder", data=row)
+    if failing is None:
+        return
+    if because:
+        runner.progress.note(f"No knob is changed: {because}.")
+        return
+    by = _deadlines(failing, mine, settings)
+    for turn in tried:
+        _turn(rung, failing.cell, turn, runner, by)
+        if (done := runner.done.get(_name(rung, failing.cell, turn))) is not None and done.outcome == "passed":
+            _turn(rung, failing.cell, AGAIN, runner, by)  # or its healing may have been luck
+
+
+def _turn(rung: Rung, failing: Cell, turn: Turn, runner: Runner, by: Deadlines) -> None:
+    cell = failing.with_knob(turn.label, rung.spec.name)
+    if rung.name(cell) in runner.done:
+        return
+    if turn.change is None:
+        runner.skip(rung, cell, "knob:not-here", turn.because)
+    elif not runner.over(rung, cell):
+        runner.run(rung, cell, largest=True, by=by, turn=turn)
+
+
+def _name(rung: Rung, failing: Cell, turn: Turn) -> str:
+    return rung.name(failing.with_knob(turn.label, rung.spec.name))
+
+
+def _deadlines(failing: Done, others: Sequence[Done], settings: Settings) -> Deadlines:
+    """Those of the cell itself, learnt from the smaller ones; the failing one tells its rhythm too, where it came as far as steps."""
+    seen = [done.seen for done in others if done.outcome == "passed" and not done.cell.knob]
+    rhythm = failing.data.get("rhythm")
+    if isinstance(rhythm, Mapping) and isinstance(rhythm.get("steps"), int) and rhythm["steps"] >= STEPS_ENOUGH:
+        seen.append(failing.seen)
+    by = deadlines(failing.cell, seen, settings)
+    if failing.cell.rows is not None:
+        return by
+    # Without rows a command may never end: it has passed when it is well beyond the moment at which it failed.
+    run_s = min(settings.run_s, max(RUN_FLOOR_S, TIMES * failing.seen.took_s))
+    says = f"{TIMES:g} times the {failing.seen.took_s:.0f} s after which {failing.data.get('cell', 'it')} had failed, and at most the settings"
+    return replace(by, run_s=run_s, sources={**by.sources, "run_s": says})
+
+
+def _pointless(failing: Done) -> str:
+    """Why no knob could tell anything, or nothing."""
+    if failing.data.get("usage_error") is True and failing.seen.took_s <= NOTHING_RAN_S:
+        return f"{failing.data.get('cell', 'the command')} refused its own arguments (exit code {USAGE_ERROR}) before anything ran"
+    if "could not be started" in str(failing.data.get("says", "")):
+        return "the command could not be started"
+    return ""

@@ -1,0 +1,77 @@
+"""Goes on with the climb of an earlier case: what it has answered stands, everything else is asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trainprobe.case import Case
+from trainprobe.errors import UsageError
+from trainprobe.ladder.cells import Cell
+from trainprobe.ladder.plan import Plan
+from trainprobe.ladder.planned import plan_row
+from trainprobe.ladder.running import ANSWERS, Done
+from trainprobe.model.evidence import Evidence
+from trainprobe.model.subjects import JOB
+
+# What makes it another command. The sizes may grow, and knobs may be added.
+SAME = (("argv", "command"), ("form", "way to launch it"), ("cwd", "folder"), ("device", "device"), ("dataset", "data set"), ("model", "model"))
+OF_THE_WHOLE = frozenset({"plan", "script", "gpus", "interrupted", "ablation"})
+
+
+def check_same(plan: Plan, case: Case) -> None:
+    """Raise UsageError, in one sentence, where the case is that of another command."""
+    before = next((one.data for one in reversed(case.evidence) if one.kind == "plan"), None)
+    if before is None or before.get("command") != "diagnose":
+        raise UsageError(f"{case.name} holds no climb that could go on: it has no plan.", "Leave --resume out to begin a new one.")
+    now, _ = case.redactor.data(plan_row(plan))  # as it would stand in the case, without secrets
+    for key, what in SAME:
+        if _plain(before.get(key)) != _plain(now.get(key)):
+            shown = " ".join(map(str, before[key])) if isinstance(before.get(key), (list, tuple)) else before.get(key) or "none"
+            raise UsageError(f"{case.name} is the climb of another {what}: {shown}.", "Give the same command again, or leave --resume out.")
+    path = _path(before.get("interpreter"))
+    if path and path != _path(now.get("interpreter")):
+        raise UsageError(f"{case.name} was climbed with another Python: {path}.", f"Add --python {path}, or leave --resume out.")
+
+
+def take_up(plan: Plan, case: Case) -> dict[str, Done]:
+    """Return the cells of `case` that have an answer, by name, and write down which of its evidence counts no longer."""
+    check_same(plan, case)
+    done: dict[str, Done] = {}
+    void = _void_before(case)
+    for one in case.evidence:
+        if one.kind == "rung" and one.id not in void and one.data.get("outcome") in ANSWERS:
+            cell = _cell(one.data)
+            if cell is not None:
+                done[one.cell] = Done(cell, str(one.data["outcome"]), one.data)
+    unanswered = [one.id for one in case.evidence if one.id not in void and not _stands(one, done)]
+    case.add("resumed", subject=JOB, source="ladder", data={"void": sorted({*void, *unanswered}, key=_number), "kept": sorted(done)})
+    return done
+
+
+def _stands(one: Evidence, done: Mapping[str, Done]) -> bool:
+    """Evidence of a cell stands with its answer; that of the whole climb is written anew."""
+    return one.cell in done if one.cell else one.kind not in OF_THE_WHOLE and one.kind != "cell.measures"
+
+
+def _void_before(case: Case) -> set[str]:
+    return {str(each) for one in case.evidence if one.kind == "resumed" for each in one.data.get("void") or ()}
+
+
+def _cell(data: Mapping[str, Any]) -> Cell | None:
+    nproc, rows = data.get("nproc"), data.get("rows")
+    if not isinstance(nproc, int) or not (rows is None or isinstance(rows, int)):
+        return None
+    return Cell(nproc, rows, str(data.get("knob") or ""), str(data.get("of_cell") or ""))
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, (list, tuple)) else value
+
+
+def _path(interpreter: Any) -> str:
+    return str(interpreter.get("path", "")) if isinstance(interpreter, Mapping) else ""
+
+
+def _number(name: str) -> tuple[int, str]:
+    return (int(name[1:]) if name[1:].isdigit() else 0), name
