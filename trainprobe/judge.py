@@ -42,7 +42,7 @@ from trainprobe.waits import (
 from trainprobe.waits.climbed import climb_of
 from trainprobe.waits.deadlines import advice, expiries, killing
 from trainprobe.waits.divergence import ranks_say
-from trainprobe.waits.grid import COMMAND, is_knob
+from trainprobe.waits.grid import COMMAND, is_knob, outgrown_by
 from trainprobe.waits.logged import ordered_groups
 from trainprobe.waits.timeline import echoes_said, logged_extra
 
@@ -195,7 +195,12 @@ def _doubts(facts: Facts) -> bool:
     rungs = _as_given(facts)
     if facts.one(Interrupted) is not None or not any(rung.outcome == "passed" for rung in rungs) or _unanswered(facts):
         return True
-    return any(rung.outcome == "not_measured" or (rung.outcome == "skipped" and not _applies_not(rung)) for rung in rungs)
+    return any(rung.outcome == "not_measured" or (rung.outcome == "skipped" and not _applies_not(rung)) for rung in rungs if not _outgrown(rung, rungs))
+
+
+def _outgrown(rung: Rung, rungs: Sequence[Rung]) -> bool:
+    """A cell of the command that told nothing, and a larger one passed."""
+    return rung.probe == COMMAND and outgrown_by(rung, [one for one in rungs if one.probe == COMMAND])
 
 
 def _unanswered(facts: Facts) -> tuple[str, ...]:
@@ -322,7 +327,10 @@ def _could_not_look(facts: Facts, ranked: Sequence[RankedGroup], *, live_undecid
 def _left_open(facts: Facts) -> list[Undecided]:
     rows = [Undecided("cannot-look", f"{name}: the case ends before its answer") for name in _unanswered(facts)]
     probes: dict[str, list[str]] = defaultdict(list)
-    for rung in _as_given(facts):
+    rungs = _as_given(facts)
+    for rung in rungs:
+        if _outgrown(rung, rungs):
+            continue
         if rung.outcome == "not_measured" or (rung.outcome == "skipped" and not _applies_not(rung) and not rung.unmet.startswith("lower-rung")):
             probes[rung.skipped_because or rung.says or "no reason was given"].append(rung.probe)
     return rows + [Undecided("cannot-look", f"{', '.join(dict.fromkeys(names))}: {reason}") for reason, names in probes.items()]

@@ -93,6 +93,18 @@ def test_a_size_that_the_program_outgrows_is_told_and_not_blamed() -> None:
     assert diagnosis.unexplained == ("user_script@1 did not pass (rank 0 ended with exit code 1), but the full size did.",)
 
 
+def test_a_cell_with_too_few_rows_leaves_no_doubt_once_a_larger_one_passed() -> None:
+    plan = Plan(nproc=2, ranks=(1, 2), rows=(2, 100), probes=("user_script",))
+
+    def cell(ranks: int, rows: int, outcome: str) -> Rung:
+        return Rung(("E1",), f"user_script@{ranks}x{rows}", None, 1000, "user_script", "Does it?", ranks, outcome, rows=rows)
+
+    small = [cell(1, 2, "passed"), cell(2, 2, "not_measured"), cell(1, 100, "passed")]
+
+    assert judge(Facts([plan, *small, cell(2, 100, "passed")]), built(), load_priors()).verdict == "healthy"
+    assert judge(Facts([plan, *small, cell(2, 100, "not_measured")]), built(), load_priors()).verdict == "undetermined"
+
+
 def test_an_interrupted_climb_claims_nothing() -> None:
     diagnosis = judged(rung("host", "passed"), Interrupted(("E9",), "gloo_control@2", phase="gloo_control"))
 

@@ -18,7 +18,7 @@ def is_knob(rung: Rung) -> bool:
 
 
 def command_cells(facts: Facts) -> tuple[Rung, ...]:
-    """One rung for each cell of the command as it was given, fewest ranks first, then fewest rows. Of a cell tried again the last answer counts."""
+    """One rung for each cell of the command as it was given, the cheapest first. Of a cell tried again the last answer counts."""
     cells: dict[str, Rung] = {}
     for rung in facts.of(Rung):
         if rung.probe == COMMAND and not is_knob(rung):
@@ -40,7 +40,7 @@ def failing_cells(facts: Facts) -> tuple[Rung, ...]:
 
 
 def smallest_failing(facts: Facts) -> Rung | None:
-    """The failing cell with the fewest ranks, and of these the one with the fewest rows."""
+    """The cheapest failing cell: by ranks times rows, then by ranks."""
     return next(iter(failing_cells(facts)), None)
 
 
@@ -71,8 +71,8 @@ def passed_with_fewer_rows(facts: Facts, rung: Rung) -> Rung | None:
     return max(found, key=lambda one: (_rows(one), -one.nproc), default=None)
 
 
-def _size(rung: Rung) -> tuple[int, int]:
-    return rung.nproc, _rows(rung)
+def _size(rung: Rung) -> tuple[int, int, int]:
+    return rung.nproc * max(1, _rows(rung)), rung.nproc, _rows(rung)
 
 
 def _rows(rung: Rung) -> int:

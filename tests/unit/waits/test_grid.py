@@ -33,8 +33,8 @@ def test_of_a_grid_the_smallest_failing_cell_is_judged() -> None:
     assert judged(*grid) == ["user_script@2x1000"]
 
 
-def test_fewest_ranks_come_before_fewest_rows() -> None:
-    grid = [cell(4, 100, "crashed"), cell(1, 1000, "crashed"), cell(1, 100, "passed")]
+def test_the_cheapest_is_the_smallest_and_of_two_alike_the_one_with_fewer_ranks() -> None:
+    grid = [cell(10, 100, "crashed"), cell(1, 1000, "crashed"), cell(1, 100, "passed")]
 
     found = smallest_failing(Facts(grid))
 
