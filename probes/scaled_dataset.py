@@ -3,15 +3,16 @@
 # question: Does a DataLoader keep its pace, memory and descriptors as the data and the workers grow?
 # scope: host
 # needs: [torch]
-# timeout_s: 90
+# timeout_s: 180
 # climbs: []
 # after: [environment]
-# means: Loading breaks or degrades with more rows or workers. Shared memory, descriptors, memory or process limits are at fault, since the data is made here.
+# means: Loading breaks or degrades with more rows or workers. With built-in rows, shared memory, descriptors, memory or process limits are at fault; else the data.
 # ///
-"""Read built-in rows of 1 KiB through torch's DataLoader at growing sizes and numbers of workers, and measure what each takes.
+"""Read rows through torch's DataLoader at growing sizes and numbers of workers, and measure what each takes: built-in ones of 1 KiB, or the user's own.
 
 Flags: --rows N,… (100,1000,10000), --workers N,… (0,2), --batch N (64), --timeout-s S (for one batch).
 Measures for each cell: time to the first batch, rows a second, and the most memory (PSS with the workers), descriptors and /dev/shm held.
+With --dataset (or TRAINPROBE_DATASET) see `_dataset`: the user's objects are only ever touched in children.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import os
 import re
 import sys
 import time
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, List, NoReturn, Optional, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import _emit
@@ -80,13 +81,26 @@ def numbers(text: str) -> Any:
     return [int(one) for one in text.split(",")]
 
 
+def take_the_users(dataset: str, rows: Optional[List[int]], workers: Optional[List[int]]) -> NoReturn:
+    """Take the user's own data through the course; this process imports none of it, and no torch."""
+    sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+    from _dataset.asked import asked
+    from _dataset.course import Course
+
+    Course(asked(dataset, rows, workers)).run()
+
+
 def main() -> None:
     parser = _emit.Parser(description=__doc__)
-    parser.add_argument("--rows", type=numbers, default=[100, 1000, 10000])
-    parser.add_argument("--workers", type=numbers, default=[0, 2])
+    parser.add_argument("--dataset", default=os.environ.get("TRAINPROBE_DATASET", ""))
+    parser.add_argument("--rows", type=numbers)
+    parser.add_argument("--workers", type=numbers)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--timeout-s", type=float, default=60.0)
     asked = parser.parse_args()
+    if asked.dataset:
+        take_the_users(asked.dataset, asked.rows, asked.workers)
+    asked.rows, asked.workers = asked.rows or [100, 1000, 10000], asked.workers or [0, 2]
     if min(asked.rows) < 1 or min(asked.workers) < 0 or asked.batch < 1 or asked.timeout_s <= 0:
         _emit.result("cannot", "--rows, --batch and --timeout-s must be above zero, --workers not below it.")
     with _emit.phase("import:torch"):

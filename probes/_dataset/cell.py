@@ -1,0 +1,206 @@
+"""One child of `scaled_dataset`: takes the user's data through one task, named by a JSON text as its only argument, and tells what it sees.
+
+A spawned worker runs this file's head again, as Python has it, so nothing starts outside of `main`. Nothing is answered here: the probe concludes.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import signal
+import sys
+import time
+from typing import Any, Dict, List, Tuple
+
+_PROBES = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+sys.path[:] = [_PROBES, *(entry for entry in sys.path if os.path.realpath(entry or ".") != os.path.join(_PROBES, "_dataset"))]
+from _dataset import checks, looks, objects, reading, telling  # noqa: E402 - found beside the probe only now
+from _given import GivenError, load_given  # noqa: E402
+
+sys.path.remove(_PROBES)  # what the probes are called must not shadow what the user imports
+
+
+class Job:
+    """A task, and what the user named, loaded once."""
+
+    def __init__(self, task: Dict[str, Any]) -> None:
+        self.task, self.began = task, time.perf_counter()
+        self.until = self.began + task["soft_s"]
+        self.shm_before = task["shm_before"]
+        with telling.phase(f"import of {task['dataset']}"):
+            self.found = load_given(task["dataset"])
+        self.collate = None
+        if task["collate"]:
+            with telling.phase(f"import of {task['collate']}"):
+                self.collate = load_given(task["collate"])
+                if isinstance(self.collate, type):
+                    self.collate = self.collate()
+
+    def sources(self, rows: int) -> List[objects.Source]:
+        """Call the factory, with `rows` where it takes them. Raises what the user's code raises, and NonsenseError."""
+        pid, before = os.getpid(), time.perf_counter()
+        with telling.phase("factory", rows=rows):
+            given = objects.call(self.found, rows)
+            if os.getpid() != pid:  # the factory forked, and this is the child: it must not go on in its parent's name
+                os._exit(0)
+            found = objects.sources_of(given)
+        build_s = time.perf_counter() - before
+        full = None
+        with telling.phase("len()", rows=rows):
+            for source in found:
+                length = objects.length_of(source)
+                full = length if source is found[0] else full
+        takes = objects.takes_rows(self.found)
+        telling.tell(
+            "built", rows=rows if takes or full is None else full, build_s=build_s, takes_rows=takes, full=full, sources=[_described(one) for one in found]
+        )
+        return found
+
+    def want(self, rows: int, **changes: Any) -> objects.Want:
+        task = self.task
+        given = objects.Want(rows, task["workers"], task["method"], task["ranks"], task["rank"], task["batch"], self.collate)
+        return given._replace(**changes)
+
+    def stacked(self, source: objects.Source, want: objects.Want) -> objects.Want:
+        """Where the user gave no collate function and torch's own cannot stack the first rows, leave samples as they are."""
+        if want.collate is not None or source.kind in ("loader", "opaque"):
+            return want
+        if self.task["stack"] == "list":
+            return want._replace(collate=objects.as_list)
+        if self.task["stack"] == "torch":
+            return want
+        import torch.utils.data
+
+        raw = next(iter(objects.loader(source, want._replace(collate=objects.as_list, workers=0, method="none", ranks=1))))
+        try:
+            torch.utils.data.default_collate(raw)
+        except Exception as error:  # told apart from the user's own faults: reading these rows has just worked
+            self.task["stack"] = "list"
+            telling.tell("unstackable", says=f"{type(error).__name__}: {str(error)[:200]}")
+            return want._replace(collate=objects.as_list)
+        self.task["stack"] = "torch"
+        telling.tell("stackable")
+        return want
+
+
+def _described(source: objects.Source) -> Dict[str, Any]:
+    own = source.data if source.kind == "loader" else None
+    context = getattr(own, "multiprocessing_context", None)
+    return {
+        "name": source.name,
+        "kind": source.kind,
+        "streams": source.streams,
+        "type": type(source.data).__name__,
+        "workers": own.num_workers if own is not None else None,
+        "method": context.get_start_method() if context is not None else None,
+        "batch": own.batch_size if own is not None else None,
+    }
+
+
+def read(job: Job) -> None:
+    """Take the rows in growing numbers; twice over the last where `epochs` says so. Stops where the next size would not fit the time."""
+    kept: List[objects.Source] = []
+    spent: Tuple[int, float, float] = (0, 0.0, 0.0)  # rows, seconds to start, seconds that grow with the rows
+    for rows in job.task["rows"]:
+        left_s, began = job.until - time.perf_counter(), time.perf_counter()
+        before, start_s, each_s = spent
+        if before and start_s + each_s * rows / before > left_s:  # if it grew in step with the rows, there would be no time for this one
+            telling.tell("skipped", rows=rows, says=f"{before} rows took {start_s + each_s:.1f} s, and {max(0.0, left_s):.0f} s were left")
+            break
+        if not kept or objects.takes_rows(job.found):
+            kept = []
+            reading.fresh()
+            kept = job.sources(rows)
+        source = kept[0]
+        with telling.phase("first rows", rows=rows):
+            want = job.stacked(source, job.want(rows))
+        last = rows == job.task["rows"][-1]
+        for number in range(1, (job.task["epochs"] if last else 1) + 1):
+            with telling.phase("reading", rows=rows, epoch=number):
+                batches = objects.loader(source, want)
+                size = getattr(batches, "batch_size", None) or want.batch or 1
+                found = reading.epoch(batches, want, job.until, os.getpid(), job.shm_before, size)
+            if number == 1:
+                telling.tell(
+                    "read", rows=rows, measures=reading.numbers(found, _workers_of(source, want)), high=found.high._asdict(), seen=found.rows, whole=found.whole
+                )
+            if last:
+                telling.tell("growth", rows=rows, epoch=number, workers=found.worker_growth, parent=found.parent_growth, whole=found.whole)
+            if not found.whole:
+                return
+            if not found.rows:
+                telling.tell("nothing", rows=rows, says=f"The {source.name} data gave no row.")
+                return
+            del batches
+        took_s, start_s = time.perf_counter() - began, found.first_s if want.workers else 0.0
+        spent = (rows, start_s, max(0.0, took_s - start_s))
+
+
+def _workers_of(source: objects.Source, want: objects.Want) -> int:
+    return want.workers if source.kind != "opaque" else 0
+
+
+def together(job: Job) -> None:
+    """Open every loader that the user has, all alive at one time, as training, validation and test are; read one batch of each."""
+    rows = job.task["rows"][-1]
+    alive, high = [], looks.most([])
+    for source in job.sources(rows):
+        with telling.phase(f"opening the {source.name} loader", rows=rows):
+            changes: Dict[str, Any] = {"collate": objects.as_list} if job.collate is None and source.kind not in ("loader", "opaque") else {}
+            batches = objects.loader(source, job.want(rows, **changes))
+            iterator = iter(batches)
+            next(iterator, None)
+        alive.append((batches, iterator))
+        high = looks.most([high, looks.look(os.getpid(), job.shm_before)])
+        telling.tell("tick", loaders=len(alive))
+    telling.tell("together", loaders=len(alive), rows=rows, high=high._asdict())
+
+
+TASKS = {"read": read, "together": together, "checks": checks.round_trip, "shards": checks.shards}
+
+
+def _join_group(task: Dict[str, Any]) -> None:
+    """What asks for its rank by torch.distributed must find a group. It is nobody's fault here where there can be none."""
+    import datetime as dt
+
+    import torch.distributed
+
+    if torch.distributed.is_available():
+        try:
+            wait = dt.timedelta(seconds=max(10.0, task["soft_s"]))
+            torch.distributed.init_process_group("gloo", init_method=f"file://{task['store']}", rank=task["rank"], world_size=task["ranks"], timeout=wait)
+        except Exception as error:  # a host without a network interface: the data may need no group at all
+            telling.tell("groupless", says=f"{type(error).__name__}: {error}")
+
+
+def main() -> None:
+    task = json.loads(sys.argv[1])
+    sys.argv[:] = [task["dataset"]]
+    telling.begin(task["reports"])
+    faulthandler.enable(file=2)
+    faulthandler.register(signal.SIGUSR1, file=2, all_threads=True)
+    try:
+        with telling.phase("import of torch"):
+            import torch
+            import torch.utils.data
+        torch.set_num_threads(1)
+        with telling.phase("process group"):
+            _join_group(task)
+        TASKS[task["task"]](Job(task))
+    except GivenError as error:
+        if error.mistyped:
+            telling.tell("mistyped", says=error.says)
+        else:
+            telling.failed(error.error or error)
+    except objects.NonsenseError as error:
+        telling.tell("nonsense", says=str(error))
+    except BaseException as error:  # sys.exit and the like are the user's too; whatever it is, the probe says it
+        telling.failed(error, leaving=isinstance(error, (SystemExit, KeyboardInterrupt)))
+    else:
+        telling.tell("done", took_s=time.perf_counter())
+    os._exit(0)  # threads and exit handlers of the user's have no part in this
+
+
+if __name__ == "__main__":
+    main()

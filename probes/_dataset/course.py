@@ -1,0 +1,236 @@
+"""Which cells are tried in which order within the time, and what their children said as measures, failures and an answer."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Dict, List, NamedTuple, NoReturn, Optional, Tuple
+
+import _emit
+from _dataset import children, compared, failures, looks, safe
+
+RESERVE_S = 4.0  # for the answer and the ends of children
+LEAST_S = 6.0  # a cell with less time than this would only time out
+ROWS = (2, 100, 1000)
+WORKERS = (0, 2)
+SHARD_ROWS = 2000
+
+
+class Asked(NamedTuple):
+    """What the user asked for. `rows` are sizes, lowest first; `batch` None is the data's own; `ranks` those that are planned on this node."""
+
+    dataset: str
+    collate: str
+    rows: Tuple[int, ...]
+    workers: Tuple[int, ...]
+    batch: Optional[int]
+    ranks: int
+    deadline_s: float
+
+
+class Course:
+    def __init__(self, asked: Asked) -> None:
+        self.asked, self.began = asked, time.monotonic()
+        self.failures: List[failures.Failure] = []
+        self.stack = ""
+        self.rows = list(asked.rows)
+        self.sources: List[Dict[str, Any]] = []
+        self.costs: Dict[Tuple[int, str, int], Dict[str, float]] = {}
+        self.steady, self.spawns, self.reported = False, True, set()  # type: Tuple[bool, bool, set[str]]
+        self.steps_left = 9
+
+    @property
+    def left_s(self) -> float:
+        return self.asked.deadline_s - RESERVE_S - (time.monotonic() - self.began)
+
+    def run(self) -> NoReturn:
+        """Smallest and plainest first; then workers, ranks and methods, each with its share of the time that is left."""
+        for name, (value, unit) in looks.limits().items():
+            _emit.measure(f"limit.{name}", value, unit)
+        children.become_subreaper()
+        good = self.read(0, "none", 1, self.rows)
+        if good:
+            self.rows = [rows for rows in self.rows if rows <= good]
+            self._check()
+            self._with_workers()
+        self._answer()
+
+    def _with_workers(self) -> None:
+        own = self.sources[0]
+        counts = [number for number in sorted({*self.asked.workers, own["workers"] or 0}) if number]
+        if own["kind"] == "opaque":
+            _emit.note(
+                "The data makes its batches with workers of its own; other numbers of workers and start methods could not be tried.",
+                check="data.opaque",
+                status="unknown",
+            )
+            counts = []
+        method = own["method"] or "fork"
+        self.steps_left = 2 * len(counts) + 5
+        if counts:
+            self.read(counts[0], method, 1, self.rows, epochs=2)
+        for workers in counts[1:]:
+            self.read(workers, method, 1, self.rows[-1:], epochs=2)
+        for other in [name for name in ("fork", "spawn", "forkserver") if name != method and counts]:
+            self.read(counts[0], other, 1, sorted({self.rows[0], self.rows[-1]}))
+        if self.asked.ranks > 1:
+            self.read(max(counts, default=0), method if counts else "none", self.asked.ranks, self.rows[-1:])
+        self._shards(max(counts, default=0), method if counts else "none")
+        self._together(max(counts, default=0), method if counts else "none")
+        safe.tell(self.costs, looks.limits(), self.asked.ranks, len(self.sources), [one.more for one in self.failures])
+
+    def cell(self, name: str, workers: int, method: str, ranks: int, rows: List[int], epochs: int = 1) -> Optional[Tuple[Dict[str, Any], children.Cell]]:
+        """Run one cell with its share of the time; None where none is left."""
+        share_s = min(self.left_s, 2.0 * self.left_s / max(2, self.steps_left))
+        self.steps_left -= 1
+        if share_s < min(LEAST_S, self.asked.deadline_s / 4):
+            _emit.note(f"No time was left for {failures.of_workers(workers, method)} on {ranks} ranks ({name}).", check="data.time", status="unknown")
+            return None
+        task: Dict[str, Any] = {
+            "task": name,
+            "dataset": self.asked.dataset,
+            "collate": self.asked.collate,
+            "batch": self.asked.batch,
+            "rows": rows,
+            "workers": workers,
+        }
+        task.update(method=method, ranks=ranks, soft_s=max(1.0, 0.75 * share_s), stack=self.stack, epochs=epochs, spawn=self.spawns, shard_rows=SHARD_ROWS)
+        with _emit.phase(f"{name} rows={','.join(map(str, rows))} workers={workers} method={method} ranks={ranks}"):
+            return task, children.run(task, ranks, share_s, max(3.0, 0.7 * share_s))
+
+    def fail(self, failure: failures.Failure) -> None:
+        """Report a failure once: what breaks in one cell breaks in the next ones, too."""
+        if failure.kind == "mistyped":
+            _emit.result("cannot", failure.says)
+        key = f"{failure.kind} {failure.more.get('type', '')} {failure.more.get('method', '')}"
+        if key not in self.reported:
+            self.reported.add(key)
+            _emit.fail(failure.says, kind=failure.kind, given="dataset", **failure.more)
+        self.failures.append(failure)
+
+    def read(self, workers: int, method: str, ranks: int, rows: List[int], epochs: int = 1) -> int:
+        """Read growing sizes; return the largest that worked, 0 where none did."""
+        ran = self.cell("read", workers, method, ranks, rows, epochs)
+        if ran is None:
+            return 0
+        task, cell = ran
+        first = cell.said[0]
+        self.stack = "list" if first.of("unstackable") else "torch" if first.of("stackable") else self.stack
+        for line in first.of("unstackable"):
+            _emit.note(f"torch cannot stack these samples ({line['says']}), so they were left as lists; give --collate.", check="data.stack", status="unknown")
+        for line in first.of("skipped"):
+            _emit.note(f"{line['rows']} rows were not tried with {failures.of_workers(workers, method)}: {line['says']}.", check="data.time", status="unknown")
+        if first.of("built") and not self.sources:
+            self._tell_built(first.of("built")[0])
+        good = [self._measure(task, cell, size) for size in rows]
+        failure = failures.of_cell(cell, task, self.asked.dataset)
+        if failure is not None:
+            self.fail(failure)
+        return max(good)
+
+    def _tell_built(self, line: Dict[str, Any]) -> None:
+        self.sources = line["sources"]
+        if line["full"] is not None and not line["takes_rows"]:
+            _emit.measure("dataset.full_rows", line["full"], "rows")
+        names = ", ".join(f"{one['name']} ({one['type']}, {one['kind']})" for one in self.sources)
+        _emit.note(f"{self.asked.dataset} gives {names}.", check="data.given", status="ok", value=len(self.sources))
+
+    def _measure(self, task: Dict[str, Any], cell: children.Cell, rows: int) -> int:
+        """Tell what all ranks measured at one size; return it where all of them read it."""
+        labels = {"rows": rows, "workers": task["workers"], "method": task["method"], "ranks": task["ranks"]}
+        built = [line for said in cell.said for line in said.of("built") if line["phase"] == "len()" or line.get("build_s") is not None]
+        reads = [(said.rank, line) for said in cell.said for line in said.of("read") if line["rows"] == rows]
+        if built and len(reads) == task["ranks"] and (built[0]["takes_rows"] or rows == task["rows"][0]):
+            of = [line for line in built if line["rows"] == rows or not line["takes_rows"]]
+            _emit.measure("build_s", round(max(line["build_s"] for line in of), 5), "s", rows=of[0]["rows"], ranks=task["ranks"])
+        if len(reads) < task["ranks"]:
+            return 0
+        found: Dict[str, Tuple[float, str]] = {}
+        for rank, line in reads:
+            for name, (value, unit) in line["measures"].items():
+                if name == "batches":
+                    _emit.measure(name, value, unit, rank=rank, **labels)
+                else:
+                    old = found.get(name, (0.0, unit))[0]
+                    found[name] = (old + value if name == "rows_per_s" else max(old, value), unit)
+        for name, (value, unit) in found.items():
+            if name != "took_s" or all(line["whole"] for _, line in reads):
+                _emit.measure(name, round(value, 5), unit, **labels)
+        self._tell_high(cell, reads, labels)
+        self._tell_growth(cell, labels)
+        return rows
+
+    def _tell_high(self, cell: children.Cell, reads: List[Tuple[int, Dict[str, Any]]], labels: Dict[str, Any]) -> None:
+        each = [looks.Look(**line["high"]) for _, line in reads]
+        top = looks.most(each)._replace(pss=sum(one.pss for one in each), pids=sum(one.pids for one in each))
+        begun = [line["at"] for said in cell.said for line in said.of("phase") if line.get("rows") == labels["rows"]]
+        until = max(line["at"] for _, line in reads)
+        top = looks.most([top, *(look for at, look in cell.seen if min(begun, default=until) <= at <= until)])
+        named = {"pss": top.pss, "rss": top.rss, "parent_pss": top.parent, "fds": top.fds, "pids": top.pids, "shm": top.shm}
+        if labels["workers"]:
+            named["worker_pss"] = top.worker
+        for name, value in named.items():
+            _emit.measure(name, value, "" if name in ("fds", "pids") else "bytes", **labels)
+        self.costs[labels["workers"], labels["method"], labels["ranks"]] = {
+            **named,
+            "parent_fds": top.parent_fds,
+            "worker_private": top.worker_private,
+            "rows": labels["rows"],
+        }
+
+    def _tell_growth(self, cell: children.Cell, labels: Dict[str, Any]) -> None:
+        lines = [line for said in cell.said for line in said.of("growth") if line["rows"] == labels["rows"] and line["whole"]]
+        for epoch in sorted({line["epoch"] for line in lines}):
+            of = [line for line in lines if line["epoch"] == epoch]
+            if labels["workers"]:
+                _emit.measure("loader.worker_growth", max(line["workers"] for line in of), "bytes", epoch=epoch, **labels)
+            _emit.measure("loader.parent_growth", max(line["parent"] for line in of), "bytes", epoch=epoch, **labels)
+
+    def _check(self) -> None:
+        ran = self.cell("checks", 0, "none", 1, self.rows[-1:])
+        if ran is not None:
+            self.steady = not ran[1].said[0].of("unsteady")
+            for failure in compared.round_trip(ran[1].said[0], *ran, self.asked.dataset):
+                self.fail(failure)
+
+    def _shards(self, workers: int, method: str) -> None:
+        """A stream, or a loader of the user's, may give several readers the same rows; a plain data set is split by torch."""
+        if self.sources[0]["kind"] in ("map", "opaque") and workers < 2:
+            return
+        alone = None
+        if self.steady and self.sources[0]["kind"] != "map":
+            alone = self.cell("shards", 0, "none", 1, self.rows[-1:])
+        ran = self.cell("shards", workers, method, self.asked.ranks, self.rows[-1:])
+        if ran is not None:
+            for failure in compared.shards(ran[1], ran[0], alone[1].said[0] if alone is not None else None):
+                self.fail(failure)
+
+    def _together(self, workers: int, method: str) -> None:
+        if len(self.sources) < 2:
+            return
+        ran = self.cell("together", workers, method, self.asked.ranks, self.rows[-1:])
+        if ran is None:
+            return
+        task, cell = ran
+        lines = [line for said in cell.said for line in said.of("together")]
+        failure = failures.of_cell(cell, task, self.asked.dataset)
+        if failure is not None:
+            self.fail(failure)
+        if len(lines) == task["ranks"]:
+            each = [looks.Look(**line["high"]) for line in lines]
+            top = looks.most([*each, *(look for _, look in cell.seen)])
+            labels = {"rows": task["rows"][-1], "workers": workers, "method": method, "ranks": task["ranks"], "how": "together", "loaders": len(self.sources)}
+            for name, value in (
+                ("pss", max(top.pss, sum(one.pss for one in each))),
+                ("fds", top.fds),
+                ("pids", max(top.pids, sum(one.pids for one in each))),
+                ("shm", top.shm),
+            ):
+                _emit.measure(name, value, "" if name in ("fds", "pids") else "bytes", **labels)
+
+    def _answer(self) -> NoReturn:
+        if self.failures:
+            ways = sorted({failures.of_workers(workers, method) for workers, method, _ in self.costs})
+            _emit.result("no", self.failures[0].says.rstrip(".") + "." + (f" It was read with {', '.join(ways)}." if ways else ""))
+        tried = sorted({method for _, method, _ in self.costs if method != "none"})
+        by = f", also by workers started with {', '.join(tried)}" if tried else ""
+        _emit.result("yes", f"Up to {max(self.rows)} rows of {self.asked.dataset} load right{by}.")

@@ -1,0 +1,129 @@
+"""What went wrong in a child, in one sentence, and as the event that the tool reads."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from _dataset.children import Cell, Said, Stack
+
+
+class Failure(NamedTuple):
+    """`kind`: raised, nonsense, died, stood, no-rows, lost, empty, uneven, overlap or missing. `more` are fields of the event."""
+
+    kind: str
+    says: str
+    more: Dict[str, Any]
+
+
+def of_cell(cell: Cell, task: Dict[str, Any], dataset: str) -> Optional[Failure]:
+    """The first failure of a cell: a child that says what is wrong, before one that died, before one that stood still."""
+    for kind in ("failed", "died", "stood"):
+        for said in cell.said:
+            if said.how == kind:
+                return (
+                    _told(said, task, dataset)
+                    if kind == "failed"
+                    else _died(said, cell, task, dataset)
+                    if kind == "died"
+                    else _stood(said, cell, task, dataset)
+                )
+    for said in cell.said:
+        for line in said.of("nothing"):
+            return Failure("no-rows", line["says"], _labels(said, task))
+    return None
+
+
+def _told(said: Said, task: Dict[str, Any], dataset: str) -> Failure:
+    line = next(line for line in reversed(said.lines) if line["what"] in ("mistyped", "nonsense", "raised") and not line.get("soft"))
+    if line["what"] != "raised":
+        return Failure(line["what"], line["says"], _labels(said, task))
+    return raised(line, said, task, dataset)
+
+
+def raised(line: Dict[str, Any], said: Said, task: Dict[str, Any], dataset: str) -> Failure:
+    """An exception of the user's, as `_emit.fail_exception` would tell it."""
+    message, frames = str(line.get("message", "")), line.get("frames") or []
+    first = next((text for text in message.splitlines() if text.strip()), "")
+    last = message.rstrip().splitlines()[-1] if "Original Traceback" in message else ""  # what a worker raised stands at the end
+    what = last.strip() or f"{line['type']}: {first}".rstrip(": ")
+    says = f"{_doing(said, task, dataset)} raised {what[:300]}{_at(frames) if not last else ''}"
+    more = {"type": line["type"], "message": message, "frames": frames, "output": said.tail[-1500:]}
+    return Failure("raised", says, {**_labels(said, task), **more})
+
+
+def _died(said: Said, cell: Cell, task: Dict[str, Any], dataset: str) -> Failure:
+    code = said.code or 0
+    how = f"was killed by {_signal(-code)}" if code < 0 else f"ended by itself with exit code {code}, without an exception"
+    if code == -signal.SIGKILL and cell.oom_kills:
+        how += f"; the kernel counted {cell.oom_kills} out-of-memory kills in this cgroup meanwhile"
+    more = {"signal": _signal(-code) if code < 0 else "", "code": max(code, 0), "oom_kills": cell.oom_kills, "output": said.tail[-1500:]}
+    return Failure("died", f"{_doing(said, task, dataset)}: the process {how}", {**_labels(said, task), **more})
+
+
+def _stood(said: Said, cell: Cell, task: Dict[str, Any], dataset: str) -> Failure:
+    main = next((stack for stack in said.stacks if not stack.worker), None)
+    busy = [stack for stack in said.stacks if stack.worker and not _idle(stack)]
+    where = ""
+    if busy:
+        where = f"; worker {busy[0].pid} stands{_at(busy[0].frames)}"
+    elif main is not None and main.frames:
+        where = f"; it stands{_at(main.frames)}"
+    shown = busy[0] if busy else main
+    more = {
+        "frames": shown.frames if shown is not None else [],
+        "in_worker": bool(busy),
+        "waited_s": round(cell.waited_s, 1),
+        "stacks": [{"pid": stack.pid, "worker": stack.worker, "frames": stack.frames[-20:]} for stack in said.stacks[:8]],
+        "output": said.tail[-500:],
+    }
+    return Failure("stood", f"{_doing(said, task, dataset)} made no progress for {cell.waited_s:.0f} s{where}", {**_labels(said, task), **more})
+
+
+def _idle(stack: Stack) -> bool:
+    """A worker that waits for its next task."""
+    return any(
+        frame["function"] in ("poll", "get", "_recv_bytes", "accept", "select") and "multiprocessing" in frame["file"] for frame in stack.frames[-3:]
+    ) or not any("site-packages" not in frame["file"] and "/lib/python" not in frame["file"] for frame in stack.frames)
+
+
+def _doing(said: Said, task: Dict[str, Any], dataset: str) -> str:
+    phase, rows = said.phase, _rows(said, task)
+    who = f"Rank {said.rank}: " if task["ranks"] > 1 else ""
+    if phase == "factory":
+        text = f"The factory {dataset}{f' ({rows} rows)' if rows else ''}"
+    elif phase in ("reading", "first rows"):
+        text = f"Reading {rows} rows with {of_workers(task['workers'], task['method'])}"
+    elif phase == "len()":
+        text = "len() of the data"
+    else:
+        text = phase[:1].upper() + phase[1:]
+    return who + text
+
+
+def of_workers(workers: int, method: str) -> str:
+    return f"{workers} {'worker' if workers == 1 else 'workers'}{f' ({method})' if workers else ''}"
+
+
+def _rows(said: Said, task: Dict[str, Any]) -> int:
+    found: List[int] = [line["rows"] for line in said.of("phase") if isinstance(line.get("rows"), int)]
+    return found[-1] if found else task["rows"][0]
+
+
+def _labels(said: Said, task: Dict[str, Any]) -> Dict[str, Any]:
+    where = {"rows": _rows(said, task), "workers": task["workers"], "method": task["method"], "ranks": task["ranks"]}
+    return {**where, "of_rank": said.rank, "step": said.phase}
+
+
+def _at(frames: List[Dict[str, Any]]) -> str:
+    """` at file.py:12 in f`: the innermost frame of the user's, or the innermost of all."""
+    own = [frame for frame in frames if "site-packages" not in frame["file"] and "/lib/python" not in frame["file"] and not frame["file"].startswith("<")]
+    frame = (own or frames)[-1] if frames else None
+    return f" at {frame['file'].rpartition('/')[2]}:{frame['line']} in {frame['function']}" if frame else ""
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
