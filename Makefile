@@ -87,6 +87,17 @@ accuracy-logs: environment-dev ## Explain every case of logs and write docs/accu
 	$(RUN)/python -m tests.gallery.logs.score --keep
 	$(RUN)/python docs/generate.py
 
+.PHONY: small
+small: environment-dev ## Live: the field cases, broken and mended, found at small size (half an hour).
+	$(RUN)/python -m pip install --quiet --requirement .ci/pins-accuracy.txt
+	$(RUN)/python -m tests.gallery.small.run
+	$(RUN)/python docs/generate.py
+
+.PHONY: climbs
+climbs: environment-dev ## Live: the climb over a Trainer, a Lightning and a plain DDP script (half an hour).
+	$(RUN)/python -m pip install --quiet --requirement .ci/pins-accuracy.txt
+	$(RUN)/python -m tests.gallery.climbs.run
+
 .PHONY: wheel
 wheel: environment-dev ## Build dist/*.whl and dist/*.tar.gz.
 	$(RUN)/python -m hatchling build
