@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import fcntl
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -101,3 +103,60 @@ def test_imports_that_fit_once_but_not_for_every_rank(run_probe: RunProbe, modul
 @pytest.mark.parametrize("names", ["", " , ", "os;print(1)", "a b", "1a"])
 def test_no_module_names(names: str, run_probe: RunProbe) -> None:
     assert run_probe("import_memory", "--imports", names, env={"TRAINPROBE_IMPORTS": ""}).answer == "cannot"
+
+
+def test_more_ranks_are_planned_than_fit(run_probe: RunProbe, modules: Modules, memory_cgroup: MakeCgroup) -> None:
+    folder = memory_cgroup(300 * 2**20)
+    env = {**modules(heavy="block = bytearray(b'x') * (80 * 2**20)\ndel block\n", light=""), "TRAINPROBE_PLANNED_RANKS": "8"}
+    done = run_probe("import_memory", "--imports", "light,heavy", "--nproc", "2", env=env, shell=f'echo $$ > "{folder}/cgroup.procs"')
+    assert done.answer == "no", done.output
+    assert {one["outcome"] for one in told(done)} == {"passed"}
+    (ahead,) = done.of("fail", name="import.foreseen")
+    assert (ahead["ranks"], ahead["limit_bytes"]) == (8, 300 * 2**20)
+    assert 80 * 2**20 < ahead["each_bytes"] < 110 * 2**20  # the peak counts, though it is freed again
+    fits = run_probe("import_memory", "--imports", "light,heavy", "--nproc", "2", "--planned", "3", env=env, shell=f'echo $$ > "{folder}/cgroup.procs"')
+    assert fits.answer == "yes", fits.output
+
+
+def test_the_module_that_starts_threads_is_named(run_probe: RunProbe, modules: Modules) -> None:
+    inner = "import threading, time\nfor _ in range(3):\n    threading.Thread(target=time.sleep, args=(99,), daemon=True).start()\n"
+    done = run_probe("import_memory", "--imports", "outer,fine", env=modules(outer="import inner\n", inner=inner, fine=""))
+    assert done.answer == "yes"
+    (check,) = done.of("note", check="fork.threads_at_import")
+    assert (check["status"], check["module"], check["by"], check["count"]) == ("warn", "outer", "inner", 3)
+
+
+def test_waits_for_locks_are_counted(run_probe: RunProbe, modules: Modules, tmp_path: Path) -> None:
+    lock = tmp_path / "the.lock"
+    source = f"import fcntl, time\nfile = open({str(lock)!r}, 'w')\nfcntl.flock(file, fcntl.LOCK_EX)\ntime.sleep(0.4)\nfcntl.flock(file, fcntl.LOCK_UN)\n"
+    done = run_probe("import_memory", "--imports", "guarded", "--nproc", "3", env=modules(guarded=source))
+    assert done.answer == "yes", done.output
+    (alone,) = told(done, how="alone")
+    assert alone["lock_wait_s"] == 0.0
+    waited = sorted(one["lock_wait_s"] for one in told(done, how="together"))
+    assert waited[0] < 0.3 < waited[1] < waited[2]
+    assert {path for one in told(done, how="together") for path in one["lock_paths"]} == {str(lock)}
+    (most,) = done.of("measure", name="import.lock_wait_s")
+    assert most["value"] == waited[2]
+
+
+def test_a_lock_that_never_comes_is_named(run_probe: RunProbe, modules: Modules, tmp_path: Path) -> None:
+    lock = tmp_path / "held.lock"
+    env = modules(guarded=f"import fcntl\nfile = open({str(lock)!r}, 'w')\nfcntl.flock(file, fcntl.LOCK_EX)\n")
+    with lock.open("w") as mine:
+        fcntl.flock(mine, fcntl.LOCK_EX)
+        done = run_probe("import_memory", "--imports", "guarded", "--timeout-s", "1", env=env)
+    (one,) = told(done)
+    assert (one["outcome"], one["lock_paths"]) == ("timed_out", [str(lock)])
+
+
+def test_compilers_that_an_import_starts_are_seen(run_probe: RunProbe, modules: Modules, tmp_path: Path) -> None:
+    compiler = tmp_path / "cc1plus"
+    compiler.write_text(f"#!{sys.executable}\nimport time\nblock = b'x' * (40 * 2**20)\ntime.sleep(0.6)\n")
+    compiler.chmod(0o700)
+    source = f"import subprocess\nfor child in [subprocess.Popen([{str(compiler)!r}]) for _ in range(2)]:\n    child.wait()\n"
+    done = run_probe("import_memory", "--imports", "builds", env=modules(builds=source))
+    (one,) = told(done)
+    assert one["compilers"] == 2, one
+    assert one["build_bytes"] > 70 * 2**20
+    assert one["programs"] == {"cc1plus": 2}

@@ -34,3 +34,11 @@ def told_by_several(scene: Scene) -> Iterator[Weighing]:
     where = next((frame for frame in importing[0].frames if not any(part in frame.file for part in _MACHINERY)), None)
     says = f"{len(starved)} processes got no memory, and at least {len(importing)} of them stood in an import"
     yield weighing(26, "suspects-stack", f"{says}{f' at {short(where.where, 80)}' if where is not None else ''}", *starved[:8])
+
+
+def one_by_one(scene: Scene) -> Iterator[Weighing]:
+    """`LOCK:` lines of trainprobe.import_lock say that the ranks came through their imports one after the other."""
+    released = scene.events("import-lock-released")
+    ranks = {event.captured.get("by") or event.captured.get("pid", "") for event in released}
+    if len(ranks) >= 2:
+        yield weighing(-13, "suspects-log", f"{len(ranks)} ranks imported one after the other, under trainprobe's import lock", *released[:8])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from trainprobe.facts import fields
@@ -16,10 +16,13 @@ from trainprobe.stacks.frames import Frame
 
 @dataclass(frozen=True)
 class ImportTried(Fact):
-    """`how` is alone (a fresh process) or together (all ranks at once). `outcome` is passed, failed, timed_out, crashed, oom_killed or not_measured.
+    """`how` is alone (a fresh process), whole (all modules in one) or together (all ranks at once). `outcome` is passed, failed, timed_out,
+    crashed, oom_killed or not_measured.
 
     `frames` are where it stood or failed, outermost first. `growth_bytes` is by how much the process grew, `oom_rise` by how much the
-    cgroup's count of out-of-memory kills did.
+    cgroup's count of out-of-memory kills did. `private_bytes` is the peak without pages of files, which every further rank needs again;
+    `build_bytes` what the compilers below it held at most, and `compilers` how many of them there were at once. `lock_wait_s` are seconds in the
+    wait for lock files, `lock_paths` which ones. `threads_by` says which modules left how many threads running, `cuda_by` which one opened a GPU.
     """
 
     module: str = ""
@@ -37,6 +40,14 @@ class ImportTried(Fact):
     exit_code: int | None = None
     oom_rise: int | None = None
     growth_bytes: int | None = None
+    peak_bytes: int | None = None
+    private_bytes: int | None = None
+    compilers: int = 0
+    build_bytes: int = 0
+    lock_wait_s: float = 0.0
+    lock_paths: tuple[str, ...] = ()
+    threads_by: Mapping[str, int] = field(default_factory=dict)
+    cuda_by: str = ""
 
 
 OUTCOMES = ("passed", "failed", "timed_out", "crashed", "oom_killed", "not_measured")
@@ -70,6 +81,14 @@ def parse_imports(record: Evidence) -> list[Fact]:
             exit_code=fields.whole(row, "exit_code"),
             oom_rise=fields.whole(row, "cgroup_oom_rise"),
             growth_bytes=fields.whole(row, "growth_bytes"),
+            peak_bytes=fields.whole(row, "peak_bytes"),
+            private_bytes=fields.whole(row, "private_bytes"),
+            compilers=fields.whole(row, "compilers") or 0,
+            build_bytes=fields.whole(row, "build_bytes") or 0,
+            lock_wait_s=fields.number(row, "lock_wait_s") or 0.0,
+            lock_paths=fields.texts(row, "lock_paths"),
+            threads_by={name: count for name, count in fields.part(row, "threads_by").items() if isinstance(count, int)},
+            cuda_by=fields.text(row, "cuda_by"),
         )
 
     return fields.each(rows, tried)
