@@ -46,6 +46,7 @@ def probe(plan: Plan, rung: Rung, cell: Cell, folder: str, deadline_s: float) ->
         "TRAINPROBE_NPROC": str(plan.nproc),
         "TRAINPROBE_RANKS": str(plan.nproc),
         "TRAINPROBE_IMPORTS": ",".join(plan.imports),
+        "TRAINPROBE_LOCAL_IMPORTS": ",".join(plan.script.local) if plan.script else "",
         "TRAINPROBE_SCRIPT": plan.script.path if plan.script else "",
         "TRAINPROBE_DEVICE": plan.device,
         "TRAINPROBE_DEADLINE_S": f"{deadline_s:g}",
