@@ -17,9 +17,8 @@ from trainprobe.waits.leftovers import Taken, taken
 
 PORT_TAKEN = r"EADDRINUSE|[Aa]ddress already in use|\b[Ee]rrno:? 98\b|port: \d{1,5} already in use"
 PORT = re.compile(r"\bport:? `?(\d{2,5})\b|:(\d{4,5})\b|', (\d{2,5})\)")
-LOCK_REFUSED = (
-    r"(?:file lock '(.{1,400}?)' could not be acquired|filelock\.(?:_error\.)?Timeout|unable to lock file|database is locked|Resource temporarily unavailable)"
-)
+LOCK_PATH = r"file lock '(.{1,400}?)' could not be acquired"
+LOCK_REFUSED = r"filelock\.(?:_error\.)?Timeout|unable to lock file|database is locked|Resource temporarily unavailable"
 MOST_OF_IT = 0.3  # of the memory: then the run would have had it but for them
 SOME_OF_IT = 0.2
 FAMILIES: dict[str, Family] = {"port": "network", "memory": "host-pressure", "cpu": "host-pressure", "gpu": "gpu", "lock": "process-state-and-locks"}
@@ -77,8 +76,9 @@ def _lock(scene: Scene, rows: tuple[Leftover, ...]) -> Iterator[Weighing]:
     pids = {row.pid for row in rows}
     waits = [wait for wait in lock_waits(scene) if wait.holder_pid in pids]
     held = [lock for lock in held_by_others(scene) if lock.pid in pids]
-    refused = said(scene, LOCK_REFUSED)
-    wanted = {path for path in (wanted_path(scene), refused.match.group(1) if refused is not None else "") if path}
+    refused = said(scene, LOCK_PATH) or said(scene, LOCK_REFUSED)
+    told = refused.match.group(1) if refused is not None and refused.match.re.groups else ""
+    wanted = {path for path in (wanted_path(scene), told) if path}
     theirs = [row for row in rows if wanted & set(row.locks)]
     if waits or held:
         pid = waits[0].holder_pid if waits else held[0].pid

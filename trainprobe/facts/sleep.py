@@ -39,6 +39,8 @@ def _aged(process: ProcessState, main: MainThread | None, connections: list[Conn
         last = min(peers, key=lambda one: one.silent_s or 0.0)
         ages.append(last.silent_s or 0.0)
         evidence = tuple(dict.fromkeys((*evidence, *last.evidence)))
+    if process.age_s is not None:  # the kernel counts a connection's silence from before its first byte: nobody waits for longer than it lives
+        ages = [min(age_s, process.age_s) for age_s in ages]
     age_s = max(ages, default=None)
     return process if age_s == process.asleep_s else replace(process, asleep_s=age_s, evidence=evidence)
 

@@ -261,11 +261,20 @@ def _labelled(line: str) -> Values:
 _OURS = re.compile(
     r"^((?:env|limit|shm|memory|interface|version|gpu|rdma)\.[\w.-]{1,100}|cpus|cpu_quota|pids\.max|kernel|platform|gpus_per_node|nodes|world_size) {2,60}(\S.{0,400}?)$"
 )
+# The same names as somebody types them: only those that no program prints by chance.
+_OURS_TYPED = re.compile(
+    r"^((?:limit|shm|memory|interface|version|gpu|rdma)\.[\w.-]{1,100}|cpu_quota|pids\.max|gpus_per_node) {0,4}[=:] {0,4}[\"']?(\S.{0,400}?)[\"']?$"
+)
 
 
 def _ours(line: str) -> Values:
-    """The text of `trainprobe collect-env`."""
+    """The text of `trainprobe collect-env`, or `memory.limit_bytes=64GiB` by hand."""
     match = _OURS.match(line)
+    if match is None and (typed := _OURS_TYPED.match(line)) is not None:
+        name, value = typed.groups()
+        size = _SIZE.fullmatch(value) if name.endswith("_bytes") else None
+        value = _bytes(size.group(1), _UNITS[size.group(2).upper()]) if size is not None else value
+        return {name: value} if value and _may_stand(name) else {}
     return {match.group(1): match.group(2)} if match is not None and _may_stand(match.group(1)) else {}
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from trainprobe.targets.process_table import Seen, Table, in_order
-from trainprobe.targets.programs import COMPILE_WORKER, FORKED_BY_SERVER, SPAWNED, is_tool, launcher_kind, option, program_of
+from trainprobe.targets.programs import COMPILE_WORKER, FORKED_BY_SERVER, SHELLS, SPAWNED, is_tool, launcher_kind, option, program_of
 from trainprobe.targets.restarters import Restarter, restarter_of
 from trainprobe.targets.surroundings import ADOPTERS
 
@@ -108,7 +108,7 @@ def find(table: Table, wanted: Wanted, own: int, uid: int) -> Found:
     older = [one for one in table.by_pid.values() if one.pid not in ours and one.started_ticks <= me.started_ticks and not one.ended]
     direct = {one.pid: one for one in sorted(older, key=in_order) if runs_it(one, wanted) and one.uid == uid}
     tops = [one for one in direct.values() if not any(above.pid in direct for above in table.ancestors(one))]
-    restarters: dict[int, Restarter] = {}
+    restarters: dict[tuple[str, str, int], Restarter] = {}
     left: list[Seen] = []
     others: list[Other] = []
     for top in tops:
@@ -118,18 +118,16 @@ def find(table: Table, wanted: Wanted, own: int, uid: int) -> Found:
             continue
         left.append(top)
         if keeper is not None:
-            restarters.setdefault(keeper.pid, keeper)
-    loops = (
-        [restarter_of(one, wanted.name) for one in older if one.uid == uid and one.pid not in direct and one.pid not in restarters]
-        if wanted.kind == "script"
-        else []
-    )
-    for loop in loops:  # between two runs nothing but the loop lives
-        if loop is not None and loop.kind == "shell" and not _answered_for(table, table.by_pid[loop.pid], me)[0]:
-            restarters.setdefault(loop.pid, loop)
+            restarters.setdefault((keeper.kind, keeper.name, keeper.pid), keeper)
+    known = {*direct, *(one.pid for one in restarters.values())}
+    shells = [one for one in older if wanted.kind == "script" and one.pid not in known and os.path.basename(one.argv[0] if one.argv else "") in SHELLS]
+    for shell in shells:  # between two runs nothing but the loop lives
+        loop = restarter_of(shell, wanted.name) if shell.uid == uid else None
+        if loop is not None and not _answered_for(table, shell, me)[0]:
+            restarters.setdefault((loop.kind, loop.name, loop.pid), loop)
     rows = _rows(table, left, ours)
-    known = {row.seen.pid for row in rows} | {other.seen.pid for other in others}
-    lost = [one for one in older if one.pid not in known and is_machinery(one) and one.uid == uid and adopted(table, one)]
+    placed = {row.seen.pid for row in rows} | {other.seen.pid for other in others}
+    lost = [one for one in older if one.pid not in placed and is_machinery(one) and one.uid == uid and adopted(table, one)]
     return Found((*rows, *_lost_workers(lost, rows, wanted)), tuple(others), tuple(restarters.values()))
 
 
@@ -142,8 +140,13 @@ def _rows(table: Table, tops: Iterable[Seen], ours: set[int]) -> list[Earlier]:
         last = age
         rows.append(Earlier(top, run, "launcher" if launcher_kind(top.argv) else "main"))
         below = [one for one in table.descendants(top) if one.pid not in ours and not one.ended]
-        rows += [Earlier(one, run, "worker" if is_machinery(one) or one.argv == top.argv else "child") for one in below]
+        rows += [Earlier(one, run, "worker" if is_machinery(one) or _forked(table, one) else "child") for one in below]
     return rows
+
+
+def _forked(table: Table, one: Seen) -> bool:
+    above = table.parent(one)
+    return above is not None and above.argv == one.argv
 
 
 def _lost_workers(lost: Sequence[Seen], rows: Sequence[Earlier], wanted: Wanted) -> list[Earlier]:

@@ -87,6 +87,11 @@ from trainprobe.logs.surroundings_text import read_surroundings
             "limit.nofile                 1024\nenv.NCCL_DEBUG               INFO\nenv.HF_TOKEN                 x\n",
             {"limit.nofile": "1024", "env.NCCL_DEBUG": "INFO"},
         ),
+        (
+            "memory.limit_bytes=34359738368\nlimit.nofile: 1024\nshm.size_bytes = 64M\nversion.torch=2.4.0\n",
+            {"memory.limit_bytes": "34359738368", "limit.nofile": "1024", "shm.size_bytes": str(64 * 2**20), "version.torch": "2.4.0"},
+        ),
+        ("memory.limit_bytes=32 GiB\nkernel=rbf\nnodes=x\nenv.step=3\n", {"memory.limit_bytes": str(32 * 2**30)}),
         ("step 1 loss 3.0\nhello world\nx = 3\nif a == b:\n", {}),
         ("ray: it broke\ndriver: John\npython: can't open file 'train.py': [Errno 2] No such file or directory\n", {}),
         ("{broken", {}),

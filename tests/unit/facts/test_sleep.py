@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,6 +56,13 @@ def test_in_a_collective_the_silence_between_the_ranks_counts() -> None:
     process = state([*looks(WAITING, (100, 102)), connections({"peer_rank": 1, "silent_s": 700.0}, {"peer_rank": 2, "silent_s": 650.5}, {"silent_s": 1.0})])
     assert process.asleep_s == pytest.approx(650.5), "the youngest word between ranks, not that of a stranger"
     assert "C" in process.evidence
+
+
+def test_nobody_has_waited_for_longer_than_it_lives() -> None:
+    records = looks(WAITING, (100, 102))
+    young = [replace(one, data={**one.data, "age_s": 13.0}) if one.kind == "process" else one for one in records]
+    assert state([*young, connections({"peer_rank": 1, "silent_s": 27.0})]).asleep_s == pytest.approx(13.0)
+    assert state([*young, connections({"peer_rank": 1, "silent_s": 9.0})]).asleep_s == pytest.approx(9.0)
 
 
 def test_elsewhere_it_does_not() -> None:

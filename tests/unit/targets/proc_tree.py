@@ -48,6 +48,7 @@ class ProcTree:
         opens: Sequence[str] = (),
         threads: Sequence[str] = (),
         maps: str = "",
+        terminal: int = 0,
     ) -> int:
         """Add a process; `env` None is an environment that may not be read. Started in the order of pids where `start` is not told."""
         argv = command.split() if isinstance(command, str) else list(command)
@@ -58,7 +59,7 @@ class ProcTree:
         started = start if start is not None else 1000 + pid
         rest = ["0"] * 11 + ["1", "0", str(started), *["0"] * 30]
         group = pid if group is None else group
-        (folder / "stat").write_text(f"{pid} ({name}) {state} {ppid} {group} {session} 0 -1 {' '.join(rest)}\n")
+        (folder / "stat").write_text(f"{pid} ({name}) {state} {ppid} {group} {session} {terminal} -1 {' '.join(rest)}\n")
         (folder / "cmdline").write_bytes(b"".join(word.encode() + b"\0" for word in argv))
         if env is not None:
             (folder / "environ").write_bytes(b"".join(f"{key}={value}".encode() + b"\0" for key, value in env.items()))
