@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import LogJob
+from trainprobe.facts.cell_measures import size_of
 from trainprobe.model.diagnosis import Fix
 
 MIB, GIB = 2**20, 2**30
@@ -107,7 +108,10 @@ def again(scene: Scene) -> str:
     if scene.live is not None:
         return f"trainprobe attach {live_pid(scene)}"
     plan, group = scene.plan, scene.group
+    size = size_of(group.cell)
     words = ["trainprobe", "diagnose", "--nproc", str(max(group.world_size, plan.nproc, 1))]
+    if size.rows is not None:  # the smallest failing cell, not the whole grid
+        words = ["trainprobe", "diagnose", "--ranks", str(size.ranks), "--rows", str(size.rows)]
     if group.probe:
         words += ["--only", group.probe]
     if group.probe == "import_memory" and plan.imports:

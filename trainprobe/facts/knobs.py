@@ -57,6 +57,6 @@ def parse_knob(record: Evidence) -> list[Fact]:
             outcome=fields.text(data, "outcome") or "not_measured",
             applied=fields.flag(data, "applied"),
             took_s=fields.number(data, "took_s") or 0.0,
-            says=fields.text(data, "applied_says") or fields.text(data, "skipped_because"),
+            says=fields.text(data, "skipped_because") or fields.text(data, "applied_says"),
         )
     ]

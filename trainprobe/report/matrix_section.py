@@ -119,7 +119,7 @@ def _knobs(tried: Sequence[ClimbCell], climb: Climb, width: int) -> list[Line]:
     for cell in tried:
         word, style = WORDS[cell.outcome]
         word = {".": "skipped", "?": "not measured"}.get(word, word)
-        took = duration(cell.took_s) if cell.outcome not in ("skipped", "not_measured") else ""
+        took = duration(cell.took_s) if cell.took_s else ""  # one that took no effect was run for all that
         name = clean(cell.knob)[:names]
         start = f"{'knobs' if not lines else '':<{len(LABEL)}}{name}{' ' * (names - columns(name))}  "
         says = _knob_says(cell, climb)

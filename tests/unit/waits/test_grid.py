@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from trainprobe.causes.scene import Scene
+from trainprobe.causes.words import again
 from trainprobe.facts import Facts, KnobTried, Plan, Rung
 from trainprobe.model.facts import Fact
+from trainprobe.waits import SuspectGroup
 from trainprobe.waits.climbed import climb_of
 from trainprobe.waits.grid import smallest_failing, steady
 from trainprobe.waits.groups import failing_rungs, outgrown_rungs
@@ -123,3 +126,10 @@ def test_next_by_hand_is_a_size_in_between_where_no_knob_heals() -> None:
 
 def test_an_ordinary_ladder_is_no_climb() -> None:
     assert climb_of(Facts([Plan(nproc=2), cell(1, None, "passed"), cell(2, None, "passed")])) is None
+
+
+def test_what_a_fix_is_verified_with_is_the_smallest_failing_cell() -> None:
+    plan = Plan(nproc=4, ranks=(1, 2, 4), rows=(100, 1000), argv=("train.py", "--rows", "{rows}"))
+    group = SuspectGroup("user_script@2x1000", "user_script", (), "failed-first", "", "crash", world_size=2)
+
+    assert again(Scene(Facts([plan]), group)) == "trainprobe diagnose --ranks 2 --rows 1000 --only user_script -- train.py --rows {rows}"
