@@ -22,7 +22,8 @@ from trainprobe.waits import SuspectGroup
 
 # Operations of stacks.rules that are locks within one process; multiprocessing's own are shared between processes.
 IN_PROCESS = frozenset({"futex", "threading", "logging", "queue"})
-TAKES_A_LOCK = re.compile(r"(?i)\bwith\b.*(?:lock|mutex|guard|cond|sem)|\.acquire\(|\blog(?:ger|ging)?\.\w+\(|\bprint\(|\.(?:put|get)\(")
+# `with` over a bare name whose `__enter__` has no frame of its own sleeps in a lock, whatever its name is.
+TAKES_A_LOCK = re.compile(r"(?i)\bwith\b.*(?:lock|mutex|guard|cond|sem)|^\s*with [\w.]+(?:\[\w+\])?:|\.acquire\(|\blog(?:ger|ging)?\.\w+\(|\bprint\(|\.(?:put|get)\(")
 FEW_THREADS = 2  # a child that was just forked has one, and one more where it puts into a queue
 
 
