@@ -42,6 +42,7 @@ from trainprobe.waits import (
 from trainprobe.waits.climbed import climb_of
 from trainprobe.waits.deadlines import advice, expiries, killing
 from trainprobe.waits.divergence import ranks_say
+from trainprobe.waits.foreseen import foreseen_groups, predictions
 from trainprobe.waits.grid import COMMAND, is_knob, outgrown_by
 from trainprobe.waits.logged import ordered_groups
 from trainprobe.waits.timeline import echoes_said, logged_extra
@@ -66,6 +67,9 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
     else:
         logged = () if views or facts.of(Rung) else logged
     found = list(ordered_groups(logged)) if logged else sorted(suspect_groups(facts, views), key=lambda group: _MODE_ORDER[group.mode])
+    foreseen = predictions(facts)
+    if all(group.mode == "check" for group in found):  # what has failed already comes before what will
+        found += foreseen_groups(facts, foreseen)
     groups = found[:_MOST_GROUPS]
     notes = (*notes, *((f"{len(found) - len(groups)} more groups of suspects were found and not weighed.",) if len(found) > len(groups) else ()))
     ranked = [rank_group(facts, group, causes, priors) for group in groups]
@@ -102,6 +106,7 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
         killing=cost,
         advice=advice(live, ends, cost) if live is not None and cost is not None else "",
         climb=climb_of(facts, placed),
+        predictions=foreseen,
         extra=_extra(facts) | (logged_extra(facts, logged) if logged else {}),
     )
 

@@ -51,11 +51,12 @@ class Plan(Fact):
 
 @dataclass(frozen=True)
 class Script(Fact):
-    """What the user's script says of itself as text. `syntax_error` is empty where it parses."""
+    """What the user's script says of itself as text. `syntax_error` is empty where it parses; `group_timeout_s` is None where it sets none."""
 
     path: str = ""
     imports: tuple[str, ...] = ()
     syntax_error: str = ""
+    group_timeout_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def parse_plan(record: Evidence) -> list[Fact]:
 def parse_script(record: Evidence) -> list[Fact]:
     data = record.data
     wrong = fields.text(data, "syntax_error") if not isinstance(data.get("syntax_error"), dict) else str(data["syntax_error"])
-    return [Script((record.id,), record.cell, None, fields.text(data, "path"), fields.texts(data, "imports"), wrong)]
+    return [Script((record.id,), record.cell, None, fields.text(data, "path"), fields.texts(data, "imports"), wrong, fields.number(data, "group_timeout_s"))]
 
 
 def parse_interrupted(record: Evidence) -> list[Fact]:

@@ -32,6 +32,7 @@ def write_plan(plan: Plan, case: Case) -> None:
                 "local": list(script.local),
                 "distributed": script.distributed,
                 "spawns": script.spawns,
+                "group_timeout_s": script.group_timeout_s,
                 "syntax_error": to_json(fault) if fault else None,
             },
         )

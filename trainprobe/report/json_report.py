@@ -43,6 +43,7 @@ def report_of(diagnosis: Diagnosis, *, command: str, case: str, looked_s: float 
         expiry=diagnosis.expiry,
         killing=diagnosis.killing,
         advice=diagnosis.advice,
+        predictions=diagnosis.predictions,
         climb=diagnosis.climb,
         extra=diagnosis.extra,
     )

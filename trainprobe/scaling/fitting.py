@@ -23,7 +23,8 @@ NOISE = 0.1  # how much numbers scatter, relative, where nothing else is known: 
 _PRIOR_POINTS = 8  # what is known of the noise beforehand counts like so many points
 _WRONG = 0.02  # a point is wrong altogether
 _WRONG_DENSITY = 1 / (4 * math.log(10))  # and then it may be two decades off to either side
-_LEAST_WEIGHT = 1e-5
+_LEAST_WEIGHT = 1e-4  # of the likeliest shape's
+_KEPT = 0.999  # of the whole weight; what is left out moves no interval
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,20 @@ def fit(points: Iterable[Point], noise: float = NOISE) -> Fit:
     ]
     top = max(log_weight for log_weight, _ in found)
     kept = [(math.exp(log_weight - top), one) for log_weight, one in found if log_weight - top > math.log(_LEAST_WEIGHT)]
-    total = sum(weight for weight, _ in kept)
-    parts = (Component(one.shape, weight / total, one.level, one.scatter, one.freedom) for weight, one in kept)
-    return Fit(tuple(own), tuple(sorted(parts, key=lambda one: -one.weight)))
+    return Fit(tuple(own), _heaviest(kept))
+
+
+def _heaviest(found: list[tuple[float, Component]]) -> tuple[Component, ...]:
+    """The components that hold nearly all of the weight, with weights that add up to 1."""
+    found.sort(key=lambda one: -one[0])
+    enough, total = _KEPT * sum(weight for weight, _ in found), 0.0
+    kept = []
+    for weight, one in found:
+        kept.append((weight, one))
+        total += weight
+        if total >= enough:
+            break
+    return tuple(Component(one.shape, weight / total, one.level, one.scatter, one.freedom) for weight, one in kept)
 
 
 def _is_spare(number: int, points: Sequence[Point], sizes: Sequence[float]) -> bool:

@@ -30,7 +30,8 @@ class Script:
 
     `imports` are top-level module names that running it imports, without the standard library and its own neighbours;
     `optional` those whose absence it provides for. `spawns` is true where it starts its ranks itself.
-    `reason` says why it could not be read, empty when it could.
+    `reason` says why it could not be read, empty when it could. `group_timeout_s` is the shortest timeout that it sets for a process group, in seconds,
+    None where it sets none that the text shows.
     """
 
     path: str
@@ -41,6 +42,7 @@ class Script:
     distributed: bool = False
     spawns: bool = False
     reason: str = ""
+    group_timeout_s: float | None = None
 
 
 def in_command(argv: Sequence[str], cwd: str) -> str | None:
@@ -85,6 +87,7 @@ def read(path: str, python: str) -> Script:
         else None,
         distributed=bool(answer.get("distributed")),
         spawns=bool(answer.get("spawns")),
+        group_timeout_s=float(timeout_s) if isinstance(timeout_s := answer.get("group_timeout_s"), (int, float)) else None,
     )
 
 

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 _OPTIONAL = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 _DISTRIBUTED = {"init_process_group", "Accelerator", "DistributedDataParallel", "fully_shard", "Trainer", "deepspeed", "hvd"}
 _SPAWNS = {"spawn", "start_processes", "elastic_launch"}
+_GROUPS = {"init_process_group", "new_group", "InitProcessGroupKwargs", "DDPStrategy", "FSDPStrategy", "init_distributed"}
+_IN_SECONDS = {"weeks": 604800.0, "days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0, "milliseconds": 1e-3, "microseconds": 1e-6}
 _BODIES = ("body", "orelse", "finalbody")
 
 
@@ -41,7 +43,50 @@ def read(path: str) -> dict[str, object]:
         "syntax_error": None,
         "distributed": bool(names & _DISTRIBUTED),
         "spawns": bool(names & _SPAWNS),
+        "group_timeout_s": _group_timeout_s(tree),
     }
+
+
+def _group_timeout_s(tree: ast.Module) -> float | None:
+    """The shortest timeout, in seconds, that a process group is given in numbers; None where none is."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = _called(node)
+            for keyword in node.keywords:
+                if keyword.arg == "timeout" and name in _GROUPS:
+                    found.append(_seconds(keyword.value))
+                elif keyword.arg == "ddp_timeout":  # of transformers' TrainingArguments, in seconds
+                    found.append(_number(keyword.value))
+    return min((seconds for seconds in found if seconds), default=None)
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def _seconds(value: ast.expr) -> float | None:
+    """`timedelta(minutes=5)`, its parts by name or in the order days, seconds."""
+    if not isinstance(value, ast.Call) or _called(value) != "timedelta":
+        return None
+    total = 0.0
+    named = [(keyword.arg or "", keyword.value) for keyword in value.keywords]
+    placed = [(("days", "seconds")[place], part) for place, part in enumerate(value.args[:2])]
+    for name, part in [*placed, *named]:
+        number = _number(part)
+        if number is None or name not in _IN_SECONDS:
+            return None
+        total += number * _IN_SECONDS[name]
+    return total
+
+
+def _number(value: ast.expr) -> float | None:
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+        left, right = _number(value.left), _number(value.right)
+        return left * right if left is not None and right is not None else None
+    if isinstance(value, ast.Constant) and isinstance(value.value, (int, float)) and not isinstance(value.value, bool):
+        return float(value.value)
+    return None
 
 
 def _parse(path: str) -> ast.Module:

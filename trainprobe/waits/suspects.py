@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from trainprobe.model.diagnosis import Link
+from trainprobe.model.diagnosis import Link, Prediction
 from trainprobe.model.waits import SuspectHow
 
 Mode = Literal["hang", "crash", "slow", "check"]
@@ -35,6 +35,7 @@ class SuspectGroup:
 
     `ranks` is empty when the trouble is the host's, the code's or the launch's. `camps` are the sets of ranks that stand at different
     places, smallest first, where the suspects are told apart by that alone. `mode` is what kind of trouble it is.
+    `foreseen` is what will go wrong at the planned size, where nothing has yet.
     """
 
     cell: str
@@ -50,3 +51,4 @@ class SuspectGroup:
     hosts: tuple[str, ...] = ()
     camps: tuple[tuple[int, ...], ...] = ()
     divergence: Divergence | None = None
+    foreseen: Prediction | None = None
