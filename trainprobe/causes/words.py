@@ -92,7 +92,8 @@ def live_pid(scene: Scene) -> str:
 def job(scene: Scene) -> str:
     """The job's own command as somebody would type it; empty where there is none."""
     plan, ranks = scene.plan, str(max(scene.group.world_size, 1))
-    words = [word.replace("{ranks}", ranks) for word in plan.argv]
+    rows = size_of(scene.cell).rows
+    words = [word.replace("{ranks}", ranks).replace("{rows}", "{rows}" if rows is None else str(rows)) for word in plan.argv]
     if words and plan.form == "launch":
         words = ["torchrun", "--nproc-per-node", ranks, *words]
     return " ".join(words)

@@ -98,9 +98,9 @@ def _next(facts: Facts, smallest: Rung | None, healed: Sequence[str], still: Seq
     full = _largest(facts, smallest)
     onward = f", then {full}" if full != here else ""
     first = placed[0] if placed and placed[0].named else None
-    if first is not None and first.fixes:
-        keeping = f" without {healed[0]}" if healed else ""
-        return f"{here} again{keeping}, with this done: {first.fixes[0].title[:1].lower()}{first.fixes[0].title[1:]}{onward}"
+    if first is not None:
+        instead = f" in place of {healed[0]}" if healed else ""
+        return f"{here} again, with {first.id} cured (see `do` below){instead}{onward}"
     if healed:
         return f"{full} with {healed[0]}: does it hold there, and what does it cost?"
     between = _between(facts, smallest)
