@@ -2,6 +2,7 @@
 
 TRAINPROBE_KNOB names it: `workers=0`, `start=spawn`, `batch=half`, `evaluation=off`. Each is a change of what a library does, made once,
 right after the library's module was executed; where a version differs, nothing is changed and nothing breaks.
+With TRAINPROBE_ABLATE and no knob it is only told what a knob could change.
 How often it took hold is told as the event `knob.applied` with `count`: a knob that changed nothing has shown nothing.
 """
 
@@ -15,6 +16,7 @@ Tell = Callable[..., None]
 After = Callable[[Any], None]
 # DataLoader refuses these where there are no workers.
 FOR_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout", "worker_init_fn")
+TRAINERS = ("transformers.trainer", "lightning.pytorch.trainer.trainer", "pytorch_lightning.trainer.trainer")
 
 
 class Applied:
@@ -145,7 +147,16 @@ def without_evaluation(applied: Applied) -> Dict[str, After]:
 
         wrapped(module.Trainer, "__init__", make)
 
-    return {"transformers.trainer": transformers, "lightning.pytorch.trainer.trainer": lightning, "pytorch_lightning.trainer.trainer": lightning}
+    return dict(zip(TRAINERS, (transformers, lightning, lightning)))
+
+
+def what_is_there(tell: Tell) -> Dict[str, After]:
+    """Without a knob: tell only which framework could be told to leave its evaluation out."""
+
+    def after(module: Any) -> None:
+        tell("note", "trainer", says="A Trainer was imported.", module=module.__name__)
+
+    return dict.fromkeys(TRAINERS, after)
 
 
 KNOBS: Dict[str, Callable[[Applied], Dict[str, After]]] = {
@@ -158,6 +169,8 @@ KNOBS: Dict[str, Callable[[Applied], Dict[str, After]]] = {
 
 def hooks(knob: str, tell: Tell) -> Dict[str, After]:
     """What to do after which module was executed. For modules that are in already it is to be done at once."""
+    if not knob:
+        return what_is_there(tell)
     make = KNOBS.get(knob)
     return {} if make is None else make(Applied(knob, tell))
 

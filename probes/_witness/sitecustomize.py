@@ -241,6 +241,9 @@ def _on_count(iterator: Any, count: int) -> None:
             _tell("note", "loader.first_batch", says="A DataLoader gave its first batch.")
         return
     _saw["loaders"] += 1
+    if _saw["loaders"] <= 4 and os.environ.get("TRAINPROBE_ABLATE"):
+        size = getattr(getattr(iterator, "_index_sampler", None), "batch_size", None)
+        _tell("note", "loader.made", says="A DataLoader began.", workers=getattr(iterator, "_num_workers", None), batch_size=size)
     # Only a dataset of known length: asking an iterable one (kind 1) for its length would make torch warn later.
     if getattr(iterator, "_dataset_kind", None) != 0:
         return
@@ -351,7 +354,7 @@ def _start() -> None:
         **{"world_size": None, "local_rank": None, **numbers},
     )
     _watch_the_end()
-    if os.environ.get("TRAINPROBE_KNOB"):
+    if os.environ.get("TRAINPROBE_KNOB") or os.environ.get("TRAINPROBE_ABLATE"):
         _guarded(_turn_a_knob)()
     for name in [name for name in _AFTER_IMPORT if name in sys.modules]:
         _guarded(_AFTER_IMPORT.pop(name))(sys.modules[name])
@@ -363,7 +366,7 @@ def _turn_a_knob() -> None:
 
     knobs = type(sys)("_knobs")
     SourceFileLoader("_knobs", os.path.join(_FOLDER, "_knobs.py")).exec_module(knobs)
-    knobs.turn(os.environ["TRAINPROBE_KNOB"], _tell, _AFTER_IMPORT, _guarded)
+    knobs.turn(os.environ.get("TRAINPROBE_KNOB", ""), _tell, _AFTER_IMPORT, _guarded)
 
 
 def _run_the_next() -> None:

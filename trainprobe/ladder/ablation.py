@@ -36,6 +36,10 @@ def ablate(rung: Rung, runner: Runner, settings: Settings) -> None:
         return
     by = _deadlines(failing, mine, settings)
     for turn in tried:
+        nothing = _nothing_to_change(turn, failing.data.get("could"))
+        if nothing:
+            _turn(rung, failing.cell, Turn(turn.label, None, nothing), runner, by)
+            continue
         _turn(rung, failing.cell, turn, runner, by)
         if (done := runner.done.get(_name(rung, failing.cell, turn))) is not None and done.outcome == "passed":
             _turn(rung, failing.cell, AGAIN, runner, by)  # or its healing may have been luck
@@ -49,6 +53,21 @@ def _turn(rung: Rung, failing: Cell, turn: Turn, runner: Runner, by: Deadlines) 
         runner.skip(rung, cell, "knob:not-here", turn.because)
     elif not runner.over(rung, cell):
         runner.run(rung, cell, largest=True, by=by, turn=turn)
+
+
+def _nothing_to_change(turn: Turn, could: object) -> str:
+    """Why a knob for the witness cannot matter in a cell that failed before there was anything for it to change."""
+    if turn.change is None or turn.change.how != "witness" or not isinstance(could, Mapping) or not could:
+        return ""
+    for label, there, because in (
+        ("workers=0", could.get("workers"), "no DataLoader of it had workers when it failed"),
+        ("batch=half", could.get("loaders"), "it had no DataLoader yet when it failed"),
+        ("start=spawn", could.get("children"), "it had started no other process when it failed"),
+        ("evaluation=off", could.get("trainer"), "it had imported neither transformers' Trainer nor Lightning's when it failed"),
+    ):
+        if turn.label == label and not there:
+            return because
+    return ""
 
 
 def _name(rung: Rung, failing: Cell, turn: Turn) -> str:

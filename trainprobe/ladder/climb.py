@@ -38,6 +38,7 @@ class Climb:
         """Climb to the top. Raises Interrupted once everything is stopped and written down."""
         if self.plan.resume is not None:
             self.runner.done.update(take_up(self.plan, self.case))
+            self.runner.resumed = sum(one.kind == "resumed" for one in self.case.evidence)
         write_plan(self.plan, self.case)
         look_for_earlier_runs(self.plan, self.case)
         self.progress.plan([rung.spec for rung in self.plan.rungs])

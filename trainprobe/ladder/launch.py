@@ -76,10 +76,15 @@ def probe(plan: Plan, rung: Rung, cell: Cell, folder: str, deadline_s: float) ->
     return Launch(rung.name(cell), nproc, folder, tuple(specs), events, dumps=dumps)
 
 
+def _asked(plan: Plan, change: Change) -> dict[str, str]:
+    """What the witness is asked beyond its usual events: before an ablation, what there is to change; in it, to change it."""
+    return {**({"TRAINPROBE_ABLATE": "1"} if plan.ablate and plan.witness and not change.how else {}), **change.env}
+
+
 def script(plan: Plan, rung: Rung, cell: Cell, folder: str, change: Change = UNCHANGED) -> Launch:
     """The user's own script, its ranks launched by us with torchrun's variables."""
     port, nproc = target.free_port(), cell.nproc
-    base = {**target.clean(plan.environ), **change.env}
+    base = {**target.clean(plan.environ), **_asked(plan, change)}
     argv = filled(change.argv or plan.argv, cell)
     witness_dir, dumps = _made(folder, "witness"), _made(folder, "dumps")
     on = target.easier_to_read(base, dumps, _witness(plan), witness_dir)
@@ -104,7 +109,7 @@ def script(plan: Plan, rung: Rung, cell: Cell, folder: str, change: Change = UNC
 
 def command(plan: Plan, rung: Rung, cell: Cell, folder: str, change: Change = UNCHANGED) -> Launch:
     """The user's own command, `{ranks}` and `{rows}` replaced; its launcher makes the ranks."""
-    base = {**target.clean(plan.environ), **change.env}
+    base = {**target.clean(plan.environ), **_asked(plan, change)}
     witness_dir, dumps, logs = _made(folder, "witness"), _made(folder, "dumps"), _made(folder, "logs")
     on = target.easier_to_read(base, dumps, _witness(plan), witness_dir)
     of_torchrun = target.of_torchrun(base, logs)

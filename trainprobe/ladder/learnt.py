@@ -80,10 +80,11 @@ def deadlines(cell: Cell, seen: Sequence[Seen], settings: Settings) -> Deadlines
     took_s, law = _foreseen(cell, [(one.cell, one.took_s) for one in smaller])
     # A cell that goes on gets what the settings give, and more where the smaller ones say that it will need more.
     given = settings.run_s
-    run_s = given if given != DEFAULTS.run_s else min(LONGEST_S, max(given, RUN_FLOOR_S, TIMES * took_s))
-    sources["run_s"] = (
-        "the settings" if given != DEFAULTS.run_s else f"at least {given:g} s, {_times(TIMES)} the time to be expected here, {took_s:.1f} s ({law})"
-    )
+    if given != DEFAULTS.run_s:
+        run_s, sources["run_s"] = given, "the settings"
+    else:
+        run_s = min(LONGEST_S, max(given, TIMES * took_s)) if math.isfinite(took_s) else given
+        sources["run_s"] = f"at least {given:g} s, {_times(TIMES)} the time to be expected here, {_seconds(took_s)} ({law})"
     return Deadlines(first_output_s, stall_s, silent_s, run_s, sources)
 
 

@@ -16,7 +16,7 @@ from trainprobe.model.subjects import JOB
 
 # What makes it another command. The sizes may grow, and knobs may be added.
 SAME = (("argv", "command"), ("form", "way to launch it"), ("cwd", "folder"), ("device", "device"), ("dataset", "data set"), ("model", "model"))
-OF_THE_WHOLE = frozenset({"plan", "script", "gpus", "interrupted", "ablation"})
+OF_THE_WHOLE = frozenset({"plan", "script", "gpus", "interrupted", "ablation", "leftovers"})
 
 
 def check_same(plan: Plan, case: Case) -> None:

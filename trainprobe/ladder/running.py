@@ -59,6 +59,7 @@ class Runner:
         self.began = time.monotonic()
         self.done: dict[str, Done] = {}
         self.folder = ""
+        self.resumed = 0  # how often the case has been gone on with
         self._places = 0
 
     def left_s(self) -> float:
@@ -112,6 +113,8 @@ class Runner:
             result = Result("not_measured", "it was interrupted", (), {**result.more, "stopped_because": "interrupted", "unmet": "interrupted"})
             self.case.add("interrupted", subject=JOB, cell=name, source="signal", data={"phase": rung.spec.name, "cell": name})
         if of_script:
+            if plan.ablate and turn is None:
+                result = replace(result, more={**result.more, "could": _could(watch)})
             more: dict[str, Any] = {**result.more, "switched_on": dict(made.switched_on), "left_alone": list(made.left_alone)}
             if by is not None:
                 more["deadlines"] = by.row()
@@ -157,6 +160,7 @@ class Runner:
             "skipped_because": "",
             "unmet": "",
             "measures": [],
+            **({"resumed": self.resumed} if self.resumed else {}),
             "tells_all": result.tells_all or NO_LARGER_AFTER in result.says,
             **result.more,
         }
@@ -164,6 +168,20 @@ class Runner:
             self.done[name] = Done(cell, result.outcome, data)
         self.case.add("rung", subject=JOB, cell=name, source="ladder", began=began, took_s=took_s, data=data)
         self.progress.cell_ended(spec.name, name, result.outcome, took_s, result.says or str(result.more.get("skipped_because", "")))
+
+
+def _could(watch: Watch) -> dict[str, Any]:
+    """What of the program a knob could take hold of, by the witnesses and by its processes; empty where no witness told anything."""
+    witnesses = [each for each in watch.signs.by_pid.values() if each.said]
+    if not witnesses:
+        return {}
+    return {
+        "loaders": sum(len(each.loaders) for each in witnesses),
+        "workers": max((workers for each in witnesses for workers, _ in each.loaders), default=0),
+        "batch": max((batch for each in witnesses for _, batch in each.loaders), default=0),
+        "children": sum(mate.member.role in ("loader-worker", "child") for mate in watch.team()),
+        "trainer": any("trainer" in each.said for each in witnesses),
+    }
 
 
 def _turned(result: Result, turn: Turn, watch: Watch) -> Result:

@@ -65,6 +65,7 @@ class Witnessed:
     sign_at: float = 0.0
     marks: list[tuple[float, int]] = field(default_factory=list)  # (moment, steps so far), as its step events told
     knob_applied: int = 0
+    loaders: list[tuple[int, int]] = field(default_factory=list)  # (workers, rows in a batch) of its first DataLoaders
 
 
 class Signs:
@@ -184,6 +185,8 @@ class Signs:
             at = said.get("at")
             if isinstance(at, float) and len(witnessed.marks) < MARKS_CAP:
                 witnessed.marks.append((at, witnessed.steps))
+        if name == "loader.made":
+            witnessed.loaders.append((_count(said.get("workers")), _count(said.get("batch_size"))))
         if name == "knob.applied":
             witnessed.knob_applied = max(witnessed.knob_applied, _count(said.get("count")))
         witnessed.loader_empty = witnessed.loader_empty or name == "loader.empty"
@@ -191,7 +194,7 @@ class Signs:
         if name == "exit":
             witnessed.exited = True
             witnessed.steps_uncounted = "optimizer_steps" in said and said["optimizer_steps"] is None
-        if name != "start":  # that the interpreter started is no progress of the job
+        if name not in ("start", "trainer"):  # that the interpreter started is no progress of the job
             witnessed.sign_at = now
             self.first_sign_at = self.first_sign_at or now
 

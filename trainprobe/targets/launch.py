@@ -31,7 +31,7 @@ OF_A_LAUNCHER = frozenset(
 )
 # Ours, from a climb around this one. What a user sets for the probes, such as TRAINPROBE_IMPORT_TIMEOUT_S, stays.
 OF_THE_LADDER = frozenset(
-    f"TRAINPROBE_{name}" for name in ("EVENTS", "WITNESS_DIR", "WITNESS_OF", "NPROC", "RANKS", "IMPORTS", "SCRIPT", "DEVICE", "DEADLINE_S", "KNOB")
+    f"TRAINPROBE_{name}" for name in ("EVENTS", "WITNESS_DIR", "WITNESS_OF", "NPROC", "RANKS", "IMPORTS", "SCRIPT", "DEVICE", "DEADLINE_S", "KNOB", "ABLATE")
 )
 KEPT_OF_TORCHELASTIC = frozenset({"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"})
 RECORDER_ENTRIES = "2000"
