@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,6 +47,18 @@ def on_script(nproc: int, form: str, specimen: str, *args: str, kind: str = "ill
     return words
 
 
+def on_climb(program: str) -> Words:
+    """The public command over ranks and rows on a program of tests/gallery/climbs, under a name that tells nothing."""
+
+    def words(folder: Path) -> list[str]:
+        source = Path(__file__).resolve().parents[1] / "gallery" / "climbs" / "programs" / f"{program}.py"
+        shutil.copyfile(source, folder / "train.py")
+        sizes = ["--ranks", "1,2", "--rows", "100,1000", "--ablate"]
+        return [*sizes, "--only", "user_script", "--python", sys.executable, "--", "train.py", "--max_train_samples", "{rows}"]
+
+    return words
+
+
 def on_import(folder: Path) -> list[str]:
     module = plant("modules", "raises_at_import", folder).stem
     return ["--nproc", "2", "--only", "host,environment,import_memory", "--imports", f"json,{module}", "--python", sys.executable]
@@ -79,6 +92,7 @@ RECIPES: dict[str, Recipe | LiveRecipe] = {
     "native-crash": Recipe("crashed", "native-crash", (2,), on_script(3, "own", "null_record", "--pick", "2")),
     "rank-killed": Recipe("crashed", "rank-killed", (2,), on_script(3, "torchrun", "heartbeat_loop", "--heartbeat", "beats"), kill_rank_2),
     "import-failure": Recipe("at-risk", "import-failure", (), on_import),
+    "climb-lock-in-worker": Recipe("hung", "fork-inherited-lock", (0,), on_climb("ddp_vocabulary")),
     "no-steps-run": Recipe("crashed", "no-steps-run", (), on_script(2, "own", "everything_filtered_out")),
     "interrupted": Recipe("undetermined", "", (), on_script(2, "own", "heartbeat_loop", "--heartbeat", "beats"), press_ctrl_c),
     "without-torch": Recipe("undetermined", "", (), without_torch),
