@@ -15,7 +15,7 @@ TRAINPROBE_PLANNED_RANKS, TRAINPROBE_DEADLINE_S, TRAINPROBE_IMPORT_TIMEOUT_S (fo
 Events: `note`/`fail` name=import: module, how (alone|whole|together), outcome (passed|failed|timed_out|crashed|oom_killed|not_measured), took_s,
 rss_bytes, peak_bytes, as_bytes, file_bytes, private_bytes (peak without pages of files), growth_bytes, threads, threads_by {module: count}, fds, touched_cuda, cuda_by, lock_wait_s, lock_paths, programs
 {name: count}, forks, compilers (most at once), build_bytes, error_type, error, last_frame, frames (outermost first), rank, pid, signal, exit_code,
-cgroup_oom_rise. A passed `whole` and `together` name all modules, by commas; any other names the module at which it ended. `fail` name=import.foreseen:
+cgroup_oom_rise, guarded (modules that the script imports under a lock). A passed `whole` and `together` name all modules, by commas; any other names the module at which it ended. `fail` name=import.foreseen:
 what the planned ranks would need. Measures: import.took_s, import.rss, import.peak {module, how, ranks}, import.lock_wait_s {how, ranks}, limit.*.
 The children volunteer for the OOM killer (oom_score_adj), so that it takes one of them and not this probe.
 """
@@ -31,7 +31,7 @@ import time
 from typing import Any, Dict, List
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from _imports import _attempts  # isort: skip  # before _emit, which takes this folder off the path
+from _imports import _attempts, _guards  # isort: skip  # before _emit, which takes this folder off the path
 import _emit
 
 MIB = 2**20
@@ -94,6 +94,7 @@ class Rung:
     def __init__(self, asked: Any, scratch: str) -> None:
         self.asked, self.scratch, self.began, self.failed = asked, scratch, time.monotonic(), []  # type: Any, str, float, List[str]
         self.first = os.path.dirname(os.path.realpath(asked.script)) if asked.script else ""
+        self.guarded = _guards.guarded(asked.script) if asked.script else {}
 
     def left_s(self) -> float:
         return float(os.environ.get("TRAINPROBE_DEADLINE_S") or 150) - 5 - (time.monotonic() - self.began)
@@ -112,9 +113,13 @@ class Rung:
         return told
 
     def together(self, modules: List[str], timeout_s: float) -> List[Dict[str, Any]]:
-        nproc = self.asked.nproc
+        nproc, under_lock = self.asked.nproc, [module for module in modules if module in self.guarded]
+        if under_lock:
+            _emit.note(
+                f"{os.path.basename(self.asked.script)} imports {', '.join(under_lock)} under a lock, so that the ranks do it one after the other here too."
+            )
         with _emit.phase(f"import:together:{','.join(modules)}"):
-            attempts = [_attempts.Attempt(self.scratch, modules, self.first, "together", rank) for rank in range(nproc)]
+            attempts = [_attempts.Attempt(self.scratch, modules, self.first, "together", rank, self.guarded) for rank in range(nproc)]
             most = _attempts.run(attempts, timeout_s)
         told = [one.told() for one in attempts]
         self.failed += [f"rank {one['rank']}: {one['module']}" for one in told if not report(one)]
@@ -132,16 +137,18 @@ class Rung:
                 _emit.measure(f"import.{name}", max(one[field] for one in through), unit, module=",".join(modules), how="together", ranks=nproc)
         return told
 
-    def foresee(self, whole: Dict[str, Any]) -> None:
-        """Hold what the planned ranks of this host would need against what there is."""
+    def foresee(self, whole: Dict[str, Any], alone: List[Dict[str, Any]]) -> None:
+        """Hold what the planned ranks of this host would need against what there is. Under a lock one rank at a time is at its peak."""
         seen, planned = _attempts.limits(), self.asked.planned
-        need = private_bytes(whole) * planned + whole["file_bytes"]
+        stays = max(0, whole["rss_bytes"] - whole["file_bytes"])
+        free = [private_bytes(one) for one in alone if one["outcome"] == "passed" and one["module"] not in self.guarded]
+        each = private_bytes(whole) if not self.guarded else max([stays, *free])
+        in_turn = max([private_bytes(one) for one in alone if one["module"] in self.guarded and one["outcome"] == "passed"], default=0)
+        need = each * planned + in_turn + whole["file_bytes"]
         if planned > self.asked.nproc and need > seen["limit"]:
             jobs = f", with MAX_JOBS={os.environ.get('MAX_JOBS', 'unset')} compilers each" if whole["compilers"] else ""
             says = f"{planned} ranks that import at once need {need / MIB:.0f} MiB{jobs}; the limit is {seen['limit'] / MIB:.0f} MiB."
-            _emit.fail(
-                says, name="import.foreseen", module=whole["module"], ranks=planned, need_bytes=need, each_bytes=private_bytes(whole), limit_bytes=seen["limit"]
-            )
+            _emit.fail(says, name="import.foreseen", module=whole["module"], ranks=planned, need_bytes=need, each_bytes=each, limit_bytes=seen["limit"])
             self.failed.append(f"{planned} ranks at once would need {need / MIB:.0f} MiB of {seen['limit'] / MIB:.0f}")
 
 
@@ -173,7 +180,7 @@ def main() -> None:
             timeout_s = max(asked.timeout_s, 3 * slowest_s * asked.nproc / max(1, len(os.sched_getaffinity(0))))
             rung.together(works, min(timeout_s, max(5.0, rung.left_s())))
         if whole is not None and whole["outcome"] == "passed":
-            rung.foresee(whole)
+            rung.foresee(whole, alone)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     good = f"{len(works)} imports work, alone and in {asked.nproc} processes at once."

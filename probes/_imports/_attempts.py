@@ -56,8 +56,11 @@ def limits() -> Dict[str, int]:
 class Attempt:
     """One child that imports `modules`. `how` is alone (one module), whole (all modules in one process) or together (rank `rank` of several)."""
 
-    def __init__(self, folder: str, modules: List[str], first: str, how: str = "alone", rank: Optional[int] = None) -> None:
+    def __init__(
+        self, folder: str, modules: List[str], first: str, how: str = "alone", rank: Optional[int] = None, guarded: Optional[Dict[str, int]] = None
+    ) -> None:
         self.folder, self.modules, self.how, self.rank = folder, modules, how, rank
+        self.guarded = {name: slots for name, slots in (guarded or {}).items() if name in modules}
         self.key, self.by_us, self.compilers, self.build_bytes, self.anon_bytes = how if rank is None else f"rank{rank}", False, 0, 0, 0
         self.kills = limits()["kills"]
         environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}  # as torchrun does
@@ -65,7 +68,16 @@ class Attempt:
         if rank is not None:
             environment.update(RANK=str(rank), LOCAL_RANK=str(rank))
         with open(f"{folder}/{self.key}.out", "wb") as output:
-            command = [sys.executable, CHILD, folder, self.key, first, ",".join(modules), "alone" if rank is None else "together"]
+            command = [
+                sys.executable,
+                CHILD,
+                folder,
+                self.key,
+                first,
+                ",".join(modules),
+                "alone" if rank is None else "together",
+                ",".join(f"{name}={slots}" for name, slots in self.guarded.items()),
+            ]
             self.child = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
 
     def answered(self) -> bool:
@@ -112,7 +124,7 @@ class Attempt:
         where = f"{frames[-1].get('file')}:{frames[-1].get('line')} in {frames[-1].get('function')}" if frames[-1] else ""
         # The peak as the child knows it after each module, or as it was seen between two.
         private = max(out.get("private_bytes") or 0, self.anon_bytes)
-        seen = {"compilers": self.compilers, "build_bytes": self.build_bytes}
+        seen = {"compilers": self.compilers, "build_bytes": self.build_bytes, "guarded": sorted(self.guarded)}
         return {"how": self.how, "rank": self.rank, "pid": self.child.pid, "last_frame": where, **seen, **out, "private_bytes": private}
 
     def stack(self) -> List[Dict[str, Any]]:

@@ -1,8 +1,8 @@
-"""Imports modules in a fresh process and writes down how that went: _child.py FOLDER KEY FIRST MODULES TOGETHER.
+"""Imports modules in a fresh process and writes down how that went: _child.py FOLDER KEY FIRST MODULES TOGETHER [GUARDED].
 
 FOLDER/KEY.now holds the module under way, .lock the lock file that it waits for, .json what came out, .stack faulthandler's words (SIGABRT asks for
 them). FIRST comes first on the path. With TOGETHER=together it says .ready, waits for FOLDER/go, and stays until FOLDER/done, so that all hold their
-memory at once. Runs in the target's interpreter.
+memory at once; GUARDED (module=slots, by commas) are those that are imported under a lock, as the script does it. Runs in the target's interpreter.
 """
 
 import contextlib
@@ -11,12 +11,13 @@ import json
 import os
 import sys
 import time
-from typing import Any, Dict
+from typing import Any, Dict, Iterator
 
 import _watch  # type: ignore[import-not-found]  # beside this file, wherever that lies
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 folder, key, first, modules, together = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4].split(","), sys.argv[5] == "together"
+guarded = dict(one.split("=") for one in sys.argv[6].split(",")) if together and sys.argv[6] else {}
 sys.path[0] = first
 sys.argv = [sys.argv[0]]  # what a module parses when it is imported is none of ours
 with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
@@ -44,6 +45,24 @@ def forget_the_peak() -> None:
         file.write("5")
 
 
+@contextlib.contextmanager
+def under_lock(slots: int) -> Iterator[None]:
+    """As in the script: so many ranks at once. What is waited here is no wait of the import."""
+    if not slots:
+        yield
+        return
+    files = [open(f"{folder}/guard.{slot}", "w") for slot in range(slots)]  # noqa: SIM115 - closed below
+    held = None
+    while held is None:
+        held = next((one for one in files if _watch.take(one)), None)
+        _watch.sleep(0.0 if held is not None else 0.02)
+    try:
+        yield
+    finally:
+        for one in files:
+            one.close()
+
+
 before = look()
 watch = _watch.Watch(f"{folder}/{key}.lock")
 watch.begin()
@@ -56,9 +75,10 @@ for module in modules:
     with open(f"{folder}/{key}.now", "w") as file:
         file.write(module)
     start = time.monotonic()
-    forget_the_peak()
     try:
-        __import__(module)
+        with under_lock(int(guarded.get(module, 0))):
+            forget_the_peak()
+            __import__(module)
     except BaseException as error:  # whatever it is, it is what the import did
         trace, frames = error.__traceback__, []
         while trace is not None:

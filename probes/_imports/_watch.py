@@ -13,11 +13,21 @@ import os
 import sys
 import time
 from types import FrameType
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import IO, Any, Callable, Dict, Optional, Tuple
 
 sleep = time.sleep  # the real one
+_flock = fcntl.flock  # the real one too
 _LOCK_NAMES = ("lock_file_path", "lock_filename", "lock_file", "path")
 _CAP = 40
+
+
+def take(file: IO[str]) -> bool:
+    """Lock a file of our own, if it is free."""
+    try:
+        _flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def holds_a_gpu() -> bool:

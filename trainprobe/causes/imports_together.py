@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from trainprobe.causes.scene import Scene
+from trainprobe.causes.host_memory import REFUSED, killed
+from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.spoken import said
 from trainprobe.causes.starved_imports import MEMORY_WORDS
-from trainprobe.facts import ImportTried, Measured, MemoryLimit, ProbeFailure
+from trainprobe.causes.words import ranks_say, verb
+from trainprobe.facts import ImportTried, Measured, MemoryLimit, ProbeFailure, Rung
+from trainprobe.model.diagnosis import Weighing
 from trainprobe.model.facts import Fact
 
 BAD = ("failed", "crashed", "oom_killed")
@@ -69,3 +73,22 @@ def modules(scene: Scene) -> tuple[str, ...]:
     alone = sorted(tried(scene, "alone"), key=each_bytes, reverse=True)
     kept = [fact.module for fact in alone if fact.module and 10 * each_bytes(fact) >= each_bytes(alone[0])]
     return tuple(kept[:3])
+
+
+def of_the_command(scene: Scene) -> Iterator[Weighing]:
+    """The user's own command lost a rank for want of memory before its first step, and imports at once are known or seen to do that."""
+    lost = scene.group.probe == "user_script" and (killed(scene) or said(scene, REFUSED) is not None)
+    if not lost or any((one.optimizer_steps or one.batches or one.output_steps or 0) > 0 for one in scene.progress(scene.world)):
+        return
+    passed = [fact for fact in tried(scene, "alone") if fact.outcome == "passed"]
+    short_of = [fact for fact in tried(scene, "together") if starved(fact)]
+    if passed and short_of:
+        says = f"No step was taken yet, and the same imports at once, without the script, lose {len(short_of)} ranks for want of memory"
+        yield weighing(26, "probe-outcome", says, *short_of)
+    inside = [thread for thread in scene.threads(scene.world) if thread.importing]
+    if inside:
+        who = sorted({thread.rank or 0 for thread in inside})
+        yield weighing(13, "other-stacks", f"{ranks_say(who)} {verb(who, 'stands', 'stand')} inside an import at that moment", *inside)
+        fewer = [rung for rung in scene.facts.of(Rung) if rung.probe == scene.group.probe and rung.nproc < scene.group.world_size]
+        if fewer and all(rung.outcome in ("passed", "not_measured") for rung in fewer):
+            yield weighing(6, "exit-status", f"On {fewer[0].nproc} {'rank' if fewer[0].nproc == 1 else 'ranks'} the same command came through", *fewer)

@@ -23,6 +23,7 @@ class ImportTried(Fact):
     cgroup's count of out-of-memory kills did. `private_bytes` is the peak without pages of files, which every further rank needs again;
     `build_bytes` what the compilers below it held at most, and `compilers` how many of them there were at once. `lock_wait_s` are seconds in the
     wait for lock files, `lock_paths` which ones. `threads_by` says which modules left how many threads running, `cuda_by` which one opened a GPU.
+    `guarded` are the modules that the script imports under a lock, and that were imported so here.
     """
 
     module: str = ""
@@ -48,6 +49,7 @@ class ImportTried(Fact):
     lock_paths: tuple[str, ...] = ()
     threads_by: Mapping[str, int] = field(default_factory=dict)
     cuda_by: str = ""
+    guarded: tuple[str, ...] = ()
 
 
 OUTCOMES = ("passed", "failed", "timed_out", "crashed", "oom_killed", "not_measured")
@@ -89,6 +91,7 @@ def parse_imports(record: Evidence) -> list[Fact]:
             lock_paths=fields.texts(row, "lock_paths"),
             threads_by={name: count for name, count in fields.part(row, "threads_by").items() if isinstance(count, int)},
             cuda_by=fields.text(row, "cuda_by"),
+            guarded=fields.texts(row, "guarded"),
         )
 
     return fields.each(rows, tried)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.imports_together import BAD, foreseen, heaviest, limit_of, modules, need_bytes, number, ranks_at_once, starved, tried
+from trainprobe.causes.imports_together import BAD, foreseen, heaviest, limit_of, modules, need_bytes, number, of_the_command, ranks_at_once, starved, tried
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.starved_imports import one_by_one, told_by_several
 from trainprobe.causes.words import fix, listed, sentence, size
@@ -26,6 +26,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     yield from told_by_several(scene)
     yield from one_by_one(scene)
+    yield from of_the_command(scene)
     if group.probe != "import_memory":
         return
     alone, together, ahead = tried(scene, "alone", "whole"), tried(scene, "together"), foreseen(scene)
@@ -45,6 +46,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         names = listed(sorted({f"rank {fact.rank}" if fact.rank is not None else fact.module for fact in bad})[:4])
         alone_says = f"`import {passed[0].module}`" if len(passed) == 1 else f"Each of {len(passed)} imports"
         yield weighing(points, "probe-outcome", f"{alone_says} passed alone; together {names} did not ({bad[0].outcome})", *passed, *bad)
+    if bad and (guarded := sorted({name for fact in bad for name in fact.guarded})):
+        yield weighing(-10, "source", f"The script imports {listed(guarded)} under a lock already", *bad)
     limit, need = limit_of(scene), need_bytes(scene)
     if limit is not None and need and bad:
         if need > limit[0]:
