@@ -215,7 +215,7 @@ def _next_steps(scene: Scene, nearest: Cause | None) -> tuple[str, ...]:
 
 def _unknown(facts: Facts, group: SuspectGroup, share: float, priors: Priors, ordered: Sequence[Candidate]) -> PlacedCause:
     near = ", ".join(candidate.cause.id for candidate in ordered[:3])
-    says = group.says[:1].upper() + group.says[1:]
+    says = group.says[:1].upper() + group.says[1:].rstrip(".")
     nearest = f" The nearest are {near}, but the evidence does not decide." if near else " Nothing in the catalogue fits what was seen."
     scene = Scene(facts, group)
     steps = _next_steps(scene, ordered[0].cause if ordered else None)

@@ -54,6 +54,13 @@ def limits() -> Dict[str, int]:
     return out
 
 
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
 class Attempt:
     """One process that loads `source` by `way`, as rank `rank` of `ranks`. `peaks` are the most that was seen of it."""
 
@@ -108,11 +115,11 @@ class Attempt:
         if text:
             out.update(json.loads(text))
             if killed:  # it had loaded, and was taken while it held that memory beside the others
-                out.update(outcome="oom_killed", oom_rise=rise, signal=9)
+                out.update(outcome="oom_killed", oom_rise=rise, signal="SIGKILL")
         else:
             ended = "timed_out" if self.by_us or code is None else "oom_killed" if killed else "died"
             out.update(outcome=ended, oom_rise=rise, step=read(f"{self.folder}/{self.key}.now"), frames=self.stack())
-            out.update(exit_code=code if (code or 0) >= 0 else None, signal=-code if code is not None and code < 0 and not self.by_us else None)
+            out.update(exit_code=code if (code or 0) >= 0 else None, signal=signal_name(-code) if code is not None and code < 0 and not self.by_us else "")
             out.update(message=read(f"{self.folder}/{self.key}.out")[-2000:])
         # Between two samples it may have been more: what the highest mark of all pages is above the samples counts as its own.
         out["peak_bytes"] = max(out.get("peak_bytes", 0), self.peaks["rss"])

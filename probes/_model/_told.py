@@ -16,6 +16,7 @@ WORDS = {
     "dtype": "from_pretrained(..., torch_dtype='auto', low_cpu_mem_usage=True)",
     "given-in-turn": "one rank after the other",
 }
+KINDS = {"failed": "raised", "timed_out": "stood"}  # of what failed, in the words that all probes of the user's objects use
 
 
 def size(count: float) -> str:
@@ -29,7 +30,7 @@ def says_of(told: Dict[str, Any]) -> str:
         return f"{who} the model loads{how} in {told['took_s']:.2f} s, {size(told['peak_bytes'])}, of which {size(told['private_bytes'])} are its own."
     frame = (told.get("frames") or [{}])[-1]
     where = f" at {frame['file']}:{frame['line']} in {frame['function']}" if frame else ""
-    by = f"signal {told['signal']}" if told.get("signal") else f"exit code {told.get('exit_code')}"
+    by = f"{told['signal']}" if told.get("signal") else f"exit code {told.get('exit_code')}"
     why = {
         "died": f"died ({by})",
         "timed_out": "did not end in time",
@@ -62,7 +63,7 @@ def report(told: Dict[str, Any]) -> bool:
     if told["way"] != GIVEN:  # that another way is not open to this model is no fault of it
         _emit.note(says_of(told), name="load", **told)
         return False
-    _emit.fail(says_of(told), name="load", given="model", **told)
+    _emit.fail(says_of(told), name="load", given="model", kind=KINDS.get(told["outcome"], told["outcome"]), **told)
     return False
 
 

@@ -14,7 +14,8 @@ TRUST = {"witness": 0, "error-file": 1, "output": 2}
 
 def join_exceptions(facts: list[Fact]) -> list[Fact]:
     """One RankException per exception; a traceback that did not end its process is marked `handled`."""
-    raw = [fact for fact in facts if isinstance(fact, RankException)]
+    found = [fact for fact in facts if isinstance(fact, RankException)]
+    raw, of_probes = [fact for fact in found if fact.source != "probe"], [fact for fact in found if fact.source == "probe"]
     endings = [fact for fact in facts if isinstance(fact, RankEnding) and fact.role == "rank"]
     watched = {(fact.cell, fact.rank) for fact in facts if isinstance(fact, Progress) and fact.witness and fact.exit_at is not None}
     attributed = _attributed([fact for fact in raw if fact.role == "rank" or fact.source == "output"], raw, endings)
@@ -28,7 +29,7 @@ def join_exceptions(facts: list[Fact]) -> list[Fact]:
     by_rank = {(ending.cell, ending.rank): ending for ending in endings}
     told = {(fact.cell, fact.rank) for fact in merged if fact.source == "witness" and fact.thread == "MainThread"}
     done = [_weighed(fact, by_rank, watched, told) for fact in merged]
-    return [fact for fact in facts if not isinstance(fact, RankException)] + done
+    return [fact for fact in facts if not isinstance(fact, RankException)] + done + of_probes
 
 
 def _same(one: RankException, other: RankException) -> bool:

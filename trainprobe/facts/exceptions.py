@@ -27,7 +27,7 @@ class RankException(Fact):
     explicit `raise … from`), `root_type` and `root_message` are the first of the chain, and `frames` are the first one's,
     outermost first. `echo` is true for what only repeats another rank's death or absence; `echo_of` says which kind.
     `module_importing` is the module whose import was under way. `worker` is the DataLoader worker that it happened in.
-    `source` is witness, error-file or output: the best of those that showed it. `handled` is true for one that did not end its
+    `source` is witness, error-file, output or probe (an object of the user's in a child of a probe, `role` says which): the best of those that showed it. `handled` is true for one that did not end its
     process: caught and printed, or of a thread. `place` orders what was read in logs afterwards, None for what was gathered live; `seen_at` is
     the file and line where it stood there.
     """
@@ -62,6 +62,18 @@ def parse_witness_exceptions(record: Evidence) -> list[Fact]:
             found += _witnessed(record, event, event)
         elif event.get("name") == "leave" and event.get("code") and isinstance(event.get("handling"), Mapping):
             found += _witnessed(record, event, event["handling"])
+    return found
+
+
+def parse_given_exceptions(record: Evidence) -> list[Fact]:
+    """What the user's own objects raised in a child of a probe: `fail` events with `given` (model, dataset, collate), `type`, `message` and `frames`."""
+    found: list[Fact] = []
+    for event in events_of(record):
+        given, kind, message, rows = (event.get(name) for name in ("given", "type", "message", "frames"))
+        if event["event"] == "fail" and isinstance(given, str) and given and isinstance(kind, str) and kind:
+            frames = frames_of(rows if isinstance(rows, list) else ())
+            fact = exception_of(record, (Raised(kind, message if isinstance(message, str) else "", frames),), "probe", moment(event))
+            found.append(replace(fact, role=given[:40]))
     return found
 
 

@@ -11,7 +11,7 @@ from trainprobe.facts.deadlines import parse_deadlines
 from trainprobe.facts.ending_joins import join_endings
 from trainprobe.facts.endings import parse_ending
 from trainprobe.facts.exception_joins import join_exceptions
-from trainprobe.facts.exceptions import parse_error_file, parse_printed_exceptions, parse_witness_exceptions
+from trainprobe.facts.exceptions import parse_error_file, parse_given_exceptions, parse_printed_exceptions, parse_witness_exceptions
 from trainprobe.facts.fatal_signals import join_fatal_signals, parse_fatal_signals
 from trainprobe.facts.flight_dumps import join_recorded_calls, parse_flight_dump
 from trainprobe.facts.gpus import parse_gpus
@@ -67,7 +67,7 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "rung": (parse_rung, parse_knob),
     "cell.measures": (parse_cell_measures,),
     "rank.ended": (parse_ending,),
-    "probe.events": (parse_probe_results, parse_host_checks, parse_imports, parse_witness_progress, parse_witness_exceptions),
+    "probe.events": (parse_probe_results, parse_host_checks, parse_imports, parse_witness_progress, parse_witness_exceptions, parse_given_exceptions),
     "output": (parse_output, parse_printed_exceptions, parse_fatal_signals, parse_printed_progress),
     "error_file": (parse_error_file,),
     "stacks.python": (parse_stacks,),

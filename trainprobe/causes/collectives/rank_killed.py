@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.given_objects import broken, killed_by, weigh_broken
 from trainprobe.causes.gone import ENDS_ALL_ON_FAILURE, all_at_exit
 from trainprobe.causes.network.rendezvous_incomplete import absent, past_rendezvous
 from trainprobe.causes.scene import Scene, weighing
@@ -54,6 +55,9 @@ def _gone(scene: Scene) -> Iterator[Weighing]:
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    given = broken(scene, "died")
+    if killed_by(given) in OUTSIDE and given is not None and not given.details.get("oom_kills"):
+        yield from weigh_broken(given, 26)
     yield from _gone(scene)
     for end in _killed(scene):
         if end.how == "oom_killed" or (end.oom_rise or 0) > 0:
@@ -97,6 +101,8 @@ def _told(scene: Scene, end: RankEnding) -> Iterator[Weighing]:
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     end = next(iter(_killed(scene)), None)
+    if end is None and (given := broken(scene, "died")) is not None:
+        return sentence(given.says)
     if end is None and absent(scene):
         return sentence(f"{subject(scene, absent(scene))} has no process any more, and nobody ended the other ranks with it")
     name, pid = (end.signal_name, f" (pid {end.pid})" if end.pid else "") if end is not None else ("a signal", "")
@@ -131,7 +137,7 @@ CAUSE = Cause(
     title="A rank was killed from outside",
     means="A rank was ended from outside by a signal that is not the out-of-memory killer's.",
     telling="It ended by SIGKILL or SIGTERM before any other failure, and the count of out-of-memory kills did not rise.",
-    modes=("crash", "hang"),
+    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

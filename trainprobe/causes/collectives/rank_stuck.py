@@ -18,6 +18,7 @@ from trainprobe.causes.awaited import Awaited, at_exit, awaited, endless, last_i
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.collectives_told import away, of_stuck
 from trainprobe.causes.ends import goes_round
+from trainprobe.causes.given_objects import broken, weigh_broken
 from trainprobe.causes.network.rendezvous_incomplete import absent
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
 from trainprobe.causes.timeouts_told import Timeouts
@@ -33,6 +34,7 @@ SOMEBODY_ELSES = frozenset({"dataloader", "import-lock", "compile", "teardown"})
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     yield from of_stuck(scene, Timeouts(scene))
+    yield from weigh_broken(broken(scene, "stood"), 13)
     for rank in group.ranks:
         process, thread = scene.process(rank), scene.thread(rank)
         if process is not None and process.state in ("T", "t"):
@@ -82,6 +84,8 @@ def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Iterator[Weighing
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
+    if (given := broken(scene, "stood")) is not None:
+        return sentence(given.says)
     if (told := Timeouts(scene).missing) is not None:
         return sentence(f"{ranks_say(told.ranks)} never came to the collective in which the others gave up")
     threads = scene.threads(group.ranks)
@@ -106,6 +110,8 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
                 "trainprobe attach   (while it hangs, on that rank's node)",
             ),
         )
+    if (given := broken(scene, "stood")) is not None:
+        return (fix(scene, "See what it waits for", f"{given.says}", "run the factory alone under py-spy: py-spy dump --pid PID"),)
     threads = scene.threads(group.ranks)
     place = threads[0].where if threads and threads[0].where else "the line in the stack above"
     place = (last_in_own_code(scene, threads[0]) if threads else "") or place
@@ -123,7 +129,7 @@ CAUSE = Cause(
     title="A rank stands still in its own code",
     means="A rank is alive and still, in its own code, and no other cause says why.",
     telling="The end of all waits is this rank; its stack does not move, and every other rank is inside a collective.",
-    modes=("hang", "slow"),
+    modes=("hang", "slow", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

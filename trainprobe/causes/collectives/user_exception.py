@@ -14,11 +14,12 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.given_objects import OBJECTS, broken, killed_by, weigh_broken
 from trainprobe.causes.parting import DISAGREE
 from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import first_to_fail, text_of
 from trainprobe.causes.words import fix, sentence, short, subject
-from trainprobe.facts import Facts, Progress, RankException
+from trainprobe.facts import Facts, ProbeFailure, Progress, RankException
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.stacks.places import is_user
 from trainprobe.waits import SuspectGroup
@@ -39,6 +40,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(13, "exit-status", f"Rank {left.rank or 0} called {left.left_how} with code {left.exit_code} at {left.left_at.where}", left)
         yield from first_to_fail(scene)
         return
+    if origin is None and (given := _own_object(scene)) is not None:
+        yield from weigh_broken(given, 26)
+        return
     if origin is None:
         ending = scene.first_ending
         # Absent may only be said where the rank's output was read.
@@ -54,7 +58,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if CHILD_DIED.search(text_of(origin)):
         yield weighing(-26, "suspects-log", "It only says that a child process died, not of what", origin)
         return
-    who = f"Rank {origin.rank}" if origin.rank is not None else "The program"
+    who = f"Rank {origin.rank}" if origin.rank is not None else OBJECTS.get(origin.role, "The program")
     yield weighing(26, "suspects-log", f"{who} raised {_what(origin)}, and nothing before it failed", origin)
     yield from first_to_fail(scene)
     echoes = scene.exceptions(scene.others, echo=True)
@@ -70,6 +74,12 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(-13, "source", f"What it says has a name of its own: {name}", origin)
     if OF_THE_DEVICE.search(text_of(origin)):
         yield weighing(-26, "source", "It is the driver that complains, of something that no line of the program names", origin)
+
+
+def _own_object(scene: Scene) -> ProbeFailure | None:
+    """An object that was named on the command line and gave nonsense, or ended its process with a code."""
+    died = broken(scene, "died")
+    return broken(scene, "nonsense") or (died if not killed_by(died) else None)
 
 
 def _left_with_a_code(scene: Scene) -> Progress | None:
@@ -105,12 +115,14 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     left = _left_with_a_code(scene) if origin is None else None
     if left is not None and left.left_at is not None:
         return sentence(f"{subject(scene)} ended the program itself: {left.left_how} with code {left.exit_code} at {left.left_at.where}")
+    if origin is None and (given := _own_object(scene)) is not None:
+        return sentence(given.says)
     if origin is None:
         return sentence(f"{subject(scene)} ended with an exception")
     frame = user_frame(origin.frames)
     where = f" at {frame.where}" if frame is not None else ""
     who = _ranks(facts, group)
-    nobody = "Every rank" if len(scene.world) > 1 else "The program"
+    nobody = OBJECTS.get(origin.role) or ("Every rank" if len(scene.world) > 1 else "The program")
     return sentence(f"{subject(scene, who) if who else nobody} raised {_what(origin)}{where}")
 
 
@@ -124,6 +136,9 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
         return (
             fix(scene, "Find the condition for which it gives up", f"open {left.left_at.where}", "raise an exception there, so that its reason is printed"),
         )
+    if origin is None and (given := _own_object(scene)) is not None:
+        named = given.details.get("given")
+        return (fix(scene, "Mend what was named", f"--{named} must name a function without arguments that returns the {named}", given.says),)
     line = f"    {frame.text.strip()}" if frame is not None and frame.text else ""
     return (
         fix(scene, f"Mend {where}", f"the line that raised: {line.strip()}" if line else f"open {where}", f"what it raised: {_what(origin)}" if origin else ""),

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.given_objects import broken, killed_by, weigh_broken
 from trainprobe.causes.parting import DISAGREE, disagreement
 from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import first_to_fail, said
@@ -50,6 +51,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         for line in [fact for fact in facts.of(Segfault) if fact.pid == end.pid][:1]:
             yield weighing(13, "kernel-log", f"The kernel logged the crash{f' in {line.library}' if line.library else ''}", line)
         yield from (weighing for weighing in _against(scene, end))
+    given = broken(scene, "died")
+    if killed_by(given) in FAULTS:
+        yield from weigh_broken(given, 26)
     yield from first_to_fail(scene, 3) if _faults(scene) else ()
     told = said(scene, f"(?m){TOLD}") if not _faults(scene) and scene.origin is None else None
     if told is not None:
@@ -81,6 +85,8 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     end, fatal = next(iter(_faults(scene)), None), _fatal(scene)
     place = user_frame(fatal.frames) if fatal is not None else None
     library = next((f" in {line.library}" for line in facts.of(Segfault) if end is not None and line.pid == end.pid and line.library), "")
+    if end is None and (given := broken(scene, "died")) is not None:
+        return sentence(given.says)
     told = said(scene, f"(?m){TOLD}") if end is None else None
     what = end.signal_name if end else f"a fault in native code ({short(told.text, 80)})" if told is not None else "a fatal signal"
     return sentence(f"{subject(scene)} died of {what}{library}{f' at {place.where}' if place else ''}")
