@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -77,7 +78,7 @@ def explain(asked: ExplainRequest | str | Sequence[str], case: str | None = None
     if len(found.cases) == 1 and not found.files:
         if asked.case is not None:
             raise UsageError(f"{found.cases[0]} is a case already.", "--case says where a case is made of loose files; leave it out.")
-        return _explain_case(found.cases[0])
+        return _explain_case(found.cases[0], progress or Silence())
     listener = progress or Silence()
     if asked.case is None:
         with tempfile.TemporaryDirectory(prefix="trainprobe-explain-") as temporary, Case.create(temporary, "explain", asked.argv) as made:
@@ -91,14 +92,40 @@ def _explain_found(asked: ExplainRequest, found: Found, case: Case, name: str, p
     from trainprobe.logs.gathering import gather
 
     gather(case, asked, found, progress)
-    return conclude(case.seal(), "explain", name, (case.trouble,) if case.trouble else ())
+    with _judging(progress):
+        return conclude(case.seal(), "explain", name, (case.trouble,) if case.trouble else ())
 
 
-def _explain_case(folder: str) -> Report:
+@contextlib.contextmanager
+def _judging(progress: Progress) -> Iterator[None]:
+    """Say that it is being judged, and for how long, where that takes more than a second. It is done in one go, so that another thread speaks."""
+    import threading
+
+    _make_ready_to_judge()  # a cold start is no long judgement
+    over = threading.Event()
+
+    def speak() -> None:
+        took_s = 0
+        while not over.wait(1.0):
+            took_s += 1
+            progress.note(f"Judging what was found: {took_s} s")
+
+    speaker = threading.Thread(target=speak, name="trainprobe-judging", daemon=True)
+    speaker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        speaker.join(1.0)
+        progress.note("")
+
+
+def _explain_case(folder: str, progress: Progress) -> Report:
     from trainprobe.case import read_case
 
     saved = read_case(folder)
-    report = conclude(saved.evidence, str(saved.meta.get("command") or "diagnose"), str(saved.meta.get("case") or folder), saved.damage)
+    with _judging(progress):
+        report = conclude(saved.evidence, str(saved.meta.get("command") or "diagnose"), str(saved.meta.get("case") or folder), saved.damage)
     made_by = saved.meta.get("tool")
     return replace(report, tool=Tool("trainprobe", str(made_by["version"]))) if isinstance(made_by, dict) and "version" in made_by else report
 

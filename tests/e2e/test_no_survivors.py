@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -15,6 +16,7 @@ import pytest
 
 from tests.conftest import end, processes_with
 from tests.e2e.tool import environment, tool_words
+from trainprobe.system.working_folders import sweep
 
 SCRIPTS = Path(__file__).parent / "scripts"
 GONE_WITHIN_S = 3.0
@@ -104,6 +106,8 @@ def test_nobody_is_left(rung: str, how: str, token: str, job_folder: Path) -> No
     assert "Traceback" not in told, told
     if how == "SIGKILL":
         assert code == -signal.SIGKILL
+        assert list(scratch.glob("trainprobe-*")) == [Path(folder) for folder in sweep(str(scratch))], "the next start clears them away"
+        assert not list(scratch.glob("trainprobe-*"))
     else:
         # The second Ctrl-C may end Python by the signal itself, which a shell shows as 130 too.
         assert code in ((130, -signal.SIGINT) if how == "ctrl-c-twice" else (130,)), told
@@ -117,7 +121,9 @@ def test_nobody_is_left(rung: str, how: str, token: str, job_folder: Path) -> No
 
 def assert_readable(folder: Path, env: dict[str, str]) -> None:
     done = subprocess.run(tool_words("explain", "case"), cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)
-    # Readable, and no claim of health. Usually undetermined (3); 1 where a smaller size had already failed before the kill.
-    assert done.returncode in (1, 3), f"{done.returncode}\n{done.stdout}"
+    rows = [json.loads(line) for line in (folder / "case" / "evidence.jsonl").read_text().splitlines() if line.startswith("{") and line.endswith("}")]
+    failed = [row["data"]["cell"] for row in rows if row["kind"] == "rung" and row["data"]["outcome"] in ("failed", "timed_out", "crashed")]
+    # Readable, and no claim of health: undetermined, unless a smaller size had already failed before the end.
+    assert done.returncode == (1 if failed else 3), f"{done.returncode}, failed before: {failed}\n{done.stdout}"
     assert done.stdout.startswith("diagnose · "), done
     assert not done.stderr, done

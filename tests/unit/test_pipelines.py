@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from trainprobe import causes
+from trainprobe import causes, pipelines
+from trainprobe.case import Case
 from trainprobe.facts import Facts
-from trainprobe.model.diagnosis import Weighing
+from trainprobe.model.diagnosis import Report, Weighing
 from trainprobe.model.evidence import Evidence
-from trainprobe.pipelines import conclude
+from trainprobe.model.progress import Silence
+from trainprobe.pipelines import conclude, explain
 from trainprobe.waits import SuspectGroup
 
 
@@ -25,3 +30,27 @@ def test_a_fault_in_one_cause_does_not_cost_the_report(monkeypatch: pytest.Monke
     report = conclude([ended, stuck], "diagnose", "case")
     assert report.causes
     assert any("The cause rank-stuck failed in its weigh: AttributeError: no such thing of" in says for says in report.unexplained)
+
+
+def test_a_long_judgement_is_told_of_and_a_short_one_is_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Listener(Silence):
+        def __init__(self) -> None:
+            self.told: list[str] = []
+
+        def note(self, says: str) -> None:
+            self.told.append(says)
+
+    with Case.create(str(tmp_path / "case"), "diagnose", ("trainprobe",)) as case:
+        case.add("rung", cell="host", data={"probe": "host", "rung": 1, "nproc": 1, "outcome": "passed", "says": ""})
+    listener = Listener()
+    explain(str(tmp_path / "case"), progress=listener)
+    assert [says for says in listener.told if says] == []
+    whole = pipelines.conclude
+
+    def slowly(evidence: Iterable[Evidence], command: str, case: str, notes: Iterable[str] = ()) -> Report:
+        time.sleep(1.3)
+        return whole(evidence, command, case, notes)
+
+    monkeypatch.setattr(pipelines, "conclude", slowly)
+    explain(str(tmp_path / "case"), progress=listener)
+    assert listener.told[-2:] == ["Judging what was found: 1 s", ""]

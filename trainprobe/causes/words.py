@@ -86,7 +86,7 @@ def live_pid(scene: Scene) -> str:
     launcher = scene.live.launcher_pid if scene.live is not None else None
     ranks = [process.pid for rank in (*scene.group.ranks, *scene.world) if (process := scene.process(rank)) is not None]
     seen = [thread.pid for thread in scene.threads(scene.world)]
-    return str(next(iter(pid for pid in (launcher, *ranks, *seen) if pid), "PID"))
+    return str(next(iter(pid for pid in (launcher, *ranks, *seen) if pid and pid > 0), "PID"))  # stacks in files name no process
 
 
 def job(scene: Scene) -> str:

@@ -117,7 +117,9 @@ def look_at_saved(case: Case, saved: Saved, shown: Mapping[str, str] = MappingPr
         key = stack.rank if role == "rank" else None
         looks[key] = looks.get(key, 0) + 1
         pid = stack.process.pid if stack.process.pid is not None else -1 - (stack.rank or 0)
-        data = {"look": looks[key] if role == "rank" else 1, "pid": pid, "role": role, "nonblocking": False, "threads": stack.process.threads}
+        data: Dict[str, Any] = {"look": looks[key] if role == "rank" else 1, "pid": pid, "role": role, "nonblocking": False, "threads": stack.process.threads}
+        if stack.process.timer_s is not None:
+            data["timer_s"] = stack.process.timer_s
         kind = "stacks.native" if stack.process.native else "stacks.python"
         seen = Seen(data, began=stack.at, source=f"{stack.process.form} in {os.path.basename(stack.path)}")
         record(case, kind, seen, subject=_subject(stack.rank, stack.process.pid, role), cell=CELL)
@@ -226,8 +228,8 @@ def _stacks(content: bytes) -> List[ProcessStack]:
 
 
 def _numbered_alone(saved: Saved, path: str) -> bool:
-    """The number of a lone file, `417.txt`, is the ticket's or the pid's; only among its like does it count ranks."""
-    return {stack.path for stack in saved.stacks} == {path} and os.path.splitext(os.path.basename(path))[0].isdigit()
+    """The number of a lone file, `417.txt` or `run2.log`, is the ticket's, the pid's or the try's; only among its like, or behind `rank`, does it count."""
+    return {stack.path for stack in saved.stacks} == {path} and "rank" not in os.path.basename(path).lower()
 
 
 def _ranked(saved: Saved) -> List[_Stack]:

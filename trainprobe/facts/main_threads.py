@@ -30,6 +30,7 @@ class Thread(Fact):
     leaf: str = ""
     native: bool = False
     at: float | None = None
+    timer_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class MainThread(Fact):
     `op` the operation (all_reduce, flock, FileBaton …). `where` is the innermost user frame in words, `user_*` the same in parts.
     `moved`: did it go on between looks; None when there was one look only. `source` is py-spy or faulthandler.
     `importing` is the module whose import is under way on this stack, `lock_path` the file that it wants to lock, where known.
+    `timer_s`: the dump was written because a timer of so many seconds ran out, None where something else had it written.
     `in_backward` is true below autograd's backward (DDP reduces there), `in_atexit` while the interpreter shuts down.
     """
 
@@ -60,6 +62,7 @@ class MainThread(Fact):
     in_atexit: bool = False
     in_backward: bool = False
     lock_path: str = ""
+    timer_s: float | None = None
 
 
 def parse_stacks(record: Evidence) -> list[Fact]:
@@ -71,6 +74,7 @@ def parse_stacks(record: Evidence) -> list[Fact]:
         raise fields.UnreadableError("stacks without a pid")
     role = fields.text(data, "role") or record.subject.role or "rank"
     look = fields.whole(data, "look") or 1
+    timer_s = fields.number(data, "timer_s")
 
     def thread(row: Mapping[str, Any]) -> Thread:
         name, os_id = fields.text(row, "name"), fields.whole(row, "os_thread_id")
@@ -89,6 +93,7 @@ def parse_stacks(record: Evidence) -> list[Fact]:
             frames=frames_of(fields.items(row, "frames"), leaf_first=True),
             native=record.kind == "stacks.native",
             at=record.began or None,
+            timer_s=timer_s,
         )
 
     threads: list[Thread] = fields.each(fields.items(data, "threads"), thread)

@@ -72,6 +72,7 @@ def _main_thread(all_looks: list[Thread], processes: dict[tuple[str, int], Proce
         in_atexit=place.in_atexit,
         in_backward=place.in_backward,
         lock_path=place.lock_path,
+        timer_s=last.timer_s,
     )
 
 

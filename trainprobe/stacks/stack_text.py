@@ -19,6 +19,7 @@ _RANK_SECTION = re.compile(r"^=+ Rank (\d{1,7})\b")  # torch.distributed.debug's
 _PY_SPY_PROCESS = re.compile(r"^Process (\d{1,9}): ?(.{0,1000})")
 _PY_SPY_THREAD = re.compile(r'^Thread (0x[0-9A-Fa-f]{1,16}|\d{1,20}) \(([a-z+ ]{0,40})\)(?:: "(.{0,200})")?')
 _PY_SPY_FRAME = re.compile(r"^ {4}(\S.{0,400}?) \(([^()]{1,4096}?)(?::(\d{1,9}))?\)$")
+_TIMER = re.compile(r"^Timeout \((\d{1,4}):(\d{2}):(\d{2}(?:\.\d{1,6})?)\)!")  # of faulthandler.dump_traceback_later
 _FAULT_THREAD = re.compile(r"^(Current thread|Thread) (0x[0-9A-Fa-f]{1,16})(?: \[(.{0,64}?)\])? \(most recent call first\):")
 _FAULT_FRAME = re.compile(r'^  File "([^"\n]{1,4096})", line (\d{1,9}|\?\?\?) in (.{1,400})$')
 _PYSTACK_THREAD = re.compile(r"^Traceback for thread (\d{1,9})(?: \((.{0,64}?)\))? \[(.{0,60}?)\] \(most recent call last\):")
@@ -37,7 +38,10 @@ _LIBRARIES = frozenset(
 
 @dataclass
 class ProcessStack:
-    """One process in one look. `pid` and `rank` are None where the text does not tell; `native` where the frames are C's."""
+    """One process in one look. `pid` and `rank` are None where the text does not tell; `native` where the frames are C's.
+
+    `timer_s` is how long faulthandler waited before it wrote this, where a timer made it write.
+    """
 
     form: str
     pid: int | None = None
@@ -45,6 +49,7 @@ class ProcessStack:
     cmdline: str = ""
     native: bool = False
     threads: list[dict[str, Any]] = field(default_factory=list)
+    timer_s: float | None = None
 
     @property
     def is_worker(self) -> bool:
@@ -61,6 +66,8 @@ def parse_stack_text(text: str) -> list[ProcessStack]:
     for line in text.splitlines()[:LINES_CAP]:
         if line[:1] in _BEGINNINGS:
             reader.line(_ANSI.sub("", line[: 2 * LINE_CAP])[:LINE_CAP].rstrip())
+        elif reader.found and line.strip():
+            reader.found[-1].timer_s = None  # it went on to say something
         if len(reader.found) > PROCESSES_CAP:
             break
     return [_finished(one) for one in reader.found if any(thread["frames"] for thread in one.threads)]
@@ -71,11 +78,15 @@ class _Reader:
         self.found: list[ProcessStack] = []
         self.rank: int | None = None
         self.main_seen: set[str] = set()
+        self.timer_s: float | None = None
 
     def line(self, line: str) -> None:
         if section := _RANK_SECTION.match(line):
             self.rank = int(section.group(1))
             self._begin("")
+        elif timer := _TIMER.match(line):
+            hours, minutes, seconds = timer.groups()
+            self.timer_s = int(hours) * 3600 + int(minutes) * 60 + float(seconds)
         elif process := _PY_SPY_PROCESS.match(line):
             self._begin("py-spy", int(process.group(1)), process.group(2))
         elif thread := _FAULT_THREAD.match(line):
@@ -86,6 +97,7 @@ class _Reader:
                     self._begin("faulthandler")
             self.main_seen.add(thread.group(2))
             self._thread("faulthandler", thread.group(2), thread.group(3) or "", active=current)
+            self.found[-1].timer_s = self.timer_s
         elif thread := _PY_SPY_THREAD.match(line):
             words = thread.group(2).split("+")
             self._thread("py-spy", thread.group(1), thread.group(3) or "", gil="gil" in words, active="active" in words)

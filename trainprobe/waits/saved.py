@@ -68,11 +68,23 @@ def _graph(facts: Facts, rung: Rung, ranks: Sequence[Standing], waits: Mapping[i
 def _standing_still(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> tuple[SuspectGroup, ...]:
     """Nobody is in a collective: ranks that wait for something of their own by their stacks are each a suspect."""
     if not any(standing.leaf in OWN_WAITS for standing in ranks):
-        return ()
+        return _timed_out(rung, ranks)
     graph = wait_graph(facts, rung, ranks)
     still = {Node("rank", str(standing.rank)) for standing in ranks if standing.leaf in OWN_WAITS}
     groups = [group_of_end(rung, ranks, graph, end, None) for end in graph.ends() if still & {*end, *graph.reaches(end)}]
     return merged([group for group in groups if group is not None])
+
+
+def _timed_out(rung: Rung, ranks: Sequence[Standing]) -> tuple[SuspectGroup, ...]:
+    """Ranks whose own timer ran out, whatever they did: whoever set it meant them to be elsewhere by then."""
+    late = [one for one in ranks if one.thread is not None and one.thread.timer_s is not None and one.thread.moved is not True]
+    if not late:
+        return ()
+    numbers, first = tuple(one.rank for one in late), late[0]
+    longest = max(one.thread.timer_s or 0.0 for one in late if one.thread is not None)
+    says = f"{ranks_say(numbers)} stood at {first.where or 'an unknown place'} when the timer of {longest:g} s ran out"
+    ids = tuple(dict.fromkeys(id_ for one in late for id_ in one.evidence))
+    return (SuspectGroup(rung.cell, rung.probe, numbers, "stuck-inside", says, "hang", evidence=ids, world_size=max(len(ranks), 1)),)
 
 
 def _said(facts: Facts, group: SuspectGroup, ranks: Sequence[Standing], waits: Mapping[int, RecordedWait]) -> SuspectGroup:

@@ -47,6 +47,19 @@ def test_a_dump_that_steps_followed_is_none_of_a_hang(tmp_path: Path) -> None:
     assert report.verdict == "healthy"
 
 
+def test_a_lone_dump_of_a_timer_that_ran_out_is_a_hang_wherever_the_main_thread_stands(tmp_path: Path) -> None:
+    busy = dump('  File "/job/data.py", line 7 in fill\n  File "/job/train.py", line 22 in main\n', feeder=True)
+    report = explained({"out2.log": busy}, tmp_path)
+    assert (report.verdict, report.suspects[0].ranks) == ("hung", (0,))
+    assert "data.py:7 in fill when the timer of 9 s ran out" in report.suspects[0].says
+    assert not any("attach -" in step for cause in report.causes for fix in cause.fixes for step in (*fix.steps, fix.verify))
+
+
+def test_a_lone_dump_after_which_the_program_spoke_again_is_none(tmp_path: Path) -> None:
+    busy = dump('  File "/job/data.py", line 7 in fill\n  File "/job/train.py", line 22 in main\n', feeder=True)
+    assert explained({"out2.log": busy + "done after 31 s\n"}, tmp_path).verdict == "undetermined"
+
+
 def test_a_dying_processs_stack_is_no_dump_of_a_hang() -> None:
     rows = [[1, None, None, "", "Fatal Python error: Segmentation fault"], [2, None, None, "", ""]]
     rows += [[number, None, None, "", line] for number, line in enumerate(dump(SHARD).splitlines()[1:], start=3)]
