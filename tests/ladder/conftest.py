@@ -61,10 +61,11 @@ def climbed(tmp_path: Path) -> Climb:
 
     def run(*, settings: Settings = QUICK, **asked: Any) -> Climbed:
         request = replace(DiagnoseRequest(interpreter=sys.executable), **asked)
-        case = Case.create(str(tmp_path / "case"), "diagnose", ())
+        plan = make_plan(request, settings)
+        case = Case.create(str(tmp_path / "case"), "diagnose", ()) if request.resume is None else Case.reopen(request.resume)
         interrupted = False
         try:
-            climb(make_plan(request, settings), case, Silence(), settings)
+            climb(plan, case, Silence(), settings)
         except Interrupted:
             interrupted = True
         case.close()
