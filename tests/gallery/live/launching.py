@@ -30,7 +30,7 @@ def command(site: Site, script: Path) -> list[str]:
         "torchrun": lambda: [f"{BIN}/torchrun", *count, *own],
         "module": lambda: [sys.executable, "-m", "torch.distributed.run", *count, *own],
         "two-nodes": lambda: [f"{BIN}/torchrun", *count, "--nnodes", "2", "--node-rank", "0", "--master-addr", "127.0.0.1", *own],
-        "accelerate": lambda: [f"{BIN}/accelerate", "launch", "--cpu", "--multi_cpu", *_accelerate(run.world, port), *own],
+        "accelerate": lambda: [f"{BIN}/accelerate", "launch", *_accelerate(run.world, port), *own],
         "spawn": lambda: [sys.executable, *own, "--nproc", str(run.world), "--master", f"127.0.0.1:{port}"],
         "single": lambda: [sys.executable, *own],
         "popen": lambda: [sys.executable, site.plant(HERE / "outside" / "starter.py").name, str(run.world), port, *own],
@@ -43,7 +43,9 @@ def command(site: Site, script: Path) -> list[str]:
 
 
 def _accelerate(world: int, port: str) -> list[str]:
-    return ["--num_processes", str(world), "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", port]
+    # accelerate 1.15 has no --multi_cpu, and its --cpu starts one process: only --multi_gpu starts several, and asks for no GPU itself.
+    several = ["--multi_gpu", "--num_processes", str(world), "--num_machines", "1"]
+    return [*several, "--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", port]
 
 
 def _shell(own: list[str], port: str, worlds: dict[int, int], spaces: tuple[str, str] = ("", "")) -> list[str]:
