@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["ImportLock", "import_lock"]
 
 SAYS_AGAIN_S = 30.0  # so often a waiter says that it still waits, and for whom
-_SLICE_S = 0.1
+_FIRST_S = 0.2  # then whoever holds it has signed
 
 
 def import_lock(
@@ -101,6 +101,7 @@ class ImportLock:
         self.path = self.path or lock_file.default_path()
         began, spoke, asked_about = time.monotonic(), 0.0, ""
         asking = Asking([self.path, *(f"{self.path}.{slot}" for slot in range(1, self.slots))])
+        _process.asking.append(asking)
         try:
             while True:
                 with _process.mutex:
@@ -113,6 +114,8 @@ class ImportLock:
                         held = _process.held[self.path] = _Held(file)
                 now = time.monotonic()
                 if held is not None:
+                    for other in list(_process.asking):  # threads of this process need not wait any more
+                        other.news.set()
                     self._say(f"got import lock {self.path} after {now - began:.1f} s")
                     return held
                 holder = asking.holder()
@@ -123,11 +126,14 @@ class ImportLock:
                 if self.timeout_s is not None and now - began >= self.timeout_s:
                     self._give_up(now - began, holder)
                     return None
-                if not spoke or now - spoke >= SAYS_AGAIN_S:
+                unsigned = not holder and now - began < _FIRST_S
+                if not unsigned and (not spoke or now - spoke >= SAYS_AGAIN_S):
                     self._say(f"waits for import lock {self.path} ({lock_file.held_by(holder)})")
                     spoke = now
-                asking.wait(_SLICE_S if self.timeout_s is None else max(0.001, min(_SLICE_S, self.timeout_s - (now - began))))
+                pause = _FIRST_S / 4 if now - began < _FIRST_S else spoke + SAYS_AGAIN_S - now
+                asking.wait(max(0.001, pause if self.timeout_s is None else min(pause, began + self.timeout_s - now)))
         finally:
+            _process.asking.remove(asking)
             asking.leave()
 
     def _give_up(self, waited_s: float, holder: dict[str, str]) -> None:
@@ -157,10 +163,12 @@ class _Held:
 
 
 class _Process:
-    """What this process holds, by path."""
+    """What this process holds, by path, and what its threads ask for."""
 
     def __init__(self) -> None:
-        self.mutex, self.held = threading.Lock(), {}  # type: threading.Lock, dict[str, _Held]
+        self.mutex = threading.Lock()
+        self.held: dict[str, _Held] = {}
+        self.asking: list[Asking] = []
 
     def forked(self) -> None:
         """Begin anew in a child. The parent's files are closed, so that its lock does not outlive it here, and its lock stays as it is."""

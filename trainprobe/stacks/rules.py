@@ -97,6 +97,7 @@ RULES: tuple[Rule, ...] = (
     _rule("lock", "torch/utils/file_baton.py", "wait", "FileBaton"),
     _rule("lock", "filelock/", "acquire _acquire __enter__", "filelock"),
     _rule("lock", "portalocker/", "", "portalocker"),
+    _rule("lock", "trainprobe/import_lock/", "wait _acquire", "flock"),
     _rule("compile", "torch/utils/cpp_extension.py", "", "extension-build", 3),
     _rule("compile", "torch/_inductor/", "", "inductor"),
     _rule("compile", "torch/_dynamo/convert_frame.py", "", "dynamo"),
