@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.positions import positions_line
 from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import Said, first_to_fail, said
 from trainprobe.causes.words import fix, sentence, short, subject
@@ -31,7 +32,6 @@ INDEX = re.compile(
     r"src(?:Select)?Index|[sS]electDimSize|dim_size|index\w* out of bounds|out of bounds|n_classes|\bidx_dim|ind(?:ex)? *[<>]|index *>=|\bt >= 0|\b0 <= tmp"
 )
 NOT_FINITE = re.compile(r"isnan|isinf|cumdist|sum_prob|0 ?<= ?p\d|val ?>= ?zero(?! *&& *input_val)|probability|prob\w*\[")
-POSITIONS = re.compile(r"(?i)posit|\bpos_|_pos\b|\bwpe\b|token_type")
 SMALL_CPU = r"index -?\d+ is out of bounds for dimension \d+ with size \d+"
 
 
@@ -70,8 +70,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 def _table(scene: Scene, heard: Said) -> bool:
     """Did the CPU name a table of tokens or classes? One of positions is another matter (`model-shape-fault`)."""
-    frames = scene.origin.frames[-4:] if scene.origin is not None else ()
-    return heard.origin and re.search(ON_CPU, heard.text) is not None and not any(POSITIONS.search(f"{frame.name} {frame.text}") for frame in frames)
+    return heard.origin and re.search(ON_CPU, heard.text) is not None and positions_line(scene.origin) is None
 
 
 def _what(scene: Scene) -> str:

@@ -15,10 +15,11 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.measured import says, weigh_measures, worst
+from trainprobe.causes.positions import passed_positions, too_long
 from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken, text_of
 from trainprobe.causes.words import fix, sentence, short
-from trainprobe.facts import Facts, LogProgress, Progress, RankException
+from trainprobe.facts import Facts, LogProgress, Progress
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
@@ -30,27 +31,11 @@ WORDING = (
     r"|[Kk]ernel size can't be greater than actual input size|Output size is too small|Sentences? lengths? should not exceed max_tokens"
     r"|input length .{0,40} exceeds maximum"
 )
-# One table of positions of a known length beside one more token than it has.
-SIZES = re.compile(
-    r"(?:size of tensor a \((?P<a>\d+)\) must match the size of tensor b \((?P<b>\d+)\)|expanded size of the tensor \((?P<c>\d+)\) must match the existing size \((?P<d>\d+)\)) at non-singleton dimension [12]"
-)
-TABLES = frozenset({77, 197, 256, 257, 384, 512, 514, 577, 768, 1024, 1026, 2048, 4096, 4098, 8192, 16384, 32768})
 SHAPES = re.compile(
     r"shapes cannot be multiplied|must match the size of tensor b|must match the existing size|is invalid for input of size|Sizes of tensors must match except"
     r"|to match target batch_size|size mismatch, (?:m1|got)|[Ee]xpected (?:hidden\[0\]|hidden) size|shape mismatch: value tensor|einsum\(\): .{0,80}broadcast"
     r"|index out of range in self|must be divisible by|incompatible dimensions|inconsistent tensor size"
 )
-POSITIONS = re.compile(r"(?i)posit|\bpos_|_pos\b|\bwpe\b|token_type_ids|rotary|\bcos\b|relative_bias|block_size")
-
-
-def _too_long(origin: RankException | None) -> tuple[int, int] | None:
-    """The length that came and the length that there is, at a table of positions."""
-    match = SIZES.search(text_of(origin)) if origin is not None else None
-    if origin is None or match is None:
-        return None
-    first, second = (int(number) for number in match.groups() if number)
-    at_positions = any(POSITIONS.search(f"{frame.text} {frame.name}") for frame in origin.frames[-3:])
-    return (max(first, second), min(first, second)) if min(first, second) > 1 and (at_positions or min(first, second) in TABLES) else None
 
 
 def _steps(scene: Scene) -> int:
@@ -64,10 +49,13 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     origin = scene.origin
     yield from weigh_measures(scene, "shape.")
-    heard, sizes = tuple(spoken(scene, WORDING)), _too_long(origin)
+    heard, sizes = tuple(spoken(scene, WORDING)), too_long(origin)
     yield from heard
     if sizes is not None:
         yield weighing(13, "suspects-stack", f"{sizes[0]} positions came where the model has {sizes[1]}", origin)
+    table = passed_positions(origin)
+    if table is not None:
+        yield weighing(13, "suspects-stack", f"The table whose end was passed is one of positions: `{short(table.text, 80)}`", origin)
     late = _steps(scene)
     shapes = origin is not None and SHAPES.search(text_of(origin)) is not None
     if shapes and late > 0:
@@ -75,13 +63,13 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     warned = scene.events("sequence-too-long")
     if warned and (shapes or heard):
         yield weighing(10, "suspects-log", f"The tokenizer had warned: {short(warned[0].line, 120)}", warned[0])
-    if heard or sizes is not None or (shapes and (late > 0 or warned)):
+    if heard or sizes is not None or table is not None or (shapes and (late > 0 or warned)):
         yield from first_to_fail(scene)
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
-    number, heard, sizes, origin = worst(scene, "shape."), said(scene, WORDING), _too_long(scene.origin), scene.origin
+    number, heard, sizes, origin = worst(scene, "shape."), said(scene, WORDING), too_long(scene.origin), scene.origin
     if number is not None:
         return sentence(f"The model does not work for every batch size and length: {says(number)}")
     frame = user_frame(origin.frames) if origin is not None else None
@@ -94,7 +82,7 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
-    frame, sizes = user_frame(scene.origin.frames) if scene.origin is not None else None, _too_long(scene.origin)
+    frame, sizes = user_frame(scene.origin.frames) if scene.origin is not None else None, too_long(scene.origin)
     length = sizes[1] if sizes is not None else "N"
     return (
         fix(scene, "See the batch that fails", f"print the shapes before {frame.where}" if frame else "print the shapes of each batch before the model"),

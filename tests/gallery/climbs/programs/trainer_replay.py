@@ -22,10 +22,10 @@ class Sentences(Dataset):
 
 class Replay(TrainerCallback):
     def __init__(self):
-        self.kept = None
+        self.trainer = self.kept = None
 
-    def on_train_begin(self, args, state, control, eval_dataloader=None, **_):
-        self.kept = list(eval_dataloader)
+    def on_train_begin(self, args, state, control, **_):
+        self.kept = list(self.trainer.get_eval_dataloader())
 
     def on_epoch_end(self, args, state, control, model=None, **_):
         with torch.no_grad():
@@ -54,7 +54,9 @@ def main():
         disable_tqdm=True,
         dataloader_num_workers=2,
     )
-    trainer = Trainer(model=BertForSequenceClassification(config), args=args, train_dataset=train, eval_dataset=held_out, callbacks=[Replay()])
+    replay = Replay()
+    trainer = Trainer(model=BertForSequenceClassification(config), args=args, train_dataset=train, eval_dataset=held_out, callbacks=[replay])
+    replay.trainer = trainer
     trainer.train()
     print("done", flush=True)
 
