@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Set, Tuple
 
 _PROBES = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 sys.path[:] = [_PROBES, *(entry for entry in sys.path if os.path.realpath(entry or ".") != os.path.join(_PROBES, "_dataset"))]
@@ -19,6 +19,9 @@ from _dataset import checks, looks, objects, reading, telling  # noqa: E402 - fo
 from _given import GivenError, load_given  # noqa: E402
 
 sys.path.remove(_PROBES)  # what the probes are called must not shadow what the user imports
+
+if __name__ != "__main__":  # a spawned worker: it can be asked for its stack as its parent can
+    faulthandler.register(signal.SIGUSR1, file=2, all_threads=True)
 
 
 class Job:
@@ -39,19 +42,23 @@ class Job:
 
     def sources(self, rows: int) -> List[objects.Source]:
         """Call the factory, with `rows` where it takes them. Raises what the user's code raises, and NonsenseError."""
-        pid, before = os.getpid(), time.perf_counter()
-        with telling.phase("factory", rows=rows):
+        pid, before, open_before = os.getpid(), time.perf_counter(), _open()
+        takes = objects.takes_rows(self.found)
+        with telling.phase("factory", **({"rows": rows} if takes else {})):
             given = objects.call(self.found, rows)
             if os.getpid() != pid:  # the factory forked, and this is the child: it must not go on in its parent's name
+                telling.of_a_fork("forked")
                 os._exit(0)
             found = objects.sources_of(given)
         build_s = time.perf_counter() - before
+        closed = open_before - _open()
+        if closed & {0, 1, 2} or len(closed) > 2:  # libraries close some of their own
+            telling.tell("closed", fds=len(closed))
         full = None
         with telling.phase("len()", rows=rows):
             for source in found:
                 length = objects.length_of(source)
                 full = length if source is found[0] else full
-        takes = objects.takes_rows(self.found)
         telling.tell(
             "built", rows=rows if takes or full is None else full, build_s=build_s, takes_rows=takes, full=full, sources=[_described(one) for one in found]
         )
@@ -84,6 +91,13 @@ class Job:
         return want
 
 
+def _open() -> Set[int]:
+    try:
+        return {int(name) for name in os.listdir("/proc/self/fd")}
+    except OSError:  # no descriptor is left to read the folder with
+        return set()
+
+
 def _described(source: objects.Source) -> Dict[str, Any]:
     own = source.data if source.kind == "loader" else None
     context = getattr(own, "multiprocessing_context", None)
@@ -101,12 +115,11 @@ def _described(source: objects.Source) -> Dict[str, Any]:
 def read(job: Job) -> None:
     """Take the rows in growing numbers; twice over the last where `epochs` says so. Stops where the next size would not fit the time."""
     kept: List[objects.Source] = []
-    spent: Tuple[int, float, float] = (0, 0.0, 0.0)  # rows, seconds to start, seconds that grow with the rows
+    spent: List[Tuple[int, float]] = []  # rows, and the seconds that they took
     for rows in job.task["rows"]:
         left_s, began = job.until - time.perf_counter(), time.perf_counter()
-        before, start_s, each_s = spent
-        if before and start_s + each_s * rows / before > left_s:  # if it grew in step with the rows, there would be no time for this one
-            telling.tell("skipped", rows=rows, says=f"{before} rows took {start_s + each_s:.1f} s, and {max(0.0, left_s):.0f} s were left")
+        if spent and foreseen(spent, rows) > left_s:
+            telling.tell("skipped", rows=rows, says=f"{spent[-1][0]} rows took {spent[-1][1]:.1f} s, and {max(0.0, left_s):.0f} s were left")
             break
         if not kept or objects.takes_rows(job.found):
             kept = []
@@ -133,8 +146,15 @@ def read(job: Job) -> None:
                 telling.tell("nothing", rows=rows, says=f"The {source.name} data gave no row.")
                 return
             del batches
-        took_s, start_s = time.perf_counter() - began, found.first_s if want.workers else 0.0
-        spent = (rows, start_s, max(0.0, took_s - start_s))
+        spent.append((rows, time.perf_counter() - began))
+
+
+def foreseen(spent: List[Tuple[int, float]], rows: int) -> float:
+    """How long `rows` will take if time grows in step with them from the last two sizes on; of one size most is start-up, so three times as long."""
+    if len(spent) < 2:
+        return 3 * spent[-1][1]
+    (before, before_s), (last, last_s) = spent[-2:]
+    return last_s + max(0.0, last_s - before_s) / max(1, last - before) * (rows - last)
 
 
 def _workers_of(source: objects.Source, want: objects.Want) -> int:

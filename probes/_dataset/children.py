@@ -61,11 +61,12 @@ class Said(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """`seen` are looks at all children together, each with its Unix time; `waited_s` is how long the probe waited for news where nothing moved."""
+    """`seen` are looks at all children together, each with its Unix time; `waited_s` is how long the probe waited for news where nothing moved, `cpu_s` what they computed meanwhile."""
 
     said: List[Said]
     seen: List[Tuple[float, looks.Look]]
     waited_s: float
+    cpu_s: float
     oom_kills: int
 
 
@@ -116,15 +117,16 @@ class _Run:
         began = news = time.monotonic()
         sizes: List[int] = []
         stacks: Dict[int, List[Stack]] = {}
-        stood = waited_s = 0.0
+        stood = waited_s = cpu_s = used_s = 0.0
         while any(child.poll() is None for child in self.children):
             time.sleep(POLL_S)
             now = time.monotonic()
             before, sizes = sizes, [self._size(rank) for rank in range(self.ranks)]
-            news = now if sizes != before else news
+            if sizes != before:
+                news, used_s = now, self._cpu_s()
             self._look(now)
             if now - began > deadline_s or now - news > patience_s:
-                stood, waited_s = now, now - news
+                stood, waited_s, cpu_s = now, now - news, self._cpu_s() - used_s
                 break
             if self._somebody_failed():  # the others may wait for it for ever
                 time.sleep(min(1.0, deadline_s / 10))
@@ -135,12 +137,15 @@ class _Run:
         end_all()
         said = [self._said(rank, child, rank in alive, stood > 0, stacks.get(rank, [])) for rank, child in enumerate(self.children)]
         bury()
-        return Cell(said, self.seen, waited_s, max(0, looks.oom_kills() - self.kills))
+        return Cell(said, self.seen, waited_s, cpu_s, max(0, looks.oom_kills() - self.kills))
 
     def _somebody_failed(self) -> bool:
         return self.ranks > 1 and any(
             child.poll() is not None and not any(line["what"] == "done" for line in self._lines(rank)) for rank, child in enumerate(self.children)
         )
+
+    def _cpu_s(self) -> float:
+        return looks.cpu_s(pid for child in self.children if child.poll() is None for pid in [child.pid, *looks.below(child.pid)])
 
     def _size(self, rank: int) -> int:
         with contextlib.suppress(OSError):

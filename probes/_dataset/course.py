@@ -68,19 +68,21 @@ class Course:
         self.steps_left = 2 * len(counts) + 5
         if counts:
             self.read(counts[0], method, 1, self.rows, epochs=2)
-        for workers in counts[1:]:
-            self.read(workers, method, 1, self.rows[-1:], epochs=2)
-        for other in [name for name in ("fork", "spawn", "forkserver") if name != method and counts]:
-            self.read(counts[0], other, 1, sorted({self.rows[0], self.rows[-1]}))
         if self.asked.ranks > 1:
             self.read(max(counts, default=0), method if counts else "none", self.asked.ranks, self.rows[-1:])
         self._shards(max(counts, default=0), method if counts else "none")
         self._together(max(counts, default=0), method if counts else "none")
+        for workers in counts[1:]:
+            self.read(workers, method, 1, self.rows[-1:], epochs=2)
+        for other in [name for name in ("fork", "spawn", "forkserver") if name != method and counts]:
+            if other == "forkserver" and any(one.kind == "unpicklable" for one in self.failures):
+                continue  # it pickles as spawn does
+            self.read(counts[0], other, 1, sorted({self.rows[0], self.rows[-1]}))
         safe.tell(self.costs, looks.limits(), self.asked.ranks, len(self.sources), [one.more for one in self.failures])
 
     def cell(self, name: str, workers: int, method: str, ranks: int, rows: List[int], epochs: int = 1) -> Optional[Tuple[Dict[str, Any], children.Cell]]:
         """Run one cell with its share of the time; None where none is left."""
-        share_s = min(self.left_s, 2.0 * self.left_s / max(2, self.steps_left))
+        share_s = self.left_s * max(2.0 / max(2, self.steps_left), 0.5 if not self.costs else 0.0)
         self.steps_left -= 1
         if share_s < min(LEAST_S, self.asked.deadline_s / 4):
             _emit.note(f"No time was left for {failures.of_workers(workers, method)} on {ranks} ranks ({name}).", check="data.time", status="unknown")
@@ -97,10 +99,13 @@ class Course:
         with _emit.phase(f"{name} rows={','.join(map(str, rows))} workers={workers} method={method} ranks={ranks}"):
             return task, children.run(task, ranks, share_s, max(3.0, 0.7 * share_s))
 
-    def fail(self, failure: failures.Failure) -> None:
+    def fail(self, failure: failures.Failure, *, too_soon: bool = False) -> None:
         """Report a failure once: what breaks in one cell breaks in the next ones, too."""
         if failure.kind == "mistyped":
             _emit.result("cannot", failure.says)
+        if failure.kind == "stood" and too_soon:
+            _emit.note(f"{failure.says}. That may be a slow start.", check="data.time", status="unknown")
+            return
         key = f"{failure.kind} {failure.more.get('type', '')} {failure.more.get('method', '')}"
         if key not in self.reported:
             self.reported.add(key)
@@ -117,6 +122,8 @@ class Course:
         self.stack = "list" if first.of("unstackable") else "torch" if first.of("stackable") else self.stack
         for line in first.of("unstackable"):
             _emit.note(f"torch cannot stack these samples ({line['says']}), so they were left as lists; give --collate.", check="data.stack", status="unknown")
+        if first.of("forked") and not self.costs:
+            _emit.note(f"{self.asked.dataset} forks, and its child comes back: whatever calls it goes on twice.", check="data.forks", status="warn")
         for line in first.of("skipped"):
             _emit.note(f"{line['rows']} rows were not tried with {failures.of_workers(workers, method)}: {line['says']}.", check="data.time", status="unknown")
         if first.of("built") and not self.sources:
@@ -124,7 +131,7 @@ class Course:
         good = [self._measure(task, cell, size) for size in rows]
         failure = failures.of_cell(cell, task, self.asked.dataset)
         if failure is not None:
-            self.fail(failure)
+            self.fail(failure, too_soon=failures.too_soon(cell))
         return max(good)
 
     def _tell_built(self, line: Dict[str, Any]) -> None:
@@ -190,7 +197,7 @@ class Course:
         if ran is not None:
             self.steady = not ran[1].said[0].of("unsteady")
             for failure in compared.round_trip(ran[1].said[0], *ran, self.asked.dataset):
-                self.fail(failure)
+                self.fail(failure, too_soon=failures.too_soon(ran[1]))
 
     def _shards(self, workers: int, method: str) -> None:
         """A stream, or a loader of the user's, may give several readers the same rows; a plain data set is split by torch."""
@@ -214,7 +221,7 @@ class Course:
         lines = [line for said in cell.said for line in said.of("together")]
         failure = failures.of_cell(cell, task, self.asked.dataset)
         if failure is not None:
-            self.fail(failure)
+            self.fail(failure, too_soon=failures.too_soon(cell))
         if len(lines) == task["ranks"]:
             each = [looks.Look(**line["high"]) for line in lines]
             top = looks.most([*each, *(look for _, look in cell.seen)])

@@ -5,7 +5,11 @@ from __future__ import annotations
 import signal
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from _dataset.children import Cell, Said, Stack
+from _dataset.children import Cell, Said, Stack, main_thread
+
+BEFORE = ("start", "import of torch", "process group")  # nothing of the user's has run yet
+PATIENCE_S, IDLE_S, IDLE_SHARE = 15.0, 6.0, 0.01
+IMPORTS = 4  # a spawned worker imports what its parent has imported, and several do so at one time
 
 
 class Failure(NamedTuple):
@@ -47,7 +51,8 @@ def raised(line: Dict[str, Any], said: Said, task: Dict[str, Any], dataset: str)
     first = next((text for text in message.splitlines() if text.strip()), "")
     last = message.rstrip().splitlines()[-1] if "Original Traceback" in message else ""  # what a worker raised stands at the end
     what = last.strip() or f"{line['type']}: {first}".rstrip(": ")
-    says = f"{_doing(said, task, dataset)} raised {what[:300]}{_at(frames) if not last else ''}"
+    how = f"called sys.exit({first!r})" if line["type"] == "SystemExit" else f"raised {what[:300]}"
+    says = f"{_doing(said, task, dataset)} {how}{_at(frames, anywhere=False) if not last else ''}"
     more = {"type": line["type"], "message": message, "frames": frames, "output": said.tail[-1500:]}
     return Failure("raised", says, {**_labels(said, task), **more})
 
@@ -57,8 +62,21 @@ def _died(said: Said, cell: Cell, task: Dict[str, Any], dataset: str) -> Failure
     how = f"was killed by {_signal(-code)}" if code < 0 else f"ended by itself with exit code {code}, without an exception"
     if code == -signal.SIGKILL and cell.oom_kills:
         how += f"; the kernel counted {cell.oom_kills} out-of-memory kills in this cgroup meanwhile"
-    more = {"signal": _signal(-code) if code < 0 else "", "code": max(code, 0), "oom_kills": cell.oom_kills, "output": said.tail[-1500:]}
+    if said.of("closed"):
+        how += f"; the factory had closed {said.of('closed')[0]['fds']} descriptors that were not its own"
+    frames = main_thread(said.tail.rpartition("Fatal Python error")[2]) if "Fatal Python error" in said.tail else []
+    how += _at(frames)
+    more = {"frames": frames, "signal": _signal(-code) if code < 0 else "", "code": max(code, 0), "oom_kills": cell.oom_kills, "output": said.tail[-1500:]}
     return Failure("died", f"{_doing(said, task, dataset)}: the process {how}", {**_labels(said, task), **more})
+
+
+def too_soon(cell: Cell) -> bool:
+    """Was so little time given that a slow start would look the same?"""
+    if any(said.how == "stood" and said.phase in BEFORE for said in cell.said):
+        return True
+    starts = [line["at"] - said.lines[0]["at"] for said in cell.said for line in said.of("phase") if line["phase"] in ("process group", "factory", "len()")]
+    idle = cell.waited_s >= IDLE_S and cell.cpu_s < IDLE_SHARE * cell.waited_s  # whoever starts slowly computes
+    return not idle and cell.waited_s < max(PATIENCE_S, IMPORTS * max(starts, default=0.0))
 
 
 def _stood(said: Said, cell: Cell, task: Dict[str, Any], dataset: str) -> Failure:
@@ -91,7 +109,8 @@ def _doing(said: Said, task: Dict[str, Any], dataset: str) -> str:
     phase, rows = said.phase, _rows(said, task)
     who = f"Rank {said.rank}: " if task["ranks"] > 1 else ""
     if phase == "factory":
-        text = f"The factory {dataset}{f' ({rows} rows)' if rows else ''}"
+        own = any(isinstance(line.get("rows"), int) for line in said.of("phase") if line["phase"] == "factory")
+        text = f"The factory {dataset}{f' ({rows} rows)' if own else ''}"
     elif phase in ("reading", "first rows"):
         text = f"Reading {rows} rows with {of_workers(task['workers'], task['method'])}"
     elif phase == "len()":
@@ -115,10 +134,10 @@ def _labels(said: Said, task: Dict[str, Any]) -> Dict[str, Any]:
     return {**where, "of_rank": said.rank, "step": said.phase}
 
 
-def _at(frames: List[Dict[str, Any]]) -> str:
-    """` at file.py:12 in f`: the innermost frame of the user's, or the innermost of all."""
+def _at(frames: List[Dict[str, Any]], *, anywhere: bool = True) -> str:
+    """` at file.py:12 in f`: the innermost frame of the user's, or where there is none the innermost of all."""
     own = [frame for frame in frames if "site-packages" not in frame["file"] and "/lib/python" not in frame["file"] and not frame["file"].startswith("<")]
-    frame = (own or frames)[-1] if frames else None
+    frame = (own or (frames if anywhere else []) or [{}])[-1]
     return f" at {frame['file'].rpartition('/')[2]}:{frame['line']} in {frame['function']}" if frame else ""
 
 

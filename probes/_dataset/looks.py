@@ -104,6 +104,15 @@ def most(looks: Iterable[Look]) -> Look:
     return Look(*(max(column) for column in zip(*looks, Look(*[0] * len(Look._fields)))))
 
 
+def cpu_s(pids: Iterable[int]) -> float:
+    """Seconds of CPU that these processes have used, their ended children included."""
+    ticks = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            ticks += sum(int(number) for number in file.read().rpartition(")")[2].split()[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def catches(pid: int, number: int) -> bool:
     """Does the process handle this signal? To one that does not it would be the end."""
     with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:

@@ -30,6 +30,12 @@ def tell(what: str, **fields: Any) -> None:
             os.close(file)
 
 
+def of_a_fork(what: str) -> None:
+    """What a process that the user's code forked, and that came back into ours, says before it ends."""
+    _state["pid"] = os.getpid()
+    tell(what)
+
+
 @contextlib.contextmanager
 def phase(name: str, **fields: Any) -> Iterator[None]:
     """Name a step before it is taken; what is raised in it bears the name."""
