@@ -45,7 +45,7 @@ def main():
         per_device_train_batch_size=16,
         per_device_eval_batch_size=1,
         num_train_epochs=1,
-        eval_strategy="epoch",
+        eval_strategy="no",
         save_strategy="no",
         logging_steps=10,
         report_to=[],
