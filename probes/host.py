@@ -26,6 +26,7 @@ import sys
 from typing import Any, Iterator, List, Optional, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from _host import _leftovers  # isort: skip  # before _emit, which takes this folder off the path
 import _emit
 
 MIB, GIB, SHM = 2**20, 2**30, "/dev/shm"  # noqa: S108 - the place that is measured
@@ -196,26 +197,16 @@ def processes() -> List[int]:
     return mine
 
 
-def stat(pid: int) -> List[str]:
-    return read(f"/proc/{pid}/stat").rpartition(")")[2].split() or ["?", "0", *["0"] * 20]
-
-
 def leftovers(script: str) -> Iterator[Check]:
-    """Find older processes of this user that run the same script and are neither above nor below this process."""
-    wanted, family, above, started = os.path.realpath(script), {os.getpid()}, os.getppid(), int(stat(os.getpid())[19])
-    while above > 0:
-        family.add(above)
-        above = int(stat(above)[1])
-    found = []
-    for pid in processes():
-        words = read(f"/proc/{pid}/cmdline").split("\0")
-        with contextlib.suppress(OSError):
-            there = os.readlink(f"/proc/{pid}/cwd")
-            same = any(os.path.realpath(os.path.join(there, word)) == wanted for word in words if os.path.basename(word) == os.path.basename(script))
-            if same and pid not in family and int(stat(pid)[1]) not in (os.getpid(), 0) and int(stat(pid)[19]) < started:
-                found.append({"pid": pid, "ppid": int(stat(pid)[1]), "command": " ".join(words)[:200]})
-    says = f"Processes of an earlier run of {os.path.basename(script)}: {', '.join(str(one['pid']) for one in found) or 'none'}."
-    yield "host.leftovers", "warn" if found else "ok", found, says, "kill " + " ".join(str(one["pid"]) for one in found)
+    """Find older processes of this user that run the same script, or module, and that nobody answers for; another run that is live is told apart."""
+    left, live = _leftovers.find(script)
+    found = [{"pid": one.pid, "ppid": one.ppid, "command": " ".join(one.words)[:200]} for one in left]
+    pids = " ".join(str(one.pid) for one in left)
+    says = f"Processes of an earlier run of {os.path.basename(script)}: {f'{len(left)} (pids {pids})' if left else 'none'}."
+    yield "host.leftovers", "warn" if left else "ok", found, says, f"kill {pids}"
+    if live:
+        says = f"Another run of {os.path.basename(script)} is live (pid {live[0].pid}), and somebody answers for it: it is no left-over."
+        yield "host.other-run", "warn", [one.pid for one in live], says, f"ps -o pid,ppid,tty,lstart,cmd -p {live[0].pid}"
 
 
 def environment() -> Iterator[Check]:

@@ -118,3 +118,23 @@ def test_an_earlier_run_of_the_same_script(run_probe: RunProbe, tmp_path: Path) 
     finally:
         subprocess.run(["kill", *map(str, pids)], check=False)
     assert check(run_probe("host", "--script", str(tmp_path / "never_run.py")), "host.leftovers")["status"] == "ok"
+
+
+def test_only_who_runs_the_script_counts_and_a_run_that_somebody_has_is_no_left_over(run_probe: RunProbe, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import sys, time\nprint('up', flush=True)\ntime.sleep(60)\n")
+    started = [
+        subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=tmp_path)
+        for words in ([sys.executable, "train.py"], ["tail", "-f", "train.py"])
+    ]
+    try:
+        for one in started:
+            assert one.stdout is not None
+            one.stdout.readline()
+        done = run_probe("host", "--script", str(script))
+        assert check(done, "host.leftovers")["status"] == "ok"
+        assert check(done, "host.other-run")["value"] == [started[0].pid]
+    finally:
+        for one in started:
+            one.kill()
+            one.communicate()

@@ -112,7 +112,7 @@ def find(table: Table, wanted: Wanted, own: int, uid: int) -> Found:
     left: list[Seen] = []
     others: list[Other] = []
     for top in tops:
-        why, keeper = _answered_for(table, top, me)
+        why, keeper = _answered_for(table, top, me, ours)
         if why:
             others += [Other(one, why) for one in (top, *(each for each in table.descendants(top) if each.pid in direct))]
             continue
@@ -123,7 +123,7 @@ def find(table: Table, wanted: Wanted, own: int, uid: int) -> Found:
     shells = [one for one in older if wanted.kind == "script" and one.pid not in known and os.path.basename(one.argv[0] if one.argv else "") in SHELLS]
     for shell in shells:  # between two runs nothing but the loop lives
         loop = restarter_of(shell, wanted.name) if shell.uid == uid else None
-        if loop is not None and not _answered_for(table, shell, me)[0]:
+        if loop is not None and not _answered_for(table, shell, me, ours)[0]:
             restarters.setdefault((loop.kind, loop.name, loop.pid), loop)
     rows = _rows(table, left, ours)
     placed = {row.seen.pid for row in rows} | {other.seen.pid for other in others}
@@ -190,7 +190,7 @@ def adopted(table: Table, one: Seen) -> bool:
     return inits and not python and is_machinery(one)
 
 
-def _answered_for(table: Table, top: Seen, me: Seen) -> tuple[str, Restarter | None]:
+def _answered_for(table: Table, top: Seen, me: Seen, ours: set[int]) -> tuple[str, Restarter | None]:
     """Say who answers for a run ("" for nobody), and who would start it again: the nearest that would, up to where the chain was cut."""
     keeper = restarter_of(top, "") if launcher_kind(top.argv) else None
     one = top
@@ -210,6 +210,8 @@ def _answered_for(table: Table, top: Seen, me: Seen) -> tuple[str, Restarter | N
             return f"the terminal of pid {lead.pid} ({lead.name}) is open", None
         if HOSTS.fullmatch(name) or HOSTS.fullmatch(above.name):
             return f"pid {above.pid} ({above.name}) has it", None
+        if above.pid != 1 and above.pid in ours:
+            return f"pid {above.pid} ({above.name}) has it, and has us too", None
         held = restarter_of(above, "")
         if held is not None and held.kind in ("cron", "supervisor"):
             return "", held

@@ -106,6 +106,17 @@ def test_a_task_of_a_scheduler_is_another_run(tree: ProcTree) -> None:
     assert (found.earlier, [one.seen.pid for one in found.others]) == ((), [100])
 
 
+def test_what_hangs_below_whoever_has_started_us_is_another_run(tmp_path: Path) -> None:
+    tree = ProcTree(tmp_path / "proc")  # a service that runs jobs for people, and no terminal anywhere
+    tree.add(40, 1, "runner", start=2, session=40, cgroup="0::/system.slice/runner.service")
+    tree.add(60, 40, ["bash", "-c", "work"], start=3, session=40)
+    tree.add(OWN, 60, [PY, "-m", "trainprobe", "diagnose", "--", "train.py"], start=90000, session=40)
+    tree.add(100, 60, [PY, "train.py"], session=40, cgroup="0::/system.slice/runner.service")
+    found = look(tree)
+    assert (found.earlier, found.restarters) == ((), ())
+    assert "has us too" in found.others[0].why
+
+
 def test_a_torchrun_agent_counts_with_all_below_it_parents_first(tree: ProcTree) -> None:
     tree.add(100, 1, [PY, "/env/bin/torchrun", "--nproc-per-node", "2", "--max-restarts", "3", "train.py", "--lr", "1"], session=300)
     tree.add(101, 100, [PY, "-u", "train.py", "--lr", "1"], session=101)
