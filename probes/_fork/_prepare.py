@@ -169,10 +169,13 @@ def main() -> None:
     me.tell(
         "state", runtimes=loaded, families=_state.families(loaded), others=_state.others_at(), torch_threads=torch.get_num_threads() if torch is not None else 0
     )
-    me.forks()
-    me.maps()
-    me.what_if()
-    me.tell("done")
+    try:
+        me.forks()
+        me.maps()
+        me.what_if()
+        me.tell("done")
+    except Exception as error:  # nothing of the user's runs outside the guards above: it is ours, and must not be lost
+        me.tell("broken", error=raised_as(error))
     os._exit(0)  # whatever the user's code registered for the end is not ours to wait for
 
 

@@ -93,8 +93,9 @@ def locks(roots: Dict[str, Any]) -> Dict[str, Any]:
         if getattr(handler, "lock", None) is not None:
             found[f"the lock of logging's {type(handler).__name__} {number}"] = handler.lock
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] not in STANDARD and not str(getattr(module, "__file__", "")).startswith(OURS):
-            for key, value in list(getattr(module, "__dict__", {}).items()):
+        names = getattr(module, "__dict__", {})
+        if name.partition(".")[0] not in STANDARD and not str(names.get("__file__")).startswith(OURS):
+            for key, value in list(names.items()):
                 _collect(f"{name}.{key}", value, found, 1)
     for name, value in roots.items():
         _collect(name, value, found, 2)
@@ -107,19 +108,19 @@ LOCKS = (type(threading.Lock()), type(threading.RLock()))
 
 
 def _collect(name: str, value: Any, found: Dict[str, Any], depth: int) -> None:
-    for known in found.values():
-        if known is value:
-            return
-    if isinstance(value, LOCKS):
-        found[name] = value
-    elif isinstance(value, threading.Condition):
-        _collect(name, getattr(value, "_lock", None), found, 0)
-    elif isinstance(value, threading.Semaphore):
-        _collect(name, getattr(value, "_cond", None), found, 0)
-    elif isinstance(value, queue.Queue):
+    """Add the locks of one value. Only its true type is asked: a lazy proxy answers questions about its class with imports and warnings."""
+    kind = type(value)
+    if issubclass(kind, LOCKS):
+        if not any(known is value for known in found.values()):
+            found[name] = value
+    elif issubclass(kind, threading.Condition):
+        _collect(name, value._lock, found, 0)  # noqa: SLF001 - there is no public way to its lock
+    elif issubclass(kind, threading.Semaphore):
+        _collect(name, value._cond, found, 0)  # noqa: SLF001
+    elif issubclass(kind, queue.Queue):
         _collect(f"{name}.mutex", value.mutex, found, 0)
-    elif depth > 0 and type(value).__module__.partition(".")[0] not in STANDARD and not isinstance(value, type):
-        with contextlib.suppress(Exception):  # a lazy proxy may raise whatever it likes when its attributes are asked for
+    elif depth > 0 and str(kind.__module__).partition(".")[0] not in STANDARD and not issubclass(kind, type):
+        with contextlib.suppress(Exception):  # some types have no plain __dict__
             for key, inner in list(object.__getattribute__(value, "__dict__").items()):
                 _collect(f"{name}.{key}", inner, found, depth - 1)
 

@@ -2,6 +2,7 @@
 
 Each rank reads the whole checkpoint into the memory of the host before it keeps its part, or unpickles it onto the GPU that it was saved from,
 which is GPU 0 for all of them. One process alone goes well; eight do not.
+The probe that loads the model sees it beforehand: alone, by all ranks at once, and by what one takes times the ranks that are planned.
 
 It is recognised by a kill, or a refusal of memory, while weights are being loaded by several ranks: below `from_pretrained`, `load_state_dict` or
 `torch.load`, or with the bar of the checkpoint's shards not at its end. With one rank alone it is the host's memory itself (`host-oom-killed`).
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.gpu_memory import LOADING, shortage
 from trainprobe.causes.host_memory import WORDING, heard_kill, killed, loading_bar, proof
+from trainprobe.causes.loads_tried import cheaper, loads_say, weigh_loads
 from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import said
 from trainprobe.causes.words import fix, sentence, short, subject
@@ -24,6 +26,7 @@ from trainprobe.waits import SuspectGroup
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    yield from weigh_loads(scene)
     several = len(scene.world) > 1 or len({event.rank for event in scene.events("loading-weights") if event.rank is not None}) > 1
     on_gpu = shortage(scene)
     if on_gpu is not None:
@@ -49,6 +52,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
+    if told := loads_say(scene):
+        return sentence(told)
     on_gpu, bar = shortage(scene), loading_bar(scene)
     if on_gpu is not None:
         where = f" at {frame.where}" if (frame := user_frame(on_gpu.frames)) else ""
@@ -60,7 +65,9 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
+    title, steps = cheaper(scene)
     return (
+        *((fix(scene, title, *steps),) if title else ()),
         fix(
             scene,
             "Load without a copy per rank",

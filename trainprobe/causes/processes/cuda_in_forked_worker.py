@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.forked_tries import tried, value_of, weigh_tried
 from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
 from trainprobe.causes.words import fix, sentence
@@ -31,6 +32,7 @@ FORKS_AT_ONE = (4, 1)  # the first datasets whose map(num_proc=1) starts a proce
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     poisoned, origin = said(scene, POISONED), scene.origin
+    yield from weigh_tried(tried(scene, "cuda"))
     if said(scene, WORDING) is not None:
         yield from spoken(scene, WORDING)
         yield from first_to_fail(scene)
@@ -53,7 +55,11 @@ def _maps(scene: Scene) -> bool:
 
 
 def _map_forks(scene: Scene) -> bool | None:
-    """Does map(num_proc=1) fork in the datasets that is installed? None where its version is not known."""
+    """Does map(num_proc=1) fork in the datasets that is installed? As it was measured, else by its version; None where neither is known."""
+    for check in scene.checks("fork.datasets_map", bad_only=False):
+        measured = value_of(check).get("forks_at_one")
+        if isinstance(measured, bool):
+            return measured
     version = scene.given("version.datasets")
     numbers = re.findall(r"\d+", version.value)[:2] if version is not None else []
     return tuple(int(number) for number in numbers) >= FORKS_AT_ONE if len(numbers) == 2 else None
@@ -62,7 +68,16 @@ def _map_forks(scene: Scene) -> bool | None:
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     frame = user_frame(scene.origin.frames) if scene.origin is not None else None
-    return sentence(f"A forked worker uses CUDA{f' at {frame.where}' if frame else ''} although its parent had already used it")
+    failure = tried(scene, "cuda")
+    step = _first_touch(scene)
+    by = f": {step} initialises it" if step else ""
+    where = f" at {failure.details.get('where')}" if failure is not None and failure.details.get("where") else f" at {frame.where}" if frame else ""
+    return sentence(f"A forked worker uses CUDA{where} although its parent had already used it{by}")
+
+
+def _first_touch(scene: Scene) -> str:
+    """The import or the step that initialised CUDA where the probe imported and built what the script does."""
+    return next((f"`{step}`" for check in scene.checks("fork.cuda") if isinstance(step := value_of(check).get("step"), str) and step), "")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
@@ -80,8 +95,10 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
         if _maps(scene)
         else ()
     )
+    step = _first_touch(scene)
     return (
         *mapped,
+        *((fix(scene, "Touch the GPU later", f"{step} initialises CUDA: move what does so behind the first batch of the loaders"),) if step else ()),
         fix(
             scene,
             "Keep workers on the CPU",

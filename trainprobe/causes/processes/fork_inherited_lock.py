@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.ends import busy_children, others_wait, started_afresh, threads_of, waits_for_child, who
+from trainprobe.causes.forked_tries import tried, weigh_elsewhere, weigh_tried
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.words import fix, native_stack, ranks_say, sentence, verb
 from trainprobe.facts import Facts, MainThread, SourceSite
@@ -23,7 +24,9 @@ from trainprobe.waits import SuspectGroup
 # Operations of stacks.rules that are locks within one process; multiprocessing's own are shared between processes.
 IN_PROCESS = frozenset({"futex", "threading", "logging", "queue"})
 # `with` over a bare name whose `__enter__` has no frame of its own sleeps in a lock, whatever its name is.
-TAKES_A_LOCK = re.compile(r"(?i)\bwith\b.*(?:lock|mutex|guard|cond|sem)|^\s*with [\w.]+(?:\[\w+\])?:|\.acquire\(|\blog(?:ger|ging)?\.\w+\(|\bprint\(|\.(?:put|get)\(")
+TAKES_A_LOCK = re.compile(
+    r"(?i)\bwith\b.*(?:lock|mutex|guard|cond|sem)|^\s*with [\w.]+(?:\[\w+\])?:|\.acquire\(|\blog(?:ger|ging)?\.\w+\(|\bprint\(|\.(?:put|get)\("
+)
 FEW_THREADS = 2  # a child that was just forked has one, and one more where it puts into a queue
 
 
@@ -44,9 +47,11 @@ def _waiting(scene: Scene) -> tuple[MainThread, ...]:
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    yield from weigh_tried(tried(scene, "lock"))
     waiting = _waiting(scene)
     if not waiting:
         return
+    yield from weigh_elsewhere(scene, "lock")
     child, process = waiting[0], scene.process_of(waiting[0].pid)
     points = 13 if child.moved is False else 6
     yield weighing(points, "suspects-stack", f"{who(child)} stands in the acquire of a lock at {child.where or 'one place'} in {child.looks} looks", child)
@@ -85,15 +90,19 @@ def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
-    child = _waiting(Scene(facts, group))[0]
+    scene = Scene(facts, group)
+    if (failure := tried(scene, "lock")) is not None:
+        return sentence(failure.says)
+    child = _waiting(scene)[0]
     return sentence(f"{who(child)} waits at {child.where or 'an acquire'} for a lock that a thread of its parent held when it was forked")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     pid = next(iter(_pids(facts, group)), 0)
+    look = fix(scene, "See that nobody in the child owns it", f"ls /proc/{pid}/task   (its threads)", *native_stack(scene, "the child", pid))
     return (
-        fix(scene, "See that nobody in the child owns it", f"ls /proc/{pid}/task   (its threads)", *native_stack(scene, "the child", pid)),
+        *((look,) if pid else ()),
         fix(
             scene,
             "Start children afresh",
@@ -109,7 +118,7 @@ CAUSE = Cause(
     title="A forked child waits for a lock that nobody can release",
     means="A forked child waits for a lock whose holder was a thread that the fork left behind.",
     telling="A child with one or two threads stands in an acquire, and no thread of that process owns the lock.",
-    modes=("hang", "slow"),
+    modes=("hang", "slow", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

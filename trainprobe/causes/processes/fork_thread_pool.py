@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.ends import busy_children, started_afresh, waits_for_child, who
+from trainprobe.causes.forked_tries import tried, weigh_elsewhere, weigh_tried
 from trainprobe.causes.processes.fork_inherited_lock import TAKES_A_LOCK
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.words import fix, native_stack, ranks_say, sentence, short, verb
@@ -42,6 +43,7 @@ def _pool(scene: Scene, pid: int) -> Thread | None:
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    yield from weigh_tried(tried(scene, "pool"))
     if not _computing(scene) and group.mode == "hang" and not scene.threads(scene.world):
         hint = next(iter(scene.events("tokenizers-fork", "fork-threads")), None)
         if hint is not None:  # printed in many runs that go well: a hint, where no stack was taken
@@ -65,6 +67,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         parents = [thread for thread in scene.threads(group.ranks) if waits_for_child(thread)]
         if parents:
             yield weighing(6, "other-stacks", f"{ranks_say(group.ranks)} {verb(group.ranks, 'waits', 'wait')} for that child", *parents)
+        yield from weigh_elsewhere(scene, "pool")
         warned = [event for event in scene.facts.of(LogEvent, cell=scene.cell) if event.event in ("tokenizers-fork", "fork-threads")]
         if warned:
             yield weighing(10, "suspects-log", f"It was warned of: {warned[0].line[:120]}", *warned[:1])
@@ -80,7 +83,10 @@ def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
-    child = next(iter(_computing(Scene(facts, group))), None)
+    scene = Scene(facts, group)
+    if (failure := tried(scene, "pool")) is not None:
+        return sentence(failure.says)
+    child = next(iter(_computing(scene)), None)
     if child is None:
         return sentence(f"{ranks_say(group.ranks)} may wait for a forked child whose native thread pool did not come along: it was warned of that")
     return sentence(f"{who(child)} waits at {child.where or 'a computation'} for threads of a native pool that were not forked with it")
@@ -89,8 +95,14 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     pid = next(iter(_pids(facts, group)), 0)
+    known = tried(scene, "pool") is not None
     return (
-        fix(scene, "Name the library", *native_stack(scene, "the child", pid)),
+        *(() if known else (fix(scene, "Name the library", *native_stack(scene, "the child", pid)),)),
+        *(
+            (fix(scene, "Use one thread before the fork", "export OMP_NUM_THREADS=1", "torch.set_num_threads(1) above the step that is named"),)
+            if known
+            else ()
+        ),
         fix(
             scene, "One thread in the workers", "worker_init_fn=lambda _: torch.set_num_threads(1)", "export TOKENIZERS_PARALLELISM=false; cv2.setNumThreads(0)"
         ),
@@ -103,7 +115,7 @@ CAUSE = Cause(
     title="A thread pool did not survive a fork",
     means="A native thread pool (tokenizers, OpenCV, OpenMP) was forked while in use and never answers in the child.",
     telling="A forked child with one thread sleeps in a futex below a computation while its parent waits for it.",
-    modes=("hang", "slow"),
+    modes=("hang", "slow", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
