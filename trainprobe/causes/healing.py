@@ -25,7 +25,7 @@ _ALLOWED = (3, 6, 10, 13)
 
 @dataclass(frozen=True)
 class Meaning:
-    """What one knob means: `heals` and `heals_not` hold (points, reason) by the id of a cause."""
+    """What one knob means: `says` is the change in words, `heals` and `heals_not` hold (points, reason) by the id of a cause."""
 
     says: str
     heals: Mapping[str, tuple[int, str]]
@@ -38,7 +38,7 @@ def meanings() -> Mapping[str, Meaning]:
     import yaml  # the start-up of commands that do not judge stays free of it
 
     data = yaml.safe_load(resources.files(__package__).joinpath("healing.yaml").read_text(encoding="utf-8"))
-    return {knob: Meaning(entry["says"], _points(knob, entry.get("heals")), _points(knob, entry.get("heals_not"))) for knob, entry in data.items()}
+    return {knob: Meaning(entry.get("says", ""), _points(knob, entry.get("heals")), _points(knob, entry.get("heals_not"))) for knob, entry in data.items()}
 
 
 def healing(facts: Facts, group: SuspectGroup) -> dict[str, tuple[Weighing, ...]]:
@@ -82,10 +82,16 @@ def _knobs(facts: Facts, cells: Mapping[str, Rung]) -> Iterator[tuple[str, Weigh
             by_chance = steady(facts, failed.cell) is False
             doubt = ", but it also passed when nothing was changed" if by_chance else ""
             for cause_id, (points, because) in meaning.heals.items():
-                yield cause_id, weighing(3 if by_chance else points, "probe-outcome", f"{tried.knob} heals {failed.cell}: {because}{doubt}", tried)
+                yield (
+                    cause_id,
+                    weighing(3 if by_chance else points, "probe-outcome", f"{failed.cell} passes {meaning.says} ({tried.knob}): {because}{doubt}", tried),
+                )
         elif tried.outcome == failed.outcome:  # where it fails in another way, the first failure may be gone
             for cause_id, (points, because) in meaning.heals_not.items():
-                yield cause_id, weighing(-_sure(points, tried), "probe-outcome", f"{failed.cell} fails in the same way with {tried.knob}: {because}", tried)
+                yield (
+                    cause_id,
+                    weighing(-_sure(points, tried), "probe-outcome", f"{failed.cell} fails in the same way {meaning.says} ({tried.knob}): {because}", tried),
+                )
 
 
 def _sure(points: int, tried: KnobTried) -> int:

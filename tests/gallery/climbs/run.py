@@ -69,10 +69,20 @@ def truths() -> dict[str, Truth]:
     data = yaml.safe_load((HERE / "climbs.yaml").read_text(encoding="utf-8"))
     found = {}
     for name, entry in data.items():
-        lists = {key: tuple(entry.get(key, ())) for key in ("heals", "heals_not", "causes", "knobs", "args")}
-        mended = tuple((one["old"], one["new"]) for one in entry["mended"])
-        numbers = {key: entry[key] for key in ("ranks", "rows")}
-        found[name] = Truth(name, entry["family"], entry["story"], mended=mended, nofile=entry.get("nofile"), **numbers, **lists)
+        found[name] = Truth(
+            name,
+            entry["family"],
+            entry["story"],
+            entry["ranks"],
+            entry["rows"],
+            tuple(entry["heals"]),
+            tuple(entry["heals_not"]),
+            tuple(entry["causes"]),
+            tuple((one["old"], one["new"]) for one in entry["mended"]),
+            tuple(entry.get("knobs", ())),
+            tuple(entry.get("args", ())),
+            entry.get("nofile"),
+        )
     return found
 
 
