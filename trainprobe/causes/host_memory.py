@@ -24,6 +24,7 @@ WORDING = (
     r"|ray\.exceptions\.OutOfMemoryError|killed due to the node running low on memory"
 )
 FULL = 0.95  # of the limit: from here on the kernel reclaims, then kills
+MOST = 0.7  # of the limit before the first step: what training adds is seldom less than the rest
 GONE = ("actor-died", "child-died")  # events that tell of a process that is gone, and not of what
 # Events of signatures/ in which a scheduler or a person ends the job.
 CANCELLED = ("preempted", "requeued")
@@ -75,6 +76,22 @@ def pressure(scene: Scene, refused: Said | None) -> Iterator[Weighing]:
         yield weighing(-26 if refused is None else -6, "host-pressure", "The cgroup's count of out-of-memory kills did not rise", memory, *ends)
     if memory is not None and memory.limit_bytes and (memory.peak_bytes or 0) >= FULL * memory.limit_bytes:
         yield weighing(6, "host-pressure", f"Memory use peaked at {size(memory.peak_bytes)} of {size(memory.limit_bytes)}", memory)
+
+
+def after_imports(scene: Scene) -> Iterator[Weighing]:
+    """What the ranks of one host held after their imports, by the `MEM:` lines of trainprobe.import_lock, beside the limit that these name."""
+    hosts: dict[str, dict[str, LogEvent]] = {}
+    for event in scene.facts.of(LogEvent, cell=scene.cell):
+        if event.event == "import-memory" and event.captured.get("limit_mib", "").isdigit():
+            hosts.setdefault(event.host, {})[event.captured.get("pid", "")] = event
+    for host, last in hosts.items():
+        held = sum(int(event.captured["rss_mib"]) for event in last.values()) * 2**20
+        limit = min(int(event.captured["limit_mib"]) for event in last.values()) * 2**20
+        if limit and held >= MOST * limit:
+            where = f" on {host}" if host else ""
+            says = f"After their imports {len(last)} processes{where} held {size(held)}, each counted whole, of {size(limit)}"
+            yield weighing(6, "environment-and-limits", says, *last.values())
+            return
 
 
 def of_the_kernel(scene: Scene) -> Iterator[Weighing]:

@@ -40,7 +40,7 @@ def held_by_others(scene: Scene) -> tuple[HeldLock, ...]:
 def wanted_path(scene: Scene) -> str:
     found = [fact.path for fact in lock_waits(scene) if fact.path] + [thread.lock_path for thread in wanting_file_locks(scene) if thread.lock_path]
     found += [lock.path for _, lock in asked_inside_a_call(scene)]
-    found += [event.captured["file"] for event in scene.events("lock-waiting") if event.captured.get("file")]
+    found += [event.captured["file"] for event in scene.events("lock-waiting", "import-lock-waits", "lock-timeout") if event.captured.get("file")]
     return scene.whole_path(found[0]) if found else ""
 
 

@@ -11,6 +11,7 @@ from trainprobe.facts import Facts, LogEvent, LogFailure, LogJob, LogProgress, R
 from trainprobe.model.diagnosis import Link, RankRow, Verdict
 from trainprobe.waits.divergence import ranks_say
 from trainprobe.waits.logged_hangs import hang_group
+from trainprobe.waits.logged_locks import lock_group
 from trainprobe.waits.logged_stacks import pressed, still_group
 from trainprobe.waits.suspects import SuspectGroup
 
@@ -66,7 +67,7 @@ def logged_view(facts: Facts, job: LogJob) -> LoggedView:
         group = _echoes_only(job, failures)
         return LoggedView(job, "crashed", conclusive=True, says=group.says, groups=(group,), rows=rows, failures=failures)
     view = _unfailed(facts, job)
-    still = still_group(facts, job, failures) if view.verdict == "undetermined" else None
+    still = (still_group(facts, job, failures) or lock_group(facts, job)) if view.verdict == "undetermined" else None
     if still is not None:
         return LoggedView(job, "hung", conclusive=True, says=still.says, groups=(still,), rows=rows)
     return replace(view, rows=rows)

@@ -18,6 +18,7 @@ from trainprobe.causes.words import fix, live_pid, ranks_say, sentence, subject,
 from trainprobe.facts import Facts, ImportTried, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
+from trainprobe.waits.logged_locks import ImportLockTold, import_lock_told
 from trainprobe.waits.saved import is_saved
 
 WAITING = ("import-lock", "sleep", "net-io", "lock", "file-io", "child-wait")
@@ -49,6 +50,12 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         frame = user_frame(tried.frames) or next(iter(reversed(tried.frames)), None)
         if frame is not None:
             yield weighing(6, "suspects-stack", f"It stands at {frame.where}", tried)
+    held = _held(scene)
+    if held is not None:
+        says = (
+            f"{held.holder} got the import lock and has not released it, which {ranks_say(held.waiters, capital=False)} waited for, {held.held_s:.0f} s or more"
+        )
+        yield weighing(13, "suspects-log", says[:1].upper() + says[1:], held.got, *held.waiting, *held.gave_up)
     done = [fact for fact in _tried(scene) if fact.outcome == "passed"]
     if _tried(scene) and len(done) == len(_tried(scene)):
         yield weighing(-26, "probe-outcome", f"All {len(done)} imports came back", *done)
@@ -63,6 +70,12 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield from others_wait(scene)
     elif any(thread.moved for thread in _importing(scene)):
         yield weighing(-10, "suspects-stack", "The import moves on between the looks", *_importing(scene))
+
+
+def _held(scene: Scene) -> ImportLockTold | None:
+    """The import lock that a rank took and never released, while others waited for it, by the lines of `trainprobe.import_lock`."""
+    told = import_lock_told(scene.facts, scene.cell)
+    return told if told is not None and told.got is not None and told.waiters else None
 
 
 def _name(scene: Scene) -> str:
@@ -81,6 +94,9 @@ def _place(scene: Scene) -> str:
 def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
     """The ranks inside the import where others are beyond it; nobody where the import as such hangs."""
     scene = Scene(facts, group)
+    held = _held(scene)
+    if held is not None and held.holder_rank is not None:
+        return (held.holder_rank,)
     inside = tuple(sorted({thread.rank for thread in _importing(scene) if thread.rank is not None}))
     return inside if inside and not _tried(scene) and len(inside) < len(scene.world) else ()
 
@@ -90,6 +106,9 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     place, took = _place(scene), next((fact.took_s for fact in _slow(scene) if fact.took_s is not None), None)
     late = f" after {took:.0f} s" if took is not None else ""
     what = f"the import of {_name(scene) or 'a module'}"
+    held = _held(scene)
+    if held is not None and not _importing(scene):
+        return sentence(f"{held.holder[:1].upper()}{held.holder[1:]} holds the import lock {held.path} and has not come back from what it imports")
     if inside := _ranks(facts, group):
         return sentence(f"{subject(scene, inside)} {verb(inside, 'stands', 'stand')} in {what}{f' at {place}' if place else ''}, which does not come back")
     return sentence(f"{what[:1].upper()}{what[1:]} has not come back{late}{f'; it stands at {place}' if place else ''}")
@@ -99,6 +118,9 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     python, name = scene.plan.interpreter_path or "python", _name(scene) or "MODULE"
     alone = f"timeout 60 {python} -X faulthandler -c 'import faulthandler; faulthandler.dump_traceback_later(50); import {name}'"
+    held = _held(scene)
+    if held is not None and scene.live is None:
+        alone = f"trainprobe attach {held.holder_pid}   (on its host, while it lives)"
     place, check = _place(scene), f"timeout 60 {python} -c 'import {name}'"
     if scene.live is not None:
         alone = f"py-spy dump --pid {next((thread.pid for thread in _importing(scene)), live_pid(scene))}   (all threads: which one holds the import up?)"

@@ -20,11 +20,12 @@ from trainprobe.causes.words import fix, ranks_say, sentence, short, subject, ve
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
+from trainprobe.waits.logged_locks import import_lock_told
 
 # filelock's own exception when its timeout has passed; HDF5, SQLite and portalocker; errno 37 of a file system without a lock service.
 GAVE_UP = (
     r"[Tt]he file lock '.{1,400}' could not be acquired|unable to lock file, errno = (?:11|35|37)|\[Errno 37\] No locks available|No locks available|database is locked"
-    r"|filelock\.(?:_error\.)?Timeout|portalocker\.exceptions\.(?:AlreadyLocked|LockException)"
+    r"|The import lock .{1,400} was not to be had in|filelock\.(?:_error\.)?Timeout|portalocker\.exceptions\.(?:AlreadyLocked|LockException)"
 )
 
 
@@ -53,6 +54,10 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if asking:
         points = 13 if sum(event.count for event in asking) > 1 else 10  # it asks twenty times a second: one line alone may be of any wait
         yield weighing(points, "suspects-log", f"It was still asking for a lock when it fell silent: {short(asking[-1].line, 120)}", *asking[-3:])
+    told = import_lock_told(facts, group.cell)
+    if told is not None and told.waiting:
+        says = f"{ranks_say(told.waiters)} {verb(told.waiters, 'was', 'were')} still waiting for the import lock, which {told.holder} holds"
+        yield weighing(3 if told.got is not None else 13, "suspects-log", says, *told.waiting)
     gave_up = said(scene, GAVE_UP)
     if gave_up is not None:
         yield weighing(26 if gave_up.origin else 10, "suspects-log", f"It gave up on a lock: {short(gave_up.text)}", gave_up.fact)
@@ -60,12 +65,16 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
     scene = Scene(facts, group)
-    return tuple(dict.fromkeys([*(fact.holder_pid for fact in lock_waits(scene) if fact.holder_pid), *(fact.pid for fact in held_by_others(scene))]))
+    found = [*(fact.holder_pid for fact in lock_waits(scene) if fact.holder_pid), *(fact.pid for fact in held_by_others(scene))]
+    told = import_lock_told(facts, group.cell)
+    return tuple(dict.fromkeys([*found, *([told.holder_pid] if told is not None and told.holder_pid is not None else [])]))
 
 
 def _holding_ranks(scene: Scene) -> tuple[int, ...]:
     """The ranks that hold a lock which a suspect wants; none where the holder is no rank of this job."""
-    held_by = set(_pids(scene.facts, scene.group))
+    held_by, told = set(_pids(scene.facts, scene.group)), import_lock_told(scene.facts, scene.group.cell)
+    if told is not None and told.holder_rank is not None:
+        return (told.holder_rank,)
     return tuple(rank for rank in scene.world if (process := scene.process(rank)) is not None and process.pid in held_by)
 
 
@@ -91,6 +100,12 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     holder, path = next(iter(_pids(facts, group)), 0), wanted_path(scene)
     holding = _holding_ranks(scene)
+    told = import_lock_told(facts, group.cell)
+    if holding and told is not None:
+        return (
+            fix(scene, "See what the import of the holder waits for", f"trainprobe attach {holder}   (on its host, while it lives)"),
+            fix(scene, "Give a slow import the time that it needs", 'trainprobe.import_lock(timeout_s=1800), or on_timeout="go-on" to go on without the lock'),
+        )
     if holding:
         who = ranks_say(holding, capital=False)
         at = next((thread.where for thread in scene.threads(holding) if thread.where), "its next collective")
