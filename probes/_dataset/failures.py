@@ -13,7 +13,7 @@ IMPORTS = 4  # a spawned worker imports what its parent has imported, and severa
 
 
 class Failure(NamedTuple):
-    """`kind`: raised, nonsense, died, stood, no-rows, lost, empty, uneven, overlap or missing. `more` are fields of the event."""
+    """`kind`: raised, nonsense, died, stood, unpicklable, lost, empty, uneven, overlap or missing. `more` are fields of the event."""
 
     kind: str
     says: str
@@ -34,7 +34,7 @@ def of_cell(cell: Cell, task: Dict[str, Any], dataset: str) -> Optional[Failure]
                 )
     for said in cell.said:
         for line in said.of("nothing"):
-            return Failure("no-rows", line["says"], _labels(said, task))
+            return Failure("nonsense", line["says"], _labels(said, task))
     return None
 
 

@@ -114,6 +114,8 @@ def _measured(event: Mapping[str, Any], base: Mapping[str, Any]) -> list[Fact]:
             return []
         known = ("event", "at", "rank", "seq", "name", "value", "unit", "threshold", "source", "who")
         labels = {str(key): fields.plain(item) for key, item in event.items() if key not in known}
+        if base["rank"] is None and isinstance(event.get("rank"), int):  # a probe of the host that speaks of its children's ranks
+            labels["rank"] = event["rank"]
         words: dict[str, Any] = {name: fields.text(event, name) for name in ("name", "unit", "source", "who")}
         return [Measured(**base, **words, value=value, threshold=fields.number(event, "threshold"), labels=labels)]
     except fields.UnreadableError:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from trainprobe.causes.batches import SURE, batch_counts
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.collectives_told import of_uneven_inputs
+from trainprobe.causes.given_objects import broken, weigh_broken
 from trainprobe.causes.left_loops import OVER_DATA, is_behind, loop_left, out_of_loop, step_skipped
 from trainprobe.causes.parting import places
 from trainprobe.causes.scene import Scene, weighing
@@ -30,6 +31,7 @@ from trainprobe.waits import SuspectGroup
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     yield from of_uneven_inputs(scene, Timeouts(scene))
+    yield from weigh_broken(broken(scene, "uneven"), 26)
     counts = batch_counts(scene)
     left = [end for end in scene.endings(group.ranks) if end.how == "exited" and end.code == 0 and not (end.by_us or end.by_launcher)]
     out = group.ranks if left else out_of_loop(scene)
@@ -63,6 +65,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
+    measured = broken(scene, "uneven")
+    if measured is not None:
+        return sentence(measured.says)
     out = out_of_loop(scene)
     counts, loop = batch_counts(scene), loop_left(scene, out)
     detail = f": {counts.says}" if counts is not None else f": the others are still inside `{short(loop.text, 80)}`" if loop is not None else ""
@@ -85,7 +90,7 @@ CAUSE = Cause(
     title="The ranks have different numbers of batches",
     means="The ranks' loaders hold different numbers of batches, so one rank leaves its loop while the others are still in it.",
     telling="The witness counted fewer batches on one rank, or the others are inside a loop over data that it has left.",
-    modes=("crash", "hang"),
+    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.given_objects import broken, weigh_broken
 from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
 from trainprobe.causes.words import fix, sentence, short, subject
@@ -38,7 +39,9 @@ OF_THE_CODE = frozenset(
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    heard, origin = said(scene, WORDING), scene.origin
+    heard, origin, empty = said(scene, WORDING), scene.origin, broken(scene, "empty")
+    if empty is not None and empty.details.get("where") == "parent":
+        yield from weigh_broken(empty, 26)
     if origin is not None and (origin.root_type or origin.type) in OF_THE_CODE:
         return
     # Batching words name it; "caught in a worker" only says where it was raised, so the two are weighed apart.
@@ -73,6 +76,9 @@ def _in_loader(scene: Scene) -> bool:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
+    empty = broken(scene, "empty")
+    if empty is not None and scene.origin is None:
+        return sentence(empty.says)
     origin, heard = scene.origin, said(scene, f"{BATCHING}|{UNREADABLE}") or said(scene, WORDING)
     frame = user_frame(origin.frames) if origin is not None else None
     worker = f" in loader worker {origin.worker}" if origin is not None and origin.worker is not None else ""

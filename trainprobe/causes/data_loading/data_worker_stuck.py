@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.given_objects import broken, weigh_broken
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
 from trainprobe.causes.words import fix, native_stack, ranks_say, sentence, subject, verb
@@ -34,6 +35,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     heard = tuple(spoken(scene, WORDING))
     yield from heard
+    stood = broken(scene, "stood")
+    if stood is not None and stood.details.get("in_worker"):
+        yield from weigh_broken(stood, 26)
     if heard and group.mode == "crash":
         yield from first_to_fail(scene)
     parents = [thread for thread in scene.threads(group.ranks) if thread.leaf == "dataloader"]
@@ -60,7 +64,9 @@ def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
-    busy, heard = _busy(scene), said(scene, WORDING)
+    busy, heard, stood = _busy(scene), said(scene, WORDING), broken(scene, "stood")
+    if stood is not None and not busy and heard is None:
+        return sentence(f"A loader worker does not answer: {stood.says}")
     if heard is not None and not busy:
         return sentence(f"{subject(scene)} had no batch from its loader workers in time: {heard.match.group(0)}")
     worker = f" worker {busy[0].pid}, which stands at {busy[0].where or busy[0].leaf}" if busy else " a worker that does not answer"

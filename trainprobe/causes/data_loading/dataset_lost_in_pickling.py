@@ -20,15 +20,18 @@ from trainprobe.facts import Facts, Measured
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
-NAMES = ("dataset.length", "dataset.keys", "dataset.digest")
+NAMES = ("dataset.length", "dataset.keys", "dataset.digest", "dataset.empty_samples")
 BEFORE = "parent"
 
 
 def _pairs(scene: Scene) -> tuple[tuple[Measured, Measured], ...]:
     """Each number of the parent beside the same of a pickled copy or of a worker."""
     found = measures(scene, *NAMES)
+    carried = {fact.name: fact.value for fact in found if fact.labels.get("where") == "pickled"}
     parents = {fact.name: fact for fact in found if fact.labels.get("where") == BEFORE}
-    return tuple((parents[fact.name], fact) for fact in found if fact.labels.get("where") not in (BEFORE, None) and fact.name in parents)
+    pairs = [(parents[fact.name], fact) for fact in found if fact.labels.get("where") not in (BEFORE, None) and fact.name in parents]
+    # A forked worker inherits the data set: where pickle keeps it whole and only such a worker sees another, pickle is not at fault.
+    return tuple(pair for pair in pairs if pair[1].labels.get("where") != "worker" or carried.get(pair[0].name, pair[1].value) != pair[0].value)
 
 
 def _lost(scene: Scene) -> tuple[Measured, Measured] | None:
@@ -39,9 +42,13 @@ def _lost(scene: Scene) -> tuple[Measured, Measured] | None:
 
 def _says(pair: tuple[Measured, Measured]) -> str:
     before, after = pair
-    where = {"pickled": "after a round trip through pickle", "worker": "in a worker"}.get(str(after.labels.get("where")), "in the other process")
+    where = {"pickled": "after a round trip through pickle", "worker": "in a worker", "worker-spawn": "in a spawned worker"}.get(
+        str(after.labels.get("where")), "in the other process"
+    )
     if before.name == "dataset.digest":
         return f"The values of a sample differ {where}"
+    if before.name == "dataset.empty_samples":
+        return f"Samples come back empty {where}"
     what = "samples" if before.name == "dataset.length" else "keys of a sample"
     return f"{before.value:g} {what} in the parent are {after.value:g} {where}"
 

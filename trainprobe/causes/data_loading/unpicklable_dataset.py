@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.given_objects import broken, weigh_broken
 from trainprobe.causes.process_starts import child_died, in_notebook
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
@@ -36,7 +37,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if heard is None and child_died(scene):
         what = "a class of a notebook's cell is not there for it" if in_notebook(scene) else "an object that it cannot load ends it"
         yield weighing(13 if in_notebook(scene) else 6, "suspects-log", f"The new process had died before it was handed its worker: {what}", scene.origin)
-    if heard is None:
+    measured = broken(scene, "unpicklable")
+    yield from weigh_broken(measured, 26)
+    if heard is None or measured is not None:
         return
     starts = origin is not None and any(part in frame.file for frame in origin.frames for part in STARTS)
     if re.search(ECHO, heard.text) and not starts:  # of a reader it is an empty file
