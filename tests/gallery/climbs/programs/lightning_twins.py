@@ -15,6 +15,8 @@ def twins(codes):
     """Count the pairs that differ in one place at most."""
     found = 0
     for place, one in enumerate(codes):
+        if place % 250 == 0:
+            print("compared", place, "of", len(codes), flush=True)
         for other in codes[:place]:
             found += sum(a != b for a, b in zip(one, other)) <= 1
     return found
@@ -36,7 +38,7 @@ class Classifier(lightning.LightningModule):
         self.log("val_loss", torch.nn.functional.cross_entropy(self.layer(inputs), labels), sync_dist=True)
 
     def on_validation_epoch_end(self):
-        if self.trainer.is_global_zero:
+        if self.trainer.is_global_zero and self.trainer.current_epoch == 0:
             print("twins", twins(self.codes), flush=True)
         self.codes = []
 
@@ -49,7 +51,7 @@ class Halves(lightning.LightningDataModule):
         super().__init__()
         made = torch.Generator().manual_seed(0)
         self.train = TensorDataset(torch.randn(rows, 32, generator=made), torch.randint(0, 2, (rows,), generator=made))
-        self.held_out = TensorDataset(torch.randn(4 * rows, 32, generator=made), torch.randint(0, 2, (4 * rows,), generator=made))
+        self.held_out = TensorDataset(torch.randn(3 * rows, 32, generator=made), torch.randint(0, 2, (3 * rows,), generator=made))
 
     def train_dataloader(self):
         return DataLoader(self.train, batch_size=16, shuffle=True)
