@@ -18,7 +18,7 @@ from trainprobe.causes.words import fix, live_pid, ranks_say, sentence, subject,
 from trainprobe.facts import Facts, ImportTried, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
-from trainprobe.waits.logged_locks import ImportLockTold, import_lock_told
+from trainprobe.waits.logged_locks import LONG_S, ImportLockTold, import_lock_told
 from trainprobe.waits.saved import is_saved
 
 WAITING = ("import-lock", "sleep", "net-io", "lock", "file-io", "child-wait")
@@ -55,7 +55,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         says = (
             f"{held.holder} got the import lock and has not released it, which {ranks_say(held.waiters, capital=False)} waited for, {held.held_s:.0f} s or more"
         )
-        yield weighing(13, "suspects-log", says[:1].upper() + says[1:], held.got, *held.waiting, *held.gave_up)
+        points = 13 if held.held_s >= LONG_S else 3
+        yield weighing(points, "suspects-log", says[:1].upper() + says[1:], held.got, *held.waiting, *held.gave_up)
     done = [fact for fact in _tried(scene) if fact.outcome == "passed"]
     if _tried(scene) and len(done) == len(_tried(scene)):
         yield weighing(-26, "probe-outcome", f"All {len(done)} imports came back", *done)

@@ -20,7 +20,7 @@ from trainprobe.causes.words import fix, ranks_say, sentence, short, subject, ve
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
-from trainprobe.waits.logged_locks import import_lock_told
+from trainprobe.waits.logged_locks import LONG_S, import_lock_told
 
 # filelock's own exception when its timeout has passed; HDF5, SQLite and portalocker; errno 37 of a file system without a lock service.
 GAVE_UP = (
@@ -57,7 +57,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     told = import_lock_told(facts, group.cell)
     if told is not None and told.waiting:
         says = f"{ranks_say(told.waiters)} {verb(told.waiters, 'was', 'were')} still waiting for the import lock, which {told.holder} holds"
-        yield weighing(3 if told.got is not None else 13, "suspects-log", says, *told.waiting)
+        yield weighing(3 if told.got is not None or told.held_s < LONG_S else 13, "suspects-log", says, *told.waiting)
     gave_up = said(scene, GAVE_UP)
     if gave_up is not None:
         yield weighing(26 if gave_up.origin else 10, "suspects-log", f"It gave up on a lock: {short(gave_up.text)}", gave_up.fact)
