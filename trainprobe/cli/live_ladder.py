@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import IO, TYPE_CHECKING
 
+from trainprobe.facts.cell_measures import size_of
 from trainprobe.model.progress import Progress, Silence
 from trainprobe.report.ladder_section import OUTCOME_STYLE
 from trainprobe.report.lines import Line, Span, span
@@ -36,12 +37,21 @@ def watching(*, quiet: bool, no_color: bool) -> Iterator[Progress]:
         yield PlainLadder(sys.stderr)
 
 
+def named(cell: str) -> str:
+    """The name of a cell as a reader has it: `4 ranks x 1000 rows, workers=0` where rows or a knob are in it, else as it is."""
+    size = size_of(cell)
+    if not size.ranks or (size.rows is None and not size.knob):
+        return clean(cell)
+    rows = "" if size.rows is None else f" x {size.rows} rows"
+    return clean(f"{size.ranks} rank{'' if size.ranks == 1 else 's'}{rows}{f', {size.knob}' if size.knob else ''}")
+
+
 def ended_line(cell: str, outcome: str, took_s: float, says: str, names: int) -> Line:
     """Return the line of a cell that is over; one that was never started shows no time."""
     took = duration(took_s) if outcome not in ("skipped", "not_measured") else ""
     style = OUTCOME_STYLE.get(outcome, "plain")
     told = says if outcome != "passed" else ""
-    return (Span(f"{clean(cell):<{names}}  "), Span(f"{clean(outcome):<12}", style), Span(f"{took:>11}  "), span(told, "faint"))
+    return (Span(f"{named(cell):<{names}}  "), Span(f"{clean(outcome):<12}", style), Span(f"{took:>11}  "), span(told, "faint"))
 
 
 class PlainLadder:
@@ -58,7 +68,7 @@ class PlainLadder:
     def cell_began(self, probe: str, cell: str, nproc: int, question: str, deadline_s: float) -> None:
         """Say which question is being asked, and for how long at most."""
         del probe, nproc
-        self._print((Span(f"{clean(cell):<{self._names}}  began           "), span(question), Span(f" (at most {duration(deadline_s)})")))
+        self._print((Span(f"{named(cell):<{self._names}}  began           "), span(question), Span(f" (at most {duration(deadline_s)})")))
 
     def cell_ended(self, probe: str, cell: str, outcome: str, took_s: float, says: str) -> None:
         """Say how it ended."""
@@ -141,7 +151,7 @@ class LiveLadder:
             asked = clean(question)
             room = self._console.width - self._names - columns(time_now) - 5
             asked = asked if columns(asked) <= room else asked[: max(0, room - 1)] + "…"
-            lines.append(styled((Span(f"{clean(cell):<{self._names}}  ", "strong"), Span(asked), Span("  "), Span(time_now, "faint"))))
+            lines.append(styled((Span(f"{named(cell):<{self._names}}  ", "strong"), Span(asked), Span("  "), Span(time_now, "faint"))))
         return Text("\n", no_wrap=True).join(lines)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 
-from trainprobe.cli.live_ladder import LiveLadder, PlainLadder
+from trainprobe.cli.live_ladder import LiveLadder, PlainLadder, named
 from trainprobe.model.probes import ProbeSpec
 
 PLAN = (ProbeSpec("host", 10, "Does the host hold?"), ProbeSpec("user_script", 1000, "Does it step?"))
@@ -66,3 +66,11 @@ class _Gone(io.StringIO):
 
 def test_a_reader_that_went_away_does_not_stop_the_climb() -> None:
     climb(PlainLadder(_Gone()))
+
+
+def test_cells_of_the_grid_are_named_in_words() -> None:
+    assert named("user_script@4x1000#workers=0") == "4 ranks x 1000 rows, workers=0"
+    assert named("user_script@1x2") == "1 rank x 2 rows"
+    assert named("user_script@2#again") == "2 ranks, again"
+    assert named("user_script@4") == "user_script@4"
+    assert named("host@1") == "host@1"

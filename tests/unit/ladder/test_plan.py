@@ -89,3 +89,16 @@ def test_a_rung_that_does_not_exist_is_named_with_those_that_do(wrong: Ask) -> N
 
     assert "hots" in caught.value.says
     assert caught.value.do == "Did you mean host?"
+
+
+def test_ranks_and_rows_make_the_cells_of_the_command_alone() -> None:
+    rungs = by_name(replace(ASK, form="launch", ranks=(1, 3), rows=(2, 100)))
+
+    assert [rungs["user_script"].name(cell) for cell in rungs["user_script"].cells] == [
+        "user_script@1x2",
+        "user_script@3x2",
+        "user_script@1x100",
+        "user_script@3x100",
+    ]
+    assert [rungs["step"].name(cell) for cell in rungs["step"].cells] == ["step@1", "step@4"]
+    assert [cell.rows for cell in by_name(replace(ASK, form="launch"))["user_script"].cells] == [None, None, None]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from trainprobe.ladder.pace import Pace
-from trainprobe.ladder.policy import Decision, Now, RankNow, decide, ends_at, quiet_long
+from trainprobe.ladder.policy import Decision, Now, RankNow, decide, ends_at, outgrown, quiet_long
 from trainprobe.model.evidence import Ended
 
 PACE = Pace(first_output_s=40, stall_s=20, run_s=60)
@@ -126,3 +126,20 @@ def test_quiet_long_counts_the_quietest_living_rank(sign_at: float, long: bool) 
 def test_the_watch_has_an_end_whatever_is_seen() -> None:
     assert ends_at(PACE, NEVER) == 100
     assert ends_at(PACE, 30) == 30
+
+
+def test_a_cell_that_runs_to_its_end_is_not_over_after_some_steps() -> None:
+    to_the_end = replace(PACE, to_its_end=True, silent_s=50)
+
+    assert decide(at(10, ranks(9, 9)), to_the_end, largest=False, hard_s=NEVER).what == "go_on"
+    assert decide(at(60, ranks(9, 9, sign_at=59)), to_the_end, largest=False, hard_s=NEVER) == Decision("passed", "time_up")
+
+
+def test_silence_beyond_what_smaller_cells_foretell_is_outgrown() -> None:
+    known = replace(PACE, to_its_end=True, silent_s=50)
+
+    assert not outgrown(at(59, ranks(3, 3, sign_at=10)), known)
+    assert outgrown(at(61, ranks(3, 3, sign_at=10)), known)
+    assert not outgrown(at(39, ranks(0, 0, sign_at=0)), replace(known, silent_s=30))  # its first sign has a deadline of its own
+    assert not outgrown(at(10_000, ranks(3, 3)), PACE)
+    assert not quiet_long(at(55, ranks(3, 3, sign_at=10)), known)
