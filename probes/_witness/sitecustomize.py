@@ -2,7 +2,7 @@
 
 Python imports `sitecustomize` by itself at start when this folder is in PYTHONPATH. With TRAINPROBE_WITNESS_DIR set, events go
 to DIR/rank<R>.<pid>.jsonl (norank.<pid>.jsonl for a process without a rank, such as a launcher): `start`, `step`,
-`loader.began`, `loader.first_batch`, `loader.empty`, `exception`, `leave` (who called sys.exit or os._exit) and `exit`
+`loader.began`, `loader.first_batch`, `loader.empty`, `data_parallel`, `exception`, `leave` (who called sys.exit or os._exit) and `exit`
 (whose code is null where nobody told one: a normal end, or a SystemExit that was raised by hand).
 Rules: no import of torch and of nothing slow, no thread, no output, no other exit code, no frame of ours in the user's
 tracebacks, and every part guarded. Forked children and the children of a rank stay silent. At the end the next sitecustomize on the path runs.
@@ -259,17 +259,27 @@ def _on_dataloader(module: Any) -> None:
     module._BaseDataLoaderIter._num_yielded = _Yielded()
 
 
+def _on_data_parallel(module: Any) -> None:
+    _beside("_parallel").watch(module, _tell, _guarded)
+
+
 def _on_c10d_logger(module: Any) -> None:
+    _beside("_collectives").journal_calls(module, _path("ring"))
+
+
+def _beside(name: str) -> Any:
+    """A file of this folder, which is on no path by now."""
     from importlib.machinery import SourceFileLoader
 
-    journal = type(sys)("_collectives")
-    SourceFileLoader("_collectives", os.path.join(_FOLDER, "_collectives.py")).exec_module(journal)
-    journal.journal_calls(module, _path("ring"))
+    module = type(sys)(name)
+    SourceFileLoader(name, os.path.join(_FOLDER, f"{name}.py")).exec_module(module)
+    return module
 
 
 _AFTER_IMPORT: dict[str, Callable[[Any], None]] = {
     "torch.distributed.c10d_logger": _on_c10d_logger,
     "threading": _on_threading,
+    "torch.nn.parallel.data_parallel": _on_data_parallel,
     "torch.optim.optimizer": _on_optimizer,
     "torch.utils.data.dataloader": _on_dataloader,
 }
@@ -362,11 +372,7 @@ def _start() -> None:
 
 
 def _turn_a_knob() -> None:
-    from importlib.machinery import SourceFileLoader
-
-    knobs = type(sys)("_knobs")
-    SourceFileLoader("_knobs", os.path.join(_FOLDER, "_knobs.py")).exec_module(knobs)
-    knobs.turn(os.environ.get("TRAINPROBE_KNOB", ""), _tell, _AFTER_IMPORT, _guarded)
+    _beside("_knobs").turn(os.environ.get("TRAINPROBE_KNOB", ""), _tell, _AFTER_IMPORT, _guarded)
 
 
 def _run_the_next() -> None:

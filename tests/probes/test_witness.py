@@ -354,3 +354,22 @@ main()
     assert errors[0]["frames"][-1]["function"] == "main"
     assert [event["type"] for event in ranks["norank"] if event["name"] == "exception"] in ([], ["ChildFailedError"])
     assert seen.stderr.count("KeyError: 'lost'") >= 1
+
+
+WRAPS = """
+import copy, pickle, torch
+def wrap(model):
+    return torch.nn.DataParallel(model)
+one = wrap(torch.nn.Linear(2, 1))
+print(one.device_ids, copy.deepcopy(one).device_ids, pickle.loads(pickle.dumps(one)).device_ids, hasattr(torch.nn.DataParallel.__new__(torch.nn.DataParallel), "device_ids"))
+"""
+
+
+@pytest.mark.torch
+@needs_torch
+def test_a_model_in_data_parallel_is_told_of_with_the_line_that_did_it(run: Run) -> None:
+    bare, seen = run(WRAPS, witness=False), run(WRAPS)
+    assert (seen.exit_code, seen.stdout, seen.stderr) == (bare.exit_code, bare.stdout, bare.stderr)
+    (made, *others) = seen.of("data_parallel")
+    assert (made["devices"], made["by"]["line"], made["user"]["function"]) == (len(json.loads(seen.stdout.split("]")[0] + "]")), 4, "wrap")
+    assert others == [], "copies are no new wrappers"

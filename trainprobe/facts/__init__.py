@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trainprobe.facts.cgroups import MemoryLimit
 from trainprobe.facts.collectives import CollectiveCall
+from trainprobe.facts.data_parallel import DataParallelMade
 from trainprobe.facts.deadlines import Checkpoint, Deadline
 from trainprobe.facts.endings import RankEnding
 from trainprobe.facts.exceptions import RankException
@@ -46,6 +47,7 @@ __all__ = [
     "Checkpoint",
     "CollectiveCall",
     "Connection",
+    "DataParallelMade",
     "Deadline",
     "Fact",
     "Facts",

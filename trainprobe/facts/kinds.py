@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trainprobe.facts.cgroups import MemoryLimit
 from trainprobe.facts.collectives import CollectiveCall
+from trainprobe.facts.data_parallel import DataParallelMade
 from trainprobe.facts.deadlines import Checkpoint, Deadline
 from trainprobe.facts.endings import RankEnding
 from trainprobe.facts.exceptions import RankException
@@ -42,6 +43,7 @@ KINDS: tuple[type[Fact], ...] = (
     Checkpoint,
     CollectiveCall,
     Connection,
+    DataParallelMade,
     Deadline,
     FatalSignal,
     FlightDump,

@@ -103,7 +103,7 @@ def is_witness(event: Mapping[str, Any]) -> bool:
     """An event of the witness inside the user's processes, rather than of a probe."""
     name = event.get("name")
     if event["event"] == "note":
-        return isinstance(name, str) and name in ("start", "step", "loader.began", "loader.empty", "loader.first_batch", "leave", "exit")
+        return isinstance(name, str) and name in ("start", "step", "loader.began", "loader.empty", "loader.first_batch", "data_parallel", "leave", "exit")
     return event["event"] == "fail" and name == "exception"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from trainprobe.facts import collectives, fields
 from trainprobe.facts.cell_measures import parse_cell_measures
 from trainprobe.facts.cgroups import join_limits, parse_cgroup
+from trainprobe.facts.data_parallel import join_data_parallel, parse_data_parallel
 from trainprobe.facts.deadlines import parse_deadlines
 from trainprobe.facts.ending_joins import join_endings
 from trainprobe.facts.endings import parse_ending
@@ -67,7 +68,15 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "rung": (parse_rung, parse_knob),
     "cell.measures": (parse_cell_measures,),
     "rank.ended": (parse_ending,),
-    "probe.events": (parse_probe_results, parse_host_checks, parse_imports, parse_witness_progress, parse_witness_exceptions, parse_given_exceptions),
+    "probe.events": (
+        parse_probe_results,
+        parse_host_checks,
+        parse_imports,
+        parse_witness_progress,
+        parse_data_parallel,
+        parse_witness_exceptions,
+        parse_given_exceptions,
+    ),
     "output": (parse_output, parse_printed_exceptions, parse_fatal_signals, parse_printed_progress),
     "error_file": (parse_error_file,),
     "stacks.python": (parse_stacks,),
@@ -124,6 +133,7 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_log_outputs,
     join_given,
     join_leftovers,
+    join_data_parallel,
 )
 
 

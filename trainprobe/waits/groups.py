@@ -10,6 +10,7 @@ from trainprobe.waits.grid import ANSWERED, COMMAND, FAILING, command_cells, fai
 from trainprobe.waits.hang import hang_groups
 from trainprobe.waits.leftovers import leftover_groups
 from trainprobe.waits.live import LiveView, live_views
+from trainprobe.waits.spread import spread_groups
 from trainprobe.waits.standings import Standing, standings
 from trainprobe.waits.suspects import Mode, SuspectGroup
 
@@ -58,7 +59,7 @@ def suspect_groups(facts: Facts, views: Sequence[LiveView] | None = None) -> tup
     """The groups of every live job, then those of every failing cell in the order of the ladder."""
     live = tuple(group for view in (live_views(facts) if views is None else views) for group in view.groups)
     failed = tuple(group for rung in failing_rungs(facts) for group in groups_of(facts, rung))
-    return live + (failed or leftover_groups(facts))  # where a rung failed, what earlier runs hold is weighed beside its own evidence
+    return live + (failed or (*leftover_groups(facts), *spread_groups(facts)))  # where a rung failed, both are weighed beside its own evidence
 
 
 def groups_of(facts: Facts, rung: Rung) -> tuple[SuspectGroup, ...]:

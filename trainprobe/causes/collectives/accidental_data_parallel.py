@@ -1,10 +1,12 @@
 """One plain process spreads over all GPUs by threads.
 
 A script started without a launcher sees several GPUs, and the Trainer wraps the model into nn.DataParallel unasked: one process, a thread for each GPU, slow and full
-of surprises (another batch size, gathers on GPU 0, dead locks between threads).
+of surprises (another batch size, gathers on GPU 0, dead locks between threads). transformers takes n_gpu from torch.cuda.device_count() where no launcher
+set ranks (TrainingArguments._setup_devices) and wraps where it is above 1 (Trainer._wrap_model; both read in 5.23). Lightning 2 has no such strategy, and its
+Fabric wraps only where it is told "dp". Without a GPU the wrapper keeps no device and passes everything on (torch 2.13, nn/parallel/data_parallel.py).
 
-It is recognised by frames of nn.DataParallel on the stacks of a single process that has no rank and holds several GPUs. A launcher or a rank rules it out.
-In logs: an error in a replica, or torch's warning about gathered scalars.
+It is recognised by the wrapper that the witness saw made over several GPUs, or by its frames on the stacks of a single process that has no rank and holds
+several GPUs. A launcher or a rank rules it out. In logs: an error in a replica, or torch's warning about gathered scalars.
 """
 
 from __future__ import annotations
@@ -14,11 +16,13 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.spreading import launched_plainly, made_at, written
 from trainprobe.causes.told import last_words, told
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts, Gpu, LogJob, Thread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
+from trainprobe.waits.spread import spread
 
 WORDING = (
     r"in replica \d{1,3} on device \d|Was asked to gather along dimension 0, but all input tensors were scalars"
@@ -40,7 +44,11 @@ def _gpus(facts: Facts, group: SuspectGroup) -> tuple[Gpu, ...]:
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
-    threads, job = _threads(facts, group), scene.live
+    threads, job, made = _threads(facts, group), scene.live, spread(facts, group.cell)
+    if made is not None:
+        yield weighing(26, "process-state-and-locks", f"nn.DataParallel over {made.devices} GPUs was made{made_at(made)}", made)
+        yield from launched_plainly(scene)
+    yield from written(scene)
     if not threads:
         yield from _told(scene)
         return
@@ -71,6 +79,11 @@ def _told(scene: Scene) -> Iterator[Weighing]:
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
+    made = spread(facts, group.cell)
+    if made is not None:
+        return sentence(
+            f"One process spreads over {made.devices} GPUs by the threads of nn.DataParallel, which was made{made_at(made)}, and no launcher started it"
+        )
     if not _threads(facts, group):
         heard = told(Scene(facts, group), WORDING, "data-parallel")
         return sentence(f"One process spreads over all GPUs by nn.DataParallel, without a launcher{f': {short(heard.text, 140)}' if heard is not None else ''}")
@@ -80,7 +93,7 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
-    script = (scene.live.script if scene.live is not None else "") or "train.py"
+    script = (scene.live.script if scene.live is not None else "") or scene.plan.script or "train.py"
     return (
         fix(scene, "Start one process for each GPU", f"torchrun --nproc-per-node gpu {script}   or   accelerate launch {script}"),
         fix(scene, "Or use one GPU on purpose", f"CUDA_VISIBLE_DEVICES=0 python {script}"),
