@@ -31,63 +31,8 @@ import time
 from typing import Any, Dict, List
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from _imports import _attempts, _guards  # isort: skip  # before _emit, which takes this folder off the path
+from _imports import _attempts, _guards, _telling  # isort: skip  # _telling last: it brings _emit, which takes this folder off the path
 import _emit
-
-MIB = 2**20
-
-
-def report(told: Dict[str, Any]) -> bool:
-    passed: bool = told["outcome"] == "passed"
-    who = {"alone": "alone", "whole": "all in one process"}.get(told["how"], f"together with the others, rank {told['rank']}")
-    says = f"import {told['module']} ({who}): {told['outcome']}"
-    if passed:
-        says += f" in {told['took_s']:.2f} s, {told['rss_bytes'] / MIB:.0f} MiB (peak {told['peak_bytes'] / MIB:.0f}), {told['threads']} threads, {told['fds']} descriptors"
-        says += f"{', touched CUDA' if told['touched_cuda'] else ''}"
-        says += f", waited {told['lock_wait_s']:.1f} s for locks" if told["lock_wait_s"] else ""
-    elif told["last_frame"]:
-        says += f" at {told['last_frame']}"
-    says += f": {told['error_type']}: {told['error'][:300]}" if told.get("error_type") else ""
-    (_emit.note if passed else _emit.fail)(says + ".", name="import", **told)
-    if passed and told["how"] != "together":
-        for name in ("took_s", "rss", "peak"):
-            _emit.measure(
-                f"import.{name}",
-                *((told["took_s"], "s") if name == "took_s" else (told[f"{name}_bytes"], "bytes")),
-                module=told["module"],
-                how=told["how"],
-                ranks=1,
-            )
-    return passed
-
-
-def unsafe_to_fork(told: Dict[str, Any]) -> None:
-    """Say which import left the process in a state that a fork does not survive."""
-    started = told["threads"] - told["threads_before"]
-    if started > 0:
-        by = next(iter(told["threads_by"]), told["module"])
-        says = f"`import {told['module']}` leaves {started} thread{'s' if started > 1 else ''} running ({by} starts them); a fork after it copies their locks and not them."
-        _emit.note(
-            says,
-            check="fork.threads_at_import",
-            status="warn",
-            value=started,
-            module=told["module"],
-            by=by,
-            count=started,
-            fix="start loader workers with multiprocessing_context='forkserver', or import it in the workers only",
-        )
-    if told["touched_cuda"]:
-        by = told["cuda_by"] or told["module"]
-        says = f"`import {told['module']}` initialises CUDA ({by}); a process that is forked after it cannot use the GPU."
-        _emit.note(
-            says, check="fork.cuda_at_import", status="warn", value=by, module=told["module"], by=by, fix=f"move the CUDA calls out of the top level of {by}"
-        )
-
-
-def private_bytes(told: Dict[str, Any]) -> int:
-    """What each more rank needs: the peak without pages of files, which all share, and the compilers that it starts."""
-    return int(told["private_bytes"] + told["build_bytes"])
 
 
 class Rung:
@@ -106,10 +51,10 @@ class Rung:
             attempt = _attempts.Attempt(folder, modules, self.first, how)
             _attempts.run([attempt], self.asked.timeout_s)
         told = attempt.told()
-        if not report(told):
+        if not _telling.report(told):
             self.failed.append(told["module"])
         elif how == "alone":
-            unsafe_to_fork(told)
+            _telling.unsafe_to_fork(told)
         return told
 
     def together(self, modules: List[str], timeout_s: float) -> List[Dict[str, Any]]:
@@ -122,7 +67,7 @@ class Rung:
             attempts = [_attempts.Attempt(self.scratch, modules, self.first, "together", rank, self.guarded) for rank in range(nproc)]
             most = _attempts.run(attempts, timeout_s)
         told = [one.told() for one in attempts]
-        self.failed += [f"rank {one['rank']}: {one['module']}" for one in told if not report(one)]
+        self.failed += [f"rank {one['rank']}: {one['module']}" for one in told if not _telling.report(one)]
         limit, source = _attempts.limits()["limit"], "memory limit of the cgroup, or the host's memory"
         for kind in ("rss", "pss"):
             _emit.measure(f"imports_together_{kind}", most[kind], "bytes", threshold=limit, source=source, nproc=nproc)
@@ -141,15 +86,15 @@ class Rung:
         """Hold what the planned ranks of this host would need against what there is. Under a lock one rank at a time is at its peak."""
         seen, planned = _attempts.limits(), self.asked.planned
         stays = max(0, whole["rss_bytes"] - whole["file_bytes"])
-        free = [private_bytes(one) for one in alone if one["outcome"] == "passed" and one["module"] not in self.guarded]
-        each = private_bytes(whole) if not self.guarded else max([stays, *free])
-        in_turn = max([private_bytes(one) for one in alone if one["module"] in self.guarded and one["outcome"] == "passed"], default=0)
+        free = [_telling.private_bytes(one) for one in alone if one["outcome"] == "passed" and one["module"] not in self.guarded]
+        each = _telling.private_bytes(whole) if not self.guarded else max([stays, *free])
+        in_turn = max([_telling.private_bytes(one) for one in alone if one["module"] in self.guarded and one["outcome"] == "passed"], default=0)
         need = each * planned + in_turn + whole["file_bytes"]
         if planned > self.asked.nproc and need > seen["limit"]:
             jobs = f", with MAX_JOBS={os.environ.get('MAX_JOBS', 'unset')} compilers each" if whole["compilers"] else ""
-            says = f"{planned} ranks that import at once need {need / MIB:.0f} MiB{jobs}; the limit is {seen['limit'] / MIB:.0f} MiB."
+            says = f"{planned} ranks that import at once need {need / _telling.MIB:.0f} MiB{jobs}; the limit is {seen['limit'] / _telling.MIB:.0f} MiB."
             _emit.fail(says, name="import.foreseen", module=whole["module"], ranks=planned, need_bytes=need, each_bytes=each, limit_bytes=seen["limit"])
-            self.failed.append(f"{planned} ranks at once would need {need / MIB:.0f} MiB of {seen['limit'] / MIB:.0f}")
+            self.failed.append(f"{planned} ranks at once would need {need / _telling.MIB:.0f} MiB of {seen['limit'] / _telling.MIB:.0f}")
 
 
 def main() -> None:

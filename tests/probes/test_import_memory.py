@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import fcntl
+import runpy
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import MakeCgroup
-from tests.probes.conftest import ProbeRun, RunProbe
+from tests.probes.conftest import PROBES, ProbeRun, RunProbe
 
 
 def told(done: ProbeRun, **labels: object) -> list[Mapping[str, Any]]:
@@ -160,3 +161,44 @@ def test_compilers_that_an_import_starts_are_seen(run_probe: RunProbe, modules: 
     assert one["compilers"] == 2, one
     assert one["build_bytes"] > 70 * 2**20
     assert one["programs"] == {"cc1plus": 2}
+
+
+GUARDED = """
+import light
+import trainprobe
+with trainprobe.import_lock():
+    import heavy
+"""
+
+
+def test_what_the_script_imports_under_a_lock_is_imported_so_here(run_probe: RunProbe, modules: Modules, memory_cgroup: MakeCgroup, tmp_path: Path) -> None:
+    folder = memory_cgroup(260 * 2**20)
+    env = modules(heavy="import time\nblock = bytearray(b'x') * (90 * 2**20)\ntime.sleep(0.2)\ndel block\n", light="")
+    script = tmp_path / "fit.py"
+    script.write_text(GUARDED)
+    shell = f'echo $$ > "{folder}/cgroup.procs"'
+    cured = run_probe("import_memory", "--imports", "light,heavy", "--nproc", "4", "--planned", "8", "--script", str(script), env=env, shell=shell)
+    assert cured.answer == "yes", cured.output
+    assert {tuple(one["guarded"]) for one in told(cured, how="together")} == {("heavy",)}
+    script.write_text("import light\nimport heavy\n")
+    ill = run_probe("import_memory", "--imports", "light,heavy", "--nproc", "4", "--script", str(script), env=env, shell=shell)
+    assert ill.answer == "no"
+    assert told(ill, how="together", outcome="oom_killed")
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        (GUARDED, {"heavy": 1}),
+        ("from trainprobe import import_lock\nwith import_lock(slots=3):\n    from heavy.part import it\n", {"heavy": 3}),
+        ("@import_lock()\ndef load():\n    import heavy\n", {"heavy": 1}),
+        ("with filelock.FileLock('/x'):\n    import a, b.c\nimport a\n", {"b": 1}),
+        ("with threading.Lock():\n    import heavy\n", {}),
+        ("with open('x'):\n    import heavy\n", {}),
+        ("with (\n", {}),
+    ],
+)
+def test_locks_around_imports_are_read_from_the_script(source: str, found: Mapping[str, int], tmp_path: Path) -> None:
+    script = tmp_path / "fit.py"
+    script.write_text(source)
+    assert runpy.run_path(str(PROBES / "_imports" / "_guards.py"))["guarded"](str(script)) == found
