@@ -17,7 +17,7 @@ from trainprobe.causes.last_words import last_word
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.software.rank_compiling import compilers
 from trainprobe.causes.words import fix, ranks_say, sentence, short, subject, verb
-from trainprobe.facts import Facts, LogEvent, MainThread, ProcessState
+from trainprobe.facts import Facts, ImportTried, LogEvent, MainThread, ProcessState
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 from trainprobe.waits.saved import is_saved
@@ -35,6 +35,17 @@ def _waiting(scene: Scene) -> tuple[MainThread, ...]:
     return tuple(dict.fromkeys([*below, *(thread for thread in found if thread.op == "FileBaton")]))
 
 
+def builds(tried: ImportTried) -> bool:
+    """Does this import load an extension that is built when it is first used?"""
+    return any(BUILDER in frame.file for frame in tried.frames)
+
+
+def _imports_waiting(scene: Scene) -> tuple[ImportTried, ...]:
+    """Imports of the import rung that were ended while they waited for the lock of a build, and below which no compiler ran."""
+    tried = scene.facts.of(ImportTried) if scene.group.probe == "import_memory" else ()
+    return tuple(fact for fact in tried if fact.outcome == "timed_out" and fact.lock_paths and builds(fact) and not fact.compilers)
+
+
 def _builders(scene: Scene) -> tuple[MainThread, ...]:
     return tuple(thread for thread in scene.threads(scene.world) if thread.leaf == "compile" or thread.op == "extension-build")
 
@@ -42,6 +53,9 @@ def _builders(scene: Scene) -> tuple[MainThread, ...]:
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     waiting, begun = _waiting(scene), last_word(scene, BEGUN)
+    for tried in _imports_waiting(scene)[:1]:
+        says = f"`import {tried.module}` in a fresh process waited for the lock {tried.lock_paths[0]} of an extension build, and nothing compiled"
+        yield weighing(26, "probe-outcome", says, tried)
     if not waiting:
         if begun is not None and not last_word(scene, BUILDS, within=20):
             yield weighing(13, "suspects-log", f"The last that it printed is the begin of an extension's load: {short(begun[1], 100)}", begun[0])
@@ -63,7 +77,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 
 def _path(scene: Scene) -> str:
-    return scene.whole_path(next((thread.lock_path for thread in _waiting(scene) if thread.lock_path), ""))
+    found = [thread.lock_path for thread in _waiting(scene) if thread.lock_path] + [tried.lock_paths[0] for tried in _imports_waiting(scene)]
+    return scene.whole_path(next(iter(found), ""))
 
 
 def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
@@ -92,7 +107,7 @@ CAUSE = Cause(
     title="An extension build left its lock behind",
     means="A process waits for the lock of an extension build that nobody works on any more.",
     telling="A stack in the wait for the build's lock file while no compiler runs.",
-    modes=("hang", "slow"),
+    modes=("hang", "slow", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -15,9 +15,10 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.ends import others_wait
 from trainprobe.causes.locks_wanted import asked_inside_a_call, held_by_others, lock_waits, name_taken, says_of_polling, wanted_path, wanting_file_locks
 from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.software.extension_build_lock import builds
 from trainprobe.causes.spoken import late, said
 from trainprobe.causes.words import fix, ranks_say, sentence, short, subject, verb
-from trainprobe.facts import Facts
+from trainprobe.facts import Facts, ImportTried
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 from trainprobe.waits.logged_locks import LONG_S, import_lock_told
@@ -54,6 +55,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if asking:
         points = 13 if sum(event.count for event in asking) > 1 else 10  # it asks twenty times a second: one line alone may be of any wait
         yield weighing(points, "suspects-log", f"It was still asking for a lock when it fell silent: {short(asking[-1].line, 120)}", *asking[-3:])
+    for tried in _imports_waiting(scene)[:1]:
+        says = f"`import {tried.module}` in a fresh process had not come back and waited for the lock file {tried.lock_paths[0]}"
+        yield weighing(26, "probe-outcome", says, tried)
     told = import_lock_told(facts, group.cell)
     if told is not None and told.waiting:
         says = f"{ranks_say(told.waiters)} {verb(told.waiters, 'was', 'were')} still waiting for the import lock, which {told.holder} holds"
@@ -61,6 +65,12 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     gave_up = said(scene, GAVE_UP)
     if gave_up is not None:
         yield weighing(26 if gave_up.origin else 10, "suspects-log", f"It gave up on a lock: {short(gave_up.text)}", gave_up.fact)
+
+
+def _imports_waiting(scene: Scene) -> tuple[ImportTried, ...]:
+    """Imports of the import rung that were ended while they waited for a lock file, other than that of a build."""
+    tried = scene.facts.of(ImportTried) if scene.group.probe == "import_memory" else ()
+    return tuple(fact for fact in tried if fact.outcome == "timed_out" and fact.lock_paths and not builds(fact))
 
 
 def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
@@ -88,6 +98,8 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     who = f"{ranks_say(holding, capital=False)} (pid {holder})" if holding else f"pid {holder}"
     held = f", which {who} holds" if holder else ""
     wanting = tuple(sorted(rank for rank in group.ranks if rank not in holding)) or group.ranks
+    if importing := _imports_waiting(scene):
+        return sentence(f"The import of {importing[0].module} waits for the lock on {importing[0].lock_paths[0]}{held}")
     taken = [thread for thread in name_taken(scene) if thread.rank in wanting]
     if taken and not (holder or wanted_path(scene)):
         return sentence(
@@ -117,7 +129,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
                 "put the lock around the file work only, and the collective after it",
             ),
         )
-    if not (path or holder):
+    if not (path or holder or _imports_waiting(scene)):
         at = next((thread.where for thread in name_taken(scene) if thread.where), "the line that the stack shows")
         return (
             fix(scene, "See which file it is, and who made it", f"print the path that is opened at {at}; then: ls -l --time-style=full-iso on it"),
@@ -126,7 +138,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
                 scene, "Let the kernel release the lock", "fcntl.flock(open(path, 'w'), fcntl.LOCK_EX) in place of a file that exists: it ends with its process"
             ),
         )
-    path = path or "the lock file"
+    path = path or next((tried.lock_paths[0] for tried in _imports_waiting(scene)), "the lock file")
     look = f"trainprobe attach {holder}; ps -o pid,ppid,lstart,cmd -p {holder}" if holder else f"fuser -v {path}"
     return (
         fix(scene, "See who holds it", look, verify=f"flock --nonblock {path} true && echo free"),
@@ -153,6 +165,6 @@ CAUSE = Cause(
     pids=_pids,
     would_settle="cat /proc/locks, and fuser -v on the lock file",
     refines="rank-stuck",
-    accounts_for=("user-exception",),
+    accounts_for=("user-exception", "import-hang"),
     wording=GAVE_UP,
 )
