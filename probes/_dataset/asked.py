@@ -20,7 +20,7 @@ def asked(dataset: str, rows: Optional[List[int]], workers: Optional[List[int]])
     return Asked(
         dataset,
         os.environ.get("TRAINPROBE_COLLATE", ""),
-        _grown(sizes),
+        grown(sizes),
         tuple(sorted(set(counts))),
         batch or None,
         _emit.number_from_environment("TRAINPROBE_NPROC", 1, 1),
@@ -28,7 +28,7 @@ def asked(dataset: str, rows: Optional[List[int]], workers: Optional[List[int]])
     )
 
 
-def _grown(sizes: Tuple[int, ...]) -> Tuple[int, ...]:
+def grown(sizes: Tuple[int, ...]) -> Tuple[int, ...]:
     """One number is the most: sizes in steps of three below it, so that a law can be read off them."""
     if len(sizes) > 1:
         return sizes

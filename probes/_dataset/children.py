@@ -26,6 +26,7 @@ PR_SET_CHILD_SUBREAPER = 36
 POLL_S = 0.05
 LOOK_S = 0.4
 STACK_S = 0.6
+IDLE_SHARE = 0.01  # of the time that has passed: whoever starts slowly computes more
 OUTPUT_CAP = 8 * 2**20
 TAIL = 4000
 DUMPED = re.compile(r'^  File "(?P<file>[^"]*)", line (?P<line>\d+)(?: in (?P<function>\S+))?', re.MULTILINE)
@@ -75,11 +76,14 @@ def become_subreaper() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def run(task: Dict[str, Any], ranks: int, deadline_s: float, patience_s: float) -> Cell:
-    """Run `task` in `ranks` children at the same moment; all are ended after `deadline_s`, or when no child has said anything for `patience_s`."""
+def run(task: Dict[str, Any], ranks: int, deadline_s: float, patience_s: float, idle_s: float) -> Cell:
+    """Run `task` in `ranks` children at the same moment.
+
+    All are ended after `deadline_s`, when no child has said anything for `patience_s`, and when none has for `idle_s` and none computed either.
+    """
     folder = tempfile.mkdtemp(prefix="trainprobe-data-")
     try:
-        return _Run(task, ranks, folder).watch(deadline_s, patience_s)
+        return _Run(task, ranks, folder).watch(deadline_s, patience_s, idle_s)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -113,7 +117,7 @@ class _Run:
                 [sys.executable, PROGRAM, json.dumps(told)], env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
             )
 
-    def watch(self, deadline_s: float, patience_s: float) -> Cell:
+    def watch(self, deadline_s: float, patience_s: float, idle_s: float) -> Cell:
         began = news = time.monotonic()
         sizes: List[int] = []
         stacks: Dict[int, List[Stack]] = {}
@@ -125,7 +129,8 @@ class _Run:
             if sizes != before:
                 news, used_s = now, self._cpu_s()
             self._look(now)
-            if now - began > deadline_s or now - news > patience_s:
+            idle = now - news > idle_s and self._cpu_s() - used_s < IDLE_SHARE * (now - news)
+            if idle or now - began > deadline_s or now - news > patience_s:
                 stood, waited_s, cpu_s = now, now - news, self._cpu_s() - used_s
                 break
             if self._somebody_failed():  # the others may wait for it for ever

@@ -10,6 +10,7 @@ from _dataset import children, compared, failures, looks, safe
 
 RESERVE_S = 4.0  # for the answer and the ends of children
 LEAST_S = 6.0  # a cell with less time than this would only time out
+IDLE_S = 15.0
 ROWS = (2, 100, 1000)
 WORKERS = (0, 2)
 SHARD_ROWS = 2000
@@ -36,7 +37,7 @@ class Course:
         self.sources: List[Dict[str, Any]] = []
         self.costs: Dict[Tuple[int, str, int], Dict[str, float]] = {}
         self.steady, self.spawns, self.reported = False, True, set()  # type: Tuple[bool, bool, set[str]]
-        self.steps_left = 9
+        self.steps_left = 3 + (5 if max(asked.workers, default=0) else 0) + (asked.ranks > 1)
 
     @property
     def left_s(self) -> float:
@@ -97,7 +98,9 @@ class Course:
         }
         task.update(method=method, ranks=ranks, soft_s=max(1.0, 0.75 * share_s), stack=self.stack, epochs=epochs, spawn=self.spawns, shard_rows=SHARD_ROWS)
         with _emit.phase(f"{name} rows={','.join(map(str, rows))} workers={workers} method={method} ranks={ranks}"):
-            return task, children.run(task, ranks, share_s, max(3.0, 0.7 * share_s))
+            patience_s = max(3.0, 0.7 * share_s)
+            # What was built and read once need not wait for the network again.
+            return task, children.run(task, ranks, share_s, patience_s, min(patience_s, IDLE_S) if self.costs else patience_s)
 
     def fail(self, failure: failures.Failure, *, too_soon: bool = False) -> None:
         """Report a failure once: what breaks in one cell breaks in the next ones, too."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import signal
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from _dataset.children import Cell, Said, Stack, main_thread
+from _dataset.children import IDLE_SHARE, Cell, Said, Stack, main_thread
 
 BEFORE = ("start", "import of torch", "process group")  # nothing of the user's has run yet
-PATIENCE_S, IDLE_S, IDLE_SHARE = 15.0, 6.0, 0.01
+PATIENCE_S, IDLE_S = 15.0, 5.0
 IMPORTS = 4  # a spawned worker imports what its parent has imported, and several do so at one time
 
 
@@ -75,7 +75,7 @@ def too_soon(cell: Cell) -> bool:
     if any(said.how == "stood" and said.phase in BEFORE for said in cell.said):
         return True
     starts = [line["at"] - said.lines[0]["at"] for said in cell.said for line in said.of("phase") if line["phase"] in ("process group", "factory", "len()")]
-    idle = cell.waited_s >= IDLE_S and cell.cpu_s < IDLE_SHARE * cell.waited_s  # whoever starts slowly computes
+    idle = cell.waited_s >= IDLE_S and cell.cpu_s < IDLE_SHARE * cell.waited_s
     return not idle and cell.waited_s < max(PATIENCE_S, IMPORTS * max(starts, default=0.0))
 
 
