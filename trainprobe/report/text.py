@@ -9,6 +9,7 @@ from trainprobe.report.lines import Line, Span, Style, plain, span, wrapped
 from trainprobe.report.live_section import header_parts, is_live, rank_lines, time_lines, tree_lines
 from trainprobe.report.log_section import log_lines
 from trainprobe.report.matrix_section import climb_sentence, matrix_lines
+from trainprobe.report.prediction_section import prediction_lines
 from trainprobe.report.words import duration, fold, ranks_in_words
 
 WIDTH = 100
@@ -36,7 +37,7 @@ def report_lines(report: Report, width: int = WIDTH) -> list[Line]:
     blocks = [_where(report, width), [*headline(report, width), *climb_sentence(report, width)]]
     blocks += [matrix_lines(report, width), ladder_lines(_as_given(report), width, brief=report.verdict != "healthy")]
     blocks += [cause_lines(first, place, width, others=others) for place, first, others in _places(report.causes)]
-    blocks += [_victims(report, width), log_lines(report, width)]
+    blocks += [_victims(report, width), prediction_lines(report, width), log_lines(report, width)]
     if is_live(report):
         blocks += [[*rank_lines(report, width), *(tree_lines(report, width) if report.verdict != "healthy" else [])], time_lines(report, width)]
     blocks += [_open_ends(report, width), _footer(report, width)]

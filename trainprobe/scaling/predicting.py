@@ -14,7 +14,8 @@ ANNOUNCED = 0.48
 """From this probability on a limit is announced: held against invented sets, fewer than 2 % of announcements are false (docs/predictions.md)."""
 _FURTHEST = 1e6  # a limit that is reached only at a size a million times the largest is not reached
 _AHEAD = 10.0
-_SURE_STEEP = 0.8
+_LARGEST = 200.0  # a logarithm beyond any number that means something
+_SURE_STEEP = 0.7
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Crossing:
 def interval(fit: Fit, size: float) -> Interval:
     """Return what will be measured at `size`, the noise of a single measurement included."""
     low, middle, high = _quantiles(_values(fit, size), (LOW, 0.5, HIGH))
-    return Interval(math.exp(middle), math.exp(low), math.exp(high))
+    return Interval(*(math.exp(min(one, _LARGEST)) for one in (middle, low, high)))
 
 
 def share_above(fit: Fit, size: float, limit: float) -> float:

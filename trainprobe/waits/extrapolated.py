@@ -30,17 +30,14 @@ def for_workers(chosen: Setting, planned: int | None, at_plan: Mapping[Setting, 
     """The factor from `chosen` to `planned` workers. `at_plan` holds the values at the planned rows by setting."""
     if planned is None or chosen.workers is None or planned == chosen.workers:
         return Times()
-    values = {one.workers: value for one, value in at_plan.items() if _alike(one, chosen) and one.ranks == chosen.ranks and one.workers is not None}
-    if len(values) > 1:
-        return Times(_line(values, chosen.workers, planned))
     size = _common(series, chosen)
-    values = {
-        one.setting.workers: value
-        for one in series
-        if _alike(one.setting, chosen) and one.setting.ranks == chosen.ranks and one.setting.workers is not None and (value := one.at(size)) is not None
-    }
-    if len(values) > 1:
-        return Times(_line(values, chosen.workers, planned), f"workers by what {_counts(values, 'workers')} took at {size:g} rows")
+    here = [one for one in series if _alike(one.setting, chosen) and one.setting.ranks == chosen.ranks]
+    seen = {one.setting.workers: value for one in here if one.setting.workers is not None and (value := one.at(size)) is not None}
+    values = {one.workers: value for one, value in at_plan.items() if _alike(one, chosen) and one.ranks == chosen.ranks and one.workers is not None}
+    if len(values) > 1:  # with more rows a worker takes no less than it took with fewer
+        return Times(_line(values, chosen.workers, planned, _slope(seen)))
+    if len(seen) > 1:
+        return Times(_line(seen, chosen.workers, planned), f"workers by what {_counts(seen, 'workers')} took at {size:g} rows")
     if not sums:
         return Times()
     factor = (1 + planned) / (1 + chosen.workers)
@@ -80,14 +77,19 @@ def _common(series: Sequence[Series], chosen: Setting) -> float:
     return max(own & other, default=0.0)
 
 
-def _line(values: Mapping[int, float], known: int, planned: int) -> float:
-    """The factor along the straight line through the fewest and the most; what is measured is taken as it is."""
+def _line(values: Mapping[int, float], known: int, planned: int, least: float = 0.0) -> float:
+    """The factor along the straight line through the fewest and the most, as steep as `least` at least; what is measured is taken as it is."""
     if planned in values:
         return values[planned] / values[known]
-    few, most = min(values), max(values)
-    slope = max(0.0, (values[most] - values[few]) / (most - few))
+    slope = max(_slope(values), least)
     near = min(values, key=lambda one: abs(one - planned))
     return max(values[near] + slope * (planned - near), 0.0) / values[known]
+
+
+def _slope(values: Mapping[int, float]) -> float:
+    """What each further one takes, from the fewest to the most; 0 where it is not known."""
+    few, most = min(values, default=0), max(values, default=0)
+    return max(0.0, (values[most] - values[few]) / (most - few)) if most > few else 0.0
 
 
 def _counts(values: Mapping[int, float], what: str) -> str:

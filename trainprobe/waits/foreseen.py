@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from trainprobe.facts import Facts, Measured, Plan
-from trainprobe.model.diagnosis import Prediction
+from trainprobe.model.predictions import Prediction
 from trainprobe.scaling import ANNOUNCED, IN_WORDS, Fit, TooFewError, crossing, exponent, fit, interval, share_above, steep
 from trainprobe.scaling.saying import amount, number, sizes, span
 from trainprobe.waits import bounds
@@ -92,7 +92,7 @@ def foreseen_groups(facts: Facts, found: Sequence[Prediction]) -> tuple[SuspectG
             says=one.says,
             mode="check",
             evidence=one.evidence,
-            world_size=max(one.at.get("ranks", plan.planned.get("ranks", plan.nproc)), 1),
+            world_size=max(one.measured.get("ranks", 1), 1),
             hosts=(plan.host,) if plan.host else (),
             foreseen=one,
         )

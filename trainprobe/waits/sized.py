@@ -13,6 +13,7 @@ from trainprobe.scaling import Point
 DATA = "scaled_dataset"
 PROBES = (COMMAND, DATA)
 STARTUP = "start-up"
+_MOST = 1e18  # an exabyte, or a count of anything
 _PARTS = ("first_batch_s", "startup_s")  # what comes after the building, by the name that is there
 
 
@@ -53,17 +54,17 @@ def series_of(facts: Facts, probe: str, name: str) -> tuple[Series, ...]:
         return ()
     own = [fact for fact in facts.of(Measured) if fact.probe == probe and not fact.labels.get("knob")]
     if name == STARTUP:
-        return _startup(own) if probe == DATA else tuple(_renamed(one, STARTUP) for one in _by_setting(own, "first_step_s"))
-    found = _by_setting(own, name)
+        return _startup(own) if probe == DATA else tuple(_renamed(one, STARTUP) for one in by_setting(own, "first_step_s"))
+    found = by_setting(own, name)
     return found or (_over_ranks(own, name) if probe == COMMAND else ())
 
 
-def _by_setting(own: Iterable[Measured], name: str) -> tuple[Series, ...]:
+def by_setting(own: Iterable[Measured], name: str) -> tuple[Series, ...]:
     """One series for each setting; of several ranks, epochs or tries at one size the largest value counts."""
     best: dict[Setting, dict[int, Measured]] = defaultdict(dict)
     for fact in own:
         rows = _whole(fact.labels, "rows")
-        if fact.name == name and rows and fact.value > 0:
+        if fact.name == name and rows and _sane(rows, fact.value):
             at = best[_setting(fact)]
             if rows not in at or fact.value > at[rows].value:
                 at[rows] = fact
@@ -75,15 +76,21 @@ def _over_ranks(own: Iterable[Measured], name: str) -> tuple[Series, ...]:
     at: dict[int, Measured] = {}
     for fact in own:
         ranks = _whole(fact.labels, "ranks")
-        if fact.name == name and ranks and _whole(fact.labels, "rows") is None and fact.value > 0 and (ranks not in at or fact.value > at[ranks].value):
+        if (
+            fact.name == name
+            and ranks
+            and _whole(fact.labels, "rows") is None
+            and _sane(ranks, fact.value)
+            and (ranks not in at or fact.value > at[ranks].value)
+        ):
             at[ranks] = fact
     return (_series(Setting(max(at)), "ranks", at),) if at else ()
 
 
 def _startup(own: list[Measured]) -> tuple[Series, ...]:
     """Building the data, and then the workers' start until the first batch. A factory that takes no number of rows builds all, once."""
-    after = next((found for name in _PARTS if (found := _by_setting(own, name))), ())
-    built = _by_setting(own, "build_s")
+    after = next((found for name in _PARTS if (found := by_setting(own, name))), ())
+    built = by_setting(own, "build_s")
     summed = []
     for one in after:
         build = min(built, key=lambda other: abs(other.setting.ranks - one.setting.ranks), default=None)
@@ -110,6 +117,11 @@ def _renamed(one: Series, name: str) -> Series:
 def _setting(fact: Measured) -> Setting:
     method = fact.labels.get("method")
     return Setting(_whole(fact.labels, "ranks") or 1, _whole(fact.labels, "workers"), method if isinstance(method, str) else "")
+
+
+def _sane(size: int, value: float) -> bool:
+    """A number that some machine can have; nan and infinity are none."""
+    return size <= _MOST and 0 < value <= _MOST
 
 
 def _order(setting: Setting) -> tuple[int, int, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from trainprobe.model.diagnosis import Link, Prediction
+from trainprobe.model.diagnosis import Link
+from trainprobe.model.predictions import Prediction
 from trainprobe.model.waits import SuspectHow
 
 Mode = Literal["hang", "crash", "slow", "check"]

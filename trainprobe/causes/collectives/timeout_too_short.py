@@ -6,27 +6,36 @@ before it comes.
 It is recognised by a short timeout together with a rank that still works while the others have waited for much of it. A rank that stands still rules it out: no timeout
 is long enough for that.
 
+It is foretold where start-up, which each rank waits for the slowest in, will take longer than the timeout at the planned size.
+
 Of a log a limit of seconds counts, and work of a rank that goes on after the others gave up; the limit alone names nothing.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.collectives.rank0_long_task import waited, working
 from trainprobe.causes.collectives_told import SHORT_S, away
 from trainprobe.causes.long_tasks_told import of_short_timeout
+from trainprobe.causes.predicted import foreseen, needed, weigh_foreseen
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.timeouts_told import Timeouts
 from trainprobe.causes.words import fix, sentence, subject, verb
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
+from trainprobe.waits.sized import STARTUP
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    one = foreseen(group, STARTUP)
+    yield from weigh_foreseen(one, 6 if one is not None and one.steep else 26)
+    if group.mode == "check":
+        return
     yield from of_short_timeout(scene, Timeouts(scene))
     if group.mode == "crash":
         return
@@ -46,6 +55,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
+    if (one := foreseen(group, STARTUP)) is not None:
+        return sentence(f"Start-up will take longer than the ranks wait for each other: {one.says}")
     told = Timeouts(scene)
     if told.timeout_s:
         return sentence(f"The ranks gave up in {told.calls[0]} after only {told.timeout_s:.0f} s: the limit of the process group is shorter than that step")
@@ -56,8 +67,16 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
+    one = foreseen(group, STARTUP)
+    minutes = max(30, 10 * math.ceil(needed(one) / 600)) if one is not None else 30
+    hf = f"transformers: --ddp_timeout {60 * minutes}" if one is not None else ""
     return (
-        fix(scene, "A longer timeout", "init_process_group(..., timeout=timedelta(minutes=30))"),
+        *(
+            (fix(scene, "Prepare the data once, before the ranks start", "one process builds and saves it; the ranks then only open it"),)
+            if one is not None
+            else ()
+        ),
+        fix(scene, "A longer timeout", f"init_process_group(..., timeout=timedelta(minutes={minutes}))", hf),
         fix(scene, "Or a barrier of its own around the long part", "dist.monitored_barrier(group=long_group, timeout=timedelta(hours=2))"),
     )
 
@@ -67,11 +86,11 @@ CAUSE = Cause(
     title="The process group's timeout is shorter than a right step",
     means="A step that is right takes longer than the timeout of the process group.",
     telling="The slow rank comes to the end of its work just after the others gave up.",
-    modes=("hang", "slow", "crash"),
+    modes=("hang", "slow", "crash", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
-    ranks=lambda facts, group: away(Timeouts(Scene(facts, group)), task=True) or group.ranks,
+    ranks=lambda facts, group: () if group.foreseen is not None else away(Timeouts(Scene(facts, group)), task=True) or group.ranks,
     would_settle="grep -n timeout in the script, and trainprobe attach --watch 5: does that rank move on?",
     refines="rank0-long-task",
     accounts_for=("rank-stuck", "straggler-rank"),

@@ -4,7 +4,8 @@ Millions of Python objects in a list are shared after a fork only until they are
 grows with workers and steps while the main process stays flat, until the kernel kills somebody.
 
 It is recognised by loader workers whose own memory grows while their parent's does not, between two looks at a live job or in the
-measurements `loader.worker_growth` and `loader.parent_growth` (bytes over one epoch). Workers that stay flat rule it out.
+measurements `loader.worker_growth` and `loader.parent_growth` (bytes over one epoch). Workers that stay flat rule it out. It is foretold where
+memory will not do at the planned size, and grows with the data by so much more for each worker.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.measured import measures
+from trainprobe.causes.predicted import COPIED, SHARED, elsewhere, fewer_workers, foreseen, weigh_foreseen
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.words import MIB, fix, sentence, size
 from trainprobe.facts import Facts, Measured, OomKill, ProcessState
@@ -41,6 +43,12 @@ def _measured(scene: Scene) -> tuple[Measured | None, Measured | None]:
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    if elsewhere(group, "pss"):
+        return
+    one = foreseen(group, "pss")
+    if one is not None and one.copies is not None:
+        yield from weigh_foreseen(one, 26 if one.copies >= COPIED else -26 if one.copies <= SHARED else -6)
+        return
     worker, parent = _measured(scene)
     if worker is not None and parent is not None:
         if worker.value >= GREW and parent.value < FLAT * worker.value:
@@ -57,6 +65,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
+    if (one := foreseen(group, "pss")) is not None and one.copies is not None:
+        return sentence(f"Each loader worker holds {one.copies:.0%} of the data again, and memory will not do: {one.says}")
     worker, _ = _measured(scene)
     grown = _grown(scene)
     amount = size(worker.value) if worker is not None else size(grown[0].grew_bytes) if grown else "more and more"
@@ -65,7 +75,9 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
+    one = foreseen(group, "pss")
     return (
+        *(fewer_workers(scene, one) if one is not None else ()),
         fix(scene, "Keep samples where forks share them", "one numpy or torch array (paths as bytes, offsets as int64) in place of a list of Python objects"),
         fix(scene, "Or on disk", "Arrow (datasets), np.load(..., mmap_mode='r'), webdataset"),
         fix(scene, "Fewer copies until then", "fewer num_workers; persistent_workers=False frees them after each epoch"),

@@ -3,101 +3,113 @@
 An index that is searched for each sample, a list that is copied at each step, a shuffle of everything: the small set works, and the full
 one never can.
 
-It is recognised by the measurements at growing numbers of rows (`took_s` and `pss`, with their label `rows`): an exponent above 1.2 over at least three sizes,
-or between the last two of them. Growth in step with the data rules it out.
+It is recognised by the measurements at growing numbers of rows (`took_s`, `build_s` and `pss`, with their label `rows`): laws are fitted to at least three sizes, and
+growth to a power above 1.2 beyond the largest has to be clear. Growth in step with the data rules it out. It is foretold where the planned size takes too long, or
+meets a limit, for such growth.
 """
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.measured import measures
+from trainprobe.causes.predicted import again_planned, foreseen, weigh_foreseen
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.words import fix, sentence
 from trainprobe.facts import Facts, Measured
 from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.model.predictions import Prediction
+from trainprobe.scaling import TooFewError, exponent, fit, steep
+from trainprobe.scaling.saying import amount, number
 from trainprobe.waits import SuspectGroup
+from trainprobe.waits.sized import Series, by_setting
 
-STEEP = 1.2  # an n log n sort over the sizes tried stays below it
-NAMES = {"took_s": "Time", "pss": "Memory"}
-LEAST = {"took_s": 1.0, "pss": float(2**28)}  # smaller numbers are overhead and noise
+# What is looked at, and how much it scatters; numbers below the last are overhead.
+NAMES = {"took_s": ("Time", 0.1, 1.0), "build_s": ("Time of building", 0.1, 1.0), "pss": ("Memory", 0.02, float(2**28))}
+FORESEEN = ("pss", "took_s", "start-up", "shm", "fds")
 
 
 @dataclass(frozen=True)
 class Growth:
-    """How one number grew: `exponent` of the rows, by the slope of the logarithms."""
+    """How one number grew: `power` of the rows beyond the largest; `fast` is None where the points leave it open."""
 
-    name: str
-    exponent: float
-    facts: tuple[Measured, ...]
+    series: Series
+    power: float
+    fast: bool | None
 
 
 def _growths(scene: Scene) -> tuple[Growth, ...]:
-    series: dict[tuple[str, object], dict[float, Measured]] = defaultdict(dict)
-    for fact in measures(scene, *NAMES):
-        rows = fact.labels.get("rows")
-        if fact.name in NAMES and isinstance(rows, (int, float)) and rows > 0 and fact.value > 0:
-            series[fact.name, fact.labels.get("workers")][float(rows)] = fact
-    found = [Growth(name, _slope(points), tuple(points[rows] for rows in sorted(points))) for (name, _), points in series.items() if len(points) >= 3]
-    return tuple(sorted((one for one in found if one.facts[-1].value >= LEAST[one.name]), key=lambda one: -one.exponent))
-
-
-def _slope(points: dict[float, Measured]) -> float:
-    """The slope over all sizes, or over the last two where that is steeper: overhead flattens the small ones."""
-    rows = sorted(points)
-    at = [(math.log(one), math.log(points[one].value)) for one in rows]
-    mean_x, mean_y = sum(x for x, _ in at) / len(at), sum(y for _, y in at) / len(at)
-    spread = sum((x - mean_x) ** 2 for x, _ in at)
-    whole = sum((x - mean_x) * (y - mean_y) for x, y in at) / spread if spread else 0.0
-    (x1, y1), (x2, y2) = at[-2:]
-    return max(whole, (y2 - y1) / (x2 - x1))
+    """The fastest first."""
+    own = scene.facts.of(Measured, cell=scene.cell)
+    found = []
+    for name, (_, noise, least) in NAMES.items():
+        for series in by_setting(own, name):
+            if series.largest.value >= least:
+                try:
+                    law = fit(series.points, noise)
+                except TooFewError:
+                    continue
+                found.append(Growth(series, exponent(law), steep(law)))
+    return tuple(sorted(found, key=lambda one: (one.fast is not True, -one.power)))
 
 
 def _says(growth: Growth) -> str:
-    first, last = growth.facts[0], growth.facts[-1]
-    unit = " s" if growth.name == "took_s" else " bytes"
+    first, last, unit = growth.series.points[0], growth.series.largest, growth.series.unit
     return (
-        f"{NAMES[growth.name]} grows with the rows to the power {growth.exponent:.1f}: "
-        f"{first.value:g}{unit} for {first.labels['rows']} rows, {last.value:g}{unit} for {last.labels['rows']}"
+        f"{NAMES[growth.series.name][0]} grows with the rows to the power {growth.power:.1f}: "
+        f"{amount(first.value, unit)} for {number(first.size)} rows, {amount(last.value, unit)} for {number(last.size)}"
     )
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+    if group.foreseen is not None:
+        one = foreseen(group, *FORESEEN)
+        yield from weigh_foreseen(one if one is not None and one.steep else None)
+        return
     found = _growths(Scene(facts, group))
-    steep = [growth for growth in found if growth.exponent > STEEP]
-    if steep:
-        yield weighing(26, "probe-outcome", _says(steep[0]), *steep[0].facts)
-    elif found:
-        yield weighing(-26, "probe-outcome", f"Loading grows in step with the data (power {found[0].exponent:.1f})", *found[0].facts)
+    if found and found[0].fast:
+        yield weighing(26, "probe-outcome", _says(found[0]), *found[0].series.facts)
+    elif found and all(one.fast is False for one in found):
+        yield weighing(-26, "probe-outcome", f"Loading grows in step with the data (power {found[0].power:.1f})", *found[0].series.facts)
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
+    if (one := foreseen(group, *FORESEEN)) is not None:
+        return sentence(f"Loading grows with the rows to the power {one.exponent or 0:.1f}, and the full size cannot work: {one.says}")
     found = _growths(Scene(facts, group))
     return sentence(f"Loading cannot work at the full size: {_says(found[0])[:1].lower()}{_says(found[0])[1:]}" if found else "Loading grows too fast")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+    scene, one = Scene(facts, group), foreseen(group, *FORESEEN)
+    verify = again_planned(scene, one) if one is not None else ""
     return (
-        fix(scene, "Find what is done for each row over all rows", "py-spy record -o load.svg -- python load.py   (at two sizes: which line grew?)"),
-        fix(scene, "Do it once, beforehand", "tokenise and index into Arrow or memory-mapped arrays"),
-        fix(scene, "Stream or shard", "load_dataset(..., streaming=True); dataset.shard(world_size, rank)"),
+        fix(
+            scene,
+            "Find what is done for each row over all rows",
+            "py-spy record -o load.svg -- python load.py   (at two sizes: which line grew?)",
+            verify=verify,
+        ),
+        fix(scene, "Do it once, beforehand", "tokenise and index into Arrow or memory-mapped arrays", verify=verify),
+        fix(scene, "Stream or shard", "load_dataset(..., streaming=True); dataset.shard(world_size, rank)", _until(one), verify=verify),
     )
+
+
+def _until(one: Prediction | None) -> str:
+    rows = one.hits_at.get("rows") if one is not None else None
+    return f"until then no more than {number(rows)} rows go below the limit" if rows else ""
 
 
 CAUSE = Cause(
     id="dataset-scaling",
     title="Loading grows faster than the data",
     means="Time or memory of loading grows faster than the data, so the full size cannot work though the small one does.",
-    telling="Over growing sizes the fitted exponent is above 1.2.",
+    telling="Over growing sizes the fitted law grows with a power above 1.2.",
     modes=("slow", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
     ranks=nobody,
-    would_settle="trainprobe diagnose --only scaled_dataset, or the loader alone over growing sizes",
+    would_settle="trainprobe diagnose --only scaled_dataset --dataset FILE.py:NAME --rows 100,1000,10000",
 )

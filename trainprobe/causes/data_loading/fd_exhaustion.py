@@ -5,7 +5,7 @@ for as long as the tensor lives. A job that holds on to batches, has many worker
 "Too many open files", "received 0 items of ancdata", "unable to open shared memory object".
 
 It is recognised by those words of the rank that failed first, by the number of descriptors beside their limit, and by the host check of
-`ulimit -n`. Far fewer descriptors than the limit speak against it.
+`ulimit -n`. Far fewer descriptors than the limit speak against it. Descriptors that grow with the rows foretell it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.predicted import fewer_workers, foreseen, needed, power_of_two, weigh_foreseen
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import checked, first_to_fail, said, spoken
 from trainprobe.causes.words import fix, ranks_say, sentence, short
@@ -32,6 +33,7 @@ NEARLY = 0.9
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    yield from weigh_foreseen(foreseen(group, "fds"))
     heard = said(scene, WORDING)
     yield from spoken(scene, WORDING)
     if heard is not None:
@@ -58,6 +60,8 @@ def _fullest(scene: Scene) -> ProcessState | None:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
+    if (one := foreseen(group, "fds")) is not None:
+        return sentence(f"The limit of open files will be reached: {one.says}")
     heard, full = said(scene, WORDING), _fullest(scene)
     check, limit = next(iter(scene.checks(CHECK)), None), scene.given("limit.nofile")
     numbers = f" ({full.fds} of {full.nofile_soft} in use)" if full is not None else f" ({check.says.rstrip('.')})" if check is not None else ""
@@ -72,8 +76,13 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     limit = scene.given("limit.nofile")
     now = f"   (now {limit.number:.0f})" if limit is not None and limit.number is not None else ""
+    one = foreseen(group, "fds")
+    enough = max(65536, power_of_two(needed(one))) if one is not None else 65536
+    if one is not None and one.limit is not None:
+        now = f"   (now {one.limit:.0f})"
     return (
-        fix(scene, "Raise the limit", f"ulimit -n 65536{now}   (in the shell or batch script that starts the job)", verify="ulimit -n"),
+        *(fewer_workers(scene, one) if one is not None else ()),
+        fix(scene, "Raise the limit", f"ulimit -n {enough}{now}   (in the shell or batch script that starts the job)", verify="ulimit -n"),
         fix(scene, "Let workers share tensors through files", "torch.multiprocessing.set_sharing_strategy('file_system')   (before the first DataLoader)"),
         fix(scene, "Do not keep what workers send", "copy what is kept: batch.clone(), or keep plain numbers instead of tensors"),
     )

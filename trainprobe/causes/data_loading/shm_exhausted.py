@@ -3,17 +3,19 @@
 Workers put their batches into shared memory. A container has 64 MiB of it unless told otherwise. When it is full, the next write
 ends the worker with SIGBUS ("Unexpected bus error encountered in worker"), or torch cannot resize its segment.
 
-It is recognised by those words, by a bus error of a process, and by the host check of /dev/shm.
+It is recognised by those words, by a bus error of a process, and by the host check of /dev/shm; and it is foretold where its use grows.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.predicted import fewer_workers, foreseen, needed, weigh_foreseen
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import advice, checked, first_to_fail, said, spoken
-from trainprobe.causes.words import fix, sentence, short, size
+from trainprobe.causes.words import GIB, fix, sentence, short, size
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
@@ -30,6 +32,7 @@ SMALL = 1 << 30  # Docker gives 64 MiB; batches of images with several workers n
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    yield from weigh_foreseen(foreseen(group, "shm"))
     heard = said(scene, WORDING)
     yield from spoken(scene, WORDING, log_points=26)
     buses = [end for end in scene.endings(scene.suspects) if end.signal_name == "SIGBUS" and not end.by_us]
@@ -48,6 +51,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
+    if (one := foreseen(group, "shm")) is not None:
+        return sentence(f"Shared memory (/dev/shm) will be full: {one.says}")
     heard, check = said(scene, WORDING), next(iter(scene.checks(CHECK, bad_only=False)), None)
     given = scene.given("shm.size_bytes")
     room = f" ({check.says.rstrip('.')})" if check is not None else f" ({size(given.number)})" if given is not None and given.number else ""
@@ -56,8 +61,12 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
-    more = advice(scene, CHECK)
+    more, one = advice(scene, CHECK), foreseen(group, "shm")
+    if one is not None:
+        gib = max(1, math.ceil(needed(one) / GIB))
+        more = (f"docker run --shm-size={gib}g …   or --ipc=host", f"mount -o remount,size={gib}G /dev/shm   (on a host of your own)")
     return (
+        *(fewer_workers(scene, one) if one is not None else ()),
         fix(scene, "Give the container more shared memory", *(more or ("docker run --shm-size=8g …   or --ipc=host",)), verify="df -h /dev/shm"),
         fix(scene, "Or need less of it", "fewer workers, a smaller prefetch_factor, smaller batches", "num_workers=0 to see that it is this"),
     )

@@ -6,7 +6,7 @@ that grew, memory is still the cause.
 
 It is recognised by SIGKILL that nobody sent together with a rise of the cgroup's count of out-of-memory kills, by the line of the kernel, of Slurm,
 Kubernetes or Ray that says so, and by refusals that Python or torch report. A count that was looked at and did not rise rules it out, unless Python
-itself reported a lack of memory. In logs, SIGKILL without a word is far more often memory than a person: likely, and not proven.
+itself reported a lack of memory. Where memory at the planned size will be above the limit, the kill is foretold. In logs, SIGKILL without a word is far more often memory than a person: likely, and not proven.
 """
 
 from __future__ import annotations
@@ -14,12 +14,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.host_memory import CANCELLED, GONE, REFUSED, WORDING, heard_kill, killed, limit_of, loading_bar, of_the_kernel, pressure, proof, strength
+from trainprobe.causes.given_objects import broken, weigh_broken
+from trainprobe.causes.host_memory import (
+    CANCELLED,
+    GONE,
+    REFUSED,
+    WORDING,
+    after_imports,
+    heard_kill,
+    killed,
+    limit_of,
+    loading_bar,
+    of_the_kernel,
+    pressure,
+    proof,
+    strength,
+)
+from trainprobe.causes.predicted import COPIED, fewer_workers, foreseen, needed, weigh_foreseen
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import Said, first_to_fail, said
 from trainprobe.causes.words import fix, sentence, short, size, subject
 from trainprobe.facts import Facts, OomKill
 from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.model.predictions import Prediction
 from trainprobe.waits import SuspectGroup
 
 MORE = "sbatch --mem=…, docker run --memory=…, or resources.limits.memory in Kubernetes"
@@ -27,13 +44,18 @@ MORE = "sbatch --mem=…, docker run --memory=…, or resources.limits.memory in
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    one = foreseen(group, "pss")
+    if one is not None:  # copies of the data, or growth faster than it, are the nearer reason
+        yield from weigh_foreseen(one, 13 if one.steep or (one.copies or 0.0) >= COPIED else 26)
+        return
     refused = said(scene, REFUSED)
     yield from of_the_kernel(scene)
+    yield from weigh_broken(broken(scene, "oom_killed"), 26)
     if not (killed(scene) or refused or proof(scene) or heard_kill(scene)):
         return
     yield from _kills(scene)
     yield from _told(scene, refused)
-    yield from (*pressure(scene, refused), *first_to_fail(scene, 3))
+    yield from (*pressure(scene, refused), *after_imports(scene), *first_to_fail(scene, 3))
 
 
 def _kills(scene: Scene) -> Iterator[Weighing]:
@@ -74,6 +96,8 @@ def _told(scene: Scene, refused: Said | None) -> Iterator[Weighing]:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
+    if (one := foreseen(group, "pss")) is not None:
+        return sentence(f"The kernel will kill a process for lack of memory: {one.says}")
     end, line, heard = next(iter(killed(scene)), None), proof(scene), heard_kill(scene)
     pid = f" (pid {end.pid})" if end is not None and end.pid else ""
     limit = f", whose limit is {size(limit_of(scene))}" if limit_of(scene) else ""
@@ -91,6 +115,8 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
+    if (one := foreseen(group, "pss")) is not None:
+        return _fixes_foreseen(scene, one)
     now = f" (now {size(limit_of(scene))})" if limit_of(scene) else ""
     return (
         fix(
@@ -101,6 +127,15 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
         ),
         fix(scene, "Hold less", "fewer loader workers, memory-mapped data, no CPU offload, weights loaded once per node"),
         fix(scene, f"Give the job more memory{now}", MORE, who="admin", risk="needs-admin"),
+    )
+
+
+def _fixes_foreseen(scene: Scene, one: Prediction) -> tuple[Fix, ...]:
+    now = f" (now {size(one.limit)})" if one.limit else ""
+    return (
+        *fewer_workers(scene, one),
+        fix(scene, "Hold less of the data in each process", "memory-mapped data (Arrow, np.load(..., mmap_mode='r')), or a shard for each rank"),
+        fix(scene, f"Give the job at least {size(needed(one))}{now}", MORE, who="admin", risk="needs-admin"),
     )
 
 

@@ -3,7 +3,7 @@
 Every rank starts threads (OpenMP, BLAS, pin memory, heartbeat) and loader workers. A low `ulimit -u`, or the pids limit of a container,
 makes the next start fail: "can't start new thread", "pthread_create failed: Resource temporarily unavailable".
 
-It is recognised by those words, and by the host check of the limit. A limit of address space gives the same words
+It is recognised by those words, and by the host check of the limit; processes that grow with ranks and workers foretell it. A limit of address space gives the same words
 (`address-space-limit`).
 """
 
@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.predicted import fewer_workers, foreseen, needed, power_of_two, weigh_foreseen
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import checked, first_to_fail, said, spoken
 from trainprobe.causes.words import fix, sentence, short
@@ -43,6 +44,7 @@ def limit_told(scene: Scene) -> tuple[LogEvent, int] | None:
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    yield from weigh_foreseen(foreseen(group, "pids"))
     heard = said(scene, WORDING)
     yield from spoken(scene, WORDING)
     if heard is not None:
@@ -64,6 +66,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
+    if (one := foreseen(group, "pids")) is not None:
+        return sentence(f"No more processes or threads will be had: {one.says}")
     heard, check = said(scene, WORDING), next(iter(scene.checks(CHECK)), None)
     detail = f": {short(heard.text, 120)}" if heard else ""
     return sentence(f"No more processes or threads may be started{f' ({check.says.rstrip(chr(46))})' if check else ''}{detail}")
@@ -71,13 +75,16 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
+    one = foreseen(group, "pids")
+    enough = max(65536, power_of_two(needed(one))) if one is not None else 65536
     return (
+        *(fewer_workers(scene, one) if one is not None else ()),
         fix(scene, "Need fewer threads", "export OMP_NUM_THREADS=1; fewer loader workers"),
         fix(
             scene,
             "Raise the limit",
-            "ulimit -u 65536",
-            "docker run --pids-limit=-1 …   (in a container)",
+            f"ulimit -u {enough}",
+            f"docker run --pids-limit={enough if one is not None else -1} …   (in a container)",
             who="admin",
             risk="needs-admin",
             verify="ulimit -u; cat /sys/fs/cgroup/pids.max",

@@ -1,0 +1,75 @@
+"""What a cause says of a limit that the planned size will meet: nothing has failed yet, and the numbers tell that it will."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from trainprobe.causes.scene import Scene
+from trainprobe.causes.words import fix
+from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.model.predictions import Prediction
+from trainprobe.waits import SuspectGroup
+
+COPIED = 0.3  # of the data again in each worker: less is what a worker takes for itself
+SHARED = 0.1
+ROOM = 1.25  # over the upper end of the interval, for what the fix advises
+
+
+def foreseen(group: SuspectGroup, *names: str) -> Prediction | None:
+    """The prediction that this group is about, where it is of one of these numbers."""
+    one = group.foreseen
+    return one if one is not None and one.will_hit and one.name in names else None
+
+
+def elsewhere(group: SuspectGroup, *names: str) -> bool:
+    """Is this group about a prediction of another number? Then what was measured beside it is no matter of this group."""
+    return group.foreseen is not None and group.foreseen.name not in names
+
+
+def weigh_foreseen(one: Prediction | None, points: int = 26) -> Iterator[Weighing]:
+    """The prediction itself as evidence."""
+    if one is not None:
+        yield Weighing(points, "probe-outcome", f"{capital(one.says)} (by {len(one.points)} measured sizes)", one.evidence)
+
+
+def capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def needed(one: Prediction) -> float:
+    """What to ask for: the upper end of the interval with some room."""
+    return ROOM * (one.high or 0.0)
+
+
+def power_of_two(value: float) -> int:
+    """The next power of two, as limits are given."""
+    return 1 << max(0, math.ceil(math.log2(max(value, 1.0))))
+
+
+def fewer_workers(scene: Scene, one: Prediction) -> tuple[Fix, ...]:
+    """The number of workers that fits, where there is one and it is less than planned."""
+    planned = one.at.get("workers")
+    if one.safe_workers is None or not planned or one.safe_workers >= planned:
+        return ()
+    most = one.safe_workers
+    says = f"num_workers={most}   (for each rank; {planned} are planned, and {most} stay below the limit with all of the interval)"
+    return (fix(scene, "Use as many workers as fit", says, verify=again_planned(scene, one, most)),)
+
+
+def again_planned(scene: Scene, one: Prediction, workers: int | None = None) -> str:
+    """The command that predicts once more; of what the data showed, without the user's command."""
+    plan = scene.plan
+    planned = dict(plan.planned)
+    if workers is not None:
+        planned["workers"] = workers
+    words = ["trainprobe", "diagnose", "--nproc", str(max(plan.nproc, 1))]
+    if plan.dataset and one.probe != "user_script":
+        words += ["--only", one.probe, "--dataset", plan.dataset]
+    if plan.rows:
+        words += ["--rows", ",".join(map(str, plan.rows))]
+    if planned:
+        words += ["--planned", ",".join(f"{name}={value}" for name, value in planned.items())]
+    if plan.argv and one.probe == "user_script":
+        words += ["--", *plan.argv]
+    return " ".join(words)
