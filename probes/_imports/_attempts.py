@@ -103,9 +103,9 @@ class Attempt:
         rise = limits()["kills"] - self.kills
         killed = code == -signal.SIGKILL and rise > 0 and not self.by_us
         if text:
-            out: Dict[str, Any] = json.loads(text)
+            out: Dict[str, Any] = {"cgroup_oom_rise": rise, **json.loads(text)}
             if killed:  # its own import was through, and it was taken while it held that memory for the others
-                out.update(outcome="oom_killed", cgroup_oom_rise=rise, signal=-code)
+                out.update(outcome="oom_killed", signal=-code)
         else:
             waits_for = read(f"{self.folder}/{self.key}.lock")
             out = {

@@ -22,8 +22,9 @@ def tried(scene: Scene, *how: str) -> tuple[ImportTried, ...]:
 
 
 def starved(fact: ImportTried) -> bool:
-    """Did it die for want of memory?"""
-    return fact.outcome == "oom_killed" or any(word in f"{fact.error_type} {fact.error}" for word in MEMORY_WORDS)
+    """Did it die for want of memory, itself or by the loss of a compiler that it had started?"""
+    lost = fact.outcome in BAD and bool(fact.oom_rise)
+    return lost or fact.outcome == "oom_killed" or any(word in f"{fact.error_type} {fact.error}" for word in MEMORY_WORDS)
 
 
 def ranks_at_once(scene: Scene) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.ends import imported, others_wait
 from trainprobe.causes.scene import Scene, user_frame, weighing
-from trainprobe.causes.words import fix, live_pid, ranks_say, sentence, subject, verb
+from trainprobe.causes.words import fix, live_pid, ranks_say, sentence, size, subject, verb
 from trainprobe.facts import Facts, ImportTried, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
@@ -47,6 +47,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
             yield weighing(26, "probe-outcome", f"`import {tried.module}` alone, in a fresh process, did not come back{took}", tried)
         else:
             yield weighing(10, "probe-outcome", f"`import {tried.module}` on all ranks at once did not come back{took}", tried)
+        if tried.compilers:
+            says = f"It was building: {tried.compilers} compilers ran below it, with {size(tried.build_bytes)}"
+            yield weighing(3, "process-state-and-locks", says, tried)
         frame = user_frame(tried.frames) or next(iter(reversed(tried.frames)), None)
         if frame is not None:
             yield weighing(6, "suspects-stack", f"It stands at {frame.where}", tried)
@@ -112,7 +115,8 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
         return sentence(f"{held.holder[:1].upper()}{held.holder[1:]} holds the import lock {held.path} and has not come back from what it imports")
     if inside := _ranks(facts, group):
         return sentence(f"{subject(scene, inside)} {verb(inside, 'stands', 'stand')} in {what}{f' at {place}' if place else ''}, which does not come back")
-    return sentence(f"{what[:1].upper()}{what[1:]} has not come back{late}{f'; it stands at {place}' if place else ''}")
+    builds = ", and it builds an extension" if any(fact.compilers for fact in _slow(scene)) else ""
+    return sentence(f"{what[:1].upper()}{what[1:]} has not come back{late}{builds}{f'; it stands at {place}' if place else ''}")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
@@ -125,6 +129,11 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     place, check = _place(scene), f"timeout 60 {python} -c 'import {name}'"
     if scene.live is not None:
         alone = f"py-spy dump --pid {next((thread.pid for thread in _importing(scene)), live_pid(scene))}   (all threads: which one holds the import up?)"
+    if any(fact.compilers for fact in _slow(scene)):
+        return (
+            fix(scene, "Build it once, before the launch", f"{python} -c 'import {name}'   (the build is then found in TORCH_EXTENSIONS_DIR)", verify=check),
+            fix(scene, "Give the rung more time, where the build is merely slow", "TRAINPROBE_IMPORT_TIMEOUT_S=300"),
+        )
     return (
         fix(scene, "See where the import stands", alone, f"open {place}" if place else "", verify=check),
         fix(scene, "Take the waiting out of the import", "move downloads, builds and locks from the module's top level into a function", verify=check),

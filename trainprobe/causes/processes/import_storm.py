@@ -90,11 +90,12 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
         f"import trainprobe; with trainprobe.import_lock(): import {names}",
         f"{python} -m pip install --no-deps trainprobe   (standard library only; where the job's Python has it not)",
     )
+    jobs = max(1, one.compilers // 2) if one is not None else 1
     builds = fix(
         scene,
         "Build beforehand, and with fewer compilers",
-        f"MAX_JOBS=2 {python} -c 'import {names}'   (once, before the ranks start; the build is then found in TORCH_EXTENSIONS_DIR)",
-        "export MAX_JOBS=2",
+        f"MAX_JOBS={jobs} {python} -c 'import {names}'   (once, before the ranks start; the build is then found in TORCH_EXTENSIONS_DIR)",
+        f"export MAX_JOBS={jobs}",
     )
     memory = fix(scene, "Give the job more memory, or start fewer ranks", more or "raise the job's memory request", who="admin", risk="needs-admin")
     less = fix(scene, "Import less", "import what only rank 0 needs on rank 0; build extensions and caches beforehand")
