@@ -115,6 +115,15 @@ def climbed(truth: Truth, *, mended: bool, keep: Path | None = None) -> tuple[di
         return json.loads(path.read_text(encoding="utf-8")), took_s
 
 
+def rejudged(kept: Path) -> dict[str, Any]:
+    """Judge a kept run by the present rules."""
+    from trainprobe.pipelines import explain
+    from trainprobe.report.json_report import report_text
+
+    found: dict[str, Any] = json.loads(report_text(explain(str(kept / "case"))))
+    return found
+
+
 def _limit(nofile: int | None) -> None:
     if nofile is not None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (nofile, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
@@ -170,6 +179,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help=f"of: {', '.join(known)}; all without any")
     parser.add_argument("--keep", type=Path, help="a folder where the runs are kept, to be read afterwards")
+    parser.add_argument("--rejudge", action="store_true", help="run nothing: judge what --keep holds by the present rules, with the times of results.json")
     parser.add_argument("--only-broken", action="store_true", help="leave the mended programs out")
     asked = parser.parse_args()
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
@@ -183,7 +193,11 @@ def main() -> int:
         outcomes = []
         for mended in (False,) if asked.only_broken else (False, True):
             keep = asked.keep / f"{name}{'-mended' if mended else ''}" if asked.keep else None
-            report, took_s = climbed(truth, mended=mended, keep=keep)
+            if asked.rejudge:
+                before = results.get(name, {}).get("mended", {}) if mended else results.get(name, {})
+                report, took_s = rejudged(keep or Path()), float(before.get("whole_command_s") or 0.0)
+            else:
+                report, took_s = climbed(truth, mended=mended, keep=keep)
             outcomes.append((mended_against if mended else held_against)(truth, report, took_s))
             print(f"{outcomes[-1].name}: {'; '.join(outcomes[-1].wrong) or 'as it should be'}  {json.dumps(outcomes[-1].figures)}", flush=True)
         wrong += sum(bool(outcome.wrong) for outcome in outcomes)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from trainprobe.causes.came_late import came_late
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.collectives_told import away
 from trainprobe.causes.ends import ends, goes_on, goes_round, others_wait, states
@@ -66,6 +67,9 @@ def working(scene: Scene) -> tuple[tuple[MainThread, str], ...]:
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     yield from of_long_task(scene, Timeouts(scene))
+    late = came_late(scene)
+    if late is not None:
+        yield weighing(13, "other-stacks", f"{late.says}, so it had been at work elsewhere", late.gave_up, *late.facts)
     at_work = working(scene) if group.mode != "crash" else ()
     if not scene.others or len(group.ranks) > len(scene.others):
         return
@@ -96,6 +100,9 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
         after = f", which gave up after {limit:.0f} s" if limit else ""
         at = f" at «{short(task.line, 90)}»" if task is not None else ""
         return sentence(f"{ranks_say(who) if who else 'One rank'} worked alone{at} while the others waited in {told.calls[0]}{after}")
+    late = came_late(scene)
+    if late is not None:
+        return sentence(f"{ranks_say(late.ranks)} worked alone for longer than the others wait: {late.says[:1].lower()}{late.says[1:]}")
     if not (at_work := working(scene)):  # a log whose timeout names no call
         task = next(iter(told.events("task-began")[-1:]), None)
         at = f" at «{short(task.line, 90)}»" if task is not None else ""
@@ -108,7 +115,9 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
     scene = Scene(facts, group)
-    told = Timeouts(scene)
+    told, late = Timeouts(scene), came_late(scene)
+    if late is not None:
+        return late.ranks
     if not told.calls and group.mode == "crash" and not working(scene):
         return (0,)  # whoever goes first where the others wait for the main process
     return away(told, task=True) or group.ranks
