@@ -38,20 +38,24 @@ def ablate(rung: Rung, runner: Runner, settings: Settings) -> None:
     for turn in tried:
         nothing = _nothing_to_change(turn, failing.data.get("could"))
         if nothing:
-            _turn(rung, failing.cell, Turn(turn.label, None, nothing), runner, by)
+            _turn(rung, failing, Turn(turn.label, None, nothing), runner, by)
             continue
-        _turn(rung, failing.cell, turn, runner, by)
+        _turn(rung, failing, turn, runner, by)
         if (done := runner.done.get(_name(rung, failing.cell, turn))) is not None and done.outcome == "passed":
-            _turn(rung, failing.cell, AGAIN, runner, by)  # or its healing may have been luck
+            _turn(rung, failing, AGAIN, runner, by)  # or its healing may have been luck
 
 
-def _turn(rung: Rung, failing: Cell, turn: Turn, runner: Runner, by: Deadlines) -> None:
-    cell = failing.with_knob(turn.label, rung.spec.name)
+def _turn(rung: Rung, failing: Done, turn: Turn, runner: Runner, by: Deadlines) -> None:
+    cell, by_then_s = failing.cell.with_knob(turn.label, rung.spec.name), failing.seen.took_s
     if rung.name(cell) in runner.done:
         return
     if turn.change is None:
         runner.skip(rung, cell, "knob:not-here", turn.because)
-    elif not runner.over(rung, cell):
+    elif runner.interruption.asked or runner.left_s() <= 0:
+        runner.over(rung, cell)
+    elif runner.left_s() < by_then_s:
+        runner.skip(rung, cell, "time", f"{runner.left_s():.0f} s of the whole time were left, and the cell fails only after {by_then_s:.0f} s")
+    else:
         runner.run(rung, cell, largest=True, by=by, turn=turn)
 
 
@@ -84,8 +88,10 @@ def _deadlines(failing: Done, others: Sequence[Done], settings: Settings) -> Dea
     if failing.cell.rows is not None:
         return by
     # Without rows a command may never end: it has passed when it is well beyond the moment at which it failed.
-    run_s = min(settings.run_s, max(RUN_FLOOR_S, TIMES * failing.seen.took_s))
-    says = f"{TIMES:g} times the {failing.seen.took_s:.0f} s after which {failing.data.get('cell', 'it')} had failed, and at most the settings"
+    silent_s = failing.data.get("silent_s") if failing.outcome == "timed_out" else 0.0
+    failed_s = max(0.0, failing.seen.took_s - (silent_s if isinstance(silent_s, (int, float)) else 0.0))
+    run_s = min(settings.run_s, max(RUN_FLOOR_S, TIMES * failed_s))
+    says = f"{TIMES:g} times the {failed_s:.0f} s after which {failing.data.get('cell', 'it')} had failed, at least {RUN_FLOOR_S:g} s, at most the settings"
     return replace(by, run_s=run_s, sources={**by.sources, "run_s": says})
 
 

@@ -20,7 +20,8 @@ def run(watch: Watch, *, largest: bool, hard_s: float) -> Result:
         watch.keeper.stop(watch.pace.stop_grace_s, watch.pace.kill_s)
     settled = settle(watch)
     elapsed_s = round(now.at, 2)
-    result = _result(watch, settled, decision, now)
+    cut_off = watch.pace.to_its_end and decision.what == "passed" and (now.at >= hard_s or now.at - now.sign_at >= watch.pace.stall_s)
+    result = _result(watch, settled, decision, now, cut_off=cut_off)
     quiet_s = max(watch.quiet_s, now.at - now.sign_at) if now.sign_at and result.outcome == "passed" else watch.quiet_s
     first_sign_at = watch.signs.first_sign_at
     rhythm = {
@@ -79,7 +80,7 @@ def _watch(watch: Watch, *, largest: bool, hard_s: float) -> tuple[Decision, Now
             return Decision("passed", "time_up", decision.ranks), now, False
 
 
-def _result(watch: Watch, settled: Settled, decision: Decision, now: Now) -> Result:
+def _result(watch: Watch, settled: Settled, decision: Decision, now: Now, *, cut_off: bool) -> Result:
     endings = settled.of_ranks()
     crashed = of_script(endings, settled.of_launcher(), command=watch.launch.command)
     if crashed is not None:
@@ -87,10 +88,10 @@ def _result(watch: Watch, settled: Settled, decision: Decision, now: Now) -> Res
     if decision.what == "ended":
         return _ended_by_itself(watch, endings)
     if decision.what == "passed":
-        return _cut_off(decision, now) if watch.pace.to_its_end and now.at - now.sign_at >= watch.pace.stall_s else _passed(decision, now)
+        return _cut_off(decision, now) if cut_off else _passed(decision, now)
     left = [rank for rank, ended in endings.items() if not ended.by_us]
     stuck = tuple(sorted(set(decision.ranks or ()) or {rank for rank in endings if rank not in left}))
-    return Result("timed_out", _stall_says(decision, now, endings), stuck, {"stopped_because": _because(decision, now)})
+    return Result("timed_out", _stall_says(decision, now, endings), stuck, {"stopped_because": _because(decision, now), "outgrown": decision.why == "outgrown"})
 
 
 def _because(decision: Decision, now: Now) -> str:
@@ -106,14 +107,16 @@ def _stall_says(decision: Decision, now: Now, endings: dict[int, Ended]) -> str:
     if decision.why == "left":
         others = _ranks_say(tuple(rank for rank in endings if rank not in decision.ranks))
         return f"{who} ended with exit code 0 while {others} still ran and made no progress"
+    if decision.why == "outgrown":
+        return f"no progress for {now.at - now.sign_at:.0f} s, though it computes: longer than smaller cells let expect"
     if not now.sign_at:
         return f"no output and no step within {now.at:.0f} s"
     return f"no progress for {now.at - now.sign_at:.0f} s"
 
 
 def _cut_off(decision: Decision, now: Now) -> Result:
-    """Its time was over and it was silent, but it computed, for no longer than a cell of this size may: neither passed nor failed."""
-    says = f"its time was over after {now.at:.0f} s; it still computed, and had shown nothing for {now.at - now.sign_at:.0f} s"
+    """The whole climb's time was over, or its own, while it was silent for no longer than a cell of this size may: neither passed nor failed."""
+    says = f"its time was over after {now.at:.0f} s; it still ran, and had shown nothing for {now.at - now.sign_at:.0f} s"
     return Result("not_measured", says, (), {"stopped_because": decision.why or "interrupted"})
 
 
