@@ -17,6 +17,7 @@ ROWS = 5
 MOST_COLUMNS = 64
 MARKS: dict[str, Style] = {"o": "strong", "X": "bad", "x": "strong", ".": "faint", "-": "warn"}
 NAMES = {"pss": "memory", "fds": "descriptors", "pids": "processes", "shm": "shared memory", "took_s": "one pass"}
+BOUNDED = ("pss", "fds", "pids", "shm")  # what fewer workers need less of
 PROBES = {"user_script": "the command", "scaled_dataset": "the data"}
 
 
@@ -115,7 +116,7 @@ def _workers(ladder: Sequence[LadderRow], told: Sequence[Prediction]) -> str:
     measured = next((measure.value for row in ladder for measure in row.measures if measure.name == "workers.safe"), None)
     bounded = [one for one in told if one.safe_workers is not None]
     least = min(bounded, key=lambda one: one.safe_workers or 0, default=None)
-    none_fits = any(one.will_hit and one.at.get("workers") and one.safe_workers is None and one.limit is not None for one in told)
+    none_fits = any(one.will_hit and one.name in BOUNDED and one.at.get("workers") and one.safe_workers is None for one in told)
     says = [f"{measured:.0f} for each rank and loader are safe at the size that was measured"] if measured is not None else []
     if none_fits:
         says.append("no number of them stays below the limit at the planned size")

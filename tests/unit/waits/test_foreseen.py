@@ -163,7 +163,7 @@ def test_processes_and_shared_memory_have_their_own_causes() -> None:
 def test_data_that_grows_in_step_below_every_limit_is_healthy() -> None:
     rows = []
     for workers, method in ((0, "none"), (2, "fork")):
-        labels = {"workers": workers, "method": method, "ranks": 1}
+        labels: dict[str, Any] = {"workers": workers, "method": method, "ranks": 1}
         rows += grown("pss", lambda n: 3e8 + 100 * n, "bytes", **labels)
         rows += grown("fds", lambda n, w=workers: 40 + 5 * w + 0 * n, noise=0.0, **labels)  # type: ignore[misc]
         rows += grown("took_s", lambda n: 0.2 + 1e-4 * n, "s", noise=0.08, **labels)
@@ -254,3 +254,11 @@ def test_nonsense_is_no_prediction_and_no_fault(value: float) -> None:
     rows += [measured("fds", 40, rows=-5, workers=-2), measured("fds", 40, rows="many", workers=None), measured("pids", 1.0, rows=10**30)]
     done = judged(facts(*rows, planned={"rows": 10**18, "ranks": 10**6, "workers": 10**6}))
     assert report_text(report_of(done, command="diagnose", case="c"))
+
+
+def test_no_number_of_workers_is_blamed_for_a_slow_start() -> None:
+    rows = grown("build_s", lambda n: 1e-3 * n, "s", ranks=1)
+    rows += grown("first_batch_s", lambda n: 0.3 + 0 * n, "s", workers=2, method="fork", ranks=1)
+    text = words(facts(*rows, planned={"rows": 30_000_000, "workers": 2}))
+    assert "the process group's timeout is 30 min" in text
+    assert "no number of them" not in text
