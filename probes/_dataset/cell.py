@@ -115,11 +115,12 @@ def _described(source: objects.Source) -> Dict[str, Any]:
 def read(job: Job) -> None:
     """Take the rows in growing numbers; twice over the last where `epochs` says so. Stops where the next size would not fit the time."""
     kept: List[objects.Source] = []
-    spent: List[Tuple[int, float]] = []  # rows, and the seconds that they took
+    spent: List[Tuple[int, float]] = []  # rows, and the seconds that they took beside the start of workers
+    start_s = 0.0
     for rows in job.task["rows"]:
         left_s, began = job.until - time.perf_counter(), time.perf_counter()
-        if spent and foreseen(spent, rows) > left_s:
-            telling.tell("skipped", rows=rows, says=f"{spent[-1][0]} rows took {spent[-1][1]:.1f} s, and {max(0.0, left_s):.0f} s were left")
+        if spent and start_s + foreseen(spent, rows) > left_s:
+            telling.tell("skipped", rows=rows, says=f"{spent[-1][0]} rows took {start_s + spent[-1][1]:.1f} s, and {max(0.0, left_s):.0f} s were left")
             break
         if not kept or objects.takes_rows(job.found):
             kept = []
@@ -146,7 +147,8 @@ def read(job: Job) -> None:
                 telling.tell("nothing", rows=rows, says=f"The {source.name} data gave no row.")
                 return
             del batches
-        spent.append((rows, time.perf_counter() - began))
+        start_s = found.first_s if want.workers else 0.0
+        spent.append((rows, max(0.0, time.perf_counter() - began - start_s)))
 
 
 def foreseen(spent: List[Tuple[int, float]], rows: int) -> float:
