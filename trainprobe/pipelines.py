@@ -145,9 +145,18 @@ def conclude(evidence: Iterable[Evidence], command: str, case: str, notes: Itera
     left_out = [str(says) for record in records if record.kind == "log.trouble" for says in _listed(record.data.get("says"))]
     diagnosis = judge(read(records), (*built, *added.causes), load_priors(), (*left_out, *notes, *added.trouble))
     diagnosis = replace(diagnosis, unexplained=(*diagnosis.unexplained, *failures, *added.failures))
-    looks = [(record.began, record.began + record.took_s) for record in records if 0 < record.began < _LAST_MOMENT and 0 <= record.took_s < _LAST_MOMENT]
-    began, ended = min((look[0] for look in looks), default=0.0), max((look[1] for look in looks), default=0.0)
-    return report_of(diagnosis, command=command, case=case, looked_s=round(max(0.0, ended - began), 1))
+    return report_of(diagnosis, command=command, case=case, looked_s=round(_looked_s(records), 1))
+
+
+def _looked_s(records: Sequence[Evidence]) -> float:
+    """From the first look to the end of the last one; where a climb was gone on with, without the pauses in between."""
+    parts: list[list[tuple[float, float]]] = [[]]
+    for record in records:
+        if record.kind == "resumed":
+            parts.append([])
+        if 0 < record.began < _LAST_MOMENT and 0 <= record.took_s < _LAST_MOMENT:
+            parts[-1].append((record.began, record.began + record.took_s))
+    return sum(max(ended for _, ended in part) - min(began for began, _ in part) for part in parts if part)
 
 
 def _listed(value: object) -> list[object]:
