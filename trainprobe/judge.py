@@ -55,6 +55,8 @@ ASKED_FOR = ("deep", "trigger_dump")
 SURE = 0.9
 # Nobody reads more troubles than these, and weighing one takes time that grows with the world.
 _MOST_GROUPS = 16
+# Causes that say, with what ends it, all that a warning of the same would say.
+_TELLS = {"leftover-processes": "host.leftovers", "accidental-data-parallel": "script.data-parallel"}
 _MODE_ORDER = {"hang": 0, "crash": 0, "slow": 1, "check": 2}
 
 
@@ -101,7 +103,7 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
         ),
         ladder=tuple(_row(rung) for rung in facts.of(Rung)),
         stacks=_stack_classes(facts, groups),
-        warnings=tuple(Notice(check.name, check.says, check.fix, check.cell) for check in facts.of(HostCheck) if check.status == "warn"),
+        warnings=_warnings(facts, placed),
         expiry=ends,
         killing=cost,
         advice=advice(live, ends, cost) if live is not None and cost is not None else "",
@@ -109,6 +111,12 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
         predictions=foreseen,
         extra=_extra(facts) | (logged_extra(facts, logged) if logged else {}),
     )
+
+
+def _warnings(facts: Facts, placed: Sequence[PlacedCause]) -> tuple[Notice, ...]:
+    """What is worth a word beside the causes; a cause that is named has said it better."""
+    told = {_TELLS[cause.id] for cause in placed if cause.named and cause.id in _TELLS}
+    return tuple(Notice(check.name, check.says, check.fix, check.cell) for check in facts.of(HostCheck) if check.status == "warn" and check.name not in told)
 
 
 def _dumps_decide(views: Sequence[LiveView], logged: LoggedView) -> bool:
