@@ -18,7 +18,7 @@ def amount(value: float, unit: str) -> str:
         return _bytes(value)
     if unit == "s":
         return _seconds(value)
-    return f"{value:,.0f}" if value >= 10 or float(value).is_integer() else f"{value:.1f}"
+    return f"{value:,.0f}"
 
 
 def span(low: float, high: float, unit: str) -> str:

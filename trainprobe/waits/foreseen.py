@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from trainprobe.facts import Facts, Measured, Plan
 from trainprobe.model.predictions import Prediction
@@ -212,8 +213,11 @@ class _Foresight:
     def _workers(self, planned: int | None) -> Times:
         if not self.quantity.with_workers:
             return Times()
-        at_plan = {setting: interval(one, self.size).value for setting, one in self.fits.items() if one is not None and planned is not None}
-        return for_workers(self.chosen.setting, planned, at_plan, self.series, sums=self.quantity.sums)
+        return for_workers(self.chosen.setting, planned, self._at_plan, self.series, sums=self.quantity.sums)
+
+    @cached_property
+    def _at_plan(self) -> dict[Setting, float]:
+        return {setting: interval(one, self.size).value for setting, one in self.fits.items() if one is not None}
 
     def _ranks(self) -> Times:
         return for_ranks(self.chosen.setting, self.want.ranks, self.series) if self.quantity.sums else Times()

@@ -19,7 +19,7 @@ from trainprobe.scaling.saying import amount, number, sizes, span
         (0.05, "s", "50 ms"),
         (8 * 86400.0, "s", "8 days"),
         (1024.0, "", "1,024"),
-        (2.5, "", "2.5"),
+        (7.7, "", "8"),
         (float("inf"), "s", "no end"),
     ],
 )

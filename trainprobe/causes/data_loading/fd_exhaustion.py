@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.predicted import fewer_workers, foreseen, needed, power_of_two, weigh_foreseen
+from trainprobe.causes.predicted import again_planned, fewer_workers, foreseen, needed, power_of_two, weigh_foreseen
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import checked, first_to_fail, said, spoken
 from trainprobe.causes.words import fix, ranks_say, sentence, short
 from trainprobe.facts import Facts, ProcessState
 from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.model.predictions import Prediction
 from trainprobe.waits import SuspectGroup
 
 # The kernel's Errno 24, multiprocessing/reduction.py (ancdata), and torch's file_descriptor sharing (torch/lib/libshm, dataloader.py).
@@ -29,6 +30,8 @@ WORDING = (
 LOW = 4096  # what a loader with many workers fills; distributions give 1024
 CHECK = "lim.nofile"
 NEARLY = 0.9
+GROWN = 3.0  # times as many at the planned size as at the smallest: they are opened for the data and not for the run
+HIGHEST = 1 << 20  # the kernel's own fs.nr_open
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
@@ -77,15 +80,25 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     limit = scene.given("limit.nofile")
     now = f"   (now {limit.number:.0f})" if limit is not None and limit.number is not None else ""
     one = foreseen(group, "fds")
-    enough = max(65536, power_of_two(needed(one))) if one is not None else 65536
-    if one is not None and one.limit is not None:
-        now = f"   (now {one.limit:.0f})"
+    if one is not None:
+        return _fixes_foreseen(scene, one)
     return (
-        *(fewer_workers(scene, one) if one is not None else ()),
-        fix(scene, "Raise the limit", f"ulimit -n {enough}{now}   (in the shell or batch script that starts the job)", verify="ulimit -n"),
+        fix(scene, "Raise the limit", f"ulimit -n 65536{now}   (in the shell or batch script that starts the job)", verify="ulimit -n"),
         fix(scene, "Let workers share tensors through files", "torch.multiprocessing.set_sharing_strategy('file_system')   (before the first DataLoader)"),
         fix(scene, "Do not keep what workers send", "copy what is kept: batch.clone(), or keep plain numbers instead of tensors"),
     )
+
+
+def _fixes_foreseen(scene: Scene, one: Prediction) -> tuple[Fix, ...]:
+    """More rows need more descriptors only where something is opened for each and never closed; a higher limit helps where it is within reach."""
+    verify = again_planned(scene, one)
+    close = "with open(path) as file: ...   (in __getitem__), or one open file for each worker; batch.clone() for what is kept of a batch"
+    found = [fix(scene, "Close what is opened for each row or batch", close, verify=verify)] if one.value and one.value > GROWN * one.points[0][1] else []
+    enough = max(65536, power_of_two(needed(one)))
+    if enough <= HIGHEST:
+        raised = f"ulimit -n {enough}   (now {one.limit or 0:.0f}; in the shell or batch script that starts the job)"
+        found.append(fix(scene, "Raise the limit", raised, verify="ulimit -n"))
+    return (*found, *fewer_workers(scene, one))
 
 
 CAUSE = Cause(
