@@ -4,7 +4,7 @@ import argparse
 import tempfile
 
 import torch
-from torch.utils.data import Dataset
+from torch.utils.data import DataLoader, Dataset
 from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainerCallback, TrainingArguments
 
 
@@ -21,11 +21,11 @@ class Sentences(Dataset):
 
 
 class Replay(TrainerCallback):
-    def __init__(self):
-        self.trainer = self.kept = None
+    def __init__(self, held_out):
+        self.held_out, self.kept = held_out, None
 
     def on_train_begin(self, args, state, control, **_):
-        self.kept = list(self.trainer.get_eval_dataloader())
+        self.kept = list(DataLoader(self.held_out, batch_size=1, num_workers=2))
 
     def on_epoch_end(self, args, state, control, model=None, **_):
         with torch.no_grad():
@@ -43,7 +43,6 @@ def main():
     args = TrainingArguments(
         output_dir=tempfile.mkdtemp(),
         per_device_train_batch_size=16,
-        per_device_eval_batch_size=1,
         num_train_epochs=1,
         eval_strategy="no",
         save_strategy="no",
@@ -52,11 +51,8 @@ def main():
         use_cpu=True,
         ddp_backend="gloo",
         disable_tqdm=True,
-        dataloader_num_workers=2,
     )
-    replay = Replay()
-    trainer = Trainer(model=BertForSequenceClassification(config), args=args, train_dataset=train, eval_dataset=held_out, callbacks=[replay])
-    replay.trainer = trainer
+    trainer = Trainer(model=BertForSequenceClassification(config), args=args, train_dataset=train, eval_dataset=held_out, callbacks=[Replay(held_out)])
     trainer.train()
     print("done", flush=True)
 
