@@ -79,7 +79,7 @@ def conclude(folder: str, asked: Any, late: bool, code: int) -> None:
     report.children()
     report.known()
     if report.bad:
-        _emit.result("no", report.bad[0] + (f" ({len(report.bad) - 1} more.)" if len(report.bad) > 1 else ""))
+        _emit.result("no", report.bad[0] + (f" And {len(report.bad) - 1} more." if len(report.bad) > 1 else ""))
     for row in report.of("broken"):
         _emit.result("cannot", f"The probe itself failed: {row['error']['type']}: {row['error']['message']}.")
     step = _report.read(f"{folder}/now") or "start"

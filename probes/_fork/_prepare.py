@@ -84,7 +84,7 @@ class Preparation:
         sample = []
         shared: List[Tuple[str, Any]] = []
         if self.source is not None:
-            sample = [_operations.Operation("a sample of the data", "data", _operations.first_sample(self.source), 6.0)]
+            sample = [_operations.Operation("a sample of the data", "data", _operations.first_sample(self.source), 4.0)]
         if _state.others_at():
             shared = _state.shared_locks(_state.locks({"data": self.source.dataset} if self.source is not None else {}), HELD_S, PATIENCE_S)
         rows += self._while_held(shared, sample)

@@ -79,6 +79,7 @@ def test_a_lock_that_a_thread_of_an_import_holds_at_the_fork(run_probe: RunProbe
     assert before == {"import json": 0, "import names": 1}
 
 
+@pytest.mark.soak
 def test_a_lock_that_is_never_let_go_is_not_laid_to_the_fork(run_probe: RunProbe, tmp_path: Path) -> None:
     done = run_probe("fork_safety", "--imports", "names", env=module(tmp_path, "names", NEVER_LETS_GO))
     assert done.answer == "yes", done.output
@@ -98,6 +99,7 @@ def test_an_import_that_fails_is_not_laid_to_the_fork(run_probe: RunProbe, tmp_p
     assert not done.of("fail")
 
 
+@pytest.mark.soak
 def test_an_import_that_hangs_ends_with_the_time(run_probe: RunProbe, tmp_path: Path) -> None:
     done = run_probe("fork_safety", "--imports", "bad", "--timeout-s", "8", env=module(tmp_path, "bad", "import time; time.sleep(600)"))
     assert done.answer == "cannot"
