@@ -8,7 +8,8 @@ from typing import Any, Dict, List, NamedTuple, NoReturn, Optional, Tuple
 import _emit
 from _dataset import children, compared, failures, looks, safe
 
-RESERVE_S = 4.0  # for the answer and the ends of children
+RESERVE = 0.06  # of the time, and no less than RESERVE_S: for the answer and the ends of children
+RESERVE_S = 3.0
 LEAST_S = 6.0  # a cell with less time than this would only time out
 IDLE_S = 15.0
 ROWS = (2, 100, 1000)
@@ -32,7 +33,7 @@ class Course:
     def __init__(self, asked: Asked) -> None:
         self.asked, self.began = asked, time.monotonic()
         self.failures: List[failures.Failure] = []
-        self.stack = ""
+        self.stack = self.unknown = ""
         self.rows = list(asked.rows)
         self.sources: List[Dict[str, Any]] = []
         self.costs: Dict[Tuple[int, str, int], Dict[str, float]] = {}
@@ -41,7 +42,7 @@ class Course:
 
     @property
     def left_s(self) -> float:
-        return self.asked.deadline_s - RESERVE_S - (time.monotonic() - self.began)
+        return self.asked.deadline_s - max(RESERVE_S, RESERVE * self.asked.deadline_s) - (time.monotonic() - self.began)
 
     def run(self) -> NoReturn:
         """Smallest and plainest first; then workers, ranks and methods, each with its share of the time that is left."""
@@ -98,7 +99,7 @@ class Course:
         }
         task.update(method=method, ranks=ranks, soft_s=max(1.0, 0.75 * share_s), stack=self.stack, epochs=epochs, spawn=self.spawns, shard_rows=SHARD_ROWS)
         with _emit.phase(f"{name} rows={','.join(map(str, rows))} workers={workers} method={method} ranks={ranks}"):
-            patience_s = max(3.0, 0.7 * share_s)
+            patience_s = max(3.0, (0.7 if self.costs else 1.0) * share_s)
             # What was built and read once need not wait for the network again.
             return task, children.run(task, ranks, share_s, patience_s, min(patience_s, IDLE_S) if self.costs else patience_s)
 
@@ -107,7 +108,8 @@ class Course:
         if failure.kind == "mistyped":
             _emit.result("cannot", failure.says)
         if failure.kind == "stood" and too_soon:
-            _emit.note(f"{failure.says}. That may be a slow start.", check="data.time", status="unknown")
+            self.unknown = f"{failure.says}. That may be a slow start."
+            _emit.note(self.unknown, check="data.time", status="unknown")
             return
         key = f"{failure.kind} {failure.more.get('type', '')} {failure.more.get('method', '')}"
         if key not in self.reported:
@@ -241,6 +243,8 @@ class Course:
         if self.failures:
             ways = sorted({failures.of_workers(workers, method) for workers, method, _ in self.costs})
             _emit.result("no", self.failures[0].says.rstrip(".") + "." + (f" It was read with {', '.join(ways)}." if ways else ""))
+        if not self.costs:
+            _emit.result("cannot", self.unknown or "There was not time enough to read a single row.")
         tried = sorted({method for _, method, _ in self.costs if method != "none"})
         by = f", also by workers started with {', '.join(tried)}" if tried else ""
         _emit.result("yes", f"Up to {max(self.rows)} rows of {self.asked.dataset} load right{by}.")

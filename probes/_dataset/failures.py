@@ -71,12 +71,14 @@ def _died(said: Said, cell: Cell, task: Dict[str, Any], dataset: str) -> Failure
 
 
 def too_soon(cell: Cell) -> bool:
-    """Was so little time given that a slow start would look the same?"""
-    if any(said.how == "stood" and said.phase in BEFORE for said in cell.said):
+    """Was so little time given that a slow start would look the same? Who computes is judged by the processor's time, who does not by the clock."""
+    phases = [said.phase for said in cell.said if said.how == "stood"]
+    if any(phase in BEFORE for phase in phases):
         return True
+    if cell.cpu_s < IDLE_SHARE * cell.waited_s:
+        return cell.waited_s < IDLE_S
     starts = [line["at"] - said.lines[0]["at"] for said in cell.said for line in said.of("phase") if line["phase"] in ("process group", "factory", "len()")]
-    idle = cell.waited_s >= IDLE_S and cell.cpu_s < IDLE_SHARE * cell.waited_s
-    return not idle and cell.waited_s < max(PATIENCE_S, IMPORTS * max(starts, default=0.0))
+    return any(phase.startswith("import of") for phase in phases) or cell.cpu_s < max(PATIENCE_S, IMPORTS * max(starts, default=0.0))
 
 
 def _stood(said: Said, cell: Cell, task: Dict[str, Any], dataset: str) -> Failure:

@@ -15,7 +15,6 @@ import pytest
 from tests.probes.conftest import PROBES, ProbeRun, RunProbe
 
 sys.path.insert(0, str(PROBES))
-import _emit
 from _dataset import asked, cell, children, compared, looks, objects, safe, samples
 from _given import GivenError, load_given
 
@@ -195,8 +194,8 @@ def test_one_number_of_rows_is_the_most() -> None:
 
 def test_what_a_node_bears(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[dict[str, Any]] = []
-    monkeypatch.setattr(_emit, "note", lambda says, **more: told.append({"says": says, **more}))
-    monkeypatch.setattr(_emit, "measure", lambda *_, **__: None)
+    monkeypatch.setattr("_emit.note", lambda says, **more: told.append({"says": says, **more}))
+    monkeypatch.setattr("_emit.measure", lambda *_, **__: None)
     none = {"pss": 1e9, "parent_fds": 20, "pids": 4, "shm": 0, "worker_private": 0, "worker_pss": 0}
     two = {"pss": 2e9, "parent_fds": 40, "pids": 8, "shm": 1e6, "worker_private": 0.5e9, "worker_pss": 0.5e9}
     costs = {(0, "none", 1): none, (2, "fork", 1): two}
