@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.imports_together import BAD, foreseen, heaviest, limit_of, modules, need_bytes, number, of_the_command, ranks_at_once, starved, tried
+from trainprobe.causes.imports_together import BAD, foreseen, limit_of, modules, need_bytes, number, of_the_command, ranks_at_once, starved, tried
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.starved_imports import one_by_one, told_by_several
 from trainprobe.causes.words import fix, listed, sentence, size
@@ -80,7 +80,7 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
-    limit, need, one = limit_of(scene), need_bytes(scene), heaviest(scene)
+    limit, need = limit_of(scene), need_bytes(scene)
     names = ", ".join(modules(scene)) or "HEAVY_MODULE"
     python = scene.plan.interpreter_path or "python"
     more = f"ask for at least {size(need * 1.25)} for {ranks_at_once(scene)} ranks (now {size(limit[0])})" if limit is not None and need else ""
@@ -90,7 +90,8 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
         f"import trainprobe; with trainprobe.import_lock(): import {names}",
         f"{python} -m pip install --no-deps trainprobe   (standard library only; where the job's Python has it not)",
     )
-    jobs = max(1, one.compilers // 2) if one is not None else 1
+    started = max((fact.compilers for fact in tried(scene, "alone", "whole", "together")), default=0)
+    jobs = max(1, started // 2)
     builds = fix(
         scene,
         "Build beforehand, and with fewer compilers",
@@ -99,7 +100,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
     memory = fix(scene, "Give the job more memory, or start fewer ranks", more or "raise the job's memory request", who="admin", risk="needs-admin")
     less = fix(scene, "Import less", "import what only rank 0 needs on rank 0; build extensions and caches beforehand")
-    return (lock, builds, memory) if one is not None and one.compilers else (lock, memory, less)
+    return (lock, builds, memory) if started else (lock, memory, less)
 
 
 CAUSE = Cause(
