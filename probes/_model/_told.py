@@ -33,7 +33,7 @@ def says_of(told: Dict[str, Any]) -> str:
     by = f"{told['signal']}" if told.get("signal") else f"exit code {told.get('exit_code')}"
     why = {
         "died": f"died ({by})",
-        "timed_out": "did not end in time",
+        "timed_out": "its imports did not end in time" if told.get("step") == "import" else "it did not end in time",
     }
     what = why.get(
         told["outcome"],

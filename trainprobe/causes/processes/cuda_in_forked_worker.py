@@ -5,7 +5,9 @@ forked pool, fails with "Cannot re-initialize CUDA in forked subprocess".
 
 `datasets.map(num_proc=1)` forks from datasets 4.1 on and did not in 4.0; `num_proc=None` never does (by the sources of 4.0.0, 4.1.0 and 5.2.0).
 
-It is recognised by that message; in a forked child below torch's own check, by CUDA's "initialization error" inside a worker.
+With torch's MPS on a Mac this was not reproduced here; there workers are spawned by default.
+
+It is recognised by that message; by the probe that imports and builds what the script does and forks; in a forked child below torch's own check, by CUDA's "initialization error" inside a worker.
 """
 
 from __future__ import annotations

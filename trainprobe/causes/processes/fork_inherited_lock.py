@@ -3,7 +3,7 @@
 `fork` copies the memory of a process, its locks in the state in which they are, but only the one thread that called it. A lock that
 another thread held at that moment (of logging, of a module, of a queue) stays locked in the child for ever. Loader workers are forked by default.
 
-It is recognised by a child with one or two threads whose main thread stands in the acquire of a lock, or in a line that takes one, in all
+It is recognised by the probe that forks while a thread of an import holds its lock, and, in a run, by a child with one or two threads whose main thread stands in the acquire of a lock, or in a line that takes one, in all
 looks, while no thread of that process can own it. A child that was started afresh (spawn, forkserver) rules it out.
 """
 

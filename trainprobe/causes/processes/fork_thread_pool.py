@@ -3,8 +3,11 @@
 OpenMP, MKL, OpenBLAS, OpenCV and the Rust pool of tokenizers keep threads. A forked child has the pool's memory but none of its threads: the
 first tensor operation there hands work to threads that do not exist and waits for them for ever.
 
-It is recognised by a forked child with a single thread that sleeps in a futex below a computation, not below a lock of Python, while its
-parent, which has such threads, waits for it. A native stack names the library and settles it; so does the warning that tokenizers prints.
+Seen here on Linux with GNU's OpenMP, which comes with torch. Intel's is said to survive a fork (pytorch/pytorch#45198), which was not tried here;
+nor was a Mac, where processes are spawned by default.
+
+It is recognised by the probe that forks after the script's imports and its data are there, and, in a run, by a forked child with a single thread
+that sleeps in a futex below a computation, not below a lock of Python, while its parent, which has such threads, waits for it. A native stack names the library and settles it; so does the warning that tokenizers prints.
 """
 
 from __future__ import annotations
