@@ -38,6 +38,7 @@ import _emit
 class Rung:
     def __init__(self, asked: Any, scratch: str) -> None:
         self.asked, self.scratch, self.began, self.failed = asked, scratch, time.monotonic(), []  # type: Any, str, float, List[str]
+        self.foreseen = ""
         self.first = os.path.dirname(os.path.realpath(asked.script)) if asked.script else ""
         self.guarded = _guards.guarded(asked.script) if asked.script else {}
 
@@ -94,7 +95,7 @@ class Rung:
             jobs = f", with MAX_JOBS={os.environ.get('MAX_JOBS', 'unset')} compilers each" if whole["compilers"] else ""
             says = f"{planned} ranks that import at once need {need / _telling.MIB:.0f} MiB{jobs}; the limit is {seen['limit'] / _telling.MIB:.0f} MiB."
             _emit.fail(says, name="import.foreseen", module=whole["module"], ranks=planned, need_bytes=need, each_bytes=each, limit_bytes=seen["limit"])
-            self.failed.append(f"{planned} ranks at once would need {need / _telling.MIB:.0f} MiB of {seen['limit'] / _telling.MIB:.0f}")
+            self.foreseen = f"{planned} ranks at once would need {need / _telling.MIB:.0f} MiB of {seen['limit'] / _telling.MIB:.0f}"
 
 
 def main() -> None:
@@ -129,7 +130,9 @@ def main() -> None:
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     good = f"{len(works)} imports work, alone and in {asked.nproc} processes at once."
-    _emit.result("no" if rung.failed else "yes", f"Imports failed: {', '.join(rung.failed)}." if rung.failed else good)
+    if rung.failed:
+        _emit.result("no", f"Imports failed: {', '.join(rung.failed)}.")
+    _emit.result("no" if rung.foreseen else "yes", f"{good[:-1]}; {rung.foreseen}." if rung.foreseen else good)
 
 
 if __name__ == "__main__":

@@ -117,6 +117,8 @@ def again(scene: Scene) -> str:
         words += ["--only", group.probe]
     if group.probe == "import_memory" and plan.imports:
         words += ["--imports", ",".join(plan.imports)]
+        if plan.planned.get("ranks"):  # without them the rung has nothing to foresee
+            words += ["--planned", f"ranks={plan.planned['ranks']}"]
     if plan.argv:
         words += ["--", *plan.argv]
     return " ".join(words)

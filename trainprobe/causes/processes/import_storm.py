@@ -73,7 +73,9 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     what = listed(modules(scene)) or "the job's modules"
     if ahead is not None and not any(fact.outcome in BAD for fact in tried(scene, "together")):
         numbers = f"they need {size(number(ahead.details, 'need_bytes'))} and the limit is {size(number(ahead.details, 'limit_bytes'))}"
-        return sentence(f"{ranks_at_once(scene)} ranks that import {what} at once will run out of memory: {numbers}; the {group.world_size} of here fit")
+        return sentence(
+            f"{ranks_at_once(scene)} ranks that import {what} at once will run out of memory: {numbers}; {max(group.world_size, scene.plan.nproc)} fit"
+        )
     numbers = f": they need {size(need)} and the limit is {size(limit[0])}" if limit is not None and need else ""
     return sentence(f"All {ranks_at_once(scene)} ranks import {what} at once and run out of memory{numbers}; one alone succeeds")
 
