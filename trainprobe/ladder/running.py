@@ -27,6 +27,8 @@ from trainprobe.system.keeper import Keeper
 
 FAILED = ("failed", "timed_out", "crashed")
 ANSWERS = ("passed", *FAILED)
+SPAWNED = "start=spawn"
+TAIL_BYTES = 2**18
 # After these, a larger world would only make it worse, or show the same.
 NO_LARGER_AFTER = "was killed because memory ran out"
 
@@ -195,10 +197,28 @@ def _turned(result: Result, turn: Turn, watch: Watch) -> Result:
         "applied_count": told,
         "applied_says": change.says,
     }
+    if result.outcome in FAILED and turn.label == SPAWNED and _unspawnable(watch):
+        because = "the script has no `if __name__ == '__main__':`, so that none of its children can be spawned"
+        return Result("skipped", "", (), {**more, "unmet": "knob:not-here", "skipped_because": because, "without_effect": result.outcome})
     if change.how != "witness" or told or result.outcome not in ANSWERS:
         return replace(result, more=more)
     because = f"the knob changed nothing: the program did nothing that {turn.label} could change"
     return Result("skipped", "", (), {**more, "unmet": "knob:no-effect", "skipped_because": because, "without_effect": result.outcome})
+
+
+def _unspawnable(watch: Watch) -> bool:
+    """Whether a spawned child came to start children itself, which multiprocessing refuses (multiprocessing/spawn.py, _check_not_importing_main)."""
+    paths = [path for spec in watch.launch.specs for path in (spec.stdout, spec.stderr)] + [path for _, _, path in watch.find_logs()]
+    return any(b"bootstrapping phase" in _tail(path) for path in dict.fromkeys(paths))
+
+
+def _tail(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.path.getsize(path) - TAIL_BYTES))
+            return file.read(TAIL_BYTES)
+    except OSError:
+        return b""
 
 
 def _seconds(value: object) -> float | None:

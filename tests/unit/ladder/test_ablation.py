@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -83,6 +84,19 @@ def test_an_answer_with_a_knob_that_took_hold_stands() -> None:
 
     assert (result.outcome, result.more["applied"], result.more["applied_count"]) == ("passed", True, 3)
     assert running._turned(Result("crashed"), Turn("x=1", Change(how="option")), watched(0)).outcome == "crashed"
+
+
+def test_a_script_that_cannot_be_spawned_has_not_answered(tmp_path: Path) -> None:
+    (tmp_path / "err").write_text(
+        "RuntimeError:\n  An attempt has been made to start a new process before the\n  current process has finished its bootstrapping phase.\n"
+    )
+    spec = SimpleNamespace(stdout=str(tmp_path / "out"), stderr=str(tmp_path / "err"))
+    watch = SimpleNamespace(signs=watched(2).signs, launch=SimpleNamespace(specs=(spec,)), find_logs=list)
+    turn = Turn("start=spawn", Change(how="witness"))
+
+    assert running._turned(Result("crashed"), turn, watch).outcome == "skipped"  # type: ignore[arg-type]
+    (tmp_path / "err").write_text("KeyError: 'label'\n")
+    assert running._turned(Result("crashed"), turn, watch).outcome == "crashed"  # type: ignore[arg-type]
 
 
 def test_too_few_rows_for_a_batch_are_no_failure_unless_there_are_no_more() -> None:
