@@ -11,6 +11,7 @@ import functools
 import importlib
 import json
 import os
+import signal
 import sys
 import time
 import traceback
@@ -23,6 +24,7 @@ from _fork import _children, _operations, _state
 
 del sys.path[:2]  # neither the probes nor this folder may shadow what the user's code imports
 ROWS = 64  # asked of a factory that takes how many
+OWN_S = 15
 HELD_S, PATIENCE_S, TRIES = 0.5, 2.0, 3
 
 
@@ -146,6 +148,25 @@ class Preparation:
                 self.tell("map", **row)
 
 
+def names_in(variable: str) -> List[str]:
+    return [part.strip() for part in os.environ.get(variable, "").split(",") if part.strip()]
+
+
+def own_module(name: str) -> Any:
+    """Import a module of the user's own. One that waits for other ranks as it is imported is given up, and must not cost the answer."""
+
+    def enough(number: int, frame: Any) -> None:
+        del number, frame
+        raise TimeoutError(f"it took longer than {OWN_S} s")
+
+    signal.signal(signal.SIGALRM, enough)
+    signal.alarm(OWN_S)
+    try:
+        return importlib.import_module(name)
+    finally:
+        signal.alarm(0)
+
+
 def raised_as(error: BaseException) -> Dict[str, Any]:
     ours = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     frames = [one for one in traceback.extract_tb(error.__traceback__) if not one.filename.startswith((ours, "<frozen"))]
@@ -160,9 +181,11 @@ def main() -> None:
     faulthandler.enable(open(f"{folder}/prepare.stack", "w", encoding="utf-8"), all_threads=True)  # noqa: SIM115 - open until the end
     _given.look_in([])
     me = Preparation(folder)
-    listed = f"{os.environ.get('TRAINPROBE_IMPORTS', '')},{os.environ.get('TRAINPROBE_LOCAL_IMPORTS', '')}"
-    for name in dict.fromkeys(part.strip() for part in listed.split(",") if part.strip()):
+    sys.argv = [os.environ.get("TRAINPROBE_SCRIPT") or sys.argv[0]]  # some modules read it as they are imported
+    for name in names_in("TRAINPROBE_IMPORTS"):
         me.step(f"import {name}", functools.partial(importlib.import_module, name))
+    for name in names_in("TRAINPROBE_LOCAL_IMPORTS"):
+        me.step(f"import {name}", functools.partial(own_module, name))
     if os.environ.get("TRAINPROBE_DATASET"):
         me.build(os.environ["TRAINPROBE_DATASET"])
     loaded, torch = _state.runtimes(), sys.modules.get("torch")

@@ -106,6 +106,14 @@ def test_an_import_that_hangs_ends_with_the_time(run_probe: RunProbe, tmp_path: 
     assert "`import bad`" in done.output
 
 
+@pytest.mark.soak
+def test_a_module_of_the_users_that_waits_for_others_is_given_up(run_probe: RunProbe, tmp_path: Path) -> None:
+    env = {**module(tmp_path, "mine", "import time; time.sleep(600)"), "TRAINPROBE_LOCAL_IMPORTS": "mine"}
+    done = run_probe("fork_safety", "--imports", "json", env=env)
+    assert done.answer == "yes", done.output
+    assert "it took longer than 15 s" in done.output
+
+
 @needs_torch
 @pytest.mark.torch
 def test_threads_of_torch_that_did_not_come_along(run_probe: RunProbe, tmp_path: Path) -> None:
