@@ -16,6 +16,8 @@ NEEDS = {
     "gloo": "a torch with gloo",
     "ranks>=2": "two ranks or more",
     "script": "a script or command after `--`",
+    "dataset": "your data, by `--dataset`",
+    "model": "your model, by `--model`",
 }
 INTRO = """# The ladder
 
