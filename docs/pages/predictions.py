@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from trainprobe.scaling import ANNOUNCED, IN_WORDS
+from trainprobe.scaling import ANNOUNCED, ANNOUNCED_FAR, FAR, IN_WORDS
 
 RESULTS = Path(__file__).resolve().parents[2] / "tests" / "unit" / "scaling" / "results.json"
 INTRO = """# How good the predictions are
@@ -21,7 +21,7 @@ that should hold the value in 90 of 100 cases, and says which limit will be reac
 - Noise is taken as a factor. How well a law foretells each point from the smaller ones is its weight; none is chosen and then believed, but all are mixed.
   So an interval holds the noise of a measurement, the doubt about the numbers of a law, and the doubt about which law it is.
 - One point of a set may be wrong (a cold cache, a busy neighbour).
-- A limit is announced where it is passed with a probability of {announced:.0%} or more.
+- A limit is announced where it is passed with a probability of {announced:.0%} or more; beyond {far:g} times the largest measured size, {announced_far:.0%}.
 - Fewer than three sizes, or a largest that is less than four times the smallest, give no prediction, and the report says so.
 
 ## Over measurements of known law
@@ -51,6 +51,8 @@ def pages() -> Iterator[tuple[str, str]]:
     intro = INTRO.format(
         laws=", ".join(IN_WORDS),
         announced=ANNOUNCED,
+        announced_far=ANNOUNCED_FAR,
+        far=FAR,
         sets=whole["sets"],
         close=whole["close"],
         announced_all=_percent(whole["announced_all"]),

@@ -2,10 +2,25 @@
 
 from trainprobe.scaling.fitting import Component, Fit, Point, TooFewError, fit
 from trainprobe.scaling.laws import IN_WORDS, STEEP
-from trainprobe.scaling.predicting import ANNOUNCED, Crossing, Interval, announced, crossing, exponent, interval, share_above, steep
+from trainprobe.scaling.predicting import (
+    ANNOUNCED,
+    ANNOUNCED_FAR,
+    FAR,
+    Crossing,
+    Interval,
+    announced,
+    crossing,
+    exponent,
+    interval,
+    least_chance,
+    share_above,
+    steep,
+)
 
 __all__ = [
     "ANNOUNCED",
+    "ANNOUNCED_FAR",
+    "FAR",
     "IN_WORDS",
     "STEEP",
     "Component",
@@ -19,6 +34,7 @@ __all__ = [
     "exponent",
     "fit",
     "interval",
+    "least_chance",
     "share_above",
     "steep",
 ]

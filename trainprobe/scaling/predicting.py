@@ -12,6 +12,9 @@ from trainprobe.scaling.student import NODES, nodes
 LOW, HIGH = 0.05, 0.95
 ANNOUNCED = 0.48
 """From this probability on a limit is announced: held against invented sets, fewer than 2 % of announcements are false (docs/predictions.md)."""
+FAR = 30.0  # times the largest measured size
+ANNOUNCED_FAR = 0.65
+"""And this far or further: the same part of the announcements is false there."""
 _FURTHEST = 1e6  # a limit that is reached only at a size a million times the largest is not reached
 _AHEAD = 10.0
 _LARGEST = 200.0  # a logarithm beyond any number that means something
@@ -52,7 +55,12 @@ def share_above(fit: Fit, size: float, limit: float) -> float:
 
 def announced(fit: Fit, size: float, limit: float) -> bool:
     """Return whether it is clear enough that `limit` will be passed at `size`."""
-    return share_above(fit, size, limit) >= ANNOUNCED
+    return share_above(fit, size, limit) >= least_chance(fit, size)
+
+
+def least_chance(fit: Fit, size: float) -> float:
+    """Return the probability from which on a limit is announced at `size`: the further away, the more has to be seen."""
+    return ANNOUNCED if size <= FAR * fit.largest * (1 + 1e-9) else ANNOUNCED_FAR
 
 
 def crossing(fit: Fit, limit: float) -> Crossing | None:

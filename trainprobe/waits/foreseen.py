@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from trainprobe.facts import Facts, Measured, Plan
+from trainprobe.facts.cell_measures import COMMAND
 from trainprobe.model.predictions import Prediction
-from trainprobe.scaling import ANNOUNCED, IN_WORDS, Fit, TooFewError, crossing, exponent, fit, interval, share_above, steep
+from trainprobe.scaling import ANNOUNCED, IN_WORDS, Fit, TooFewError, crossing, exponent, fit, interval, least_chance, share_above, steep
 from trainprobe.scaling.saying import amount, number, sizes, span
 from trainprobe.waits import bounds
 from trainprobe.waits.extrapolated import ASSUMED, Times, for_ranks, for_workers
@@ -19,6 +20,7 @@ from trainprobe.waits.suspects import SuspectGroup
 TIME = "took_s"
 LONG_S = 600.0  # an epoch that takes less hurts nobody, whatever its law
 FASTER = 3.0  # times what growth in step would have given
+START_NOISE = 0.2  # of times of a whole command: it starts processes and reads what the last one has left in the caches, or not
 _NEARLY = 0.95  # of the planned size: that is as good as measured
 _CURVE = 9
 _MOST_WORKERS = 64
@@ -110,7 +112,7 @@ def _predicted(facts: Facts, probe: str, quantity: Quantity, want: Wanted) -> Pr
     why = ""
     for one in found:
         try:
-            fits[one.setting] = fit(one.points, quantity.noise)
+            fits[one.setting] = fit(one.points, max(quantity.noise, START_NOISE if probe == COMMAND and one.unit == "s" else 0.0))
         except TooFewError as error:
             why = why or error.says
             if one.largest.size >= _NEARLY * size:
@@ -177,7 +179,8 @@ class _Foresight:
         in_step = self.chosen.largest.value * times * self.size / self.chosen.largest.size
         faster = steep(own) if own is not None else None
         endless = quantity.name == TIME and faster is True and value >= max(LONG_S, FASTER * in_step)
-        hit = (chance is not None and chance >= ANNOUNCED) or endless
+        least = least_chance(own, self.size) if own is not None else ANNOUNCED
+        hit = (chance is not None and chance >= least) or endless
         at = {self.chosen.axis: self.size, **({"ranks": self.want.ranks or setting.ranks} if quantity.sums and self.chosen.axis != "ranks" else {})}
         planned_workers = self.want.workers if self.want.workers is not None and quantity.with_workers else setting.workers
         at |= {"workers": planned_workers} if planned_workers is not None and setting.workers is not None else {}

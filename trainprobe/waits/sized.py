@@ -13,6 +13,7 @@ from trainprobe.scaling import Point
 DATA = "scaled_dataset"
 PROBES = (COMMAND, DATA)
 STARTUP = "start-up"
+_UNITS = {"B": "bytes"}  # one name for one unit
 _MOST = 1e18  # an exabyte, or a count of anything
 _PARTS = ("first_batch_s", "startup_s")  # what comes after the building, by the name that is there
 
@@ -107,7 +108,7 @@ def _startup(own: list[Measured]) -> tuple[Series, ...]:
 def _series(setting: Setting, axis: str, at: Mapping[int, Measured]) -> Series:
     facts = tuple(at[size] for size in sorted(at))
     points = tuple(Point(float(size), at[size].value) for size in sorted(at))
-    return Series(facts[0].probe, facts[0].name, facts[0].unit, axis, setting, points, facts)
+    return Series(facts[0].probe, facts[0].name, _UNITS.get(facts[0].unit, facts[0].unit), axis, setting, points, facts)
 
 
 def _renamed(one: Series, name: str) -> Series:

@@ -148,7 +148,7 @@ def test_a_start_up_in_step_that_is_too_long_wants_a_longer_timeout() -> None:
     assert (done.causes[0].id, done.causes[0].named) == ("timeout-too-short", True)
     steps = [step for fix in done.causes[0].fixes for step in fix.steps]
     (minutes,) = [int(step.partition("minutes=")[2].partition(")")[0]) for step in steps if "timedelta(minutes=" in step and "init_process_group" in step]
-    assert 60 <= minutes <= 120  # 50 min with their interval, and some room
+    assert 60 <= minutes <= 180  # 50 min with their interval, and some room
 
 
 def test_processes_and_shared_memory_have_their_own_causes() -> None:
@@ -263,3 +263,17 @@ def test_no_number_of_workers_is_blamed_for_a_slow_start() -> None:
     text = words(facts(*rows, planned={"rows": 30_000_000, "workers": 2}))
     assert "the process group's timeout is 30 min" in text
     assert "no number of them" not in text
+
+
+def test_starts_that_scatter_announce_no_limit_far_away() -> None:
+    """As a busy machine measured them: the start of a small program, 600 times below the planned rows."""
+    times = {100: 6.3, 1000: 13.0, 10_000: 16.2, 100_000: 20.6}
+    rows = [measured("first_step_s", value, "s", probe="user_script", rows=size, ranks=1) for size, value in times.items()]
+    assert judged(facts(*rows, planned={"rows": 60_000_000})).verdict == "healthy"
+
+
+def test_bytes_have_one_name() -> None:
+    rows = grown("pss", lambda n: 3e8 + 2500 * n, "B", probe="user_script", ranks=1)
+    one = only(predictions(facts(*rows, planned={"rows": 1_000_000, "ranks": 1})), "pss")
+    assert one.unit == "bytes"
+    assert "GiB" in one.says
