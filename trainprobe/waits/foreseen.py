@@ -20,6 +20,7 @@ from trainprobe.waits.suspects import SuspectGroup
 TIME = "took_s"
 LONG_S = 600.0  # an epoch that takes less hurts nobody, whatever its law
 FASTER = 3.0  # times what growth in step would have given
+OPEN = 20.0  # an interval whose ends are further apart, in times, says that the measured sizes do not tell
 START_NOISE = 0.2  # of times of a whole command: it starts processes and reads what the last one has left in the caches, or not
 _NEARLY = 0.95  # of the planned size: that is as good as measured
 _CURVE = 9
@@ -282,7 +283,9 @@ class _Foresight:
         assert one.value is not None
         assert one.low is not None
         assert one.high is not None
-        says = f"at {sizes(one.at)}: {self.quantity.says} {amount(one.value, one.unit)} ({span(one.low, one.high, one.unit)})"
+        ends = span(one.low, one.high, one.unit)
+        is_open = not one.will_hit and one.high > OPEN * one.low
+        says = f"at {sizes(one.at)}: {self.quantity.says} " + (f"is open, {ends}" if is_open else f"{amount(one.value, one.unit)} ({ends})")
         says += f", {bound.says}" if bound is not None else ""
         if one.hits_at:
             reached = f"{number(one.hits_at[one.axis])} {one.axis}"
