@@ -38,12 +38,20 @@ import _emit
 class Rung:
     def __init__(self, asked: Any, scratch: str) -> None:
         self.asked, self.scratch, self.began, self.failed = asked, scratch, time.monotonic(), []  # type: Any, str, float, List[str]
-        self.foreseen = ""
+        self.foreseen, self.beside = "", []  # type: str, List[str]
         self.first = os.path.dirname(os.path.realpath(asked.script)) if asked.script else ""
         self.guarded = _guards.guarded(asked.script) if asked.script else {}
 
     def left_s(self) -> float:
         return float(os.environ.get("TRAINPROBE_DEADLINE_S") or 150) - 5 - (time.monotonic() - self.began)
+
+    def judged(self, told: Dict[str, Any]) -> Dict[str, Any]:
+        """What lies beside the script may want what only the script gives it: its failure says nothing, unless it is for want of memory."""
+        words = f"{told.get('error_type', '')} {told.get('error', '')}"
+        memory = told.get("cgroup_oom_rise") or "MemoryError" in words or "bad_alloc" in words or "allocate memory" in words
+        if told["module"] in self.beside and told["outcome"] != "passed" and not memory:
+            told["outcome"] = "not_measured"
+        return told
 
     def one(self, modules: List[str], how: str, place: int) -> Dict[str, Any]:
         folder = os.path.join(self.scratch, str(place))
@@ -51,9 +59,9 @@ class Rung:
         with _emit.phase(f"import:{','.join(modules)}"):
             attempt = _attempts.Attempt(folder, modules, self.first, how)
             _attempts.run([attempt], self.asked.timeout_s)
-        told = attempt.told()
+        told = self.judged(attempt.told())
         if not _telling.report(told):
-            self.failed.append(told["module"])
+            self.failed += [told["module"]] if told["outcome"] != "not_measured" else []
         elif how == "alone":
             _telling.unsafe_to_fork(told)
         return told
@@ -67,8 +75,8 @@ class Rung:
         with _emit.phase(f"import:together:{','.join(modules)}"):
             attempts = [_attempts.Attempt(self.scratch, modules, self.first, "together", rank, self.guarded) for rank in range(nproc)]
             most = _attempts.run(attempts, timeout_s)
-        told = [one.told() for one in attempts]
-        self.failed += [f"rank {one['rank']}: {one['module']}" for one in told if not _telling.report(one)]
+        told = [self.judged(one.told()) for one in attempts]
+        self.failed += [f"rank {one['rank']}: {one['module']}" for one in told if not _telling.report(one) and one["outcome"] != "not_measured"]
         limit, source = _attempts.limits()["limit"], "memory limit of the cgroup, or the host's memory"
         for kind in ("rss", "pss"):
             _emit.measure(f"imports_together_{kind}", most[kind], "bytes", threshold=limit, source=source, nproc=nproc)
@@ -115,6 +123,8 @@ def main() -> None:
     for name, value in (("memory_bytes", seen["limit"]), ("memory_free_bytes", seen["free"]), ("as_bytes", seen["as"])):
         if value:
             _emit.measure(f"limit.{name}", value, "bytes")
+    rung.beside = [name for name in _guards.neighbours(asked.script) if name not in modules][:8] if asked.script else []
+    modules += rung.beside
     try:
         alone = [rung.one([module], "alone", place) for place, module in enumerate(modules)]
         works = [module for module, told in zip(modules, alone) if told["outcome"] == "passed"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from typing import Dict, Iterator, List
 
 
@@ -24,6 +25,20 @@ def guarded(path: str) -> Dict[str, int]:
         else:
             free.append(name)
     return {name: slots for name, slots in found.items() if name not in free}
+
+
+def neighbours(path: str) -> List[str]:
+    """Return the modules beside the script that it imports at once, in order: not those in functions or below `if`, for they may never be imported."""
+    folder, found = os.path.dirname(os.path.realpath(path)), []  # type: str, List[str]
+    try:
+        with open(path, "rb") as file:
+            tree = ast.parse(file.read())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return []
+    for node in tree.body:
+        inner = node.body if isinstance(node, ast.With) else [node]
+        found += [name for one in inner if isinstance(one, (ast.Import, ast.ImportFrom)) for _, name in _imports(ast.Module([one], []), 0) if name]
+    return [name for name in dict.fromkeys(found) if any(os.path.isfile(os.path.join(folder, *end)) for end in ((f"{name}.py",), (name, "__init__.py")))]
 
 
 def _imports(node: ast.AST, slots: int) -> Iterator[tuple[int, str]]:

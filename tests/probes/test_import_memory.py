@@ -202,3 +202,15 @@ def test_locks_around_imports_are_read_from_the_script(source: str, found: Mappi
     script = tmp_path / "fit.py"
     script.write_text(source)
     assert runpy.run_path(str(PROBES / "_imports" / "_guards.py"))["guarded"](str(script)) == found
+
+
+def test_what_lies_beside_the_script_is_imported_and_not_blamed_for_what_it_lacks(run_probe: RunProbe, tmp_path: Path) -> None:
+    script = tmp_path / "fit.py"
+    script.write_text("import json\nimport near, needy\nif __name__ == '__main__':\n    import never\n")
+    (tmp_path / "near.py").write_text("block = b'x' * (30 * 2**20)\n")
+    (tmp_path / "needy.py").write_text("import os\nrank = os.environ['THE_RANK']\n")
+    (tmp_path / "never.py").write_text("raise SystemExit\n")
+    done = run_probe("import_memory", "--imports", "json", "--nproc", "2", "--script", str(script))
+    assert done.answer == "yes", done.output
+    assert [(one["module"], one["outcome"]) for one in told(done, how="alone")] == [("json", "passed"), ("near", "passed"), ("needy", "not_measured")]
+    assert {one["module"] for one in told(done, how="together")} == {"json,near"}
