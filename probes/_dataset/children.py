@@ -93,6 +93,7 @@ class _Run:
         self.folder, self.ranks, self.kills = folder, ranks, looks.oom_kills()
         self.seen: List[Tuple[float, looks.Look]] = []
         self.looked = self.look_took_s = 0.0
+        self.own_words: Dict[int, str] = {}  # what each printed before we made it print its stacks
         self.shm_before = looks.shm_used()
         self.children = [self._start(task, rank) for rank in range(ranks)]
 
@@ -174,6 +175,7 @@ class _Run:
     def _stacks(self, rank: int, child: subprocess.Popen[bytes]) -> List[Stack]:
         """Ask the child, then everything below it, for stacks, one after the other: what is printed names no process."""
         found = []
+        self.own_words[rank] = self._printed(rank)
         for pid in [child.pid, *looks.below(child.pid)][:16]:
             if not looks.catches(pid, signal.SIGUSR1):
                 continue
@@ -212,7 +214,7 @@ class _Run:
         how = "done" if "done" in kinds else "failed" if told else "stood" if alive and stood else "ended" if alive else "died"
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(5)
-        return Said(rank, how, lines, None if alive else child.returncode, self._printed(rank)[-TAIL:], stacks)
+        return Said(rank, how, lines, None if alive else child.returncode, self.own_words.get(rank, self._printed(rank))[-TAIL:], stacks)
 
 
 def main_thread(dump: str) -> List[Dict[str, Any]]:

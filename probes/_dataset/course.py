@@ -245,6 +245,9 @@ class Course:
             _emit.result("no", self.failures[0].says.rstrip(".") + "." + (f" It was read with {', '.join(ways)}." if ways else ""))
         if not self.costs:
             _emit.result("cannot", self.unknown or "There was not time enough to read a single row.")
+        if max(self.asked.workers) and self.sources[0]["kind"] != "opaque" and not any(workers for workers, _, _ in self.costs):
+            why = f" {self.unknown}" if self.unknown else ""
+            _emit.result("cannot", f"One process reads up to {max(self.rows)} rows; with workers nothing was measured within the time.{why}")
         tried = sorted({method for _, method, _ in self.costs if method != "none"})
         by = f", also by workers started with {', '.join(tried)}" if tried else ""
         _emit.result("yes", f"Up to {max(self.rows)} rows of {self.asked.dataset} load right{by}.")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from _dataset.children import IDLE_SHARE, Cell, Said, Stack, main_thread
 
 BEFORE = ("start", "import of torch", "process group")  # nothing of the user's has run yet
+RAISED = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception): [^\n]+", re.MULTILINE)
 PATIENCE_S, IDLE_S = 15.0, 5.0
 IMPORTS = 4  # a spawned worker imports what its parent has imported, and several do so at one time
 
@@ -65,7 +67,7 @@ def _died(said: Said, cell: Cell, task: Dict[str, Any], dataset: str) -> Failure
     if said.of("closed"):
         how += f"; the factory had closed {said.of('closed')[0]['fds']} descriptors that were not its own"
     frames = main_thread(said.tail.rpartition("Fatal Python error")[2]) if "Fatal Python error" in said.tail else []
-    how += _at(frames)
+    how += _at(frames) or _printed(said)
     more = {"frames": frames, "signal": _signal(-code) if code < 0 else "", "code": max(code, 0), "oom_kills": cell.oom_kills, "output": said.tail[-1500:]}
     return Failure("died", f"{_doing(said, task, dataset)}: the process {how}", {**_labels(said, task), **more})
 
@@ -95,9 +97,16 @@ def _stood(said: Said, cell: Cell, task: Dict[str, Any], dataset: str) -> Failur
         "in_worker": bool(busy),
         "waited_s": round(cell.waited_s, 1),
         "stacks": [{"pid": stack.pid, "worker": stack.worker, "frames": stack.frames[-20:]} for stack in said.stacks[:8]],
-        "output": said.tail[-500:],
+        "output": said.tail[-1500:],
     }
-    return Failure("stood", f"{_doing(said, task, dataset)} made no progress for {cell.waited_s:.0f} s{where}", {**_labels(said, task), **more})
+    says = f"{_doing(said, task, dataset)} made no progress for {cell.waited_s:.0f} s{where}{_printed(said)}"
+    return Failure("stood", says, {**_labels(said, task), **more})
+
+
+def _printed(said: Said) -> str:
+    """The last exception that was printed and ended nothing: a thread of a worker that cannot send its batch only prints why."""
+    found = RAISED.findall(said.tail)
+    return f"; before that it printed {found[-1][:160]}" if found else ""
 
 
 def _idle(stack: Stack) -> bool:
