@@ -1,5 +1,6 @@
 """How a number grows with a size: laws, their fit to few and noisy points, and predictions with an interval. Pure; only the standard library."""
 
+from trainprobe.scaling.counts import unmoved
 from trainprobe.scaling.fitting import Component, Fit, Point, TooFewError, fit
 from trainprobe.scaling.laws import IN_WORDS, STEEP
 from trainprobe.scaling.predicting import (
@@ -37,4 +38,5 @@ __all__ = [
     "least_chance",
     "share_above",
     "steep",
+    "unmoved",
 ]

@@ -43,13 +43,18 @@ class Shape:
     step_at: float | None = None
 
 
+def constant() -> Shape:
+    """Return the law of what does not depend on the size."""
+    return Shape("constant", BEFOREHAND["constant"], _flat, (1.0,))
+
+
 def shapes(sizes: Sequence[float], noise: float) -> list[Shape]:
     """Return every shape that is tried for these sizes (ascending, each once).
 
     Terms whose share at the largest size is much below `noise`, the relative scatter, are left out: nothing could show them.
     """
     largest = sizes[-1]
-    found = [Shape("constant", BEFOREHAND["constant"], _flat, (1.0,))]
+    found = [constant()]
     for law, term in (("linear", _linear), ("n log n", _n_log_n)):
         found.append(Shape(law, BEFOREHAND[law] * PURE, _curve(((1.0, term),), largest), (0.0, 1.0)))
         grid = _shares(0.69 * noise, 6.0, 0.4)

@@ -10,7 +10,7 @@ from functools import cached_property
 from trainprobe.facts import Facts, Measured, Plan
 from trainprobe.facts.cell_measures import COMMAND
 from trainprobe.model.predictions import Prediction
-from trainprobe.scaling import ANNOUNCED, IN_WORDS, Fit, TooFewError, crossing, exponent, fit, interval, least_chance, share_above, steep
+from trainprobe.scaling import ANNOUNCED, IN_WORDS, Fit, TooFewError, crossing, exponent, fit, interval, least_chance, share_above, steep, unmoved
 from trainprobe.scaling.saying import amount, number, sizes, span
 from trainprobe.waits import bounds
 from trainprobe.waits.extrapolated import ASSUMED, Times, for_ranks, for_workers
@@ -29,7 +29,10 @@ _MOST_WORKERS = 64
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number that is predicted. `sums` is true where it is counted over all ranks and workers; `noise` is how much it scatters, relative."""
+    """A number that is predicted.
+
+    `sums` is true where it is counted over all ranks and workers, `counts` where it is a number of whole things; `noise` is how much it scatters, relative.
+    """
 
     name: str
     says: str
@@ -37,6 +40,7 @@ class Quantity:
     bound: Callable[[Facts], bounds.Bound | None]
     sums: bool = False
     with_workers: bool = True
+    counts: bool = False
 
 
 def _no_bound(facts: Facts) -> bounds.Bound | None:
@@ -47,8 +51,8 @@ def _no_bound(facts: Facts) -> bounds.Bound | None:
 # Scatter between runs of one program: memory by what the allocator keeps, counts by a thread or a file more or less, times by everything.
 QUANTITIES = (
     Quantity("pss", "memory", 0.02, bounds.memory, sums=True),
-    Quantity("fds", "descriptors of one process", 0.02, bounds.descriptors),
-    Quantity("pids", "processes and threads", 0.02, bounds.processes, sums=True),
+    Quantity("fds", "descriptors of one process", 0.02, bounds.descriptors, counts=True),
+    Quantity("pids", "processes and threads", 0.02, bounds.processes, sums=True, counts=True),
     Quantity("shm", "shared memory", 0.05, bounds.shared_memory, sums=True),
     Quantity(STARTUP, "start-up", 0.1, bounds.group_timeout, with_workers=False),
     Quantity(TIME, "one pass", 0.1, _no_bound, with_workers=False),
@@ -113,7 +117,8 @@ def _predicted(facts: Facts, probe: str, quantity: Quantity, want: Wanted) -> Pr
     why = ""
     for one in found:
         try:
-            fits[one.setting] = fit(one.points, max(quantity.noise, START_NOISE if probe == COMMAND and one.unit == "s" else 0.0))
+            flat = unmoved(one.points, quantity.noise) if quantity.counts else None
+            fits[one.setting] = flat or fit(one.points, max(quantity.noise, START_NOISE if probe == COMMAND and one.unit == "s" else 0.0))
         except TooFewError as error:
             why = why or error.says
             if one.largest.size >= _NEARLY * size:
