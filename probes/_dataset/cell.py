@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from typing import Any, Dict, List, Set, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 _PROBES = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 sys.path[:] = [_PROBES, *(entry for entry in sys.path if os.path.realpath(entry or ".") != os.path.join(_PROBES, "_dataset"))]
@@ -22,6 +22,10 @@ sys.path.remove(_PROBES)  # what the probes are called must not shadow what the 
 
 if __name__ != "__main__":  # a spawned worker: it can be asked for its stack as its parent can
     faulthandler.register(signal.SIGUSR1, file=2, all_threads=True)
+
+
+REBUILD_SHARE = 0.02  # of the time that is left; a factory that takes longer is called once
+HELD_FDS = 4  # libraries open as many by themselves
 
 
 class Job:
@@ -115,18 +119,28 @@ def _described(source: objects.Source) -> Dict[str, Any]:
 def read(job: Job) -> None:
     """Take the rows in growing numbers; twice over the last where `epochs` says so. Stops where the next size would not fit the time."""
     kept: List[objects.Source] = []
+    source: Any = None
     spent: List[Tuple[int, float]] = []  # rows, and the seconds that they took beside the start of workers
-    start_s = 0.0
+    start_s = build_s = 0.0
+    now_open = 0
+    first_open: Optional[int] = None
     for rows in job.task["rows"]:
         left_s, began = job.until - time.perf_counter(), time.perf_counter()
         if spent and start_s + foreseen(spent, rows) > left_s:
             telling.tell("skipped", rows=rows, says=f"{spent[-1][0]} rows took {start_s + spent[-1][1]:.1f} s, and {max(0.0, left_s):.0f} s were left")
             break
-        if not kept or objects.takes_rows(job.found):
-            kept = []
+        # Files that an object opened for the rows before, and holds, are not to be counted again with the next size.
+        holds = first_open is not None and looks.fds(os.getpid()) > now_open + HELD_FDS
+        if not kept or objects.takes_rows(job.found) or (holds and build_s < REBUILD_SHARE * left_s):
+            kept, source = [], None
             reading.fresh()
+            building = time.perf_counter()
             kept = job.sources(rows)
+            build_s = time.perf_counter() - building
         source = kept[0]
+        now_open = looks.fds(os.getpid())
+        first_open = now_open if first_open is None else first_open
+        left_open = max(0, now_open - first_open)
         with telling.phase("first rows", rows=rows):
             want = job.stacked(source, job.want(rows))
         last = rows == job.task["rows"][-1]
@@ -136,9 +150,9 @@ def read(job: Job) -> None:
                 size = getattr(batches, "batch_size", None) or want.batch or 1
                 found = reading.epoch(batches, want, job.until, os.getpid(), job.shm_before, size)
             if number == 1:
-                telling.tell(
-                    "read", rows=rows, measures=reading.numbers(found, _workers_of(source, want)), high=found.high._asdict(), seen=found.rows, whole=found.whole
-                )
+                high = found.high._replace(fds=found.high.fds - left_open, parent_fds=found.high.parent_fds - left_open)
+                measures = reading.numbers(found, _workers_of(source, want))
+                telling.tell("read", rows=rows, measures=measures, high=high._asdict(), seen=found.rows, whole=found.whole, left_open=left_open)
             if last:
                 telling.tell("growth", rows=rows, epoch=number, workers=found.worker_growth, parent=found.parent_growth, whole=found.whole)
             if not found.whole:
@@ -149,6 +163,8 @@ def read(job: Job) -> None:
             del batches
         start_s = found.first_s if want.workers else 0.0
         spent.append((rows, max(0.0, time.perf_counter() - began - start_s)))
+    if job.task["workers"] > 1 and job.task["ranks"] == 1 and job.task["epochs"] > 1 and kept[0].kind != "opaque" and time.perf_counter() < job.until:
+        checks.draws(job, kept[0])
 
 
 def foreseen(spent: List[Tuple[int, float]], rows: int) -> float:
@@ -164,7 +180,7 @@ def _workers_of(source: objects.Source, want: objects.Want) -> int:
 
 
 def together(job: Job) -> None:
-    """Open every loader that the user has, all alive at one time, as training, validation and test are; read one batch of each."""
+    """Open every loader that the user has, all alive at one time, as training, validation and test are; read two batches of each."""
     rows = job.task["rows"][-1]
     alive, high = [], looks.most([])
     for source in job.sources(rows):
@@ -176,6 +192,10 @@ def together(job: Job) -> None:
         alive.append((batches, iterator))
         high = looks.most([high, looks.look(os.getpid(), job.shm_before)])
         telling.tell("tick", loaders=len(alive))
+    with telling.phase("reading all loaders in turn", rows=rows):
+        for _, iterator in alive:
+            next(iterator, None)
+    high = looks.most([high, looks.look(os.getpid(), job.shm_before)])
     telling.tell("together", loaders=len(alive), rows=rows, high=high._asdict())
 
 

@@ -30,9 +30,9 @@ def round_trip(job: Any) -> None:
     _tell_empty(dataset, source, shapes)
     if not steady:
         telling.tell("unsteady", says="Two reads of one row differ, or hold objects that cannot be compared; values are not held against each other.")
-    _pickled(dataset, spots, length, steady=steady)
+    pickles = _pickled(dataset, spots, length, steady=steady)
     for method, where in (("fork", "worker"), ("spawn", "worker-spawn")):
-        if time.perf_counter() < job.until and (method == "fork" or job.task["spawn"]):
+        if time.perf_counter() < job.until and (method == "fork" or pickles):
             _in_worker(dataset, spots, method, where, steady=steady, streams=source.streams)
 
 
@@ -67,7 +67,8 @@ def _tell_empty(dataset: Any, source: objects.Source, shapes: List[samples.Shape
     telling.tell("empty", where="parent", count=max(empty, sum(one.empty for one in shapes)), of=of)
 
 
-def _pickled(dataset: Any, spots: List[int], length: Optional[int], *, steady: bool) -> None:
+def _pickled(dataset: Any, spots: List[int], length: Optional[int], *, steady: bool) -> bool:
+    """Return whether there is a copy at all."""
     try:
         with telling.phase("pickling"):
             began = time.perf_counter()
@@ -79,7 +80,7 @@ def _pickled(dataset: Any, spots: List[int], length: Optional[int], *, steady: b
             loads_s = time.perf_counter() - began
     except Exception as error:  # whatever a stranger's __getstate__ raises: it is what is asked for here
         telling.failed(error, soft=True, kind="unpicklable")
-        return
+        return False
     telling.tell("pickled", size=len(text), dumps_s=dumps_s, loads_s=loads_s, rows=length)
     try:
         with telling.phase("reading the pickled copy"):
@@ -88,9 +89,10 @@ def _pickled(dataset: Any, spots: List[int], length: Optional[int], *, steady: b
             rows = _rows(copy, kept) if kept or not spots else []
     except Exception as error:  # a copy that cannot be read is the answer
         telling.failed(error, soft=True, kind="lost", where="pickled")
-        return
+        return True
     shapes = [samples.shape(row) for row in rows]
     _tell("pickled", there, shapes, samples.combined(shapes) if steady and len(kept) == len(spots) else None)
+    return True
 
 
 def _in_worker(dataset: Any, spots: List[int], method: str, where: str, *, steady: bool, streams: bool) -> None:
@@ -118,8 +120,6 @@ def shards(job: Any) -> None:
     source, task = job.sources(job.task["rows"][-1])[0], job.task
     if source.kind == "opaque":
         return
-    if task["workers"] > 1 and task["rank"] == 0:
-        _draws(job, source)
     read: Dict[str, List[Optional[int]]] = {}
     batches, seen, whole = 0, 0, True
     with telling.phase("reading what is this rank's"):
@@ -135,20 +135,31 @@ def shards(job: Any) -> None:
     telling.tell("shard", read=read, batches=batches, rows=seen, whole=whole, streams=source.streams, kind=source.kind)
 
 
-def _draws(job: Any, source: objects.Source) -> None:
+def draws(job: Any, source: objects.Source) -> None:
     """Let each worker draw from every generator; and read row 0 in each, where two reads of it differ: then the data set draws by itself."""
     import torch.utils.data
 
     workers, dataset = job.task["workers"], source.dataset
+    drawn: List[Any] = []
     own = source.data if source.kind == "loader" else None
     settings: Dict[str, Any] = {} if source.streams else {"sampler": [0] * workers}
-    with telling.phase("drawing in each worker"):
-        random = not source.streams and samples.digest([dataset[0]]) != samples.digest([dataset[0]])
-        init = own.worker_init_fn if own is not None else None
-        loader = torch.utils.data.DataLoader(
-            dataset, batch_size=1, num_workers=workers, multiprocessing_context=job.task["method"], collate_fn=samples.Draws(), worker_init_fn=init, **settings
-        )
-        drawn = [row for row, _ in zip(loader, range(workers))]
+    try:
+        with telling.phase("drawing in each worker"):
+            random = not source.streams and samples.digest([dataset[0]]) != samples.digest([dataset[0]])
+            init = own.worker_init_fn if own is not None else None
+            loader = torch.utils.data.DataLoader(
+                dataset,
+                batch_size=1,
+                num_workers=workers,
+                multiprocessing_context=job.task["method"],
+                collate_fn=samples.Draws(),
+                worker_init_fn=init,
+                **settings,
+            )
+            drawn += [row for row, _ in zip(loader, range(workers))]
+    except Exception as error:  # rows of a loader's data may have no number 0; reading has just worked, so this is no fault
+        telling.failed(error, soft=True, kind="draws")
+        return
     if len({worker for worker, *_ in drawn}) == workers:
         of_generators = [len({row[place] for row in drawn}) for place in (1, 2, 3) if all(row[place] is not None for row in drawn)]
         own_draws = len({row[4] for row in drawn}) if random and all(row[4] is not None for row in drawn) else None

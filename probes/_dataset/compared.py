@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List
 from typing import Counter as Counts
 
 import _emit
@@ -68,12 +68,11 @@ def _lost(before: Dict[str, int], after: Dict[str, int], where: str) -> str:
     return ""
 
 
-def shards(cell: Cell, task: Dict[str, Any], alone: Optional[Said]) -> Iterator[Failure]:
-    """Tell what ranks and workers read twice or not at all, and what their workers draw; yield what is wrong for certain."""
+def shards(cell: Cell, task: Dict[str, Any], alone: Said) -> Iterator[Failure]:
+    """Tell what ranks and workers read twice or not at all; yield what is wrong for certain."""
     labels = {"workers": task["workers"], "ranks": task["ranks"], "method": task["method"]}
-    _tell_seeds(cell, labels)
     told = [(said.rank, line) for said in cell.said for line in said.of("shard")]
-    reference = alone.of("shard") if alone is not None else []
+    reference = alone.of("shard")
     if len(told) < task["ranks"] or not reference:
         return
     whole = reference[0]["whole"] and all(line["whole"] for _, line in told)
@@ -102,6 +101,7 @@ def _judged(told: List[Any], readers: Dict[Any, List[int]], rows: int, twice: in
         within = max(within, sum(len(one) for one in own) - len(set().union(*own)))
     if within > max(1, TOLD_TWICE * rows / len(told)):
         says = f"The {labels['workers']} workers of one rank read the same rows: {within} rows came more than once; torch.utils.data.get_worker_info() tells a worker its part"
+        _emit.note(f"{says}.", check="data.shards", status="warn", value=within)
         yield Failure("overlap", says, dict(labels))
         return
     batches = [line["batches"] for _, line in told]
@@ -116,12 +116,14 @@ def _judged(told: List[Any], readers: Dict[Any, List[int]], rows: int, twice: in
         counts = ", ".join(f"rank {rank}: {line['batches']}" for rank, line in told)
         yield Failure("uneven", f"The ranks have different numbers of batches ({counts})", {**labels, "batches": batches})
     if missing > len(readers) * 8 + TOLD_TWICE * rows:
-        yield Failure("missing", f"{missing} rows that one process reads alone are read by no rank and no worker", dict(labels))
+        says = f"{missing} rows that one process reads alone are read by no rank and no worker"
+        _emit.note(f"{says}.", check="data.shards", status="warn", value=missing)
+        yield Failure("missing", says, dict(labels))
 
 
-def _tell_seeds(cell: Cell, labels: Dict[str, Any]) -> None:
+def tell_seeds(said: Said, labels: Dict[str, Any]) -> None:
     """Equal draws break no run, so they are no failure."""
-    for line in cell.said[0].of("drawn"):
+    for line in said.of("drawn"):
         distinct = line["distinct"] if line["own"] is None else min(line["distinct"], line["own"])
         _emit.measure("seeds.distinct", distinct, "", **labels)
         if distinct < line["workers"]:

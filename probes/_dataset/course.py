@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import time
 from typing import Any, Dict, List, NamedTuple, NoReturn, Optional, Tuple
 
@@ -15,6 +16,7 @@ IDLE_S = 15.0
 ROWS = (2, 100, 1000)
 WORKERS = (0, 2)
 SHARD_ROWS = 2000
+MODEST_ROWS = 1000  # enough to see whether workers that are started in another way read at all
 
 
 class Asked(NamedTuple):
@@ -37,8 +39,8 @@ class Course:
         self.rows = list(asked.rows)
         self.sources: List[Dict[str, Any]] = []
         self.costs: Dict[Tuple[int, str, int], Dict[str, float]] = {}
-        self.steady, self.spawns, self.reported = False, True, set()  # type: Tuple[bool, bool, set[str]]
-        self.steps_left = 3 + (5 if max(asked.workers, default=0) else 0) + (asked.ranks > 1)
+        self.steady, self.pickles, self.reported = False, True, set()  # type: Tuple[bool, bool, set[str]]
+        self.steps_left = 3 + (4 if max(asked.workers, default=0) else 0) + (asked.ranks > 1)
 
     @property
     def left_s(self) -> float:
@@ -56,6 +58,11 @@ class Course:
             self._with_workers()
         self._answer()
 
+    @property
+    def method(self) -> str:
+        """How the user's workers are started: as their loader says, else as Python does here (forkserver from 3.14 on)."""
+        return str(self.sources[0]["method"] or multiprocessing.get_start_method())
+
     def _with_workers(self) -> None:
         own = self.sources[0]
         counts = [number for number in sorted({*self.asked.workers, own["workers"] or 0}) if number]
@@ -66,20 +73,20 @@ class Course:
                 status="unknown",
             )
             counts = []
-        method = own["method"] or "fork"
-        self.steps_left = 2 * len(counts) + 5
+        method = self.method
+        self.steps_left = len(counts) + 4
         if counts:
             self.read(counts[0], method, 1, self.rows, epochs=2)
+        most, how = max(counts, default=0), method if counts else "none"
+        self._together(most, how)
         if self.asked.ranks > 1:
-            self.read(max(counts, default=0), method if counts else "none", self.asked.ranks, self.rows[-1:])
-        self._shards(max(counts, default=0), method if counts else "none")
-        self._together(max(counts, default=0), method if counts else "none")
+            self.read(most, how, self.asked.ranks, self.rows[-1:])
+        self._shards(most, how)
+        for other in [name for name in ("fork", "spawn") if name != method and counts and (name == "fork" or self.pickles)]:
+            # Each spawned worker imports everything again, so one of them, on few rows, is enough to see whether that works at all.
+            self.read(1, other, 1, [max([rows for rows in self.rows if rows <= MODEST_ROWS] or self.rows[:1])])
         for workers in counts[1:]:
-            self.read(workers, method, 1, self.rows[-1:], epochs=2)
-        for other in [name for name in ("fork", "spawn", "forkserver") if name != method and counts]:
-            if other == "forkserver" and any(one.kind == "unpicklable" for one in self.failures):
-                continue  # it pickles as spawn does
-            self.read(counts[0], other, 1, sorted({self.rows[0], self.rows[-1]}))
+            self.read(workers, method, 1, self.rows[-1:])
         safe.tell(self.costs, looks.limits(), self.asked.ranks, len(self.sources), [one.more for one in self.failures])
 
     def cell(self, name: str, workers: int, method: str, ranks: int, rows: List[int], epochs: int = 1) -> Optional[Tuple[Dict[str, Any], children.Cell]]:
@@ -97,7 +104,7 @@ class Course:
             "rows": rows,
             "workers": workers,
         }
-        task.update(method=method, ranks=ranks, soft_s=max(1.0, 0.75 * share_s), stack=self.stack, epochs=epochs, spawn=self.spawns, shard_rows=SHARD_ROWS)
+        task.update(method=method, ranks=ranks, soft_s=max(1.0, 0.75 * share_s), stack=self.stack, epochs=epochs, shard_rows=SHARD_ROWS)
         with _emit.phase(f"{name} rows={','.join(map(str, rows))} workers={workers} method={method} ranks={ranks}"):
             patience_s = max(3.0, (0.7 if self.costs else 1.0) * share_s)
             # What was built and read once need not wait for the network again.
@@ -134,6 +141,7 @@ class Course:
         if first.of("built") and not self.sources:
             self._tell_built(first.of("built")[0])
         good = [self._measure(task, cell, size) for size in rows]
+        compared.tell_seeds(first, {"workers": workers, "ranks": ranks, "method": method})
         failure = failures.of_cell(cell, task, self.asked.dataset)
         if failure is not None:
             self.fail(failure, too_soon=failures.too_soon(cell))
@@ -176,7 +184,9 @@ class Course:
         top = looks.most(each)._replace(pss=sum(one.pss for one in each), pids=sum(one.pids for one in each))
         begun = [line["at"] for said in cell.said for line in said.of("phase") if line.get("rows") == labels["rows"]]
         until = max(line["at"] for _, line in reads)
-        top = looks.most([top, *(look for at, look in cell.seen if min(begun, default=until) <= at <= until)])
+        during = [look for at, look in cell.seen if min(begun, default=until) <= at <= until]
+        left_open = max(line["left_open"] for _, line in reads)  # by the sizes before: what leaks with each row read is this size's own only once
+        top = looks.most([top, *(look._replace(fds=look.fds - left_open, parent_fds=look.parent_fds - left_open) for look in during)])
         named = {"pss": top.pss, "rss": top.rss, "parent_pss": top.parent, "fds": top.fds, "pids": top.pids, "shm": top.shm}
         if labels["workers"]:
             named["worker_pss"] = top.worker
@@ -202,18 +212,22 @@ class Course:
         if ran is not None:
             self.steady = not ran[1].said[0].of("unsteady")
             for failure in compared.round_trip(ran[1].said[0], *ran, self.asked.dataset):
-                self.fail(failure, too_soon=failures.too_soon(ran[1]))
+                if failure.kind == "unpicklable":
+                    self.pickles = False
+                if failure.kind == "unpicklable" and all((one["method"] or self.method) == "fork" for one in self.sources):
+                    says = f"{failure.says}. Forked workers need no pickle, and no other was asked for."
+                    _emit.note(says, check="data.pickle", status="warn", value=failure.more.get("type", ""))
+                else:
+                    self.fail(failure, too_soon=failures.too_soon(ran[1]))
 
     def _shards(self, workers: int, method: str) -> None:
         """A stream, or a loader of the user's, may give several readers the same rows; a plain data set is split by torch."""
-        if self.sources[0]["kind"] in ("map", "opaque") and workers < 2:
+        if self.sources[0]["kind"] in ("map", "opaque") or not self.steady or self.asked.ranks * max(1, workers) < 2:
             return
-        alone = None
-        if self.steady and self.sources[0]["kind"] != "map":
-            alone = self.cell("shards", 0, "none", 1, self.rows[-1:])
-        ran = self.cell("shards", workers, method, self.asked.ranks, self.rows[-1:])
-        if ran is not None:
-            for failure in compared.shards(ran[1], ran[0], alone[1].said[0] if alone is not None else None):
+        alone = self.cell("shards", 0, "none", 1, self.rows[-1:])
+        ran = self.cell("shards", workers, method, self.asked.ranks, self.rows[-1:]) if alone is not None else None
+        if alone is not None and ran is not None:
+            for failure in compared.shards(ran[1], ran[0], alone[1].said[0]):
                 self.fail(failure)
 
     def _together(self, workers: int, method: str) -> None:

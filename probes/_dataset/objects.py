@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import multiprocessing
 from typing import Any, Dict, List, NamedTuple, Optional
 
 # Containers of plain values: a list of them is data, not a list of datasets.
@@ -157,7 +158,7 @@ def _varied(old: Any, want: Want) -> Any:
     """The user's loader with other workers; as it is where nothing else is asked for."""
     import torch.utils.data
 
-    own_method = old.multiprocessing_context.get_start_method() if old.multiprocessing_context is not None else "fork"
+    own_method = old.multiprocessing_context.get_start_method() if old.multiprocessing_context is not None else multiprocessing.get_start_method()
     same_workers = want.workers == old.num_workers and (not want.workers or want.method == own_method)
     if same_workers and want.batch is None and want.collate is None:
         return old

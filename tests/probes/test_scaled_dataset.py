@@ -34,8 +34,11 @@ class Subset:
     def __len__(self): return len(self.places)
     def __getitem__(self, place): return self.rows[self.places[place]]
 class DataLoader:
-    def __init__(self, rows, batch_size=1, sampler=None, collate_fn=None, **settings):
+    worker_init_fn = generator = batch_sampler = None
+    num_workers = timeout = prefetch_factor = 0
+    def __init__(self, rows, batch_size=1, sampler=None, collate_fn=None, multiprocessing_context=None, batch_sampler=None, **settings):
         self.rows, self.size, self.sampler, self.collate = rows, batch_size, sampler, collate_fn or (lambda rows: rows)
+        self.dataset, self.batch_size, self.collate_fn, self.multiprocessing_context = rows, batch_size, self.collate, multiprocessing_context
         if settings.get("num_workers"): raise RuntimeError("the stand-in has no workers")
     def __len__(self): return -(-len(self.rows) // self.size)
     def __iter__(self):
@@ -149,9 +152,17 @@ def test_lost_rows_are_measured(take: Take) -> None:
 
 def test_what_cannot_be_pickled(take: Take) -> None:
     done = take("closed_over")
-    (failed,) = done.of("fail")
-    assert failed["kind"] == "unpicklable"
-    assert "lambda" in failed["says"]
+    assert (done.answer, done.of("fail")) == ("yes", []), done.output
+    (told,) = done.of("note", check="data.pickle")
+    assert told["status"] == "warn"
+    assert "lambda" in told["says"]
+
+
+def test_what_cannot_be_pickled_and_must_be(take: Take) -> None:
+    """The data comes as a loader that starts its workers by spawn."""
+    done = take("closed_over_and_spawned")
+    assert done.answer == "no", done.output
+    assert done.of("fail")[0]["kind"] == "unpicklable"
 
 
 def test_a_digest_is_that_of_the_values() -> None:

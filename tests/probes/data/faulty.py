@@ -136,3 +136,11 @@ def closed_over() -> Rows:
     rows = Rows(100)
     rows.transform = lambda row: row  # type: ignore[attr-defined]
     return rows
+
+
+def closed_over_and_spawned() -> Any:
+    import multiprocessing
+
+    import torch.utils.data
+
+    return torch.utils.data.DataLoader(closed_over(), batch_size=10, multiprocessing_context=multiprocessing.get_context("spawn"))
