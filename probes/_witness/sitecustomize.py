@@ -2,7 +2,7 @@
 
 Python imports `sitecustomize` by itself at start when this folder is in PYTHONPATH. With TRAINPROBE_WITNESS_DIR set, events go
 to DIR/rank<R>.<pid>.jsonl (norank.<pid>.jsonl for a process without a rank, such as a launcher): `start`, `step`,
-`loader.began`, `loader.first_batch`, `loader.empty`, `data_parallel`, `exception`, `leave` (who called sys.exit or os._exit) and `exit`
+`loader.began`, `loader.first_batch`, `loader.empty`, `data_parallel`, `columns.removed`, `exception`, `leave` (who called sys.exit or os._exit) and `exit`
 (whose code is null where nobody told one: a normal end, or a SystemExit that was raised by hand).
 Rules: no import of torch and of nothing slow, no thread, no output, no other exit code, no frame of ours in the user's
 tracebacks, and every part guarded. Forked children and the children of a rank stay silent. At the end the next sitecustomize on the path runs.
@@ -282,6 +282,7 @@ _AFTER_IMPORT: dict[str, Callable[[Any], None]] = {
     "torch.nn.parallel.data_parallel": _on_data_parallel,
     "torch.optim.optimizer": _on_optimizer,
     "torch.utils.data.dataloader": _on_dataloader,
+    "transformers.trainer": lambda module: _beside("_columns").watch(module, _tell, _guarded),
 }
 
 

@@ -34,6 +34,7 @@ from trainprobe.facts.processes import ProcessState
 from trainprobe.facts.progress import Progress
 from trainprobe.facts.ras import RasCommunicator, RasRank
 from trainprobe.facts.reading import read
+from trainprobe.facts.removed_columns import ColumnsRemoved
 from trainprobe.facts.rungs import Rung
 from trainprobe.facts.sockets import Connection
 from trainprobe.facts.sources import Block, Skip, SourceSite
@@ -46,6 +47,7 @@ __all__ = [
     "Block",
     "Checkpoint",
     "CollectiveCall",
+    "ColumnsRemoved",
     "Connection",
     "DataParallelMade",
     "Deadline",

@@ -33,6 +33,7 @@ from trainprobe.facts.probe_results import Measured, ProbeFailure, ProbeResult
 from trainprobe.facts.processes import ProcessState
 from trainprobe.facts.progress import Progress
 from trainprobe.facts.ras import RasCommunicator
+from trainprobe.facts.removed_columns import ColumnsRemoved
 from trainprobe.facts.rungs import Rung
 from trainprobe.facts.sockets import Connection
 from trainprobe.facts.sources import SourceSite
@@ -42,6 +43,7 @@ from trainprobe.model.facts import Fact
 KINDS: tuple[type[Fact], ...] = (
     Checkpoint,
     CollectiveCall,
+    ColumnsRemoved,
     Connection,
     DataParallelMade,
     Deadline,

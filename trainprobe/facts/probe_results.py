@@ -10,6 +10,9 @@ from trainprobe.facts import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
+# What the witness notes.
+_NOTES = ("start", "step", "loader.began", "loader.empty", "loader.first_batch", "data_parallel", "columns.removed", "leave", "exit")
+
 
 @dataclass(frozen=True)
 class ProbeResult(Fact):
@@ -103,7 +106,7 @@ def is_witness(event: Mapping[str, Any]) -> bool:
     """An event of the witness inside the user's processes, rather than of a probe."""
     name = event.get("name")
     if event["event"] == "note":
-        return isinstance(name, str) and name in ("start", "step", "loader.began", "loader.empty", "loader.first_batch", "data_parallel", "leave", "exit")
+        return isinstance(name, str) and name in _NOTES
     return event["event"] == "fail" and name == "exception"
 
 

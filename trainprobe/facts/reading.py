@@ -43,6 +43,7 @@ from trainprobe.facts.probe_results import parse_probe_results
 from trainprobe.facts.processes import join_processes, parse_process
 from trainprobe.facts.progress import join_progress, parse_printed_progress, parse_witness_progress
 from trainprobe.facts.ras import parse_ras
+from trainprobe.facts.removed_columns import parse_removed_columns
 from trainprobe.facts.rungs import parse_rung
 from trainprobe.facts.sleep import join_sleep
 from trainprobe.facts.sockets import parse_sockets
@@ -74,6 +75,7 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
         parse_imports,
         parse_witness_progress,
         parse_data_parallel,
+        parse_removed_columns,
         parse_witness_exceptions,
         parse_given_exceptions,
     ),

@@ -3,8 +3,7 @@
 A sample of another length, a file that cannot be read, a field that is missing: the loader raises in `__getitem__` or when it stacks
 samples into a batch. In a worker the error arrives wrapped as "Caught … in DataLoader worker process N".
 
-It is recognised by torch's own words about batching, or by an exception that was raised inside a loader worker. An exception in the main
-process that only happens to come out of the dataset is `user-exception`.
+It is recognised by torch's own words about batching, or by an exception inside a loader worker. One in the main process is `user-exception`.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.columns_dropped import dropped
 from trainprobe.causes.given_objects import broken, weigh_broken
 from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
@@ -44,6 +44,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield from weigh_broken(empty, 26)
     if origin is not None and (origin.root_type or origin.type) in OF_THE_CODE:
         return
+    if dropped(scene) is not None:
+        return  # every sample lacks that column, not one
     # Batching words name it; "caught in a worker" only says where it was raised, so the two are weighed apart.
     exact = said(scene, f"{BATCHING}|{UNREADABLE}")
     if exact is not None:

@@ -1,0 +1,59 @@
+"""Part of the witness: which columns transformers' Trainer really takes away from the data, and which it leaves.
+
+Its `_remove_unused_columns` (a `datasets.Dataset`) and `_get_collator_with_removed_columns` (any other data: its samples lose what is not kept) both read
+`self._signature_columns` right before, in 4.30 as in 5.x. That attribute is watched, so that no frame of ours comes into the program's stacks.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False  # as typing's, which takes 3 ms to import
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+_NAME = "_signature_columns"
+_MOST = 8  # data sets; a Trainer that evaluates again asks again
+
+
+def watch(module: Any, tell: Callable[..., None], guarded: Callable[..., Any]) -> None:
+    """Watch `Trainer._signature_columns` of the module transformers.trainer."""
+    removing, wrapping = (getattr(module.Trainer, name).__code__ for name in ("_remove_unused_columns", "_get_collator_with_removed_columns"))
+    told: list[Any] = []
+
+    def asked(kept: Any, frame: Any) -> None:
+        if kept is None or frame.f_code not in (removing, wrapping):
+            return
+        seen = frame.f_locals
+        columns = list(seen["dataset"].column_names) if frame.f_code is removing else None
+        fields = {
+            "removed": None if columns is None else [name for name in columns if name not in kept],
+            "kept": list(kept) if columns is None else [name for name in columns if name in kept],
+            "of": seen.get("description") or "",
+        }
+        if fields not in told and len(told) < _MOST:
+            told.append(fields)
+            tell("note", "columns.removed", says="The Trainer leaves out columns that the model does not take.", **fields)
+
+    class Kept:
+        def __get__(self, trainer: Any, kind: Any = None) -> Any:
+            kept = _own(trainer)
+            guarded(asked)(kept, sys._getframe(1))
+            return kept
+
+        def __set__(self, trainer: Any, kept: Any) -> None:
+            trainer.__dict__[_NAME] = kept
+
+        def __delete__(self, trainer: Any) -> None:
+            _own(trainer)
+            del trainer.__dict__[_NAME]
+
+    setattr(module.Trainer, _NAME, Kept())
+
+
+def _own(trainer: Any) -> Any:
+    """What the Trainer itself has there; as without us, an AttributeError where it has nothing, and of the class."""
+    try:
+        return trainer.__dict__[_NAME]
+    except (AttributeError, KeyError):
+        raise AttributeError(_NAME) from None
