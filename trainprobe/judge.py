@@ -48,7 +48,7 @@ from trainprobe.waits.logged import ordered_groups
 from trainprobe.waits.timeline import echoes_said, logged_extra
 
 # Why a rung was skipped without leaving a doubt: it does not apply, or the user asked for it.
-DOES_NOT_APPLY = ("gpu", "nccl", "script", "asked", "ranks>=2")
+DOES_NOT_APPLY = ("gpu", "nccl", "script", "dataset", "model", "asked", "ranks>=2")
 # What is done only when asked for by name (`--deep`, `--trigger-dump`).
 ASKED_FOR = ("deep", "trigger_dump")
 # Below this confidence one more look by name is worth its while.

@@ -76,10 +76,13 @@ def wanted(facts: Facts) -> Wanted:
 
 
 def predictions(facts: Facts) -> tuple[Prediction, ...]:
-    """One prediction for each number of the user's command and of the user's data that was measured at several sizes."""
+    """One prediction for each number of the user's command and of the user's data that was measured at several sizes.
+
+    What was measured at the planned size itself is none, unless it is beyond a limit.
+    """
     want = wanted(facts)
     found = [_predicted(facts, probe, quantity, want) for quantity in QUANTITIES for probe in PROBES]
-    return tuple(one for one in found if one is not None)
+    return tuple(one for one in found if one is not None and (one.law != "measured" or one.will_hit))
 
 
 def foreseen_groups(facts: Facts, found: Sequence[Prediction]) -> tuple[SuspectGroup, ...]:
