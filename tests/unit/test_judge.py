@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from trainprobe.causes import built
 from trainprobe.causes.priors import load_priors
 from trainprobe.facts import Facts, HostCheck, Interrupted, MainThread, Plan, ProcessState, RankEnding, RankException, Refusal, Rung
@@ -18,8 +20,8 @@ def judged(*facts: Fact, refused: tuple[Refusal, ...] = ()) -> Diagnosis:
     return judge(Facts([PLAN, *facts], refused=refused), built(), load_priors())
 
 
-def rung(probe: str, outcome: str, nproc: int = 1, **more: str) -> Rung:
-    return Rung(("E1",), f"{probe}@{nproc}", None, 10, probe, "Does it?", nproc, outcome, says=more.pop("says", ""), **more)  # type: ignore[arg-type]
+def rung(probe: str, outcome: str, nproc: int = 1, **more: Any) -> Rung:
+    return Rung(("E1",), f"{probe}@{nproc}", None, 10, probe, "Does it?", nproc, outcome, says=more.pop("says", ""), **more)
 
 
 def raised(rank: int, at: float) -> list[Fact]:
@@ -80,6 +82,10 @@ def test_live_ranks_that_wait_are_a_hang_even_beside_a_dead_one() -> None:
         ProcessState(("E6",), SCRIPT, 0, pid=100, state="S"),
     ]
 
+    soon = judged(rung("user_script", "crashed", 2, stopped_because="fault", silent_s=2.3), *raised(1, 5.0), *waiting)
+    assert (soon.verdict, soon.causes[0].id) == ("crashed", "user-exception")
+    late = judged(rung("user_script", "crashed", 2, stopped_because="fault", silent_s=30.0), *raised(1, 5.0), *waiting)
+    assert late.verdict == "hung"
     diagnosis = judged(rung("user_script", "timed_out", 2, stopped_because="stall"), *raised(1, 5.0), *waiting)
 
     assert (diagnosis.verdict, diagnosis.causes[0].id) == ("hung", "user-exception")

@@ -40,13 +40,33 @@ def weigh_failure(scene: Scene) -> Iterator[Weighing]:
     yield from _lock(scene, rows)
 
 
+def in_the_way(scene: Scene) -> tuple[Leftover, ...]:
+    """Those that hold what one process alone can have, and what this run needs or failed of: a port, a lock."""
+    found: list[Leftover] = []
+    if scene.group.cell:
+        found += [*_listening(scene, scene.facts.of(Leftover)), *_locking(scene, scene.facts.of(Leftover))]
+    else:
+        found += [row for one in taken(scene.facts) if one.what in ("port", "lock") for row in one.by]
+    return tuple({row.pid: row for row in found}.values())
+
+
+def _listening(scene: Scene, rows: tuple[Leftover, ...]) -> list[Leftover]:
+    heard = said(scene, PORT_TAKEN)
+    if heard is None:
+        return []
+    port = _port_in(heard.text)
+    return [row for row in rows if (port in row.ports if port is not None else row.ports)]
+
+
+def _port_in(text: str) -> int | None:
+    return next((int(group) for match in PORT.finditer(text) for group in match.groups() if group), None)
+
+
 def _port(scene: Scene, rows: tuple[Leftover, ...]) -> Iterator[Weighing]:
     heard = said(scene, PORT_TAKEN)
     if heard is None:
         return
-    match = PORT.search(heard.text)
-    port = int(next(group for group in match.groups() if group)) if match else None
-    listening = [row for row in rows if (port in row.ports if port is not None else row.ports)]
+    port, listening = _port_in(heard.text), _listening(scene, rows)
     if listening:
         where = f"port {port}" if port is not None else f"port {listed([str(number) for number in listening[0].ports])}"
         points = 26 if port is not None else 13
@@ -72,13 +92,23 @@ def _gpu(scene: Scene, rows: tuple[Leftover, ...], held: Taken | None) -> Iterat
         yield weighing(26 if (held.share or 0.0) >= MOST_OF_IT else 6, "gpu", held.says, *held.by)
 
 
+def _locking(scene: Scene, rows: tuple[Leftover, ...]) -> list[Leftover]:
+    pids = {wait.holder_pid for wait in lock_waits(scene)} | {lock.pid for lock in held_by_others(scene)}
+    wanted = _wanted_locks(scene)
+    return [row for row in rows if row.pid in pids or wanted & set(row.locks)]
+
+
+def _wanted_locks(scene: Scene) -> set[str]:
+    refused = said(scene, LOCK_PATH)
+    return {path for path in (wanted_path(scene), refused.match.group(1) if refused is not None else "") if path}
+
+
 def _lock(scene: Scene, rows: tuple[Leftover, ...]) -> Iterator[Weighing]:
     pids = {row.pid for row in rows}
     waits = [wait for wait in lock_waits(scene) if wait.holder_pid in pids]
     held = [lock for lock in held_by_others(scene) if lock.pid in pids]
     refused = said(scene, LOCK_PATH) or said(scene, LOCK_REFUSED)
-    told = refused.match.group(1) if refused is not None and refused.match.re.groups else ""
-    wanted = {path for path in (wanted_path(scene), told) if path}
+    wanted = _wanted_locks(scene)
     theirs = [row for row in rows if wanted & set(row.locks)]
     if waits or held:
         pid = waits[0].holder_pid if waits else held[0].pid

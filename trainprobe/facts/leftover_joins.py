@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainprobe.facts.host_checks import HostCheck
-from trainprobe.facts.leftover_words import commands, name_of, restarted_by, sum_of
+from trainprobe.facts.leftover_words import commands, look_command, name_of, restarted_by, sum_of
 from trainprobe.facts.leftovers import CHECK, OTHER_CHECK, Leftover, LeftoverLook, OtherRun, Restarter
 from trainprobe.model.facts import Fact
 
@@ -22,7 +22,7 @@ def join_leftovers(facts: list[Fact]) -> list[Fact]:
     if rows or restarters:
         words = "; ".join([*([sum_of(rows)] if rows else []), *(restarted_by(one) for one in restarters[:2])])
         says = f"An earlier run of {name_of(looks[-1])} still lives: {words}."
-        checks = [HostCheck(evidence, name=CHECK, status="warn", says=says, fix="; ".join(commands(rows, restarters)), probe=host)]
+        checks = [HostCheck(evidence, name=CHECK, status="warn", says=says, fix="; ".join(commands(rows, restarters)) or look_command(rows), probe=host)]
     if others:
         says = f"Another run of {name_of(looks[-1])} is live (pid {others[0].pid}): {others[0].why}. It is no left-over."
         checks.append(HostCheck(evidence, name=OTHER_CHECK, status="warn", says=says, fix=f"trainprobe attach {others[0].pid}", probe=host))

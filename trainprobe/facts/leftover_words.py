@@ -54,7 +54,7 @@ def restarted_by(one: Restarter) -> str:
 
 
 def commands(rows: Sequence[Leftover], restarters: Sequence[Restarter]) -> tuple[str, ...]:
-    """What ends them, in the order to type it: first whoever starts them again, then parents before children. Doubtful workers are left out."""
+    """What ends them, in the order to type it: whoever starts them again, launchers, ranks, then what is left. Doubtful workers are left out."""
     steps = []
     for one in restarters:
         step = {
@@ -67,13 +67,27 @@ def commands(rows: Sequence[Leftover], restarters: Sequence[Restarter]) -> tuple
             step = "supervisorctl status; supervisorctl stop PROGRAM   (the program that status shows)"
         steps.append(step)
     first = {one.pid for one in restarters}
-    sure = [row for row in rows if row.sure and row.pid not in first]
+    listed = {row.pid for row in rows}
+    sure = sorted((row for row in rows if row.sure and row.pid not in first), key=lambda row: _turn(row, listed))
     if sure:
         steps.append(f"kill {' '.join(str(row.pid) for row in sure)}")
     stopped = [str(row.pid) for row in sure if row.state in ("T", "t")]
     if stopped:
         steps.append(f"kill -CONT {' '.join(stopped)}   (they are stopped, and end when they go on)")
     return tuple(dict.fromkeys(steps))
+
+
+def look_command(rows: Sequence[Leftover], restarters: Sequence[Restarter] = ()) -> str:
+    """What shows who they are."""
+    pids = dict.fromkeys([*(one.pid for one in restarters if one.pid), *(row.pid for row in rows)])
+    return f"ps -o pid,ppid,lstart,cmd -p {','.join(map(str, pids))}"
+
+
+def _turn(row: Leftover, listed: set[int]) -> int:
+    """Launchers first, lest they start a rank again; then what trains; its workers end with it, and the tracker with the last of them."""
+    if row.role in ("launcher", "main"):
+        return 0 if row.role == "launcher" else 1
+    return 4 if row.role == "tracker" else 2 if row.ppid not in listed or row.role == "child" else 3
 
 
 def _pids(rows: Sequence[Leftover]) -> str:

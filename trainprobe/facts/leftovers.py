@@ -16,7 +16,7 @@ OTHER_CHECK = "host.other-run"
 
 @dataclass(frozen=True)
 class Leftover(Fact):
-    """One process of an earlier run. `run` counts the runs from 0, oldest first; `role` is launcher, main, worker or child.
+    """One process of an earlier run. `run` counts the runs from 0, oldest first; `role` is launcher, main, worker, child or tracker.
 
     `cpu_share` is in CPUs, sizes are in bytes, None where not measured. `gpus` is (index, bytes or None) for each GPU that it holds.
     `sure` is false for a worker that is joined to the run by its folder alone.

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from trainprobe.targets.process_table import Seen, Table, in_order
-from trainprobe.targets.programs import COMPILE_WORKER, FORKED_BY_SERVER, SHELLS, SPAWNED, is_tool, launcher_kind, option, program_of
+from trainprobe.targets.programs import COMPILE_WORKER, FORKED_BY_SERVER, SHELLS, SPAWNED, is_helper, is_tool, launcher_kind, option, program_of
 from trainprobe.targets.restarters import Restarter, restarter_of
 from trainprobe.targets.surroundings import ADOPTERS
 
@@ -36,9 +36,10 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Earlier:
-    """A process of an earlier run. `run` counts runs from 0, oldest first; `role` is launcher, main, worker or child.
+    """A process of an earlier run. `run` counts runs from 0, oldest first; `role` is launcher, main, worker, child or tracker.
 
-    `sure` is false for a worker that names no script and is joined to the run by its folder alone.
+    A tracker is multiprocessing's own: it takes no SIGTERM and ends with the last process that it keeps books for.
+    `sure` is false for a worker that names no script and is joined to the run by its folder alone, and for all below it.
     """
 
     seen: Seen
@@ -126,9 +127,14 @@ def find(table: Table, wanted: Wanted, own: int, uid: int) -> Found:
         if loop is not None and not _answered_for(table, shell, me, ours)[0]:
             restarters.setdefault((loop.kind, loop.name, loop.pid), loop)
     rows = _rows(table, left, ours)
-    placed = {row.seen.pid for row in rows} | {other.seen.pid for other in others}
-    lost = [one for one in older if one.pid not in placed and is_machinery(one) and one.uid == uid and adopted(table, one)]
-    return Found((*rows, *_lost_workers(lost, rows, wanted)), tuple(others), tuple(restarters.values()))
+    placed = {row.seen.pid for row in rows}
+    rest = [one for one in older if one.pid not in placed and one.pid not in {other.seen.pid for other in others}]
+    lost = [one for one in rest if (is_machinery(one) or is_helper(one.argv)) and one.uid == uid and adopted(table, one)]
+    # Where another program still lives in the same group, they may be that one's.
+    lived_in = {one.group for one in table.by_pid.values() if one.pid not in placed and one.pid not in ours and not one.ended and _own_program(one)}
+    return Found(
+        (*rows, *_lost_workers(table, [one for one in lost if one.group not in lived_in], rows, wanted, ours)), tuple(others), tuple(restarters.values())
+    )
 
 
 def _rows(table: Table, tops: Iterable[Seen], ours: set[int]) -> list[Earlier]:
@@ -140,8 +146,12 @@ def _rows(table: Table, tops: Iterable[Seen], ours: set[int]) -> list[Earlier]:
         last = age
         rows.append(Earlier(top, run, "launcher" if launcher_kind(top.argv) else "main"))
         below = [one for one in table.descendants(top) if one.pid not in ours and not one.ended]
-        rows += [Earlier(one, run, "worker" if is_machinery(one) or _forked(table, one) else "child") for one in below]
+        rows += [Earlier(one, run, _role(table, one)) for one in below]
     return rows
+
+
+def _role(table: Table, one: Seen) -> str:
+    return "tracker" if is_helper(one.argv) else "worker" if is_machinery(one) or _forked(table, one) else "child"
 
 
 def _forked(table: Table, one: Seen) -> bool:
@@ -149,19 +159,39 @@ def _forked(table: Table, one: Seen) -> bool:
     return above is not None and above.argv == one.argv
 
 
-def _lost_workers(lost: Sequence[Seen], rows: Sequence[Earlier], wanted: Wanted) -> list[Earlier]:
-    """Workers whose run is gone name no script: they are known by a group or session that they share with it, or else by the folder."""
-    groups = {place: row.run for row in rows for place in (("g", row.seen.group), ("s", row.seen.session))}
-    folders = {os.path.realpath(wanted.cwd), os.path.dirname(wanted.name) if wanted.kind == "script" else ""} - {""}
-    last = max((row.run for row in rows), default=-1) + 1
-    found = []
+def _lost_workers(table: Table, lost: Sequence[Seen], rows: Sequence[Earlier], wanted: Wanted, ours: set[int]) -> list[Earlier]:
+    """Workers whose run is gone name no script: they are known by a group or session that they share with it, or else by the folder.
+
+    A shell without job control puts all that it starts into one group, and a terminal has one session for all: the group or session counts
+    where a process of the run leads it, or where the folder is that of the run too. What has one lost group in common is one run.
+    """
+    leads = {row.seen.pid: row.run for row in rows}
+    shared = {(place, _folder(row.seen)): row.run for row in rows for place in (("g", row.seen.group), ("s", row.seen.session))}
+    folders = {os.path.realpath(wanted.cwd) if wanted.cwd else "", os.path.dirname(wanted.name) if wanted.kind == "script" else ""} - {""}
+    following = max((row.run for row in rows), default=-1) + 1
+    gone: dict[int, int] = {}  # group of which no process names the script, and its run
+    found: list[Earlier] = []
     for one in sorted(lost, key=in_order):
-        run = groups.get(("g", one.group), groups.get(("s", one.session)))
-        if run is not None:
-            found.append(Earlier(one, run, "worker"))
-        elif one.cwd and os.path.realpath(one.cwd) in folders:
-            found.append(Earlier(one, last, "worker", sure=False))
+        places = (("g", one.group), ("s", one.session))
+        known = [run for kind, number in places for run in (leads.get(number), shared.get(((kind, number), _folder(one)))) if run is not None]
+        if known:
+            found.append(Earlier(one, known[0], _role(table, one)))
+        elif _folder(one) in folders:
+            found.append(Earlier(one, gone.setdefault(one.group, following + len(gone)), _role(table, one), sure=False))
+    tops = {row.seen.pid for row in found}
+    for row in tuple(found):
+        below = [one for one in table.descendants(row.seen) if one.pid not in ours and one.pid not in tops and not one.ended]
+        found += [Earlier(one, row.run, _role(table, one), row.sure) for one in below]
     return found
+
+
+def _folder(one: Seen) -> str:
+    return os.path.realpath(one.cwd) if one.cwd else f"unknown, of {one.pid}"
+
+
+def _own_program(one: Seen) -> bool:
+    """A Python program of somebody's own, and nothing that multiprocessing or a compiler has started."""
+    return program_of(one.argv).kind in ("script", "module", "code") and not is_machinery(one) and not is_helper(one.argv)
 
 
 def is_machinery(one: Seen) -> bool:
@@ -187,7 +217,7 @@ def adopted(table: Table, one: Seen) -> bool:
     if one.group not in (one.pid, above.group) and (leader is None or leader.ended):
         return True  # a shell makes a group for each job; its leader was the parent
     python = program_of(above.argv).kind != ""
-    return inits and not python and is_machinery(one)
+    return inits and not python and (is_machinery(one) or is_helper(one.argv))
 
 
 def _answered_for(table: Table, top: Seen, me: Seen, ours: set[int]) -> tuple[str, Restarter | None]:

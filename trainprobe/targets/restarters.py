@@ -37,7 +37,8 @@ class Restarter:
 def restarter_of(one: Seen, script: str, ours: str | None = None) -> Restarter | None:
     """Return what `one` is or hangs in that starts processes again, or None.
 
-    With `ours`, our own cgroup's text, also the unit or container around it. With `script`, a shell counts only where its text names that script.
+    With `ours`, our own cgroup's text, also the unit or container around it. With `script`, a real path, a shell counts only where its text
+    starts that very file, and not one of the same name in another folder.
     """
     if ours is not None:
         return _around(one, ours)
@@ -52,9 +53,46 @@ def restarter_of(one: Seen, script: str, ours: str | None = None) -> Restarter |
         return Restarter("launcher", one.cmdline[:200], one.pid) if restarts else None
     if name in SHELLS:
         text = _text_of(one)
-        loops = LOOP.search(text) is not None and (not script or os.path.basename(script) in text)
+        loops = LOOP.search(text) is not None and (not script or names(text, script, one.cwd))
         return Restarter("shell", one.cmdline[:200], one.pid) if loops else None
     return None
+
+
+def names(text: str, script: str, cwd: str) -> bool:
+    """Whether a shell in folder `cwd` that is given `text` names the file at the real path `script`.
+
+    What it does before its loop has been done, so there it stands in `cwd`; in the loop and in parentheses a relative word is taken from where
+    the last `cd` leads. Where that, or the word, hangs on a variable, the file is not known: then it counts as another one.
+    """
+    folder: str | None = cwd or None
+    looping = False
+    ends: list[str | None] = []  # where the shell stands again when a parenthesis closes
+    words = re.findall(r"""#.*|[()]|(?:[^\s;&|()"'`]|"[^"]*"|'[^']*')+""", text)
+    for place, raw in enumerate(words):
+        word = raw.replace('"', "").replace("'", "")
+        if raw.startswith("#"):
+            continue
+        looping = looping or raw == "do"
+        if raw == "(":
+            ends.append(folder)
+        elif raw == ")":
+            folder = ends.pop() if ends else folder
+        elif place and words[place - 1] in ("cd", "pushd"):
+            folder = _led(folder, word) if looping or ends else folder
+        elif os.path.basename(word) == os.path.basename(script):
+            path = _led(folder, word)
+            if path is not None and os.path.realpath(path) == script:
+                return True
+    return False
+
+
+def _led(folder: str | None, word: str) -> str | None:
+    """The path that a word means in a folder; None where it cannot be known."""
+    if word.startswith(("$PWD/", "${PWD}/")):
+        word = word.partition("/")[2]
+    if "$" in word or "`" in word or word.startswith(("~", "-")):
+        return None
+    return os.path.join(folder, word) if folder is not None else word if word.startswith("/") else None
 
 
 def _text_of(shell: Seen) -> str:

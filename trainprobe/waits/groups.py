@@ -14,6 +14,8 @@ from trainprobe.waits.spread import spread_groups
 from trainprobe.waits.standings import Standing, standings
 from trainprobe.waits.suspects import Mode, SuspectGroup
 
+HANG_S = 20.0  # a silence below this is no hang yet: the ladder's own stall_s
+
 
 def failing_rungs(facts: Facts) -> tuple[Rung, ...]:
     """The cells to judge, one for each rung that failed.
@@ -76,10 +78,16 @@ def groups_of(facts: Facts, rung: Rung) -> tuple[SuspectGroup, ...]:
 
 
 def is_hung(facts: Facts, rung: Rung) -> bool:
-    """Live ranks waited and made no progress, even if a peer is dead."""
-    return rung.outcome == "timed_out" or any(
-        standing.alive and standing.state in ("waiting", "stopped", "blocked", "spinning") for standing in standings(facts, rung)
-    )
+    """Live ranks waited and made no progress, even if a peer is dead.
+
+    Where a rank failed and the ladder ended the others soon after, they had waited for less than any hang is told by: what is known is the failure.
+    """
+    if rung.outcome == "timed_out":
+        return True
+    ranks = standings(facts, rung)
+    if rung.stopped_because == "fault" and (rung.silent_s or 0.0) < HANG_S and any(standing.state == "crashed" for standing in ranks):
+        return any(standing.state in ("stopped", "blocked") for standing in ranks)
+    return any(standing.alive and standing.state in ("waiting", "stopped", "blocked", "spinning") for standing in ranks)
 
 
 def _whole_cell(rung: Rung, ranks: tuple[Standing, ...]) -> SuspectGroup:

@@ -137,6 +137,40 @@ def test_a_port_that_they_hold_is_named_before_the_port_itself() -> None:
     assert "leftover-processes" not in [one.id for one in nobody.causes if one.named]
 
 
+def spawned(pid: int, **more: Any) -> dict[str, Any]:
+    return process(pid, role="worker", sure=False, command="python -c from multiprocessing.spawn import spawn_main; spawn_main()", **more)
+
+
+def test_of_a_run_known_by_its_folder_all_are_ended_where_one_holds_what_this_run_failed_of() -> None:
+    tracker = spawned(300) | {"role": "tracker"}
+    lost = (tracker, spawned(302, ports=[29500]), spawned(301), spawned(312, ppid=302), spawned(311, ppid=301), spawned(400, run=1))
+    error = ("torch.distributed.DistNetworkError", "The server socket has failed to listen on any local network address. port: 29500, name: EADDRINUSE")
+    cause = judged(crashed(case(*lost), *error)).causes[0]
+    assert cause.id == "leftover-processes"
+    steps = {one.title: one.steps for one in cause.fixes}
+    assert steps["End them"] == ("kill 302 301 312 311 300",)
+    assert steps["Look at those that only share the folder"] == ("ps -o pid,ppid,lstart,cmd -p 400",)
+
+
+def test_what_is_known_by_its_folder_alone_is_shown_and_not_ended() -> None:
+    facts = rung(case(spawned(301, pss_bytes=9 * GIB))).facts()
+    cause = judged(facts).causes[0]
+    assert (cause.id, [one.title for one in cause.fixes]) == ("leftover-processes", ["See what they are", "Look at those that only share the folder"])
+    assert all(one.steps for one in cause.fixes)
+    assert [one.fix for one in facts.of(HostCheck)] == ["ps -o pid,ppid,lstart,cmd -p 301"]
+
+
+def test_launchers_end_before_ranks_and_ranks_before_what_is_left() -> None:
+    rows = [
+        Leftover(pid=310, role="main", run=0),
+        Leftover(pid=311, ppid=310, role="worker", run=0),
+        Leftover(pid=312, ppid=310, role="tracker", run=0),
+        Leftover(pid=320, role="launcher", run=1),
+        Leftover(pid=321, ppid=320, role="child", run=1),
+    ]
+    assert commands(rows, [Restarter(kind="shell", name="bash run.sh", pid=90)]) == ("kill 90", "kill 320 310 321 311 312")
+
+
 def test_memory_that_they_hold_is_named_before_the_want_of_it() -> None:
     found = judged(
         crashed(case(process(311, pss_bytes=12 * GIB)), "RuntimeError", "DefaultCPUAllocator: can't allocate memory: you tried to allocate 8589934592 bytes.")

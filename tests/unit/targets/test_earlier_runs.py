@@ -12,6 +12,7 @@ from trainprobe.targets.process_table import snapshot
 
 PY = "/env/bin/python"
 SPAWN = [PY, "-c", "from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=5, pipe_handle=7)", "--multiprocessing-fork"]
+TRACKER = [PY, "-c", "from multiprocessing.resource_tracker import main;main(3)"]
 OWN = 900
 SCRIPT = Wanted("script", "/job/train.py", "/job")
 
@@ -129,11 +130,82 @@ def test_a_torchrun_agent_counts_with_all_below_it_parents_first(tree: ProcTree)
 
 def test_spawned_workers_whose_run_is_gone_are_known_by_session_or_else_by_folder(tree: ProcTree) -> None:
     tree.add(100, 1, [PY, "train.py"], session=300)
-    tree.add(101, 1, SPAWN, session=300, group=300, cwd="/elsewhere")
+    tree.add(101, 1, SPAWN, session=300, group=300)
     tree.add(102, 1, SPAWN, session=310, group=310)
     tree.add(103, 1, SPAWN, session=320, group=320, cwd="/elsewhere")
     found = look(tree)
     assert [(row.seen.pid, row.sure) for row in found.earlier] == [(100, True), (101, True), (102, False)]
+
+
+def test_a_shared_group_is_no_sign_in_another_folder_unless_the_run_leads_it(tree: ProcTree) -> None:
+    tree.add(100, 1, [PY, "train.py"], session=300, group=300)
+    tree.add(101, 1, SPAWN, session=300, group=300, cwd="/elsewhere")  # one script has started both, and is gone
+    tree.add(110, 1, [PY, "train.py"], session=110, group=110)
+    tree.add(111, 1, SPAWN, session=110, group=110, cwd="/job/outputs")  # the run has gone into a folder of its own
+    assert [(row.seen.pid, row.sure) for row in look(tree).earlier] == [(100, True), (110, True), (111, True)]
+
+
+def test_what_a_killed_launcher_spawned_is_found_with_all_below_it(tree: ProcTree) -> None:
+    tree.add(300, 1, TRACKER, session=299, group=299)
+    for rank in (301, 302):
+        tree.add(rank, 1, SPAWN, session=299, group=299)
+        for number in range(8):
+            tree.add(rank * 10 + number, rank, SPAWN, session=299, group=299)
+    tree.add(5000, 3010, ["/bin/cat"], session=299, group=299)
+    found = look(tree)
+    assert {(row.run, row.sure) for row in found.earlier} == {(0, False)}
+    assert sorted(pids(found)) == [300, 301, 302, *range(3010, 3018), *range(3020, 3028), 5000]
+    roles = {row.seen.pid: row.role for row in found.earlier}
+    assert (roles[300], roles[301], roles[3010], roles[5000]) == ("tracker", "worker", "worker", "child")
+
+
+def test_two_lost_groups_are_two_runs(tree: ProcTree) -> None:
+    tree.add(301, 1, SPAWN, session=299, group=299, start=2000)
+    tree.add(302, 1, SPAWN, session=309, group=309, start=40000)
+    tree.add(303, 1, TRACKER, session=299, group=299, start=2001)
+    assert [(row.seen.pid, row.run) for row in look(tree).earlier] == [(301, 0), (303, 0), (302, 1)]
+
+
+def test_workers_of_another_program_that_still_lives_are_none(tree: ProcTree) -> None:
+    tree.add(299, 1, [PY, "serve.py"], session=299, group=299)
+    tree.add(300, 299, SPAWN, session=299, group=299)
+    tree.add(301, 1, SPAWN, session=299, group=299)
+    assert look(tree) == Found()
+
+
+@pytest.mark.parametrize(
+    ("text", "cwd", "claimed"),
+    [
+        ("while true; do python train.py; done", "/job", True),
+        ("while true; do python train.py; done", "/queue", False),
+        ("while true; do python /job/train.py; done", "/queue", True),
+        ("while true; do python /other/train.py; done", "/job", False),
+        ("while true; do cd /job && python train.py; done", "/queue", True),
+        ("while true; do (cd /other && python train.py); done", "/job", False),
+        ("while true; do (cd /other; make); python train.py; done", "/job", True),
+        ("for folder in a b; do cd $folder; python train.py; done", "/job", False),
+        ('for folder in a b; do python "$folder/train.py"; done', "/job", False),
+        ('cd "$(dirname "$0")"\nuntil python -u "train.py" --lr 1\ndo sleep 1\ndone', "/job", True),
+        ("cd $(dirname $0); while :; do python ./train.py; done", "/job", True),
+        ("while true; do # python train.py\nsleep 9; done", "/job", False),
+        ("while true; do python retrain.py; done", "/job", False),
+        ('while true; do python "$PWD/train.py"; done', "/job", True),
+    ],
+)
+def test_a_loop_is_known_by_the_file_that_it_starts_and_not_by_its_name(tree: ProcTree, text: str, cwd: str, claimed: bool) -> None:
+    tree.add(90, 1, ["bash", "-c", text], session=90, cwd=cwd)
+    assert [one.pid for one in look(tree).restarters] == ([90] if claimed else [])
+
+
+def test_a_queue_that_runs_another_folders_script_is_left_alone(tree: ProcTree, tmp_path: Path) -> None:
+    queue = tmp_path / "queue.sh"
+    queue.write_text("for seed in 1 2 3; do (cd /elsewhere && python train.py --seed $seed); done\n")
+    tree.add(90, 1, ["bash", str(queue)], session=90, group=90)
+    tree.add(91, 90, [PY, "train.py"], session=90, group=90, cwd="/elsewhere")
+    tree.add(92, 91, SPAWN, session=90, group=90, cwd="/elsewhere")
+    tree.add(100, 1, [PY, "train.py"], session=300)
+    found = look(tree)
+    assert (pids(found), found.others, found.restarters) == ([100], (), ())
 
 
 def test_a_loop_in_a_shell_that_nobody_answers_for_starts_it_again(tree: ProcTree, tmp_path: Path) -> None:

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.earlier_runs import weigh_all, weigh_failure
+from trainprobe.causes.earlier_runs import in_the_way, weigh_all, weigh_failure
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import advice, checked, said
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts, Leftover, LeftoverLook, Restarter
-from trainprobe.facts.leftover_words import commands, name_of, restarted_by, sum_of
+from trainprobe.facts.leftover_words import commands, look_command, name_of, restarted_by, sum_of
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
@@ -45,6 +46,12 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(-26, "environment-and-limits", "No process of an earlier run was found", *passed)
 
 
+def _known(facts: Facts, group: SuspectGroup) -> tuple[Leftover, ...]:
+    """The processes of earlier runs. Those of which only the folder is known are no doubt where one of their run holds what this run failed of."""
+    runs = {row.run for row in in_the_way(Scene(facts, group))}
+    return tuple(replace(row, sure=row.sure or row.run in runs) for row in facts.of(Leftover))
+
+
 def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
     rows = facts.of(Leftover)
     if rows:
@@ -66,16 +73,16 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene, rows, restarters = Scene(facts, group), facts.of(Leftover), facts.of(Restarter)
+    scene, rows, restarters = Scene(facts, group), _known(facts, group), facts.of(Restarter)
     pids = [str(pid) for pid in dict.fromkeys([*(one.pid for one in restarters if one.pid), *_pids(facts, group)])]
     look = f"ps -o pid,ppid,lstart,cmd -p {','.join(pids)}" if pids else "ps -eo pid,ppid,lstart,cmd --sort=start_time | grep python"
-    doubtful = [str(row.pid) for row in rows if not row.sure]
+    doubtful = [row for row in rows if not row.sure]
     ends = commands(rows, restarters) if rows or restarters else (f"kill {' '.join(pids)}" if pids else "kill PID",)
     first = " first whoever starts them again, then them" if restarters and rows else " them"
     return (
         fix(scene, "See what they are", look),
-        fix(scene, f"End{first}", *ends, risk="disruptive", verify=look),
-        *([fix(scene, "Look at those that only share the folder", f"ps -o pid,ppid,lstart,cmd -p {','.join(doubtful)}")] if doubtful else []),
+        *([fix(scene, f"End{first}", *ends, risk="disruptive", verify=look)] if ends else []),
+        *([fix(scene, "Look at those that only share the folder", look_command(doubtful))] if doubtful else []),
     )
 
 
