@@ -9,10 +9,12 @@ from trainprobe.causes.scene import Scene
 from trainprobe.causes.words import fix
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.model.predictions import Prediction
+from trainprobe.scaling import STEEP
 from trainprobe.waits import SuspectGroup
 
 COPIED = 0.3  # of the data again in each worker: less is what a worker takes for itself
 SHARED = 0.1
+REASONABLE_S = 6 * 3600.0
 ROOM = 1.25  # over the upper end of the interval, for what the fix advises
 
 
@@ -31,6 +33,16 @@ def weigh_foreseen(one: Prediction | None, points: int = 26) -> Iterator[Weighin
     """The prediction itself as evidence."""
     if one is not None:
         yield Weighing(points, "probe-outcome", f"{capital(one.says)} (by {len(one.points)} measured sizes)", one.evidence)
+
+
+def too_long(one: Prediction) -> bool:
+    """Would a timeout that lets it pass be no timeout any more: a rank that died is then found only after hours?"""
+    return needed(one) > REASONABLE_S
+
+
+def grows_too_fast(one: Prediction) -> bool:
+    """By a law that is steeper than a sort, clear or the likeliest of those that are left open."""
+    return one.steep is True or (one.steep is None and (one.exponent or 0.0) > STEEP)
 
 
 def capital(text: str) -> str:

@@ -18,7 +18,7 @@ class Rung(Fact):
 
     `rows` is how much data the user's command was given, None where that is not ours to set. `knob` (`workers=0`) is what was changed in it,
     and `of_cell` the failing cell that it was changed from; both empty for the command as it was given. `began` is Unix time in seconds, and
-    `resumed` counts how often the climb had been taken up again by then.
+    `resumed` counts how often the climb had been taken up again by then. `outgrown`: it computed in silence for longer than smaller cells let expect.
     """
 
     rung: int = 0
@@ -41,6 +41,7 @@ class Rung(Fact):
     of_cell: str = ""
     began: float | None = None
     resumed: int = 0
+    outgrown: bool = False
 
 
 def parse_rung(record: Evidence) -> list[Fact]:
@@ -71,6 +72,7 @@ def parse_rung(record: Evidence) -> list[Fact]:
             of_cell=fields.text(data, "of_cell"),
             began=record.began or None,
             resumed=fields.whole(data, "resumed") or 0,
+            outgrown=data.get("outgrown") is True,
             measures=tuple(fields.each(fields.items(data, "measures"), _measure)),
         )
     ]

@@ -13,6 +13,7 @@ from trainprobe.model.waits import Node, SuspectHow, Wait
 from trainprobe.waits.divergence import camps_say, earliest_divergence, ranks_say
 from trainprobe.waits.graph import Graph
 from trainprobe.waits.peers import P2P_OPS
+from trainprobe.waits.silent_work import at_work
 from trainprobe.waits.standings import AT_THE_STORE, Standing
 from trainprobe.waits.suspects import Divergence, Mode, SuspectGroup
 
@@ -27,7 +28,7 @@ def hang_groups(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> tuple[Su
         return (divergence_group(rung, ranks, divergence),)
     graph = wait_graph(facts, rung, ranks)
     groups = [group for end in graph.ends() if (group := group_of_end(rung, ranks, graph, end, divergence)) is not None]
-    return merged(groups)
+    return at_work(facts, rung, ranks, merged(groups))
 
 
 def all_met(ranks: Sequence[Standing]) -> bool:

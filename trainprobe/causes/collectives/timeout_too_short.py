@@ -20,7 +20,7 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.collectives.rank0_long_task import waited, working
 from trainprobe.causes.collectives_told import SHORT_S, away
 from trainprobe.causes.long_tasks_told import of_short_timeout
-from trainprobe.causes.predicted import foreseen, needed, weigh_foreseen
+from trainprobe.causes.predicted import foreseen, grows_too_fast, needed, too_long, weigh_foreseen
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.timeouts_told import Timeouts
 from trainprobe.causes.words import fix, sentence, subject, verb
@@ -33,7 +33,7 @@ from trainprobe.waits.sized import STARTUP
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     one = foreseen(group, STARTUP)
-    yield from weigh_foreseen(one, 6 if one is not None and one.steep else 26)
+    yield from weigh_foreseen(one, 6 if one is not None and (grows_too_fast(one) or too_long(one)) else 26)
     if group.mode == "check":
         return
     yield from of_short_timeout(scene, Timeouts(scene))
@@ -76,7 +76,11 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
             if one is not None
             else ()
         ),
-        fix(scene, "A longer timeout", f"init_process_group(..., timeout=timedelta(minutes={minutes}))", hf),
+        *(
+            (fix(scene, "A longer timeout", f"init_process_group(..., timeout=timedelta(minutes={minutes}))", hf),)
+            if one is None or not (grows_too_fast(one) or too_long(one))  # no timeout is long enough for such growth
+            else ()
+        ),
         fix(scene, "Or a barrier of its own around the long part", "dist.monitored_barrier(group=long_group, timeout=timedelta(hours=2))"),
     )
 

@@ -1,11 +1,9 @@
-"""Loading takes time or memory that grows faster than the data.
+"""Loading takes time or memory that grows too fast with the data.
 
-An index that is searched for each sample, a list that is copied at each step, a shuffle of everything: the small set works, and the full
-one never can.
+An index that is searched for each sample, a list that is copied at each step: the small set works, and the full one never can.
 
-It is recognised by the measurements at growing numbers of rows (`took_s`, `build_s` and `pss`, with their label `rows`): laws are fitted to at least three sizes, and
-growth to a power above 1.2 beyond the largest has to be clear. Growth in step with the data rules it out. It is foretold where the planned size takes too long, or
-meets a limit, for such growth.
+It is recognised by measurements at three or more numbers of rows (`took_s`, `build_s`, `pss`): growth to a power above 1.2 beyond the largest has to be clear, and
+growth in step rules it out. It is foretold where the planned size meets a limit for such growth, or needs hours to start; a cell that computes in silence tells it too.
 """
 
 from __future__ import annotations
@@ -14,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.predicted import again_planned, foreseen, weigh_foreseen
+from trainprobe.causes.predicted import again_planned, foreseen, grows_too_fast, too_long, weigh_foreseen
 from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.silent_growth import growth_says, silently_grown, weigh_silent
 from trainprobe.causes.words import fix, sentence
 from trainprobe.facts import Facts, Measured
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -23,11 +22,11 @@ from trainprobe.model.predictions import Prediction
 from trainprobe.scaling import TooFewError, exponent, fit, steep
 from trainprobe.scaling.saying import amount, number
 from trainprobe.waits import SuspectGroup
-from trainprobe.waits.sized import Series, by_setting
+from trainprobe.waits.sized import STARTUP, Series, by_setting
 
-# What is looked at, and how much it scatters; numbers below the last are overhead.
+# What is looked at, how much it scatters, and below which value it is overhead.
 NAMES = {"took_s": ("Time", 0.1, 1.0), "build_s": ("Time of building", 0.1, 1.0), "pss": ("Memory", 0.02, float(2**28))}
-FORESEEN = ("pss", "took_s", "start-up", "shm", "fds")
+FORESEEN = ("pss", "took_s", STARTUP, "shm", "fds")
 
 
 @dataclass(frozen=True)
@@ -65,8 +64,11 @@ def _says(growth: Growth) -> str:
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if group.foreseen is not None:
         one = foreseen(group, *FORESEEN)
-        yield from weigh_foreseen(one if one is not None and one.steep else None)
+        if one is not None and (one.steep or (one.name == STARTUP and (grows_too_fast(one) or too_long(one)))):
+            yield from weigh_foreseen(one)
         return
+    if group.mode == "hang":
+        return (yield from weigh_silent(Scene(facts, group)))
     found = _growths(Scene(facts, group))
     if found and found[0].fast:
         yield weighing(26, "probe-outcome", _says(found[0]), *found[0].series.facts)
@@ -76,7 +78,10 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     if (one := foreseen(group, *FORESEEN)) is not None:
-        return sentence(f"Loading grows with the rows to the power {one.exponent or 0:.1f}, and the full size cannot work: {one.says}")
+        law = f"with the rows to the power {one.exponent or 0:.1f}" if grows_too_fast(one) else "with the rows"
+        return sentence(f"Loading grows {law}, and the full size cannot work: {one.says}")
+    if (work := silently_grown(Scene(facts, group))) is not None:
+        return sentence(f"The work before the next sign of life grows too fast with the rows: {growth_says(work)}")
     found = _growths(Scene(facts, group))
     return sentence(f"Loading cannot work at the full size: {_says(found[0])[:1].lower()}{_says(found[0])[1:]}" if found else "Loading grows too fast")
 
@@ -103,10 +108,10 @@ def _until(one: Prediction | None) -> str:
 
 CAUSE = Cause(
     id="dataset-scaling",
-    title="Loading grows faster than the data",
-    means="Time or memory of loading grows faster than the data, so the full size cannot work though the small one does.",
-    telling="Over growing sizes the fitted law grows with a power above 1.2.",
-    modes=("slow", "check"),
+    title="Loading grows too fast with the data",
+    means="Time or memory of loading grows so fast with the data that the full size cannot work though the small one does.",
+    telling="Over growing sizes the fitted law has a power above 1.2, or start-up grows to many hours.",
+    modes=("hang", "slow", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
