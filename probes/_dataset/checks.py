@@ -30,10 +30,12 @@ def round_trip(job: Any) -> None:
     _tell_empty(dataset, source, shapes)
     if not steady:
         telling.tell("unsteady", says="Two reads of one row differ, or hold objects that cannot be compared; values are not held against each other.")
-    pickles = _pickled(dataset, spots, length, steady=steady)
-    for method, where in (("fork", "worker"), ("spawn", "worker-spawn")):
-        if time.perf_counter() < job.until and (method == "fork" or pickles):
-            _in_worker(dataset, spots, method, where, steady=steady, streams=source.streams)
+    there = _pickled(dataset, spots, length, steady=steady)
+    _in_worker(dataset, spots, "fork", "worker", steady=steady, streams=source.streams)
+    if time.perf_counter() < job.until and there is not None:
+        # Rows that its copy has not are not asked of it: how many it has is the answer then.
+        steady = steady and len(there) == len(spots)
+        _in_worker(dataset, there or spots, "spawn", "worker-spawn", steady=steady, streams=source.streams)
 
 
 def _spots(length: int) -> List[int]:
@@ -67,8 +69,8 @@ def _tell_empty(dataset: Any, source: objects.Source, shapes: List[samples.Shape
     telling.tell("empty", where="parent", count=max(empty, sum(one.empty for one in shapes)), of=of)
 
 
-def _pickled(dataset: Any, spots: List[int], length: Optional[int], *, steady: bool) -> bool:
-    """Return whether there is a copy at all."""
+def _pickled(dataset: Any, spots: List[int], length: Optional[int], *, steady: bool) -> Optional[List[int]]:
+    """Return those of `spots` that the copy has; None where there is no copy."""
     try:
         with telling.phase("pickling"):
             began = time.perf_counter()
@@ -80,7 +82,7 @@ def _pickled(dataset: Any, spots: List[int], length: Optional[int], *, steady: b
             loads_s = time.perf_counter() - began
     except Exception as error:  # whatever a stranger's __getstate__ raises: it is what is asked for here
         telling.failed(error, soft=True, kind="unpicklable")
-        return False
+        return None
     telling.tell("pickled", size=len(text), dumps_s=dumps_s, loads_s=loads_s, rows=length)
     try:
         with telling.phase("reading the pickled copy"):
@@ -89,10 +91,10 @@ def _pickled(dataset: Any, spots: List[int], length: Optional[int], *, steady: b
             rows = _rows(copy, kept) if kept or not spots else []
     except Exception as error:  # a copy that cannot be read is the answer
         telling.failed(error, soft=True, kind="lost", where="pickled")
-        return True
+        return spots
     shapes = [samples.shape(row) for row in rows]
     _tell("pickled", there, shapes, samples.combined(shapes) if steady and len(kept) == len(spots) else None)
-    return True
+    return kept
 
 
 def _in_worker(dataset: Any, spots: List[int], method: str, where: str, *, steady: bool, streams: bool) -> None:
