@@ -13,6 +13,8 @@ from trainprobe.system.child import Descendant
 from trainprobe.system.keeper import Keeper
 from trainprobe.targets.rank_search import LOADER_THREAD
 
+SPAWN = "multiprocessing.spawn"
+
 
 @dataclass(frozen=True)
 class Mate:
@@ -71,7 +73,7 @@ def _ranks_below(below: Mapping[int, Descendant], witnessed: Mapping[int, int | 
         if each.rank is None:
             continue
         parent = below.get(each.ppid)
-        if parent is not None and parent.rank == each.rank:
+        if parent is not None and (parent.rank == each.rank or _numbered_inside(each, parent)):
             continue
         tops[each.pid] = each.rank
     found: dict[int, int] = {}
@@ -84,9 +86,24 @@ def _ranks_below(below: Mapping[int, Descendant], witnessed: Mapping[int, int | 
 
 
 def _unnamed_ranks(below: Mapping[int, Descendant], nproc: int) -> dict[int, int]:
-    """A script that spawns its ranks itself sets RANK inside Python, where no one sees it: number its spawned children as they started."""
-    spawned = sorted((each for each in below.values() if "multiprocessing.spawn" in each.cmdline), key=lambda each: (each.started_ticks, each.pid))
-    return {each.pid: rank for rank, each in enumerate(spawned)} if len(spawned) == nproc and nproc > 1 else {}
+    """A script that spawns its ranks itself sets RANK inside Python, where no one sees it: number its spawned children as they started.
+
+    What these spawn in turn, as the workers of a DataLoader, has the RANK that they set, and so tells the number.
+    """
+    told = {each.ppid: each.rank for each in below.values() if each.rank is not None and each.ppid in below and _numbered_inside(each, below[each.ppid])}
+    tops = [each for each in below.values() if SPAWN in each.cmdline and not (each.ppid in below and SPAWN in below[each.ppid].cmdline)]
+    if nproc < 2 or len(set(told.values())) < len(told):
+        return {}
+    if len(tops) != nproc or not set(told) <= {each.pid for each in tops}:
+        return told if len(told) == nproc else {}
+    free = iter(rank for rank in range(nproc) if rank not in told.values())
+    in_turn = sorted(tops, key=lambda each: (each.started_ticks, each.pid))
+    return {each.pid: told[each.pid] if each.pid in told else next(free, 0) for each in in_turn}
+
+
+def _numbered_inside(each: Descendant, parent: Descendant) -> bool:
+    """Whether a spawned process has its RANK from a spawned parent that was started without one and set it itself."""
+    return parent.rank is None and SPAWN in each.cmdline and SPAWN in parent.cmdline
 
 
 def _one_process(launcher: Mate, below: Mapping[int, Descendant]) -> bool:
