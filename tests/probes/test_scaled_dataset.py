@@ -99,7 +99,7 @@ def test_a_factory_that_goes_wrong(name: str, kind: str, words: str, take: Take)
 @pytest.mark.parametrize("name", [pytest.param("hangs", marks=pytest.mark.soak), "hangs_below"])
 def test_a_factory_that_hangs_is_ended_with_all_below_it(name: str, take: Take) -> None:
     began = time.monotonic()
-    done = take(name, deadline_s=20)
+    done = take(name, deadline_s=14)
     assert done.answer == "no", done.output
     assert time.monotonic() - began < 20
     (failed,) = done.of("fail")
