@@ -6,25 +6,27 @@ import os
 from typing import List, Optional, Tuple
 
 import _emit
-from _dataset.course import ROWS, WORKERS, Asked
+from _dataset.course import FURTHER, ROWS, WORKERS, Asked
 
 WITHOUT_LADDER_S = 170.0
 
 
 def asked(dataset: str, rows: Optional[List[int]], workers: Optional[List[int]]) -> Asked:
     """Put together the course; flags come first. Answers `cannot` where a number is none."""
-    sizes = tuple(sorted(set(rows or _listed("TRAINPROBE_ROWS") or ROWS)))
+    given = tuple(sorted(set(rows or _listed("TRAINPROBE_ROWS"))))
+    most = _emit.number_from_environment("TRAINPROBE_PLANNED_ROWS", 0) or FURTHER[-1]
     planned = _emit.number_from_environment("TRAINPROBE_PLANNED_WORKERS", 0)
     counts = workers or _listed("TRAINPROBE_WORKERS") or [0, planned or WORKERS[-1]]
     batch = _emit.number_from_environment("TRAINPROBE_BATCH_SIZE", 0)
     return Asked(
         dataset,
         os.environ.get("TRAINPROBE_COLLATE", ""),
-        grown(sizes),
+        grown(given or ROWS),
         tuple(sorted(set(counts))),
         batch or None,
         _emit.number_from_environment("TRAINPROBE_NPROC", 1, 1),
         _deadline_s(),
+        () if given else tuple(size for size in FURTHER if size <= most),
     )
 
 

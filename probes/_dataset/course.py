@@ -14,13 +14,17 @@ RESERVE_S = 3.0
 LEAST_S = 6.0  # a cell with less time than this would only time out
 IDLE_S = 15.0
 ROWS = (2, 100, 1000)
+FURTHER = (10_000, 100_000, 1_000_000)  # tried where nobody said how many and the smaller sizes were cheap: a law reaches thirty times its largest size
 WORKERS = (0, 2)
 SHARD_ROWS = 2000
 MODEST_ROWS = 1000  # enough to see whether workers that are started in another way read at all
 
 
 class Asked(NamedTuple):
-    """What the user asked for. `rows` are sizes, lowest first; `batch` None is the data's own; `ranks` those that are planned on this node."""
+    """What the user asked for. `rows` are sizes, lowest first; `batch` None is the data's own; `ranks` those that are planned on this node.
+
+    `further` are sizes that are read as well where the smaller ones were cheap.
+    """
 
     dataset: str
     collate: str
@@ -29,6 +33,7 @@ class Asked(NamedTuple):
     batch: Optional[int]
     ranks: int
     deadline_s: float
+    further: Tuple[int, ...] = ()
 
 
 class Course:
@@ -36,7 +41,7 @@ class Course:
         self.asked, self.began = asked, time.monotonic()
         self.failures: List[failures.Failure] = []
         self.stack = self.unknown = ""
-        self.rows = list(asked.rows)
+        self.rows = self.growing = list(asked.rows)
         self.sources: List[Dict[str, Any]] = []
         self.costs: Dict[Tuple[int, str, int], Dict[str, float]] = {}
         self.steady, self.pickles, self.reported = False, True, set()  # type: Tuple[bool, bool, set[str]]
@@ -51,8 +56,9 @@ class Course:
         for name, (value, unit) in looks.limits().items():
             _emit.measure(f"limit.{name}", value, unit)
         children.become_subreaper()
-        good = self.read(0, "none", 1, self.rows)
+        good = self.read(0, "none", 1, [*self.rows, *self.asked.further])
         if good:
+            self.growing = [rows for rows in [*self.rows, *self.asked.further] if rows <= good]
             self.rows = [rows for rows in self.rows if rows <= good]
             self._check()
             self._with_workers()
@@ -76,7 +82,7 @@ class Course:
         method = self.method
         self.steps_left = len(counts) + 4
         if counts:
-            self.read(counts[0], method, 1, self.rows, epochs=2)
+            self.read(counts[0], method, 1, self.growing, epochs=2)
         most, how = max(counts, default=0), method if counts else "none"
         self._together(most, how)
         if self.asked.ranks > 1:
@@ -103,6 +109,7 @@ class Course:
             "batch": self.asked.batch,
             "rows": rows,
             "workers": workers,
+            "further": list(self.asked.further),
         }
         task.update(method=method, ranks=ranks, soft_s=max(1.0, 0.75 * share_s), stack=self.stack, epochs=epochs, shard_rows=SHARD_ROWS)
         with _emit.phase(f"{name} rows={','.join(map(str, rows))} workers={workers} method={method} ranks={ranks}"):

@@ -14,10 +14,9 @@ from trainprobe.scaling import ANNOUNCED, IN_WORDS, Fit, TooFewError, crossing, 
 from trainprobe.scaling.saying import amount, number, sizes, span
 from trainprobe.waits import bounds
 from trainprobe.waits.extrapolated import ASSUMED, Times, for_ranks, for_workers
-from trainprobe.waits.sized import PROBES, STARTUP, Series, Setting, series_of
+from trainprobe.waits.sized import PROBES, STARTUP, TIME, Series, Setting, series_of
 from trainprobe.waits.suspects import SuspectGroup
 
-TIME = "took_s"
 LONG_S = 600.0  # an epoch that takes less hurts nobody, whatever its law
 FASTER = 3.0  # times what growth in step would have given
 OPEN = 20.0  # an interval whose ends are further apart, in times, says that the measured sizes do not tell
