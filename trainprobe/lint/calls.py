@@ -43,7 +43,12 @@ def borne(program: Program, function: Function, depth: int = 0) -> tuple[Borne, 
     if not any(flow.decorated_by(program, function.module, one) for one in function.node.decorator_list):
         for call in function.calls:
             for one in _of_call(program, function, call, depth):
-                if len(found) < MOST and (one.collective.name, one.parameter) not in found and not flow.guards(program, function.module, call):
+                if (
+                    one.collective.kind != "setup"
+                    and len(found) < MOST
+                    and (one.collective.name, one.parameter) not in found
+                    and not flow.guards(program, function.module, call)
+                ):
                     found[one.collective.name, one.parameter] = one
     memory[function] = tuple(found.values())
     return memory[function]

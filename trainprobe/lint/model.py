@@ -67,6 +67,8 @@ class Rule:
     why: str
     confidence: float
     find: Callable[[Program], Iterable[Finding]]
+    also: tuple[str, ...] = ()
+    """Other causes that it may find."""
 
 
 @dataclass(frozen=True)

@@ -67,8 +67,7 @@ def text_of(path: str) -> str:
 def decoded(raw: bytes) -> str:
     """Return source as text; raises ValueError with a sentence where its encoding is unknown or does not fit."""
     try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
-        text = raw.decode(encoding)
+        text = raw.decode(encoding_of(raw))
     except SyntaxError:
         raise ValueError("It declares an encoding that Python does not know, or holds bytes that do not fit it.") from None
     except UnicodeDecodeError as error:
@@ -78,6 +77,11 @@ def decoded(raw: bytes) -> str:
     if "\x00" in text:
         raise ValueError("It holds null bytes, so it is no source.")
     return text
+
+
+def encoding_of(raw: bytes) -> str:
+    """Return the encoding that source declares, as `tokenize` reads it; raises SyntaxError."""
+    return tokenize.detect_encoding(io.BytesIO(raw).readline)[0]
 
 
 def _add(program: Program, path: str, *, given: bool) -> Module | None:

@@ -18,6 +18,11 @@ def all_rules() -> list[Rule]:
     return sorted((one.RULE for one in found if hasattr(one, "RULE")), key=lambda rule: rule.id)
 
 
+def known_ids() -> frozenset[str]:
+    """Return the names that can be selected or ignored: rules, and the causes that they find."""
+    return frozenset(name for rule in all_rules() for name in (rule.id, rule.cause, *rule.also))
+
+
 def findings_of(
     program: Program, *, select: Collection[str] = (), ignore: Collection[str] = (), chosen: Iterable[Rule] | None = None
 ) -> tuple[list[Finding], list[NotRead]]:
@@ -30,7 +35,7 @@ def findings_of(
     trouble: list[NotRead] = []
     lines = {module.path: module.lines for module in program.modules.values()}
     for rule in all_rules() if chosen is None else chosen:
-        if rule.id in ignore or (select and rule.id not in select and rule.cause not in select and not _may_find(rule, select)):
+        if rule.id in ignore or (select and not {rule.id, rule.cause, *rule.also} & set(select)):
             continue
         try:
             found += rule.find(program)
@@ -46,8 +51,3 @@ def findings_of(
         and not is_ignored(one, lines.get(one.file, ()))
     }
     return sorted(kept.values(), key=lambda one: (one.file, one.line, one.column, one.id)), trouble
-
-
-def _may_find(rule: Rule, select: Collection[str]) -> bool:
-    """A rule may find several causes: it runs where none of the selected names is a rule's own."""
-    return any(one not in {rule.id, rule.cause} for one in select)
