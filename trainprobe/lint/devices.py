@@ -22,8 +22,16 @@ MAKES = {"zeros", "ones", "empty", "rand", "randn", "randint", "tensor", "as_ten
 
 def device_kinds(program: Program, module: Module, node: ast.expr, depth: int = 0) -> set[str]:
     """Return the kinds of device ("cuda", "cpu", "mps") that an expression may name; with an index "cuda:0". Empty where nothing is known."""
-    if depth > 8:
+    if depth > 6:
         return set()
+    known: dict[ast.AST, set[str]] = program.memory.setdefault("device kinds", {})
+    if node not in known:
+        known[node] = set()  # ends circles
+        known[node] = _device_kinds(program, module, node, depth)
+    return known[node]
+
+
+def _device_kinds(program: Program, module: Module, node: ast.expr, depth: int) -> set[str]:
     if isinstance(node, ast.IfExp):
         return device_kinds(program, module, node.body, depth + 1) | device_kinds(program, module, node.orelse, depth + 1)
     if isinstance(node, ast.JoinedStr) and node.values and isinstance(node.values[0], ast.Constant):
@@ -68,6 +76,13 @@ def device_of_call(program: Program, module: Module, call: ast.Call) -> Place | 
 
 def touches_cuda(program: Program, module: Module, call: ast.Call) -> bool:
     """Whether the call itself makes a CUDA context, or puts something on a GPU."""
+    known: dict[ast.AST, bool] = program.memory.setdefault("touches cuda", {})
+    if call not in known:
+        known[call] = _touches_cuda(program, module, call)
+    return known[call]
+
+
+def _touches_cuda(program: Program, module: Module, call: ast.Call) -> bool:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     if name == "cuda" and len(call.args) <= 1:
         return program.dotted(module, call.func) != "torch.cuda"

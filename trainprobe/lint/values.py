@@ -113,6 +113,13 @@ class Values:
 
     def _parameter(self, module: Module, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, depth: int) -> Any:
         """The value with which a function's parameter is called everywhere, its default where no call gives it."""
+        known: dict[tuple[ast.AST, str], Any] = self.program.memory.setdefault("parameters", {})
+        if (node, name) not in known:
+            known[node, name] = UNKNOWN  # ends circles of functions that hand a parameter on
+            known[node, name] = self._given_everywhere(module, node, name, depth)
+        return known[node, name]
+
+    def _given_everywhere(self, module: Module, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, depth: int) -> Any:
         function = module.function_of_node[node]
         default = function.default_of(name)
         calls = self.program.memory.get("calls_of", {}).get(function)
@@ -124,6 +131,8 @@ class Values:
         for where, call in calls[:8]:
             given = argument(call, name, position)
             values.append(self.of(where, given, depth + 1) if given is not None else self.of(module, default, depth + 1))
+            if values[-1] is UNKNOWN:
+                return UNKNOWN
         agree = values and all(one is not UNKNOWN and one == values[0] for one in values)
         return values[0] if agree else UNKNOWN
 
