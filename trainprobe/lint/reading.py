@@ -16,6 +16,8 @@ from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program, Source
 
 SKIPPED_FOLDERS = {".git", "__pycache__", ".venv", "venv", "node_modules", ".tox", ".mypy_cache", ".ruff_cache", ".ipynb_checkpoints", ".eggs", ".hg"}
+MOST_IMPORTED_LINES = 50_000
+"""What a program imports from beside it is read up to here, the nearest first."""
 LARGEST_CONFIG = 1024 * 1024
 CONFIG_ENDINGS = (".yaml", ".yml", ".json")
 
@@ -37,8 +39,9 @@ def read_program(paths: Sequence[str]) -> Program:
         module = _add(program, path, given=True)
         lines += len(module.lines) if module is not None else 0
     todo = list(program.modules.values())
-    while todo and len(seen) <= MOST_FILES and lines <= MOST_LINES:
-        module = todo.pop()
+    most = lines + MOST_IMPORTED_LINES
+    while todo and len(seen) <= MOST_FILES and lines <= most:  # nearest first
+        module = todo.pop(0)
         _read_configs(program, module)
         for path in _imported(module, roots):
             real = os.path.realpath(path)
