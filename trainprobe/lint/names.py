@@ -125,7 +125,7 @@ class Names:
         if "()" in rest:
             cut = rest.index("()")
             made = self.definition(f"{module.name}.{rest[:cut]}")
-            name = rest[cut + 3 :]
+            name = rest[cut + 3 :] if rest[cut + 2 :] else "__call__"
             return self.method(made, name) if isinstance(made, Class) and name and "." not in name and "(" not in name else None
         if rest in module.functions:
             return module.functions[rest]

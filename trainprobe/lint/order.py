@@ -87,7 +87,7 @@ class Order:
         return [(_end(node), (Event(kind, module, node),)) for node, kind in self._statements[module].get(function, [])]
 
     def _calls(self, module: Module, nodes: list[ast.Call]) -> list[tuple[tuple[int, int], tuple[Event, ...]]]:
-        steps = []
+        steps: list[tuple[tuple[int, int], tuple[Event, ...]]] = []
         for node in nodes:
             if isinstance(module.scope_of(node), ast.Lambda):
                 continue  # it runs when somebody calls the lambda

@@ -60,7 +60,7 @@ def find(program: Program) -> Iterator[Finding]:
             elif kind == "env" and event.node not in told:
                 readers, cause, why = READ_BY[what]
                 reader = next((known[one] for one in known if one in readers), None)
-                if reader is None or (reader.module is event.module and exclusive(event.module, reader.node, event.node)) or _is_for_children(event.module):
+                if reader is None or (reader.module is event.module and exclusive(event.module, reader.node, event.node)) or _is_for_children(event):
                     continue
                 told.add(event.node)
                 where = f"line {getattr(reader.node, 'lineno', 0)}" + ("" if reader.module is event.module else f" of {reader.module.path.rpartition('/')[2]}")
@@ -76,7 +76,8 @@ def _also(program: Program, module: Module) -> Iterator[tuple[ast.AST, str]]:
     for setting in settings(program, module):
         if setting.variable in READ_BY:
             yield setting.node, f"env:{setting.variable}"
-    for statement in (*module.of(ast.Import), *module.of(ast.ImportFrom)):
+    statements: list[ast.Import | ast.ImportFrom] = [*module.of(ast.Import), *module.of(ast.ImportFrom)]
+    for statement in statements:
         if any(isinstance(up, ast.If) and "TYPE_CHECKING" in module.source_of(up.test) for up in module.ancestors(statement)):
             continue
         names = [alias.name for alias in statement.names] if isinstance(statement, ast.Import) else [statement.module or ""] if not statement.level else []
@@ -85,8 +86,13 @@ def _also(program: Program, module: Module) -> Iterator[tuple[ast.AST, str]]:
                 yield statement, f"import:{name.partition('.')[0]}"
 
 
-def _is_for_children(module: Module) -> bool:
-    """A launcher sets variables for the processes that it starts."""
+def _is_for_children(event: Event) -> bool:
+    """A launcher sets variables for the processes that it starts; who sets the threads of this process by a call means its children too."""
+    module = event.module
+    function = module.function_of(event.node)
+    calls = module.top_calls if function is None else function.calls
+    if any(isinstance(call.func, ast.Attribute) and call.func.attr == "set_num_threads" for call in calls):
+        return True
     return any(word in module.text for word in ("subprocess", "multiprocessing", "Popen", "os.exec"))
 
 

@@ -26,15 +26,14 @@ def find(program: Program) -> Iterator[Finding]:
             if handler is not None and (step := _step(program, module, block.body)):
                 yield _finding(program, module, handler, step)
         for within in module.of(ast.With):
-            for item in within.items:
-                shut = item.context_expr
-                if (
-                    isinstance(shut, ast.Call)
-                    and program.dotted(module, shut.func) == "contextlib.suppress"
-                    and any(_is_broad(program, module, one) for one in shut.args)
-                ):
-                    if step := _step(program, module, within.body):
-                        yield _finding(program, module, within, step)
+            if any(_suppresses(program, module, item.context_expr) for item in within.items) and (step := _step(program, module, within.body)):
+                yield _finding(program, module, within, step)
+
+
+def _suppresses(program: Program, module: Module, node: ast.expr) -> bool:
+    if not isinstance(node, ast.Call) or program.dotted(module, node.func) != "contextlib.suppress":
+        return False
+    return any(_is_broad(program, module, one) for one in node.args)
 
 
 def _finding(program: Program, module: Module, node: ast.AST, step: str) -> Finding:

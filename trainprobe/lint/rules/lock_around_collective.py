@@ -40,12 +40,22 @@ def find(program: Program) -> Iterator[Finding]:
 
 def _is_lock(program: Program, module: Module, node: ast.expr) -> bool:
     if not LOCKS.fullmatch(program.dotted(module, node).removesuffix("()").removesuffix(".acquire")):
-        return False
+        return _yields_inside_one(program, module, node)
     made = node
     if isinstance(node, ast.Name):
         binding = program.names.latest(module, node)
         made = binding.value if binding is not None and binding.value is not None else node
     return not any(ranks.kind_of(program, module, one) in {"rank", "derived"} for one in ast.walk(made) if isinstance(one, ast.Name | ast.Attribute | ast.Call))
+
+
+def _yields_inside_one(program: Program, module: Module, node: ast.expr) -> bool:
+    """Whether it calls a context manager of the project that yields inside a lock."""
+    function = program.called(module, node) if isinstance(node, ast.Call) else None
+    if function is None:
+        return False
+    blocks = [one for one in ast.walk(function.node) if isinstance(one, ast.With)]
+    held = [one for one in blocks if any(LOCKS.fullmatch(program.dotted(function.module, item.context_expr).removesuffix("()")) for item in one.items)]
+    return any(isinstance(inner, ast.Yield) for one in held for inner in ast.walk(one))
 
 
 def _inside(program: Program, module: Module, node: ast.AST, body: list[ast.stmt]) -> Iterator[Finding]:

@@ -56,7 +56,7 @@ def _finding(program: Program, event: Event, cuda: Event) -> Finding:
     number = program.value(place.module, place.node) if place is not None else UNKNOWN
     where = f"line {getattr(cuda.node, 'lineno', 0)}" + ("" if cuda.module is event.module else f" of {cuda.module.path.rpartition('/')[2]}")
     says = f"This forks workers (num_proc={number if number is not UNKNOWN else '…'}) after {cuda.module.source_of(cuda.node)} in {where} has touched CUDA."
-    return program.finding(ID, CAUSE, event.module, event.node, says=says, why=WHY, confidence=0.7 if number is not UNKNOWN and number > 1 else 0.55, fix=FIX)
+    return program.finding(ID, CAUSE, event.module, event.node, says=says, why=WHY, confidence=0.7 if isinstance(number, int) and number > 1 else 0.55, fix=FIX)
 
 
 RULE = Rule(ID, CAUSE, "Forked workers after CUDA was touched", WHY, 0.7, find)

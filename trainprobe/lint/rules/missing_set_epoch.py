@@ -40,7 +40,8 @@ def find(program: Program) -> Iterator[Finding]:
 
 def _epochs(program: Program, module: Module) -> ast.AST | None:
     """A loop over epochs: its head says so, or it holds a loop over a loader."""
-    for loop in (*module.of(ast.For), *module.of(ast.While)):
+    loops: list[ast.For | ast.While] = [*module.of(ast.For), *module.of(ast.While)]
+    for loop in loops:
         if isinstance(loop, ast.For) and program.value(module, loop.iter) is not UNKNOWN:
             continue
         head = f"{module.source_of(loop.target)} {module.source_of(loop.iter)}" if isinstance(loop, ast.For) else module.source_of(loop.test)

@@ -27,11 +27,11 @@ def find(program: Program) -> Iterator[Finding]:
             if _is_double_on_mps(program, module, call):
                 says = "A 64-bit float goes to an MPS device here."
                 yield program.finding(ID, CAUSE, module, call, says=says, why=WHY, confidence=0.75, fix=Fix("Use torch.float32 on MPS."))
-    for call in calls_of(program, "torch.distributed.init_process_group"):
-        if any(_is_only_mps(program, one) for one in job(program, call.module)):
+    for start in calls_of(program, "torch.distributed.init_process_group"):
+        if any(_is_only_mps(program, one) for one in job(program, start.module)):
             says = "This job puts its model on an MPS device and joins a process group."
             yield program.finding(
-                ID, CAUSE, call.module, call.node, says=says, why=GROUPS, confidence=0.65, fix=Fix("Train in one process on MPS, or on the CPU with gloo.")
+                ID, CAUSE, start.module, start.node, says=says, why=GROUPS, confidence=0.65, fix=Fix("Train in one process on MPS, or on the CPU with gloo.")
             )
 
 

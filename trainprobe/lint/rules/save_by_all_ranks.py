@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from trainprobe.lint import flow, ranks
@@ -15,6 +16,8 @@ ID = "save-by-all-ranks"
 CAUSE = "checkpoint-corrupt"
 WHY = "All ranks write the same file at the same time; what is left may be cut off or mixed, and is found out when it is loaded."
 FIX = Fix("Save under `if dist.get_rank() == 0:` and let all ranks meet in a barrier afterwards, or give each rank a path of its own.")
+SOUNDS = re.compile(r"rank|master|is_main|main_process|should_save|primary|leader|chief|_zero|coordinator", re.IGNORECASE)
+"""Conditions that name the rank that saves in words that cannot be followed to it."""
 STARTS = ("torch.distributed.init_process_group", "accelerate.Accelerator")
 
 
@@ -31,7 +34,7 @@ def find(program: Program) -> Iterator[Finding]:
 
 def _is_guarded(program: Program, module: Module, node: ast.AST, depth: int) -> bool:
     """Whether only some ranks get here, or nothing is known of how this is reached."""
-    if flow.guards(program, module, node):
+    if flow.guards(program, module, node) or any(isinstance(up, ast.If) and SOUNDS.search(module.source_of(up.test, 200)) for up in module.ancestors(node)):
         return True
     function = module.function_of(node)
     if function is None or depth > 6:

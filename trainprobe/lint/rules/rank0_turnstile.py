@@ -1,4 +1,4 @@
-"""Long work on rank 0 alone, while the others wait in a barrier with the default timeout."""
+"""A turnstile with long work in it: the others wait in a barrier before it, and rank 0 comes to that barrier after it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from trainprobe.lint import calls, flow
 from trainprobe.lint.collectives import collective_of
 from trainprobe.lint.model import Finding, Fix, Rule
-from trainprobe.lint.modules import Function, Module
+from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
 from trainprobe.lint.scenes import among
 
-ID = "rank0-long-work"
+ID = "rank0-turnstile"
 CAUSE = "rank0-long-task"
 WHY = "The other ranks wait in the barrier from the start. After the process group's timeout (10 minutes with NCCL, 30 with gloo) they abort the job."
 FIX = Fix("Do this work before the job, or give init_process_group(timeout=…) the time that it may take.")
@@ -22,7 +22,6 @@ LONG = {
     "datasets.load_dataset().download_and_prepare", "tarfile.open().extractall", "zipfile.ZipFile().extractall", "torchvision.datasets.utils.download_and_extract_archive",
     "datasets.load_dataset_builder().download_and_prepare", "gdown.download",
 }  # fmt: skip
-ROWS = ("loader", "data", "dataset", "dl", "batches")
 
 
 def find(program: Program) -> Iterator[Finding]:
@@ -61,12 +60,9 @@ def _has_own_timeout(program: Program, module: Module) -> bool:
 
 def _others_wait(program: Program, module: Module, call: ast.Call, barriers: list[ast.Call]) -> bool:
     own = [guard.test.polarity for guard in flow.guards(program, module, call)]
-    if "others" in own or "some" in own:
+    if own:
         return False
     held = {barrier: {guard.test.polarity for guard in flow.guards(program, module, barrier)} for barrier in barriers}
-    if "main" in own:
-        return any(not kinds and flow.before(module, call, barrier) for barrier, kinds in held.items())
-    # The turnstile: the others wait before, rank 0 joins them after. What stands between is rank 0's alone.
     ahead = any("others" in kinds and barrier.lineno < call.lineno for barrier, kinds in held.items())
     behind = any("main" in kinds and barrier.lineno > call.lineno for barrier, kinds in held.items())
     return ahead and behind
@@ -83,22 +79,7 @@ def _long(program: Program, module: Module, call: ast.Call) -> str:
         for inner in one.calls:
             if program.dotted(one.module, inner.func) in LONG:
                 return f"{function.name}, which comes to {program.dotted(one.module, inner.func).rpartition('.')[2]}"
-    return f"{function.name}, which goes over a data set" if _goes_over_data(program, function) else ""
+    return ""
 
 
-def _goes_over_data(program: Program, function: Function) -> bool:
-    """Whether a function runs a model, or the like, over the rows of a loader that it is given."""
-    for loop in ast.walk(function.node):
-        if not isinstance(loop, ast.For):
-            continue
-        over = loop.iter.args[0] if isinstance(loop.iter, ast.Call) and loop.iter.args else loop.iter
-        if isinstance(over, ast.Name) and over.id in function.parameters and any(word in over.id.lower() for word in ROWS):
-            return any(
-                (isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and "model" in inner.func.id)
-                or (isinstance(inner, ast.Call) and "torch" in program.dotted(function.module, inner.func))
-                for inner in ast.walk(loop)
-            )
-    return False
-
-
-RULE = Rule(ID, CAUSE, "Long work on rank 0 before a barrier", WHY, 0.65, find)
+RULE = Rule(ID, CAUSE, "Long work in a turnstile", WHY, 0.65, find)
