@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from trainprobe.lint.program import Program
 
 DEEPEST = 12
+LONGEST = 300
 SAME = {
     "torch.distributed.distributed_c10d.": "torch.distributed.",
     "torch.nn.parallel.distributed.": "torch.nn.parallel.",
@@ -35,6 +36,7 @@ class Names:
         self.program = program
         self._known: dict[ast.AST, str] = {}
         self._definitions: dict[str, Function | Class | None] = {}
+        self._within = 0
 
     def dotted(self, module: Module, node: ast.AST, depth: int = 0) -> str:
         """Return the full name of an expression, "" where it has none.
@@ -49,7 +51,7 @@ class Names:
         if depth > DEEPEST:
             return ""
         answer = self._of(module, node, depth)
-        if len(answer) > 300:
+        if len(answer) > LONGEST:
             answer = ""
         for long, short in SAME.items():
             if answer.startswith(long):
@@ -111,9 +113,16 @@ class Names:
 
     def definition(self, dotted: str) -> Function | Class | None:
         """The project's function or class of a dotted name; re-exports followed."""
-        if dotted not in self._definitions:
-            self._definitions[dotted] = None  # ends circles
+        if dotted in self._definitions:
+            return self._definitions[dotted]
+        if self._within > DEEPEST or len(dotted) > LONGEST:  # `from .a import a` beside `a = a.a` grows without end
+            return None
+        self._definitions[dotted] = None  # ends circles
+        self._within += 1
+        try:
             self._definitions[dotted] = self._definition(dotted)
+        finally:
+            self._within -= 1
         return self._definitions[dotted]
 
     def _definition(self, dotted: str) -> Function | Class | None:

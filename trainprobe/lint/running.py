@@ -30,9 +30,12 @@ def findings_of(
 
     `select` and `ignore` name causes or rules. What is selected by name is shown however unsure it is.
     """
-    calls.calls_of(program)
     found: list[Finding] = []
     trouble: list[NotRead] = []
+    try:
+        calls.calls_of(program)
+    except RecursionError:
+        trouble.append(NotRead("", "The program refers to itself too deeply; values were not followed through its calls."))
     lines = {module.path: module.lines for module in program.modules.values()}
     for rule in all_rules() if chosen is None else chosen:
         if rule.id in ignore or (select and not {rule.id, rule.cause, *rule.also} & set(select)):
