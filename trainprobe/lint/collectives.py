@@ -168,7 +168,9 @@ def _trainer(program: Program, module: Module, call: ast.Call, receiver: str, la
         return Collective(last, f"Trainer.{last} makes all ranks meet: each gathers its part of the results", 0.85, "framework")
     if hugging and last == "save_model":
         sharded = bool(re.search(r"fsdp|deepspeed|zero3", module.text, re.IGNORECASE))
-        return Collective(last, "Trainer.save_model gathers the parameters from all ranks under FSDP and DeepSpeed ZeRO-3", 0.75 if sharded else 0.5, "sharded")
+        return Collective(
+            last, "Trainer.save_model gathers the parameters from all ranks under FSDP and DeepSpeed ZeRO-3", 0.75 if sharded else 0.45, "sharded"
+        )
     return None
 
 

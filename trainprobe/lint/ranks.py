@@ -152,7 +152,7 @@ def _compare(program: Program, module: Module, node: ast.Compare, depth: int) ->
         inside = isinstance(operator, ast.In)
         if isinstance(value, list | tuple) and set(value) <= {0, -1} and 0 in value:
             return "main" if inside else "others"
-        return "some"
+        return "some" if isinstance(value, list | tuple | range) else ""  # else the members of a group, who may meet among themselves
     return _against(operator, value, flipped=other is left, equal=equal, unequal=unequal)
 
 

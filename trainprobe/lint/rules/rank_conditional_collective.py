@@ -61,8 +61,21 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
     for one in met:
         guard = next((each for each in one.around if _counts(each)), None)
         alone = [each for each in one.bears if guard is not None and not _is_met(each, guard, one.call, met)]
-        if guard is not None and alone:
+        if guard is not None and alone and not _by_callback(program, module, alone, guard):
             yield _finding(program, module, one, max(alone, key=lambda each: each.collective.sure), guard, met)
+
+
+def _by_callback(program: Program, module: Module, alone: list[Borne], guard: Guard) -> bool:
+    """Whether the other branch defines a function with the same collective, which something else may call."""
+    if guard.how != "inside" or not isinstance(guard.node, ast.If):
+        return False
+    names = {one.collective.name for one in alone}
+    other = guard.node.orelse if guard.branch == "body" else guard.node.body
+    for inner in (one for statement in other for one in ast.walk(statement) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)):
+        calls = module.function_of_node[inner].calls
+        if any(each.collective.name in names for call in calls for each in borne_by_call(program, module, call)):
+            return True
+    return False
 
 
 def _counts(guard: Guard) -> bool:
