@@ -111,9 +111,17 @@ def show_planted() -> None:
         print("false   ", one_line(one))
 
 
+def judged() -> dict[tuple[str, int, str], str]:
+    """Return what reading said of each foreign finding ("right" | "wrong"), by file, line and rule."""
+    rows = [row.split("\t") for row in (HERE / "judged.tsv").read_text().splitlines() if not row.startswith("#")]
+    return {(file, int(line), rule): said for file, line, rule, said, _reason in rows}
+
+
 def show_foreign(site: Path, parts: list[str]) -> None:
     """List every finding in the packages of a site-packages folder, each package read as one program."""
-    lines = findings = 0
+    told = judged()
+    lines = wrong = 0
+    seen: set[tuple[str, int, str]] = set()
     for part in parts:
         paths = sorted(str(path) for path in site.glob(part))
         if not paths:
@@ -124,10 +132,12 @@ def show_foreign(site: Path, parts: list[str]) -> None:
         given = sum(len(module.lines) for module in program.modules.values() if module.given)
         print(f"== {part}: {given} lines, {len(found)} findings, {time.monotonic() - began:.1f} s", *trouble)
         for one in found:
-            print("  ", one_line(one).replace(f"{site}/", ""))
+            key = (one.file.replace(f"{site}/", ""), one.line, one.rule)
+            print(f"   {told.get(key, 'not judged'):10}", one_line(one).replace(f"{site}/", ""))
+            wrong += key not in seen and told.get(key) != "right"
+            seen.add(key)
         lines += given
-        findings += len(found)
-    print(f"all: {findings} findings in {lines} lines, {findings / max(1, lines) * 2000:.2f} for each 2,000")
+    print(f"all: {len(seen)} findings in {lines} lines; {wrong} wrong or not judged, {wrong / max(1, lines) * 2000:.2f} for each 2,000")
 
 
 def main() -> None:
