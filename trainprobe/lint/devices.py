@@ -51,6 +51,9 @@ def _device_kinds(program: Program, module: Module, node: ast.expr, depth: int) 
                     found |= device_kinds(program, function.module, one.value, depth + 1)
             return found
         return set()
+    if isinstance(node, ast.Attribute) and (held := program.function(program.dotted(module, node))) is not None:
+        told_by = [one.value for one in held.returns[:4] if one.value is not None]  # a property
+        return {kind for one in told_by for kind in device_kinds(program, held.module, one, depth + 1)}
     value = program.value(module, node)
     if isinstance(value, str):
         return {value} if value.split(":")[0] in {"cuda", "cpu", "mps"} else set()

@@ -81,6 +81,25 @@ def given(program: Program, module: Module, call: ast.Call, name: str, position:
                 inner = argument(spread.node, name)
                 if inner is not None:
                     return Place(spread.module, inner)
+            if isinstance(word.value, ast.Name) and (later := _set_later(module, word.value, name)) is not None:
+                return Place(module, later)
+    return None
+
+
+def _set_later(module: Module, options: ast.Name, name: str) -> ast.expr | None:
+    """What `options["name"] = …` gives it in the same scope."""
+    scope = module.scope_of(options)
+    for statement in module.of(ast.Assign):
+        for target in statement.targets:
+            if (
+                isinstance(target, ast.Subscript)
+                and isinstance(target.value, ast.Name)
+                and target.value.id == options.id
+                and isinstance(target.slice, ast.Constant)
+                and target.slice.value == name
+                and module.scope_of(statement) is scope
+            ):
+                return statement.value
     return None
 
 

@@ -28,7 +28,8 @@ def find(program: Program) -> Iterator[Finding]:
             backend = given(program, call.module, call.node, "backend", 0) if spread else None
         if backend is None or given(program, call.module, call.node, "device_id") is not None:
             continue
-        value = program.value(backend.module, backend.node)
+        chosen = backend.node.body if isinstance(backend.node, ast.IfExp) else backend.node  # `"nccl" if torch.cuda.is_available() else "gloo"`
+        value = program.value(backend.module, chosen)
         if not isinstance(value, str) or "nccl" not in value:
             continue
         modules = job(program, call.module)

@@ -70,6 +70,11 @@ def _read_in(node: ast.AST) -> set[str]:
         reads = isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name) and one.value.id in rows and isinstance(one.ctx, ast.Load)
         if isinstance(one, ast.Subscript) and reads and isinstance(one.slice, ast.Constant) and isinstance(one.slice.value, str):
             found.add(one.slice.value)
+        takes = isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in {"pop", "get"} and len(one.args) == 1
+        if isinstance(one, ast.Call) and takes and isinstance(one.func, ast.Attribute) and isinstance(one.func.value, ast.Name) and one.func.value.id in rows:
+            key = one.args[0]
+            if isinstance(key, ast.Constant) and isinstance(key.value, str) and one.func.attr == "pop":
+                found.add(key.value)
     return found
 
 
