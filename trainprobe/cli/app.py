@@ -13,6 +13,7 @@ from trainprobe.cli.causes import causes
 from trainprobe.cli.collect_env import collect_env
 from trainprobe.cli.diagnose import diagnose
 from trainprobe.cli.explain import explain
+from trainprobe.cli.lint import lint
 from trainprobe.errors import UsageError
 
 app = typer.Typer(
@@ -30,6 +31,7 @@ app.command(
 app.command(short_help="Look at a job that runs: who holds it up, and why.")(attach)
 app.command()(explain)
 app.command(name="collect-env", short_help="Print what surrounds a job here, for explain --env.")(collect_env)
+app.command(short_help="Read training code for what will hang or crash it.")(lint)
 app.command()(causes)
 
 
@@ -51,6 +53,7 @@ def top(
       trainprobe diagnose --gpus 8 -- train.py --config base.yaml
       trainprobe attach 48213
       trainprobe explain slurm-1234.out logs/
+      trainprobe lint train.py
       trainprobe causes rank-stuck
     """  # noqa: D301 - \b keeps the lines of the example apart
     del version

@@ -1,0 +1,1 @@
+"""Programs with planted faults, and sound ones that look alike."""

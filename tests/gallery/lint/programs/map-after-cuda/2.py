@@ -1,0 +1,14 @@
+import torch
+from datasets import load_dataset
+
+
+def main():
+    torch.cuda.set_device(0)
+    raw = load_dataset("imdb", split="train")
+    small = raw.select(range(1000))
+    small = small.filter(lambda r: r["label"] == 1, num_proc=4)
+    return small
+
+
+if __name__ == "__main__":
+    main()

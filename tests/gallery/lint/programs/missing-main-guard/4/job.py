@@ -1,0 +1,2 @@
+def worker(rank, x):
+    print(rank, x)

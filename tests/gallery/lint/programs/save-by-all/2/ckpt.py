@@ -1,0 +1,5 @@
+from torch import save
+
+
+def write(state, step):
+    save(state, f"ckpt-{step}.pt")

@@ -1,0 +1,23 @@
+"""Programs made of texts."""
+
+from __future__ import annotations
+
+import textwrap
+
+from trainprobe.lint.model import Finding
+from trainprobe.lint.program import Program, Source
+from trainprobe.lint.running import findings_of
+
+
+def program_of(**texts: str) -> Program:
+    """Modules by name; `lib__dist` is lib/dist.py."""
+    named = [(name.replace("__", "/"), textwrap.dedent(text)) for name, text in texts.items()]
+    return Program([Source(f"at/{path}.py", text, path.replace("/", ".")) for path, text in named])
+
+
+def found(**texts: str) -> list[Finding]:
+    return findings_of(program_of(**texts))[0]
+
+
+def lines_of(cause: str, **texts: str) -> list[int]:
+    return [one.line for one in found(**texts) if one.id == cause]

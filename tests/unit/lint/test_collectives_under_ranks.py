@@ -1,0 +1,66 @@
+"""Collectives that only some ranks reach."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.lint.reading_sources import found, lines_of
+
+ID = "rank-conditional-collective"
+HEAD = "import torch.distributed as dist\nrank = dist.get_rank()\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("if rank == 0:\n    dist.barrier()", [4]),
+        ("if rank == 0:\n    pass\nelse:\n    dist.barrier()", [6]),
+        ("if rank == 0:\n    dist.broadcast(a, 0)\nelse:\n    dist.broadcast(b, 0)", []),
+        ("if rank != 0:\n    dist.barrier()\nwork()\nif rank == 0:\n    dist.barrier()", []),
+        ("if rank == 0:\n    dist.send(a, 1)\nelse:\n    dist.recv(a, 0)", []),
+        ("if rank < 4:\n    dist.all_reduce(a, group=half)", []),
+        ("if rank == 0:\n    print()\ndist.barrier()", []),
+        ("def f():\n    if rank != 0:\n        return\n    dist.barrier()", [6]),
+        ("def f():\n    if rank != 0:\n        dist.barrier()\n        return\n    work()\n    dist.barrier()", []),
+        ("def f():\n    for x in y:\n        if rank:\n            continue\n        dist.all_reduce(x)", [7]),
+        ("def f():\n    g()\ndef g():\n    dist.barrier()\nif rank == 0:\n    f()", [8]),
+        ("from lightning.pytorch.utilities import rank_zero_only\n@rank_zero_only\ndef f():\n    dist.barrier()", [6]),
+        ("def only(fn):\n    def run(*a):\n        if rank == 0:\n            return fn(*a)\n    return run\n@only\ndef f():\n    dist.barrier()", [10]),
+        ("def f(fn):\n    if rank == 0:\n        f(fn)\n    f(fn)", []),
+    ],
+)
+def test_torch(source: str, lines: list[int]) -> None:
+    assert lines_of(ID, train=HEAD + source) == lines
+
+
+def test_the_way_through_another_file_is_told() -> None:
+    lib = "import torch.distributed as dist\nclass Saver:\n    def save(self):\n        self.sync()\n    def sync(self):\n        dist.barrier()\n"
+    (one,) = found(lib__saver=lib, train="import torch.distributed as dist\nfrom lib.saver import Saver\ns = Saver()\nif dist.get_rank() == 0:\n    s.save()\n")
+    assert (one.id, one.file, one.line) == (ID, "at/train.py", 5)
+    assert "save() -> sync() comes to barrier at at/lib/saver.py:6" in one.says
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from accelerate import Accelerator\na = Accelerator()\nif a.is_main_process:\n    a.wait_for_everyone()",
+        "from accelerate import Accelerator\na = Accelerator()\nif a.is_main_process:\n    a.save_state('x')",
+        "from transformers import Trainer\nt = Trainer()\nif t.is_world_process_zero():\n    t.evaluate()",
+        "import lightning as L\nt = L.Trainer()\nif t.is_global_zero:\n    t.save_checkpoint('x')",
+        "from torch.distributed.fsdp import FullyShardedDataParallel as F\nm = F(net)\nif rank == 0:\n    m.state_dict()",
+        "from torch.distributed.fsdp import FullyShardedDataParallel as F\ndef ev(model):\n    model(1)\nm = F(net)\nif rank == 0:\n    ev(m)",
+    ],
+)
+def test_calls_of_frameworks(source: str) -> None:
+    assert lines_of(ID, train=source.replace("rank ==", "int(__import__('os').environ['RANK']) ==").replace("__import__('os')", "os") + "\nimport os\n")
+
+
+def test_different_collectives_on_two_sides_are_an_order_mismatch() -> None:
+    source = HEAD + "if rank == 0:\n    dist.broadcast(a, 0)\nelse:\n    dist.all_reduce(a)\n"
+    assert lines_of("collective-order-mismatch", train=source) == [4, 6]
+
+
+def test_an_ignore_comment_waives_its_line() -> None:
+    assert found(train=HEAD + "if rank == 0:\n    dist.barrier()  # trainprobe: ignore[rank-conditional-collective]\n") == []
+    assert found(train=HEAD + "if rank == 0:\n    # trainprobe: ignore\n    dist.barrier()\n") == []
+    assert found(train=HEAD + "if rank == 0:\n    dist.barrier()  # trainprobe: ignore[file-lock-held]\n") != []

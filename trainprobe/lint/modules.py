@@ -1,0 +1,301 @@
+"""One module: its tree, indexed once, so that no rule has to walk it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from trainprobe.lint.limits import DEEPEST, MOST_NODES, Unreadable
+
+if TYPE_CHECKING:
+    from trainprobe.lint.program import Program
+
+N = TypeVar("N", bound=ast.AST)
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Module)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+# Leaves that carry nothing: one shared object each, so they have no parent of their own.
+SKIPPED = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
+
+
+@dataclass(frozen=True, eq=False)
+class Binding:
+    """One place where a name gets its value. `dotted` is set for imports, `value` for assignments, `index` for an unpacked tuple."""
+
+    kind: Literal["import", "value", "unpack", "param", "def", "class", "other"]
+    node: ast.AST
+    value: ast.expr | None = None
+    dotted: str = ""
+    index: int = 0
+
+    @property
+    def line(self) -> int:
+        line = getattr(self.node, "lineno", 0)
+        return line or getattr(self.value, "lineno", 0)
+
+
+@dataclass(eq=False, repr=False)
+class Function:
+    """A function or method of the project. `cls` is the class that holds it."""
+
+    module: Module
+    node: FunctionNode
+    qualname: str
+    cls: Class | None = None
+    calls: list[ast.Call] = field(default_factory=list)
+    returns: list[ast.Return] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    def __repr__(self) -> str:
+        return f"{self.module.name}.{self.qualname}"
+
+    @property
+    def parameters(self) -> list[str]:
+        """Names of positional parameters, `self` included, then of keyword-only ones."""
+        args = self.node.args
+        return [one.arg for one in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
+
+    def default_of(self, name: str) -> ast.expr | None:
+        args = self.node.args
+        positional = [*args.posonlyargs, *args.args]
+        pairs: list[tuple[ast.arg, ast.expr | None]] = list(zip(positional[len(positional) - len(args.defaults) :], args.defaults, strict=True))
+        pairs += list(zip(args.kwonlyargs, args.kw_defaults, strict=True))
+        return next((value for one, value in pairs if one.arg == name), None)
+
+
+@dataclass(eq=False, repr=False)
+class Class:
+    """A class of the project: its methods, and what is assigned in its body or to `self.` in its methods."""
+
+    module: Module
+    node: ast.ClassDef
+    qualname: str
+    methods: dict[str, Function] = field(default_factory=dict)
+    attributes: dict[str, list[ast.expr]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+
+class Module:
+    """A parsed file. `name` is unique in the program; `given` is false for files read only because others import them."""
+
+    def __init__(self, path: str, name: str, text: str, tree: ast.Module, *, given: bool = True, is_package: bool = False) -> None:
+        self.path, self.name, self.text, self.tree, self.given, self.is_package = path, name, text, tree, given, is_package
+        self.is_notebook = path.endswith(".ipynb")
+        self.lines = text.split("\n")
+        self.program: Program
+        self.parents: dict[ast.AST, ast.AST] = {}
+        self.functions: dict[str, Function] = {}
+        self.classes: dict[str, Class] = {}
+        self.function_of_node: dict[ast.AST, Function] = {}
+        self.class_of_node: dict[ast.AST, Class] = {}
+        self.bindings: dict[ast.AST, dict[str, list[Binding]]] = {}
+        self.star_imports: list[str] = []
+        self.top_calls: list[ast.Call] = []
+        self._by_type: dict[type[ast.AST], list[ast.AST]] = {}
+        self._index()
+
+    def of(self, kind: type[N]) -> list[N]:
+        """All nodes of exactly this type, in no promised order."""
+        return self._by_type.get(kind, [])  # type: ignore[return-value]
+
+    def scope_of(self, node: ast.AST) -> Scope:
+        """The function, class or module that directly holds `node` (never `node` itself)."""
+        up = self.parents.get(node)
+        while up is not None and not isinstance(up, SCOPES):
+            up = self.parents.get(up)
+        return up if up is not None else self.tree
+
+    def function_of(self, node: ast.AST) -> Function | None:
+        """The nearest enclosing function, lambdas passed over; None at module level."""
+        up = self.parents.get(node)
+        while up is not None and not isinstance(up, FUNCTIONS):
+            up = self.parents.get(up)
+        return self.function_of_node.get(up) if up is not None else None
+
+    def class_of(self, node: ast.AST) -> Class | None:
+        """The nearest enclosing class."""
+        up = self.parents.get(node)
+        while up is not None and not isinstance(up, ast.ClassDef):
+            up = self.parents.get(up)
+        return self.class_of_node.get(up) if up is not None else None
+
+    def ancestors(self, node: ast.AST) -> list[ast.AST]:
+        """From the parent of `node` up to the module."""
+        found = []
+        up = self.parents.get(node)
+        while up is not None:
+            found.append(up)
+            up = self.parents.get(up)
+        return found
+
+    def statement_of(self, node: ast.AST) -> ast.stmt:
+        while not isinstance(node, ast.stmt):
+            node = self.parents[node]
+        return node
+
+    def source_of(self, node: ast.AST, most: int = 60) -> str:
+        """The source of an expression on one line, cut to `most` characters."""
+        first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
+        if not first or last > len(self.lines):
+            return ""
+        start, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", 0)
+        if first == last:
+            text = self.lines[first - 1].encode()[start:end].decode(errors="replace")
+        else:
+            text = " ".join([self.lines[first - 1].encode()[start:].decode(errors="replace"), *self.lines[first : last - 1][:5]])
+            if last - first < 6:
+                text += " " + self.lines[last - 1].encode()[:end].decode(errors="replace")
+        text = " ".join(text.split())
+        return text if len(text) <= most else text[: most - 1] + "…"
+
+    def column_of(self, line: int, offset: int) -> int:
+        """Return the column in characters of a byte offset, as `ast` gives them."""
+        return len(self.lines[line - 1].encode()[:offset].decode(errors="replace"))
+
+    # The index: one walk with a stack of our own, so that no nesting can exhaust Python's.
+    def _index(self) -> None:  # noqa: PLR0912 - one walk is what makes it fast
+        by_type, parents = self._by_type, self.parents
+        self.bindings[self.tree] = {}
+        stack: list[tuple[ast.AST, Scope, Function | None, str, int]] = [(self.tree, self.tree, None, "", 0)]
+        seen = 0
+        while stack:
+            node, scope, function, prefix, depth = stack.pop()
+            kind = type(node)
+            seen += 1
+            if depth > DEEPEST:
+                raise Unreadable(f"It is nested deeper than {DEEPEST} levels.")
+            if seen > MOST_NODES:
+                raise Unreadable("It holds more expressions than are read from one file.")
+            by_type.setdefault(kind, []).append(node)
+            if kind in BINDERS:
+                self._bind(node, scope)
+            if kind is ast.Call:
+                (function.calls if function is not None else self.top_calls).append(node)  # type: ignore[arg-type]
+            elif kind is ast.Return and function is not None:
+                function.returns.append(node)  # type: ignore[arg-type]
+            inner_scope, inner_function, inner_prefix = scope, function, prefix
+            if kind in SCOPES and node is not self.tree:
+                inner_scope = node  # type: ignore[assignment]
+                self.bindings[node] = {}
+                if isinstance(node, FUNCTIONS):
+                    inner_function = self._function(node, scope, prefix)
+                    inner_prefix = f"{inner_function.qualname}.<locals>."
+                elif isinstance(node, ast.ClassDef):
+                    inner_function = None if scope is self.tree else function
+                    inner_prefix = self._class(node, prefix).qualname + "."
+                elif isinstance(node, ast.Lambda):
+                    self._parameters(node.args, node)
+            children: list[ast.AST] = []
+            for name in node._fields:
+                value = getattr(node, name, None)
+                if isinstance(value, list):
+                    children += [one for one in value if isinstance(one, ast.AST) and not isinstance(one, SKIPPED)]
+                elif isinstance(value, ast.AST) and not isinstance(value, SKIPPED):
+                    children.append(value)
+            outside = node.decorator_list if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else ()
+            for child in reversed(children):  # so that they come off the stack in the order of the source
+                parents[child] = node
+                if child in outside:
+                    stack.append((child, scope, function, prefix, depth + 1))
+                else:
+                    stack.append((child, inner_scope, inner_function, inner_prefix, depth + 1))
+
+    def _function(self, node: FunctionNode, scope: Scope, prefix: str) -> Function:
+        cls = self.class_of_node.get(scope)
+        made = Function(self, node, prefix + node.name, cls)
+        self.function_of_node[node] = made
+        self.functions[made.qualname] = made
+        if cls is not None:
+            cls.methods[node.name] = made
+        self._parameters(node.args, node)
+        return made
+
+    def _class(self, node: ast.ClassDef, prefix: str) -> Class:
+        made = Class(self, node, prefix + node.name)
+        self.class_of_node[node] = made
+        self.classes[made.qualname] = made
+        return made
+
+    def _parameters(self, args: ast.arguments, scope: Scope) -> None:
+        for one in (*args.posonlyargs, *args.args, *args.kwonlyargs, *(each for each in (args.vararg, args.kwarg) if each)):
+            self._add(scope, one.arg, Binding("param", one, one.annotation))
+
+    def _add(self, scope: Scope, name: str, binding: Binding) -> None:
+        self.bindings[scope].setdefault(name, []).append(binding)
+        if isinstance(scope, ast.ClassDef) and binding.kind == "value" and binding.value is not None:
+            self.class_of_node[scope].attributes.setdefault(name, []).append(binding.value)
+
+    def _bind(self, node: ast.AST, scope: Scope) -> None:  # noqa: PLR0912 - one branch per kind of statement that binds
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                self._target(target, node.value, node, scope)
+        elif isinstance(node, ast.AnnAssign):
+            if node.value is not None:
+                self._target(node.target, node.value, node, scope)
+            elif isinstance(node.target, ast.Name):
+                self._add(scope, node.target.id, Binding("other", node, node.annotation))
+        elif isinstance(node, ast.NamedExpr):
+            self._target(node.target, node.value, node, scope)
+        elif isinstance(node, (ast.AugAssign, ast.For | ast.AsyncFor | ast.comprehension)):
+            self._target(node.target, None, node, scope)
+        elif isinstance(node, ast.withitem):
+            if node.optional_vars is not None:
+                self._target(node.optional_vars, node.context_expr, node, scope)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                bound = alias.asname or alias.name.split(".")[0]
+                self._add(scope, bound, Binding("import", node, dotted=alias.name if alias.asname else bound))
+        elif isinstance(node, ast.ImportFrom):
+            base = self._absolute(node)
+            for alias in node.names:
+                if alias.name == "*":
+                    self.star_imports.append(base)
+                else:
+                    self._add(scope, alias.asname or alias.name, Binding("import", node, dotted=f"{base}.{alias.name}"))
+        elif isinstance(node, FUNCTIONS):
+            self._add(scope, node.name, Binding("def", node))
+        elif isinstance(node, ast.ClassDef):
+            self._add(scope, node.name, Binding("class", node))
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            self._add(scope, node.name, Binding("other", node))
+
+    def _absolute(self, node: ast.ImportFrom) -> str:
+        if not node.level:
+            return node.module or ""
+        parts = self.name.split(".")
+        parts = parts[: len(parts) - (node.level - 1 if self.is_package else node.level)]
+        return ".".join([*parts, *([node.module] if node.module else [])])
+
+    def _target(self, target: ast.expr, value: ast.expr | None, node: ast.AST, scope: Scope) -> None:
+        if isinstance(target, ast.Name):
+            self._add(scope, target.id, Binding("value", node, value) if value is not None else Binding("other", node))
+        elif isinstance(target, ast.Starred):
+            self._target(target.value, None, node, scope)
+        elif isinstance(target, ast.Tuple | ast.List):
+            pairs = value.elts if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts) else None
+            for index, one in enumerate(target.elts):
+                if pairs is not None:
+                    self._target(one, pairs[index], node, scope)
+                elif isinstance(one, ast.Name):
+                    self._add(scope, one.id, Binding("unpack", node, value, index=index) if value is not None else Binding("other", node))
+                else:
+                    self._target(one, None, node, scope)
+        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and value is not None:
+            holder = self.function_of_node.get(scope)
+            first = holder.parameters[:1] if holder is not None and holder.cls is not None else []
+            if holder is not None and holder.cls is not None and first == [target.value.id]:
+                holder.cls.attributes.setdefault(target.attr, []).append(value)
+
+
+BINDERS = {
+    ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign, ast.For, ast.AsyncFor, ast.comprehension, ast.withitem, ast.Import, ast.ImportFrom,
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler,
+}  # fmt: skip

@@ -1,0 +1,136 @@
+"""What a program does in which order: the calls that matter, as one process comes to them, through imports and the project's functions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from trainprobe.lint.modules import Class, Function, Module
+from trainprobe.lint.program import Program
+from trainprobe.lint.scenes import callers, imported
+
+MOST = 400
+
+
+class Event(NamedTuple):
+    """Something that a rule looks for, where the process comes to it. `via` are the calls through which it gets there, the outermost first."""
+
+    kind: str
+    module: Module
+    node: ast.AST
+    via: tuple[ast.AST, ...] = ()
+
+
+Seen = Callable[[Program, Module, ast.Call], str]
+"""Names the kind of a call, "" where it does not matter."""
+Also = Callable[[Program, Module], Iterable[tuple[ast.AST, str]]]
+"""Statements of a module that matter beside its calls, with their kinds."""
+
+
+class Order:
+    """The events of one question (`sees`) in the order in which one process meets them."""
+
+    def __init__(self, program: Program, sees: Seen, also: Also | None = None) -> None:
+        self.program, self.sees, self.also = program, sees, also
+        self._statements: dict[Module, dict[Function | None, list[tuple[ast.AST, str]]]] = {}
+        self._of_function: dict[Function, tuple[Event, ...]] = {}
+        self._of_module: dict[Module, tuple[Event, ...]] = {}
+
+    def traces(self) -> Iterator[list[Event]]:
+        """Yield one order for each module's top level, and one for each function that nothing in the project calls, after that top level."""
+        for module in self.program.modules.values():
+            top = self.top(module)
+            if top:
+                yield list(top)
+            for function in module.functions.values():
+                if callers(self.program, function):
+                    continue
+                own = self.within(function)
+                if not own:
+                    continue
+                before = list(top)
+                if function.cls is not None and function.name != "__init__" and (made := _constructor(self.program, function.cls)) is not None:
+                    before += self.within(made)
+                yield [*before, *own]
+
+    def top(self, module: Module) -> tuple[Event, ...]:
+        """What importing a module, or running it as a script, comes to."""
+        if module not in self._of_module:
+            self._of_module[module] = ()  # ends circles of imports
+            steps: list[tuple[tuple[int, int], tuple[Event, ...]]] = []
+            for statement, other in imported(self.program, module):
+                if module.function_of(statement) is None:
+                    steps.append(((statement.lineno, 0), self.top(other)))
+            steps += self._beside(module, None)
+            steps += self._calls(module, module.top_calls)
+            self._of_module[module] = _joined(steps)
+        return self._of_module[module]
+
+    def within(self, function: Function) -> tuple[Event, ...]:
+        """What a call of a function comes to."""
+        if function not in self._of_function:
+            self._of_function[function] = ()
+            steps = self._calls(function.module, function.calls)
+            steps += self._beside(function.module, function)
+            self._of_function[function] = _joined(steps)
+        return self._of_function[function]
+
+    def _beside(self, module: Module, function: Function | None) -> list[tuple[tuple[int, int], tuple[Event, ...]]]:
+        if self.also is None:
+            return []
+        if module not in self._statements:
+            held: dict[Function | None, list[tuple[ast.AST, str]]] = {}
+            for node, kind in self.also(self.program, module):
+                held.setdefault(module.function_of(node), []).append((node, kind))
+            self._statements[module] = held
+        return [(_end(node), (Event(kind, module, node),)) for node, kind in self._statements[module].get(function, [])]
+
+    def _calls(self, module: Module, nodes: list[ast.Call]) -> list[tuple[tuple[int, int], tuple[Event, ...]]]:
+        steps: list[tuple[tuple[int, int], tuple[Event, ...]]] = []
+        for node in nodes:
+            if isinstance(module.scope_of(node), ast.Lambda):
+                continue  # it runs when somebody calls the lambda
+            kind = self.sees(self.program, module, node)
+            if kind:
+                steps.append((_end(node), (Event(kind, module, node),)))
+                continue
+            called = self.program.called(module, node)
+            if called is not None:
+                inner = self.within(called)
+                if inner:
+                    steps.append((_end(node), tuple(event._replace(via=(node, *event.via)) for event in inner[:MOST])))
+        return steps
+
+
+def exclusive(module: Module, one: ast.AST, other: ast.AST) -> bool:
+    """Whether two places of a module are never both run in one pass: they stand in different branches, or the first one's branch leaves."""
+    above = {id(node): node for node in module.ancestors(other)}
+    inner = one
+    for node in module.ancestors(one):
+        if isinstance(node, ast.If):
+            in_body = any(inner is each for each in node.body)
+            branch = node.body if in_body else node.orelse if any(inner is each for each in node.orelse) else None
+            if branch is not None:
+                if id(node) in above:
+                    there = [other, *module.ancestors(other)]
+                    opposite = node.orelse if in_body else node.body
+                    if any(any(each is up for up in there) for each in opposite):
+                        return True
+                elif isinstance(branch[-1], ast.Return | ast.Raise | ast.Continue):
+                    return True
+        inner = node
+    return False
+
+
+def _constructor(program: Program, cls: Class) -> Function | None:
+    return program.names.method(cls, "__init__")
+
+
+def _end(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "end_lineno", 0) or 0, getattr(node, "end_col_offset", 0) or 0
+
+
+def _joined(steps: list[tuple[tuple[int, int], tuple[Event, ...]]]) -> tuple[Event, ...]:
+    steps.sort(key=lambda step: step[0])
+    return tuple(event for _end, events in steps for event in events)[:MOST]

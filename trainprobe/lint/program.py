@@ -1,0 +1,131 @@
+"""The program under reading: its modules by path and by dotted name, and the configuration files that it loads."""
+
+from __future__ import annotations
+
+import ast
+import os
+import posixpath
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainprobe.lint.limits import Unreadable, parsed
+from trainprobe.lint.model import Finding, Fix, NotRead
+from trainprobe.lint.modules import Class, Function, Module
+from trainprobe.lint.notebooks import cells_as_text
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file as it was read. `name` is the dotted name under which others import it; `given` false where only an import led here."""
+
+    path: str
+    text: str
+    name: str
+    given: bool = True
+    is_package: bool = False
+
+
+class Program:
+    """All that was read together. Rules ask it; nothing in it touches the disk.
+
+    `configs` maps a path as it is written in source to what the YAML or JSON file holds.
+    """
+
+    def __init__(self, sources: Iterable[Source], configs: Mapping[str, Any] | None = None) -> None:
+        from trainprobe.lint.names import Names
+        from trainprobe.lint.values import Values
+
+        self.modules: dict[str, Module] = {}
+        self.not_read: list[NotRead] = []
+        self.configs = dict(configs or {})
+        self._by_path: dict[str, Module] = {}
+        self._import_cache: dict[tuple[str, str], str] = {}
+        self.names = Names(self)
+        self.values = Values(self)
+        self.memory: dict[Any, Any] = {}
+        """What a rule or the engine has worked out once, by a key of its own."""
+        for source in sources:
+            self.add(source)
+
+    def add(self, source: Source) -> Module | None:
+        """Parse and index one file; None, with a line in `not_read`, where it cannot be read."""
+        try:
+            text = cells_as_text(source.text) if source.path.endswith(".ipynb") else source.text
+            tree = parsed(text, source.path)
+            name = source.name
+            while name in self.modules:
+                name += "'"
+            module = Module(source.path, name, text, tree, given=source.given, is_package=source.is_package)
+        except Unreadable as problem:
+            self.not_read.append(NotRead(source.path, str(problem)))
+            return None
+        module.program = self
+        self.modules[name] = module
+        self._by_path[posixpath.normpath(source.path)] = module
+        return module
+
+    @property
+    def functions(self) -> list[Function]:
+        return [function for module in self.modules.values() for function in module.functions.values()]
+
+    @property
+    def classes(self) -> list[Class]:
+        return [cls for module in self.modules.values() for cls in module.classes.values()]
+
+    def dotted(self, module: Module, node: ast.AST) -> str:
+        """Return the dotted name of an expression; see `names.Names.dotted`."""
+        return self.names.dotted(module, node)
+
+    def value(self, module: Module, node: ast.AST | None) -> Any:
+        """Return the constant value of an expression, or `values.UNKNOWN`; see `values.Values.of`."""
+        return self.values.of(module, node)
+
+    def function(self, dotted: str) -> Function | None:
+        """Return the project's function or method of that name. `pkg.mod.Class` is its `__init__`, `pkg.mod.Class().m` a method, bases included."""
+        found = self.names.definition(dotted)
+        if isinstance(found, Class):
+            return self.names.method(found, "__init__")
+        return found
+
+    def called(self, module: Module, call: ast.Call) -> Function | None:
+        """Return the project's function that a call runs."""
+        return self.function(self.dotted(module, call.func))
+
+    def class_named(self, dotted: str) -> Class | None:
+        found = self.names.definition(dotted)
+        return found if isinstance(found, Class) else None
+
+    def import_target(self, importer: Module, dotted: str) -> str:
+        """Return `dotted` with its module part replaced by the name of the project's module that it finds from `importer`, where there is one."""
+        key = (importer.path, dotted)
+        if key not in self._import_cache:
+            self._import_cache[key] = self._find(importer, dotted)
+        return self._import_cache[key]
+
+    def _find(self, importer: Module, dotted: str) -> str:
+        parts = dotted.split(".")
+        for count in range(len(parts), 0, -1):
+            known = self.modules.get(".".join(parts[:count]))
+            if known is not None:
+                return dotted
+        folder = os.path.dirname(posixpath.normpath(importer.path))
+        for _ in range(40):
+            for count in range(len(parts), 0, -1):
+                stem = posixpath.join(folder, *parts[:count])
+                found = self._by_path.get(stem + ".py") or self._by_path.get(stem + "/__init__.py")
+                if found is not None:
+                    return ".".join([found.name, *parts[count:]])
+            if folder in {"", "/", "."}:
+                break
+            folder = os.path.dirname(folder)
+        return dotted
+
+    def finding(self, rule: str, cause: str, module: Module, node: ast.AST, *, says: str, why: str, confidence: float, fix: Fix | None = None) -> Finding:
+        """Make a finding at `node`. In a notebook the line is that of its text as `notebooks.cells_as_text` has it."""
+        line = getattr(node, "lineno", 1)
+        column = module.column_of(line, getattr(node, "col_offset", 0)) + 1
+        return Finding(cause, rule, module.path, line, column, says, why, round(confidence, 2), fix)
+
+
+Finder = Callable[[Program], Iterable[Finding]]

@@ -1,0 +1,266 @@
+"""Whether an expression differs from rank to rank, and which ranks a condition lets through."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from trainprobe.lint.modules import Module
+
+if TYPE_CHECKING:
+    from trainprobe.lint.modules import Function
+    from trainprobe.lint.program import Program
+
+Polarity = Literal["main", "others", "some"]
+Kind = Literal["", "rank", "derived", "main", "others", "some"]
+DEEPEST = 12
+
+VARIABLES = re.compile(
+    r"(LOCAL_|GLOBAL_|NODE_|GROUP_|ROLE_|WORLD_)?RANK|SLURM_(PROCID|LOCALID|NODEID)|OMPI_COMM_WORLD_(LOCAL_|NODE_)?RANK|PMI_RANK|PMIX_RANK|MV2_COMM_WORLD_(LOCAL_)?RANK"
+)
+RANK_NAMES = {
+    "rank", "local_rank", "global_rank", "node_rank", "world_rank", "process_index", "local_process_index", "process_rank", "rank_id", "proc_id",
+    "dp_rank", "ddp_rank", "ddp_local_rank", "dist_rank", "my_rank", "myrank", "cur_rank", "current_rank", "gpu_rank", "data_parallel_rank",
+}  # fmt: skip
+RANK_CALLS = {"get_rank", "get_local_rank", "get_global_rank", "get_world_rank", "get_node_rank", "get_node_local_rank", "get_process_index", "get_ordinal",
+    "get_local_ordinal", "comm_get_rank", "get_data_parallel_rank"}  # fmt: skip
+MAIN = re.compile(
+    r"_*((is|am|on)_)?((local|global|world|node)_)?(main|master|primary|chief|leader)(_?(process|rank|node|worker|proc))?"
+    r"|_*(is_|on_)?(global_|local_|world_)?(rank|process|proc)_?(zero|0)(_process)?|_*is_(global_zero|world_process_zero|local_process_zero|first_rank|first_process|rank_?0|zero_rank)"
+    r"|_*(is_)?(rank|process)(_is)?_(zero|0)"
+)
+BARE_WORDS = {"main", "_main", "master", "primary", "leader", "chief", "local_main", "global_main", "world_main", "local_master"}
+RANK_ZERO_DECORATORS = re.compile(
+    r"(.*[._])?(rank_?(zero|0)_only|(local_)?main_process_only|master_only|main_only|on_(local_)?main_process|rank_?zero|only_on_(main|master|rank).*)(\(\))?"
+)
+UNIFORM = {-1, None}
+
+
+@dataclass(frozen=True)
+class RankTest:
+    """A condition that ranks answer differently. "main": true on rank 0 (of the job or node) alone; "others": on all but it."""
+
+    polarity: Polarity
+    says: str
+
+    def turned(self) -> RankTest:
+        says = self.says[4:] if self.says.startswith("not ") else f"not {self.says}"
+        return RankTest(_turned(self.polarity), says)
+
+
+def _turned(polarity: Polarity) -> Polarity:
+    return "others" if polarity == "main" else "main" if polarity == "others" else "some"
+
+
+def test(program: Program, module: Module, node: ast.expr) -> RankTest | None:
+    """Return what a condition asks of the rank; None where all ranks answer alike, as far as can be seen."""
+    kind = kind_of(program, module, node)
+    if kind == "rank":  # `if rank:` holds on all but 0
+        kind = "others"
+    if kind == "derived":
+        kind = "some"
+    return RankTest(kind, module.source_of(node)) if kind else None
+
+
+def kind_of(program: Program, module: Module, node: ast.expr, depth: int = 0) -> Kind:
+    """Say what an expression holds: "rank" the number itself, "derived" a number made from it, "main" | "others" | "some" a truth about it."""
+    memory: dict[ast.AST, Kind] = program.memory.setdefault("ranks", {})
+    if node in memory:
+        return memory[node]
+    if depth > DEEPEST:
+        return ""
+    memory[node] = ""  # ends circles such as `rank = rank or 0`
+    answer = memory[node] = _kind(program, module, node, depth + 1)
+    return answer
+
+
+def _kind(program: Program, module: Module, node: ast.expr, depth: int) -> Kind:  # noqa: PLR0911 - one return per kind of expression
+    if isinstance(node, ast.Name):
+        return _name(program, module, node, depth)
+    if isinstance(node, ast.Attribute):
+        return _attribute(program, module, node, depth)
+    if isinstance(node, ast.Call):
+        return _call(program, module, node, depth)
+    if isinstance(node, ast.Subscript):
+        return "rank" if _is_variable(program, module, node.value, node.slice) else ""
+    if isinstance(node, ast.Compare):
+        return _compare(program, module, node, depth)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        inner = kind_of(program, module, node.operand, depth)
+        return {"main": "others", "others": "main", "rank": "main", "derived": "some", "some": "some", "": ""}[inner]  # type: ignore[return-value]
+    if isinstance(node, ast.BoolOp):
+        return _together(program, module, node, depth)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.FloorDiv | ast.Sub | ast.Add | ast.Mult):
+        made = {kind_of(program, module, node.left, depth), kind_of(program, module, node.right, depth)}
+        return "derived" if made & {"rank", "derived"} else ""
+    if isinstance(node, ast.IfExp):
+        return kind_of(program, module, node.body, depth) or kind_of(program, module, node.orelse, depth)
+    if isinstance(node, ast.NamedExpr):
+        return kind_of(program, module, node.value, depth)
+    return ""
+
+
+def _together(program: Program, module: Module, node: ast.BoolOp, depth: int) -> Kind:
+    kinds = [kind for one in node.values if (kind := kind_of(program, module, one, depth))]
+    if not kinds:
+        return ""
+    if isinstance(node.op, ast.Or) and kinds[0] in {"rank", "derived"}:  # `rank or 0`
+        return kinds[0]
+    if isinstance(node.op, ast.Or) and any(_is_asked_for(program, module, one) for one in node.values):
+        return ""  # `not main_only or is_main`: what the caller wants decides
+    if isinstance(node.op, ast.Or) and len(kinds) < len(node.values) and kinds[0] == "others":
+        return "some"
+    first = next((kind for kind in kinds if kind in {"main", "others"}), kinds[0])
+    return "others" if first == "rank" else first
+
+
+def _is_asked_for(program: Program, module: Module, node: ast.expr) -> bool:
+    while isinstance(node, ast.UnaryOp):
+        node = node.operand
+    if not isinstance(node, ast.Name) or kind_of(program, module, node):
+        return False
+    return any(one.kind == "param" for one in program.names.bindings(module, node))
+
+
+def _compare(program: Program, module: Module, node: ast.Compare, depth: int) -> Kind:  # noqa: PLR0911 - one return per form
+    if len(node.ops) != 1:
+        return ""
+    left, right, operator = node.left, node.comparators[0], node.ops[0]
+    kind, other = kind_of(program, module, left, depth), right
+    if not kind:
+        kind, other = kind_of(program, module, right, depth), left
+        if isinstance(operator, ast.In | ast.NotIn):
+            return ""
+    if not kind:
+        return ""
+    value = program.values.of(module, other)
+    equal, unequal = isinstance(operator, ast.Eq | ast.Is), isinstance(operator, ast.NotEq | ast.IsNot)
+    if kind in {"main", "others", "some"}:
+        if value is True or value is False:
+            same = (value is True) == equal
+            return kind if same else _turned(kind)
+        return ""
+    if isinstance(value, str) and value.lstrip("-").isdigit():
+        value = int(value)
+    if (isinstance(value, int) and value < 0) or value is None:
+        return ""  # "distributed at all?", which all ranks answer alike
+    if kind == "derived":
+        return "some" if equal or unequal else ""
+    if isinstance(operator, ast.In | ast.NotIn):
+        inside = isinstance(operator, ast.In)
+        if isinstance(value, list | tuple) and set(value) <= {0, -1} and 0 in value:
+            return "main" if inside else "others"
+        return "some" if isinstance(value, list | tuple | range) else ""  # else the members of a group, who may meet among themselves
+    return _against(operator, value, flipped=other is left, equal=equal, unequal=unequal)
+
+
+def _against(operator: ast.cmpop, value: object, *, flipped: bool, equal: bool, unequal: bool) -> Kind:
+    if equal or unequal:
+        return ("main" if equal else "others") if value == 0 else "some"
+    more = isinstance(operator, ast.Gt | ast.GtE) != flipped
+    strict = isinstance(operator, ast.Gt | ast.Lt)
+    if isinstance(value, int):
+        bound = value + (0 if strict else (-1 if more else 1))  # as `rank > bound` or `rank < bound`
+        if more:
+            return "others" if bound == 0 else "" if bound < 0 else "some"
+        return "main" if bound == 1 else "" if bound < 1 else "some"
+    return ""  # `rank >= world_size` and its like check an argument
+
+
+def _name(program: Program, module: Module, node: ast.Name, depth: int) -> Kind:
+    found = program.names.bindings(module, node)
+    kinds: list[Kind] = []
+    unknown = not found
+    for binding in found[:6]:
+        if binding.kind == "value" and binding.value is not None:
+            kinds.append(kind_of(program, module, binding.value, depth))
+            unknown = unknown or isinstance(binding.value, ast.Call | ast.Subscript | ast.Attribute)
+        elif binding.kind == "unpack" and binding.value is not None:
+            unknown = True
+        elif binding.kind == "import":
+            kinds.append(_imported(program, module, binding.dotted, depth))
+        elif binding.kind in {"param", "other"}:
+            unknown = True
+    none: Kind = ""
+    told = next((kind for kind in kinds if kind), none)
+    if told:
+        return told
+    return _by_word(node.id) if unknown and not any(one.kind in {"def", "class"} for one in found) else ""
+
+
+def _imported(program: Program, module: Module, dotted: str, depth: int) -> Kind:
+    target = program.import_target(module, dotted)
+    head, _, last = target.rpartition(".")
+    other = program.modules.get(head)
+    if other is not None and other is not module:
+        for binding in other.bindings[other.tree].get(last, []):
+            if binding.kind == "value" and binding.value is not None:
+                return kind_of(program, other, binding.value, depth)
+        return ""
+    return _by_word(last)
+
+
+def _by_word(word: str) -> Kind:
+    low = word.lower()
+    if low in RANK_NAMES:
+        return "rank"
+    return "main" if low not in BARE_WORDS and MAIN.fullmatch(low) else ""
+
+
+def _attribute(program: Program, module: Module, node: ast.Attribute, depth: int) -> Kind:
+    base = program.dotted(module, node.value)
+    if base.endswith("()"):
+        cls = program.class_named(base[:-2])
+        if cls is not None:
+            method = program.names.method(cls, node.attr)
+            if method is not None:
+                return returned(program, method, depth)
+            values = program.names.attribute_values(cls, node.attr)
+            none: Kind = ""
+            told = next((kind for where, value in values if (kind := kind_of(program, where, value, depth))), none)
+            if told or (values and all(isinstance(value, ast.Constant) for _, value in values)):
+                return told
+    return _by_word(node.attr)
+
+
+def _call(program: Program, module: Module, node: ast.Call, depth: int) -> Kind:
+    called = program.dotted(module, node.func)
+    if called in {"int", "bool", "str"} and len(node.args) >= 1:
+        inner = kind_of(program, module, node.args[0], depth)
+        return "others" if called == "bool" and inner == "rank" else inner
+    if called == "os.getenv" or called.endswith(("os.environ.get", "os.environ.pop")):
+        return "rank" if node.args and _is_variable(program, module, None, node.args[0]) else ""
+    function = program.function(called)
+    if function is not None:
+        told = returned(program, function, depth)
+        if told:
+            return told
+    last = called.rpartition(".")[2]
+    if last in RANK_CALLS:
+        # the rank in a group of its own is not the rank of the job
+        return "rank" if not (node.args or any(word.arg == "group" for word in node.keywords)) or not called.startswith("torch.distributed.") else "derived"
+    if called in {"horovod.torch.rank", "horovod.torch.local_rank", "jax.process_index"}:
+        return "rank"
+    return "main" if last.lower() not in BARE_WORDS and MAIN.fullmatch(last.lower()) and (function is None or not function.calls) else ""
+
+
+def returned(program: Program, function: Function, depth: int = 0) -> Kind:
+    """Say what a function of the project returns: the kind of the first return that has any."""
+    memory: dict[Function, Kind] = program.memory.setdefault("returned", {})
+    if function not in memory:
+        memory[function] = ""
+        told: Kind = ""
+        for one in function.returns[:8]:
+            if one.value is not None and (told := kind_of(program, function.module, one.value, depth)):
+                break
+        memory[function] = told
+    return memory[function]
+
+
+def _is_variable(program: Program, module: Module, mapping: ast.expr | None, key: ast.expr) -> bool:
+    if mapping is not None and program.dotted(module, mapping) != "os.environ":
+        return False
+    value = program.values.of(module, key)
+    return isinstance(value, str) and VARIABLES.fullmatch(value) is not None

@@ -1,0 +1,184 @@
+"""Files from disk: those given, those that they import beneath the same folders, and the configuration files that they load."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import os
+import tokenize
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from trainprobe.lint.limits import LARGEST_BYTES, MOST_FILES, MOST_LINES
+from trainprobe.lint.model import NotRead
+from trainprobe.lint.modules import Module
+from trainprobe.lint.program import Program, Source
+
+SKIPPED_FOLDERS = {".git", "__pycache__", ".venv", "venv", "node_modules", ".tox", ".mypy_cache", ".ruff_cache", ".ipynb_checkpoints", ".eggs", ".hg"}
+MOST_IMPORTED_LINES = 50_000
+"""What a program imports from beside it is read up to here, the nearest first."""
+LARGEST_CONFIG = 1024 * 1024
+CONFIG_ENDINGS = (".yaml", ".yml", ".json")
+
+
+def read_program(paths: Sequence[str]) -> Program:
+    """Read files and folders into a program. What cannot be read stands in its `not_read` with a sentence."""
+    program = Program(())
+    roots = {os.path.realpath(path if os.path.isdir(path) else os.path.dirname(path) or ".") for path in paths}
+    seen: set[str] = set()
+    lines = 0
+    for path in _files(paths, program.not_read):
+        real = os.path.realpath(path)
+        if real in seen:
+            continue
+        seen.add(real)
+        if len(seen) > MOST_FILES or lines > MOST_LINES:
+            program.not_read.append(NotRead(path, f"This and what follows was left: {MOST_FILES:,} files or {MOST_LINES:,} lines are read at once."))
+            break
+        module = _add(program, path, given=True)
+        lines += len(module.lines) if module is not None else 0
+    todo = list(program.modules.values())
+    most = lines + MOST_IMPORTED_LINES
+    while todo and len(seen) <= MOST_FILES and lines <= most:  # nearest first
+        module = todo.pop(0)
+        _read_configs(program, module)
+        for path in _imported(module, roots):
+            real = os.path.realpath(path)
+            if real in seen or not any(real.startswith(root.rstrip("/") + "/") for root in roots):
+                continue
+            seen.add(real)
+            added = _add(program, path, given=False)
+            if added is not None:
+                lines += len(added.lines)
+                todo.append(added)
+    return program
+
+
+def text_of(path: str) -> str:
+    """Return the text of a source file in the encoding that it declares, newlines as they are; raises OSError and ValueError with a sentence."""
+    size = os.stat(path).st_size
+    if size > LARGEST_BYTES * (8 if path.endswith(".ipynb") else 1):
+        raise ValueError(f"It holds {size / 1e6:.0f} MB; source above {LARGEST_BYTES / 1e6:.0f} MB is not read.")
+    with open(path, "rb") as file:
+        raw = file.read(LARGEST_BYTES * 8)
+    if path.endswith(".ipynb"):
+        return raw.decode("utf-8", "replace")
+    return decoded(raw)
+
+
+def decoded(raw: bytes) -> str:
+    """Return source as text; raises ValueError with a sentence where its encoding is unknown or does not fit."""
+    try:
+        text = raw.decode(encoding_of(raw))
+    except SyntaxError:
+        raise ValueError("It declares an encoding that Python does not know, or holds bytes that do not fit it.") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"It is not {error.encoding}: byte {error.start:,} does not fit.") from None
+    except LookupError:
+        raise ValueError("It declares an encoding that is none of text.") from None
+    if "\x00" in text:
+        raise ValueError("It holds null bytes, so it is no source.")
+    return text
+
+
+def encoding_of(raw: bytes) -> str:
+    """Return the encoding that source declares, as `tokenize` reads it; raises SyntaxError."""
+    return tokenize.detect_encoding(io.BytesIO(raw).readline)[0]
+
+
+def _add(program: Program, path: str, *, given: bool) -> Module | None:
+    try:
+        text = text_of(path)
+    except OSError as error:
+        program.not_read.append(NotRead(path, f"It cannot be opened: {error.strerror}."))
+        return None
+    except ValueError as problem:
+        program.not_read.append(NotRead(path, str(problem)))
+        return None
+    folder, file = os.path.split(path)
+    stem = os.path.splitext(file)[0]
+    parts = [] if stem == "__init__" else [stem]
+    while folder and os.path.exists(os.path.join(folder, "__init__.py")) and len(parts) < 30:
+        folder, name = os.path.split(folder)
+        parts.insert(0, name)
+    return program.add(Source(path, _unix(text), ".".join(parts) or stem, given, is_package=stem == "__init__"))
+
+
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def _files(paths: Sequence[str], not_read: list[NotRead]) -> Iterator[str]:
+    for path in paths:
+        if not os.path.isdir(path):
+            if os.path.exists(path) and not os.path.isfile(path):
+                not_read.append(NotRead(path, "It is no ordinary file."))
+            else:
+                yield path
+            continue
+        for folder, folders, files in os.walk(path):  # links to folders are not followed, so that no circle can be walked
+            folders[:] = sorted(one for one in folders if one not in SKIPPED_FOLDERS and not one.startswith("."))
+            for file in sorted(files):
+                whole = os.path.join(folder, file)
+                if file.endswith((".py", ".ipynb")):
+                    if os.path.isfile(whole):
+                        yield os.path.normpath(whole)
+                    else:
+                        not_read.append(NotRead(whole, "It is a link that leads nowhere." if os.path.islink(whole) else "It is no ordinary file."))
+
+
+def _imported(module: Module, roots: set[str]) -> Iterator[str]:
+    """Paths of files that a module imports, where they lie beside it or above it, up to a root."""
+    names = {(alias.name, 0) for node in module.of(ast.Import) for alias in node.names}
+    for node in module.of(ast.ImportFrom):
+        names |= {(f"{node.module or ''}.{alias.name}".strip("."), node.level) for alias in node.names}
+    folder = os.path.dirname(os.path.abspath(module.path))
+    relative = not os.path.isabs(module.path)
+    for name, level in sorted(names):
+        parts = name.split(".")
+        at = folder
+        for up in range(12):
+            if level and up != level - 1:
+                at = os.path.dirname(at)
+                continue
+            found = [
+                path
+                for count in range(1, len(parts) + 1)
+                for path in (os.path.join(at, *parts[:count]) + ".py", os.path.join(at, *parts[:count], "__init__.py"))
+                if os.path.isfile(path)
+            ]
+            yield from (os.path.relpath(path) if relative else path for path in found)
+            if found or os.path.realpath(at) in roots or level:
+                break
+            at = os.path.dirname(at)
+
+
+def _read_configs(program: Program, module: Module) -> None:
+    """Read the configuration files that a module names as literals, beside it or beneath the working folder."""
+    for node in module.of(ast.Constant):
+        told = node.value
+        if not isinstance(told, str) or not told.endswith(CONFIG_ENDINGS) or len(told) > 200 or told in program.configs:
+            continue
+        for base in (os.path.dirname(module.path) or ".", "."):
+            path = os.path.join(base, told)
+            if os.path.isfile(path) and os.stat(path).st_size <= LARGEST_CONFIG:
+                held = _config(path)
+                if held is not None:
+                    program.configs[told] = held
+                break
+
+
+def _config(path: str) -> Any:
+    import yaml
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(LARGEST_CONFIG)
+        if path.endswith(".json"):
+            return json.loads(text)
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):  # a few aliases can make billions of entries
+            return None
+        return yaml.safe_load(text)
+    except (OSError, ValueError, yaml.YAMLError, RecursionError):
+        return None

@@ -1,0 +1,1 @@
+"""One file per source pattern, each with a `RULE`; found by their presence."""

@@ -1,0 +1,57 @@
+"""A DistributedSampler whose set_epoch nobody calls."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from trainprobe.lint.loaders import LOADER
+from trainprobe.lint.model import Finding, Fix, Rule
+from trainprobe.lint.modules import Module
+from trainprobe.lint.program import Program
+from trainprobe.lint.scenes import calls, given, job
+from trainprobe.lint.values import UNKNOWN
+
+ID = "missing-set-epoch"
+CAUSE = "multi-rank-mismatch"
+WHY = "DistributedSampler shuffles by seed + epoch. Without set_epoch every epoch has the same order, so that runs differ from those of one process."
+FIX = Fix("Call sampler.set_epoch(epoch) at the start of each epoch, before the loader is iterated.")
+EPOCH = re.compile(r"\b(n_|num_|max_|cur_|i_)?(ep|epochs?|epoch_\w+)\b", re.IGNORECASE)
+
+
+def find(program: Program) -> Iterator[Finding]:
+    for call in calls(program, "DistributedSampler"):
+        if call.name != "torch.utils.data.DistributedSampler":
+            continue
+        shuffle = given(program, call.module, call.node, "shuffle", 3)
+        if shuffle is not None and program.value(shuffle.module, shuffle.node) is not True:
+            continue
+        if given(program, call.module, call.node, "shuffle", 3) is None and any(word.arg is None for word in call.node.keywords):
+            continue
+        modules = job(program, call.module)
+        if any("set_epoch" in one.text or "LightningModule" in one.text or "accelerat" in one.text for one in modules):
+            continue
+        loop = next((found for one in modules if (found := _epochs(program, one)) is not None), None)
+        if loop is not None:
+            says = "Nothing calls set_epoch on this DistributedSampler, though the job goes over its data more than once."
+            yield program.finding(ID, CAUSE, call.module, call.node, says=says, why=WHY, confidence=0.75, fix=FIX)
+
+
+def _epochs(program: Program, module: Module) -> ast.AST | None:
+    """A loop over epochs: its head says so, or it holds a loop over a loader."""
+    loops: list[ast.For | ast.While] = [*module.of(ast.For), *module.of(ast.While)]
+    for loop in loops:
+        if isinstance(loop, ast.For) and program.value(module, loop.iter) is not UNKNOWN:
+            continue
+        head = f"{module.source_of(loop.target)} {module.source_of(loop.iter)}" if isinstance(loop, ast.For) else module.source_of(loop.test)
+        if EPOCH.search(head):
+            return loop
+        if isinstance(loop, ast.For) and any(
+            isinstance(inner, ast.For) and inner is not loop and program.dotted(module, inner.iter) == f"{LOADER}()" for inner in ast.walk(loop)
+        ):
+            return loop
+    return None
+
+
+RULE = Rule(ID, CAUSE, "set_epoch is not called", WHY, 0.75, find)

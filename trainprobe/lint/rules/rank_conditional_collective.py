@@ -1,0 +1,181 @@
+"""A collective that only some ranks reach: under a rank condition, or after others have left by their rank."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainprobe.lint import ranks
+from trainprobe.lint.calls import Borne, borne_by_call
+from trainprobe.lint.flow import Guard, decorated_by, guards, leaves
+from trainprobe.lint.model import Edit, Finding, Fix, Rule
+from trainprobe.lint.modules import Module
+from trainprobe.lint.program import Program
+
+ID = "rank-conditional-collective"
+WHY = "A collective ends only when every rank of its group has called it. The ranks that come wait for those that never do, until the timeout."
+ORDER_WHY = "Ranks that call different collectives at the same place exchange mismatched data or wait for each other until the timeout."
+LEAVES = {"return": "returned", "raise": "raised", "exit": "exited", "continue": "gone on to the next turn of the loop", "break": "left the loop"}
+WHO = {"main": "only the main rank reaches it", "others": "the main rank never reaches it", "some": "only some ranks reach it"}
+
+
+def find(program: Program) -> Iterator[Finding]:
+    """Yield one finding per call that leads to a collective under a rank condition, paired ones left out."""
+    for module in program.modules.values():
+        for scope in _suspects(program, module):
+            yield from _in_scope(program, module, scope)
+
+
+def _suspects(program: Program, module: Module) -> list[ast.AST]:
+    """Functions, and the module itself, that hold a rank condition."""
+    found: dict[ast.AST, None] = dict.fromkeys(leaves(program, module))
+    for kind in (ast.If, ast.IfExp, ast.While):
+        for node in module.of(kind):
+            if ranks.test(program, module, node.test) is not None:  # type: ignore[attr-defined]
+                found[module.scope_of(node)] = None
+    for node in module.of(ast.BoolOp):
+        if any(isinstance(one, ast.Call) for one in node.values[1:]) and any(ranks.test(program, module, one) for one in node.values[:-1]):
+            found[module.scope_of(node)] = None
+    for function in module.functions.values():
+        if any(decorated_by(program, module, one) for one in function.node.decorator_list):
+            found[function.node] = None
+    return list(found)
+
+
+@dataclass(frozen=True)
+class Met:
+    """A call that leads to collectives, and the rank conditions around it."""
+
+    call: ast.Call
+    bears: tuple[Borne, ...]
+    around: list[Guard]
+
+
+def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Finding]:
+    holder = module.function_of_node.get(scope)
+    calls = holder.calls if holder is not None else module.top_calls if scope is module.tree else []
+    here = [call for call in calls if module.scope_of(call) is scope]
+    met = [Met(call, bears, guards(program, module, call)) for call in here if (bears := borne_by_call(program, module, call))]
+    for one in met:
+        guard = next((each for each in one.around if _counts(each)), None)
+        alone = [each for each in one.bears if guard is not None and not _is_met(each, guard, one.call, met)]
+        if guard is not None and alone and not _by_callback(program, module, alone, guard):
+            yield _finding(program, module, one, max(alone, key=lambda each: each.collective.sure), guard, met)
+
+
+def _by_callback(program: Program, module: Module, alone: list[Borne], guard: Guard) -> bool:
+    """Whether the other branch defines a function with the same collective, which something else may call."""
+    if guard.how != "inside" or not isinstance(guard.node, ast.If):
+        return False
+    names = {one.collective.name for one in alone}
+    other = guard.node.orelse if guard.branch == "body" else guard.node.body
+    for inner in (one for statement in other for one in ast.walk(statement) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)):
+        calls = module.function_of_node[inner].calls
+        if any(each.collective.name in names for call in calls for each in borne_by_call(program, module, call)):
+            return True
+    return False
+
+
+def _counts(guard: Guard) -> bool:
+    return not (guard.how == "raise" and guard.test.polarity == "some")  # a check of the arguments: it stops all that fail it
+
+
+def _is_met(one: Borne, guard: Guard, call: ast.Call, met: list[Met]) -> bool:
+    """Whether the other ranks call the same collective elsewhere: in the other branch, before they leave, or under the opposite condition."""
+    same = [there for there in met if any(each.collective.name == one.collective.name for each in there.bears)]
+    if guard.how != "inside":  # the leaving branch
+        return any(each.node is guard.node and each.how == "inside" for there in same for each in there.around)
+    own = other = sides = others = 0
+    for there in same:
+        for each in there.around:
+            if each.node is guard.node and each.how == "inside":
+                own, other = own + (each.branch == guard.branch), other + (each.branch != guard.branch)
+            elif there.call is not call and _opposite(guard, each) and _words(guard) & _words(each):
+                return True
+        polarities = {each.test.polarity for each in there.around[:1]}
+        sides, others = sides + (guard.test.polarity in polarities), others + (bool(polarities & {"main", "others"} - {guard.test.polarity}))
+    return own <= other or (guard.test.polarity != "some" and sides == others)
+
+
+def _opposite(one: Guard, other: Guard) -> bool:
+    return {one.test.polarity, other.test.polarity} == {"main", "others"} or (one.test.polarity == "some" and one.test.turned().says == other.test.says)
+
+
+def _words(guard: Guard) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]\w+", guard.test.says)) - {"not", "in", "is", "and", "or", "args", "self", "int", "os", "environ", "None"}
+
+
+def _finding(program: Program, module: Module, here: Met, one: Borne, guard: Guard, met: list[Met]) -> Finding:
+    sure = min(one.collective.sure, 0.97) * (0.95 if one.chain else 1.0)
+    if one.collective.group:
+        sure = 0.4
+    elif guard.test.polarity == "some":
+        sure *= 0.72
+    if guard.how == "raise":
+        sure *= 0.7
+    what = _what(one, module)
+    across = [each for there in met for each in there.around if each.node is guard.node and each.branch != guard.branch]
+    if guard.how == "inside" and isinstance(guard.node, ast.If) and across and not one.collective.group:
+        says = f"{what}, but ranks on the other side of `{guard.test.says}` (line {guard.line}) call another collective."
+        fix = Fix("Call the same collectives in the same order on all ranks; let only their arguments differ.")
+        return program.finding(ID, "collective-order-mismatch", module, here.call, says=says, why=ORDER_WHY, confidence=sure * 0.85, fix=fix)
+    says = f"{what}, and {WHO[guard.test.polarity]}: {_who(guard)}."
+    return program.finding(ID, ID, module, here.call, says=says, why=WHY, confidence=sure, fix=_fix(module, here.call, one, guard))
+
+
+def _what(one: Borne, module: Module) -> str:
+    if not one.chain:
+        return one.collective.says
+    way = " -> ".join(f"{step.name}()" for step in one.chain)
+    at = f"line {one.node.lineno}" if one.module is module else f"{one.module.path}:{one.node.lineno}"
+    return f"{way} comes to {one.collective.name} at {at}"
+
+
+def _who(guard: Guard) -> str:
+    if guard.how == "decorator":
+        return f"its function is under {guard.test.says}"
+    if guard.how == "inside":
+        return f"it stands under `{guard.test.says}` (line {guard.line})"
+    return f"ranks with `{guard.test.turned().says}` have {LEAVES[guard.how]} in line {guard.line}"
+
+
+def _fix(module: Module, call: ast.Call, one: Borne, guard: Guard) -> Fix:
+    name = one.collective.name
+    if guard.how == "decorator":
+        return Fix(f"Take {name} out of the decorated function, or the decorator off, and keep only the writing and printing on the main rank.")
+    if guard.how != "inside":
+        return Fix(f"Let all ranks come to {name}: put the work of the main rank under `if`, in place of leaving early.")
+    moved = _moved_out(module, call, guard, one)
+    if moved is not None:
+        return Fix(f"Call {name} on all ranks, behind the condition.", moved, safe=True)
+    return Fix(f"Call {name} on all ranks, outside the condition; keep only the writing and printing under it.")
+
+
+def _moved_out(module: Module, call: ast.Call, guard: Guard, one: Borne) -> tuple[Edit, ...] | None:
+    """A barrier that is the last statement of a plain `if` moves behind it: on one rank the program does the same as before."""
+    node, statement = guard.node, module.parents.get(call)
+    if one.chain or one.collective.kind != "barrier" or one.collective.group or module.is_notebook:
+        return None
+    if (
+        not isinstance(node, ast.If)
+        or node.orelse
+        or isinstance(node.test, ast.BoolOp)
+        or not isinstance(statement, ast.Expr)
+        or guard.branch != "body"
+        or guard.test.polarity != "main"
+    ):
+        return None
+    if len(node.body) < 2 or node.body[-1] is not statement or statement.end_lineno != statement.lineno or node.body[-2].end_lineno == statement.lineno:
+        return None
+    if isinstance(module.parents.get(node), ast.If) and node in module.parents[node].orelse:  # type: ignore[attr-defined]
+        return None
+    line, head = module.lines[statement.lineno - 1], module.lines[node.lineno - 1]
+    if line.strip() != module.source_of(statement, 500) or line[: statement.col_offset].strip() or not head.lstrip().startswith("if"):
+        return None
+    indent = head[: len(head) - len(head.lstrip())]
+    return (Edit(statement.lineno, 0, statement.lineno, len(line), indent + line.lstrip()),)
+
+
+RULE = Rule(ID, ID, "a collective that only some ranks reach", WHY, 0.95, find, also=("collective-order-mismatch",))

@@ -1,0 +1,89 @@
+"""`torch.save` by all ranks to one path."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from trainprobe.lint import flow, ranks
+from trainprobe.lint.model import Finding, Fix, Rule
+from trainprobe.lint.modules import Function, Module
+from trainprobe.lint.program import Program
+from trainprobe.lint.scenes import Place, among, callers, calls_of, given, origin
+
+ID = "save-by-all-ranks"
+CAUSE = "checkpoint-corrupt"
+WHY = "All ranks write the same file at the same time; what is left may be cut off or mixed, and is found out when it is loaded."
+FIX = Fix("Save under `if dist.get_rank() == 0:` and let all ranks meet in a barrier afterwards, or give each rank a path of its own.")
+SOUNDS = re.compile(r"rank|master|is_main|main_process|should_save|primary|leader|chief|_zero|coordinator", re.IGNORECASE)
+"""Conditions that name the rank that saves in words that cannot be followed to it."""
+STARTS = ("torch.distributed.init_process_group", "accelerate.Accelerator")
+
+
+def find(program: Program) -> Iterator[Finding]:
+    for call in calls_of(program, "torch.save"):
+        path = given(program, call.module, call.node, "f", 1)
+        if path is None or not among(program, call.module, *STARTS):
+            continue
+        if _is_guarded(program, call.module, call.node, 0) or not _is_one_path(program, path, 0):
+            continue
+        says = f"Every rank saves to {path.module.source_of(path.node)}."
+        yield program.finding(ID, CAUSE, call.module, call.node, says=says, why=WHY, confidence=0.7, fix=FIX)
+
+
+def _is_guarded(program: Program, module: Module, node: ast.AST, depth: int) -> bool:
+    """Whether only some ranks get here, or nothing is known of how this is reached."""
+    if flow.guards(program, module, node) or any(isinstance(up, ast.If) and SOUNDS.search(module.source_of(up.test, 200)) for up in module.ancestors(node)):
+        return True
+    function = module.function_of(node)
+    if function is None or depth > 6:
+        return False
+    sites = callers(program, function)
+    return bool(sites) and all(_is_guarded(program, site.module, site.node, depth + 1) for site in sites)
+
+
+def _is_one_path(program: Program, path: Place, depth: int) -> bool:
+    """Whether a path is put together here, and from nothing that differs from rank to rank."""
+    behind = origin(program, path.module, path.node)
+    if depth > 4 or isinstance(behind.node, ast.Name | ast.Attribute | ast.Subscript):
+        return False
+    for node in ast.walk(behind.node):
+        if isinstance(node, ast.expr) and (ranks.kind_of(program, behind.module, node) or _sounds_like_a_rank(node)):
+            return False
+        if isinstance(node, ast.Call):
+            called = program.dotted(behind.module, node.func)
+            if called in {"io.BytesIO", "open", "tempfile.mkdtemp", "tempfile.NamedTemporaryFile", "tempfile.mkstemp", "os.getpid", "uuid.uuid4"} or not called:
+                return False
+            if program.function(called) is not None:
+                return False
+        if isinstance(node, ast.Name) and node is not behind.node and isinstance(node.ctx, ast.Load):
+            inner = origin(program, behind.module, node)
+            if inner.node is not node and any(ranks.kind_of(program, inner.module, each) for each in ast.walk(inner.node) if isinstance(each, ast.expr)):
+                return False
+            holder = behind.module.function_of(node)
+            if inner.node is node and _is_free_root(holder, node, behind.node):
+                return False
+    return True
+
+
+def _sounds_like_a_rank(node: ast.AST) -> bool:
+    word = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return any(part in word.lower() for part in ("rank", "proc", "shard", "worker", "tmp", "temp"))
+
+
+def _is_free_root(holder: Function | None, node: ast.Name, path: ast.AST) -> bool:
+    """A folder that somebody unknown gives may be a rank's own; a step or an epoch in the name does not matter."""
+    if holder is None or node.id not in holder.parameters or node.id in {"self", "cls"}:
+        return False
+    if isinstance(path, ast.Call):
+        return bool(path.args) and path.args[0] is node
+    if isinstance(path, ast.BinOp):
+        first = path
+        while isinstance(first.left, ast.BinOp):
+            first = first.left
+        return first.left is node
+    return isinstance(path, ast.JoinedStr) and bool(path.values) and isinstance(path.values[0], ast.FormattedValue) and path.values[0].value is node
+
+
+RULE = Rule(ID, CAUSE, "All ranks save to one path", WHY, 0.7, find)

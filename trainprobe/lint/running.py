@@ -1,0 +1,56 @@
+"""All rules over one program."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Collection, Iterable
+
+from trainprobe.lint import calls, rules
+from trainprobe.lint.ignores import is_ignored
+from trainprobe.lint.model import SHOWN_FROM, Finding, NotRead, Rule
+from trainprobe.lint.program import Program
+
+
+def all_rules() -> list[Rule]:
+    """Return the rules of the folder `rules`, by id."""
+    found = [importlib.import_module(f"{rules.__name__}.{one.name}") for one in pkgutil.iter_modules(rules.__path__)]
+    return sorted((one.RULE for one in found if hasattr(one, "RULE")), key=lambda rule: rule.id)
+
+
+def known_ids() -> frozenset[str]:
+    """Return the names that can be selected or ignored: rules, and the causes that they find."""
+    return frozenset(name for rule in all_rules() for name in (rule.id, rule.cause, *rule.also))
+
+
+def findings_of(
+    program: Program, *, select: Collection[str] = (), ignore: Collection[str] = (), chosen: Iterable[Rule] | None = None
+) -> tuple[list[Finding], list[NotRead]]:
+    """Run the rules and return what they find, in the order of the source, without what is waived or too little sure.
+
+    `select` and `ignore` name causes or rules. What is selected by name is shown however unsure it is.
+    """
+    found: list[Finding] = []
+    trouble: list[NotRead] = []
+    try:
+        calls.calls_of(program)
+    except RecursionError:
+        trouble.append(NotRead("", "The program refers to itself too deeply; values were not followed through its calls."))
+    lines = {module.path: module.lines for module in program.modules.values()}
+    for rule in all_rules() if chosen is None else chosen:
+        if rule.id in ignore or (select and not {rule.id, rule.cause, *rule.also} & set(select)):
+            continue
+        try:
+            found += rule.find(program)
+        except RecursionError:
+            trouble.append(NotRead("", f"The rule {rule.id} met code that refers to itself too deeply; it was left out."))
+    kept = {
+        (one.file, one.line, one.column, one.id, one.rule): one
+        for one in found
+        if one.id not in ignore
+        and one.rule not in ignore
+        and (not select or one.id in select or one.rule in select)
+        and (one.confidence >= SHOWN_FROM or one.id in select or one.rule in select)
+        and not is_ignored(one, lines.get(one.file, ()))
+    }
+    return sorted(kept.values(), key=lambda one: (one.file, one.line, one.column, one.id)), trouble
