@@ -81,10 +81,13 @@ def rank_of(pid: int) -> int:
     return next(int(word[5:]) for word in words if word.startswith(b"RANK="))
 
 
+HANG_S = 5.0  # a wait that is younger is no hang yet
+
+
 def wait_until_at_rest(pid: int) -> None:
-    """Return once the main thread has slept for a second without a break: on a busy machine a rank is long on its way into a collective."""
+    """Return once the main thread has slept without a break for longer than a hang takes to show: on a busy machine a rank is long on its way."""
     seen, since, ends = "", time.monotonic(), time.monotonic() + 120
-    while time.monotonic() - since < 1.0:
+    while time.monotonic() - since < HANG_S + 1.0:
         assert time.monotonic() < ends
         status = Path("/proc", str(pid), "status").read_text()
         now = "".join(line for line in status.splitlines() if line.startswith(("State", "voluntary", "nonvoluntary")))
