@@ -165,6 +165,8 @@ class Signs:
             if match and match.group(3) == "jsonl" and name not in self._witnesses:
                 rank, pid = (int(match.group(1)) if match.group(1) else None), int(match.group(2))
                 witnessed = self.by_pid.setdefault(pid, Witnessed(rank, pid))
+                if witnessed.rank is None:  # it began without one, and set its own in Python: then it writes into a second file
+                    witnessed.rank = rank
                 self._witnesses[name] = (witnessed, Growing(os.path.join(self.witness_dir, name)), b"")
 
     def _hear(self, witnessed: Witnessed, line: bytes, now: float) -> None:

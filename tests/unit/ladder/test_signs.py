@@ -112,3 +112,15 @@ def test_an_empty_loader_and_uncounted_steps_are_kept(folder: Path) -> None:
     one = signs.by_pid[9]
 
     assert (one.rank, one.loader_empty, one.exited, one.steps_uncounted, one.torch_imported) == (None, True, True, True, True)
+
+
+def test_a_process_that_sets_its_rank_in_python_is_that_rank_from_then_on(folder: Path) -> None:
+    signs = Signs(str(folder / "witness"))
+    say(folder / "witness" / "norank.9.jsonl", {"event": "note", "name": "start"})
+    signs.read()
+    assert signs.by_pid[9].rank is None
+
+    say(folder / "witness" / "rank1.9.jsonl", {"event": "note", "name": "step", "optimizer_steps": 4})
+    signs._listed_at = 0.0  # the folder is listed ten times a second at most
+    signs.read()
+    assert (signs.by_pid[9].rank, signs.steps(1, alone=False)) == (1, 4)
