@@ -23,9 +23,10 @@ import re
 import resource
 import socket
 import sys
-from typing import Any, Iterator, List, Optional, Tuple
+from typing import Any, Iterator, List, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from _memory import cgroup_folders, number, read  # isort: skip  # before _emit, too
 from _host import _leftovers  # isort: skip  # before _emit, which takes this folder off the path
 import _emit
 
@@ -58,36 +59,12 @@ BITING = {
 }
 
 
-def read(path: str) -> str:
-    with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
-        return file.read()
-    return ""
-
-
 def size(count: float) -> str:
     return "unlimited" if count < 0 else f"{count / GIB:.1f} GiB" if count >= GIB else f"{count / MIB:.0f} MiB"
 
 
 def level(value: float, least: float, good: float) -> str:
     return "fail" if value < least else "warn" if value < good else "ok"
-
-
-def number(folder: str, name: str) -> Optional[int]:
-    """Return a file's number; v1 writes nearly 2**63 and v2 `max` for "no limit"."""
-    text = read(f"{folder}/{name}").strip()
-    return int(text) if text.isdigit() and int(text) < 2**60 else None
-
-
-def cgroup_folders(controller: str) -> Iterator[str]:
-    """Yield this process's own cgroup folder and all above it, v1 and v2. A container hides the upper part: its own folder is the mount."""
-    for line in read("/proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if not controllers or controller in controllers.split(","):
-            mount = f"/sys/fs/cgroup/{controllers}".rstrip("/")
-            while path not in ("", "/"):
-                yield mount + path
-                path = os.path.dirname(path)
-            yield mount
 
 
 def limits() -> Iterator[Check]:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import shutil
 import sys
 import tempfile
@@ -31,6 +32,7 @@ import time
 from typing import Any, Dict, List
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from _memory import memory_limits  # isort: skip  # before _emit, too
 from _imports import _attempts, _guards, _telling  # isort: skip  # _telling last: it brings _emit, which takes this folder off the path
 import _emit
 
@@ -77,7 +79,7 @@ class Rung:
             most = _attempts.run(attempts, timeout_s)
         told = [self.judged(one.told()) for one in attempts]
         self.failed += [f"rank {one['rank']}: {one['module']}" for one in told if not _telling.report(one) and one["outcome"] != "not_measured"]
-        limit, source = _attempts.limits()["limit"], "memory limit of the cgroup, or the host's memory"
+        limit, source = memory_limits().limit, "memory limit of the cgroup, or the host's memory"
         for kind in ("rss", "pss"):
             _emit.measure(f"imports_together_{kind}", most[kind], "bytes", threshold=limit, source=source, nproc=nproc)
         through = [one for one in told if one["outcome"] == "passed"]
@@ -93,17 +95,17 @@ class Rung:
 
     def foresee(self, whole: Dict[str, Any], alone: List[Dict[str, Any]]) -> None:
         """Hold what the planned ranks of this host would need against what there is. Under a lock one rank at a time is at its peak."""
-        seen, planned = _attempts.limits(), self.asked.planned
+        seen, planned = memory_limits(), self.asked.planned
         stays = max(0, whole["rss_bytes"] - whole["file_bytes"])
         free = [_telling.private_bytes(one) for one in alone if one["outcome"] == "passed" and one["module"] not in self.guarded]
         each = _telling.private_bytes(whole) if not self.guarded else max([stays, *free])
         in_turn = max([_telling.private_bytes(one) for one in alone if one["module"] in self.guarded and one["outcome"] == "passed"], default=0)
         need = each * planned + in_turn + whole["file_bytes"]
-        if planned > self.asked.nproc and need > seen["limit"]:
+        if planned > self.asked.nproc and need > seen.limit:
             jobs = f", with MAX_JOBS={os.environ.get('MAX_JOBS', 'unset')} compilers each" if whole["compilers"] else ""
-            says = f"{planned} ranks that import at once need {need / _telling.MIB:.0f} MiB{jobs}; the limit is {seen['limit'] / _telling.MIB:.0f} MiB."
-            _emit.fail(says, name="import.foreseen", module=whole["module"], ranks=planned, need_bytes=need, each_bytes=each, limit_bytes=seen["limit"])
-            self.foreseen = f"{planned} ranks at once would need {need / _telling.MIB:.0f} MiB of {seen['limit'] / _telling.MIB:.0f}"
+            says = f"{planned} ranks that import at once need {need / _telling.MIB:.0f} MiB{jobs}; the limit is {seen.limit / _telling.MIB:.0f} MiB."
+            _emit.fail(says, name="import.foreseen", module=whole["module"], ranks=planned, need_bytes=need, each_bytes=each, limit_bytes=seen.limit)
+            self.foreseen = f"{planned} ranks at once would need {need / _telling.MIB:.0f} MiB of {seen.limit / _telling.MIB:.0f}"
 
 
 def main() -> None:
@@ -119,8 +121,8 @@ def main() -> None:
         _emit.result("cannot", f"These are no module names: {asked.imports!r}.")
     # Beside the events, where the ladder clears up also after a probe that it had to kill.
     scratch = tempfile.mkdtemp(prefix="trainprobe-import-", dir=os.path.dirname(os.environ.get("TRAINPROBE_EVENTS", "")) or None)
-    rung, seen = Rung(asked, scratch), _attempts.limits()
-    for name, value in (("memory_bytes", seen["limit"]), ("memory_free_bytes", seen["free"]), ("as_bytes", seen["as"])):
+    rung, seen, space = Rung(asked, scratch), memory_limits(), resource.getrlimit(resource.RLIMIT_AS)[0]
+    for name, value in (("memory_bytes", seen.limit), ("memory_free_bytes", seen.free), ("as_bytes", space if space != resource.RLIM_INFINITY else 0)):
         if value:
             _emit.measure(f"limit.{name}", value, "bytes")
     rung.beside = [name for name in _guards.neighbours(asked.script) if name not in modules][:8] if asked.script else []

@@ -27,6 +27,7 @@ import time
 from typing import Any, Dict, List
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from _memory import memory_limits  # isort: skip  # before _emit, too
 from _model import _ways, _attempts, _told  # isort: skip  # in this order: _told brings _emit, which takes this folder off the path
 import _emit
 
@@ -41,7 +42,7 @@ WORTH = 0.8  # a way is cheaper where it takes less than this part of what the g
 class Rung:
     def __init__(self, asked: Any, folder: str) -> None:
         self.asked, self.folder, self.began = asked, folder, time.monotonic()
-        self.limits = _attempts.limits()
+        self.limits = memory_limits()
         self.planned = max(asked.planned_ranks, asked.nproc)
 
     def left_s(self) -> float:
@@ -53,14 +54,12 @@ class Rung:
             loads = _attempts.load(os.path.join(self.folder, f"{named}{ranks}"), self.asked.model, named, ranks, timeout_s, in_turn=in_turn)
         told = [one.told() for one in loads.attempts]
         if ranks > 1:
-            _emit.measure(
-                "pss", max(loads.most_pss, loads.most_private), "bytes", how=named, ranks=ranks, threshold=self.limits["limit"], source="memory limit"
-            )
+            _emit.measure("pss", max(loads.most_pss, loads.most_private), "bytes", how=named, ranks=ranks, threshold=self.limits.limit, source="memory limit")
         return told
 
     def may_try(self, need: int) -> bool:
         """Not where it would take the whole host, or a cgroup whose kill ends the ladder too."""
-        return need < 0.9 * self.limits["host"] and (need < 0.9 * self.limits["free"] or not self.limits["group"])
+        return need < 0.9 * self.limits.host_free and (need < 0.9 * self.limits.free or not self.limits.whole_group)
 
     def climb(self) -> None:
         alone = self.load(_told.GIVEN, 1, max(5.0, 0.45 * self.left_s()))[0]
@@ -76,7 +75,7 @@ class Rung:
             "bytes",
             ranks=self.planned,
             how=_told.GIVEN,
-            threshold=limits["limit"],
+            threshold=limits.limit,
             source="memory limit of the cgroup, or the host's memory",
         )
         together: List[Dict[str, Any]] = []
@@ -84,10 +83,10 @@ class Rung:
             together = self.load(_told.GIVEN, asked.nproc, min(0.6 * self.left_s(), 20 + 4 * asked.nproc * (alone["took_s"] + 5)))
         elif asked.nproc > 1:
             _emit.note(
-                f"{asked.nproc} ranks are not loaded together: they would take {_told.size(_told.need_of(alone, asked.nproc))}, and {_told.size(limits['free'])} are free."
+                f"{asked.nproc} ranks are not loaded together: they would take {_told.size(_told.need_of(alone, asked.nproc))}, and {_told.size(limits.free)} are free."
             )
         bad = [one for one in together if not _told.report(one)]
-        needs = self.cheaper(alone, short=bool(bad) or need > limits["limit"])
+        needs = self.cheaper(alone, short=bool(bad) or need > limits.limit)
         best = min(needs, key=lambda way: needs[way], default="")
         do = f"{_told.WORDS[best]}: {_told.size(needs[best])} for {self.planned} ranks instead of {_told.size(need)}" if best else ""
         if best:
@@ -97,17 +96,17 @@ class Rung:
         self.devices(together)
         if bad:
             _emit.result("no", f"One process loads the model, {asked.nproc} at once do not ({bad[0]['outcome']})." + (f" {do}." if do else ""))
-        if need > limits["limit"]:
-            says = f"Together {self.planned} ranks need {_told.size(need)} to load the model, the limit is {_told.size(limits['limit'])}."
-            _emit.fail(says, check="model.memory", status="fail", value={"need": need, "limit": limits["limit"], "ranks": self.planned}, fix=do)
+        if need > limits.limit:
+            says = f"Together {self.planned} ranks need {_told.size(need)} to load the model, the limit is {_told.size(limits.limit)}."
+            _emit.fail(says, check="model.memory", status="fail", value={"need": need, "limit": limits.limit, "ranks": self.planned}, fix=do)
             _emit.result("no", says + (f" {do}." if do else ""))
-        if need > limits["free"]:
-            says = f"Together {self.planned} ranks need {_told.size(need)} to load the model, and {_told.size(limits['free'])} are free now."
-            _emit.note(says, check="model.memory", status="warn", value={"need": need, "free": limits["free"], "ranks": self.planned}, fix=do)
-        _emit.result("yes", f"{_told.says_of(alone)[:-1]}; {self.planned} ranks need {_told.size(need)} of {_told.size(limits['limit'])}.")
+        if need > limits.free:
+            says = f"Together {self.planned} ranks need {_told.size(need)} to load the model, and {_told.size(limits.free)} are free now."
+            _emit.note(says, check="model.memory", status="warn", value={"need": need, "free": limits.free, "ranks": self.planned}, fix=do)
+        _emit.result("yes", f"{_told.says_of(alone)[:-1]}; {self.planned} ranks need {_told.size(need)} of {_told.size(limits.limit)}.")
 
     def worth(self, need: int, given: int) -> bool:
-        return need < WORTH * given or need <= self.limits["limit"] < given
+        return need < WORTH * given or need <= self.limits.limit < given
 
     def cheaper(self, alone: Dict[str, Any], *, short: bool) -> Dict[str, int]:
         """Measure the other ways, each in a process of its own; return what the planned ranks would need by those that are worth it."""
@@ -124,7 +123,7 @@ class Rung:
         turn = int((self.planned - 1) * alone["anon_bytes"] + alone["private_bytes"] + alone["shared_bytes"])
         if self.planned > 1 and self.worth(turn, given):
             needs["given-in-turn"] = turn
-        if short and self.asked.nproc > 1 and turn < self.limits["limit"] and self.left_s() > 2 * self.asked.nproc * (alone["took_s"] + 5):
+        if short and self.asked.nproc > 1 and turn < self.limits.limit and self.left_s() > 2 * self.asked.nproc * (alone["took_s"] + 5):
             told_in_turn = self.load(_told.GIVEN, self.asked.nproc, self.left_s() - 2, in_turn=True)
             if not all(list(map(_told.report, told_in_turn))):
                 needs.pop("given-in-turn", None)
@@ -149,9 +148,9 @@ def main() -> None:
     asked = parser.parse_args()
     if not asked.model:
         _emit.result("cannot", "No model was named.")
-    limits = _attempts.limits()
-    _emit.measure("limit.memory_bytes", limits["limit"], "bytes")
-    _emit.measure("limit.memory_free_bytes", limits["free"], "bytes")
+    limits = memory_limits()
+    _emit.measure("limit.memory_bytes", limits.limit, "bytes")
+    _emit.measure("limit.memory_free_bytes", limits.free, "bytes")
     events = os.environ.get("TRAINPROBE_EVENTS", "")
     folder = tempfile.mkdtemp(prefix="trainprobe-model-", dir=os.path.dirname(events) or None)
     try:

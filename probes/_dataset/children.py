@@ -20,6 +20,7 @@ import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from _dataset import looks
+from _memory import memory_limits
 
 PROGRAM = os.path.join(os.path.dirname(os.path.realpath(__file__)), "cell.py")
 PR_SET_CHILD_SUBREAPER = 36
@@ -90,7 +91,7 @@ def run(task: Dict[str, Any], ranks: int, deadline_s: float, patience_s: float, 
 
 class _Run:
     def __init__(self, task: Dict[str, Any], ranks: int, folder: str) -> None:
-        self.folder, self.ranks, self.kills = folder, ranks, looks.oom_kills()
+        self.folder, self.ranks, self.kills = folder, ranks, memory_limits().kills
         self.seen: List[Tuple[float, looks.Look]] = []
         self.looked = self.look_took_s = 0.0
         self.own_words: Dict[int, str] = {}  # what each printed before we made it print its stacks
@@ -143,7 +144,7 @@ class _Run:
         end_all()
         said = [self._said(rank, child, rank in alive, stood > 0, stacks.get(rank, [])) for rank, child in enumerate(self.children)]
         bury()
-        return Cell(said, self.seen, waited_s, cpu_s, max(0, looks.oom_kills() - self.kills))
+        return Cell(said, self.seen, waited_s, cpu_s, max(0, memory_limits().kills - self.kills))
 
     def _somebody_failed(self) -> bool:
         return self.ranks > 1 and any(

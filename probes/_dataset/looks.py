@@ -6,7 +6,9 @@ import contextlib
 import os
 import re
 import resource
-from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterable, List, NamedTuple, Tuple
+
+from _memory import cgroup_folders, memory_limits, number
 
 SHM = "/dev/shm"  # noqa: S108 - the place that is measured
 NO_LIMIT = 1 << 60  # cgroup v1 writes "unlimited" as a number near 2**63
@@ -121,30 +123,18 @@ def catches(pid: int, number: int) -> bool:
     return False
 
 
-def oom_kills() -> int:
-    """How often this cgroup's processes were killed for want of memory."""
-    kills = 0
-    for folder in _cgroups("memory"):
-        for name in ("memory.events", "memory.oom_control"):
-            for line in _read(os.path.join(folder, name)).splitlines():
-                if line.startswith("oom_kill "):
-                    kills = max(kills, int(line.split()[1]))
-    return kills
-
-
 def limits() -> Dict[str, Tuple[int, str]]:
     """Return name → (value, unit) of every limit that is set: memory, descriptors, processes, shared memory, processors."""
     found: Dict[str, Tuple[int, str]] = {}
-    total, free = _meminfo("MemTotal"), _meminfo("MemAvailable")
-    capped = [(size, max(0, size - used)) for size, used in (_memory_of(folder) for folder in _cgroups("memory")) if 0 < size < NO_LIMIT]
-    for name, value in (("memory_bytes", min([total, *(size for size, _ in capped)])), ("memory_free_bytes", min([free, *(left for _, left in capped)]))):
+    now = memory_limits()
+    for name, value in (("memory_bytes", now.limit), ("memory_free_bytes", now.free)):
         if value:
             found[name] = (value, "bytes")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     space, _ = resource.getrlimit(resource.RLIMIT_AS)
     processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
-    pids = [number for folder in _cgroups("pids") for number in [_number(_read(os.path.join(folder, "pids.max")))] if number]
-    pids += [number for number in [_number(_read("/proc/sys/kernel/pid_max")), processes] if number and number > 0]
+    pids = [allowed for folder in cgroup_folders("pids") for allowed in [number(folder, "pids.max")] if allowed]
+    pids += [most for most in [number("/proc/sys/kernel", "pid_max"), processes] if most and most > 0]
     with contextlib.suppress(OSError):
         shm = os.statvfs(SHM)
         found["shm_bytes"] = (shm.f_blocks * shm.f_frsize, "bytes")
@@ -153,41 +143,3 @@ def limits() -> Dict[str, Tuple[int, str]]:
             found[name] = (value, unit)
     found["cpus"] = (len(os.sched_getaffinity(0)), "")
     return found
-
-
-def _memory_of(folder: str) -> Tuple[int, int]:
-    """The limit and the use of one cgroup, bytes; reclaimable file pages are no use."""
-    size = _number(_read(os.path.join(folder, "memory.max"))) or _number(_read(os.path.join(folder, "memory.limit_in_bytes"))) or 0
-    used = _number(_read(os.path.join(folder, "memory.current"))) or _number(_read(os.path.join(folder, "memory.usage_in_bytes"))) or 0
-    cache = re.search(r"^(?:total_)?inactive_file (\d+)", _read(os.path.join(folder, "memory.stat")), re.MULTILINE)
-    return size, max(0, used - (int(cache.group(1)) if cache else 0))
-
-
-def _cgroups(controller: str) -> List[str]:
-    """The folders of this process's cgroup and of all above it, v2 or v1."""
-    found = []
-    for line in _read("/proc/self/cgroup").splitlines():
-        _, names, path = [*line.split(":", 2), "", ""][:3]
-        if not names or controller in names.split(","):
-            root = os.path.join("/sys/fs/cgroup", controller if names else "")
-            while True:
-                found.append(root + path.rstrip("/"))
-                if path in ("", "/"):
-                    break
-                path = os.path.dirname(path)
-    return [folder for folder in found if os.path.isdir(folder)]
-
-
-def _meminfo(name: str) -> int:
-    found = re.search(rf"^{name}: +(\d+) kB", _read("/proc/meminfo"), re.MULTILINE)
-    return int(found.group(1)) * 1024 if found else 0
-
-
-def _number(text: str) -> Optional[int]:
-    return int(text) if text.strip().isdigit() else None
-
-
-def _read(path: str) -> str:
-    with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
-        return file.read()
-    return ""

@@ -6,12 +6,13 @@ import contextlib
 import json
 import os
 import re
-import resource
 import signal
 import subprocess
 import sys
 import time
 from typing import Any, Dict, List, Optional, Set
+
+from _memory import memory_limits, read
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 CHILD = os.path.join(HERE, "_child.py")
@@ -20,37 +21,6 @@ COMPILERS = frozenset(
     "ninja make cmake nvcc cicc ptxas cudafe++ fatbinary hipcc c++ g++ gcc cc clang clang++ cc1 cc1plus ld lld as collect2 icpx icx tcc".split()  # noqa: SIM905
 )
 SAMPLE_S = 0.05
-
-
-def read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
-
-
-def limits() -> Dict[str, int]:
-    """Bytes: `limit` is the least memory limit up the cgroup tree (versions 1 and 2), else the host's memory; `free` what may still be had below it,
-    cache that the kernel would give up counted as free; `as` is RLIMIT_AS, 0 where unlimited. `kills` counts OOM kills of the cgroup.
-    """
-    host = {name: int(number) * 1024 for name, number in re.findall(r"^(MemTotal|MemAvailable): +(\d+)", read("/proc/meminfo"), re.MULTILINE)}
-    limit, free, kills = host.get("MemTotal", 0), host.get("MemAvailable", 0), 0
-    for line in read("/proc/self/cgroup").splitlines():
-        _, names, path = line.split(":", 2)
-        while path and (not names or "memory" in names.split(",")):
-            folder = f"/sys/fs/cgroup/{names}".rstrip("/") + path.rstrip("/")
-            text = (read(f"{folder}/memory.max") or read(f"{folder}/memory.limit_in_bytes")).strip()
-            used = (read(f"{folder}/memory.current") or read(f"{folder}/memory.usage_in_bytes")).strip()
-            if text.isdigit() and int(text) <= host.get("MemTotal", 0):
-                limit = min(limit, int(text))
-                cache = re.search(r"^(?:total_inactive_file|inactive_file) (\d+)", read(f"{folder}/memory.stat"), re.MULTILINE)
-                free = min(free, int(text) - int(used if used.isdigit() else 0) + (int(cache.group(1)) if cache else 0))
-            for text in re.findall(r"^oom_kill (\d+)", read(f"{folder}/memory.events") + read(f"{folder}/memory.oom_control"), re.MULTILINE):
-                kills = max(kills, int(text))
-            path = os.path.dirname(path) if path != "/" else ""
-    space = resource.getrlimit(resource.RLIMIT_AS)[0]
-    return {"limit": limit, "free": free, "kills": kills, "as": 0 if space == resource.RLIM_INFINITY else space}
 
 
 class Attempt:
@@ -62,7 +32,7 @@ class Attempt:
         self.folder, self.modules, self.how, self.rank = folder, modules, how, rank
         self.guarded = {name: slots for name, slots in (guarded or {}).items() if name in modules}
         self.key, self.by_us, self.compilers, self.build_bytes, self.anon_bytes = how if rank is None else f"rank{rank}", False, 0, 0, 0
-        self.kills = limits()["kills"]
+        self.kills = memory_limits().kills
         environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}  # as torchrun does
         environment.pop("TRAINPROBE_EVENTS", None)
         if rank is not None:
@@ -100,7 +70,7 @@ class Attempt:
     def told(self) -> Dict[str, Any]:
         """What became of it, as the fields of its event. It has ended before this is asked."""
         text, code = read(f"{self.folder}/{self.key}.json"), self.child.returncode
-        rise = limits()["kills"] - self.kills
+        rise = memory_limits().kills - self.kills
         killed = code == -signal.SIGKILL and rise > 0 and not self.by_us
         if text:
             out: Dict[str, Any] = {"cgroup_oom_rise": rise, **json.loads(text)}

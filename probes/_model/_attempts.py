@@ -13,45 +13,10 @@ import sys
 import time
 from typing import Any, Dict, List, Optional
 
+from _memory import memory_limits, read
+
 LOAD = os.path.join(os.path.dirname(os.path.realpath(__file__)), "_load.py")
 SAMPLE_S = 0.02
-
-
-def read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
-
-
-def limits() -> Dict[str, int]:
-    """Bytes: `limit` is the least memory limit up the cgroup tree, else MemTotal; `free` what can still be had below it; `host` is what is available on
-    the host. `kills` counts the OOM kills of the cgroup, `group` is 1 where one kill ends the whole cgroup. Versions 1 and 2.
-    """
-    meminfo = dict(re.findall(r"^(\w+):\s+(\d+)", read("/proc/meminfo"), re.MULTILINE))
-    out = {"limit": int(meminfo.get("MemTotal", 0)) * 1024, "free": int(meminfo.get("MemAvailable", 0)) * 1024, "kills": 0, "group": 0}
-    out["host"] = out["free"]
-    for line in read("/proc/self/cgroup").splitlines():
-        _, names, path = line.split(":", 2)
-        if names and "memory" not in names.split(","):
-            continue
-        while True:
-            folder = f"/sys/fs/cgroup/{names}".rstrip("/") + path.rstrip("/")
-            used = read(f"{folder}/memory.current") or read(f"{folder}/memory.usage_in_bytes")
-            caches = re.findall(r"^(?:total_)?(?:in)?active_file (\d+)$", read(f"{folder}/memory.stat"), re.MULTILINE)
-            for text in (read(f"{folder}/memory.max"), read(f"{folder}/memory.limit_in_bytes")):
-                if text.strip().isdigit() and int(text) < out["limit"]:
-                    out["limit"] = int(text)
-                if text.strip().isdigit() and int(text) < 2**60 and used.strip().isdigit():
-                    out["free"] = min(out["free"], max(0, int(text) - int(used) + sum(sorted(map(int, caches))[-2:])))
-            for text in re.findall(r"^oom_kill (\d+)", read(f"{folder}/memory.events") + read(f"{folder}/memory.oom_control"), re.MULTILINE):
-                out["kills"] = max(out["kills"], int(text))
-            out["group"] |= int(read(f"{folder}/memory.oom.group").strip() == "1")
-            if path in ("", "/"):
-                break
-            path = os.path.dirname(path)
-    return out
 
 
 def signal_name(number: int) -> str:
@@ -66,7 +31,7 @@ class Attempt:
 
     def __init__(self, folder: str, source: str, way: str, rank: int = 0, ranks: int = 1, port: int = 0) -> None:
         self.folder, self.way, self.rank, self.ranks, self.by_us = folder, way, rank, ranks, False
-        self.key, self.kills = f"{way}{rank}", limits()["kills"]
+        self.key, self.kills = f"{way}{rank}", memory_limits().kills
         self.peaks = {"rss": 0, "anon": 0, "file": 0}
         place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks, "MASTER_PORT": port}
         environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", **{name: str(value) for name, value in place.items()}}
@@ -109,7 +74,7 @@ class Attempt:
     def told(self) -> Dict[str, Any]:
         """What became of it; it has ended before this is asked. `private_bytes` is the most that no other process could share with it."""
         text, code = read(f"{self.folder}/{self.key}.json"), self.child.returncode
-        rise = limits()["kills"] - self.kills
+        rise = memory_limits().kills - self.kills
         killed = code == -signal.SIGKILL and rise > 0 and not self.by_us
         out: Dict[str, Any] = {"way": self.way, "rank": self.rank, "ranks": self.ranks, "pid": self.child.pid}
         if text:
