@@ -118,9 +118,10 @@ def test_a_process_that_sets_its_rank_in_python_is_that_rank_from_then_on(folder
     signs = Signs(str(folder / "witness"))
     say(folder / "witness" / "norank.9.jsonl", {"event": "note", "name": "start"})
     signs.read()
-    assert signs.by_pid[9].rank is None
+    before = signs.by_pid[9].rank
 
     say(folder / "witness" / "rank1.9.jsonl", {"event": "note", "name": "step", "optimizer_steps": 4})
     signs._listed_at = 0.0  # the folder is listed ten times a second at most
     signs.read()
-    assert (signs.by_pid[9].rank, signs.steps(1, alone=False)) == (1, 4)
+    after = signs.by_pid[9].rank
+    assert (before, after, signs.steps(1, alone=False)) == (None, 1, 4)
