@@ -1,0 +1,137 @@
+"""What a suite writes: numbers held against thresholds, and sentences. Rows go to a file at once, so that what a suite learnt outlives it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+import traceback
+from typing import Any, Dict, List, NoReturn, Optional
+
+HUGE = 1e30  # stands for infinite and for nan, which JSON has no words for
+
+
+class NotHereError(Exception):
+    """This suite, or this part of it, cannot be asked of this model; the message says why."""
+
+
+class Look:
+    """One suite's. `left_s` counts down to its deadline; what comes after that is left out by the suite itself and said."""
+
+    def __init__(self, path: str, deadline_s: float) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._until = time.monotonic() + deadline_s
+
+    def left_s(self) -> float:
+        return self._until - time.monotonic()
+
+    def _write(self, row: Dict[str, Any]) -> None:
+        os.write(self._file, json.dumps(row, default=repr).encode("utf-8", "replace") + b"\n")
+
+    def step(self, name: str) -> None:
+        """Say what is tried next: where the suite dies or stands, this is the place."""
+        self._write({"row": "step", "name": name})
+
+    def held(self, name: str, value: float, threshold: float, unit: str, says: str, *, what: str = "", where: str = "", **labels: Any) -> bool:
+        """Hold `value` against `threshold`; return whether it is within.
+
+        `name` is `<property>.<what was compared>`, as `mask.ignored`: its first part decides which cause it may speak for. `says` is one whole
+        sentence, shown where it is beyond. `what` is module, parameter, buffer, attribute, option, size or loss, and `where` its dotted name.
+        """
+        number = value if math.isfinite(value) else HUGE
+        fine = number <= threshold
+        self._write(
+            {
+                "row": "held",
+                "name": name,
+                "value": number,
+                "threshold": threshold,
+                "unit": unit,
+                "says": says,
+                "fine": fine,
+                "what": what,
+                "where": where,
+                "labels": labels,
+            }
+        )
+        return fine
+
+    def raised(self, name: str, error: BaseException, says: str, *, what: str = "", where: str = "", **labels: Any) -> None:
+        """A fault that is an exception: like `held` beyond its threshold, with the frames."""
+        frames = [
+            {"file": one.filename, "line": one.lineno, "function": one.name, "text": (one.line or "")[:200]}
+            for one in traceback.extract_tb(error.__traceback__)[-30:]
+        ]
+        more = {**labels, "type": type(error).__name__, "message": str(error)[:600]}
+        row = {
+            "row": "held",
+            "name": name,
+            "value": 1.0,
+            "threshold": 0.0,
+            "unit": "",
+            "says": says,
+            "fine": False,
+            "what": what,
+            "where": where,
+            "labels": more,
+        }
+        self._write({**row, "frames": frames})
+
+    def number(self, name: str, value: float, unit: str, **labels: Any) -> None:
+        """A number that is held against nothing."""
+        self._write({"row": "number", "name": name, "value": value, "unit": unit, "labels": labels})
+
+    def note(self, says: str, *, warn: bool = False) -> None:
+        """A sentence worth reading that is no finding."""
+        self._write({"row": "note", "says": says, "warn": warn})
+
+    def skip(self, why: str) -> NoReturn:
+        """Leave the suite: it does not apply to this model."""
+        raise NotHereError(why)
+
+    def summary(self, says: str) -> None:
+        """What the line of this suite says where it passed: what was tried, in a few words."""
+        self._write({"row": "summary", "says": says})
+
+
+def worst_first(rows: List[Dict[str, Any]], most: int = 12) -> List[Dict[str, Any]]:
+    """Of the numbers that were held: those beyond, the worst first, and of those within only the largest of each name."""
+    beyond = sorted((row for row in rows if not row["fine"]), key=_excess, reverse=True)
+    within: Dict[str, Dict[str, Any]] = {}
+    for row in rows:
+        if row["fine"] and (row["name"] not in within or row["value"] > within[row["name"]]["value"]):
+            within[row["name"]] = row
+    broken = {row["name"] for row in beyond}
+    return beyond[:most] + [row for name, row in within.items() if name not in broken]
+
+
+def _excess(row: Dict[str, Any]) -> float:
+    return float(row["value"]) / max(float(row["threshold"]), 1e-12)
+
+
+def gap(one: Any, other: Any) -> float:
+    """The largest difference of two tensors, relative to the largest value of the second; infinite where shapes or the places of nan differ.
+
+    Raises nothing: what cannot be compared is infinitely far apart.
+    """
+    import torch
+
+    if one.shape != other.shape:
+        return math.inf
+    if one.numel() == 0:
+        return 0.0
+    first, second = one.detach().to(torch.float64).cpu(), other.detach().to(torch.float64).cpu()
+    if not bool(torch.equal(torch.isfinite(first), torch.isfinite(second))):
+        return math.inf
+    fine = torch.isfinite(second)
+    if not bool(fine.any()):
+        return 0.0
+    scale = float(second[fine].abs().max())
+    return float((first[fine] - second[fine]).abs().max()) / max(scale, 1e-6)
+
+
+def gaps(one: Dict[str, Any], other: Dict[str, Any]) -> Optional[str]:
+    """The name of the output that differs most, None where there are none in common."""
+    names = [name for name in one if name in other]
+    return max(names, key=lambda name: gap(one[name], other[name]), default=None)

@@ -1,0 +1,91 @@
+"""A batch for a model for which the user gave none: from the configuration of transformers' models, or from the first layer of a plain module."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Dict, Optional
+
+import torch
+
+import _given
+from _stress.batches import Axes, Batch
+
+LENGTH = 16
+ASK = "give a batch as --sample pkg.module:factory"
+WHOLE = ("ForCausalLM", "LMHeadModel", "ForMaskedLM", "ForConditionalGeneration", "DoubleHeadsModel", "ForPreTraining")
+
+
+def takes_sizes(sample: Any) -> bool:
+    """Can the sample's factory be asked for rows and length: does it take two positional arguments?"""
+    if not callable(sample) or isinstance(sample, torch.nn.Module):
+        return False
+    try:
+        given = [one for one in inspect.signature(sample).parameters.values() if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    except (TypeError, ValueError):
+        return False
+    return len(given) >= 2 and sum(one.default is one.empty for one in given) <= 2
+
+
+def made_up(model: Any, rows: int, length: Optional[int], seed: int) -> Batch:
+    """Return a batch for `model`; raises GivenError where it cannot be guessed what the model takes."""
+    if hasattr(model, "config") and hasattr(model, "main_input_name"):
+        return _for_transformers(model, rows, length, seed)
+    return _for_first_layer(model, rows, length, seed)
+
+
+def _for_transformers(model: Any, rows: int, length: Optional[int], seed: int) -> Batch:
+    config, draw, kind = model.config, torch.Generator().manual_seed(seed), type(model).__name__
+    if model.main_input_name == "pixel_values":
+        size = config.image_size if isinstance(config.image_size, int) else config.image_size[0]
+        data: Dict[str, Any] = {"pixel_values": torch.randn(rows, int(config.num_channels), size, size, generator=draw)}
+        if kind.endswith("ForImageClassification"):
+            data["labels"] = torch.randint(int(config.num_labels), (rows,), generator=draw)
+        return Batch(data, {name: Axes(0, ()) for name in data})
+    if model.main_input_name != "input_ids":
+        raise _given.GivenError(f"{kind} takes {model.main_input_name}, which cannot be made up; {ASK}.")
+    wide = length or LENGTH
+    special = [
+        value
+        for name in ("pad", "bos", "eos", "mask", "sep", "cls", "decoder_start")
+        for value in [getattr(config, f"{name}_token_id", None)]
+        if isinstance(value, int)
+    ]
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    most = int(text.vocab_size)
+    fine = torch.tensor([one for one in range(min(most, 4096)) if one not in special])
+
+    def ids() -> Any:
+        return fine[torch.randint(len(fine), (rows, wide), generator=draw)]
+
+    data = {"input_ids": ids(), "attention_mask": torch.ones(rows, wide, dtype=torch.long)}
+    takes = inspect.signature(model.forward).parameters
+    if kind.endswith(WHOLE) and "labels" in takes:
+        data["labels"] = ids() if config.is_encoder_decoder else data["input_ids"].clone()
+    elif kind.endswith("ForTokenClassification"):
+        data["labels"] = torch.randint(int(config.num_labels), (rows, wide), generator=draw)
+    elif kind.endswith("ForSequenceClassification"):
+        data["labels"] = torch.randint(int(config.num_labels), (rows,), generator=draw)
+    elif kind.endswith("ForQuestionAnswering"):
+        data["start_positions"], data["end_positions"] = (torch.randint(max(1, wide - 1), (rows,), generator=draw) for _ in range(2))
+    elif config.is_encoder_decoder:
+        data["decoder_input_ids"] = ids()
+    return Batch(data, {name: Axes(0, (1,) if one.dim() == 2 else ()) for name, one in data.items()})
+
+
+def _for_first_layer(model: Any, rows: int, length: Optional[int], seed: int) -> Batch:
+    draw = torch.Generator().manual_seed(seed)
+    nn = torch.nn
+    for path, one in model.named_modules():
+        if isinstance(one, nn.Embedding) and "pos" not in path.lower():
+            return Batch(torch.randint(one.num_embeddings, (rows, length or LENGTH), generator=draw), {"": Axes(0, (1,))})
+        if isinstance(one, (nn.RNNBase, nn.TransformerEncoderLayer)):
+            wide = one.input_size if isinstance(one, nn.RNNBase) else one.linear1.in_features
+            if getattr(one, "batch_first", None) or getattr(getattr(one, "self_attn", None), "batch_first", False):
+                return Batch(torch.randn(rows, length or LENGTH, wide, generator=draw), {"": Axes(0, (1,))})
+        if isinstance(one, nn.Linear):
+            return Batch(torch.randn(rows, one.in_features, generator=draw), {"": Axes(0, ())})
+        if isinstance(one, nn.Conv2d):
+            return Batch(torch.randn(rows, one.in_channels, 32, 32, generator=draw), {"": Axes(0, ())})
+        if isinstance(one, nn.Conv1d):
+            return Batch(torch.randn(rows, one.in_channels, length or 64, generator=draw), {"": Axes(0, (2,))})
+    raise _given.GivenError(f"What {type(model).__name__} takes cannot be guessed; {ASK}.")

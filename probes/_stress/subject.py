@@ -1,0 +1,301 @@
+"""What is stressed: the model that the user named, built anew as often as a suite wants, and batches for it."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import inspect
+import math
+import os
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+import torch
+
+import _given
+from _stress import samples
+from _stress.asked import Asked
+from _stress.batches import Batch, batch_of, leaves_of
+
+CACHES = ("past_key_values", "mems", "cache_params", "state")  # of generation: not what training sees
+LENGTHS = (
+    "max_position_embeddings",
+    "n_positions",
+    "max_seq_len",
+    "max_seq_length",
+    "max_sequence_length",
+    "max_length",
+    "max_len",
+    "block_size",
+    "context_length",
+    "n_ctx",
+)
+
+
+class Ran(NamedTuple):
+    """One forward pass: the loss (a scalar that may be differentiated) and the floating-point outputs by name.
+
+    `own_loss` is false where the model gave none, and the mean square of its outputs stands for it.
+    """
+
+    loss: Any
+    outputs: Dict[str, Any]
+    own_loss: bool
+
+
+class Traits(NamedTuple):
+    """What the first look at the model told, for all suites.
+
+    `doubles`: it calculates in float64 too. `noisy`: two runs in eval() differ. `couples_rows`: a row's outputs depend on the other rows.
+    `resizes`: batches of another length go through. `max_length`: the longest that it declares, with the name that said so. `loss_couples`: the loss of
+    a batch is not the mean of its rows' losses. `parameters` is their number.
+    """
+
+    doubles: bool = True
+    noisy: bool = False
+    couples_rows: bool = False
+    loss_couples: bool = False
+    resizes: bool = True
+    max_length: Optional[int] = None
+    max_length_name: str = ""
+    own_loss: bool = True
+    parameters: int = 0
+    forward_s: float = 0.0
+
+
+class Subject:
+    """Made once, in the parent, where it imports; each suite's child builds from it. `kind` is module, transformers or lightning."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.asked, self.device, self.traits = asked, asked.device, Traits()
+        self._make, self._config = _maker(asked.model)
+        self._sample: Any = _given.load_given(asked.sample) if asked.sample else None
+        self.kind = "module"
+
+    # ---- the model
+
+    def build(self, seed: int = 0, *, lively: bool = False, dtype: Any = None, options: Optional[Dict[str, Any]] = None) -> Any:
+        """Return a model of its own, in eval(), on the device, its weights drawn by `seed`.
+
+        `lively` stirs all weights, so that what starts at zero or very small shows too: for comparing forms of one thing, never for judging magnitudes.
+        `dtype` casts it (torch.float64 is best for comparisons where `traits.doubles`). `options` are other values of the factory's or the
+        configuration's options. Raises what the user's code raises, and GivenError where it gives no module.
+        """
+        torch.manual_seed(seed)
+        model = self._make(options or {})
+        if not isinstance(model, torch.nn.Module):
+            raise _given.GivenError(f"{self.asked.model} gives {type(model).__name__}, which is no torch.nn.Module.")
+        self.kind = kind_of(model)
+        model.to(self.device)
+        if lively:
+            stir(model, seed)
+        if dtype is not None:
+            model.to(dtype)
+        return model.eval()
+
+    def comparing(self, seed: int = 0) -> Any:
+        """Return the model as comparisons want it: stirred, and in float64 where it can."""
+        return self.build(seed, lively=True, dtype=torch.float64 if self.traits.doubles else None)
+
+    @property
+    def tolerance(self) -> float:
+        """What two ways to calculate the same may differ by, relative to the largest value, with `comparing()` models.
+
+        In float64 some modules still go through float32 (norms and softmax of many models), so 2**-24 times some hundred; in float32 ten times as much.
+        """
+        return 1e-5 if self.traits.doubles else 1e-3
+
+    def options(self) -> Dict[str, Any]:
+        """Return the numeric and boolean options of the factory or of the model's configuration, with their values."""
+        return dict(self._config(self))
+
+    # ---- batches
+
+    def batch(self, rows: int, length: Optional[int] = None, seed: int = 0, model: Any = None) -> Batch:
+        """Return a batch of these sizes, in the floating-point type and on the device of `model`; the sample's own length where None.
+
+        Raises GivenError where no sample was given and none can be made up.
+        """
+        found = self._sized(rows, length, seed, model)
+        dtype = next((one.dtype for one in model.parameters() if one.is_floating_point()), None) if model is not None else None
+        return found.to(device=self.device, dtype=dtype)
+
+    def _sized(self, rows: int, length: Optional[int], seed: int, model: Any) -> Batch:
+        sample = self._sample
+        if sample is None:
+            return samples.made_up(model if model is not None else self.build(), rows, length, seed)
+        if samples.takes_sizes(sample):
+            wanted = length or samples.LENGTH
+            torch.manual_seed(seed)
+            data = sample(rows, wanted)
+            torch.manual_seed(seed)
+            return batch_of(data, sample(rows + 1, wanted + 1))
+        torch.manual_seed(seed)
+        data = sample() if callable(sample) and not isinstance(sample, (torch.Tensor, torch.nn.Module)) else sample
+        if not leaves_of(data):
+            raise _given.GivenError(f"{self.asked.sample} gives {type(data).__name__} without a tensor in it.")
+        own = batch_of(data)
+        return own if (rows, length or own.length) == (own.rows, own.length) else own.resized(rows, length or own.length, seed)
+
+    @property
+    def own_length(self) -> Optional[int]:
+        """The length of the sample as it was given; None where it has no positions."""
+        return self.batch(2).length
+
+    # ---- a pass
+
+    def run(self, model: Any, batch: Batch, *, seed: int = 0, grad: bool = False) -> Ran:
+        """Run `model` forward on `batch`, its random numbers drawn by `seed`; raises what the model raises."""
+        torch.manual_seed(seed)
+        with torch.set_grad_enabled(grad):
+            return self.read(self.call(model, batch.data))
+
+    def call(self, model: Any, data: Any) -> Any:
+        """Call the model with a batch's data, as a training step would: training_step of a Lightning module, else forward with what it takes."""
+        if self.kind == "lightning":
+            return model.training_step(data, 0)
+        given = list(inspect.signature(model.forward).parameters.values())
+        names = [one.name for one in given if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+        if hasattr(data, "items"):
+            if any(one.kind is one.VAR_KEYWORD for one in given) or all(key in names for key in data):
+                return model(**data)
+            known = {key: value for key, value in data.items() if key in names}
+            return model(**known) if known else model(data)
+        if isinstance(data, (list, tuple)):
+            every = any(one.kind is one.VAR_POSITIONAL for one in given)
+            return model(*(data if every else data[: max(1, len(names))]))
+        return model(data)
+
+    def read(self, raw: Any) -> Ran:
+        """Return the loss and the outputs in what a model returned."""
+        named = {name: one for name, one in leaves_of(_plain(raw)).items() if one.is_floating_point() and name.split(".")[0] not in CACHES}
+        loss = named.pop("loss", None)
+        if loss is None:
+            scalars = [name for name, one in named.items() if one.dim() == 0]
+            loss = named.pop(scalars[0]) if scalars else None
+        if loss is not None and loss.dim() > 0:
+            loss = loss.mean()
+        if loss is None and not named:
+            raise _given.GivenError(f"The model returns {type(raw).__name__} without a floating-point tensor in it.")
+        own = loss is not None
+        if loss is None:
+            loss = torch.stack([one.float().pow(2).mean() if one.dtype != torch.float64 else one.pow(2).mean() for one in named.values()]).sum()
+        return Ran(loss, {**named, **({"loss": loss} if own and not named else {})}, own)
+
+
+def kind_of(model: Any) -> str:
+    """`transformers`, `lightning` or `module`, by what the model can do."""
+    if hasattr(model, "training_step") and hasattr(model, "configure_optimizers"):
+        return "lightning"
+    return "transformers" if hasattr(model, "config") and hasattr(model, "save_pretrained") and hasattr(model, "main_input_name") else "module"
+
+
+def stir(model: Any, seed: int) -> None:
+    """Add to every weight a random part of the size that a usual initialisation has, and to every bias and scale a tenth."""
+    draw = torch.Generator().manual_seed(seed + 1)
+    with torch.no_grad():
+        for one in model.parameters():
+            if one.is_floating_point():
+                size = 0.5 / math.sqrt(max(1, one.shape[-1])) if one.dim() > 1 else 0.1
+                one.add_((torch.randn(one.shape, generator=draw) * size).to(one))
+
+
+def max_length_of(model: Any) -> Tuple[Optional[int], str]:
+    """The longest sequence that a model declares, and the name that says so; (None, "") where none does."""
+    config = getattr(model, "config", None)
+    for holder, prefix in ((config, "config."), (getattr(model, "hparams", None), "hparams."), (model, "")):
+        for name in LENGTHS:
+            value = holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
+            if isinstance(value, int) and not isinstance(value, bool) and 1 < value < 10**6:
+                return value, prefix + name
+    for path, module in model.named_modules():
+        for name in LENGTHS:
+            value = vars(module).get(name)
+            if path and isinstance(value, int) and not isinstance(value, bool) and 1 < value < 10**6:
+                return value, f"{path}.{name}"
+    for path, module in model.named_modules():
+        if isinstance(module, torch.nn.Embedding) and "pos" in path.rsplit(".", 1)[-1].lower():
+            return module.num_embeddings, f"{path}.num_embeddings"
+    return None, ""
+
+
+def _plain(raw: Any) -> Any:
+    """A dataclass or an object with attributes as a dict."""
+    if isinstance(raw, (torch.Tensor, list, tuple)) or hasattr(raw, "items"):
+        return raw
+    return dict(vars(raw)) if hasattr(raw, "__dict__") else raw
+
+
+Maker = Tuple[Callable[[Dict[str, Any]], Any], Callable[[Subject], Dict[str, Any]]]
+
+
+def _maker(source: str) -> Maker:
+    path = os.path.expanduser(source)
+    if os.path.isdir(path):
+        return _of_folder(path)
+    made = _given.load_given(source)
+    if isinstance(made, torch.nn.Module):
+        return _of_instance(made)
+    if not callable(made):
+        raise _given.GivenError(f"{source} is {type(made).__name__}, which is no model and builds none.")
+    parameters = _parameters(made)
+    needed = [one.name for one in parameters if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    if needed:
+        raise _given.GivenError(f"{source} cannot be called without arguments: it needs {', '.join(needed)}. Name a factory that takes none.")
+    own = {one.name: one.default for one in parameters if isinstance(one.default, (bool, int, float))}
+
+    def make(options: Dict[str, Any]) -> Any:
+        mine = {name: value for name, value in options.items() if name in own}
+        model = made(**mine)
+        rest = {name: value for name, value in options.items() if name not in own}
+        return _with_config(model, rest) if rest else model
+
+    return make, lambda subject: own or _config_of(subject.build())
+
+
+def _parameters(made: Any) -> List[inspect.Parameter]:
+    try:
+        return list(inspect.signature(made).parameters.values())
+    except (TypeError, ValueError):
+        return []  # some callables of extensions have no signature
+
+
+def _config_of(model: Any) -> Dict[str, Any]:
+    config: Any = getattr(model, "config", None)
+    rows = config.to_dict() if hasattr(config, "to_dict") else {}
+    return {name: value for name, value in rows.items() if isinstance(value, (bool, int, float)) and not name.startswith("_")}
+
+
+def _with_config(model: Any, options: Dict[str, Any]) -> Any:
+    config = copy.deepcopy(model.config)
+    for name, value in options.items():
+        setattr(config, name, value)
+    return type(model)(config)
+
+
+def _of_instance(made: Any) -> Maker:
+    """The module built it as it was imported: each build is a copy, and all seeds give the same."""
+
+    def make(options: Dict[str, Any]) -> Any:
+        return _with_config(made, options) if options else copy.deepcopy(made)
+
+    return make, lambda _: _config_of(made)
+
+
+def _of_folder(path: str) -> Maker:
+    """The class that config.json names, with the folder's weights where it has any; code of the folder itself is never run."""
+    if not os.path.isfile(os.path.join(path, "config.json")):
+        raise _given.GivenError(f"There is no config.json in {path}: the stress test needs a model that it can build.")
+    transformers = importlib.import_module("transformers")
+    config = transformers.AutoConfig.from_pretrained(path, local_files_only=True)
+    kind = getattr(transformers, str((config.architectures or [""])[0]), None)
+    weights = any(name.endswith((".safetensors", ".bin")) for name in os.listdir(path))
+
+    def make(options: Dict[str, Any]) -> Any:
+        if weights and not options:
+            return (kind or transformers.AutoModel).from_pretrained(path, local_files_only=True, dtype=torch.float32)
+        changed = copy.deepcopy(config)
+        for name, value in options.items():
+            setattr(changed, name, value)
+        return kind(changed) if kind is not None else transformers.AutoModel.from_config(changed)
+
+    return make, lambda subject: _config_of(subject.build())

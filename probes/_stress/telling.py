@@ -1,0 +1,115 @@
+"""What the suites found, as events: numbers with their thresholds, one line for each suite, and the answer."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, NoReturn
+
+import _emit
+import _given
+from _stress.asked import RANKS, SUITES
+from _stress.children import Outcome
+from _stress.look import worst_first
+
+STATUS = {"passed": "ok", "failed": "fail", "skipped": "unknown", "unanswered": "unknown"}
+
+
+class Line(NamedTuple):
+    """`state` is passed, failed, skipped (it does not apply) or unanswered (it died or stood); `says` why, or what was tried."""
+
+    name: str
+    state: str
+    says: str
+
+
+def refused(error: _given.GivenError) -> NoReturn:
+    """The words of the command line are wrong, or the user's module fails as it is imported."""
+    if error.mistyped or error.error is None:
+        _emit.result("cannot", error.says)
+    _emit.fail_exception(error.says, error.error, given="model", kind="raised")
+    _emit.result("no", f"{error.says}: {type(error.error).__name__}: {str(error.error)[:200]}")
+
+
+def first_look(first: Outcome) -> bool:
+    return first.how == "done" and first.answer is not None
+
+
+def no_model(first: Outcome) -> NoReturn:
+    """The model does not run at all, so that no suite can ask anything."""
+    if first.how in ("given", "skipped"):
+        _emit.result("cannot", first.why)
+    doing = {
+        "build": "The model is not built",
+        "sample": "The sample is not made",
+        "forward": "The model does not run forward",
+        "backward": "The model does not run backward",
+    }
+    says = doing.get(first.step, f"The model fails at: {first.step}")
+    if first.error is not None:
+        _emit.fail(f"{says} ({first.error['type']}: {first.error['message'][:300]})", given="model", kind="raised", phase=f"model:{first.step}", **first.error)
+        _emit.result("no", f"{says}: {first.error['type']}: {first.error['message'][:300]}")
+    _emit.fail(f"{says}: it {first.why}.", given="model", kind=first.how, signal=first.signal, phase=f"model:{first.step}")
+    _emit.result("no", f"{says}: it {first.why}.")
+
+
+def evaluation(first: Outcome) -> Line:
+    """eval() must be still: told before the suites, since what they compare rests on it."""
+    return _line("evaluation", "passed", "two runs in eval() agree", first.rows)
+
+
+def tell(name: str, outcome: Outcome) -> Line:
+    """Write what a suite found; return its line."""
+    if outcome.how == "skipped":
+        line = Line(name, "skipped", outcome.why)
+        _emit.note(f"{name}: skipped, {outcome.why}", check=f"stress.{name}", status="unknown", value={"state": "skipped", "took_s": round(outcome.took_s, 2)})
+        return line
+    if outcome.how == "done":
+        summary = next((row["says"] for row in outcome.rows if row["row"] == "summary"), "")
+        return _line(name, "passed", summary, outcome.rows, outcome.took_s)
+    what = f"{outcome.error['type']}: {outcome.error['message'][:200]}" if outcome.error is not None else outcome.why
+    where = _frame(outcome.error)
+    return _line(name, "unanswered", f"it ended at {outcome.step!r}{where}: {what}", outcome.rows, outcome.took_s)
+
+
+def _frame(error: Any) -> str:
+    frames = (error or {}).get("frames") or []
+    return f" ({frames[-1]['file']}:{frames[-1]['line']})" if frames else ""
+
+
+def _line(name: str, state: str, says: str, rows: List[Dict[str, Any]], took_s: float = 0.0) -> Line:
+    held = worst_first([row for row in rows if row["row"] == "held"])
+    for row in held:
+        labels = {**row["labels"], **({"what": row["what"], "where": row["where"]} if row["where"] or row["what"] else {})}
+        more = {"frames": row["frames"]} if "frames" in row else {}
+        _emit.measure(
+            row["name"], row["value"], row["unit"], threshold=row["threshold"], suite=name, **labels, **({} if row["fine"] else {"says": row["says"]})
+        )
+        if not row["fine"]:
+            _emit.fail(row["says"], suite=name, property=row["name"], **labels, **more)
+    for row in rows:
+        if row["row"] == "number":
+            _emit.measure(row["name"], row["value"], row["unit"], suite=name, **row["labels"])
+        elif row["row"] == "note":
+            _emit.note(row["says"], suite=name, **({"check": f"stress.{name}.note", "status": "warn"} if row["warn"] else {}))
+    beyond = [row for row in held if not row["fine"]]
+    if beyond:
+        state, says = "failed", beyond[0]["says"]
+    line = Line(name, state, says)
+    tell_line = f"{name}: {state}" + (f", {says}" if says else "")
+    _emit.note(tell_line, check=f"stress.{name}", status=STATUS[state], value={"state": state, "took_s": round(took_s, 2), "findings": len(beyond)})
+    return line
+
+
+def answer(lines: List[Line]) -> NoReturn:
+    """`7/7 suites passed`, or which not. A suite that died or stood still is no pass and no finding: then the answer is `cannot`, unless another failed."""
+    suites = [line for line in lines if line.name in SUITES]
+    passed = sum(line.state == "passed" for line in suites)
+    counted = f"{passed}/{len(suites)} suites passed" if suites else ""
+    skipped = [line.name for line in suites if line.state == "skipped"]
+    counted += f" ({', '.join(skipped)} not for this model)" if skipped else ""
+    bad = [line for line in lines if line.state == "failed"]
+    open_ = [line for line in lines if line.state == "unanswered"]
+    agreed = next((line for line in lines if line.name == RANKS), None)
+    if agreed is not None and agreed.state == "passed":
+        counted += f"; {agreed.says}" if agreed.says else ""
+    told = " ".join(f"{line.name}: {line.says}" for line in (*bad, *open_))[:1200]
+    _emit.result("no" if bad else "cannot" if open_ else "yes", f"{counted}. {told}".strip())
