@@ -30,6 +30,7 @@ from typing import Any, List
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import _given  # isort: skip  # before _emit, which takes this folder off the path
 import _memory  # isort: skip  # noqa: F401 - the suites ask it
+import _stress.suites  # isort: skip  # noqa: F401 - it knows its own folder from here on
 import _emit
 from _stress import telling
 from _stress.asked import RANKS, SUITES, Asked, asked
