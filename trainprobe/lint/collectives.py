@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trainprobe.lint.mentions import is_told_in, mentions
 from trainprobe.lint.modules import Class, Module
 from trainprobe.lint.values import argument
 
@@ -81,6 +82,7 @@ CLASSES = {
     "torch.distributed.fsdp.FullyShardedDataParallel": "fsdp", "torch.nn.parallel.DistributedDataParallel": "ddp", "deepspeed.initialize": "deepspeed",
     "fairscale.nn.FullyShardedDataParallel": "fsdp", "torch.distributed.fsdp.fully_shard": "fsdp2", "torch.distributed._composable.fsdp.fully_shard": "fsdp2",
 }  # fmt: skip
+SHARDS = re.compile(r"fsdp|deepspeed|zero_?3|FullySharded", re.IGNORECASE)
 TRAINER = re.compile(r"(transformers|trl|sentence_transformers|setfit)\.([\w.]+\.)?\w*Trainer")
 
 
@@ -153,7 +155,8 @@ def _trainer(program: Program, module: Module, call: ast.Call, receiver: str, la
     lightning = is_a(program, receiver, re.compile(r"lightning\.(\w+\.)*(Trainer|LightningModule)"))
     hugging = is_a(program, receiver, TRAINER)
     if not lightning and not hugging and receiver.startswith("~") and not receiver.endswith("()"):
-        hugging, lightning = "transformers" in module.text, "lightning" in module.text
+        known = mentions(program, module).packages
+        hugging, lightning = bool(known & {"transformers", "trl"}), bool(known & {"lightning", "pytorch_lightning"})
         if hugging and lightning:
             return None
     ending = receiver.rpartition(".")[2]
@@ -167,7 +170,7 @@ def _trainer(program: Program, module: Module, call: ast.Call, receiver: str, la
     if hugging and last in {"train", "evaluate", "predict"}:
         return Collective(last, f"Trainer.{last} makes all ranks meet: each gathers its part of the results", 0.85, "framework")
     if hugging and last == "save_model":
-        sharded = bool(re.search(r"fsdp|deepspeed|zero3", module.text, re.IGNORECASE))
+        sharded = is_told_in(program, [module], SHARDS)
         return Collective(
             last, "Trainer.save_model gathers the parameters from all ranks under FSDP and DeepSpeed ZeRO-3", 0.75 if sharded else 0.45, "sharded"
         )

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Sequence
+import tokenize
+from collections.abc import Mapping
 
 from trainprobe.lint.model import Finding
 
 COMMENT = re.compile(r"#\s*trainprobe:\s*ignore(?:\[([^\]\n]*)\])?", re.IGNORECASE)
 
 
-def is_ignored(finding: Finding, lines: Sequence[str]) -> bool:
-    """Whether a comment in the source waives a finding. `lines` are the file's."""
+def waivers(text: str) -> dict[int, tuple[str, bool]]:
+    """Return the comments of a file that waive findings, by line, with whether the comment has its line to itself. Texts that look like one are none."""
+    if COMMENT.search(text) is None:
+        return {}
+    found = {}
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT and COMMENT.search(token.string):
+                found[token.start[0]] = (token.string, not token.line[: token.start[1]].strip())
+    except (tokenize.TokenError, SyntaxError, RecursionError):
+        pass  # what was found before the tokenizer gave up counts
+    return found
+
+
+def is_ignored(finding: Finding, comments: Mapping[int, tuple[str, bool]]) -> bool:
+    """Whether a comment in the source waives a finding. `comments` are those of its file, as `waivers` returns them."""
     for number in (finding.line, finding.line - 1):
-        if not 1 <= number <= len(lines):
-            continue
-        line = lines[number - 1]
-        if number != finding.line and not line.lstrip().startswith("#"):
+        text, alone = comments.get(number, ("", False))
+        if number != finding.line and not alone:
             continue  # a comment behind the code above is about that code
-        told = COMMENT.search(line)
+        told = COMMENT.search(text)
         if told is not None:
             ids = {one.strip() for one in (told.group(1) or "").split(",") if one.strip()}
             if not ids or finding.id in ids or finding.rule in ids:

@@ -22,8 +22,8 @@ LARGEST_CONFIG = 1024 * 1024
 CONFIG_ENDINGS = (".yaml", ".yml", ".json")
 
 
-def read_program(paths: Sequence[str]) -> Program:
-    """Read files and folders into a program. What cannot be read stands in its `not_read` with a sentence."""
+def read_program(paths: Sequence[str], imported_lines: int = MOST_IMPORTED_LINES) -> Program:
+    """Read files and folders into a program, and `imported_lines` of what they import. What cannot be read stands in its `not_read` with a sentence."""
     program = Program(())
     roots = {os.path.realpath(path if os.path.isdir(path) else os.path.dirname(path) or ".") for path in paths}
     seen: set[str] = set()
@@ -39,7 +39,7 @@ def read_program(paths: Sequence[str]) -> Program:
         module = _add(program, path, given=True)
         lines += len(module.lines) if module is not None else 0
     todo = list(program.modules.values())
-    most = lines + MOST_IMPORTED_LINES
+    most = lines + imported_lines
     while todo and len(seen) <= MOST_FILES and lines <= most:  # nearest first
         module = todo.pop(0)
         _read_configs(program, module)

@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Collection, Iterable
 
 from trainprobe.lint import calls, rules
-from trainprobe.lint.ignores import is_ignored
+from trainprobe.lint.ignores import is_ignored, waivers
 from trainprobe.lint.model import SHOWN_FROM, Finding, NotRead, Rule
 from trainprobe.lint.program import Program
 
@@ -36,7 +36,6 @@ def findings_of(
         calls.calls_of(program)
     except RecursionError:
         trouble.append(NotRead("", "The program refers to itself too deeply; values were not followed through its calls."))
-    lines = {module.path: module.lines for module in program.modules.values()}
     for rule in all_rules() if chosen is None else chosen:
         if rule.id in ignore or (select and not {rule.id, rule.cause, *rule.also} & set(select)):
             continue
@@ -44,6 +43,8 @@ def findings_of(
             found += rule.find(program)
         except RecursionError:
             trouble.append(NotRead("", f"The rule {rule.id} met code that refers to itself too deeply; it was left out."))
+    files = {one.file for one in found}
+    comments = {module.path: waivers(module.text) for module in program.modules.values() if module.path in files}
     kept = {
         (one.file, one.line, one.column, one.id, one.rule): one
         for one in found
@@ -51,6 +52,6 @@ def findings_of(
         and one.rule not in ignore
         and (not select or one.id in select or one.rule in select)
         and (one.confidence >= SHOWN_FROM or one.id in select or one.rule in select)
-        and not is_ignored(one, lines.get(one.file, ()))
+        and not is_ignored(one, comments.get(one.file, {}))
     }
     return sorted(kept.values(), key=lambda one: (one.file, one.line, one.column, one.id)), trouble

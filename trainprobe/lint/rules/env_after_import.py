@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from trainprobe.lint.devices import touches_cuda
@@ -44,6 +45,10 @@ READ_BY: dict[str, tuple[set[str], str, str]] = {
         "CUDA reads it once, when the first context is made; the process keeps the GPUs that it had seen.",
     ),
 }
+CHILDREN = re.compile(
+    r"subprocess\.\w+|os\.(exec|spawn|posix_spawn|fork|system|popen)\w*|((torch\.)?multiprocessing\.|concurrent\.futures\.)(\w+\(\)\.)?"
+    r"(Process|Pool|spawn|start_processes|ProcessPoolExecutor)"
+)
 FIX = Fix("Set it before the import, at the top of the script, or in the environment of the job.")
 
 
@@ -60,7 +65,7 @@ def find(program: Program) -> Iterator[Finding]:
             elif kind == "env" and event.node not in told:
                 readers, cause, why = READ_BY[what]
                 reader = next((known[one] for one in known if one in readers), None)
-                if reader is None or (reader.module is event.module and exclusive(event.module, reader.node, event.node)) or _is_for_children(event):
+                if reader is None or (reader.module is event.module and exclusive(event.module, reader.node, event.node)) or _is_for_children(program, event):
                     continue
                 told.add(event.node)
                 where = f"line {getattr(reader.node, 'lineno', 0)}" + ("" if reader.module is event.module else f" of {reader.module.path.rpartition('/')[2]}")
@@ -86,14 +91,14 @@ def _also(program: Program, module: Module) -> Iterator[tuple[ast.AST, str]]:
                 yield statement, f"import:{name.partition('.')[0]}"
 
 
-def _is_for_children(event: Event) -> bool:
+def _is_for_children(program: Program, event: Event) -> bool:
     """A launcher sets variables for the processes that it starts; who sets the threads of this process by a call means its children too."""
     module = event.module
     function = module.function_of(event.node)
     calls = module.top_calls if function is None else function.calls
     if any(isinstance(call.func, ast.Attribute) and call.func.attr == "set_num_threads" for call in calls):
         return True
-    return any(word in module.text for word in ("subprocess", "multiprocessing", "Popen", "os.exec"))
+    return any(CHILDREN.fullmatch(program.dotted(module, call.func)) for call in module.of(ast.Call))
 
 
 RULE = Rule(ID, CAUSE, "Set too late in the environment", "What reads the variable has read it when it was imported.", 0.75, find)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from trainprobe.lint.collectives import wrapped
 from trainprobe.lint.fixing import replace
+from trainprobe.lint.mentions import is_named
 from trainprobe.lint.model import Finding, Fix, Rule
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
@@ -30,7 +31,7 @@ def find(program: Program) -> Iterator[Finding]:
             if not (isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr == "parameters"):
                 continue
             kinds = wrapped(program, module, given.func.value)
-            if "fsdp" in kinds and "NO_SHARD" not in module.text:
+            if "fsdp" in kinds and not is_named(program, [module], "NO_SHARD"):
                 name = module.source_of(given.func.value)
                 says = f"clip_grad_norm_ takes the norm of this rank's part of {name}, which FSDP shards."
                 yield program.finding(

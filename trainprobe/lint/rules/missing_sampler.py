@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from trainprobe.lint import flow
 from trainprobe.lint.loaders import dataset_of, loaders
+from trainprobe.lint.mentions import is_imported, mentions
 from trainprobe.lint.model import Finding, Fix, Rule
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
@@ -19,10 +21,8 @@ WHY = "Every rank goes over all rows: an epoch is as many epochs as there are ra
 FIX = Fix("Give the loader sampler=DistributedSampler(dataset) instead of shuffle=True, and call sampler.set_epoch(epoch) in each epoch.")
 PLAIN = ("torch.utils.data.RandomSampler()", "torch.utils.data.sampler.RandomSampler()", "torch.utils.data.WeightedRandomSampler()")
 # These bring a sampler of their own, or the job cuts the data itself.
-ELSEWHERE = (
-    "DistributedSampler", "split_dataset_by_node", "accelerate", "Accelerator", "LightningModule", "LightningDataModule", "DistributedBatchSampler", "BatchSampler",
-    "deepspeed", ".shard(", "StatefulDistributedSampler",
-)  # fmt: skip
+ELSEWHERE = re.compile(r".*(DistributedSampler|BatchSampler)|split_dataset_by_node|Accelerator|Lightning(Data)?Module|shard")
+PACKAGES = ("accelerate", "deepspeed")
 
 
 def find(program: Program) -> Iterator[Finding]:
@@ -59,7 +59,8 @@ def _is_wrapped(program: Program, module: Module) -> bool:
 
 
 def _is_elsewhere(program: Program, module: Module) -> bool:
-    return any(word in one.text for one in job(program, module) for word in ELSEWHERE)
+    modules = job(program, module)
+    return is_imported(program, modules, *PACKAGES) or any(ELSEWHERE.fullmatch(name) for one in modules for name in mentions(program, one).names)
 
 
 RULE = Rule(ID, CAUSE, "A loader without DistributedSampler", WHY, 0.75, find)

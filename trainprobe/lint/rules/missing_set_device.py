@@ -7,17 +7,18 @@ from collections.abc import Iterator
 
 from trainprobe.lint import ranks
 from trainprobe.lint.devices import device_kinds, device_of_call
-from trainprobe.lint.environment import settings
+from trainprobe.lint.mentions import is_imported, is_named
 from trainprobe.lint.model import Finding, Fix, Rule
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
-from trainprobe.lint.scenes import calls_of, given, is_open, job
+from trainprobe.lint.scenes import among, calls_of, given, is_open, job
 
 ID = "missing-set-device"
 CAUSE = "wrong-device-binding"
 WHY = "Each process starts with GPU 0 as its current device. Without set_device all ranks of a node put their model there: 'Duplicate GPU detected', or out of memory."
 FIX = Fix("Before init_process_group: torch.cuda.set_device(int(os.environ['LOCAL_RANK'])).")
-SETS = ("set_device", "set_device_index", "CUDA_VISIBLE_DEVICES", "torch.cuda.device(", "accelerate", "lightning", "deepspeed")
+SETS = ("set_device", "set_device_index", "CUDA_VISIBLE_DEVICES")
+PACKAGES = ("accelerate", "lightning", "pytorch_lightning", "lightning_fabric", "deepspeed")
 
 
 def find(program: Program) -> Iterator[Finding]:
@@ -33,9 +34,7 @@ def find(program: Program) -> Iterator[Finding]:
         if not isinstance(value, str) or "nccl" not in value:
             continue
         modules = job(program, call.module)
-        if any(word in one.text for one in modules for word in SETS) or any(
-            one.variable == "CUDA_VISIBLE_DEVICES" for each in modules for one in settings(program, each)
-        ):
+        if is_named(program, modules, *SETS) or is_imported(program, modules, *PACKAGES) or among(program, call.module, "torch.cuda.device"):
             continue
         used = [use for one in modules for use in _uses(program, one)]
         if used and all(used):

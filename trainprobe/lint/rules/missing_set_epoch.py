@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.lint.loaders import LOADER
+from trainprobe.lint.mentions import is_imported, is_named
 from trainprobe.lint.model import Finding, Fix, Rule
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
@@ -30,7 +31,7 @@ def find(program: Program) -> Iterator[Finding]:
         if given(program, call.module, call.node, "shuffle", 3) is None and any(word.arg is None for word in call.node.keywords):
             continue
         modules = job(program, call.module)
-        if any("set_epoch" in one.text or "LightningModule" in one.text or "accelerat" in one.text for one in modules):
+        if is_named(program, modules, "set_epoch", "LightningModule", "Accelerator") or is_imported(program, modules, "accelerate"):
             continue
         loop = next((found for one in modules if (found := _epochs(program, one)) is not None), None)
         if loop is not None:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainprobe.lint.environment import settings
+from trainprobe.lint.mentions import is_launched, is_named
 from trainprobe.lint.model import Finding, Fix, Rule
 from trainprobe.lint.program import Program
 from trainprobe.lint.scenes import STARTS, Place, among, calls_of, job, origin
@@ -22,7 +23,7 @@ def find(program: Program) -> Iterator[Finding]:
         if among(program, call.module, *STARTS):
             continue
         for module in job(program, call.module):
-            if "torchrun" in module.text or "LOCAL_RANK" in module.text:
+            if is_named(program, [module], "torchrun", "LOCAL_RANK", "local_rank") or is_launched(module):
                 break
             several = next(
                 (

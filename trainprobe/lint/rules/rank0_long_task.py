@@ -12,6 +12,7 @@ from trainprobe.lint.collectives import collective_of
 from trainprobe.lint.model import Finding, Fix, Rule
 from trainprobe.lint.modules import Function, Module
 from trainprobe.lint.program import Program
+from trainprobe.lint.scenes import job
 from trainprobe.lint.values import argument
 
 ID = "rank0-long-task"
@@ -31,8 +32,6 @@ DO = "Do it before the ranks start, or set init_process_group(timeout=timedelta(
 
 def find(program: Program) -> Iterator[Finding]:
     """Yield one finding per rank-0 block with long work that a collective of all ranks follows."""
-    if _has_own_timeout(program):
-        return
     for module in program.modules.values():
         for node in module.of(ast.If):
             test = ranks.test(program, module, node.test)
@@ -43,7 +42,7 @@ def find(program: Program) -> Iterator[Finding]:
             if long is None:
                 continue
             after = _waits_after(program, module, node)
-            if after is not None:
+            if after is not None and not _has_own_timeout(program, module):
                 says = f"{module.source_of(long.func)}() runs on one rank, while the others wait in {after[0]} (line {after[1]}) with the default timeout."
                 yield program.finding(ID, ID, module, long, says=says, why=WHY, confidence=_sure(program, module, long), fix=Fix(DO))
 
@@ -113,8 +112,8 @@ def _waits_after(program: Program, module: Module, node: ast.If) -> tuple[str, i
     return (name, line) if line and line - (node.end_lineno or 0) <= 60 else None
 
 
-def _has_own_timeout(program: Program) -> bool:
-    for module in program.modules.values():
+def _has_own_timeout(program: Program, start: Module) -> bool:
+    for module in job(program, start):
         if "timeout" not in module.text:
             continue
         for call in module.of(ast.Call):

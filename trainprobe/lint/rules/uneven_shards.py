@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from trainprobe.lint import ranks
+from trainprobe.lint.mentions import NAMED
 from trainprobe.lint.model import Finding, Fix, Rule
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
@@ -17,6 +19,7 @@ WHY = (
     "Where the rows do not divide by the number of ranks, some ranks have one step more than others, and wait in its gradient exchange for ranks that are done."
 )
 FIX = Fix("Cut the data to a multiple of the number of ranks first (drop the rest or repeat some rows), use DistributedSampler, or train under Join.")
+JOINS = re.compile(r"torch\.distributed\.algorithms\.(\w+\.)*Join|horovod\.(\w+\.)*join")
 WORLD = {"torch.distributed.get_world_size()"}
 WORDS = {"world_size", "world", "num_replicas", "worldsize", "n_ranks", "num_ranks"}
 
@@ -72,11 +75,17 @@ def _is_evened(program: Program, module: Module, node: ast.expr) -> bool:
         divides = isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv | ast.Mod) and _is_world(program, module, one.right)
         if divides and not any(up is node for up in (one, *module.ancestors(one))):
             return True
-    first, last = getattr(around, "lineno", 1), getattr(around, "end_lineno", len(module.lines))
-    held = "\n".join(module.lines[first - 1 : last])
-    if any(word in held for word in ("padd", "drop_last", "total_size", "Join(")):
+    words = [getattr(one, name, None) for one in ast.walk(around) for name in NAMED]
+    if any(isinstance(word, str) and ("padd" in word or word in {"pad", "drop_last", "total_size"}) for word in words):
         return True
-    return any("algorithms.join" in one.text or ".join()" in one.text for one in job(program, module))
+    return any(_joins(program, one) for one in job(program, module))
+
+
+def _joins(program: Program, module: Module) -> bool:
+    """Whether ranks that are done wait for the others: torch's Join, `with model.join():`, horovod's join."""
+    held = [item.context_expr for block in module.of(ast.With) for item in block.items]
+    waits = any(isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "join" for one in held)
+    return waits or any(JOINS.fullmatch(program.dotted(module, call.func)) for call in module.of(ast.Call))
 
 
 RULE = Rule(ID, CAUSE, "Shards of unequal length", WHY, 0.6, find)
