@@ -12,16 +12,27 @@ from trainprobe.config import LONGEST_S, MOST_RANKS
 from trainprobe.errors import UsageError
 
 MOST_RANKS_SHOWN = 100_000
+MOST_STEPS, MOST_DRAWN, MOST_SEED = 100_000, 10_000, 999_999_999
 
 
-def whole_number(option: str, given: str | None, most: int = MOST_RANKS) -> int | None:
-    """Return a number from 1 to `most`; raises UsageError for anything else."""
+def whole_number(option: str, given: str | None, most: int = MOST_RANKS, least: int = 1) -> int | None:
+    """Return a number from `least` to `most`; raises UsageError for anything else."""
     if given is None:
         return None
     text = given.strip()
-    if not re.fullmatch(r"[+-]?[0-9]{1,9}", text) or not 1 <= int(text) <= most:
-        raise UsageError(f"{option} needs a whole number from 1 to {most}, not {given[:40]!r}.")
+    if not re.fullmatch(r"[+-]?[0-9]{1,9}", text) or not least <= int(text) <= most:
+        raise UsageError(f"{option} needs a whole number from {least} to {most}, not {given[:40]!r}.")
     return int(text)
+
+
+def device_given(given: str | None) -> Literal["", "cpu", "cuda"]:
+    """Return `cpu` or `cuda`, empty where nothing was said; raises UsageError for anything else."""
+    if given is None:
+        return ""
+    word = given.strip().lower()
+    if word not in ("cpu", "cuda"):
+        raise UsageError(f"--device needs cpu or cuda, not {given[:40]!r}.", "CUDA_VISIBLE_DEVICES chooses between GPUs.")
+    return "cpu" if word == "cpu" else "cuda"
 
 
 def seconds(option: str, given: str | None) -> float | None:

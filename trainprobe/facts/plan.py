@@ -15,6 +15,7 @@ class Plan(Fact):
     """`form` is none (no script), launch (we start the ranks) or command (the user's launcher does). `nproc` is what was asked for.
 
     `probes` are the names of all rungs, also of those that the plan skips, in the order of the climb.
+    `sample`, `bench_steps`, `fuzz` and `seed` are what was said for the stress test of `model`, empty or None where nothing was.
     `ranks`, `rows` and `workers` are the sizes that were asked for, empty where none were. `planned` is what the real run will have:
     rows, ranks, workers, by name.
     """
@@ -45,6 +46,10 @@ class Plan(Fact):
     rows: tuple[int, ...] = ()
     dataset: str = ""
     model: str = ""
+    sample: str = ""
+    bench_steps: int | None = None
+    fuzz: int | None = None
+    seed: int | None = None
     workers: tuple[int, ...] = ()
     planned: Mapping[str, int] = field(default_factory=dict)
 
@@ -100,6 +105,10 @@ def parse_plan(record: Evidence) -> list[Fact]:
             rows=fields.wholes(data, "rows"),
             dataset=fields.text(data, "dataset"),
             model=fields.text(data, "model"),
+            sample=fields.text(data, "sample"),
+            bench_steps=fields.whole(data, "bench_steps"),
+            fuzz=fields.whole(data, "fuzz"),
+            seed=fields.whole(data, "seed"),
             workers=fields.wholes(data, "workers"),
             planned={name: number for name, number in fields.part(data, "planned").items() if isinstance(number, int)},
         )

@@ -53,6 +53,10 @@ def probe(plan: Plan, rung: Rung, cell: Cell, folder: str, deadline_s: float) ->
         "TRAINPROBE_DATASET": plan.dataset,
         "TRAINPROBE_COLLATE": plan.collate,
         "TRAINPROBE_MODEL": plan.model,
+        "TRAINPROBE_SAMPLE": plan.sample,
+        "TRAINPROBE_BENCH_STEPS": _number(plan.bench_steps),
+        "TRAINPROBE_FUZZ": _number(plan.fuzz),
+        "TRAINPROBE_SEED": _number(plan.seed),
         "TRAINPROBE_BATCH_SIZE": str(plan.batch_size or ""),
         "TRAINPROBE_ROWS": _listed(plan.rows),
         "TRAINPROBE_WORKERS": _listed(plan.workers),
@@ -74,6 +78,10 @@ def probe(plan: Plan, rung: Rung, cell: Cell, folder: str, deadline_s: float) ->
         err = os.path.join(folder, f"{name}.err")
         specs.append(ChildSpec(name, (plan.interpreter.path, spec.program), env, plan.cwd, out, err, rank=rank))
     return Launch(rung.name(cell), nproc, folder, tuple(specs), events, dumps=dumps)
+
+
+def _number(given: int | None) -> str:
+    return "" if given is None else str(given)
 
 
 def _asked(plan: Plan, change: Change) -> dict[str, str]:

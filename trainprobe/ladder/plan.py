@@ -95,6 +95,10 @@ class Plan:
     batch_size: int | None = None
     workers: tuple[int, ...] = ()
     model: str = ""
+    sample: str = ""
+    bench_steps: int | None = None
+    fuzz: int | None = None
+    seed: int | None = None
     planned: Mapping[str, int] = field(default_factory=dict)
 
     @property

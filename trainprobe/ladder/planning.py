@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from trainprobe import plugins
 from trainprobe.collect.gpus import read_gpus
@@ -36,6 +37,7 @@ def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str
     gpus = visible_gpus(len(gpus_seen.data.get("devices") or ()), environ)
     nproc = _world(request, gpus)
     _check_sizes(request)
+    _check_stress(request)
     if request.resume is not None and request.case is not None:
         raise UsageError("--resume goes on in the folder of its case, and --case names another.", "Leave --case out.")
     path, chosen_by = interpreter.choose(request.interpreter, request.argv if request.form == "command" else (), environ)
@@ -46,11 +48,12 @@ def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str
     folders, unusable = probes.usable(added.folders)
     specs = probes.find((*folders, *request.probe_dirs))
     imports = _imports(request, python, found)
+    no_gpu = _no_gpu(gpus_seen, environ)
     ask = Ask(
         nproc=nproc,
         gpus=gpus,
         gpus_requested=request.gpus,
-        no_gpu_because=_no_gpu(gpus_seen, environ),
+        no_gpu_because=no_gpu,
         form=request.form,
         interpreter=python,
         imports=imports,
@@ -62,12 +65,11 @@ def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str
         ranks=request.ranks,
         rows=_rows_of_command(request),
     )
-    on_gpus = bool(gpus) and request.nproc is None and bool(python.cuda)
     return Plan(
         nproc=nproc,
         gpus=gpus,
         gpus_requested=request.gpus,
-        device="cuda" if on_gpus else "cpu",
+        device=_device(request, python, nproc, gpus, no_gpu),
         form=request.form,
         argv=argv,
         cwd=cwd,
@@ -94,6 +96,10 @@ def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str
         batch_size=request.batch_size,
         workers=request.workers,
         model=request.model,
+        sample=request.sample,
+        bench_steps=request.bench_steps,
+        fuzz=request.fuzz,
+        seed=request.seed,
         planned=request.planned,
     )
 
@@ -127,6 +133,21 @@ def _world(request: DiagnoseRequest, gpus: int) -> int:
     return request.gpus or max(request.nproc or 0, *request.ranks, 0) or gpus or DEFAULT_NPROC
 
 
+def _device(request: DiagnoseRequest, python: Interpreter, nproc: int, gpus: int, no_gpu: str) -> Literal["cpu", "cuda"]:
+    """GPUs where torch can use them and no number of ranks says otherwise, unless the user chose. Raises UsageError for a choice that is not here."""
+    able = bool(gpus) and bool(python.cuda)
+    if request.device == "cpu" and request.gpus is not None:
+        raise UsageError(f"--gpus {request.gpus} asks for ranks on GPUs, and --device cpu for none.", f"Use --nproc {request.gpus} with --device cpu.")
+    if request.device == "cuda" and not able:
+        why = no_gpu if not gpus else f"the torch of {python.path} is built without CUDA" if python.torch else python.reason or "there is no torch"
+        raise UsageError(f"--device cuda was asked for, and {why}.", "Leave --device out, or use --device cpu.")
+    if request.device == "cuda" and nproc > gpus:
+        raise UsageError(f"--device cuda was asked for {nproc} ranks, and this machine has {gpus} GPU{'' if gpus == 1 else 's'}.", f"Use --gpus {gpus}.")
+    if request.device:
+        return request.device
+    return "cuda" if able and request.nproc is None else "cpu"
+
+
 def _check_sizes(request: DiagnoseRequest) -> None:
     """Say where {rows} and {ranks} belong, where what was asked for cannot reach the command."""
     if request.form == "none":
@@ -145,6 +166,14 @@ def _check_sizes(request: DiagnoseRequest) -> None:
         raise UsageError(
             f"--ranks goes up to {most}, and --gpus says {request.gpus}.", "Give as many GPUs as the largest number of ranks, or leave --gpus out."
         )
+
+
+def _check_stress(request: DiagnoseRequest) -> None:
+    """What is for the model's stress test means nothing without a model."""
+    given = (("--sample", request.sample or None), ("--bench-steps", request.bench_steps), ("--fuzz", request.fuzz), ("--seed", request.seed))
+    option = next((name for name, value in given if value is not None), "")
+    if option and not request.model:
+        raise UsageError(f"{option} is for the stress test of a model, and no --model was given.", "Add --model pkg.module:factory.")
 
 
 def _rows_of_command(request: DiagnoseRequest) -> tuple[int, ...]:

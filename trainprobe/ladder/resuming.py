@@ -16,6 +16,9 @@ from trainprobe.model.subjects import JOB
 
 # What makes it another command. The sizes may grow, and knobs may be added.
 SAME = (("argv", "command"), ("form", "way to launch it"), ("cwd", "folder"), ("device", "device"), ("dataset", "data set"), ("model", "model"))
+# What an answer of the model's stress test rests on. Cases of earlier versions do not have these.
+STRESSED = (("sample", "sample"), ("bench_steps", "number of timed steps"), ("fuzz", "number of random configurations"), ("seed", "seed"))
+STRESS = "model_stress"
 OF_THE_WHOLE = frozenset({"plan", "script", "gpus", "interrupted", "ablation", "leftovers"})
 
 
@@ -29,9 +32,20 @@ def check_same(plan: Plan, case: Case) -> None:
         if _plain(before.get(key)) != _plain(now.get(key)):
             shown = " ".join(map(str, before[key])) if isinstance(before.get(key), (list, tuple)) else before.get(key) or "none"
             raise UsageError(f"{case.name} is the climb of another {what}: {shown}.", "Give the same command again, or leave --resume out.")
+    _check_stressed(before, now, case)
     path = _path(before.get("interpreter"))
     if path and path != _path(now.get("interpreter")):
         raise UsageError(f"{case.name} was climbed with another Python: {path}.", f"Add --python {path}, or leave --resume out.")
+
+
+def _check_stressed(before: Mapping[str, Any], now: Mapping[str, Any], case: Case) -> None:
+    """An answer about one sample or seed is none about another; what has no answer yet may be asked in another way."""
+    if not any(one.kind == "rung" and one.data.get("probe") == STRESS and one.data.get("outcome") in ANSWERS for one in case.evidence):
+        return
+    for key, what in STRESSED:
+        if key in before and before[key] != now.get(key):
+            shown = "the usual" if before[key] in (None, "") else before[key]
+            raise UsageError(f"{case.name} has stressed the model with another {what}: {shown}.", "Give the same again, or leave --resume out.")
 
 
 def take_up(plan: Plan, case: Case) -> dict[str, Done]:

@@ -18,7 +18,8 @@ class DiagnoseRequest:
     `ranks` and `rows` are the sizes that the user's command is tried at, smallest first; `{rows}` in `argv` stands for the rows. `ablate` changes
     one knob at a time where a cell fails, `knobs` are (name, value) that the user adds to them. `resume` is the folder of a case to go on with.
     `dataset`, `collate` and `model` are `pkg.module:name` or `file.py:name` (for `model` also a folder), "" for none. `workers` are the numbers of
-    loader workers to try. `planned` is what the real run will have where that is more than is tried here: rows, ranks, workers, by name.
+    loader workers to try. `sample` names a batch for the model, or what makes one. `device` is where the ranks run, "" leaves the choice to the plan.
+    `bench_steps`, `fuzz` (random configurations) and `seed` are for the model's stress test, None for its own choice. `planned` is what the real run will have where that is more than is tried here: rows, ranks, workers, by name.
     """
 
     nproc: Optional[int] = None
@@ -42,6 +43,11 @@ class DiagnoseRequest:
     batch_size: Optional[int] = None
     workers: Tuple[int, ...] = ()
     model: str = ""
+    sample: str = ""
+    device: Literal["", "cpu", "cuda"] = ""
+    bench_steps: Optional[int] = None
+    fuzz: Optional[int] = None
+    seed: Optional[int] = None
     planned: Mapping[str, int] = field(default_factory=dict)
 
 
