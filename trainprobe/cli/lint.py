@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from trainprobe.lint.telling import Told
 
 
-def lint(  # noqa: PLR0917 - typer's options
+def lint(  # noqa: PLR0913, PLR0917 - typer's options
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Python files, notebooks, or folders of them.", show_default=False)],
     json_to: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the findings as JSON; - for stdout.", show_default=False)] = None,
     sarif_to: Annotated[str | None, typer.Option("--sarif", metavar="FILE", help="Write SARIF 2.1.0; - for stdout.", show_default=False)] = None,
@@ -22,6 +22,8 @@ def lint(  # noqa: PLR0917 - typer's options
         list[str] | None, typer.Option("--select", metavar="IDS", help="Only these causes or rules, with commas between.", show_default=False)
     ] = None,
     ignore: Annotated[list[str] | None, typer.Option("--ignore", metavar="IDS", help="All but these causes or rules.", show_default=False)] = None,
+    cpus: Annotated[int | None, typer.Option("--cpus", min=1, help="CPUs of a node of the job: its loaders are held against them.", show_default=False)] = None,
+    ranks: Annotated[int | None, typer.Option("--ranks", min=1, help="Ranks of the job on a node.", show_default=False)] = None,
     no_color: Annotated[bool, typer.Option("--no-color", help="No colour, on a terminal either.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="One line per finding and nothing else.")] = False,
 ) -> int:
@@ -36,6 +38,7 @@ def lint(  # noqa: PLR0917 - typer's options
       trainprobe lint train.py
       trainprobe lint src/ --diff
       trainprobe lint src/ --fix
+      trainprobe lint train.py --cpus 64 --ranks 8
       trainprobe lint . --sarif findings.sarif
     """  # noqa: D301 - \b keeps the lines of the example apart
     from trainprobe import __version__
@@ -51,7 +54,7 @@ def lint(  # noqa: PLR0917 - typer's options
         raise UsageError("--json - and --sarif - cannot both be stdout.", "Write one of them to a file.")
     check_json_target(json_to)
     check_json_target(sarif_to)
-    told, diffs = look(paths, select=ids_given(select), ignore=ids_given(ignore), fix=fix, diff=diff)
+    told, diffs = look(paths, select=ids_given(select), ignore=ids_given(ignore), fix=fix, diff=diff, cpus=cpus, ranks=ranks)
     if json_to is not None:
         _write(json_to, as_json(told))
     if sarif_to is not None:

@@ -38,9 +38,15 @@ def ids_given(texts: Sequence[str] | None) -> frozenset[str]:
     return ids
 
 
-def look(paths: Sequence[str], *, select: Collection[str], ignore: Collection[str], fix: bool, diff: bool) -> tuple[Told, list[str]]:
-    """Read and judge; with `fix` also mend, until nothing changes. Returns the answer and the differences as text."""
-    from trainprobe.lint.reading import read_program
+def look(
+    paths: Sequence[str], *, select: Collection[str], ignore: Collection[str], fix: bool, diff: bool, cpus: int | None = None, ranks: int | None = None
+) -> tuple[Told, list[str]]:
+    """Read and judge; with `fix` also mend, until nothing changes. `cpus` and `ranks` are those of a node of the job, None where they are not known.
+
+    Returns the answer and the differences as text.
+    """
+    from trainprobe.lint.program import Surroundings
+    from trainprobe.lint.reading import installed_versions, read_program
     from trainprobe.lint.running import findings_of
     from trainprobe.lint.telling import Read, Told
 
@@ -49,9 +55,10 @@ def look(paths: Sequence[str], *, select: Collection[str], ignore: Collection[st
     first: dict[str, str] = {}
     now: dict[str, str] = {}
     failed: list[NotRead] = []
+    around = Surroundings(installed_versions(), cpus=cpus, ranks=ranks)
     for turn in range(ROUNDS):
         with _no_collection():
-            program = read_program(paths)
+            program = read_program(paths, around=around)
             findings, trouble = findings_of(program, select=select, ignore=ignore)
         if not (fix or diff) or turn == ROUNDS - 1:
             break

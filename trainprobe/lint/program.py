@@ -6,7 +6,7 @@ import ast
 import os
 import posixpath
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from trainprobe.lint.limits import Unreadable, parsed
@@ -26,19 +26,34 @@ class Source:
     is_package: bool = False
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """What is known of the place where the program runs; None, and a package that is left out: not known.
+
+    `versions` are those of installed packages, `cpus` the processors that a node gives to the job, `descriptors` the open files that one
+    process may have, `ranks` those of the job on one node.
+    """
+
+    versions: Mapping[str, str] = field(default_factory=dict)
+    cpus: int | None = None
+    descriptors: int | None = None
+    ranks: int | None = None
+
+
 class Program:
     """All that was read together. Rules ask it; nothing in it touches the disk.
 
-    `configs` maps a path as it is written in source to what the YAML or JSON file holds.
+    `configs` maps a path as it is written in source to what the YAML or JSON file holds; `around` is what is known of where it runs.
     """
 
-    def __init__(self, sources: Iterable[Source], configs: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, sources: Iterable[Source], configs: Mapping[str, Any] | None = None, around: Surroundings | None = None) -> None:
         from trainprobe.lint.names import Names
         from trainprobe.lint.values import Values
 
         self.modules: dict[str, Module] = {}
         self.not_read: list[NotRead] = []
         self.configs = dict(configs or {})
+        self.around = around or Surroundings()
         self._by_path: dict[str, Module] = {}
         self._import_cache: dict[tuple[str, str], str] = {}
         self.names = Names(self)

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import io
 import json
 import os
 import tokenize
 from collections.abc import Iterator, Sequence
+from importlib import metadata
 from typing import Any
 
 from trainprobe.lint.limits import LARGEST_BYTES, MOST_FILES, MOST_LINES
 from trainprobe.lint.model import NotRead
 from trainprobe.lint.modules import Module
-from trainprobe.lint.program import Program, Source
+from trainprobe.lint.program import Program, Source, Surroundings
 
 SKIPPED_FOLDERS = {".git", "__pycache__", ".venv", "venv", "node_modules", ".tox", ".mypy_cache", ".ruff_cache", ".ipynb_checkpoints", ".eggs", ".hg"}
 MOST_IMPORTED_LINES = 50_000
 """What a program imports from beside it is read up to here, the nearest first."""
 LARGEST_CONFIG = 1024 * 1024
+VERSIONED = ("datasets",)
 CONFIG_ENDINGS = (".yaml", ".yml", ".json")
 
 
-def read_program(paths: Sequence[str], imported_lines: int = MOST_IMPORTED_LINES) -> Program:
-    """Read files and folders into a program, and `imported_lines` of what they import. What cannot be read stands in its `not_read` with a sentence."""
-    program = Program(())
+def read_program(paths: Sequence[str], imported_lines: int = MOST_IMPORTED_LINES, around: Surroundings | None = None) -> Program:
+    """Read files and folders into a program, and `imported_lines` of what they import. What cannot be read stands in its `not_read` with a sentence.
+
+    Without `around` the versions are those installed beside this tool, and nothing is known of the node.
+    """
+    program = Program((), around=around if around is not None else Surroundings(installed_versions()))
     roots = {os.path.realpath(path if os.path.isdir(path) else os.path.dirname(path) or ".") for path in paths}
     seen: set[str] = set()
     lines = 0
@@ -53,6 +59,15 @@ def read_program(paths: Sequence[str], imported_lines: int = MOST_IMPORTED_LINES
                 lines += len(added.lines)
                 todo.append(added)
     return program
+
+
+def installed_versions() -> dict[str, str]:
+    """Return the versions, of packages whose rules depend on them, that are installed beside this tool. Nothing is imported."""
+    found = {}
+    for name in VERSIONED:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
 
 
 def text_of(path: str) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trainprobe.lint.model import Finding
+from trainprobe.lint.program import Surroundings
 from trainprobe.lint.reading import read_program
 from trainprobe.lint.running import findings_of
 
@@ -55,7 +56,7 @@ def program_of(file: str) -> str:
 def planted_and_sound() -> Iterator[tuple[str, list[Finding]]]:
     """Yield each program with what is found in it, files relative to the folder of programs."""
     for entry in sorted(path for kind in PROGRAMS.iterdir() for path in kind.iterdir() if path.suffix == ".py" or (path.is_dir() and path.name[0] != "_")):
-        found, trouble = findings_of(read_program([str(entry)]))
+        found, trouble = findings_of(read_program([str(entry)], around=Surroundings()))
         assert not trouble, trouble
         yield entry.relative_to(PROGRAMS).as_posix(), [one for one in found if Path(one.file).resolve().is_relative_to(PROGRAMS)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from trainprobe.lint.devices import touches_cuda
@@ -41,13 +42,24 @@ def find(program: Program) -> Iterator[Finding]:
 def _sees(program: Program, module: Module, call: ast.Call) -> str:
     if isinstance(call.func, ast.Attribute) and call.func.attr in {"map", "filter"}:
         place = given(program, module, call, "num_proc")
-        return "map" if place is not None and _forks(program, place) else ""
+        return "map" if place is not None and _forks(program, place) is not False else ""
     return "cuda" if touches_cuda(program, module, call) else ""
 
 
-def _forks(program: Program, place: Place) -> bool:
+def _forks(program: Program, place: Place) -> bool | None:
+    """Whether this number of processes forks; None where that is not known: the number, or for 1 the version of datasets."""
     value = program.value(place.module, place.node)
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1 if value is not UNKNOWN else not isinstance(place.node, ast.Constant)
+    if value is UNKNOWN:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        return False
+    return True if value > 1 else _one_forks(program)
+
+
+def _one_forks(program: Program) -> bool | None:
+    """The rule of the installed version: from datasets 4.1 on num_proc=1 is a pool of one, before it ran in the process itself."""
+    told = re.match(r"(\d+)\.(\d+)", program.around.versions.get("datasets", ""))
+    return (int(told[1]), int(told[2])) >= (4, 1) if told is not None else None
 
 
 def _finding(program: Program, event: Event, cuda: Event) -> Finding:
@@ -56,7 +68,12 @@ def _finding(program: Program, event: Event, cuda: Event) -> Finding:
     number = program.value(place.module, place.node) if place is not None else UNKNOWN
     where = f"line {getattr(cuda.node, 'lineno', 0)}" + ("" if cuda.module is event.module else f" of {cuda.module.path.rpartition('/')[2]}")
     says = f"This forks workers (num_proc={number if number is not UNKNOWN else '…'}) after {cuda.module.source_of(cuda.node)} in {where} has touched CUDA."
-    return program.finding(ID, CAUSE, event.module, event.node, says=says, why=WHY, confidence=0.7 if isinstance(number, int) and number > 1 else 0.55, fix=FIX)
+    if number == 1:
+        version = program.around.versions.get("datasets")
+        says += f" The installed datasets {version} forks for 1, too." if version else " With 1, datasets forks from 4.1 on."
+    return program.finding(
+        ID, CAUSE, event.module, event.node, says=says, why=WHY, confidence=0.7 if place is not None and _forks(program, place) else 0.55, fix=FIX
+    )
 
 
 RULE = Rule(ID, CAUSE, "Forked workers after CUDA was touched", WHY, 0.7, find)

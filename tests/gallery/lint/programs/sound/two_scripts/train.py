@@ -1,0 +1,4 @@
+from rows import train_loader
+
+for _batch in train_loader([]):
+    pass
