@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 FILE_NAME = "trainprobe.yaml"
 WATCHED = True
+LINTED = True
 LARGEST_BYTES = 64 * 1024
 DEEPEST = 8
 MOST_RANKS = 1024
@@ -37,13 +38,14 @@ class Settings:
     nproc: int | None = _setting(None, "nproc", "ranks", "Ranks to start where neither --nproc nor --gpus is given.")
     imports: tuple[str, ...] | None = _setting(None, "imports", "names", "Modules that import_memory imports, in place of those that the script names.")
     only: tuple[str, ...] = _setting((), "rungs.only", "names", "Climb these rungs and no other.")
-    skip: tuple[str, ...] = _setting((), "rungs.skip", "names", "Leave these rungs out.")
+    skip: tuple[str, ...] = _setting((), "rungs.skip", "names", "Leave these rungs out; `lint` leaves the script's source unread.")
     timeout_s: float | None = _setting(None, "timeouts.total_s", "seconds", "End the whole climb after this time and report what was learnt.")
     rung_timeouts_s: Mapping[str, float] = _setting({}, "timeouts.rungs", "seconds-by-name", "Deadline of one launch of a rung, in place of the probe's own.")
     first_output_s: float = _setting(120.0, "timeouts.first_output_s", "seconds", "Your command must show a first sign of life within this time.")
     stall_s: float = _setting(30.0, "timeouts.stall_s", "seconds", "Your command counts as stalled when it shows no progress for this long.")
     run_s: float = _setting(60.0, "timeouts.run_s", "seconds", "Your command has passed at one size when it ran this long without a fault.")
     witness: bool = _setting(WATCHED, "witness", "yes-or-no", "Watch your command from inside: its steps, exceptions and collectives.")
+    lint: bool = _setting(LINTED, "lint", "yes-or-no", "Read your script with lint before it is run; its findings are evidence.")
     at_most: Mapping[str, float] = _setting({}, "thresholds.at_most", "numbers-by-name", "A rung that measures more than this has failed.")
     at_least: Mapping[str, float] = _setting({}, "thresholds.at_least", "numbers-by-name", "A rung that measures less than this has failed.")
 

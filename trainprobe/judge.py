@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.linted import lint_notices
 from trainprobe.causes.priors import Priors
 from trainprobe.facts import Facts, FlightDump, HostCheck, Interrupted, Job, JobRank, MainThread, Plan, Rung
 from trainprobe.model.diagnosis import (
@@ -116,7 +117,8 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
 def _warnings(facts: Facts, placed: Sequence[PlacedCause]) -> tuple[Notice, ...]:
     """What is worth a word beside the causes; a cause that is named has said it better."""
     told = {_TELLS[cause.id] for cause in placed if cause.named and cause.id in _TELLS}
-    return tuple(Notice(check.name, check.says, check.fix, check.cell) for check in facts.of(HostCheck) if check.status == "warn" and check.name not in told)
+    rows = tuple(Notice(check.name, check.says, check.fix, check.cell) for check in facts.of(HostCheck) if check.status == "warn" and check.name not in told)
+    return (*rows, *lint_notices(facts, placed))
 
 
 def _dumps_decide(views: Sequence[LiveView], logged: LoggedView) -> bool:

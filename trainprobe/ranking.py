@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from trainprobe.causes.awaited import awaited
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.healing import healing, hinted
+from trainprobe.causes.linted import Linted, linted, with_lint
 from trainprobe.causes.neighbours import LISTED, POINTS, neighbours
 from trainprobe.causes.priors import Priors
 from trainprobe.causes.scene import Scene
@@ -26,17 +27,19 @@ CLIP = 13
 DECISIVE = 26
 NAMED_CONFIDENCE = 0.6
 NAMED_MARGIN_POINTS = 6
+_MENDS_CAP = 3
 HOLDS_POINTS = 10  # a refining cause with this much evidence of its own stands for the one that it refines
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A cause that has something to say for itself about one group. `own_points` leaves the prior out."""
+    """A cause that has something to say for itself about one group. `own_points` leaves the prior out; `linted` is what lint says of it."""
 
     cause: Cause
     weighings: tuple[Weighing, ...]
     own_points: int
     points: float
+    linted: tuple[Linted, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,11 @@ class RankedGroup:
 
 
 def rank_group(facts: Facts, group: SuspectGroup, causes: Iterable[Cause], priors: Priors) -> RankedGroup:
-    """Weigh every cause that competes in this group's mode."""
-    candidates: list[Candidate] = []
+    """Weigh every cause that competes in this group's mode.
+
+    What lint read in the source comes last: where what was measured names a cause, it can speak for that one alone.
+    """
+    speaking: list[tuple[Cause, tuple[Weighing, ...]]] = []
     ruled_out: list[RuledOut] = []
     silent: dict[str, tuple[Cause, int]] = {}
     tried = healing(facts, group)
@@ -69,24 +75,44 @@ def rank_group(facts: Facts, group: SuspectGroup, causes: Iterable[Cause], prior
         if against is not None:
             if speaks:
                 ruled_out.append(RuledOut(cause.id, against.says))
-        elif speaks and (own := points_of(weighings)) > 0:  # what speaks against it outweighs the rest: no candidate
-            candidates.append(Candidate(cause, weighings, own, priors.prior(cause.id, group.mode) + own))
+        elif speaks and points_of(weighings) > 0:  # what speaks against it outweighs the rest: no candidate
+            speaking.append((cause, weighings))
         else:
             silent[cause.id] = (cause, points_of(weighings))
-    candidates = _refined(candidates)
-    possible = _possible(Scene(facts, group), silent, LISTED - len(candidates))
+    candidates = _candidates(speaking, {}, group, priors)
+    read = linted(facts, group)
+    if read:
+        sure = _leader(candidates, priors)
+        read = read if sure is None else {id_: said for id_, said in read.items() if id_ == sure.cause.id}
+        candidates = _candidates(speaking, read, group, priors)
+    possible = _possible(Scene(facts, group), silent, read, LISTED - len(candidates))
     placed, undecided = _placed(facts, group, candidates, possible, priors)
     return RankedGroup(group, placed, tuple(ruled_out), undecided)
 
 
-def _possible(scene: Scene, silent: Mapping[str, tuple[Cause, int]], most: int) -> list[Candidate]:
-    """Causes that show nothing of their own, as far as the symptom may mean them and nothing speaks against them."""
+def _candidates(
+    speaking: Iterable[tuple[Cause, tuple[Weighing, ...]]], read: Mapping[str, tuple[Linted, ...]], group: SuspectGroup, priors: Priors
+) -> list[Candidate]:
+    """What was measured of each cause, and what lint says of it."""
+    found = []
+    for cause, measured in speaking:
+        said = read.get(cause.id, ())
+        weighings = with_lint(measured, said)
+        own = points_of(weighings)
+        found.append(Candidate(cause, weighings, own, priors.prior(cause.id, group.mode) + own, said))
+    return _refined(found)
+
+
+def _possible(scene: Scene, silent: Mapping[str, tuple[Cause, int]], read: Mapping[str, tuple[Linted, ...]], most: int) -> list[Candidate]:
+    """Causes that show nothing of their own, as far as the symptom may mean them, or source where somebody stands, and nothing speaks against them."""
     if most <= 0:
         return []
     healed = hinted(scene.facts, scene.group)
     found = [Candidate(silent[id_][0], (one,), one.points, one.points) for id_, one in healed.items() if id_ in silent and silent[id_][1] >= 0]
-    near = neighbours(scene).items()
-    found += [Candidate(silent[id_][0], (one,), POINTS, POINTS) for id_, one in near if id_ in silent and silent[id_][1] >= 0 and id_ not in healed]
+    stood = {id_: said for id_, said in read.items() if said[0].near and id_ in silent and silent[id_][1] >= 0 and id_ not in healed}
+    found += [Candidate(silent[id_][0], (said[0].weighing,), said[0].weighing.points, said[0].weighing.points, said) for id_, said in stood.items()]
+    near = [(id_, one) for id_, one in neighbours(scene).items() if id_ in silent and silent[id_][1] >= 0 and id_ not in healed and id_ not in stood]
+    found += [Candidate(silent[id_][0], (one,), POINTS, POINTS) for id_, one in near]
     return found[:most]
 
 
@@ -127,14 +153,30 @@ def _refined(candidates: list[Candidate]) -> list[Candidate]:
     return [replace(c, points=raised.get(c.cause.id, c.points)) for c in candidates if c.cause.id not in covered]
 
 
+def _ordered(candidates: Iterable[Candidate]) -> list[Candidate]:
+    return sorted(candidates, key=lambda candidate: (-candidate.points, candidate.cause.id))
+
+
+def _shares(ordered: Sequence[Candidate], priors: Priors) -> list[float]:
+    """The confidence of each candidate, and last that of `unknown`."""
+    return confidences([*(candidate.points for candidate in ordered), priors.unknown], priors.temperature)
+
+
+def _leader(candidates: Iterable[Candidate], priors: Priors) -> Candidate | None:
+    """The candidate that can be named: with enough confidence, and clearly ahead of the next and of `unknown`."""
+    ordered = _ordered(candidates)
+    if not ordered or _shares(ordered, priors)[0] < NAMED_CONFIDENCE:
+        return None
+    runner_up = max([priors.unknown, *(candidate.points for candidate in ordered[1:])])
+    return ordered[0] if ordered[0].points - runner_up >= NAMED_MARGIN_POINTS else None
+
+
 def _placed(
     facts: Facts, group: SuspectGroup, candidates: list[Candidate], possible: Sequence[Candidate], priors: Priors
 ) -> tuple[tuple[PlacedCause, ...], tuple[Undecided, ...]]:
-    ordered = sorted(candidates, key=lambda candidate: (-candidate.points, candidate.cause.id))
-    points = [candidate.points for candidate in ordered] + [priors.unknown]
-    shares = confidences(points, priors.temperature)
-    runner_up = max(points[1:], default=-math.inf)
-    named = bool(ordered) and shares[0] >= NAMED_CONFIDENCE and points[0] - runner_up >= NAMED_MARGIN_POINTS
+    ordered = _ordered(candidates)
+    shares = _shares(ordered, priors)
+    named = _leader(candidates, priors) is not None
     placed = [_place(facts, group, candidate, share, named and index == 0) for index, (candidate, share) in enumerate(zip(ordered, shares, strict=False))]
     # What is merely possible is part of what is not known: it has at most half of the confidence of `unknown`, and takes none from the others.
     part = shares[-1] / (2 * LISTED)
@@ -160,7 +202,7 @@ def _place(facts: Facts, group: SuspectGroup, candidate: Candidate, share: float
         summary=cause.summary(facts, group),
         chain=group.chain,
         because=tuple(sorted(_shown(candidate.weighings), key=lambda weighing: -weighing.points)),
-        fixes=tuple(cause.fixes(facts, group)),
+        fixes=(*cause.fixes(facts, group), *_mends(candidate)),
         docs=f"docs/causes/{cause.id}.md",
     )
 
@@ -178,9 +220,14 @@ def _mere(facts: Facts, group: SuspectGroup, candidate: Candidate, share: float)
         hosts=group.hosts,
         summary=f"{one.says}.",
         because=candidate.weighings,
-        fixes=(Fix("Look whether it is so", (cause.would_settle,), verify=again(Scene(facts, group))),),
+        fixes=(Fix("Look whether it is so", (cause.would_settle,), verify=again(Scene(facts, group))), *_mends(candidate)),
         docs=f"docs/causes/{cause.id}.md",
     )
+
+
+def _mends(candidate: Candidate) -> tuple[Fix, ...]:
+    """How lint would write the lines that it found, each rewrite once."""
+    return tuple(dict.fromkeys(one.fix for one in candidate.linted if one.fix is not None))[:_MENDS_CAP]
 
 
 def _shown(weighings: Iterable[Weighing]) -> list[Weighing]:

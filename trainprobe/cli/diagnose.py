@@ -14,7 +14,7 @@ def diagnose(  # noqa: PLR0913, PLR0917 - one parameter per option
     python: Annotated[str | None, typer.Option(metavar="PATH", help="The Python of the job, where it is not the first on PATH.")] = None,
     imports: Annotated[list[str] | None, typer.Option(metavar="A,B", help="Modules to import one by one, in place of those that the script names.")] = None,
     only: Annotated[list[str] | None, typer.Option(metavar="RUNG,...", help="Climb these rungs and no other.")] = None,
-    skip: Annotated[list[str] | None, typer.Option(metavar="RUNG,...", help="Leave these rungs out.")] = None,
+    skip: Annotated[list[str] | None, typer.Option(metavar="RUNG,...", help="Leave these rungs out; `lint` leaves the script's source unread.")] = None,
     ranks: Annotated[str | None, typer.Option(metavar="1,2,4", help="Try your command at these numbers of ranks, smallest first.")] = None,
     rows: Annotated[str | None, typer.Option(metavar="2,100,1000", help="Sizes of the data: of {rows} in your command, and of --dataset.")] = None,
     ablate: Annotated[bool, typer.Option("--ablate", help="Where a cell fails, change one knob at a time and say which one heals it.")] = False,

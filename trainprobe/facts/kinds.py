@@ -18,6 +18,7 @@ from trainprobe.facts.jobs import Job, JobRank
 from trainprobe.facts.kernel_logs import OomKill, Segfault, Xid
 from trainprobe.facts.knobs import KnobTried
 from trainprobe.facts.leftovers import Leftover, LeftoverLook, OtherRun, Restarter
+from trainprobe.facts.lint_findings import LintFinding, LintRead
 from trainprobe.facts.locks import HeldLock, LockWait
 from trainprobe.facts.log_events import LogEvent, Output
 from trainprobe.facts.log_failures import LogFailure
@@ -60,6 +61,8 @@ KINDS: tuple[type[Fact], ...] = (
     KnobTried,
     Leftover,
     LeftoverLook,
+    LintFinding,
+    LintRead,
     LockWait,
     LogEvent,
     LogFailure,

@@ -23,6 +23,7 @@ from trainprobe.facts.kernel_logs import parse_kernel_log
 from trainprobe.facts.knobs import parse_knob
 from trainprobe.facts.leftover_joins import join_leftovers
 from trainprobe.facts.leftovers import parse_leftovers
+from trainprobe.facts.lint_findings import parse_lint
 from trainprobe.facts.locks import parse_locks
 from trainprobe.facts.log_endings import parse_log_endings
 from trainprobe.facts.log_events import parse_output
@@ -65,6 +66,7 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "plan": (parse_plan,),
     "job": (parse_job,),
     "script": (parse_script,),
+    "lint": (parse_lint,),
     "interrupted": (parse_interrupted,),
     "rung": (parse_rung, parse_knob),
     "cell.measures": (parse_cell_measures,),

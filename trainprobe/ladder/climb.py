@@ -14,6 +14,7 @@ from trainprobe.ladder.ablation import ablate
 from trainprobe.ladder.cells import Cell
 from trainprobe.ladder.earlier_runs import look_for_earlier_runs
 from trainprobe.ladder.learnt import deadlines
+from trainprobe.ladder.linting import lint_the_script
 from trainprobe.ladder.pace import Pace
 from trainprobe.ladder.plan import Plan, Rung
 from trainprobe.ladder.planned import write_plan
@@ -41,6 +42,7 @@ class Climb:
             self.runner.resumed = sum(one.kind == "resumed" for one in self.case.evidence)
         write_plan(self.plan, self.case)
         look_for_earlier_runs(self.plan, self.case)
+        lint_the_script(self.plan, self.case, self.runner.left_s())
         self.progress.plan([rung.spec for rung in self.plan.rungs])
         for note in self.plan.notes:
             self.progress.note(note)

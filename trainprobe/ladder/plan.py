@@ -18,6 +18,8 @@ from trainprobe.targets.interpreter import Interpreter
 from trainprobe.targets.script import Script
 
 Form = Literal["none", "launch", "command"]
+LINT = "lint"
+"""What --skip leaves out beside rungs: the look at the script's source."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     gpus_seen: Seen | None = None
     witness: bool = True
+    lint: bool = True
     ranks: tuple[int, ...] = ()
     rows: tuple[int, ...] = ()
     ablate: bool = False
@@ -111,7 +114,7 @@ def rungs_of(specs: Sequence[ProbeSpec], ask: Ask) -> tuple[Rung, ...]:
     known = {spec.name for spec in specs}
     for option, names in (("--only", ask.only), ("--skip", ask.skip)):
         for name in names:
-            if name not in known:
+            if name not in known and not (option == "--skip" and name == LINT):
                 near = difflib.get_close_matches(name, sorted(known), n=1)
                 do = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(spec.name for spec in specs)}."
                 raise UsageError(f"{option} names {name}, which is no rung.", do)

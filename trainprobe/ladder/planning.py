@@ -15,7 +15,7 @@ from trainprobe.config import Settings
 from trainprobe.errors import UsageError
 from trainprobe.ladder import probes
 from trainprobe.ladder.cells import RANKS, ROWS
-from trainprobe.ladder.plan import Ask, Plan, rungs_of
+from trainprobe.ladder.plan import LINT, Ask, Plan, rungs_of
 from trainprobe.ladder.thresholds import Thresholds
 from trainprobe.model.probes import ProbeSpec
 from trainprobe.model.request import DiagnoseRequest
@@ -86,6 +86,7 @@ def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str
         notes=(*added.trouble, *unusable),
         gpus_seen=gpus_seen,
         witness=settings.witness,
+        lint=settings.lint and LINT not in request.skip,
         ranks=request.ranks,
         rows=request.rows,
         ablate=request.ablate,

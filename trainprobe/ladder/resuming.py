@@ -19,7 +19,7 @@ SAME = (("argv", "command"), ("form", "way to launch it"), ("cwd", "folder"), ("
 # What an answer of the model's stress test rests on. Cases of earlier versions do not have these.
 STRESSED = (("sample", "sample"), ("bench_steps", "number of timed steps"), ("fuzz", "number of random configurations"), ("seed", "seed"))
 STRESS = "model_stress"
-OF_THE_WHOLE = frozenset({"plan", "script", "gpus", "interrupted", "ablation", "leftovers"})
+OF_THE_WHOLE = frozenset({"plan", "script", "gpus", "interrupted", "ablation", "leftovers", "lint"})
 
 
 def check_same(plan: Plan, case: Case) -> None:

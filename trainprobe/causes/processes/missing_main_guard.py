@@ -59,5 +59,6 @@ CAUSE = Cause(
     ranks=nobody,
     would_settle="grep -n __main__ in the script",
     refines="user-exception",
+    accounts_for=("data-worker-crash",),  # whose worker died of it
     wording=WORDING,
 )

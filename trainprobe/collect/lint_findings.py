@@ -1,0 +1,78 @@
+"""What lint finds in the user's script before it is run. It reads in a child process with a deadline: a large project must not delay the climb."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any, Dict, List, Optional
+
+from trainprobe.case import Case
+from trainprobe.collect.seen import Seen, record, refused, timed
+from trainprobe.model.evidence import Evidence
+from trainprobe.model.subjects import JOB
+from trainprobe.system.run import Ran, run
+
+ASK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lint_child.py")
+DEADLINE_S = 5.0
+# Lines of what the script imports, the nearest first: a first turn that any machine ends in time, and one for most projects.
+TURNS = (2_000, 20_000)
+OUTPUT_CAP_BYTES = 4 * 2**20
+
+
+def look_with_lint(case: Case, script: str, cwd: str, *, deadline_s: float = DEADLINE_S) -> Evidence:
+    """Record one `lint` about the script at the path `script`. Configuration files are looked for beside it and in `cwd`."""
+    return record(case, "lint", timed(lambda: read_with_lint(script, cwd, deadline_s)), subject=JOB, cell="", source="source text")
+
+
+def read_with_lint(script: str, cwd: str, deadline_s: float = DEADLINE_S) -> Seen:
+    """The same without a case. With -E, since the job's PYTHONPATH must not decide which modules read it."""
+    argv = [sys.executable, "-E", "-B", ASK, script, *map(str, TURNS)]
+    return understand(run(argv, timeout_s=deadline_s, cwd=cwd, output_cap_bytes=OUTPUT_CAP_BYTES), script, deadline_s)
+
+
+def understand(ran: Ran, script: str, deadline_s: float) -> Seen:
+    """Turn the child's answer into a look: what the last turn that it ended has found."""
+    data: Dict[str, Any] = {"script": script, "files": 0, "lines": 0, "left_out": "", "findings": []}
+    told = _last_turn(ran.stdout)
+    late = ran.ended.how in ("timed_out", "unkillable")
+    if told is None:
+        if late:
+            return refused("timed_out", f"reading {os.path.basename(script)} did not end within {deadline_s:g} s", **data)
+        if ran.ended.how == "not_started":
+            return refused("unavailable", f"it could not be started: {ran.ended.reason}", **data)
+        how = f"signal {ran.ended.signal}" if ran.ended.signal else f"exit status {ran.ended.code}"
+        return refused("crashed", f"the program that reads {os.path.basename(script)} ended with {how}", **data)
+    not_read = [row for row in told["not_read"] if isinstance(row, dict)]
+    own = next((str(row.get("reason")) for row in not_read if row.get("file") == script), "")
+    if own:
+        return refused("unavailable", f"{os.path.basename(script)}: {own}", **data)
+    data.update({name: told[name] for name in ("files", "lines", "findings")})
+    data["left_out"] = _left_out(told, not_read, deadline_s if late else None)
+    return Seen(data, "partial", data["left_out"]) if data["left_out"] else Seen(data)
+
+
+def _left_out(told: Dict[str, Any], not_read: List[Dict[str, Any]], late_s: Optional[float]) -> str:
+    """What was not read, as sentences; empty where all was."""
+    says = []
+    if told["cut"] or late_s is not None:
+        why = f"in {late_s:g} s" if late_s is not None else "at once"
+        says.append(f"Only the {told['lines']:,} lines nearest to the script were read {why}.")
+    if not_read:
+        first = not_read[0]
+        more = f" (and {len(not_read) - 1} more)" if len(not_read) > 1 else ""
+        says.append(f"{os.path.basename(str(first.get('file') or '')) or 'A part'} was left out{more}: {first.get('reason')}")
+    return " ".join(says)
+
+
+def _last_turn(stdout: bytes) -> Optional[Dict[str, Any]]:
+    """The last whole line that is an answer."""
+    for line in reversed(stdout.splitlines()):
+        try:
+            told = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        lists, numbers = ("findings", "not_read"), ("files", "lines", "cut")
+        if isinstance(told, dict) and all(isinstance(told.get(name), list) for name in lists) and all(isinstance(told.get(name), int) for name in numbers):
+            return told
+    return None
