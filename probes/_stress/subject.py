@@ -266,10 +266,28 @@ def _config_of(model: Any) -> Dict[str, Any]:
 
 
 def _with_config(model: Any, options: Dict[str, Any]) -> Any:
-    config = copy.deepcopy(model.config)
-    for name, value in options.items():
-        setattr(config, name, value)
-    return type(model)(config)
+    return type(model)(_changed(model.config, options))
+
+
+def _changed(config: Any, options: Dict[str, Any]) -> Any:
+    """The configuration with other values, made anew where it can be: what its class derived from the old ones (a width of heads, a list of layers) goes."""
+    try:
+        rows = config.to_diff_dict()
+        old = {name: getattr(config, name) for name in options}
+        lengths = {value for name, value in old.items() if "layer" in name and not isinstance(value, bool)}
+        widths = [value for name, value in old.items() if name in ("hidden_size", "d_model", "n_embd", "embed_dim", "dim")]
+        for name, value in list(rows.items()):
+            stale = isinstance(value, (list, tuple)) and len(value) in lengths and all(isinstance(one, str) for one in value)
+            divided = name == "head_dim" and value * getattr(config, "num_attention_heads", 0) == getattr(config, "hidden_size", None)
+            if name not in options and (stale or divided or (name.endswith("_hidden_size") and value in widths)):
+                del rows[name]
+        kept = {name: value for name, value in rows.items() if name not in ("transformers_version", "model_type", "architectures", "dtype")}
+        return type(config)(**{**kept, **options})
+    except Exception:
+        changed = copy.deepcopy(config)
+        for name, value in options.items():
+            setattr(changed, name, value)
+        return changed
 
 
 def _of_instance(made: Any) -> Maker:
@@ -293,9 +311,7 @@ def _of_folder(path: str) -> Maker:
     def make(options: Dict[str, Any]) -> Any:
         if weights and not options:
             return (kind or transformers.AutoModel).from_pretrained(path, local_files_only=True, dtype=torch.float32)
-        changed = copy.deepcopy(config)
-        for name, value in options.items():
-            setattr(changed, name, value)
+        changed = _changed(config, options)
         return kind(changed) if kind is not None else transformers.AutoModel.from_config(changed)
 
     return make, lambda subject: _config_of(subject.build())
