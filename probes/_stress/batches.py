@@ -33,7 +33,7 @@ class Batch:
 
     def changed(self, change: Callable[[str, Any], Any]) -> Batch:
         """Return a batch in which each leaf is `change(name, tensor)`."""
-        return Batch(_rebuilt(self.data, change), self.axes)
+        return Batch(rebuilt(self.data, change), self.axes)
 
     def replaced(self, leaves: Dict[str, Any]) -> Batch:
         """Return a batch with other tensors under these names; a name that a dict batch lacks is added at its top."""
@@ -41,7 +41,7 @@ class Batch:
         if isinstance(data, dict):
             data = {**data, **{name: tensor for name, tensor in leaves.items() if "." not in name and name not in data}}
         axes = {**self.axes, **{name: axes_of(tensor, self.rows, self.length) for name, tensor in leaves.items() if name not in self.axes}}
-        return Batch(_rebuilt(data, leaves.get), axes)
+        return Batch(rebuilt(data, leaves.get), axes)
 
     def take(self, rows: List[int]) -> Batch:
         """Return the batch of these rows."""
@@ -112,13 +112,14 @@ def leaves_of(data: Any, name: str = "") -> Dict[str, Any]:
     return found
 
 
-def _rebuilt(data: Any, change: Callable[[str, Any], Any], name: str = "") -> Any:
+def rebuilt(data: Any, change: Callable[[str, Any], Any], name: str = "") -> Any:
+    """Return nested dicts, lists and tuples with each tensor as `change(name, tensor)`."""
     if isinstance(data, torch.Tensor):
         return change(name, data)
     if hasattr(data, "items"):
-        return {key: _rebuilt(value, change, f"{name}.{key}" if name else str(key)) for key, value in data.items()}
+        return {key: rebuilt(value, change, f"{name}.{key}" if name else str(key)) for key, value in data.items()}
     if isinstance(data, (list, tuple)):
-        parts = [_rebuilt(value, change, f"{name}.{place}" if name else str(place)) for place, value in enumerate(data)]
+        parts = [rebuilt(value, change, f"{name}.{place}" if name else str(place)) for place, value in enumerate(data)]
         return type(data)(*parts) if hasattr(data, "_fields") else type(data)(parts)
     return data
 

@@ -1,0 +1,287 @@
+"""Narrow types: autocast and the whole model in bfloat16 and float16, against float32, and float32 against float64.
+
+Thresholds are multiples of the type's unit (torch.finfo(type).eps) and of what the wide calculation itself makes of a change in its inputs' last digit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import warnings
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+
+import torch
+
+from _stress import halves
+from _stress.look import Look
+from _stress.subject import Subject
+
+LENGTH = 128  # positions where the model takes them: sums over few positions lose too little to be seen
+MISSING = (
+    "not implemented for",
+    "not supported",
+    "unsupported",
+    "could not run",
+    "no kernel",
+    "does not support",
+    "should be float",
+    "expected scalar type float",
+)
+
+
+class Mode(NamedTuple):
+    """`auto`: under autocast, the weights in float32; else the whole model and its inputs are of this type."""
+
+    says: str
+    dtype: Any
+    auto: bool
+
+
+MODES = (
+    Mode("autocast float16", torch.float16, auto=True),
+    Mode("autocast bfloat16", torch.bfloat16, auto=True),
+    Mode("float16", torch.float16, auto=False),
+    Mode("bfloat16", torch.bfloat16, auto=False),
+)
+
+
+class Pass(NamedTuple):
+    """One pass forward and backward. `at` is the module that was open when `error` was raised; `gradient` the first parameter with inf or nan."""
+
+    loss: float
+    watch: halves.Watch
+    error: Optional[BaseException]
+    backward: bool
+    gradient: str
+
+
+class Precision:
+    def __init__(self, subject: Subject, look: Look) -> None:
+        self.subject, self.look = subject, look
+        self.told: Set[Tuple[str, str]] = set()
+        self.missing: Dict[str, List[str]] = {}
+        self.tried: List[str] = []
+        self.modules = 0
+        self.length: Optional[int] = None
+        self.root = ""  # what the model's own code is called, where no module of it is to blame: its class
+
+    # ---- making
+
+    def make(self, *, lively: bool, dtype: Any = None) -> Any:
+        model = self.subject.build(self.subject.asked.seed, lively=lively)
+        self.root = type(model).__name__
+        config: Any = getattr(model, "config", None)
+        if hasattr(config, "use_cache"):
+            config.use_cache = False
+        if dtype is not None or any(one.dtype in (torch.float16, torch.bfloat16) for one in model.parameters()):
+            model.to(dtype or torch.float32)
+        return model
+
+    def batch(self, model: Any) -> Any:
+        return self.subject.batch(2, self.length, seed=1, model=model)
+
+    def passed(self, model: Any, mode: Optional[Mode]) -> Pass:
+        """Run `model` once, forward and back; what it raises is in the answer."""
+        device = self.subject.device
+        scope: Any = torch.autocast(device, dtype=mode.dtype) if mode is not None and mode.auto else contextlib.nullcontext()
+        bad: List[str] = []
+        hooks = [one.register_hook(_gradient_hook(name, bad)) for name, one in model.named_parameters() if one.requires_grad]
+        loss, error, backward = math.nan, None, False
+        batch = self.batch(model)
+        with halves.watched(model) as watch, warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            try:
+                with scope:
+                    ran = self.subject.run(model, batch, seed=0, grad=True)
+                loss, backward = float(ran.loss.detach()), True
+                if ran.loss.requires_grad:
+                    ran.loss.backward()
+            except Exception as caught:
+                error = caught
+        for hook in hooks:
+            hook.remove()
+        if mode is not None and mode.auto and any("isabling autocast" in str(one.message) for one in warned):
+            error = NotImplementedError("autocast to this type is not supported here")
+        return Pass(loss, watch, error, backward, bad[0] if bad else "")
+
+    # ---- telling
+
+    def tell(self, name: str, where: str, value: float, threshold: float, unit: str, says: str, *, what: str = "module", **labels: Any) -> None:
+        if (name, where) not in self.told and (value > threshold or not math.isfinite(value)):
+            self.told.add((name, where))
+            self.look.held(name, value, threshold, unit, says, what=what, where=where or self.root, **labels)
+
+    def title(self, model: Any, name: str) -> str:
+        """What a module is called where a sentence needs a name: the model itself by its class."""
+        return name or type(model).__name__
+
+    # ---- asking
+
+    def run(self) -> None:
+        look, subject = self.look, self.subject
+        self.length = self._length()
+        references = self._references()
+        plain = references[False]
+        look.step("casts in float32")
+        self._casts()
+        for mode in MODES:
+            for lively in (False, True):
+                if look.left_s() < 1 or mode.says in self.missing:
+                    continue
+                look.step(f"{mode.says}{', stirred weights' if lively else ''}")
+                self._whole(mode, references[lively], lively=lively)
+        if subject.traits.noisy:
+            look.note("eval() is noisy: modules are not compared one by one.")
+        else:
+            for dtype in (torch.float16, torch.bfloat16, torch.float32):
+                look.step(f"modules one by one, {_name(dtype)}")
+                self._one_by_one(dtype)
+        for says, modes in self.missing.items():
+            look.note(f"{says} is not tried here: {modes[0]}")
+        if not self.told:
+            look.held("precision.overflow", 0, 0, "modules", "", what="module")
+        tried = ", ".join(self.tried) or "nothing"
+        look.summary(f"{tried} against float32 at 2x{self.length or '-'}, {self.modules} modules by themselves, loss {plain.loss:.4g}")
+
+    def _length(self) -> Optional[int]:
+        traits = self.subject.traits
+        own = self.subject.own_length
+        if own is None or not traits.resizes or traits.forward_s > 0.5:
+            return own
+        return max(own, min(LENGTH, traits.max_length or LENGTH)) if traits.forward_s < 0.1 else own
+
+    def _references(self) -> Dict[bool, Pass]:
+        self.look.step("float32")
+        found = {lively: self.passed(self.make(lively=lively), None) for lively in (False, True)}
+        if found[False].error is not None and self.length is not None:
+            self.length = self.subject.own_length  # it does not go through at this length, which other suites tell
+            found = {lively: self.passed(self.make(lively=lively), None) for lively in (False, True)}
+        plain = found[False]
+        if plain.error is not None:
+            raise plain.error
+        if not math.isfinite(plain.loss) or plain.gradient:
+            self.look.skip("the loss or its gradients are not finite in float32 already")
+        return found
+
+    def _casts(self) -> None:
+        model = self.make(lively=False)
+        batch = self.batch(model)
+        found = halves.casts_of(model, lambda: self.subject.run(model, batch, grad=True))
+        for name, kind in list(found.items())[:3]:
+            unit = torch.finfo(kind).eps
+            says = f"{self.title(model, name)} casts to {_name(kind)} by itself, though all is float32: it keeps {-math.log10(unit):.0f} digits of 7."
+            self.tell("precision.tolerance", name, unit, torch.finfo(torch.float32).eps, "of a value", says, type=_name(kind))
+
+    def _whole(self, mode: Mode, reference: Pass, *, lively: bool) -> None:
+        if reference.error is not None or not math.isfinite(reference.loss) or reference.gradient:
+            return
+        model = self.make(lively=lively, dtype=None if mode.auto else mode.dtype)
+        one = self.passed(model, mode)
+        labels = {"mode": mode.says}
+        if one.error is not None and _is_missing(one.error):
+            self.missing.setdefault(mode.says, []).append(f"{type(one.error).__name__}: {str(one.error)[:160]}")
+            return
+        if mode.says not in self.tried:
+            self.tried.append(mode.says)
+        bad = one.watch.first_bad(reference.watch)
+        if bad is not None:
+            what = "nan" if bad.nan else "inf"
+            says = f"{self.title(model, bad.module)} makes {what} in {mode.says} out of finite inputs, where float32 has none."
+            self.tell("precision.overflow", bad.module, math.inf, 0, "", says, **labels)
+            return
+        if one.error is not None:
+            self._raised(model, mode, one, one.error)
+            return
+        if not math.isfinite(one.loss):
+            self.tell(
+                "precision.overflow",
+                "loss",
+                math.inf,
+                0,
+                "",
+                f"The loss is {one.loss} in {mode.says}, and {reference.loss:.4g} in float32.",
+                what="loss",
+                **labels,
+            )
+        elif one.gradient:
+            says = f"The gradient of {one.gradient} is not finite in {mode.says}, where the loss is, and in float32 all are finite."
+            self.tell("precision.gradient", one.gradient, math.inf, 0, "", says, what="parameter", **labels)
+        elif not self.subject.traits.noisy:
+            apart = abs(one.loss - reference.loss) / max(abs(reference.loss), 1e-6)
+            self.look.number("precision.loss", apart, "of the float32 loss", mode=mode.says, weights="stirred" if lively else "as built")
+
+    def _raised(self, model: Any, mode: Mode, one: Pass, error: BaseException) -> None:
+        modules = dict(model.named_modules())
+        own = [name for name in one.watch.open if halves.is_own(modules[name])]
+        where = own[-1] if own else ""
+        if (not one.backward and "dtype" in str(error)) or "same type" in str(error) or "scalar type" in str(error):
+            where = where if mode.auto else (one.watch.widener(mode.dtype) or where)
+        if ("precision.raises", where) in self.told:
+            return
+        self.told.add(("precision.raises", where))
+        doing = "backward" if one.backward else "forward"
+        says = f"{self.title(model, where)} does not run {doing} in {mode.says}: {type(error).__name__}: {str(error)[:200]}"
+        self.look.raised("precision.raises", error, says, what="module", where=where or self.root, mode=mode.says)
+
+    def _one_by_one(self, dtype: Any) -> None:
+        wide_type = torch.float64 if dtype is torch.float32 else None
+        if (wide_type is not None and not self.subject.traits.doubles) or _name(dtype) in self.missing or self.look.left_s() < 1:
+            return
+        narrow, wide = self.make(lively=True, dtype=dtype), self.make(lively=True)
+        with torch.no_grad():  # the wide one has the very weights of the narrow one
+            for one, other in zip((*wide.parameters(), *wide.buffers()), (*narrow.parameters(), *narrow.buffers())):
+                if one.is_floating_point():
+                    one.copy_(other)
+        if wide_type is not None:
+            wide.to(wide_type)
+        model = self.make(lively=True)
+        with halves.taking(model) as taken, contextlib.suppress(Exception):
+            self.subject.run(model, self.batch(model), grad=True)
+        narrows, wides = dict(narrow.named_modules()), dict(wide.named_modules())
+        found: List[Tuple[str, halves.Own]] = []
+        for one in taken:
+            if self.look.left_s() < 1:
+                self.look.note(f"The time is over: {len(taken) - taken.index(one)} modules were not tried in {_name(dtype)}.")
+                break
+            own = halves.alone(narrows[one.module], wides[one.module], one, dtype)
+            if own is None:
+                continue
+            self.modules += 1
+            inside = one.module + "." if one.module else ""
+            if any(name.startswith(inside) for name, _ in found):
+                continue  # a part of it is told
+            if own.overflow or own.error > own.allowed:
+                found.append((one.module, own))
+        for name, own in found[:3]:
+            title, kind = self.title(model, name), _name(dtype)
+            if own.overflow:
+                by = "a norm must bear" if own.norm else "it was given here"
+                made = "loses its output" if own.norm else "makes inf or nan"
+                says = f"{title} {made} in {kind} at {own.overflow:.3g} times the inputs that {by}, where float32 is well within float16's range."
+                self.tell("precision.overflow", name, math.inf, 0, "", says, mode=kind, times=own.overflow)
+            else:
+                says = f"{title} by itself is {own.error:.2g} off in {kind}, given the same inputs and weights; its arithmetic should cost {own.allowed:.2g} at most."
+                self.tell("precision.tolerance", name, own.error, own.allowed, "of the root mean square", says, mode=kind)
+
+
+def _gradient_hook(name: str, bad: List[str]) -> Any:
+    def look(gradient: Any) -> None:
+        if not bool(torch.isfinite(gradient).all()):
+            bad.append(name)
+
+    return look
+
+
+def _is_missing(error: BaseException) -> bool:
+    """Does the installed torch lack the operation for this type and device? That is not the model's fault."""
+    words = str(error).lower()
+    return isinstance(error, NotImplementedError) or any(one in words for one in MISSING)
+
+
+def _name(dtype: Any) -> str:
+    return str(dtype).rpartition(".")[2]
+
+
+def run(subject: Subject, look: Look) -> None:
+    """Raises what the model raises in float32."""
+    Precision(subject, look).run()
