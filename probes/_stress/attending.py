@@ -117,7 +117,7 @@ def meant_to_look_back(model: Any, seen: Attended, mixing: Set[str], leaking: Se
         return f"{type(model).__name__} predicts the next token"
     if any(attending.values()):
         if 2 * len(back) >= len(counted):
-            return f"{len(back)} of its {len(counted)} attention layers look back only"
+            return f"{len(back)} of its {len(counted)} attention layers are masked to look back"
         if seen.built or _has_triangle(modules, length):
             return "it makes a triangular mask"
     elif 2 * len(back) > len(counted):

@@ -1,7 +1,7 @@
 """Which module's own code makes two runs differ: it is given what it had before, so far as that is meant to stay, and gives something else.
 
-The second run is mended call by call: what should be equal and is not is put back as each module returns it. A module that is found to differ then
-cannot have it from those before it, nor from its own children.
+The second run is mended call by call: what should be equal and is not is put back as each module is called and as it returns. A module that is found
+to differ then cannot have it from those before it, nor from its own children.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import torch
 from _stress.look import gap
 
 Key = Tuple[str, int]
-Calls = Dict[Key, Dict[str, Any]]
 
 
 class View(NamedTuple):
@@ -75,43 +74,69 @@ def apart(new: Any, old: Any, view: View) -> float:
     return gap(one, other)
 
 
+class Calls(NamedTuple):
+    """Floating-point tensors by name, of each call of a module (its dotted name and its turn): what it was given and what it gave."""
+
+    given: Dict[Key, Dict[str, Any]]
+    gave: Dict[Key, Dict[str, Any]]
+
+    @property
+    def modules(self) -> Set[str]:
+        return {name for name, _ in self.gave}
+
+
 def recorded(model: Any, run: Callable[[], Any]) -> Calls:
-    """Run, and return what every call of a module gave: floating-point tensors by name, by the module's dotted name and its turn."""
-    calls: Calls = {}
+    """Run, and return what every call of a module was given and gave."""
+    calls = Calls({}, {})
 
-    def record(key: Key, _given: Any, output: Any) -> None:
-        calls[key] = {name: one.detach().clone() for name, one in floats(output).items()}
+    def entering(key: Key, _caller: str, given: Any) -> None:
+        calls.given[key] = _copies(floats(given))
 
-    with _hooked(model, record):
+    def leaving(key: Key, output: Any) -> None:
+        calls.gave[key] = _copies(floats(output))
+
+    with _hooked(model, entering, leaving):
         run()
     return calls
 
 
 def mended(model: Any, run: Callable[[], Any], before: Calls, view: View, tolerance: float) -> Dict[str, float]:
-    """Run, mending each call's outputs where they count by those in `before`; return the modules that had to be mended, with how far they were off."""
+    """Run, mending what each call is given and gives where it counts by what it was in `before`.
+
+    Returns the modules whose own code made that necessary, with how far off it was: where a call gives something else, the module; where it is given
+    something else, the module that calls it.
+    """
     guilty: Dict[str, float] = {}
 
-    def mend(key: Key, _given: Any, output: Any) -> Any:
-        was = before.get(key, {})
+    def mend(values: Any, was: Dict[str, Any], blame: str) -> Any:
         worst = 0.0
 
         def put_back(name: str, tensor: Any) -> Any:
             nonlocal worst
             old = was.get(name)
-            found = aligned(tensor, old, view) if old is not None else None
+            found = aligned(tensor, old, view) if old is not None and tensor.is_floating_point() else None
             if found is None or old is None:
                 return tensor
-            worst = max(worst, gap(tensor[found[0]], old[found[1]]))
+            off = gap(tensor[found[0]], old[found[1]])
+            if off == 0:
+                return tensor
+            worst = max(worst, off)
             fixed = tensor.clone()
             fixed[found[0]] = old[found[1]].to(fixed)
             return fixed
 
-        changed = rebuilt(output, put_back)
+        changed = rebuilt(values, put_back)
         if worst > tolerance:
-            guilty[key[0]] = max(worst, guilty.get(key[0], 0.0))
+            guilty[blame] = max(worst, guilty.get(blame, 0.0))
         return changed
 
-    with _hooked(model, mend):
+    def entering(key: Key, caller: str, given: Any) -> Any:
+        return mend(given, before.given.get(key, {}) if key[0] else {}, caller)
+
+    def leaving(key: Key, output: Any) -> Any:
+        return mend(output, before.gave.get(key, {}), key[0])
+
+    with _hooked(model, entering, leaving):
         run()
     return guilty
 
@@ -119,60 +144,75 @@ def mended(model: Any, run: Callable[[], Any], before: Calls, view: View, tolera
 def given_other(model: Any, run: Callable[[], Any], again: Callable[[], Any]) -> Set[str]:
     """The modules that are given something else in the second run although every module before them returned the same as in the first."""
     was: Dict[Key, Dict[str, Any]] = {}
-    outputs: Dict[Key, Any] = {}
-    other: Set[str] = set()
+    gave: Dict[Key, Dict[str, Any]] = {}
+    other: Set[str] = {""}
 
-    def first(key: Key, given: Any, output: Any) -> None:
-        was[key] = {name: one.detach().clone() for name, one in tensors(given).items()}
-        outputs[key] = {name: one.detach().clone() for name, one in floats(output).items()}
+    def first(key: Key, _caller: str, given: Any) -> None:
+        was[key] = _copies(tensors(given))
 
-    def second(key: Key, given: Any, output: Any) -> Any:
-        now = tensors(given)
-        before = was.get(key)
-        if before is not None and (
-            set(now) != set(before) or any(one.shape != before[name].shape or not torch.equal(one, before[name]) for name, one in now.items())
-        ):
+    def first_gave(key: Key, output: Any) -> None:
+        gave[key] = _copies(floats(output))
+
+    def second(key: Key, _caller: str, given: Any) -> None:
+        now, before = tensors(given), was.get(key, {})
+        if set(now) != set(before) or any(one.shape != before[name].shape or not torch.equal(one, before[name]) for name, one in now.items()):
             other.add(key[0])
-        old = outputs.get(key, {})
+
+    def as_before(key: Key, output: Any) -> Any:
+        old = gave.get(key, {})
         return rebuilt(output, lambda name, tensor: old[name].clone() if name in old and old[name].shape == tensor.shape else tensor)
 
-    with _hooked(model, first):
+    with _hooked(model, first, first_gave):
         run()
-    with _hooked(model, second):
+    with _hooked(model, second, as_before):
         again()
-    return other | {""}
+    return other
 
 
 def inputs_of(model: Any, run: Callable[[], Any]) -> Dict[str, Dict[str, Any]]:
     """All tensors that each module was given in its first call."""
     found: Dict[str, Dict[str, Any]] = {}
 
-    def record(key: Key, given: Any, _output: Any) -> None:
-        found.setdefault(key[0], {name: one.detach().clone() for name, one in tensors(given).items()})
+    def entering(key: Key, _caller: str, given: Any) -> None:
+        found.setdefault(key[0], _copies(tensors(given)))
 
-    with _hooked(model, record):
+    with _hooked(model, entering, lambda _key, _output: None):
         run()
     return found
 
 
 @contextlib.contextmanager
-def _hooked(model: Any, what: Callable[[Key, Any, Any], Any]) -> Iterator[None]:
+def _hooked(model: Any, entering: Callable[[Key, str, Any], Any], leaving: Callable[[Key, Any], Any]) -> Iterator[None]:
+    """Around every call of a module: `entering(key, caller, (args, kwargs))` and `leaving(key, output)`, which may give something else instead."""
     turns: Dict[str, int] = {}
+    open_calls: List[Key] = [("", 0)]
 
-    def hook(name: str) -> Any:
-        def ended(_module: Any, args: Any, kwargs: Any, output: Any) -> Any:
+    def hooks_of(name: str) -> Tuple[Any, Any]:
+        def before(_module: Any, args: Any, kwargs: Any) -> Any:
             turns[name] = turns.get(name, 0) + 1
-            return what((name, turns[name]), (args, kwargs), output)
+            changed = entering((name, turns[name]), open_calls[-1][0], (args, kwargs))
+            open_calls.append((name, turns[name]))
+            return changed
 
-        return ended
+        def after(_module: Any, _args: Any, output: Any) -> Any:
+            return leaving(open_calls.pop(), output)
 
-    hooks = [module.register_forward_hook(hook(name), with_kwargs=True) for name, module in model.named_modules()]
+        return before, after
+
+    hooks: List[Any] = []
+    for name, module in model.named_modules():
+        before, after = hooks_of(name)
+        hooks += [module.register_forward_pre_hook(before, with_kwargs=True), module.register_forward_hook(after)]
     try:
         with torch.no_grad():
             yield
     finally:
         for one in hooks:
             one.remove()
+
+
+def _copies(found: Dict[str, Any]) -> Dict[str, Any]:
+    return {name: one.detach().clone() for name, one in found.items()}
 
 
 def tensors(values: Any) -> Dict[str, Any]:

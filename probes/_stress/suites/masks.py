@@ -63,14 +63,14 @@ class Masks:
         """The names of those whose own code makes the difference, and the modules as they were found."""
         before = recorded(self.model, lambda: self.bench.run(old))
         guilty = list(mended(self.model, lambda: self.bench.run(new), before, view, self.near))
-        return blamed(self.model, guilty, self.knowing() if knowing is None else knowing, {name for name, _ in before}), guilty
+        return blamed(self.model, guilty, self.knowing() if knowing is None else knowing, before.modules), guilty
 
-    def found(self, name: str, value: float, says: str, names: List[str]) -> None:
+    def found(self, name: str, value: float, says: str, names: List[str], **labels: Any) -> None:
         more = f", and in {len(names) - 1} more" if len(names) > 1 else ""
         where = names[0] if names else type(self.model).__name__
-        self.broken = not self.look.held(
-            name, value, self.near, "of the largest value", f"{says} (in {where}{more}).", what="module", where=where, **({"also": names[1:9]} if more else {})
-        )
+        labels = {**labels, **({"also": names[1:9]} if more else {})}
+        says = f"{says} (in {where}{more})."
+        self.broken = not self.look.held(name, value, self.near, "of the largest value", says, what="module", where=where, **labels)
 
     def held(self, name: str, value: float, **labels: Any) -> None:
         self.look.held(name, value, self.near, "of the largest value", "", **labels)
@@ -194,14 +194,13 @@ class Masks:
             if worst > self.near and form == "float" and self.adds(port, base, keep, reference, view):
                 self.look.note(f"{port.name} as float is added to the scores, as torch does, and does not count as 0 and 1.")
                 continue
+            self.tried.append(form)
+            if worst <= self.near:
+                self.held("mask.form", worst, form=form)
+                continue
+            names, _ = self.blame(base.replaced(dict.fromkeys(port.names, other)), port.put(base, keep), view)
             says = f"{port.name} as {form} gives other outputs than as {str(port.dtype)[6:]}, by {worst:.2g} of the largest, without an error"
-            if self.look.held(
-                "mask.form", worst, self.near, "of the largest value", f"{says} (in {self.reader()}).", what="module", where=self.reader(), form=form
-            ):
-                self.tried.append(form)
-
-    def reader(self) -> str:
-        return type(self.model).__name__
+            self.found("mask.form", worst, says, names, form=form)
 
     def other_forms(self, port: Port, keep: Any) -> List[Tuple[str, Any]]:
         own = next((one.dtype for one in self.model.parameters() if one.is_floating_point()), torch.float32)
@@ -272,7 +271,7 @@ class Masks:
         """The first module whose outputs are nan; None where it is torch's attention, which gives nan to a row without keys by design."""
         modules = dict(self.model.named_modules())
         calls = recorded(self.model, lambda: self.bench.run(batch))
-        first = next((name for (name, _), outputs in calls.items() if any(bool(one.isnan().any()) for one in outputs.values())), None)
+        first = next((name for (name, _), outputs in calls.gave.items() if any(bool(one.isnan().any()) for one in outputs.values())), None)
         if first is None:
             return type(self.model).__name__
         at = first
@@ -314,10 +313,10 @@ class Masks:
         mixing = mended(self.model, lambda: bench.run(sooner), before, behind, LEAST if self.subject.traits.doubles else self.near)
         why = meant_to_look_back(self.model, self.seen, set(mixing) | set(leaking), set(leaking), self.length)
         if not why:
-            self.look.note("The model looks ahead, and nothing says that it must not: causality was not judged.")
+            self.tried.append("it looks ahead, and nothing says that it must not")
             return
         knowing = square_givers(inputs_of(self.model, lambda: bench.run(old)), self.length)
-        names = blamed(self.model, list(leaking), knowing, {name for name, _ in before})
+        names = blamed(self.model, list(leaking), knowing, before.modules)
         size = max(worst, *leaking.values()) if leaking else worst
         self.found("mask.future", size, f"Later tokens change earlier outputs, by {size:.2g} of the largest, although {why}", names)
 

@@ -9,7 +9,7 @@ import importlib
 import io
 import os
 import tempfile
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List, Set, Tuple
 
 import torch
 
@@ -27,6 +27,7 @@ class Tying:
         self.subject, self.look, self.seed = subject, look, subject.asked.seed
         self.tried: List[str] = []
         self.ties: List[Tie] = []
+        self.told: Set[Tuple[str, str]] = set()
 
     def build(self, more: int = 0) -> Any:
         return self.subject.build(self.seed + more)
@@ -35,6 +36,9 @@ class Tying:
         """Hold each tie against what became of it."""
         lost = [tie for tie in self.ties if not is_one(parameters, tie)]
         for tie in lost:
+            if (name, tie.left) in self.told:
+                continue
+            self.told.add((name, tie.left))
             says = f"{tie.left} and {tie.anchor} are one parameter as the model is built, and two {doing}"
             self.look.held(name, 1, 0, "ties", f"{says}.", what="parameter", where=tie.left, partner=tie.anchor)
         if not lost:
