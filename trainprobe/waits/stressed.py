@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,7 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
 }
 ORDER = ("evaluation", "gradient", "shape", "mask", "tied", "state", "precision", "resume", "unused", "ranks", "config")
 """Where nothing explains the other: what spoils every step first, then what spoils a save, then what spoils more ranks or other configurations."""
+MOST_NAMED = 4
 _NO_PLACE = ("size", "options", "loss", "")
 _KEPT = (Rung, RankEnding, Plan, ProbeResult)
 
@@ -101,8 +103,12 @@ def told_of(group: SuspectGroup) -> dict[str, Any]:
 
 
 def told_of_row(facts: Facts, rung: Rung) -> dict[str, Any]:
-    """`suites`, the line of each suite of this cell: name, outcome (passed, failed, skipped, not_measured), says, took_s, findings; empty without any."""
+    """`suites`, the line of each suite of this cell: name, outcome (passed, failed, skipped, not_measured), says, took_s, findings; empty without any.
+
+    A line says what was tried, why nothing was, or what was found by name and place: the causes tell of it in whole sentences.
+    """
     rows = []
+    found = findings(facts, rung.cell)
     checks = {fact.name: fact for fact in facts.of(HostCheck, cell=rung.cell) if fact.probe == PROBE}
     for name in (*SUITES, *BESIDE):
         check = checks.get(f"stress.{name}")
@@ -111,14 +117,15 @@ def told_of_row(facts: Facts, rung: Rung) -> dict[str, Any]:
         if check is None or state not in ("passed", "failed", "skipped", "unanswered"):
             continue
         says = check.says.partition(", ")[2] if check.says.startswith(f"{name}: ") else check.says
-        took, count = value.get("took_s"), value.get("findings")
+        took = value.get("took_s")
+        own = tuple(dict.fromkeys(f"{one.name} in {one.where}" if one.where else one.name for one in found if one.suite == name))
         rows.append(
             {
                 "name": name,
                 "outcome": "not_measured" if state == "unanswered" else state,
-                "says": says,
-                "took_s": float(took) if isinstance(took, (int, float)) else 0.0,
-                "findings": count if isinstance(count, int) else 0,
+                "says": ", ".join((*own[:MOST_NAMED], *([f"{len(own) - MOST_NAMED} more"] if len(own) > MOST_NAMED else []))) or says,
+                "took_s": float(took) if isinstance(took, (int, float)) and math.isfinite(took) else 0.0,
+                "findings": len(own),
             }
         )
     return {"suites": rows} if rows else {}

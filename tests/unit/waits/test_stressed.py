@@ -10,7 +10,7 @@ import pytest
 from trainprobe.causes import built
 from trainprobe.causes.priors import load_priors
 from trainprobe.causes.stressed import advice
-from trainprobe.facts import Facts, Rung
+from trainprobe.facts import Facts
 from trainprobe.judge import judge
 from trainprobe.model.diagnosis import Diagnosis
 from trainprobe.waits import suspect_groups
@@ -123,9 +123,10 @@ def test_lines_of_suites_stand_in_the_row_of_the_ladder() -> None:
         {"HostCheck": {"cell": CELL, "probe": "model_stress", "name": f"stress.{name}", "says": says, "value": json.dumps({"state": state, "took_s": 1.5})}}
         for name, state, says in told
     ]
-    row = judge(Facts.from_rows([*rows({"name": "mask.ignored"}), *checks]), built(), load_priors()).ladder[0]
+    found = rows({"name": "mask.ignored", "what": "module", "where": "layers.1.attn", "details": {"suite": "masks"}})
+    row = judge(Facts.from_rows([*found, *checks]), built(), load_priors()).ladder[0]
     assert [(one["name"], one["outcome"], one["says"]) for one in row.extra["suites"]] == [
-        ("masks", "failed", "0.3 in layers.1.attn"),
+        ("masks", "failed", "mask.ignored in layers.1.attn"),
         ("tying", "skipped", "nothing is tied"),
     ]
 
@@ -149,6 +150,7 @@ def test_nonsense_in_findings_harms_nobody() -> None:
         deep = [deep]
     odd = {"name": "mask.ignored", "details": {"what": 7, "where": deep, "frames": "none", "type": None, "message": deep}}
     facts = [*rows(odd), {"HostCheck": {"cell": CELL, "probe": "model_stress", "name": "stress.masks", "value": "[" * 5000}}]
+    facts.append({"HostCheck": {"cell": CELL, "probe": "model_stress", "name": "stress.fuzz", "value": '{"state": "passed", "took_s": NaN}'}})
     found = judge(Facts.from_rows(facts), built(), load_priors())
     assert found.causes[0].id == "model-mask-fault"
-    assert Facts.from_rows(facts).of(Rung)
+    assert found.ladder[0].extra["suites"][0]["took_s"] == 0.0
