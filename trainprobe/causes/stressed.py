@@ -15,6 +15,7 @@ from trainprobe.waits.suspects import Finding
 
 _NAMED = ("module", "parameter", "buffer", "attribute", "tensor")
 _OTHERS = 3
+BEYOND = 1e18  # what the probes write for infinite and for nan
 
 
 def stressed(group: SuspectGroup, prefix: str) -> Finding | None:
@@ -94,7 +95,7 @@ def _measured(one: Finding) -> str:
     if one.value is None or (one.raised and not one.threshold):
         return f"{one.name} failed{place}: {short(one.raised or one.says, 200)}"
     unit = f" {one.unit}" if one.unit else ""
-    number = "no finite number" if abs(one.value) >= 1e29 else f"{one.value:.3g}{unit}"
+    number = "no finite number" if abs(one.value) >= BEYOND else f"{one.value:.3g}{unit}"
     return f"{one.name} is {number}{place}" + (f", above {one.threshold:g}{unit}" if one.threshold else "")
 
 
