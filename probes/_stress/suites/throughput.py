@@ -64,7 +64,7 @@ def run(subject: Subject, look: Look) -> None:
         look.step(f"{rows}x{wide}")
         try:
             one = _bench(subject, model, optimizer, rows, wide, share_s)
-        except Exception as error:
+        except Exception as error:  # another shape may be refused, and is told
             if not found:
                 raise
             look.note(f"{rows}x{wide} is not measured: {type(error).__name__}: {str(error)[:160]}")
