@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -10,7 +11,7 @@ import torch
 from _stress.batches import Batch
 from _stress.look import Look, gap
 from _stress.pinning import Seen, own_fault, recorded
-from _stress.sizes import Size
+from _stress.sizes import Size, resizable, written
 from _stress.subject import Ran, Subject
 
 COUNT = 3
@@ -22,7 +23,7 @@ def small(subject: Subject, went: List[Size], rows: int = COUNT) -> Optional[Siz
     lengths = sorted(length for _, length in went if length is not None and length > 1)
     if subject.own_length is None:
         return rows, None
-    if not subject.traits.resizes:
+    if not resizable(subject):
         return rows, subject.own_length
     return (rows, next((one for one in lengths if one >= 7), lengths[-1])) if lengths else None
 
@@ -54,23 +55,29 @@ def rows(subject: Subject, look: Look, went: List[Size]) -> str:
     model = subject.comparing(subject.asked.seed)
     batch = subject.batch(size[0], size[1], seed=11, model=model)
     together, calls = _recorded(subject, model, batch)
-    worst: Tuple[float, str, int, List[Seen]] = (0.0, "", 0, [])
-    for row in range(batch.rows):
-        ran, mine = _recorded(subject, model, batch.take([row]))
-        for name, one in ran.outputs.items():
-            part = row_of(together.outputs[name], one, row, batch.rows) if name in together.outputs and one.dim() > 0 else None
-            if part is not None and gap(part, one) > worst[0]:
-                worst = (gap(part, one), name, row, mine)
-    apart, name, row, mine = worst
-    fault = own_fault(calls, mine, lambda big, one: row_of(big, one, row, batch.rows), subject.tolerance) if apart > subject.tolerance else None
-    module = type(model).__name__ if fault == "" else fault or ""
-    if apart > subject.tolerance and _declares_capacity(model, fault or ""):
+    apart, name, row, fault, compared = 0.0, "", 0, "", 0
+    for place in range(batch.rows):
+        ran, mine = _recorded(subject, model, batch.take([place]))
+        aligned = functools.partial(row_of, row=place, rows=batch.rows)
+        parts = {key: aligned(together.outputs[key], one) for key, one in ran.outputs.items() if key in together.outputs and one.dim() > 0}
+        far = max([(gap(part, ran.outputs[key]), key) for key, part in parts.items() if part is not None], default=None)
+        compared += far is not None
+        if far is not None and far[0] <= max(apart, subject.tolerance):
+            apart, name = max((apart, name), far)
+            continue
+        found = own_fault(calls, mine, aligned, subject.tolerance)
+        if far is not None:
+            apart, name, row, fault = far[0], far[1], place, (found[0] or type(model).__name__) if found else ""
+        elif found and found[0] and found[1] > apart:  # the model gives its loss alone
+            apart, name, row, fault = found[1], "", place, found[0]
+    module = fault
+    if apart > subject.tolerance and _declares_capacity(model, "" if fault == type(model).__name__ else fault):
         look.note(f"A row's outputs depend on the rows beside it through {module}, which declares a capacity that all tokens share.")
         return "rows share a capacity"
     says = f"Row {row} of {batch.rows} differs by {apart:.2g} of the largest value from the same row alone{f' in {name}' if name else ''}"
     says += f"; {module} is given equal inputs and gives different outputs." if module else "."
     look.held("shape.rows_mixed", apart, subject.tolerance, "of the largest value", says, what="module", where=module, output=name, row=row)
-    return "rows alone as in company"
+    return "rows alone as in company" if compared else ""
 
 
 def _recorded(subject: Subject, model: Any, batch: Batch) -> Tuple[Ran, List[Seen]]:
@@ -105,6 +112,7 @@ def losses(subject: Subject, look: Look, went: List[Size]) -> str:
     if not all(math.isfinite(one) for one in (*alone, whole)):
         return ""
     _silent_rows(look, batch, loss, whole)
+    _silent_positions(subject, look, model, went)
     largest = max(abs(one) for one in alone)
     mean, total = sum(alone) / len(alone), sum(alone)
     if min(abs(whole - mean), abs(whole - total)) <= tolerance * max(largest, 1e-9):
@@ -133,6 +141,44 @@ def _silent_rows(look: Look, batch: Batch, loss: Any, whole: float) -> None:
     if silent and len(silent) < len(differing):
         says = f"Row {silent[0]} of {batch.rows} has no influence on the loss: another row in its place leaves it at {whole:.6g}."
         look.held("shape.loss", float(len(silent)), 0, "rows", says, what="loss", where=f"row {silent[0]}", rows=str(silent))
+
+
+def _silent_positions(subject: Subject, look: Look, model: Any, went: List[Size]) -> None:
+    """The last label counts in a short batch: it must in the longest too, or the loss leaves out what comes behind some position."""
+    last: Dict[str, bool] = {}
+    found: Dict[Tuple[str, Size], bool] = {}
+    for size in sorted(went, key=lambda one: one[1] or 0):
+        if size[1] is None or size[1] < 7 or (last and size[1] < 100):
+            continue
+        batch = subject.batch(size[0], size[1], seed=13, model=model)
+        if any("mask" in name and not bool(one.all()) for name, one in batch.leaves().items()):
+            return  # what is padded may be left out
+        for name in (name for name in batch.leaves() if "label" in name or "target" in name):
+            heard = _hears(subject, model, batch, name, size[1] - 1)
+            if heard is not None:
+                last.setdefault(name, heard)
+                found[name, size] = heard
+    for (name, size), heard in found.items():
+        if last[name] and not heard:
+            says = f"At {written(size)} the last of {name} has no influence on the loss, while it has in a short batch: the loss leaves positions out."
+            look.held("shape.loss", 1, 0, "positions", says, what="loss", where=written(size), leaf=name)
+            return
+
+
+def _hears(subject: Subject, model: Any, batch: Batch, name: str, position: int) -> Optional[bool]:
+    """Does the loss change with the label at this position of the first row? None where the leaf has none, holds one value alone, or a loss is not finite."""
+    labels, axes = batch.leaves()[name], batch.axes[name]
+    if labels.dim() != 2 or axes.rows != 0 or axes.positions != (1,) or labels.is_floating_point():
+        return None
+    others = labels[0][(labels[0] != labels[0, position]) & (labels[0] >= 0)]
+    if not others.numel() or int(labels[0, position]) < 0:
+        return None
+    changed = labels.clone()
+    changed[0, position] = others[0]
+    losses = [float(subject.run(model, one, seed=3).loss) for one in (batch, batch.replaced({**batch.leaves(), name: changed}))]
+    if not all(math.isfinite(one) for one in losses):
+        return None
+    return abs(losses[0] - losses[1]) > 1e-12 * max(abs(losses[0]), 1e-12)
 
 
 def positions(subject: Subject, look: Look, went: List[Size]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from math import gcd
 from typing import Any, Dict, List, Tuple
 
 Options = Dict[str, Any]
@@ -92,21 +93,29 @@ def changes(picked: Options, options: Options) -> Options:
     return {name: value for name, value in picked.items() if value != options[name] or isinstance(value, bool) is not isinstance(options[name], bool)}
 
 
+def fewer(changed: Options, options: Options, seed: str) -> Options:
+    """Return half of the changes, made to fit again."""
+    keep = random.Random(seed).sample(sorted(changed), len(changed) // 2)
+    return changes(fitted({**options, **{name: changed[name] for name in keep}}, options), options)
+
+
 def fitted(picked: Options, options: Options) -> Options:
     """Return the values with the relations that the defaults keep: widths are multiples of their heads and groups, fewer are picked than there are.
 
-    It is the width that follows; what a head has of it stays even where it was.
+    It is the width that follows. What a head has of it stays a multiple of four where it was, and the width one of eight: rotary halves and
+    aligned kernels ask for that, and models that need it seldom check it.
     """
     found = dict(picked)
     wide, narrow = _pairs(options)
     for one, other in narrow:  # heads of keys divide heads, the best k are no more than the experts
         while found[other] > 1 and (found[one] % found[other] if (one, other) in wide else found[one] < found[other]):
             found[other] -= 1
-    for width in {one for one, _ in wide if options[one] > MOST}:
-        needs = [found[count] * (2 if options[width] // options[count] % 2 == 0 else 1) for one, count in wide if one == width]
-        step = 1
-        for need in needs:
-            step = _common(step, need)
+    for width in sorted({one for one, _ in wide if options[one] > MOST} | {name for name in options if _is_width(name, options[name])}):
+        step = gcd(options[width], 8)
+        for one, count in wide:
+            if one == width:
+                need = found[count] * gcd(options[width] // options[count], 4)
+                step = step * need // gcd(step, need)
         found[width] = max(step, found[width] // step * step)
     return found
 
@@ -121,15 +130,19 @@ def _pairs(options: Options) -> Tuple[List[Tuple[str, str]], List[Tuple[str, str
     heads = [name for name in divided if not re.search(r"kv|key_value|group", name.lower())]
     kv = [name for name in counts if re.search(r"kv|key_value|group", name.lower())]
     more = [(one, other) for one in heads for other in kv if numbers[one] % numbers[other] == 0]
-    experts = [name for name in counts if "expert" in name.lower() and "per" not in name.lower()]
+    experts = [name for name in counts if "expert" in name.lower() and "per_tok" not in name.lower()]
     top = [name for name in counts if re.search(r"top|per_tok|^k$", name.lower())]
     return [*wide, *more], [*more, *((one, other) for one in experts for other in top)]
 
 
-def _common(one: int, other: int) -> int:
-    from math import gcd
+def undivided(options: Options) -> List[Options]:
+    """Changes of one count each, after which a width is no longer a multiple of it."""
+    wide, _ = _pairs(options)
+    return [{count: value} for width, count in wide for value in (3, 5, 7) if options[width] % value][:1]
 
-    return one * other // gcd(one, other)
+
+def _is_width(name: str, value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > MOST and not COUNT.search(name.lower()) and not LENGTH.search(name.lower())
 
 
 def nearer(value: Any, default: Any) -> List[Any]:

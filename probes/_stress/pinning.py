@@ -22,13 +22,22 @@ class Opened:
 
     def __init__(self, model: Any) -> None:
         self._model = model
-        self.stack: List[str] = []
+        self.stack: List[Tuple[str, Any]] = []
 
     def innermost(self) -> str:
         """Return the dotted name of the module that stood open last; its class's name where that is the model itself, "" where none was."""
         if not self.stack:
             return ""
-        return self.stack[-1] or type(self._model).__name__
+        return self.stack[-1][0] or type(self._model).__name__
+
+    def takes(self, tensors: List[Any]) -> bool:
+        """Was the innermost open module given one of these tensors as it is, and has it weights of its own that must fit it?"""
+        if not self.stack:
+            return False
+        name, args = self.stack[-1]
+        module = dict(self._model.named_modules())[name]
+        places = {one.data_ptr() for one in tensors}
+        return bool(module._parameters) and any(one.data_ptr() in places for one in leaves_of(args).values())  # noqa: SLF001
 
 
 @contextlib.contextmanager
@@ -37,7 +46,7 @@ def opened(model: Any) -> Iterator[Opened]:
     found = Opened(model)
 
     def enter(name: str) -> Any:
-        return lambda *_: found.stack.append(name)
+        return lambda _, args: found.stack.append((name, args))
 
     def leave(*_: Any) -> None:
         if found.stack:
@@ -104,16 +113,19 @@ def _kept(values: Any) -> Dict[str, Any]:
     return {name: one.detach().clone() for name, one in leaves_of(values).items() if isinstance(one, torch.Tensor)}
 
 
-def own_fault(one: List[Seen], other: List[Seen], aligned: Aligned, tolerance: float) -> Optional[str]:
-    """Return the module that was given the same in both runs and gave something else: "" is the model's own forward, None that there is none.
+def own_fault(one: List[Seen], other: List[Seen], aligned: Aligned, tolerance: float) -> Optional[Tuple[str, float]]:
+    """Return the module that was given the same in both runs and gave something else, and by how much: "" is the model's own forward.
 
     `aligned(a, b)` is the part of `a` that must equal `b`, None where the two cannot be compared. The innermost is named: calls end from within.
+    None where there is none such.
     """
     theirs = {(call.module, call.turn): call for call in other}
     for call in one:
         twin = theirs.get((call.module, call.turn))
-        if twin is not None and _worst(call.inputs, twin.inputs, aligned) <= tolerance < _worst(call.outputs, twin.outputs, aligned, scalars=False):
-            return call.module
+        if twin is not None and _worst(call.inputs, twin.inputs, aligned) <= tolerance:
+            apart = _worst(call.outputs, twin.outputs, aligned, scalars=False)
+            if apart > tolerance:
+                return call.module, apart
     return None
 
 
@@ -125,6 +137,20 @@ def _worst(one: Dict[str, Any], other: Dict[str, Any], aligned: Aligned, *, scal
             if part is not None:
                 worst = max(worst, gap(part, other[name]))
     return worst
+
+
+def first_of_other_axes(one: List[Seen], other: List[Seen]) -> Optional[str]:
+    """Return the innermost module whose outputs have another number of axes in the two runs, though its inputs have not; "" is the model's own forward."""
+    theirs = {(call.module, call.turn): call for call in other}
+    for call in one:
+        twin = theirs.get((call.module, call.turn))
+        if twin is not None and _axes(call.inputs) == _axes(twin.inputs) and _axes(call.outputs) != _axes(twin.outputs):
+            return call.module
+    return None
+
+
+def _axes(tensors: Dict[str, Any]) -> Dict[str, int]:
+    return {name: one.dim() for name, one in tensors.items()}
 
 
 def first_not_finite(calls: List[Seen]) -> Optional[str]:

@@ -50,7 +50,7 @@ def sharing(subject: Subject, look: Look, went: List[Size]) -> str:
     try:
         model = subject.comparing(subject.asked.seed)
         other, shared = unshared(model)
-    except Exception as error:
+    except Exception as error:  # what holds locks, files or views of itself
         look.note(f"The model cannot be copied without sharing ({type(error).__name__}: {str(error)[:120]}).")
         return ""
     said = []
@@ -102,7 +102,7 @@ def _turned(subject: Subject, look: Look, sizes: List[Size]) -> None:
     look.step(where)
     try:
         model = subject.build(subject.asked.seed, options={TIE: turned})
-    except Exception as error:
+    except Exception as error:  # a refusal, of whatever kind: the fuzz suite judges those
         look.note(f"With {where} the model is not built ({type(error).__name__}: {str(error)[:200]}).")
         return
     for size in sizes:
@@ -110,7 +110,7 @@ def _turned(subject: Subject, look: Look, sizes: List[Size]) -> None:
         with opened(model) as now:
             try:
                 subject.run(model, batch, seed=3, grad=True).loss.backward()
-            except Exception as error:
+            except Exception as error:  # whatever the user's model raises is what was looked for
                 says = f"With {where} a batch of {written(size)} fails ({type(error).__name__}: {str(error)[:200]})."
                 look.raised("shape.sharing_loss", error, says, what="option", where=where, module=now.innermost(), size=written(size))
                 return

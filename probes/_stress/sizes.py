@@ -62,10 +62,17 @@ def allowed_length(model: Any, declared: Optional[int]) -> Optional[int]:
     return declared
 
 
+def resizable(subject: Subject) -> bool:
+    """May the length be varied: does a shorter batch go through, or does the user's sample promise any length? Of pictures the size stays."""
+    if any(one.dim() == 4 and one.is_floating_point() for one in subject.batch(2).leaves().values()):
+        return False
+    return subject.traits.resizes or subject.sized
+
+
 def sizes_for(subject: Subject, longest: Optional[int]) -> List[Size]:
     """Return the grid for this model, the cheapest first: within what it declares, with its longest and one less."""
     own = subject.own_length
-    if own is None or not subject.traits.resizes:
+    if own is None or not resizable(subject):
         return [(rows, own) for rows in ROWS]
     sizes: Set[Size] = {(rows, length if longest is None else min(length, longest)) for rows, length in GRID}
     if longest is not None:
@@ -122,7 +129,7 @@ class Runs:
                 doing = "backward"
                 if ran.loss.requires_grad:
                     ran.loss.backward()
-            except Exception as error:
+            except Exception as error:  # whatever the user's model raises is what was looked for
                 if isinstance(error, MemoryError) or any(word in str(error).lower() for word in OUT_OF_MEMORY):
                     return None
                 return Passed(size, error, doing, now.innermost() if doing == "forward" else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import importlib
 import inspect
 import math
@@ -141,6 +142,11 @@ class Subject:
         """The length of the sample as it was given; None where it has no positions."""
         return self.batch(2).length
 
+    @property
+    def sized(self) -> bool:
+        """Whether the user's sample can be asked for rows and length."""
+        return self._sample is not None and samples.takes_sizes(self._sample)
+
     # ---- a pass
 
     def run(self, model: Any, batch: Batch, *, seed: int = 0, grad: bool = False) -> Ran:
@@ -261,16 +267,24 @@ def _parameters(made: Any) -> List[inspect.Parameter]:
 
 def _config_of(model: Any) -> Dict[str, Any]:
     config: Any = getattr(model, "config", None)
-    rows = config.to_dict() if hasattr(config, "to_dict") else {}
+    rows = dict(getattr(model, "hparams", None) or {})
+    if hasattr(config, "to_dict"):
+        rows = config.to_dict()
+    elif dataclasses.is_dataclass(config):
+        rows = {one.name: getattr(config, one.name) for one in dataclasses.fields(config)}
     return {name: value for name, value in rows.items() if isinstance(value, (bool, int, float)) and not name.startswith("_")}
 
 
 def _with_config(model: Any, options: Dict[str, Any]) -> Any:
+    if not hasattr(model, "config"):
+        return type(model)(**{**dict(model.hparams), **options})
     return type(model)(_changed(model.config, options))
 
 
 def _changed(config: Any, options: Dict[str, Any]) -> Any:
     """The configuration with other values, made anew where it can be: what its class derived from the old ones (a width of heads, a list of layers) goes."""
+    if dataclasses.is_dataclass(config) and not hasattr(config, "to_dict"):
+        return dataclasses.replace(config, **options)  # type: ignore[type-var]
     try:
         rows = config.to_diff_dict()
         old = {name: getattr(config, name) for name in options}
@@ -283,7 +297,7 @@ def _changed(config: Any, options: Dict[str, Any]) -> Any:
                 del rows[name]
         kept = {name: value for name, value in rows.items() if name not in ("transformers_version", "model_type", "architectures", "dtype")}
         return type(config)(**{**kept, **options})
-    except Exception:
+    except Exception:  # a class of its own kind: its values are set on a copy
         changed = copy.deepcopy(config)
         for name, value in options.items():
             setattr(changed, name, value)

@@ -11,15 +11,16 @@ from _stress import options as drawing
 from _stress.batches import Batch
 from _stress.look import Look, gap
 from _stress.options import Options
-from _stress.pinning import opened, own_frame
+from _stress.pinning import Opened, first_not_finite, opened, own_frame, recorded
 from _stress.subject import Subject
 
 LENGTH = 8
 REFUSALS = (ValueError, AssertionError, TypeError, NotImplementedError, RuntimeError)
+RETRIES = 3  # of a configuration that was refused, each with half of its changes
 CAP = 4_000_000  # parameters, or four times as many as the model has as it is given
 NOT_THE_MODELS = ("out of memory", "not enough memory", "can't allocate memory")
 # The sample's values do not fit what this option sets: another sample would do.
-OF_THE_DATA = ("is out of bounds", "target size", "input size", "expected input", "num_classes")
+OF_THE_DATA = ("is out of bounds", "target size", "kernel size can't be greater", "output size is too small")
 
 
 class Tried(NamedTuple):
@@ -43,8 +44,8 @@ class Tried(NamedTuple):
 class Trier:
     """Tries configurations; what fails as the model is given is not asked of the others."""
 
-    def __init__(self, subject: Subject, look: Look) -> None:
-        self.subject, self.look = subject, look
+    def __init__(self, subject: Subject, look: Look, *, library: bool) -> None:
+        self.subject, self.look, self.library = subject, look, library
         own = subject.own_length
         self.length = own if own is None or not subject.traits.resizes else min(own, LENGTH)
         self.skipped: Set[str] = set()
@@ -73,12 +74,15 @@ class Trier:
             return Tried("refused", str(error)[:200], error)
         except MemoryError:
             return Tried("left")
-        except Exception as error:
+        except Exception as error:  # anything else is no refusal
+            if self.library:  # its configuration has lists that must fit its counts
+                return Tried("refused", _words(error), error)
             return Tried("built", f"is not built ({_words(error)})", error)
         if sum(one.numel() for one in model.parameters()) > max(CAP, 4 * self.subject.traits.parameters):
             return Tried("large")
         doing = "forward"
         with opened(model) as now:
+            batch = None
             try:
                 batch = self._batch(model)
                 ran = self.subject.run(model, batch, seed=7)
@@ -86,22 +90,30 @@ class Trier:
                 trained = self.subject.run(model, batch, seed=7, grad=True)
                 doing = "backward"
                 trained.loss.backward()
-            except Exception as error:
-                return self._raised(doing, error, now.innermost(), model)
+            except Exception as error:  # whatever the user's model raises is what was looked for
+                leaves = list(self._batch(model).leaves().values()) if batch is None else list(batch.leaves().values())
+                return self._raised(doing, error, now, fits=not (doing == "forward" and now.takes(leaves)))
         if not bool(torch.isfinite(ran.loss)) and "finite" not in self.skipped:
-            return Tried("finite", f"has a loss of {float(ran.loss):.3g}")
+            module = self._begins(model.eval(), batch)
+            return Tried("finite", f"has a loss of {float(ran.loss):.3g}" + (f", which begins in {module}" if module else ""), module=module)
         ill = [name for name, one in model.named_parameters() if one.grad is not None and not one.grad.is_sparse and not bool(torch.isfinite(one.grad).all())]
         if ill and "gradients" not in self.skipped and "finite" not in self.skipped:
             return Tried("gradients", f"gets a gradient that is not finite for {ill[0]}", module=ill[0])
         return self._state(model.eval(), batch, changed) if "state" not in self.skipped else Tried("works")
 
-    def _raised(self, doing: str, error: BaseException, module: str, model: Any) -> Tried:
-        text = str(error).lower()
+    def _raised(self, doing: str, error: BaseException, now: Opened, *, fits: bool) -> Tried:
+        text, module = str(error).lower(), now.innermost()
         if doing in self.skipped or isinstance(error, (MemoryError, NotImplementedError)) or any(word in text for word in NOT_THE_MODELS):
             return Tried("left", _words(error), error)
-        if any(word in text for word in OF_THE_DATA) or _first_table(model, module, self._batch(model)):
+        if not fits or any(word in text for word in OF_THE_DATA):
             return Tried("left", _words(error), error)
         return Tried(doing, f"fails {doing}{f' in {module}' if module else ''} ({_words(error)})", error, module)
+
+    def _begins(self, model: Any, batch: Batch) -> str:
+        with recorded(model) as calls:
+            self.subject.run(model, batch, seed=7)
+        name = first_not_finite(calls)
+        return type(model).__name__ if name == "" else name or ""
 
     def _state(self, model: Any, batch: Batch, changed: Options) -> Tried:
         """Load its state dict into one of other weights: the names must be the same, and so the outputs."""
@@ -110,20 +122,12 @@ class Trier:
             other = self.subject.build(self.subject.asked.seed + 1, options=changed)
             other.load_state_dict(model.state_dict())
             after = self.subject.run(other, batch, seed=7)
-        except Exception as error:
+        except Exception as error:  # missing names, other sizes, or what the model raises
             return Tried("state", f"does not load its own state dict ({_words(error)})", error)
         if self.subject.traits.noisy:
             return Tried("works")
         worst = max([gap(after.outputs[name], before.outputs[name]) for name in before.outputs if name in after.outputs] or [gap(after.loss, before.loss)])
         return Tried("works") if worst <= 1e-5 else Tried("state", f"gives other outputs after its state dict was loaded into another one ({worst:.2g})")
-
-
-def _first_table(model: Any, module: str, batch: Batch) -> bool:
-    """Did the sample's own numbers not fit the table that they are looked up in?"""
-    one = dict(model.named_modules()).get(module)
-    if not isinstance(one, torch.nn.Embedding) or "pos" in module.lower():
-        return False
-    return any(not leaf.is_floating_point() and leaf.numel() and int(leaf.max()) >= one.num_embeddings for leaf in batch.leaves().values())
 
 
 def _words(error: BaseException) -> str:
@@ -145,12 +149,11 @@ def shrunk(trier: Trier, changed: Options, defaults: Options, signature: Any) ->
     while again:
         again = False
         for name in sorted(found, key=lambda one: (not isinstance(found[one], (bool, float)), one)):
-            candidate = {key: value for key, value in found.items() if key != name}
-            fits = drawing.changes(drawing.fitted({**defaults, **candidate}, defaults), defaults)
-            for one in (candidate, fits):
-                if len(one) < len(found) and fails(one):
-                    found, again = dict(one), True
-                    break
+            kept = {key: value for key, value in found.items() if key != name}
+            candidate = drawing.changes(drawing.fitted({**defaults, **kept}, defaults), defaults)
+            if len(candidate) < len(found) and fails(candidate):
+                found, again = candidate, True
+                break
     for name in sorted(found):
         for value in drawing.nearer(found[name], defaults[name]):
             candidate = drawing.changes(drawing.fitted({**defaults, **found, name: value}, defaults), defaults)
@@ -173,23 +176,32 @@ def run(subject: Subject, look: Look) -> None:
     config = getattr(subject.build(subject.asked.seed), "config", None)
     library = (type(config).__module__ or "").startswith("transformers.") and all(hasattr(config, name) for name in every)
     defaults = drawing.variable(every, library=library)
+    trier = Trier(subject, look, library=library)
+    defaults = {name: value for name, value in defaults.items() if len(drawing.others(name, value, trier.length or 1)) > 1}
     if not defaults:
         look.skip("neither the factory nor a configuration has numeric or boolean options that may be varied")
-    trier = Trier(subject, look)
     picked = drawing.drawn(defaults, subject.asked.seed, subject.asked.fuzz, trier.length or 1)
     counts: Dict[str, int] = {}
     told: List[Any] = []
-    for turn, changed in enumerate(picked):
+    for turn, first in enumerate(picked):
+        changed = first
         if look.left_s() < 1.5:
             break
         look.step(f"configuration {turn}: {written(changed) or 'the defaults'}")
         tried = trier.remembered(changed)
+        for attempt in range(RETRIES):
+            if tried.how == "refused" and len(changed) > 1:
+                changed = drawing.fewer(changed, defaults, f"{subject.asked.seed}:{turn}:{attempt}")
+                tried = trier.remembered(changed)
         counts[tried.how] = counts.get(tried.how, 0) + 1
         if tried.failed and tried.signature not in told:
             told.append(tried.signature)
             _tell(trier, look, shrunk(trier, changed, defaults, tried.signature), changed, turn)
+    _undivided(trier, look, defaults)
     done = sum(counts.values())
     look.number("config.tried", float(done), "configurations", **counts)
+    if done and counts.get("refused") == done:
+        look.skip("all configurations drawn were refused as they were built")
     if not told:
         look.held("config.fails", 0, 0, "configurations", "", what="option")
     parts = [
@@ -198,6 +210,16 @@ def run(subject: Subject, look: Look) -> None:
     also = f" ({', '.join(parts)})" if parts else ""
     cut = "" if done == len(picked) else f" of {len(picked)} for the time"
     look.summary(f"{done}{cut} configurations of {', '.join(sorted(defaults))[:200]} with seed {subject.asked.seed}{also}")
+
+
+def _undivided(trier: Trier, look: Look, defaults: Options) -> None:
+    """Heads that do not divide the width: accepted and failing later is a check that is missing, which costs no training anything."""
+    for changed in drawing.undivided(defaults):
+        if look.left_s() > 1.5:
+            tried = trier.remembered(changed)
+            if tried.failed:
+                look.note(f"{written({**defaults, **changed})[:200]} does not divide, and is accepted: the model then {tried.says[:300]}")
+                return
 
 
 def _tell(trier: Trier, look: Look, least: Options, drawn: Options, turn: int) -> None:

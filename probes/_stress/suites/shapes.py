@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from _stress import company, sharing
 from _stress.look import Look
-from _stress.pinning import backward_fault, first_not_finite, recorded
-from _stress.sizes import Passed, Runs, Size, allowed_length, sizes_for, written
+from _stress.pinning import backward_fault, first_not_finite, first_of_other_axes, own_frame, recorded
+from _stress.sizes import Passed, Runs, Size, allowed_length, resizable, sizes_for, written
 from _stress.subject import Subject
 
 TOO_SHORT = ("kernel size can't be greater", "output size is too small", "padding size should be less than")  # of torch's convolutions and poolings
@@ -22,22 +22,33 @@ def run(subject: Subject, look: Look) -> None:
     runs = Runs(subject, look, model)
     passed = runs.over(sizes_for(subject, longest))
     went = [one for one in passed if one.error is None]
-    if subject.own_length is not None and not subject.traits.resizes:
-        look.note("A batch cut to half its length does not go through; only the number of rows was varied.")
+    if subject.own_length is not None and not resizable(subject):
+        look.note("A batch cut to half its length does not go through, or it is of pictures; only the number of rows was varied.")
     _errors(subject, look, runs, passed, longest)
     _not_finite(subject, look, runs, went)
-    _output_shapes(look, went)
+    _output_shapes(subject, look, runs, went)
     _training(look, runs, went)
     parts = []
     for name, part in (("rows", company.rows), ("loss", company.losses), ("sharing", sharing.sharing), ("positions", company.positions)):
         if look.left_s() > CLOSE_S:
             look.step(name)
-            parts.append(part(subject, look, [one.size for one in went]))
+            parts.append(_asked(name, part, subject, look, [one.size for one in went]))
     sizes = [one.size for one in went]
     top = max(sizes, key=lambda size: size[0] * (size[1] or 1), default=(0, None))
     left = f", {len(runs.left_out)} left out for time or memory" if runs.left_out else ""
     look.number("shape.sizes", float(len(went)), "", largest=written(top))
     look.summary("; ".join([f"{len(went)} sizes up to {written(top)}{left}", *(one for one in parts if one)]))
+
+
+def _asked(name: str, part: Callable[..., str], subject: Subject, look: Look, went: List[Size]) -> str:
+    try:
+        return str(part(subject, look, went))
+    except Exception as error:  # a size of which this part needs others that fail: they are told above
+        frame = own_frame(error)
+        if frame is None:
+            raise  # it is ours
+        look.note(f"What was asked of {name} was not answered ({type(error).__name__}: {str(error)[:200]}).", warn=True)
+        return ""
 
 
 # ---- what raised
@@ -138,7 +149,7 @@ def _begins(subject: Subject, runs: Runs, size: Size, *, of_gradient: bool) -> T
             return (module or type(runs.model).__name__, ill[0] if ill else "")
         with recorded(runs.model) as calls:
             subject.run(runs.model, batch, seed=7)
-    except Exception:
+    except Exception:  # hooks on views may be refused; the finding stands without the place
         return "", ""
     found = first_not_finite(calls)
     return (type(runs.model).__name__ if found == "" else found or ""), ""
@@ -147,7 +158,7 @@ def _begins(subject: Subject, runs: Runs, size: Size, *, of_gradient: bool) -> T
 # ---- the outputs' shapes
 
 
-def _output_shapes(look: Look, went: List[Passed]) -> None:
+def _output_shapes(subject: Subject, look: Look, runs: Runs, went: List[Passed]) -> None:
     """Each axis of an output is one number, the rows, the length or a multiple at most sizes: where it is not at the others, those are wrong."""
     for name in sorted({name for one in went for name in (one.shapes or {})}):
         shapes = {one.size: one.shapes[name] for one in went if one.shapes is not None and name in one.shapes}
@@ -163,11 +174,27 @@ def _output_shapes(look: Look, went: List[Passed]) -> None:
             output = name or "the output"
             says = f"At {written(least)} {output} has the shape {list(shapes[least])}: {odd[least]} at the other sizes."
             sizes = ", ".join(written(size) for size in odd)
-            look.held("shape.output", float(len(odd)), 0, "sizes", says, what="size", where=written(least), output=output, sizes=sizes)
+            usually = next(size for size in shapes if size not in odd)
+            module = _other_axes(subject, runs, least, usually)
+            look.held("shape.output", float(len(odd)), 0, "sizes", says, what="size", where=written(least), output=output, sizes=sizes, module=module)
+
+
+def _other_axes(subject: Subject, runs: Runs, odd: Size, usual: Size) -> str:
+    found = []
+    for size in (odd, usual):
+        with recorded(runs.model) as calls:
+            subject.run(runs.model, runs.batch(size), seed=7)
+        found.append(calls)
+    name = first_of_other_axes(found[0], found[1])
+    return type(runs.model).__name__ if name == "" else name or ""
 
 
 def _odd_axis(found: Dict[Size, int], axis: int) -> Dict[Size, str]:
-    rules: Dict[str, Any] = {"rows": lambda size: size[0], "positions": lambda size: size[1] or -1, "rows x positions": lambda size: size[0] * (size[1] or -1)}
+    rules: Dict[str, Callable[[Size], int]] = {
+        "rows": lambda size: size[0],
+        "positions": lambda size: size[1] or -1,
+        "rows x positions": lambda size: size[0] * (size[1] or -1),
+    }
     fits = {name: [size for size, value in found.items() if rule(size) == value] for name, rule in rules.items()}
     fits.update({f"{usual} values": [size for size, value in found.items() if value == usual] for usual in set(found.values())})
     best = max(fits, key=lambda name: len(fits[name]))
@@ -185,7 +212,11 @@ def _training(look: Look, runs: Runs, went: List[Passed]) -> None:
     wanted = [*[size for size in sizes if size[0] == 1][:1], *[size for size in sizes if size[0] > 1][:1]]
     failed = [one for one in runs.over(wanted, train=True) if one.error is not None or one.ill or not math.isfinite(one.loss)]
     evaluated = {one.size: one for one in went}
+    told: List[Any] = []
     for one in failed:
+        if one.error is not None and one.cause in told:
+            continue
+        told.append(one.cause)
         if one.error is None:
             if not evaluated[one.size].ill and math.isfinite(evaluated[one.size].loss):
                 says = f"In train() the loss or its gradients are not finite at {written(one.size)}, while they are in eval()."
