@@ -45,7 +45,7 @@ CHECKPOINT = re.compile(
 )
 ACCELERATOR = {
     "wait_for_everyone": ("barrier", 0.95), "gather": ("collective", 0.95), "gather_for_metrics": ("collective", 0.95), "reduce": ("collective", 0.95),
-    "pad_across_processes": ("collective", 0.9), "save_state": ("framework", 0.62), "load_state": ("framework", 0.62), "get_state_dict": ("sharded", 0.5),
+    "pad_across_processes": ("collective", 0.9), "save_state": ("sharded", 0.62), "load_state": ("sharded", 0.62), "get_state_dict": ("sharded", 0.5),
     "save_model": ("sharded", 0.5), "backward": ("framework", 0.75), "prepare": ("setup", 0.6), "prepare_model": ("setup", 0.6),
 }  # fmt: skip
 ACCELERATE_OPERATIONS = re.compile(
@@ -123,7 +123,8 @@ def _named(program: Program, module: Module, call: ast.Call, name: str) -> Colle
 
 def _torch(program: Program, module: Module, call: ast.Call, last: str, name: str) -> Collective | None:
     if name in SETUP:
-        return Collective(SETUP[name], f"{SETUP[name]} makes all ranks meet", 0.9, "setup")
+        size = program.values.keyword(module, call, "world_size", 3)
+        return Collective(SETUP[name], f"{SETUP[name]} makes all ranks meet", 0.9, "setup", isinstance(size, int))
     if last not in GROUP_AT:
         return None
     kind = "barrier" if "barrier" in last else "collective"
@@ -154,6 +155,8 @@ def _method(program: Program, module: Module, call: ast.Call, receiver: str, las
         bare in {"accelerator", "_accelerator"} and not receiver.endswith("()")
     ):
         told = ACCELERATOR.get(last)
+        if told is not None and last.endswith("_state") and not is_told_in(program, [module], SHARDS):
+            told = (told[0], 0.45)  # under DDP each rank writes its own part, and nobody waits
         return Collective(last, f"Accelerator.{last} {_when(told[0])}", told[1], told[0]) if told else None
     if last in {"wait_for_everyone", "gather_for_metrics"}:
         return Collective(last, f"{last} makes all ranks meet", 0.85, "barrier" if last == "wait_for_everyone" else "collective")

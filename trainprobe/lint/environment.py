@@ -73,6 +73,8 @@ def counts_all_cpus(program: Program, place: Place) -> bool:
         elif isinstance(node, ast.Name) and node is not behind.node:
             inner = origin(program, behind.module, node)
             if inner.node is not node and isinstance(inner.node, ast.Call | ast.BoolOp | ast.BinOp):
+                if any(isinstance(each, ast.Call) and program.dotted(inner.module, each) in {"min()", "len()"} for each in ast.walk(inner.node)):
+                    return False
                 if isinstance(inner.node, ast.BinOp) and isinstance(inner.node.op, ast.FloorDiv | ast.Div):
                     return False
                 found = found or any(isinstance(each, ast.Call) and program.dotted(inner.module, each) in CPU_COUNTS for each in ast.walk(inner.node))

@@ -120,10 +120,6 @@ class Program:
 
     def _find(self, importer: Module, dotted: str) -> str:
         parts = dotted.split(".")
-        for count in range(len(parts), 0, -1):
-            known = self.modules.get(".".join(parts[:count]))
-            if known is not None:
-                return dotted
         folder = os.path.dirname(posixpath.normpath(importer.path))
         for _ in range(40):
             for count in range(len(parts), 0, -1):
@@ -134,7 +130,7 @@ class Program:
             if folder in {"", "/", "."}:
                 break
             folder = os.path.dirname(folder)
-        return dotted
+        return dotted  # which may be the full name of a module that was read from elsewhere
 
     def finding(self, rule: str, cause: str, module: Module, node: ast.AST, *, says: str, why: str, confidence: float, fix: Fix | None = None) -> Finding:
         """Make a finding at `node`. In a notebook the line is that of its text as `notebooks.cells_as_text` has it."""

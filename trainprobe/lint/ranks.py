@@ -35,6 +35,7 @@ BARE_WORDS = {"main", "_main", "master", "primary", "leader", "chief", "local_ma
 RANK_ZERO_DECORATORS = re.compile(
     r"(.*[._])?(rank_?(zero|0)_only|(local_)?main_process_only|master_only|main_only|on_(local_)?main_process|rank_?zero|only_on_(main|master|rank).*)(\(\))?"
 )
+SHARDING = re.compile(r"distributed_type|deepspeed|fsdp|zero_?3", re.IGNORECASE)
 UNIFORM = {-1, None}
 
 
@@ -108,12 +109,16 @@ def _together(program: Program, module: Module, node: ast.BoolOp, depth: int) ->
         return ""
     if isinstance(node.op, ast.Or) and kinds[0] in {"rank", "derived"}:  # `rank or 0`
         return kinds[0]
-    if isinstance(node.op, ast.Or) and any(_is_asked_for(program, module, one) for one in node.values):
-        return ""  # `not main_only or is_main`: what the caller wants decides
+    if isinstance(node.op, ast.Or) and any(_is_asked_for(program, module, one) or _is_sharding(one) for one in node.values):
+        return ""  # `not main_only or is_main`, `distributed_type == DEEPSPEED or is_main`: what the caller wants, or how the model is split, decides
     if isinstance(node.op, ast.Or) and len(kinds) < len(node.values) and kinds[0] == "others":
         return "some"
     first = next((kind for kind in kinds if kind in {"main", "others"}), kinds[0])
     return "others" if first == "rank" else first
+
+
+def _is_sharding(node: ast.expr) -> bool:
+    return any(SHARDING.search(getattr(one, "id", "") or getattr(one, "attr", "")) for one in ast.walk(node))
 
 
 def _is_asked_for(program: Program, module: Module, node: ast.expr) -> bool:
@@ -222,7 +227,21 @@ def _attribute(program: Program, module: Module, node: ast.Attribute, depth: int
             told = next((kind for where, value in values if (kind := kind_of(program, where, value, depth))), none)
             if told or (values and all(isinstance(value, ast.Constant) for _, value in values)):
                 return told
-    return _by_word(node.attr)
+    return _by_word(node.attr) or (_set_elsewhere(program, node.value.id, node.attr, depth) if isinstance(node.value, ast.Name) else "")
+
+
+def _set_elsewhere(program: Program, holder: str, name: str, depth: int) -> Kind:
+    """What `args.saves = is_master(args)` somewhere in the program says of `args.saves`, where nothing is known of the object."""
+    known: dict[tuple[str, str], list[tuple[Module, ast.expr]]] | None = program.memory.get("attributes set")
+    if known is None:
+        known = program.memory["attributes set"] = {}
+        for module in program.modules.values():
+            for statement in module.of(ast.Assign):
+                for target in statement.targets:
+                    if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id not in {"self", "cls"}:
+                        known.setdefault((target.value.id, target.attr), []).append((module, statement.value))
+    none: Kind = ""
+    return next((kind for where, value in known.get((holder, name), [])[:4] if (kind := kind_of(program, where, value, depth)) in {"main", "others"}), none)
 
 
 def _call(program: Program, module: Module, node: ast.Call, depth: int) -> Kind:

@@ -44,7 +44,7 @@ def test_the_way_through_another_file_is_told() -> None:
     "source",
     [
         "from accelerate import Accelerator\na = Accelerator()\nif a.is_main_process:\n    a.wait_for_everyone()",
-        "from accelerate import Accelerator\na = Accelerator()\nif a.is_main_process:\n    a.save_state('x')",
+        "from accelerate import Accelerator\na = Accelerator(fsdp_plugin=plugin)\nif a.is_main_process:\n    a.save_state('x')",
         "from transformers import Trainer\nt = Trainer()\nif t.is_world_process_zero():\n    t.evaluate()",
         "import lightning as L\nt = L.Trainer()\nif t.is_global_zero:\n    t.save_checkpoint('x')",
         "from torch.distributed.fsdp import FullyShardedDataParallel as F\nm = F(net)\nif rank == 0:\n    m.state_dict()",
@@ -53,6 +53,33 @@ def test_the_way_through_another_file_is_told() -> None:
 )
 def test_calls_of_frameworks(source: str) -> None:
     assert lines_of(ID, train=source.replace("rank ==", "int(__import__('os').environ['RANK']) ==").replace("__import__('os')", "os") + "\nimport os\n")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        # under DDP each rank writes its own part of the state, and nobody waits
+        "from accelerate import Accelerator\na = Accelerator()\nif a.is_main_process:\n    a.save_state('x')",
+        "from accelerate import Accelerator\na = Accelerator()\nif a.is_main_process or a.distributed_type == 'DEEPSPEED':\n    a.save_state('x')",
+        # ranks that leave, and the collective, ask for the same
+        "def f(fsdp, rank):\n    if not fsdp and rank != 0:\n        return\n    if fsdp:\n        dist.broadcast(x, 0)",
+        "def g(fsdp):\n    if fsdp:\n        dist.barrier()\ndef f(fsdp, rank):\n    if not fsdp and rank != 0:\n        return\n    g(fsdp)",
+        "rank = dist.get_rank()\nif rank <= 1:\n    dist.init_process_group('gloo', rank=rank, world_size=2)",
+    ],
+)
+def test_conditions_that_keep_ranks_together(source: str) -> None:
+    assert lines_of(ID, train="import torch.distributed as dist\n" + source) == []
+
+
+def test_a_truth_about_the_rank_that_is_kept_on_the_options() -> None:
+    source = "args = read()\nargs.saves = args.logs and dist.get_rank() == 0\n"
+    assert lines_of(ID, train=f"import torch.distributed as dist\n{source}if args.saves:\n    dist.barrier()\n") == [5]
+    assert lines_of("checkpoint-corrupt", train=f"import torch\n{HEAD}dist.init_process_group()\n{source}if args.saves:\n    torch.save(x, 'a.pt')\n") == []
+
+
+def test_a_module_beside_the_importer_is_nearer_than_one_of_the_same_name_elsewhere() -> None:
+    texts = {"utils": HEAD, "one__utils": "barrier = print", "one__train": "from utils import barrier\nif rank == 0:\n    barrier()"}
+    assert found(**texts) == []
 
 
 def test_different_collectives_on_two_sides_are_an_order_mismatch() -> None:

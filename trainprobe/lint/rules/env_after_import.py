@@ -67,12 +67,23 @@ def find(program: Program) -> Iterator[Finding]:
             elif kind == "env" and event.node not in told:
                 readers, cause, why = READ_BY[what]
                 reader = next((known[one] for one in known if one in readers), None)
-                if reader is None or (reader.module is event.module and exclusive(event.module, reader.node, event.node)) or _is_for_children(program, event):
+                if (
+                    reader is None
+                    or _is_second_call(event, reader)
+                    or (reader.module is event.module and exclusive(event.module, reader.node, event.node))
+                    or _is_for_children(program, event)
+                ):
                     continue
                 told.add(event.node)
                 where = f"line {getattr(reader.node, 'lineno', 0)}" + ("" if reader.module is event.module else f" of {reader.module.path.rpartition('/')[2]}")
                 says = f"{what} is set after {where} ({reader.module.source_of(reader.node, 50)}), where it was read."
                 yield program.finding(ID, cause, event.module, event.node, says=says, why=why, confidence=0.75, fix=_fix(event, reader, what))
+
+
+def _is_second_call(event: Event, reader: Event) -> bool:
+    """Whether it was read further down in the same function, which had been called before: its first call sets it in time."""
+    same = reader.module is event.module and event.module.function_of(event.node) is event.module.function_of(reader.node) is not None
+    return same and getattr(reader.node, "lineno", 0) > getattr(event.node, "lineno", 0)
 
 
 def _fix(event: Event, reader: Event, variable: str) -> Fix:

@@ -10,6 +10,7 @@ from trainprobe.lint.model import Finding, Fix, Rule
 from trainprobe.lint.modules import Function, Module
 from trainprobe.lint.program import Program
 from trainprobe.lint.scenes import STARTS, WRAPS, among
+from trainprobe.lint.scenes import callers as scenes_callers
 
 ID = "except-around-step"
 CAUSE = "collective-order-mismatch"
@@ -98,8 +99,19 @@ def _is_step(program: Program, module: Module, nodes: list[ast.Call]) -> bool:
             name = program.dotted(module, node.func)
             if name == "torch.autograd.backward":
                 continue
-            return bool(among(program, module, *WRAPS, *STARTS))
+            return bool(among(program, module, *WRAPS, *STARTS)) and _is_followed(program, module, node)
     return False
+
+
+def _is_followed(program: Program, module: Module, node: ast.Call) -> bool:
+    """Whether an optimizer steps in the same function or in one that calls it: a backward pass alone is a measurement."""
+    function = module.function_of(node)
+    if function is None:
+        return True
+    near = [function, *(holder for site in scenes_callers(program, function) if (holder := site.module.function_of(site.node)) is not None)]
+    if any(isinstance(call.func, ast.Attribute) and call.func.attr in {"step", "zero_grad"} for one in near for call in one.calls):
+        return True
+    return not scenes_callers(program, function) or len(near) == 1
 
 
 RULE = Rule(ID, CAUSE, "One rank goes on after an error", WHY, 0.65, find)

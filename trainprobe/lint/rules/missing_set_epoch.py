@@ -11,13 +11,14 @@ from trainprobe.lint.mentions import is_imported, is_named
 from trainprobe.lint.model import Finding, Fix, Rule
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
-from trainprobe.lint.scenes import calls, given, job
+from trainprobe.lint.scenes import Call, calls, given, job
 from trainprobe.lint.values import UNKNOWN
 
 ID = "missing-set-epoch"
 CAUSE = "multi-rank-mismatch"
 WHY = "DistributedSampler shuffles by seed + epoch. Without set_epoch every epoch has the same order, so that runs differ from those of one process."
 FIX = Fix("Call sampler.set_epoch(epoch) at the start of each epoch, before the loader is iterated.")
+EVALUATION = re.compile(r"(^|[\W_])(eval|evaluation|val|valid|validation|test|dev)(set|data)?($|[\W_])", re.IGNORECASE)
 EPOCH = re.compile(r"\b(n_|num_|max_|cur_|i_)?(ep|epochs?|epoch_\w+)\b", re.IGNORECASE)
 
 
@@ -30,6 +31,8 @@ def find(program: Program) -> Iterator[Finding]:
             continue
         if given(program, call.module, call.node, "shuffle", 3) is None and any(word.arg is None for word in call.node.keywords):
             continue
+        if _is_for_evaluation(call):
+            continue
         modules = job(program, call.module)
         if is_named(program, modules, "set_epoch", "LightningModule", "Accelerator") or is_imported(program, modules, "accelerate"):
             continue
@@ -37,6 +40,15 @@ def find(program: Program) -> Iterator[Finding]:
         if loop is not None:
             says = "Nothing calls set_epoch on this DistributedSampler, though the job goes over its data more than once."
             yield program.finding(ID, CAUSE, call.module, call.node, says=says, why=WHY, confidence=0.75, fix=FIX)
+
+
+def _is_for_evaluation(call: Call) -> bool:
+    """Whether its data or its name say that nothing is trained on it, so that its order does not matter."""
+    statement = call.module.statement_of(call.node)
+    told = [call.node.args[0]] if call.node.args else []
+    if isinstance(statement, ast.Assign) and statement.value is call.node:
+        told.append(statement.targets[0])
+    return any(EVALUATION.search(call.module.source_of(one)) for one in told)
 
 
 def _epochs(program: Program, module: Module) -> ast.AST | None:

@@ -61,7 +61,7 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
     here = [call for call in calls if module.scope_of(call) is scope]
     met = [Met(call, bears, guards(program, module, call)) for call in here if (bears := borne_by_call(program, module, call))]
     for one in met:
-        guard = next((each for each in one.around if _counts(each)), None)
+        guard = next((each for each in one.around if _counts(each) and not _is_excluded(program, module, one, each)), None)
         alone = [each for each in one.bears if guard is not None and not _is_met(each, guard, one.call, met)]
         if guard is not None and alone and not _by_callback(program, module, alone, guard):
             yield _finding(program, module, one, max(alone, key=lambda each: each.collective.sure), guard, met)
@@ -82,6 +82,19 @@ def _by_callback(program: Program, module: Module, alone: list[Borne], guard: Gu
 
 def _counts(guard: Guard) -> bool:
     return not (guard.how == "raise" and guard.test.polarity == "some")  # a check of the arguments: it stops all that fail it
+
+
+def _is_excluded(program: Program, module: Module, here: Met, guard: Guard) -> bool:
+    """Whether ranks leave only under another condition too, and the collectives ask for the same: `if not fsdp and not main: return`, `if fsdp: meet()`."""
+    test = guard.node.test if isinstance(guard.node, ast.If) else None
+    if guard.how == "inside" or not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
+        return False
+    others = [one for one in test.values if ranks.test(program, module, one) is None]
+    names = {one.id for part in others for one in ast.walk(part) if isinstance(one, ast.Name)} - {"args", "self", "cfg", "config"}
+    asked = [up.test for up in module.ancestors(here.call) if isinstance(up, ast.If)]
+    asked += [up.test for one in here.bears for up in one.module.ancestors(one.node) if isinstance(up, ast.If)]
+    asked += [each.test for one in here.bears for step in one.chain for each in ast.walk(step.node) if isinstance(each, ast.If)]
+    return any(isinstance(one, ast.Name) and one.id in names for part in asked for one in ast.walk(part))
 
 
 def _is_met(one: Borne, guard: Guard, call: ast.Call, met: list[Met]) -> bool:

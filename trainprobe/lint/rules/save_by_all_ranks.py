@@ -19,7 +19,7 @@ ID = "save-by-all-ranks"
 CAUSE = "checkpoint-corrupt"
 WHY = "All ranks write the same file at the same time; what is left may be cut off or mixed, and is found out when it is loaded."
 FIX = Fix("Save under `if dist.get_rank() == 0:` and let all ranks meet in a barrier afterwards, or give each rank a path of its own.")
-SOUNDS = re.compile(r"rank|master|is_main|main_process|should_save|primary|leader|chief|_zero|coordinator", re.IGNORECASE)
+SOUNDS = re.compile(r"rank|master|is_main|main_process|should_save|primary|leader|chief|_zero|coordinator|\bgpu(_id)?\s*==\s*0", re.IGNORECASE)
 """Conditions that name the rank that saves in words that cannot be followed to it."""
 STARTS = ("torch.distributed.init_process_group", "accelerate.Accelerator")
 
@@ -27,12 +27,26 @@ STARTS = ("torch.distributed.init_process_group", "accelerate.Accelerator")
 def find(program: Program) -> Iterator[Finding]:
     for call in calls_of(program, "torch.save"):
         path = given(program, call.module, call.node, "f", 1)
-        if path is None or not among(program, call.module, *STARTS):
+        if path is None or not among(program, call.module, *STARTS) or _is_apart(program, call.module, call.node):
             continue
         if _is_guarded(program, call.module, call.node, 0) or not _is_one_path(program, path, 0):
             continue
         says = f"Every rank saves to {path.module.source_of(path.node)}."
         yield program.finding(ID, CAUSE, call.module, call.node, says=says, why=WHY, confidence=0.7, fix=_fix(program, call))
+
+
+def _is_apart(program: Program, module: Module, node: ast.Call) -> bool:
+    """Whether it runs when its file is run by itself, or in a function that nobody calls in a file that starts no job."""
+    if calls_of_names(program, module, *STARTS):
+        return False
+    if any(isinstance(up, ast.If) and "__name__" in module.source_of(up.test) for up in module.ancestors(node)):
+        return True
+    function = module.function_of(node)
+    return function is not None and function.cls is None and not callers(program, function)
+
+
+def calls_of_names(program: Program, module: Module, *names: str) -> bool:
+    return any(call.module is module for call in calls_of(program, *names))
 
 
 def _fix(program: Program, call: Call) -> Fix:
@@ -97,7 +111,7 @@ def _is_free_root(holder: Function | None, node: ast.Name, path: ast.AST) -> boo
     if holder is None or node.id not in holder.parameters or node.id in {"self", "cls"}:
         return False
     if isinstance(path, ast.Call):
-        return bool(path.args) and path.args[0] is node
+        return (bool(path.args) and path.args[0] is node) or (isinstance(path.func, ast.Attribute) and path.func.value is node)
     if isinstance(path, ast.BinOp):
         first = path
         while isinstance(first.left, ast.BinOp):

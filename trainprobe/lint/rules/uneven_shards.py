@@ -11,7 +11,7 @@ from trainprobe.lint.mentions import NAMED
 from trainprobe.lint.model import Finding, Fix, Rule
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
-from trainprobe.lint.scenes import WRAPS, among, job, origin
+from trainprobe.lint.scenes import WRAPS, among, is_kind, job, origin
 
 ID = "uneven-shards"
 CAUSE = "uneven-inputs"
@@ -51,8 +51,14 @@ def _cuts(program: Program, module: Module) -> Iterator[ast.expr]:
         if len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq | ast.NotEq):
             for one, other in ((test.left, test.comparators[0]), (test.comparators[0], test.left)):
                 pair = isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mod) and _is_pair(program, module, other, one.right)
-                if pair and any(isinstance(up, ast.For | ast.ListComp | ast.GeneratorExp) for up in module.ancestors(test)):
+                if pair and any(_goes_over_rows(module, up) for up in module.ancestors(test)):
                     yield test
+
+
+def _goes_over_rows(module: Module, up: ast.AST) -> bool:
+    """A loop, but not one that deals parameters out to ranks."""
+    heads = [up.iter] if isinstance(up, ast.For) else [one.iter for one in up.generators] if isinstance(up, ast.ListComp | ast.GeneratorExp) else []
+    return bool(heads) and not any("param" in module.source_of(one) for one in heads)
 
 
 def _is_pair(program: Program, module: Module, rank: ast.expr, world: ast.expr) -> bool:
@@ -70,9 +76,11 @@ def _is_world(program: Program, module: Module, node: ast.expr) -> bool:
 def _is_evened(program: Program, module: Module, node: ast.expr) -> bool:
     """Whether something here or in the job evens the lengths out."""
     function = module.function_of(node)
+    if function is not None and function.cls is not None and is_kind(program, f"{module.name}.{function.cls.qualname}", "torch.utils.data.DistributedSampler"):
+        return True  # its num_samples and total_size are even
     around: ast.AST = function.node if function is not None else module.tree
     for one in ast.walk(around):
-        divides = isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv | ast.Mod) and _is_world(program, module, one.right)
+        divides = isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv | ast.Mod | ast.Mult) and _is_world(program, module, one.right)
         if divides and not any(up is node for up in (one, *module.ancestors(one))):
             return True
     words = [getattr(one, name, None) for one in ast.walk(around) for name in NAMED]
