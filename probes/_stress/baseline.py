@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Any, Dict, List, NamedTuple, Set, Tuple
+from typing import Any, Dict, List, Set, Tuple
 
 import torch
 
@@ -18,16 +18,11 @@ from _stress.tracing import apart_by_itself, traced
 COPIES = 12  # of the weights that the largest suite holds at a time: two models in float64, gradients, two moments of Adam
 
 
-class Baseline(NamedTuple):
-    """`kind` as of Subject; `imported` are the modules of installed packages that were imported only as the model was built and run."""
+def first_look(subject: Subject, look: Look) -> Dict[str, Any]:
+    """Run the model once as it is and a few times in other ways. Raises what the user's model raises, and GivenError.
 
-    kind: str
-    traits: Traits
-    imported: List[str]
-
-
-def first_look(subject: Subject, look: Look) -> Baseline:
-    """Run the model once as it is and a few times in other ways. Raises what the user's model raises, and GivenError."""
+    Return `kind` and `traits` as of Subject, and `imported`: the modules of installed packages that were imported only as the model was built and run.
+    """
     known = set(sys.modules)
     look.step("build")
     model = subject.build(subject.asked.seed)
@@ -66,7 +61,8 @@ def first_look(subject: Subject, look: Look) -> Baseline:
     look.step("other sizes")
     resizes = _resizes(subject)
     couples, loss_couples = (False, False) if noisy else _couples(subject)
-    return Baseline(subject.kind, traits._replace(resizes=resizes, couples_rows=couples, loss_couples=loss_couples), _installed(set(sys.modules) - known))
+    traits = traits._replace(resizes=resizes, couples_rows=couples, loss_couples=loss_couples)
+    return {"kind": subject.kind, "traits": traits._asdict(), "imported": _installed(set(sys.modules) - known)}
 
 
 def _installed(names: Set[str]) -> List[str]:
@@ -87,7 +83,7 @@ def _is_noisy(subject: Subject, look: Look) -> bool:
     (one, first), (other, second) = runs
     worst = _apart(first, second)
     found = (apart_by_itself(one, other, 1e-6) if worst > 1e-6 else None) or ""
-    where = found or type(model).__name__
+    where = found or (type(model).__name__ if worst > 1e-6 else "")
     says = f"Two runs in eval() on one batch differ by {worst:.2g} of the largest output: {where} gives other outputs for equal inputs."
     return not look.held("evaluation.difference", worst, 1e-6, "of the largest value", says, what="module", where=where)
 

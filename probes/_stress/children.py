@@ -10,7 +10,6 @@ import ctypes
 import faulthandler
 import json
 import os
-import pickle
 import re
 import select
 import signal
@@ -31,7 +30,7 @@ CANARY_S = 10.0  # for some milliseconds of work
 class Outcome(NamedTuple):
     """`how` is done, skipped, given (the user's object is none, `why` says it), raised, died or stood. `step` is the last that was begun.
 
-    `rows` are what the suite wrote, `answer` what it returned, `error` of an exception: type, message, frames. `signal` names the signal it died of.
+    `rows` are what the suite wrote, `answer` what it returned (what JSON knows), `error` of an exception: type, message, frames. `signal` names the signal it died of.
     """
 
     how: str
@@ -111,7 +110,7 @@ def _outcome(pid: int, ear: int, path: str, began: float, deadline_s: float) -> 
     kept = [row for row in rows if row["row"] not in ("step", "ended")]
     ended = next((row for row in rows if row["row"] == "ended"), None)
     if ended is not None:
-        return Outcome(ended["how"], kept, step, ended.get("why", ""), _answer(path), ended.get("error"), "", took_s)
+        return Outcome(ended["how"], kept, step, ended.get("why", ""), ended.get("answer"), ended.get("error"), "", took_s)
     if stood:
         at = _standing(path)
         return Outcome("stood", kept, step, f"does not end within {deadline_s:.0f} s" + (f", in {at}" if at else ""), took_s=took_s)
@@ -139,10 +138,7 @@ def as_child(run: Callable[[Look], Any], path: str, deadline_s: float) -> NoRetu
         stack = os.open(f"{path}.stack", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         faulthandler.dump_traceback_later(max(0.5, deadline_s - 0.5), file=stack)
         try:
-            answer = run(look)
-            if os.getpid() == me:
-                with open(f"{path}.answer", "wb") as out:
-                    pickle.dump(answer, out)
+            ended["answer"] = run(look)
         except NotHereError as error:
             ended.update(how="skipped", why=str(error))
         except _given.GivenError as error:
@@ -200,12 +196,3 @@ def _rows(path: str) -> List[Dict[str, Any]]:
             with contextlib.suppress(ValueError):  # the last may be cut where it died
                 rows.append(json.loads(line))
     return rows
-
-
-def _answer(path: str) -> Any:
-    """What our own child pickled a moment ago, into our own folder."""
-    try:
-        with open(f"{path}.answer", "rb") as file:
-            return pickle.load(file)  # noqa: S301
-    except (OSError, EOFError, pickle.UnpicklingError):
-        return None
