@@ -69,6 +69,12 @@ def without_torch(folder: Path) -> list[str]:
     return ["--nproc", "2", "--only", "host,gloo_control,train_step", "--python", str(folder / "bare" / "bin" / "python")]
 
 
+def on_model(folder: Path) -> list[str]:
+    """The model of tests/e2e/scripts whose second layer drops the mask, and whose running scale is not saved."""
+    shutil.copyfile(Path(__file__).resolve().parents[1] / "e2e" / "scripts" / "small_tagger.py", folder / "net.py")
+    return ["--nproc", "2", "--only", "model_stress", "--python", sys.executable, "--model", "net.py:make", "--sample", "net.py:batch", "--device", "cpu"]
+
+
 def kill_rank_2(folder: Path, _tool: subprocess.Popen[bytes]) -> None:
     threading.Thread(target=send_when_training, args=(folder / "beats", 2, 10, signal.SIGKILL), daemon=True).start()
 
@@ -93,6 +99,7 @@ RECIPES: dict[str, Recipe | LiveRecipe] = {
     "rank-killed": Recipe("crashed", "rank-killed", (2,), on_script(3, "torchrun", "heartbeat_loop", "--heartbeat", "beats"), kill_rank_2),
     "import-failure": Recipe("at-risk", "import-failure", (), on_import),
     "climb-lock-in-worker": Recipe("hung", "fork-inherited-lock", (0,), on_climb("ddp_vocabulary")),
+    "model-two-faults": Recipe("at-risk", "model-mask-fault", (), on_model),
     "no-steps-run": Recipe("crashed", "no-steps-run", (), on_script(2, "own", "everything_filtered_out")),
     "interrupted": Recipe("undetermined", "", (), on_script(2, "own", "heartbeat_loop", "--heartbeat", "beats"), press_ctrl_c),
     "without-torch": Recipe("undetermined", "", (), without_torch),

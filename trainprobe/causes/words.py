@@ -131,7 +131,8 @@ def _of_a_model(plan: Plan, *, stress: bool) -> list[str]:
     """The options that the stress test was given."""
     if not stress:
         return []
-    given = (("--sample", plan.sample or None), ("--bench-steps", plan.bench_steps), ("--fuzz", plan.fuzz), ("--seed", plan.seed))
+    device = "cuda" if plan.device == "cuda" else None  # --nproc alone means the CPU
+    given = (("--sample", plan.sample or None), ("--device", device), ("--bench-steps", plan.bench_steps), ("--fuzz", plan.fuzz), ("--seed", plan.seed))
     return [word for option, value in given if value is not None for word in (option, str(value))]
 
 

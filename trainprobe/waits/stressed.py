@@ -33,7 +33,7 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
 ORDER = ("evaluation", "gradient", "shape", "mask", "tied", "state", "precision", "resume", "unused", "ranks", "config")
 """Where nothing explains the other: what spoils every step first, then what spoils a save, then what spoils more ranks or other configurations."""
 MOST_NAMED = 4
-_NO_PLACE = ("size", "options", "loss", "")
+_NO_PLACE = ("size", "option", "options", "loss", "")
 _KEPT = (Rung, RankEnding, Plan, ProbeResult)
 
 

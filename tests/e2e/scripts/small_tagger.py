@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 
-class Attention(nn.Module):
+class Attention(nn.Module):  # type: ignore[misc]
     def __init__(self, width: int, masked: bool) -> None:
         super().__init__()
         self.masked = masked
@@ -20,7 +20,7 @@ class Attention(nn.Module):
         return scores.softmax(-1) @ self.value(x)
 
 
-class Tagger(nn.Module):
+class Tagger(nn.Module):  # type: ignore[misc]
     def __init__(self, masked: tuple[bool, ...] = (True, False), words: int = 61, width: int = 16, tags: int = 5) -> None:
         super().__init__()
         self.embed = nn.Embedding(words, width)
