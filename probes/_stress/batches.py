@@ -73,6 +73,7 @@ class Batch:
             return grown
         places = list(range(length)) if length <= self.length else torch.randint(self.length, (length,), generator=draw).tolist()
         out = grown.at(places)
+        orders = [torch.randperm(length, generator=draw) for _ in range(rows)]  # one for all leaves of a row: labels stay with what they label
         own: int = self.length
 
         def mixed(name: str, tensor: Any) -> Any:
@@ -83,11 +84,10 @@ class Batch:
                 return torch.arange(length, dtype=tensor.dtype, device=tensor.device).reshape(shape).expand_as(tensor).clone()
             if tensor.dtype == torch.bool or "mask" in name or len(axes.positions) != 1 or axes.rows is None or (rows <= self.rows and length <= own):
                 return tensor
-            for row in range(rows):  # repeated rows must not be alike, or mixing rows up would not show
-                order = torch.randperm(length, generator=draw).to(tensor.device)
+            for row, order in enumerate(orders):  # repeated rows must not be alike, or mixing rows up would not show
                 part = tensor.select(axes.rows, row)
                 axis = axes.positions[0] - (1 if axes.positions[0] > axes.rows else 0)
-                part.copy_(part.index_select(axis, order).clone())
+                part.copy_(part.index_select(axis, order.to(tensor.device)).clone())
             return tensor
 
         return out.changed(lambda name, tensor: mixed(name, tensor.clone()))
@@ -144,21 +144,21 @@ def axes_of(tensor: Any, rows: int, length: Optional[int]) -> Axes:
     return Axes(first, tuple(same))
 
 
-def batch_of(data: Any, other: Any = None) -> Batch:
-    """Return the batch that `data` is. `other` is the same of other sizes, where the user's sample could be asked for it: the axes are known then."""
+def axes_between(data: Any, more_rows: Any, longer: Any) -> Dict[str, Axes]:
+    """Return the axes of `data`, known from the same batch with one row more and with one position more; empty where their sizes tell no rows."""
+    leaves, wide, long = leaves_of(data), leaves_of(more_rows), leaves_of(longer)
+
+    def differing(name: str, others: Dict[str, Any]) -> Tuple[int, ...]:
+        one, other = leaves[name], others.get(name)
+        return tuple(axis for axis in range(one.dim()) if one.shape[axis] != other.shape[axis]) if other is not None and other.dim() == one.dim() else ()
+
+    found = {name: Axes(next(iter(differing(name, wide)), None), differing(name, long)) for name in leaves}
+    return found if any(axes.rows is not None for axes in found.values()) else {}
+
+
+def batch_of(data: Any) -> Batch:
+    """Return the batch that `data` is, its axes guessed from the sizes that most of its tensors share."""
     leaves = leaves_of(data)
-    if other is not None:
-        others = leaves_of(other)
-        differing = {
-            name: [axis for axis in range(one.dim()) if one.dim() == others[name].dim() and one.shape[axis] != others[name].shape[axis]]
-            for name, one in leaves.items()
-            if name in others
-        }
-        rows = {leaves[name].shape[axes[0]] for name, axes in differing.items() if axes and axes[0] == 0}
-        if rows:
-            return Batch(
-                data, {name: Axes(0 if 0 in differing.get(name, ()) else None, tuple(axis for axis in differing.get(name, ()) if axis)) for name in leaves}
-            )
     sizes = [one.shape[0] for one in leaves.values() if one.dim() > 0]
     count = max(set(sizes), key=sizes.count, default=1)
     seconds = [one.shape[1] for one in leaves.values() if one.dim() >= 2 and one.shape[0] == count and (not one.is_floating_point() or one.dim() == 3)]

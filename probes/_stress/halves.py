@@ -15,6 +15,8 @@ DEEP = -3e4  # a mask's own value: below it -inf in half says the same
 LEVELS = (2.0, 4.0, 8.0, 16.0)  # times what a module was given: trained weights give more than those that were just drawn
 LARGEST_INPUT = 64.0
 OUTLIER = 2048.0  # what a norm must bear: single features of trained models' residuals are in the thousands (Dettmers et al., LLM.int8(), 2022)
+UNITS = 5  # of the type; sound modules of transformers' families take one
+POSITIONS = 1024  # a sum of so many in bfloat16, kept in bfloat16, has stopped growing (its 8 bits) or lost a tenth
 SUMS = 512  # units of float32: there a sum of n terms is rounded n times, in half types torch sums in float32
 MOST_TAKEN = 2**30  # bytes of inputs that are kept
 
@@ -191,7 +193,7 @@ def alone(narrow: Any, wide: Any, taken: Taken, dtype: Any, seed: int = 0) -> Op
     """Give one call to a module in `dtype` and to the same in a wider type; None where it cannot be called by itself.
 
     The wide one is given the very numbers that the narrow one gets, so that what differs is what its own code adds. How much a sound code may add is asked of
-    the wide one: what comes of inputs that differ in the last digit. Eight times that and eight units of the type are allowed: a module of some tens of
+    the wide one: what comes of inputs that differ in the last digit. Five times that and five units of the type are allowed: a module of some tens of
     operations, each rounded once (Higham, Accuracy and Stability of Numerical Algorithms, 2002, §3: errors add as the root of their number, seldom more).
     """
     wider = next((one.dtype for one in wide.parameters() if one.is_floating_point()), torch.float64 if dtype is torch.float32 else torch.float32)
@@ -207,9 +209,28 @@ def alone(narrow: Any, wide: Any, taken: Taken, dtype: Any, seed: int = 0) -> Op
     if not right or any(lost(one, other) > unit for one, other in zip(right, again)) or len(got) != len(right):
         return None
     error = max(lost(one, other) for one, other in zip(got, right))
-    allowed = (8 if dtype is not torch.float32 else SUMS) * unit + 8 * max(lost(one, other) for many in shaken for one, other in zip(many, right))
+    units = SUMS if dtype is torch.float32 else UNITS
+    allowed = units * unit + UNITS * max(lost(one, other) for many in shaken for one, other in zip(many, right))
+    if dtype is torch.bfloat16 and error <= allowed:
+        error = max(error, _long(narrow, wide, given, wider, seed))
     level, norm = (0.0, False) if dtype is not torch.float16 else _overflows(narrow, wide, given, right, wider, seed)
     return Own(error, allowed, level, norm)
+
+
+def _long(narrow: Any, wide: Any, given: Any, wider: Any, seed: int) -> float:
+    """The error over many positions, all above zero, of a module that is given one sequence: where a sum is kept in the type itself, it stops growing."""
+    floats = leaves_of(given)
+    sequence = next(iter(floats.values()), None)
+    if sequence is None or len(floats) != 1 or not sequence.is_floating_point() or sequence.dim() != 3 or not sequence.numel():
+        return 0.0
+    many = rebuilt(given, lambda _, one: one[:1].abs().repeat(1, -(-POSITIONS // one.shape[1]), 1)[:, :POSITIONS])
+    try:
+        right, again, got = _called(wide, _cast(many, wider), seed), _called(wide, _cast(many, wider), seed), _called(narrow, many, seed)
+    except Exception:
+        return 0.0  # it does not take as many
+    if len(got) != len(right) or any(lost(one, other) > 0 for one, other in zip(again, right)):
+        return 0.0
+    return max((lost(one, other) for one, other in zip(got, right)), default=0.0)
 
 
 def _overflows(narrow: Any, wide: Any, given: Any, right: List[Any], wider: Any, seed: int) -> Tuple[float, bool]:

@@ -3,27 +3,56 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any, Dict, Optional
 
 import torch
+import torch.utils.data
 
 import _given
-from _stress.batches import Axes, Batch
+from _stress.batches import Axes, Batch, leaves_of
 
 LENGTH = 16
 ASK = "give a batch as --sample pkg.module:factory"
 WHOLE = ("ForCausalLM", "LMHeadModel", "ForMaskedLM", "ForConditionalGeneration", "DoubleHeadsModel", "ForPreTraining")
 
 
+ROWS_WORD = re.compile(r"batch|rows?$|^bs$|^b$|^n$|samples|^size", re.IGNORECASE)
+LENGTH_WORD = re.compile(r"len|seq|token|position|time|steps|^t$|^l$|size|frames", re.IGNORECASE)
+
+
 def takes_sizes(sample: Any) -> bool:
-    """Can the sample's factory be asked for rows and length: does it take two positional arguments?"""
-    if not callable(sample) or isinstance(sample, torch.nn.Module):
+    """Can the sample's factory be asked for rows and length: does it take two positional arguments that may be these?
+
+    Two without defaults are; with defaults their names must say so, or `seed` and `device` would be taken for sizes.
+    """
+    if not callable(sample) or isinstance(sample, (torch.Tensor, torch.nn.Module)):
         return False
     try:
         given = [one for one in inspect.signature(sample).parameters.values() if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     except (TypeError, ValueError):
         return False
-    return len(given) >= 2 and sum(one.default is one.empty for one in given) <= 2
+    if len(given) < 2 or any(one.default is one.empty for one in given[2:]):
+        return False
+    first, second = given[:2]
+    sized = bool(ROWS_WORD.search(first.name)) and bool(LENGTH_WORD.search(second.name))
+    return sized or is_turned(sample) or first.default is second.default is inspect.Parameter.empty
+
+
+def is_turned(sample: Any) -> bool:
+    """Does the factory take the length first and the rows second, by the names of its arguments?"""
+    first, second = (name for name, _ in zip(inspect.signature(sample).parameters, range(2)))
+    return bool(LENGTH_WORD.search(first)) and not ROWS_WORD.search(first) and bool(ROWS_WORD.search(second)) and not LENGTH_WORD.search(second)
+
+
+def drawn(sample: Any) -> Any:
+    """The batch that a sample is, or gives: of a factory, a loader (its first) or a data set (its first rows, collated)."""
+    data = sample() if callable(sample) and not isinstance(sample, (torch.Tensor, torch.nn.Module)) else sample
+    if isinstance(data, torch.utils.data.DataLoader) or (hasattr(data, "__next__") and not leaves_of(data)):
+        return next(iter(data))
+    if isinstance(data, torch.utils.data.Dataset) and not isinstance(data, torch.utils.data.IterableDataset):
+        return torch.utils.data.default_collate([data[place] for place in range(4)])
+    return data
 
 
 def made_up(model: Any, rows: int, length: Optional[int], seed: int) -> Batch:
@@ -36,7 +65,8 @@ def made_up(model: Any, rows: int, length: Optional[int], seed: int) -> Batch:
 def _for_transformers(model: Any, rows: int, length: Optional[int], seed: int) -> Batch:
     config, draw, kind = model.config, torch.Generator().manual_seed(seed), type(model).__name__
     if model.main_input_name == "pixel_values":
-        size = config.image_size if isinstance(config.image_size, int) else config.image_size[0]
+        asked = getattr(config, "image_size", 64)
+        size = asked if isinstance(asked, int) else asked[0]
         data: Dict[str, Any] = {"pixel_values": torch.randn(rows, int(config.num_channels), size, size, generator=draw)}
         if kind.endswith("ForImageClassification"):
             data["labels"] = torch.randint(int(config.num_labels), (rows,), generator=draw)

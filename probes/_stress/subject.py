@@ -8,6 +8,9 @@ import importlib
 import inspect
 import math
 import os
+import random
+import sys
+import warnings
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import torch
@@ -15,7 +18,7 @@ import torch
 import _given
 from _stress import samples
 from _stress.asked import Asked
-from _stress.batches import Batch, batch_of, leaves_of
+from _stress.batches import Axes, Batch, axes_between, batch_of, leaves_of
 
 CACHES = ("past_key_values", "mems", "cache_params", "state")  # of generation: not what training sees
 LENGTHS = (
@@ -71,6 +74,7 @@ class Subject:
         self._make, self._config = _maker(asked.model)
         self._sample: Any = _given.load_given(asked.sample) if asked.sample else None
         self.kind = "module"
+        self._axes: Dict[str, Axes] = {}
 
     # ---- the model
 
@@ -81,7 +85,7 @@ class Subject:
         `dtype` casts it (torch.float64 is best for comparisons where `traits.doubles`). `options` are other values of the factory's or the
         configuration's options. Raises what the user's code raises, and GivenError where it gives no module.
         """
-        torch.manual_seed(seed)
+        sow(seed)
         model = self._make(options or {})
         if not isinstance(model, torch.nn.Module):
             raise _given.GivenError(f"{self.asked.model} gives {type(model).__name__}, which is no torch.nn.Module.")
@@ -126,12 +130,17 @@ class Subject:
             return samples.made_up(model if model is not None else self.build(), rows, length, seed)
         if samples.takes_sizes(sample):
             wanted = length or samples.LENGTH
-            torch.manual_seed(seed)
-            data = sample(rows, wanted)
-            torch.manual_seed(seed)
-            return batch_of(data, sample(rows + 1, wanted + 1))
-        torch.manual_seed(seed)
-        data = sample() if callable(sample) and not isinstance(sample, (torch.Tensor, torch.nn.Module)) else sample
+
+            def asked_for(wide: int, long: int) -> Any:
+                sow(seed)
+                return sample(long, wide) if samples.is_turned(sample) else sample(wide, long)
+
+            data = asked_for(rows, wanted)
+            if leaves_of(data).keys() != self._axes.keys():  # which axis follows which size is asked once
+                self._axes = axes_between(data, asked_for(rows + 1, wanted), asked_for(rows, wanted + 1))
+            return Batch(data, self._axes) if self._axes else batch_of(data)
+        sow(seed)
+        data = samples.drawn(sample)
         if not leaves_of(data):
             raise _given.GivenError(f"{self.asked.sample} gives {type(data).__name__} without a tensor in it.")
         own = batch_of(data)
@@ -151,14 +160,14 @@ class Subject:
 
     def run(self, model: Any, batch: Batch, *, seed: int = 0, grad: bool = False) -> Ran:
         """Run `model` forward on `batch`, its random numbers drawn by `seed`; raises what the model raises."""
-        torch.manual_seed(seed)
+        sow(seed)
         with torch.set_grad_enabled(grad):
             return self.read(self.call(model, batch.data))
 
     def call(self, model: Any, data: Any) -> Any:
         """Call the model with a batch's data, as a training step would: training_step of a Lightning module, else forward with what it takes."""
         if self.kind == "lightning":
-            return model.training_step(data, 0)
+            return _training_step(model, data)
         given = list(inspect.signature(model.forward).parameters.values())
         names = [one.name for one in given if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
         if hasattr(data, "items"):
@@ -186,6 +195,29 @@ class Subject:
         if loss is None:
             loss = torch.stack([one.float().pow(2).mean() if one.dtype != torch.float64 else one.pow(2).mean() for one in named.values()]).sum()
         return Ran(loss, {**named, **({"loss": loss} if own and not named else {})}, own)
+
+
+def sow(seed: int) -> None:
+    """Seed all generators that a model or a sample may draw from."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed % 2**32)
+
+
+def _training_step(model: Any, data: Any) -> Any:
+    """Without a trainer: self.log only warns then. Raises GivenError where the step asks more of it, as manual optimization does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        takes = len([one for one in _parameters(model.training_step) if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD])
+        try:
+            return model.training_step(data, 0) if takes > 1 else model.training_step(data)
+        except RuntimeError as error:
+            if "not attached to a `Trainer`" not in str(error):
+                raise
+            raise _given.GivenError(
+                f"{type(model).__name__}.training_step needs its trainer, which the stress test has not; name the module inside it."
+            ) from error
 
 
 def kind_of(model: Any) -> str:
@@ -308,7 +340,12 @@ def _of_instance(made: Any) -> Maker:
     """The module built it as it was imported: each build is a copy, and all seeds give the same."""
 
     def make(options: Dict[str, Any]) -> Any:
-        return _with_config(made, options) if options else copy.deepcopy(made)
+        if options:
+            return _with_config(made, options)
+        try:
+            return copy.deepcopy(made)
+        except Exception as error:  # whatever it holds that cannot be copied
+            raise _given.GivenError(f"The module cannot be copied ({type(error).__name__}: {str(error)[:160]}); name a factory that builds it.") from error
 
     return make, lambda _: _config_of(made)
 
@@ -317,14 +354,17 @@ def _of_folder(path: str) -> Maker:
     """The class that config.json names, with the folder's weights where it has any; code of the folder itself is never run."""
     if not os.path.isfile(os.path.join(path, "config.json")):
         raise _given.GivenError(f"There is no config.json in {path}: the stress test needs a model that it can build.")
-    transformers = importlib.import_module("transformers")
-    config = transformers.AutoConfig.from_pretrained(path, local_files_only=True)
+    try:
+        transformers = importlib.import_module("transformers")
+        config = transformers.AutoConfig.from_pretrained(path, local_files_only=True)
+    except Exception as error:  # it is not installed, or config.json is none of its own, or asks for code of the folder
+        raise _given.GivenError(f"{path} cannot be read by transformers: {type(error).__name__}: {str(error)[:300]}") from error
     kind = getattr(transformers, str((config.architectures or [""])[0]), None)
     weights = any(name.endswith((".safetensors", ".bin")) for name in os.listdir(path))
 
     def make(options: Dict[str, Any]) -> Any:
         if weights and not options:
-            return (kind or transformers.AutoModel).from_pretrained(path, local_files_only=True, dtype=torch.float32)
+            return (kind or transformers.AutoModel).from_pretrained(path, local_files_only=True).float()
         changed = _changed(config, options)
         return kind(changed) if kind is not None else transformers.AutoModel.from_config(changed)
 

@@ -107,9 +107,10 @@ class Precision:
     # ---- telling
 
     def tell(self, name: str, where: str, value: float, threshold: float, unit: str, says: str, *, what: str = "module", **labels: Any) -> None:
+        where = where or self.root
         if (name, where) not in self.told and (value > threshold or not math.isfinite(value)):
             self.told.add((name, where))
-            self.look.held(name, value, threshold, unit, says, what=what, where=where or self.root, **labels)
+            self.look.held(name, value, threshold, unit, says, what=what, where=where, **labels)
 
     def title(self, model: Any, name: str) -> str:
         """What a module is called where a sentence needs a name: the model itself by its class."""
@@ -212,6 +213,13 @@ class Precision:
 
     def _raised(self, model: Any, mode: Mode, one: Pass, error: BaseException) -> None:
         modules = dict(model.named_modules())
+        if mode.auto and "without overflow" in str(error) and self.passed(self.make(lively=False, dtype=mode.dtype), mode._replace(auto=False)).error is None:
+            says = (
+                f"{type(error).__name__}: {str(error)[:160]} in {mode.says}, where all in {_name(mode.dtype)} goes through: a number of one type meets another."
+            )
+            self.look.note(says, warn=True)
+            self.missing.setdefault(mode.says, []).append("see above")
+            return
         own = [name for name in one.watch.open if halves.is_own(modules[name])]
         where = own[-1] if own else ""
         if (not one.backward and "dtype" in str(error)) or "same type" in str(error) or "scalar type" in str(error):
@@ -252,7 +260,8 @@ class Precision:
                 continue  # a part of it is told
             if own.overflow or own.error > own.allowed:
                 found.append((one.module, own))
-        for name, own in found[:3]:
+        known = {where for _, where in self.told}
+        for name, own in [one for one in found if (one[0] or self.root) not in known][:3]:
             title, kind = self.title(model, name), _name(dtype)
             if own.overflow:
                 by = "a norm must bear" if own.norm else "it was given here"
