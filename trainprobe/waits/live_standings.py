@@ -67,7 +67,7 @@ def _standing(facts: Facts, job: Job, watch: Watch, rank: int) -> Standing:
     return Standing(
         rank=rank,
         state=state,
-        host=job.host,
+        host=member.host if member is not None else "" if job.hosts else job.host,
         pid=pid,
         where=where,
         leaf=leaf,
