@@ -75,6 +75,8 @@ def _attach_far(request: AttachRequest, progress: Progress) -> Report:
     else:
         nodes = by_ssh(request.hosts, words)
     case = Case.create(request.case, "attach", request.argv)
+    names, way = [node.name for node in nodes], "slurm" if request.slurm else "ssh"
+    case.add("reach", source=way, data={"by": way, "job": request.slurm, "command": " ".join(request.argv), "nodes": names})
     look_on_nodes(nodes, case, look_s, progress)
     report = conclude(case.seal(), "attach", case.name, (case.trouble,) if case.trouble else ())
     return _kept(case, report)

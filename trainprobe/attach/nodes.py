@@ -11,7 +11,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from trainprobe.model.progress import Progress
 
 SCHEMA = "trainprobe.node/1"
-KIND = "node.look"
+KIND, REACH = "node.look", "reach"
 AT_ONCE = 64
 ANSWER_CAP_BYTES = 64 * 2**20
 START_S = 12.0  # for the way to a node, and a Python on a cold file system there
+BEHIND, LEAST_BEHIND_S = 2.0, 3.0  # once most have answered, the rest get so many times what the slowest of those took, and at least so long
 SKEW_S = 1.0  # clocks that are further apart are set right by the difference
 
 
@@ -63,19 +64,41 @@ def by_ssh(nodes: Sequence[str], words: Sequence[str]) -> list[Node]:
 def look_on_nodes(nodes: Sequence[Node], case: Case, look_s: float, progress: Progress) -> None:
     """Run the look on all nodes at once and put what they saw into `case`; a node has `look_s` and the time for the way.
 
-    For each node there is a record `node.look`: ok with the time that it took and how far its clock is from ours (seconds), or why it gave no answer.
+    Where at least half have answered, the others are waited for in proportion to that, and not to the whole deadline. For each node there is a record `node.look`: ok with the time that it took and how far its clock is from ours (seconds), or why it gave no answer.
     """
     progress.note(f"Looking on {len(nodes)} nodes.")
+    began = time.monotonic()
+    until = began + look_s + START_S
+    answered = 0
     with ThreadPoolExecutor(max_workers=min(AT_ONCE, max(1, len(nodes)))) as pool:
-        asked = {pool.submit(_asked, node, look_s + START_S): node for node in nodes}
-        for left, done in enumerate(as_completed(asked), 1):
-            _kept(case, asked[done], *done.result())
-            progress.note(f"{left} of {len(nodes)} nodes have answered.")
+        shorter = Shorter(until)
+        waiting = {pool.submit(_asked, node, shorter): node for node in nodes}
+        while waiting:
+            done, _ = wait(waiting, timeout=1.0, return_when=FIRST_COMPLETED)
+            for one in done:
+                answered += 1
+                _kept(case, waiting.pop(one), *one.result())
+            if done and 2 * answered >= len(nodes) and waiting:
+                took_s = time.monotonic() - began
+                shorter.until = min(until, time.monotonic() + max(LEAST_BEHIND_S, (BEHIND - 1) * took_s))
+            names = ", ".join(node.name for node in list(waiting.values())[:3])
+            progress.note(f"{answered} of {len(nodes)} nodes have answered" + (f"; waiting for {names}" if names else "") + ".")
 
 
-def _asked(node: Node, timeout_s: float) -> tuple[Ran, float, float]:
+class Shorter:
+    """A deadline of all nodes (of time.monotonic) that may come nearer while they are waited for."""
+
+    def __init__(self, until: float) -> None:
+        self.until = until
+
+    def passed(self) -> bool:
+        return time.monotonic() > self.until
+
+
+def _asked(node: Node, deadline: Shorter) -> tuple[Ran, float, float]:
     began = time.time()
-    return run(node.argv, timeout_s=timeout_s, output_cap_bytes=ANSWER_CAP_BYTES, kill_s=0.5), began, time.time()
+    left_s = deadline.until - time.monotonic()
+    return run(node.argv, timeout_s=max(0.1, left_s), output_cap_bytes=ANSWER_CAP_BYTES, kill_s=0.5, given_up=deadline.passed), began, time.time()
 
 
 def _kept(case: Case, node: Node, ran: Ran, began: float, ended: float) -> None:

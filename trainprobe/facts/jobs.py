@@ -31,7 +31,8 @@ class Process:
 class Job(Fact):
     """The job as a whole. `absent` are ranks of the world that were not seen on this host; `elsewhere` says that they may live on another.
 
-    `hosts` are those that it was looked at on, where they are several. `began` is Unix time in seconds. `environment` holds an allow-list of variables by rank, or under "job".
+    `hosts` are those that it was looked at on, where they are several, `silent` those that
+    gave no answer, each with a sentence. `began` is Unix time in seconds. `environment` holds an allow-list of variables by rank, or under "job".
     """
 
     launcher: str = ""
@@ -47,6 +48,7 @@ class Job(Fact):
     attempt: int | None = None
     nnodes: int | None = None
     hosts: tuple[str, ...] = ()
+    silent: tuple[tuple[str, str], ...] = ()
     absent: tuple[int, ...] = ()
     elsewhere: bool = False
     others: tuple[Process, ...] = ()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from trainprobe.facts import fields
 from trainprobe.facts.jobs import Job, JobRank
 from trainprobe.facts.sockets import Connection
 from trainprobe.model.evidence import Evidence
@@ -14,6 +15,41 @@ from trainprobe.model.pids import HostPid
 
 _LOOPBACK = ("127.", "[::1]")  # the same address means another socket on each host
 MOST_HOSTS = 1 << 20
+KIND = "node.look"
+
+
+@dataclass(frozen=True)
+class Reach(Fact):
+    """How the nodes of a job were reached: `by` slurm or ssh, `job` of SLURM, and the command that looks on all of them again."""
+
+    by: str = ""
+    job: str = ""
+    command: str = ""
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SilentNode(Fact):
+    """A node that was asked to look and did not, with the sentence that says why. `late` where it gave no answer in time."""
+
+    host: str = ""
+    says: str = ""
+    late: bool = False
+
+
+def parse_reach(record: Evidence) -> list[Fact]:
+    data = record.data
+    by, job, command = (fields.text(data, name) for name in ("by", "job", "command"))
+    return [Reach((record.id,), record.cell, None, by, job, command, fields.texts(data, "nodes"))]
+
+
+def silent_nodes(records: Iterable[Evidence]) -> list[Fact]:
+    """Return the nodes that have given no answer."""
+    return [
+        SilentNode((record.id,), record.cell, None, record.subject.host, record.reason, record.outcome == "timed_out")
+        for record in records
+        if record.kind == KIND and record.outcome not in ("ok", "partial") and record.subject.host
+    ]
 
 
 def told_apart(records: Sequence[Evidence]) -> list[Evidence]:
@@ -67,7 +103,9 @@ def join_hosts(facts: list[Fact]) -> list[Fact]:
     for fact in facts:
         if isinstance(fact, Job):
             jobs.setdefault(fact.cell, []).append(fact)
-    parted = {cell: found for cell, found in jobs.items() if len({job.host for job in found}) > 1}
+    silent = tuple(fact for fact in facts if isinstance(fact, SilentNode))
+    asked = next((fact.nodes for fact in facts if isinstance(fact, Reach)), ())
+    parted = {cell: found for cell, found in jobs.items() if len({job.host for job in found}) > 1 or silent or asked}
     if not parted:
         return facts
     rest: list[Fact] = []
@@ -76,14 +114,15 @@ def join_hosts(facts: list[Fact]) -> list[Fact]:
         if isinstance(fact, Job) and fact.cell in parted:
             if fact.cell not in told:
                 told.add(fact.cell)
-                rest.append(_one_job(parted[fact.cell], [one for one in facts if isinstance(one, JobRank) and one.cell == fact.cell]))
+                ranks = [one for one in facts if isinstance(one, JobRank) and one.cell == fact.cell]
+                rest.append(_one_job(parted[fact.cell], ranks, asked, silent))
         else:
             rest.append(fact)
     return _joined_ends(rest, parted)
 
 
-def _one_job(parts: Sequence[Job], ranks: Iterable[JobRank]) -> Job:
-    """The part with the lowest rank speaks for the whole: its script, its launcher."""
+def _one_job(parts: Sequence[Job], ranks: Iterable[JobRank], asked: Sequence[str], silent: Sequence[SilentNode]) -> Job:
+    """The part with the lowest rank speaks for the whole: its script, its launcher. Where all nodes were asked, who is missing is nowhere else."""
     seen = {one.rank: one.host for one in ranks if one.rank is not None}
     first_host = seen[min(seen)] if seen else parts[0].host
     first = next((job for job in parts if job.host == first_host), parts[0])
@@ -98,7 +137,8 @@ def _one_job(parts: Sequence[Job], ranks: Iterable[JobRank]) -> Job:
         nnodes=max(nodes, len(parts)),
         hosts=tuple(job.host for job in parts),
         absent=absent,
-        elsewhere=bool(absent) and nodes > len(parts),
+        elsewhere=bool(absent) and nodes > max(len(parts), len(asked)),
+        silent=tuple((one.host, one.says) for one in silent),
         others=tuple(one for job in parts for one in job.others),
         earlier_attempts=tuple(one for job in parts for one in job.earlier_attempts),
         leftovers=tuple(one for job in parts for one in job.leftovers),

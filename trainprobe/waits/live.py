@@ -258,7 +258,7 @@ class _View:
         first = next(standing for standing in self.ranks if standing.rank == group.ranks[0])
         who, rest = ranks_say(group.ranks), " while the others wait" if group.victims else ""
         if first.state == "unseen" and first.pid is None:
-            says = f"{who} of {self.job.world_size or len(self.ranks)} {'has' if len(group.ranks) == 1 else 'have'} no process on {'the hosts that answered' if self.job.hosts else 'this host'}{rest}"
+            says = f"{who} of {self.job.world_size or len(self.ranks)} {'has' if len(group.ranks) == 1 else 'have'} {_nowhere(self.job)}{rest}"
             return replace(group, how="not-visible", says=says)
         if first.state in ("stopped", "blocked", "exited"):
             word = {"stopped": "stopped", "blocked": "blocked in the kernel", "exited": "ended"}[first.state]
@@ -311,6 +311,13 @@ class _View:
             if ranks or others:
                 found[standing.rank] = ", ".join([*others, *([ranks_say(ranks)] if ranks else [])])
         return found
+
+
+def _nowhere(job: Job) -> str:
+    silent = [host for host, _ in job.silent]
+    if silent:
+        return f"no process on the hosts that answered, and {', '.join(silent[:4])}{' and others' if len(silent) > 4 else ''} did not"
+    return f"no process on {'any host of the job' if len(job.hosts) > 1 else 'this host'}"
 
 
 def _go_on(ranks: Sequence[int]) -> str:
