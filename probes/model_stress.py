@@ -18,10 +18,14 @@ Measures: <property>.<what was compared> with its threshold, and what and where 
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import functools
 import importlib
 import os
+import pickle
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -36,47 +40,145 @@ from _stress import telling
 from _stress.asked import RANKS, SUITES, Asked, asked
 
 SHARES = {"shapes": 3.0, "masks": 2.0, "tying": 2.0, "precision": 2.0, "serialization": 2.0, "fuzz": 3.0, "throughput": 1.5, "ranks": 2.0}
+SMALL = 5_000_000  # parameters: one thread is faster then, and a busy host stretches it less
+FIRST = "first"
 
 
-def stress(given: Asked, folder: str, began: float) -> None:
-    """Run what was asked for and give the answer."""
+class Stress:
+    """All of it, in a process that has imported what the user named; each suite is a child of that."""
 
-    def left_s() -> float:
-        return given.timeout_s - 5 - (time.monotonic() - began)
+    def __init__(self, given: Asked, folder: str, look: Any) -> None:
+        self.given, self.folder, self.look, self.began = given, folder, look, time.monotonic()
+        self.argv = sys.argv
+        self.why_fresh = ""
+        self.subject: Any = None
 
-    with _emit.phase("import"):
-        from _stress.baseline import first_look
-        from _stress.children import in_a_child
+    def left_s(self) -> float:
+        """Until the answer must be given, with some seconds to end a child that stands."""
+        return self.given.timeout_s - 6 - (time.monotonic() - self.began)
+
+    def load(self) -> None:
+        """Import what the user named. It sees the command line of a program without flags, as `python file.py` would have it."""
+        self.look.step("torch")
         from _stress.subject import Subject
 
+        self.look.step("import")
+        sys.argv = [self.given.model.rpartition(":")[0] or self.given.model]
         try:
-            subject = Subject(given)
+            self.subject = Subject(self.given)
         except _given.GivenError as error:
             telling.refused(error)
-    with _emit.phase("first look"):
-        first = in_a_child(lambda look: first_look(subject, look), os.path.join(folder, "first"), max(5.0, 0.4 * left_s()))
-    if not telling.first_look(first):
-        telling.no_model(first)
-    subject.kind, subject.traits = first.answer.kind, first.answer.traits
-    lines: List[telling.Line] = [telling.evaluation(first)]
-    wanted = [one for one in (*SUITES, RANKS) if one in given.suites]
-    for place, name in enumerate(wanted):
-        share = SHARES[name] / sum(SHARES[one] for one in wanted[place:])
-        with _emit.phase(f"suite:{name}"):
-            suite: Any = importlib.import_module(f"_stress.suites.{name}")
-            outcome = in_a_child(functools.partial(suite.run, subject), os.path.join(folder, name), max(3.0, min(left_s(), 2 * share * left_s())))
-        lines.append(telling.tell(name, outcome))
-    telling.answer(lines)
+        finally:
+            sys.argv = [*sys.argv[:1]]
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a module of the user's may have set it, and its children would not be waited for
+
+    def call(self, name: str, look: Any) -> Any:
+        """Do one child's work, in the child."""
+        import torch
+
+        traits = self.subject.traits
+        if name != "throughput" and 0 < traits.parameters < SMALL:
+            torch.set_num_threads(1)
+        if name == FIRST:
+            from _stress.baseline import first_look
+
+            return first_look(self.subject, look)
+        return importlib.import_module(f"_stress.suites.{name}").run(self.subject, look)
+
+    def child(self, name: str, deadline_s: float) -> Any:
+        from _stress.children import in_a_child, in_a_fresh_one
+
+        path = os.path.join(self.folder, name)
+        if not self.why_fresh:
+            return in_a_child(functools.partial(self.call, name), path, deadline_s)
+        with open(f"{path}.known", "wb") as out:
+            pickle.dump((self.subject.kind, self.subject.traits), out)
+        given = self.given
+        flags = [f"--{one.replace('_', '-')}={getattr(given, one)}" for one in ("model", "sample", "device", "bench_steps", "fuzz", "seed", "ranks")]
+        program = [sys.executable, os.path.realpath(__file__), *flags, f"--timeout-s={deadline_s}", f"--suites={name if name != FIRST else ''}"]
+        return in_a_fresh_one([*program, f"--alone={path}"], path, deadline_s + 30)
+
+    def import_too(self, names: List[str]) -> None:
+        """Import here what the factory imported in the first child, or each child would do it again; a fresh one does."""
+        from _stress.children import why_not_fork
+
+        if names and not self.why_fresh:
+            for name in names:
+                with contextlib.suppress(Exception):  # a name may be one that its package puts there by itself
+                    importlib.import_module(name)
+            self.why_fresh = why_not_fork(_canary, os.path.join(self.folder, "canary2"))
+
+    def run(self) -> None:
+        """Run what was asked for and give the answer."""
+        from _stress.children import why_not_fork
+
+        with _emit.phase("import"):
+            self.load()
+        self.look.step("suites")
+        faulthandler.cancel_dump_traceback_later()  # its thread is none of the user's
+        self.why_fresh = why_not_fork(_canary, os.path.join(self.folder, "canary"))
+        if self.why_fresh:
+            _emit.note(f"Each suite imports anew: {self.why_fresh}, so that a forked child could stand still.")
+        with _emit.phase("first look"):
+            first = self.child(FIRST, max(1.0, 0.4 * self.left_s()))
+        if not telling.first_look(first):
+            telling.no_model(first)
+        self.import_too(first.answer.imported)
+        self.subject.kind, self.subject.traits = first.answer.kind, first.answer.traits
+        lines: List[telling.Line] = [telling.evaluation(first)]
+        wanted = [one for one in (*SUITES, RANKS) if one in self.given.suites]
+        for place, name in enumerate(wanted):
+            share = SHARES[name] / sum(SHARES[one] for one in wanted[place:])
+            with _emit.phase(f"suite:{name}"):
+                outcome = self.child(name, max(1.0, min(self.left_s(), 2 * share * self.left_s())))
+            lines.append(telling.tell(name, outcome))
+        telling.answer(lines)
+
+    def whole(self) -> int:
+        try:
+            self.run()
+        except SystemExit as answered:  # by _emit.result
+            return int(answered.code or 0)
+        return 1
+
+
+def _canary() -> None:
+    """Work on all of torch's threads, forward and back."""
+    import torch
+
+    many = torch.ones(1 << 20, requires_grad=True)
+    (many.exp().sum() + many.reshape(1024, 1024).mm(many.reshape(1024, 1024)).sum()).backward()
+
+
+def alone(given: Asked) -> None:
+    """Be a fresh child: import, and do the one suite."""
+    from _stress.children import as_child
+
+    def work(look: Any) -> Any:
+        stress = Stress(given, os.path.dirname(given.alone), look)
+        stress.load()
+        with open(f"{given.alone}.known", "rb") as file:
+            stress.subject.kind, stress.subject.traits = pickle.load(file)  # noqa: S301 - our own parent's, in our own folder
+        return stress.call(os.path.basename(given.alone), look)
+
+    as_child(work, given.alone, given.timeout_s)
 
 
 def main() -> None:
+    from _stress.children import in_a_child
+
     given = asked()
-    began, events = time.monotonic(), os.environ.get("TRAINPROBE_EVENTS", "")
+    if given.alone:
+        alone(given)
+    events = os.environ.get("TRAINPROBE_EVENTS", "")
     folder = tempfile.mkdtemp(prefix="trainprobe-stress-", dir=os.path.dirname(events) or None)
     try:
-        stress(given, folder, began)
+        outcome = in_a_child(lambda look: Stress(given, folder, look).whole(), os.path.join(folder, "whole"), max(5.0, given.timeout_s - 3), heard=True)
+        if outcome.how != "done":
+            telling.broken(outcome)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    raise SystemExit(outcome.answer)
 
 
 if __name__ == "__main__":

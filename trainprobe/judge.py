@@ -46,6 +46,7 @@ from trainprobe.waits.divergence import ranks_say
 from trainprobe.waits.foreseen import foreseen_groups, predictions
 from trainprobe.waits.grid import COMMAND, is_knob, outgrown_by
 from trainprobe.waits.logged import ordered_groups
+from trainprobe.waits.stressed import told_of, told_of_row
 from trainprobe.waits.timeline import echoes_said, logged_extra
 
 # Why a rung was skipped without leaving a doubt: it does not apply, or the user asked for it.
@@ -89,7 +90,7 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
         conclusive=_conclusive(facts, verdict) and (live is None or live.conclusive),
         says=_sentence(says),
         world=_live_world(live) if live is not None else _logged_world(logged[0]) if logged else _world(facts, groups),
-        suspects=tuple(Suspect(group.ranks, group.hosts, group.how, _sentence(group.says)) for group in groups),
+        suspects=tuple(Suspect(group.ranks, group.hosts, group.how, _sentence(group.says), extra=told_of(group)) for group in groups),
         causes=placed,
         cascade=_logged_cascade(logged, ranked, placed) if logged else _cascade(ranked, placed),
         unexplained=(*_unexplained(facts), *(_earlier_attempts(logged)), *notes),
@@ -102,7 +103,7 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
                 *_deep_would_settle(facts, ranked),
             ]
         ),
-        ladder=tuple(_row(rung) for rung in facts.of(Rung)),
+        ladder=tuple(_row(rung, facts) for rung in facts.of(Rung)),
         stacks=_stack_classes(facts, groups),
         warnings=_warnings(facts, placed),
         expiry=ends,
@@ -241,9 +242,7 @@ def _applies_not(rung: Rung) -> bool:
 
 
 def _conclusive(facts: Facts, verdict: Verdict) -> bool:
-    if verdict in ("healthy", "undetermined"):
-        return verdict == "healthy"
-    return facts.one(Interrupted) is None
+    return verdict == "healthy" if verdict in ("healthy", "undetermined") else facts.one(Interrupted) is None
 
 
 def _in_order(ranked: Sequence[RankedGroup]) -> tuple[PlacedCause, ...]:
@@ -364,8 +363,7 @@ def _deep_would_settle(facts: Facts, ranked: Sequence[RankedGroup]) -> list[Unde
     return [Undecided(first.placed[0].id, f"trainprobe attach {pid} --deep: the ranks' flight recorders tell the group and the number of every call")]
 
 
-def _row(rung: Rung) -> LadderRow:
-    says = rung.says if rung.outcome != "skipped" else (rung.skipped_because or rung.says)
+def _row(rung: Rung, facts: Facts) -> LadderRow:
     outcome = rung.outcome if rung.outcome in ("passed", "failed", "timed_out", "crashed", "skipped") else "not_measured"
     return LadderRow(
         rung=rung.rung,
@@ -374,10 +372,11 @@ def _row(rung: Rung) -> LadderRow:
         took_s=round(rung.took_s, 2),
         ranks=rung.ranks,
         measures=rung.measures,
-        says=says,
+        says=rung.says if rung.outcome != "skipped" else (rung.skipped_because or rung.says),
         question=rung.question,
         cell=rung.cell,
         nproc=rung.nproc,
+        extra=told_of_row(facts, rung),
     )
 
 

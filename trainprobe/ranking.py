@@ -22,6 +22,7 @@ from trainprobe.causes.words import again, live_pid
 from trainprobe.facts import Facts, LogJob
 from trainprobe.model.diagnosis import Fix, PlacedCause, RuledOut, Undecided, Weighing
 from trainprobe.waits import SuspectGroup
+from trainprobe.waits.stressed import seen_by
 
 CLIP = 13
 DECISIVE = 26
@@ -61,6 +62,7 @@ def rank_group(facts: Facts, group: SuspectGroup, causes: Iterable[Cause], prior
 
     What lint read in the source comes last: where what was measured names a cause, it can speak for that one alone.
     """
+    facts = seen_by(facts, group)
     speaking: list[tuple[Cause, tuple[Weighing, ...]]] = []
     ruled_out: list[RuledOut] = []
     silent: dict[str, tuple[Cause, int]] = {}

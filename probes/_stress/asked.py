@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from typing import NamedTuple, Tuple
 
@@ -12,7 +13,10 @@ RANKS = "ranks"  # one rank against N: an eighth line, no suite of its own
 
 
 class Asked(NamedTuple):
-    """`model` and `sample` as they were typed. `bench_steps` of throughput, `fuzz` configurations drawn by `seed`. `ranks` of the comparison with one."""
+    """`model` and `sample` as they were typed. `bench_steps` of throughput, `fuzz` configurations drawn by `seed`. `ranks` of the comparison with one.
+
+    `alone` is the path that a fresh child writes to, which is started with one suite.
+    """
 
     model: str
     sample: str
@@ -23,6 +27,7 @@ class Asked(NamedTuple):
     suites: Tuple[str, ...]
     ranks: int
     timeout_s: float
+    alone: str = ""
 
 
 def asked() -> Asked:
@@ -37,7 +42,8 @@ def asked() -> Asked:
     parser.add_argument("--seed", type=int, default=number("TRAINPROBE_SEED", 0, 0))
     parser.add_argument("--suites", default=os.environ.get("TRAINPROBE_SUITES", ""), help="some of " + ",".join((*SUITES, RANKS)))
     parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--timeout-s", type=float, default=float(os.environ.get("TRAINPROBE_DEADLINE_S") or 300))
+    parser.add_argument("--timeout-s", type=float, default=_seconds(os.environ.get("TRAINPROBE_DEADLINE_S", "")))
+    parser.add_argument("--alone", default="", help=argparse.SUPPRESS)
     given = parser.parse_args()
     suites = tuple(one.strip() for one in given.suites.split(",") if one.strip()) or (*SUITES, RANKS)
     for one in suites:
@@ -46,5 +52,21 @@ def asked() -> Asked:
     if not given.model:
         _emit.result("cannot", "No model was named.")
     return Asked(
-        given.model, given.sample, given.device, max(1, given.bench_steps), max(0, given.fuzz), given.seed, suites, max(2, given.ranks), given.timeout_s
+        given.model,
+        given.sample,
+        given.device,
+        max(1, given.bench_steps),
+        max(0, given.fuzz),
+        given.seed,
+        suites,
+        max(2, given.ranks),
+        given.timeout_s,
+        given.alone,
     )
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text) if text.strip() else 300.0
+    except ValueError:
+        _emit.result("cannot", f"TRAINPROBE_DEADLINE_S={text!r} is not a number.")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, List, NamedTuple, Set, Tuple
 
 import torch
 
@@ -11,25 +13,27 @@ import _given
 from _memory import memory_limits
 from _stress.look import Look, gap
 from _stress.subject import Ran, Subject, Traits, max_length_of
-from _stress.tracing import first_apart, traced
+from _stress.tracing import apart_by_itself, traced
 
 COPIES = 12  # of the weights that the largest suite holds at a time: two models in float64, gradients, two moments of Adam
 
 
 class Baseline(NamedTuple):
-    """`kind` as of Subject."""
+    """`kind` as of Subject; `imported` are the modules of installed packages that were imported only as the model was built and run."""
 
     kind: str
     traits: Traits
+    imported: List[str]
 
 
 def first_look(subject: Subject, look: Look) -> Baseline:
     """Run the model once as it is and a few times in other ways. Raises what the user's model raises, and GivenError."""
+    known = set(sys.modules)
     look.step("build")
     model = subject.build(subject.asked.seed)
     size = sum(one.numel() * one.element_size() for one in model.parameters())
-    free = memory_limits().free
-    if subject.device == "cpu" and size * COPIES > free:
+    free = memory_limits().free if subject.device == "cpu" else torch.cuda.mem_get_info()[0]
+    if size * COPIES > free:
         raise _given.GivenError(
             f"The weights take {size / 2**30:.1f} GiB, the suites {COPIES} times that, and {free / 2**30:.1f} GiB are free; name a small configuration of it."
         )
@@ -40,7 +44,13 @@ def first_look(subject: Subject, look: Look) -> Baseline:
     ran = subject.run(model, batch)
     took_s = time.perf_counter() - began
     look.step("backward")
-    subject.run(model, batch, grad=True).loss.backward()
+    loss = subject.run(model, batch, grad=True).loss
+    if loss.requires_grad:
+        loss.backward()
+    look.step("forward again")
+    began = time.perf_counter()
+    subject.run(model, batch)
+    took_s = min(took_s, time.perf_counter() - began)  # the first pass allocates, and imports what it needs
     longest, name = max_length_of(model)
     noisy = _is_noisy(subject, look)
     traits = Traits(
@@ -56,7 +66,13 @@ def first_look(subject: Subject, look: Look) -> Baseline:
     look.step("other sizes")
     resizes = _resizes(subject)
     couples, loss_couples = (False, False) if noisy else _couples(subject)
-    return Baseline(subject.kind, traits._replace(resizes=resizes, couples_rows=couples, loss_couples=loss_couples))
+    return Baseline(subject.kind, traits._replace(resizes=resizes, couples_rows=couples, loss_couples=loss_couples), _installed(set(sys.modules) - known))
+
+
+def _installed(names: Set[str]) -> List[str]:
+    """Those of packages that were installed: the user's own are left as the import found them."""
+    files = {name: str(getattr(sys.modules.get(name), "__file__", None) or "") for name in names}
+    return sorted(name for name, file in files.items() if f"{os.sep}site-packages{os.sep}" in file or f"{os.sep}dist-packages{os.sep}" in file)
 
 
 def _is_noisy(subject: Subject, look: Look) -> bool:
@@ -65,14 +81,15 @@ def _is_noisy(subject: Subject, look: Look) -> bool:
     model = subject.build(subject.asked.seed, lively=True)
     batch, runs = subject.batch(2, model=model), []
     for seed in (1, 2):
-        with traced(model) as calls:
+        with traced(model, inputs=True, whole=True) as calls:
             ran = subject.run(model, batch, seed=seed)
         runs.append((calls, ran))
     (one, first), (other, second) = runs
     worst = _apart(first, second)
-    where = first_apart(one, other, 1e-6) if worst > 1e-6 else None
-    says = f"Two runs in eval() on one batch differ by {worst:.2g} of the largest output" + (f"; {where} is the first module that differs." if where else ".")
-    return not look.held("evaluation.difference", worst, 1e-6, "of the largest value", says, what="module", where=where or "")
+    found = (apart_by_itself(one, other, 1e-6) if worst > 1e-6 else None) or ""
+    where = found or type(model).__name__
+    says = f"Two runs in eval() on one batch differ by {worst:.2g} of the largest output: {where} gives other outputs for equal inputs."
+    return not look.held("evaluation.difference", worst, 1e-6, "of the largest value", says, what="module", where=where)
 
 
 def _apart(one: Ran, other: Ran) -> float:
@@ -84,7 +101,7 @@ def _doubles(subject: Subject, look: Look, single: Ran) -> bool:
     try:
         model = subject.build(subject.asked.seed, dtype=torch.float64)
         double = subject.run(model, subject.batch(2, model=model))
-    except Exception:
+    except Exception:  # any error of the user's code means that it does not calculate in float64
         return False
     outputs = list(double.outputs.values()) or [double.loss]
     return all(one.dtype == torch.float64 for one in outputs) and (not bool(torch.isfinite(single.loss)) or bool(torch.isfinite(double.loss)))
@@ -97,12 +114,12 @@ def _resizes(subject: Subject) -> bool:
     model = subject.comparing()
     try:
         subject.run(model, subject.batch(2, max(2, length // 2), model=model))
-    except Exception:
+    except Exception:  # why another length does not go through is asked by the shapes
         return False
     return True
 
 
-def _couples(subject: Subject) -> tuple[bool, bool]:
+def _couples(subject: Subject) -> Tuple[bool, bool]:
     """Does a row's output depend on the rows beside it, and is a batch's loss something else than the mean over its rows?"""
     model = subject.comparing()
     batch = subject.batch(3, seed=3, model=model)
@@ -110,7 +127,7 @@ def _couples(subject: Subject) -> tuple[bool, bool]:
     alone: List[Ran] = []
     try:
         alone = [subject.run(model, batch.take([row])) for row in range(batch.rows)]
-    except Exception:
+    except Exception:  # one row alone may be refused, by a norm over rows for one
         return False, False
     outputs: Dict[str, Any] = {name: one for name, one in together.outputs.items() if one.dim() > 0 and one.shape[0] == batch.rows}
     couples = any(

@@ -1,22 +1,31 @@
-"""A suite in a child of its own, forked from the parent that has imported everything: it may die or stand still without taking the others along."""
+"""A suite in a child of its own, forked from the parent that has imported everything: it may die or stand still without taking the others along.
+
+Where the import started threads or touched CUDA, a forked child may stand for ever: then each child is a fresh interpreter, which imports for itself.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import faulthandler
 import json
 import os
 import pickle
+import re
+import select
 import signal
+import subprocess
 import sys
+import threading
 import time
 import traceback
-from typing import Any, Callable, Dict, List, NamedTuple, NoReturn, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, NoReturn, Optional, Tuple
 
 import _given
 from _stress.look import Look, NotHereError
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
+CANARY_S = 10.0  # for some milliseconds of work
 
 
 class Outcome(NamedTuple):
@@ -35,25 +44,66 @@ class Outcome(NamedTuple):
     took_s: float = 0.0
 
 
-def in_a_child(run: Callable[[Look], Any], path: str, deadline_s: float) -> Outcome:
+def in_a_child(run: Callable[[Look], Any], path: str, deadline_s: float, *, heard: bool = False) -> Outcome:
     """Call `run(look)` in a forked child and return what became of it, within `deadline_s` and a second.
 
-    The child is a group of its own and is ended with all that it started. It volunteers for the OOM killer.
+    The child is a group of its own and is ended with all that it started. It volunteers for the OOM killer. What it prints is kept back, unless `heard`.
     """
-    began = time.monotonic()
     sys.stdout.flush()
     sys.stderr.flush()
+    began, (ear, mouth) = time.monotonic(), os.pipe()
     pid = os.fork()
     if pid == 0:
-        _child(run, path, deadline_s)
+        os.close(ear)
+        if not heard:
+            os.dup2(mouth, 1)
+            os.dup2(mouth, 2)
+        os.close(mouth)
+        as_child(run, path, deadline_s)
+    os.close(mouth)
+    return _outcome(pid, ear, path, began, deadline_s)
+
+
+def in_a_fresh_one(command: List[str], path: str, deadline_s: float) -> Outcome:
+    """Like `in_a_child`, in a new interpreter that `command` starts; it calls `as_child`. For a parent that must not fork."""
+    began = time.monotonic()
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    out: Any = child.stdout
+    found = _outcome(child.pid, os.dup(out.fileno()), path, began, deadline_s)
+    out.close()
+    child.returncode = 0  # it was waited for
+    return found
+
+
+def why_not_fork(canary: Callable[[], Any], path: str) -> str:
+    """Why a child that is forked now could stand still, though it is no fault of the model; empty where it may be forked.
+
+    A child has only the thread that forked: what another held, it holds for ever (fork(2)), and CUDA refuses to work in it. Threads of Python are counted; of
+    those of libraries, some live through a fork (OpenBLAS) and some do not (GNU's OpenMP), so a child tries with `canary`.
+    """
+    for one in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/self/fd/{one}").startswith("/dev/nvidia"):
+                return "the import touched CUDA"
+    if threading.active_count() > 1:
+        return f"the import started {threading.active_count() - 1} threads"
+    threads = len(os.listdir("/proc/self/task"))
+    if threads > 1 and in_a_child(lambda _: canary(), path, CANARY_S).how != "done":
+        return f"the import started {threads - 1} threads of a library that does not live through a fork"
+    return ""
+
+
+def _outcome(pid: int, ear: int, path: str, began: float, deadline_s: float) -> Outcome:
     with contextlib.suppress(OSError):
         os.setpgid(pid, pid)
-    status = _ended(pid, began + deadline_s)
+    status, tail = _ended(pid, ear, began + deadline_s)
     for _ in range(2):  # whoever it started, too
         with contextlib.suppress(OSError):
             os.killpg(pid, signal.SIGKILL)
     stood = status is None
     if stood:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)  # where it left its group
         _, status = os.waitpid(pid, 0)
     rows = _rows(path)
     step = next((str(row["name"]) for row in reversed(rows) if row["row"] == "step"), "")
@@ -63,27 +113,36 @@ def in_a_child(run: Callable[[Look], Any], path: str, deadline_s: float) -> Outc
     if ended is not None:
         return Outcome(ended["how"], kept, step, ended.get("why", ""), _answer(path), ended.get("error"), "", took_s)
     if stood:
-        return Outcome("stood", kept, step, f"did not end within {deadline_s:.0f} s", took_s=took_s)
+        at = _standing(path)
+        return Outcome("stood", kept, step, f"does not end within {deadline_s:.0f} s" + (f", in {at}" if at else ""), took_s=took_s)
     number = os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else 0
-    name = signal.Signals(number).name if number in set(signal.Signals) else ""
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}" if number else ""
     code = os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None
-    return Outcome("died", kept, step, f"died of {name}" if name else f"left with exit code {code}", signal=name, took_s=took_s)
+    last = next((line.strip() for line in reversed(tail.splitlines()) if line.strip()), "")
+    why = (f"dies of {name}" if name else f"ends its process with exit code {code}") + (f"; the last that it printed: {last[:200]}" if last else "")
+    return Outcome("died", kept, step, why, signal=name, took_s=took_s)
 
 
-def _child(run: Callable[[Look], Any], path: str, deadline_s: float) -> NoReturn:
+def as_child(run: Callable[[Look], Any], path: str, deadline_s: float) -> NoReturn:
+    """Be the child: call `run`, write what came of it, and end."""
     ended: Dict[str, Any] = {"row": "ended", "how": "done"}
+    me = os.getpid()
     try:
-        os.setpgid(0, 0)
+        with contextlib.suppress(OSError):
+            os.setpgid(0, 0)
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
             file.write("1000")
         with open(os.devnull, "rb") as nothing:
             os.dup2(nothing.fileno(), 0)
         look = Look(path, deadline_s)
+        stack = os.open(f"{path}.stack", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        faulthandler.dump_traceback_later(max(0.5, deadline_s - 0.5), file=stack)
         try:
             answer = run(look)
-            with open(f"{path}.answer", "wb") as out:
-                pickle.dump(answer, out)
+            if os.getpid() == me:
+                with open(f"{path}.answer", "wb") as out:
+                    pickle.dump(answer, out)
         except NotHereError as error:
             ended.update(how="skipped", why=str(error))
         except _given.GivenError as error:
@@ -94,24 +153,44 @@ def _child(run: Callable[[Look], Any], path: str, deadline_s: float) -> NoReturn
                 for one in traceback.extract_tb(error.__traceback__)[-40:]
             ]
             ended.update(how="raised", error={"type": type(error).__name__, "message": str(error)[:2000], "frames": frames})
-        look._write(ended)  # noqa: SLF001 - the last row is the child's, not the suite's
-        with contextlib.suppress(OSError, ValueError):
-            sys.stdout.flush()
-            sys.stderr.flush()
+        if os.getpid() == me:  # a process that the user's code forked, and that came back here, is not heard
+            look._write(ended)  # noqa: SLF001 - the last row is the child's, not the suite's
     finally:
         os._exit(0)
 
 
-def _ended(pid: int, until: float) -> Optional[int]:
-    pause = 0.002
-    while True:
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if found:
-            return status
-        if time.monotonic() > until:
-            return None
-        time.sleep(pause)
-        pause = min(pause * 1.5, 0.05)
+def _ended(pid: int, ear: int, until: float) -> Tuple[Optional[int], str]:
+    """Wait for a child, and keep the end of what it prints: its status, None where it does not end, and that."""
+    pause, tail, open_ = 0.002, b"", True
+    os.set_blocking(ear, False)
+    try:
+        while True:
+            found, status = os.waitpid(pid, os.WNOHANG)
+            if open_ and select.select([ear], [], [], 0 if found else pause)[0]:
+                part = os.read(ear, 1 << 16)
+                open_, tail = bool(part), (tail + part)[-4000:]
+            elif not open_ and not found:
+                time.sleep(pause)
+            if found:
+                return status, tail.decode("utf-8", "replace")
+            if time.monotonic() > until:
+                return None, tail.decode("utf-8", "replace")
+            pause = min(pause * 1.5, 0.05)
+    finally:
+        os.close(ear)
+
+
+def _standing(path: str) -> str:
+    """The innermost frame of the user's where the child stood, as `file:line (function)`; empty where that is not known."""
+    try:
+        with open(f"{path}.stack", encoding="utf-8", errors="replace") as file:
+            text = file.read(20000)
+    except OSError:
+        return ""
+    here = text.partition("most recent call first")[2] if "Current thread" not in text else text.partition("Current thread")[2].split("\n\n")[0]
+    found = re.findall(r'File "([^"]+)", line (\d+) in (\S+)', here)
+    own = [one for one in found if "/torch/" not in one[0] and not one[0].startswith("<")]
+    return "{}:{} ({})".format(*(own or found)[0]) if found else ""
 
 
 def _rows(path: str) -> List[Dict[str, Any]]:

@@ -9,7 +9,7 @@ import time
 import traceback
 from typing import Any, Dict, List, NoReturn, Optional
 
-HUGE = 1e30  # stands for infinite and for nan, which JSON has no words for
+HUGE = 1e18  # stands for infinite and for nan, which JSON has no words for; evidence holds numbers below 2**63
 
 
 class NotHereError(Exception):
@@ -22,11 +22,14 @@ class Look:
     def __init__(self, path: str, deadline_s: float) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._until = time.monotonic() + deadline_s
+        self._owner = os.getpid()
 
     def left_s(self) -> float:
         return self._until - time.monotonic()
 
     def _write(self, row: Dict[str, Any]) -> None:
+        if os.getpid() != self._owner:
+            os._exit(0)  # the user's code forked, and both came back: the second would do the suite once more
         os.write(self._file, json.dumps(row, default=repr).encode("utf-8", "replace") + b"\n")
 
     def step(self, name: str) -> None:

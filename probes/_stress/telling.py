@@ -10,6 +10,7 @@ from _stress.asked import RANKS, SUITES
 from _stress.children import Outcome
 from _stress.look import worst_first
 
+EVALUATION = "evaluation"
 STATUS = {"passed": "ok", "failed": "fail", "skipped": "unknown", "unanswered": "unknown"}
 
 
@@ -29,6 +30,18 @@ def refused(error: _given.GivenError) -> NoReturn:
     _emit.result("no", f"{error.says}: {type(error.error).__name__}: {str(error.error)[:200]}")
 
 
+def broken(outcome: Outcome) -> NoReturn:
+    """What holds the suites together ended without an answer: as it imported what the user named, or later."""
+    if outcome.how == "raised" and outcome.error is not None:
+        frame = _frame(outcome.error)
+        _emit.result("cannot", f"The stress test fails at {outcome.step!r}{frame}: {outcome.error['type']}: {outcome.error['message'][:300]}")
+    if outcome.step != "import":
+        _emit.result("cannot", f"The stress test {outcome.why} at {outcome.step!r}.")
+    says = f"The model's module, as it is imported, {outcome.why}."
+    _emit.fail(says, given="model", kind=outcome.how, signal=outcome.signal, phase="import")
+    _emit.result("no", says)
+
+
 def first_look(first: Outcome) -> bool:
     return first.how == "done" and first.answer is not None
 
@@ -43,26 +56,27 @@ def no_model(first: Outcome) -> NoReturn:
         "forward": "The model does not run forward",
         "backward": "The model does not run backward",
     }
+    given = "sample" if first.step == "sample" else "model"
     says = doing.get(first.step, f"The model fails at: {first.step}")
     if first.error is not None:
-        _emit.fail(f"{says} ({first.error['type']}: {first.error['message'][:300]})", given="model", kind="raised", phase=f"model:{first.step}", **first.error)
+        _emit.fail(f"{says} ({first.error['type']}: {first.error['message'][:300]})", given=given, kind="raised", phase=f"model:{first.step}", **first.error)
         _emit.result("no", f"{says}: {first.error['type']}: {first.error['message'][:300]}")
-    _emit.fail(f"{says}: it {first.why}.", given="model", kind=first.how, signal=first.signal, phase=f"model:{first.step}")
+    _emit.fail(f"{says}: it {first.why}.", given=given, kind=first.how, signal=first.signal, phase=f"model:{first.step}")
     _emit.result("no", f"{says}: it {first.why}.")
 
 
 def evaluation(first: Outcome) -> Line:
     """eval() must be still: told before the suites, since what they compare rests on it."""
-    return _line("evaluation", "passed", "two runs in eval() agree", first.rows)
+    return _line(EVALUATION, "passed", "two runs in eval() agree", first.rows)
 
 
 def tell(name: str, outcome: Outcome) -> Line:
     """Write what a suite found; return its line."""
-    if outcome.how == "skipped":
+    if outcome.how in ("skipped", "given") and all(row["row"] != "held" or row["fine"] for row in outcome.rows):
         line = Line(name, "skipped", outcome.why)
         _emit.note(f"{name}: skipped, {outcome.why}", check=f"stress.{name}", status="unknown", value={"state": "skipped", "took_s": round(outcome.took_s, 2)})
         return line
-    if outcome.how == "done":
+    if outcome.how in ("done", "skipped", "given"):
         summary = next((row["says"] for row in outcome.rows if row["row"] == "summary"), "")
         return _line(name, "passed", summary, outcome.rows, outcome.took_s)
     what = f"{outcome.error['type']}: {outcome.error['message'][:200]}" if outcome.error is not None else outcome.why
@@ -112,4 +126,5 @@ def answer(lines: List[Line]) -> NoReturn:
     if agreed is not None and agreed.state == "passed":
         counted += f"; {agreed.says}" if agreed.says else ""
     told = " ".join(f"{line.name}: {line.says}" for line in (*bad, *open_))[:1200]
-    _emit.result("no" if bad else "cannot" if open_ else "yes", f"{counted}. {told}".strip())
+    nothing = all(line.state == "skipped" for line in lines if line.name != EVALUATION)
+    _emit.result("no" if bad else "cannot" if open_ or nothing else "yes", f"{counted}. {told}".strip())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
 
@@ -12,7 +12,7 @@ from _stress.look import gap
 
 
 class Call(NamedTuple):
-    """One call of one module: its dotted name, which of its calls it was, and its floating-point inputs and outputs (detached, by name)."""
+    """One call of one module: its dotted name, which of its calls it was, and its inputs and floating-point outputs (detached, by name)."""
 
     module: str
     kind: str
@@ -22,26 +22,34 @@ class Call(NamedTuple):
 
 
 @contextlib.contextmanager
-def traced(model: Any, *, inputs: bool = False, most: int = 5000) -> Iterator[List[Call]]:
-    """Record the calls of all modules but the model itself, while it is open; with `inputs` also what they were given."""
+def traced(model: Any, *, inputs: bool = False, whole: bool = False, most: int = 5000) -> Iterator[List[Call]]:
+    """Record the calls of all modules while it is open; with `inputs` also the tensors that they were given, with `whole` also the model itself, as ``."""
     calls: List[Call] = []
     turns: Dict[str, int] = {}
+    given: List[Dict[str, Any]] = []
 
-    def recorder(name: str) -> Any:
-        def record(module: Any, args: Any, kwargs: Any, output: Any) -> None:
+    def hooks(name: str) -> Tuple[Any, Any]:
+        def before(_: Any, args: Any, kwargs: Any) -> None:  # before: it may write into what it is given
+            given.append({key: one.detach().clone() for key, one in leaves_of((args, kwargs)).items()} if inputs and len(calls) < most else {})
+
+        def after(module: Any, _: Any, __: Any, output: Any) -> None:
+            mine = given.pop()
             if len(calls) < most:
                 turns[name] = turns.get(name, 0) + 1
-                given = _floats((args, kwargs)) if inputs else {}
-                calls.append(Call(name, type(module).__name__, turns[name], given, _floats(output)))
+                calls.append(Call(name, type(module).__name__, turns[name], mine, _floats(output)))
 
-        return record
+        return before, after
 
-    hooks = [module.register_forward_hook(recorder(name), with_kwargs=True) for name, module in model.named_modules() if name]
+    handles = []
+    for name, module in model.named_modules():
+        if name or whole:
+            before, after = hooks(name)
+            handles += [module.register_forward_pre_hook(before, with_kwargs=True), module.register_forward_hook(after, with_kwargs=True)]
     try:
         yield calls
     finally:
-        for hook in hooks:
-            hook.remove()
+        for handle in handles:
+            handle.remove()
 
 
 def _floats(values: Any) -> Dict[str, Any]:
@@ -57,5 +65,16 @@ def first_apart(one: List[Call], other: List[Call], tolerance: float) -> Optiona
         if mine.module != theirs.module:
             return mine.module
         if any(gap(mine.outputs[name], theirs.outputs[name]) > tolerance for name in mine.outputs if name in theirs.outputs):
+            return mine.module
+    return None
+
+
+def apart_by_itself(one: List[Call], other: List[Call], tolerance: float) -> Optional[str]:
+    """The innermost module that gives different outputs for equal inputs: whose own code differs. Of two records with `inputs`; None where none does."""
+    for mine, theirs in zip(one, other):
+        if mine.module != theirs.module or mine.inputs.keys() != theirs.inputs.keys():
+            return None
+        same = all(gap(mine.inputs[name], theirs.inputs[name]) == 0 for name in mine.inputs)
+        if same and any(gap(mine.outputs[name], theirs.outputs[name]) > tolerance for name in mine.outputs if name in theirs.outputs):
             return mine.module
     return None

@@ -169,6 +169,17 @@ def test_a_syntax_error_is_named_with_its_line(script: Climb) -> None:
         script("import os\nfor x in\n")
 
 
+def test_the_script_is_read_by_lint_before_its_first_cell_and_runs_all_the_same(script: Climb) -> None:
+    forks = "import threading\nthread = threading.Thread(target=train, args=(1,))\nthread.start()\nif not os.fork():\n    os._exit(0)\nos.wait()\n"
+    done = script(STEPS + forks + "train(5, 0.01)\n", nproc=1)
+    (read,) = done.of("lint")
+
+    assert (read.outcome, read.data["files"], read.cell) == ("ok", 1, "")
+    assert [row["id"] for row in read.data["findings"]] == ["fork-inherited-lock"]
+    assert done.evidence.index(read) < min(done.evidence.index(one) for one in done.of("rung"))
+    assert done.rung("user_script@1")["outcome"] == "passed"
+
+
 def test_the_witness_can_be_left_out(script: Climb) -> None:
     body = "import os, sys\nassert 'TRAINPROBE_WITNESS_DIR' not in os.environ\nassert '_witness' not in os.environ.get('PYTHONPATH', '')\nprint('step 1')\n"
     done = script(body, nproc=1, settings=Settings(witness=False))

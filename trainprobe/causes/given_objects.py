@@ -8,7 +8,7 @@ from trainprobe.causes.scene import Scene, weighing
 from trainprobe.facts import ProbeFailure
 from trainprobe.model.diagnosis import Weighing
 
-OBJECTS = {"model": "The model", "dataset": "The data", "collate": "The collate function"}
+OBJECTS = {"model": "The model", "sample": "The sample", "dataset": "The data", "collate": "The collate function"}
 
 
 def broken(scene: Scene, kind: str) -> ProbeFailure | None:

@@ -6,17 +6,23 @@ from collections.abc import Iterator
 
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, spoken
+from trainprobe.causes.stressed import weigh_stressed
 from trainprobe.facts import Measured
 from trainprobe.model.diagnosis import Weighing
 
 
 def measures(scene: Scene, *prefixes: str) -> tuple[Measured, ...]:
-    """The numbers of this cell whose names begin with one of these, such as `mask.`."""
+    """The numbers of this cell whose names begin with one of these, such as `mask.`; in a group about a property of the model only its own."""
+    one = scene.group.stressed
+    if one is not None and f"{one.property}." not in prefixes:
+        return ()
     return tuple(fact for fact in scene.facts.of(Measured, cell=scene.cell) if fact.name.startswith(prefixes))
 
 
 def beyond(fact: Measured) -> bool:
-    """Is it above its threshold? What has none must be 0."""
+    """Is it above its threshold? What has none must be 0, but for what the stress test only counts."""
+    if fact.threshold is None and "suite" in fact.labels:
+        return False
     return fact.value > (fact.threshold or 0.0)
 
 
@@ -35,7 +41,14 @@ def worst(scene: Scene, *prefixes: str) -> Measured | None:
 
 
 def weigh_measures(scene: Scene, *prefixes: str) -> Iterator[Weighing]:
-    """26 points where a number is above its threshold; ruled out where all were measured and none is; nothing where none was."""
+    """26 points where a number is above its threshold; ruled out where all were measured and none is; nothing where none was.
+
+    In a group about one property of the model the finding itself speaks, and only for the cause of this property.
+    """
+    if scene.group.stressed is not None:
+        for prefix in prefixes:
+            yield from weigh_stressed(scene.group, prefix)
+        return
     found, bad = measures(scene, *prefixes), worst(scene, *prefixes)
     if bad is not None:
         yield weighing(26, "probe-outcome", says(bad), bad)

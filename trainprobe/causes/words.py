@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from trainprobe.causes.scene import Scene
-from trainprobe.facts import LogJob, Reach
+from trainprobe.facts import LogJob, Plan, Reach
 from trainprobe.facts.cell_measures import size_of
 from trainprobe.model.diagnosis import Fix
 
+OF_A_MODEL = ("model_stress", "model_load")
 MIB, GIB = 2**20, 2**30
 
 
@@ -123,6 +124,8 @@ def again(scene: Scene) -> str:
         words += ["--imports", ",".join(plan.imports)]
         if plan.planned.get("ranks"):  # without them the rung has nothing to foresee
             words += ["--planned", f"ranks={plan.planned['ranks']}"]
+    if group.probe in OF_A_MODEL and plan.model:
+        words += ["--model", plan.model, *_of_a_model(plan, stress=group.probe == "model_stress")]
     if plan.argv:
         words += ["--", *plan.argv]
     return " ".join(words)
@@ -138,6 +141,14 @@ def _at_its_host(step: str) -> str:
         return step
     here = _ELSEWHERE.sub(lambda match: match[1], step)
     return f"on {found.pop()}: {here}"
+
+
+def _of_a_model(plan: Plan, *, stress: bool) -> list[str]:
+    """The options that the stress test was given."""
+    if not stress:
+        return []
+    given = (("--sample", plan.sample or None), ("--bench-steps", plan.bench_steps), ("--fuzz", plan.fuzz), ("--seed", plan.seed))
+    return [word for option, value in given if value is not None for word in (option, str(value))]
 
 
 def fix(scene: Scene, title: str, *steps: str, risk: str = "safe", who: str = "user", verify: str = "") -> Fix:

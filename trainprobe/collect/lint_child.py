@@ -1,7 +1,8 @@
 """The program that `lint_findings.py` runs: read a script and what it imports, and print what lint finds. Hostile source ends it and nobody else.
 
-Arguments: the script, then how many lines of its imports are read, once for each turn. Output: one JSON object a line and a turn, so that what the
-smaller turn found is not lost at the deadline: {files, lines, cut, findings, not_read}.
+Input: one JSON object {script, turns, versions, cpus, descriptors, ranks}; `turns` says how many lines of the script's imports are read in each turn,
+the others are what is known of the place where it runs, null where it is not. Output: one JSON object a line and a turn, so that what the smaller
+turn found is not lost at the deadline: {files, lines, cut, findings, not_read}.
 """
 
 from __future__ import annotations
@@ -10,19 +11,23 @@ import gc
 import json
 import os
 import sys
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trainprobe.lint.program import Surroundings
 
 FINDINGS_CAP = 200
 NOT_READ_CAP = 20
 TEXT_CAP = 600
 
 
-def look(script: str, imported_lines: int) -> dict[str, Any]:
+def look(script: str, imported_lines: int, around: Surroundings) -> dict[str, Any]:
     """Lint a script with at most so many lines (and the rest of one file) of what it imports. `cut` is true where there was more."""
     from trainprobe.lint.reading import read_program
     from trainprobe.lint.running import findings_of
 
-    program = read_program([script], imported_lines)
+    program = read_program([script], imported_lines, around)
     findings, trouble = findings_of(program)
     imported = sum(len(module.lines) for module in program.modules.values() if not module.given)
     rows = [
@@ -47,11 +52,16 @@ def look(script: str, imported_lines: int) -> dict[str, Any]:
     }
 
 
-def main(words: list[str]) -> None:
+def main(asked: Mapping[str, Any]) -> None:
     """One turn after the other, until nothing is cut."""
+    from trainprobe.lint.program import Surroundings
+    from trainprobe.lint.reading import installed_versions
+
     gc.disable()  # syntax trees all stay until the end
-    for turn in words[1:]:
-        told = look(words[0], int(turn))
+    versions = asked["versions"] if asked["versions"] is not None else installed_versions()
+    around = Surroundings(versions, asked["cpus"], asked["descriptors"], asked["ranks"])
+    for turn in asked["turns"]:
+        told = look(asked["script"], turn, around)
         sys.stdout.write(json.dumps(told) + "\n")
         sys.stdout.flush()
         if not told["cut"]:
@@ -61,4 +71,4 @@ def main(words: list[str]) -> None:
 if __name__ == "__main__":
     # In place of this folder, whose modules are no top-level ones; the package need not be installed.
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    main(sys.argv[1:])
+    main(json.loads(sys.stdin.read()))

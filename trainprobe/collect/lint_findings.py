@@ -3,32 +3,78 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import resource
 import sys
+import time
+from dataclasses import dataclass
 from typing import Any, Dict, List, Optional
 
 from trainprobe.case import Case
+from trainprobe.collect import cgroup
 from trainprobe.collect.seen import Seen, record, refused, timed
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.subjects import JOB
 from trainprobe.system.run import Ran, run
 
 ASK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lint_child.py")
+VERSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "versions_child.py")
 DEADLINE_S = 5.0
 # Lines of what the script imports, the nearest first: a first turn that any machine ends in time, and one for most projects.
 TURNS = (2_000, 20_000)
 OUTPUT_CAP_BYTES = 4 * 2**20
 
 
-def look_with_lint(case: Case, script: str, cwd: str, *, deadline_s: float = DEADLINE_S) -> Evidence:
-    """Record one `lint` about the script at the path `script`. Configuration files are looked for beside it and in `cwd`."""
-    return record(case, "lint", timed(lambda: read_with_lint(script, cwd, deadline_s)), subject=JOB, cell="", source="source text")
+@dataclass(frozen=True)
+class Asked:
+    """What is to be read, and where it will run. Configuration files are looked for beside the script and in `cwd`.
+
+    `python` is the interpreter whose packages count, empty where none does; `ranks` are those on this machine, None where that is not known.
+    """
+
+    script: str
+    cwd: str
+    python: str = ""
+    ranks: Optional[int] = None
 
 
-def read_with_lint(script: str, cwd: str, deadline_s: float = DEADLINE_S) -> Seen:
+def look_with_lint(case: Case, asked: Asked, *, deadline_s: float = DEADLINE_S) -> Evidence:
+    """Record one `lint` about a script."""
+    return record(case, "lint", timed(lambda: read_with_lint(asked, deadline_s)), subject=JOB, cell="", source="source text")
+
+
+def read_with_lint(asked: Asked, deadline_s: float = DEADLINE_S) -> Seen:
     """The same without a case. With -E, since the job's PYTHONPATH must not decide which modules read it."""
-    argv = [sys.executable, "-E", "-B", ASK, script, *map(str, TURNS)]
-    return understand(run(argv, timeout_s=deadline_s, cwd=cwd, output_cap_bytes=OUTPUT_CAP_BYTES), script, deadline_s)
+    ends = time.monotonic() + deadline_s
+    told = {"script": asked.script, "turns": TURNS, "versions": _versions(asked.python, deadline_s / 2), "ranks": asked.ranks, **_limits()}
+    left_s = max(0.1, ends - time.monotonic())
+    argv = [sys.executable, "-E", "-B", ASK]
+    ran = run(argv, timeout_s=left_s, cwd=asked.cwd, input=json.dumps(told).encode(), output_cap_bytes=OUTPUT_CAP_BYTES)
+    return understand(ran, asked.script, deadline_s)
+
+
+def _limits() -> Dict[str, Any]:
+    """The processors and the open files that a rank started here has, None where they are not limited or not known."""
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    now = cgroup.snapshot(cgroup.find())
+    cpus = len(os.sched_getaffinity(0))
+    if now is not None and now.cpu_quota:
+        cpus = min(cpus, math.ceil(now.cpu_quota))
+    return {"cpus": cpus, "descriptors": None if soft == resource.RLIM_INFINITY else soft}
+
+
+def _versions(python: str, deadline_s: float) -> Optional[Dict[str, str]]:
+    """The versions of packages in that Python, None for the one that runs this tool: the child knows its own."""
+    if python == sys.executable:
+        return None
+    if not python:
+        return {}
+    try:
+        told = json.loads(run([python, VERSIONS], timeout_s=deadline_s, cwd="/").stdout)
+    except (ValueError, RecursionError):
+        return {}
+    return {str(name): str(version) for name, version in told.items()} if isinstance(told, dict) else {}
 
 
 def understand(ran: Ran, script: str, deadline_s: float) -> Seen:

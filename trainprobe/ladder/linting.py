@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from trainprobe.case import Case
-from trainprobe.collect.lint_findings import DEADLINE_S, look_with_lint
+from trainprobe.collect.lint_findings import DEADLINE_S, Asked, look_with_lint
+from trainprobe.ladder.cells import RANKS
 from trainprobe.ladder.plan import Plan
 from trainprobe.ladder.probes import USER_SCRIPT
 
@@ -13,9 +14,12 @@ from trainprobe.ladder.probes import USER_SCRIPT
 def lint_the_script(plan: Plan, case: Case, left_s: float) -> None:
     """Record one `lint` where the plan runs a script that is a file, in at most `left_s` seconds. Neither where somebody left it or the command out."""
     path = script_of(plan)
-    asked = any(rung.spec.name == USER_SCRIPT and rung.unmet != "asked" for rung in plan.rungs)
-    if plan.lint and path and asked and left_s > 0:
-        look_with_lint(case, path, plan.cwd, deadline_s=min(DEADLINE_S, left_s))
+    wanted = any(rung.spec.name == USER_SCRIPT and rung.unmet != "asked" for rung in plan.rungs)
+    if plan.lint and path and wanted and left_s > 0:
+        there = "datasets" in (*plan.interpreter.installed, *plan.imports)  # the only package whose version lint asks for
+        counted = plan.form == "launch" or any(RANKS in word for word in plan.argv)  # otherwise the launcher knows how many there will be
+        asked = Asked(path, plan.cwd, plan.interpreter.path if there else "", plan.nproc if counted else None)
+        look_with_lint(case, asked, deadline_s=min(DEADLINE_S, left_s))
 
 
 def script_of(plan: Plan) -> str:

@@ -106,6 +106,10 @@ def _named(program: Program, module: Module, call: ast.Call, name: str) -> Colle
         if program.values.keyword(module, call, "no_dist", default=False) is True:
             return None
         return Collective(f"checkpoint.{last}", f"torch.distributed.checkpoint's {last} makes all ranks meet", 0.85, "framework")
+    if last == "full_tensor" and isinstance(call.func, ast.Attribute):
+        return Collective("full_tensor", "full_tensor() of a sharded tensor gathers its parts from all ranks", 0.85)
+    if last in {"clip_grad_norm_", "get_total_norm", "distribute_tensor", "redistribute"} and _of_parts(program, module, call, name):
+        return Collective(last, f"{last} of sharded tensors makes all ranks meet", 0.85)
     if receiver.startswith("horovod.") and last in HOROVOD:
         return Collective(last, f"horovod's {last} makes all ranks meet", 0.9)
     if ACCELERATE_OPERATIONS.fullmatch(name):
@@ -124,6 +128,17 @@ def _torch(program: Program, module: Module, call: ast.Call, last: str, name: st
         return None
     kind = "barrier" if "barrier" in last else "collective"
     return Collective(last, f"{last} makes all ranks of the group meet", 0.95, kind, _has_group(program, module, call, GROUP_AT[last]))
+
+
+def _of_parts(program: Program, module: Module, call: ast.Call, name: str) -> bool:
+    from trainprobe.lint import sharded
+
+    if not sharded.is_used(program):
+        return False
+    if name.startswith(sharded.PLACES):
+        return True
+    held = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return sharded.clips(program, module, call) or (name.endswith(".redistribute") and held is not None and bool(sharded.kind_of(program, module, held)))
 
 
 def _has_group(program: Program, module: Module, call: ast.Call, position: int | None) -> bool:

@@ -51,7 +51,7 @@ def read_program(paths: Sequence[str], imported_lines: int = MOST_IMPORTED_LINES
         _read_configs(program, module)
         for path in _imported(module, roots):
             real = os.path.realpath(path)
-            if real in seen or not any(real.startswith(root.rstrip("/") + "/") for root in roots):
+            if real in seen or lines > most or not any(real.startswith(root.rstrip("/") + "/") for root in roots):
                 continue
             seen.add(real)
             added = _add(program, path, given=False)

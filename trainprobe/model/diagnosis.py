@@ -146,7 +146,10 @@ class Undecided:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something that a rung saw and let pass: no fault yet, but worth knowing when something else goes wrong."""
+    """Something that a rung saw and let pass: no fault yet, but worth knowing when something else goes wrong.
+
+    `check` is the rung's name for it; of what lint says of the script's source it is `lint.` and the id of the cause that it would become.
+    """
 
     check: str
     says: str

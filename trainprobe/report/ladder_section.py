@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from trainprobe.model.diagnosis import LadderRow
 from trainprobe.report.lines import Line, Span, Style, span, wrapped
+from trainprobe.report.suite_section import suites_say
 from trainprobe.report.words import clean, columns, duration, ranks_in_words
 
 OUTCOME_STYLE: dict[str, Style] = {
@@ -97,7 +98,9 @@ def _told(cells: list[LadderRow], worst: str) -> list[Span]:
             these = [cell for cell in some if cell.says == says]
             lead = f"On {_sizes(these)}: " if climbs else ""
             ranks = sorted({rank for cell in these for rank in cell.ranks})
-            words = says or (f"{outcome.replace('_', ' ')}, {ranks_in_words(ranks)}" if ranks else outcome.replace("_", " "))
+            words = next((counted for cell in these if (counted := suites_say(cell).partition(";")[0])), says) or (
+                f"{outcome.replace('_', ' ')}, {ranks_in_words(ranks)}" if ranks else outcome.replace("_", " ")
+            )
             words = words[:1].upper() + words[1:] if not lead and words.partition(" ")[0].isalpha() else words
             told.append(span(f"{lead}{words}{'' if words.endswith(('.', '!', '?')) else '.'}"))
     return told

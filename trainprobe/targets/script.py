@@ -51,10 +51,12 @@ def in_command(argv: Sequence[str], cwd: str) -> str | None:
     Raises UsageError when it names one that is not there.
     """
     named = [word for word in argv if word.endswith(".py") and not word.startswith("-")]
-    for word in named:
+    inside = [part.strip("'\"") for word in argv for part in word.split()[1:]]  # bash -c "python train.py"
+    for word in (*named, *(part for part in inside if part.endswith(".py"))):
         path = os.path.join(cwd, word)
         if os.path.isfile(path):
             return path
+    named = [word for word in named if len(word.split()) == 1]
     if named:
         raise UsageError(f"The script {named[0]} does not exist{' in ' + cwd if not os.path.isabs(named[0]) else ''}.", "Check the path after `--`.")
     return None

@@ -12,6 +12,7 @@ from trainprobe.waits.leftovers import leftover_groups
 from trainprobe.waits.live import LiveView, live_views
 from trainprobe.waits.spread import spread_groups
 from trainprobe.waits.standings import Standing, standings
+from trainprobe.waits.stressed import stressed_groups
 from trainprobe.waits.suspects import Mode, SuspectGroup
 
 HANG_S = 20.0  # a silence below this is no hang yet: the ladder's own stall_s
@@ -66,6 +67,9 @@ def suspect_groups(facts: Facts, views: Sequence[LiveView] | None = None) -> tup
 
 def groups_of(facts: Facts, rung: Rung) -> tuple[SuspectGroup, ...]:
     """The groups of one failing cell; never empty."""
+    found = stressed_groups(facts, rung)
+    if found and rung.outcome == "failed":
+        return found
     ranks = standings(facts, rung)
     waiting = [standing for standing in ranks if standing.alive]
     died = [standing for standing in ranks if standing.state == "crashed"]
@@ -74,7 +78,7 @@ def groups_of(facts: Facts, rung: Rung) -> tuple[SuspectGroup, ...]:
         groups = crash_groups(facts, rung, ranks)
     if not groups and waiting and (rung.outcome == "timed_out" or rung.stopped_because in ("stall", "first_output", "fault")):
         groups = hang_groups(facts, rung, ranks)
-    return groups or (_whole_cell(rung, ranks),)
+    return (*(groups or (_whole_cell(rung, ranks),)), *found)
 
 
 def is_hung(facts: Facts, rung: Rung) -> bool:

@@ -31,12 +31,44 @@ class Divergence:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """One thing that the stress test found wrong with a model.
+
+    `name` is `<property>.<what was compared>`. `what` is module, parameter, buffer, attribute, option, size or loss, and `where` its dotted name; `module`
+    is the module that it lies in, where that is another. `value` is beyond `threshold`, in `unit`; None where no number was told. `line` is the user's
+    line that raised, and `raised` what it raised; empty where nothing did.
+    """
+
+    name: str
+    says: str
+    what: str = ""
+    where: str = ""
+    module: str = ""
+    suite: str = ""
+    value: float | None = None
+    threshold: float | None = None
+    unit: str = ""
+    line: str = ""
+    raised: str = ""
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Stressed:
+    """One property of a model that does not hold, such as `mask`: its findings, the surest first, and the other properties that it may follow from."""
+
+    property: str
+    findings: tuple[Finding, ...]
+    follows: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class SuspectGroup:
     """Ranks that share their evidence of being at the root of the trouble in one cell.
 
     `ranks` is empty when the trouble is the host's, the code's or the launch's. `camps` are the sets of ranks that stand at different
     places, smallest first, where the suspects are told apart by that alone. `mode` is what kind of trouble it is.
-    `foreseen` is what will go wrong at the planned size, where nothing has yet.
+    `foreseen` is what will go wrong at the planned size, where nothing has yet. `stressed` is the property of the user's model that failed.
     """
 
     cell: str
@@ -53,3 +85,4 @@ class SuspectGroup:
     camps: tuple[tuple[int, ...], ...] = ()
     divergence: Divergence | None = None
     foreseen: Prediction | None = None
+    stressed: Stressed | None = None

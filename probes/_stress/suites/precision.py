@@ -96,7 +96,7 @@ class Precision:
                 loss, backward = float(ran.loss.detach()), True
                 if ran.loss.requires_grad:
                     ran.loss.backward()
-            except Exception as caught:
+            except Exception as caught:  # what the user's code raises is the finding
                 error = caught
         for hook in hooks:
             hook.remove()

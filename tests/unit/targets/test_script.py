@@ -84,6 +84,15 @@ def test_the_script_of_a_command(tmp_path: Path) -> None:
         in_command(["--nproc-per-node", "2", "trian.py"], str(tmp_path))
 
 
+def test_the_script_of_a_shell_command_is_found_and_never_missed(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "my train.py").write_text("")
+
+    assert in_command(["-c", "set -e; python 'train.py' --lr 1"], str(tmp_path)) == str(tmp_path / "train.py")
+    assert in_command(["my train.py"], str(tmp_path)) == str(tmp_path / "my train.py")
+    assert in_command(["-c", "cd src && python go.py"], str(tmp_path)) is None
+
+
 @given(st.binary(max_size=300))
 def test_any_answer_is_read_or_refused(stdout: bytes) -> None:
     assert parse_answer(stdout) is None or isinstance(parse_answer(stdout), dict)

@@ -3,7 +3,8 @@
 DistributedDataParallel reduces every parameter of the model. A branch that is not taken, a head that the loss does not use or an output
 that is thrown away leaves parameters without a gradient, and the next forward pass raises "Expected to have finished reduction".
 
-It is recognised by that message, which lists the parameters' indices.
+It is recognised by that message, which lists the parameters' indices, and by the measurements `unused.*` of the model's stress test: parameters that
+have no gradient after a backward pass.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.measured import weigh_measures
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
+from trainprobe.causes.stressed import stressed_fixes, stressed_summary
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts, RankException
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -29,6 +32,7 @@ INDICES = re.compile(r"Parameter(?: indices|s)? which did not receive grad for r
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    yield from weigh_measures(scene, "unused.")
     if said(scene, WORDING) is not None:
         yield from spoken(scene, WORDING)
         yield from first_to_fail(scene)
@@ -51,12 +55,16 @@ def _nobody(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
+    if told := stressed_summary(group, "unused."):
+        return told
     names = _parameters(Scene(facts, group))
     return sentence(f"DDP waits for gradients of parameters that the loss does not use{f' ({names})' if names else ''}")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
+    if found := stressed_fixes(scene, "unused."):
+        return found
     return (
         fix(scene, "Let the names be printed", "TORCH_DISTRIBUTED_DEBUG=DETAIL in the environment of the next run"),
         fix(scene, "Use or remove those parameters", "make every output take part in the loss, or set requires_grad_(False) on the unused part"),

@@ -140,8 +140,13 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
         named = given.details.get("given")
         return (fix(scene, "Mend what was named", f"--{named} must name a function without arguments that returns the {named}", given.says),)
     line = f"    {frame.text.strip()}" if frame is not None and frame.text else ""
+    mend = fix(
+        scene, f"Mend {where}", f"the line that raised: {line.strip()}" if line else f"open {where}", f"what it raised: {_what(origin)}" if origin else ""
+    )
+    if origin is not None and origin.role in OBJECTS:  # a child of a probe raised it: no ranks, and no output but this
+        return (mend,)
     return (
-        fix(scene, f"Mend {where}", f"the line that raised: {line.strip()}" if line else f"open {where}", f"what it raised: {_what(origin)}" if origin else ""),
+        mend,
         fix(scene, "Keep the traceback of the first rank", "from torch.distributed.elastic.multiprocessing.errors import record; put @record above main()"),
     )
 

@@ -16,6 +16,7 @@ from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.measured import says, weigh_measures, worst
 from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken, text_of
+from trainprobe.causes.stressed import stressed_fixes, stressed_summary
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -55,6 +56,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
+    if told := stressed_summary(group, "mask."):
+        return told
     scene = Scene(facts, group)
     number, heard, place = worst(scene, "mask."), said(scene, WORDING), _at_a_mask(scene)
     if number is not None:
@@ -66,6 +69,8 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
+    if found := stressed_fixes(scene, "mask."):
+        return found
     place = _at_a_mask(scene) or (user_frame(scene.origin.frames) if scene.origin is not None else None)
     return (
         fix(

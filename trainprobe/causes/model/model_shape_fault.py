@@ -18,6 +18,7 @@ from trainprobe.causes.measured import says, weigh_measures, worst
 from trainprobe.causes.positions import passed_positions, too_long
 from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken, text_of
+from trainprobe.causes.stressed import stressed_fixes, stressed_summary
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts, LogProgress, Progress
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -68,6 +69,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
+    if told := stressed_summary(group, "shape."):
+        return told
     scene = Scene(facts, group)
     number, heard, sizes, origin = worst(scene, "shape."), said(scene, WORDING), too_long(scene.origin), scene.origin
     if number is not None:
@@ -82,6 +85,8 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
+    if found := stressed_fixes(scene, "shape."):
+        return found
     frame, sizes = user_frame(scene.origin.frames) if scene.origin is not None else None, too_long(scene.origin)
     length = sizes[1] if sizes is not None else "N"
     return (

@@ -15,6 +15,7 @@ from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.measured import says, weigh_measured_and_said, worst
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.spoken import said
+from trainprobe.causes.stressed import stressed_fixes, stressed_summary
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -33,6 +34,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
+    if told := stressed_summary(group, "ranks."):
+        return told
     scene = Scene(facts, group)
     number, heard = worst(scene, "ranks."), said(scene, WORDING)
     what = says(number) if number is not None else short(heard.text, 160) if heard is not None else "losses differ"
@@ -41,6 +44,8 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
+    if found := stressed_fixes(scene, "ranks."):
+        return found
     return (
         fix(scene, "Build the same model on every rank", "no branch on the rank in the constructor; load the same checkpoint on all, or broadcast from rank 0"),
         fix(scene, "Compare the ranks", "print(rank, sum(p.double().sum() for p in model.parameters()), len(list(model.parameters())))   before wrapping"),

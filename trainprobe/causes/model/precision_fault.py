@@ -16,6 +16,7 @@ from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.measured import says, weigh_measured_and_said, worst
 from trainprobe.causes.scene import Scene, user_frame
 from trainprobe.causes.spoken import said
+from trainprobe.causes.stressed import stressed_fixes, stressed_summary
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -40,6 +41,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
+    if told := stressed_summary(group, "precision."):
+        return told
     scene = Scene(facts, group)
     number, heard = worst(scene, "precision."), said(scene, WORDING)
     if number is not None:
@@ -52,6 +55,8 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
+    if found := stressed_fixes(scene, "precision."):
+        return found
     heard = said(scene, WORDING)
     frame = user_frame(scene.origin.frames) if scene.origin is not None else None
     text = heard.text if heard is not None else ""

@@ -15,6 +15,7 @@ from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.measured import says, weigh_measured_and_said, worst
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.spoken import said
+from trainprobe.causes.stressed import stressed_fixes, stressed_summary
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -35,6 +36,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
+    if told := stressed_summary(group, "resume."):
+        return told
     scene = Scene(facts, group)
     number, heard = worst(scene, "resume."), said(scene, WORDING)
     what = says(number) if number is not None else short(heard.text, 160) if heard is not None else "the states differ"
@@ -43,6 +46,8 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
+    if found := stressed_fixes(scene, "resume."):
+        return found
     heard = said(scene, WORDING)
     if heard is not None and "world size" in heard.text:
         return (

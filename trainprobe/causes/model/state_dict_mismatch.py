@@ -17,6 +17,7 @@ from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.measured import says, weigh_measured_and_said, worst
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.spoken import said, text_of
+from trainprobe.causes.stressed import stressed_fixes, stressed_summary
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts, LogEvent
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -79,11 +80,14 @@ def _what(scene: Scene) -> str:
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     number = worst(Scene(facts, group), "state.")
-    return sentence(f"The saved weights are not those of this model: {says(number) if number is not None else _what(Scene(facts, group))}")
+    other = sentence(f"The saved weights are not those of this model: {says(number) if number is not None else _what(Scene(facts, group))}")
+    return stressed_summary(group, "state.") or other
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
+    if found := stressed_fixes(scene, "state."):
+        return found
     one, heard = prefix(scene), said(scene, WORDING)
     if heard is not None and "share memory" in heard.text:
         return (fix(scene, "Save what is shared once", "safetensors.torch.save_model(model, path), or save_pretrained(path, safe_serialization=False)"),)

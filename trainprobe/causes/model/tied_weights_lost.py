@@ -17,6 +17,7 @@ from trainprobe.causes.measured import says, weigh_measures, worst
 from trainprobe.causes.model.state_dict_mismatch import MISSING, UNEXPECTED, keys, words
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
+from trainprobe.causes.stressed import stressed_fixes, stressed_summary
 from trainprobe.causes.words import fix, listed, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -55,6 +56,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
+    if told := stressed_summary(group, "tied."):
+        return told
     scene = Scene(facts, group)
     number, heads, heard = worst(scene, "tied."), _missing_heads(scene), said(scene, WORDING) or said(scene, SHARED)
     what = says(number) if number is not None else f"{listed(heads)} is missing" if heads else short(heard.text, 160) if heard is not None else "they are two"
@@ -63,6 +66,8 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
+    if found := stressed_fixes(scene, "tied."):
+        return found
     return (
         fix(scene, "Tie after loading and before wrapping", "model.tie_weights(), then FSDP or DDP", "config.tie_word_embeddings as it was when it was saved"),
         fix(scene, "Check that they are one", "model.get_output_embeddings().weight.data_ptr() == model.get_input_embeddings().weight.data_ptr()"),

@@ -3,8 +3,9 @@
 The learning rate is too high, half precision overflows, a sample holds nan, a division by zero in the loss. Scripts stop at it, loss scalers run
 out of room, and what is drawn from such probabilities fails.
 
-It is recognised by the words of scripts, frameworks and torch about nan, infinity and loss scales, and by printed losses that are nan. One
-overflow that a loss scaler only skips is normal and says nothing.
+It is recognised by the words of scripts, frameworks and torch about nan, infinity and loss scales, by printed losses that are nan, and by the
+measurements `gradient.*` of the model's stress test (a finite loss whose gradients are not). One overflow that a loss scaler only skips is normal
+and says nothing.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.measured import weigh_measures
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken, text_of
+from trainprobe.causes.stressed import stressed_fixes, stressed_summary
 from trainprobe.causes.words import fix, sentence, short, subject
 from trainprobe.facts import Facts, LogEvent
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -42,6 +45,7 @@ def _scaler(scene: Scene) -> bool:
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    yield from weigh_measures(scene, "gradient.")
     heard = tuple(spoken(scene, WORDING))
     yield from heard
     if _scaler(scene):
@@ -55,6 +59,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
+    if told := stressed_summary(group, "gradient."):
+        return told
     scene = Scene(facts, group)
     heard, signs = said(scene, WORDING), _signs(scene)
     what = short(heard.text, 140) if heard is not None else short(signs[0].line, 140) if signs else short(text_of(scene.origin)) if scene.origin else ""
@@ -63,6 +69,8 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
+    if found := stressed_fixes(scene, "gradient."):
+        return found
     heard = said(scene, WORDING)
     drawn = heard is not None and "probability tensor" in heard.text
     scale = heard is not None and "scale" in heard.text.lower()

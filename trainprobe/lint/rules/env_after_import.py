@@ -8,10 +8,12 @@ from collections.abc import Iterator
 
 from trainprobe.lint.devices import touches_cuda
 from trainprobe.lint.environment import settings
+from trainprobe.lint.fixing import insert_line
 from trainprobe.lint.model import Finding, Fix, Rule
 from trainprobe.lint.modules import Module
 from trainprobe.lint.order import Event, Order, exclusive
 from trainprobe.lint.program import Program
+from trainprobe.lint.rewrites import name_of, stands_alone, taken_out
 from trainprobe.lint.scenes import module_of
 
 ID = "env-after-import"
@@ -70,7 +72,23 @@ def find(program: Program) -> Iterator[Finding]:
                 told.add(event.node)
                 where = f"line {getattr(reader.node, 'lineno', 0)}" + ("" if reader.module is event.module else f" of {reader.module.path.rpartition('/')[2]}")
                 says = f"{what} is set after {where} ({reader.module.source_of(reader.node, 50)}), where it was read."
-                yield program.finding(ID, cause, event.module, event.node, says=says, why=why, confidence=0.75, fix=FIX)
+                yield program.finding(ID, cause, event.module, event.node, says=says, why=why, confidence=0.75, fix=_fix(event, reader, what))
+
+
+def _fix(event: Event, reader: Event, variable: str) -> Fix:
+    """Move a number of threads ahead of the import that reads it: it changes how many threads work, not what they work out."""
+    module, statement, imports = event.module, event.node, reader.node
+    plain = isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant) and module.parents.get(statement) is module.tree
+    if not plain or reader.module is not module or not variable.endswith("THREADS") or not isinstance(imports, ast.Import | ast.ImportFrom):
+        return FIX
+    if module.is_notebook or module.parents.get(imports) is not module.tree or not stands_alone(module, imports) or not isinstance(statement, ast.Assign):
+        return FIX
+    gone = taken_out(module, statement)
+    if gone is None:
+        return FIX
+    text = module.source_of(statement, 500)
+    ahead = "" if name_of(module, "os", imports.lineno) == "os" else "import os\n"
+    return Fix(FIX.says, (insert_line(module, imports, ahead + text), gone), safe=True) if text.startswith("os.environ") else FIX
 
 
 def _sees(program: Program, module: Module, call: ast.Call) -> str:

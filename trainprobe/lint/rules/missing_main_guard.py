@@ -10,6 +10,7 @@ from trainprobe.lint.model import Finding, Fix, Rule
 from trainprobe.lint.modules import Module
 from trainprobe.lint.order import Order
 from trainprobe.lint.program import Program
+from trainprobe.lint.rewrites import guarded
 from trainprobe.lint.scenes import Call
 from trainprobe.lint.starts import SPAWNING, method, starting
 
@@ -32,9 +33,23 @@ def find(program: Program) -> Iterator[Finding]:
             told.add(outer)
             what = event.module.source_of(event.node, 50)
             yield program.finding(
-                ID, CAUSE, module, outer, says=f"This starts processes by spawn ({what}) whenever the file is imported.", why=WHY, confidence=0.85, fix=FIX
+                ID,
+                CAUSE,
+                module,
+                outer,
+                says=f"This starts processes by spawn ({what}) whenever the file is imported.",
+                why=WHY,
+                confidence=0.85,
+                fix=_fix(module, outer),
             )
             break
+
+
+def _fix(module: Module, outer: ast.AST) -> Fix:
+    """The last statement of a script goes under the guard: what is run does the same as before, and what is imported no more."""
+    last = module.tree.body[-1]
+    edits = guarded(module, last, '__name__ == "__main__"') if isinstance(last, ast.Expr) and module.statement_of(outer) is last else None
+    return Fix(FIX.says, edits, safe=True) if edits is not None else FIX
 
 
 def _sees(program: Program, module: Module, call: ast.Call) -> str:

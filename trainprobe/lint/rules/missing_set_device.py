@@ -7,11 +7,14 @@ from collections.abc import Iterator
 
 from trainprobe.lint import ranks
 from trainprobe.lint.devices import device_kinds, device_of_call
+from trainprobe.lint.fixing import insert_line
 from trainprobe.lint.mentions import is_imported, is_named
 from trainprobe.lint.model import Finding, Fix, Rule
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
-from trainprobe.lint.scenes import among, calls_of, given, is_open, job
+from trainprobe.lint.rewrites import name_of, stands_alone, with_import
+from trainprobe.lint.scenes import Call, among, calls_of, given, is_open, job
+from trainprobe.lint.values import argument
 
 ID = "missing-set-device"
 CAUSE = "wrong-device-binding"
@@ -39,7 +42,28 @@ def find(program: Program) -> Iterator[Finding]:
         used = [use for one in modules for use in _uses(program, one)]
         if used and all(used):
             says = "Nothing binds this rank to its own GPU, and the job puts tensors on the current one."
-            yield program.finding(ID, CAUSE, call.module, call.node, says=says, why=WHY, confidence=0.75, fix=FIX)
+            yield program.finding(ID, CAUSE, call.module, call.node, says=says, why=WHY, confidence=0.75, fix=_fix(program, call))
+
+
+def _fix(program: Program, call: Call) -> Fix:
+    """Bind the rank ahead of init_process_group, where a launcher sets LOCAL_RANK and tensors go to the current GPU."""
+    module, statement = call.module, call.module.statement_of(call.node)
+    ranked = any(argument(call.node, name) is not None for name in ("rank", "world_size", "store"))
+    spawned = ranked or among(program, module, "torch.multiprocessing.spawn") or any(_names_first(program, one) for one in job(program, module))
+    torch = name_of(module, "torch", statement.lineno)
+    if spawned or torch != "torch" or module.is_notebook or not isinstance(statement, ast.Expr) or not stands_alone(module, statement):
+        return FIX
+    imported = with_import(module, "os", statement.lineno)
+    if imported is None:
+        return FIX
+    bound = 'if torch.cuda.is_available():\n    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))'
+    return Fix(FIX.says, (*imported, insert_line(module, statement, bound)), safe=True)
+
+
+def _names_first(program: Program, module: Module) -> bool:
+    """Whether GPU 0 is named as such, which no set_device changes."""
+    places = (device_of_call(program, module, call) for call in module.of(ast.Call))
+    return any("cuda:0" in device_kinds(program, place.module, place.node) for place in places if place is not None)
 
 
 def _uses(program: Program, module: Module) -> Iterator[bool]:

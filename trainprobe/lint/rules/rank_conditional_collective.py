@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 from trainprobe.lint import ranks
 from trainprobe.lint.calls import Borne, borne_by_call
+from trainprobe.lint.fixing import insert_line
 from trainprobe.lint.flow import Guard, decorated_by, guards, leaves
 from trainprobe.lint.model import Edit, Finding, Fix, Rule
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
+from trainprobe.lint.rewrites import stands_alone_first, taken_out
 
 ID = "rank-conditional-collective"
 WHY = "A collective ends only when every rank of its group has called it. The ranks that come wait for those that never do, until the timeout."
@@ -122,7 +124,7 @@ def _finding(program: Program, module: Module, here: Met, one: Borne, guard: Gua
         fix = Fix("Call the same collectives in the same order on all ranks; let only their arguments differ.")
         return program.finding(ID, "collective-order-mismatch", module, here.call, says=says, why=ORDER_WHY, confidence=sure * 0.85, fix=fix)
     says = f"{what}, and {WHO[guard.test.polarity]}: {_who(guard)}."
-    return program.finding(ID, ID, module, here.call, says=says, why=WHY, confidence=sure, fix=_fix(module, here.call, one, guard))
+    return program.finding(ID, ID, module, here.call, says=says, why=WHY, confidence=sure, fix=_fix(program, module, here.call, one, guard))
 
 
 def _what(one: Borne, module: Module) -> str:
@@ -141,7 +143,7 @@ def _who(guard: Guard) -> str:
     return f"ranks with `{guard.test.turned().says}` have {LEAVES[guard.how]} in line {guard.line}"
 
 
-def _fix(module: Module, call: ast.Call, one: Borne, guard: Guard) -> Fix:
+def _fix(program: Program, module: Module, call: ast.Call, one: Borne, guard: Guard) -> Fix:
     name = one.collective.name
     if guard.how == "decorator":
         return Fix(f"Take {name} out of the decorated function, or the decorator off, and keep only the writing and printing on the main rank.")
@@ -150,6 +152,9 @@ def _fix(module: Module, call: ast.Call, one: Borne, guard: Guard) -> Fix:
     moved = _moved_out(module, call, guard, one)
     if moved is not None:
         return Fix(f"Call {name} on all ranks, behind the condition.", moved, safe=True)
+    moved = _moved_ahead(program, module, call, guard, one)
+    if moved is not None:
+        return Fix(f"Call {name} on all ranks, ahead of the condition.", moved, safe=True)
     return Fix(f"Call {name} on all ranks, outside the condition; keep only the writing and printing under it.")
 
 
@@ -176,6 +181,38 @@ def _moved_out(module: Module, call: ast.Call, guard: Guard, one: Borne) -> tupl
         return None
     indent = head[: len(head) - len(head.lstrip())]
     return (Edit(statement.lineno, 0, statement.lineno, len(line), indent + line.lstrip()),)
+
+
+def _moved_ahead(program: Program, module: Module, call: ast.Call, guard: Guard, one: Borne) -> tuple[Edit, ...] | None:
+    """A collective that is the first statement of a plain `if` moves ahead of it, where all that it is given is there on all ranks."""
+    node, statement = guard.node, module.parents.get(call)
+    if one.chain or one.collective.kind not in {"barrier", "collective"} or one.collective.group or module.is_notebook:
+        return None
+    if not isinstance(node, ast.If) or isinstance(node.test, ast.BoolOp | ast.NamedExpr) or guard.branch != "body" or guard.test.polarity != "main":
+        return None
+    plain = isinstance(statement, ast.Expr) or (isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name))
+    if not plain or not isinstance(statement, ast.Expr | ast.Assign) or node.body[0] is not statement or node.test.end_lineno == statement.lineno:
+        return None
+    if not stands_alone_first(module, node) or module.lines[node.lineno - 1].lstrip().startswith("elif") or not _is_everywhere(program, module, statement):
+        return None
+    gone, text = taken_out(module, statement), module.source_of(statement, 500)
+    if gone is None or module.lines[statement.lineno - 1].strip() != text:
+        return None
+    if len(node.body) > 1:
+        return insert_line(module, node, text), gone
+    if node.orelse or node.lineno + 1 != statement.lineno:
+        return None
+    head = module.lines[node.lineno - 1]
+    return (Edit(node.lineno, 0, statement.lineno, len(module.lines[statement.lineno - 1]), head[: len(head) - len(head.lstrip())] + text),)
+
+
+def _is_everywhere(program: Program, module: Module, statement: ast.Expr | ast.Assign) -> bool:
+    """Whether every name in a statement is bound where no rank condition is."""
+    for name in (each for each in ast.walk(statement.value) if isinstance(each, ast.Name)):
+        found = program.names.bindings(module, name)
+        if found and not any(each.kind != "other" and not guards(program, module, each.node) for each in found):
+            return False
+    return True
 
 
 RULE = Rule(ID, ID, "a collective that only some ranks reach", WHY, 0.95, find, also=("collective-order-mismatch",))

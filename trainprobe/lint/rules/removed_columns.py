@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainprobe.lint.fixing import add_keyword
 from trainprobe.lint.model import Finding, Fix, Rule
 from trainprobe.lint.modules import Function
 from trainprobe.lint.program import Program
@@ -38,8 +39,10 @@ def find(program: Program) -> Iterator[Finding]:
         if keys is None or not keys - FORWARD:
             continue
         shown = ", ".join(sorted(keys - FORWARD)[:3])
+        added = () if keeps is not None or made.module.is_notebook else (add_keyword(made.module, made.node, "remove_unused_columns=False"),)
+        fix = Fix(FIX.says, added, safe=bool(added))
         says = f"The collator reads {shown}, which the Trainer takes out of the samples unless remove_unused_columns is False."
-        yield program.finding(ID, CAUSE, made.module, made.node, says=says, why=WHY, confidence=0.75, fix=FIX)
+        yield program.finding(ID, CAUSE, made.module, made.node, says=says, why=WHY, confidence=0.75, fix=fix)
 
 
 def _overrides(program: Program, call: Call) -> bool:

@@ -7,10 +7,13 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.lint import flow, ranks
+from trainprobe.lint.calls import borne_by_call
+from trainprobe.lint.collectives import wrapped
 from trainprobe.lint.model import Finding, Fix, Rule
 from trainprobe.lint.modules import Function, Module
 from trainprobe.lint.program import Program
-from trainprobe.lint.scenes import Place, among, callers, calls_of, given, origin
+from trainprobe.lint.rewrites import guarded, name_of
+from trainprobe.lint.scenes import Call, Place, among, callers, calls_of, given, origin
 
 ID = "save-by-all-ranks"
 CAUSE = "checkpoint-corrupt"
@@ -29,7 +32,24 @@ def find(program: Program) -> Iterator[Finding]:
         if _is_guarded(program, call.module, call.node, 0) or not _is_one_path(program, path, 0):
             continue
         says = f"Every rank saves to {path.module.source_of(path.node)}."
-        yield program.finding(ID, CAUSE, call.module, call.node, says=says, why=WHY, confidence=0.7, fix=FIX)
+        yield program.finding(ID, CAUSE, call.module, call.node, says=says, why=WHY, confidence=0.7, fix=_fix(program, call))
+
+
+def _fix(program: Program, call: Call) -> Fix:
+    """Put the save under a test of the rank, where nothing in it needs the other ranks."""
+    module, statement = call.module, call.module.parents.get(call.node)
+    inner = [one for one in ast.walk(call.node) if isinstance(one, ast.Call) and one is not call.node]
+    dist = name_of(module, "torch.distributed", call.node.lineno)
+    if not dist or not isinstance(statement, ast.Expr) or any(borne_by_call(program, module, one) for one in inner):
+        return FIX
+    if any(_method(one) in {"state_dict", "full_tensor"} and wrapped(program, module, one.func.value) & {"fsdp", "fsdp2", "deepspeed"} for one in inner):  # type: ignore[attr-defined]
+        return FIX
+    edits = guarded(module, statement, f"not {dist}.is_initialized() or {dist}.get_rank() == 0")
+    return Fix(FIX.says, edits, safe=True) if edits is not None else FIX
+
+
+def _method(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
 def _is_guarded(program: Program, module: Module, node: ast.AST, depth: int) -> bool:

@@ -7,9 +7,12 @@ from collections.abc import Iterator
 
 from trainprobe.lint import fixing
 from trainprobe.lint.environment import settings
+from trainprobe.lint.fixing import insert_after
 from trainprobe.lint.loaders import has_workers, loaders, run_in_workers, start_method
 from trainprobe.lint.model import Finding, Fix, Rule
+from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
+from trainprobe.lint.rewrites import stands_alone
 from trainprobe.lint.scenes import Call, among, job
 from trainprobe.lint.starts import SPAWNING
 
@@ -32,10 +35,18 @@ def find(program: Program) -> Iterator[Finding]:
                 if call not in told:
                     told.add(call)
                     says = f"OpenCV works in the workers of the DataLoader in line {loader.node.lineno}, with its own threads in each."
-                    yield program.finding(
-                        ID, CAUSE, function.module, call, says=says, why=WHY, confidence=0.5, fix=Fix("Call cv2.setNumThreads(0) after `import cv2`.")
-                    )
+                    yield program.finding(ID, CAUSE, function.module, call, says=says, why=WHY, confidence=0.5, fix=_one_thread(function.module))
                 break
+
+
+def _one_thread(module: Module) -> Fix:
+    """Turn OpenCV's own threads off behind its import; its results are the same."""
+    says = "Call cv2.setNumThreads(0) after `import cv2`."
+    for statement in module.tree.body:
+        plain = isinstance(statement, ast.Import) and len(statement.names) == 1 and statement.names[0].name == "cv2" and stands_alone(module, statement)
+        if plain and not module.is_notebook and isinstance(statement, ast.Import):
+            return Fix(says, (insert_after(module, statement, f"{statement.names[0].asname or 'cv2'}.setNumThreads(0)"),), safe=True)
+    return Fix(says)
 
 
 def _tokenizers(program: Program, loader: Call, told: set[ast.AST]) -> Iterator[Finding]:

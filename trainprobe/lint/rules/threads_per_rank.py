@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from trainprobe.lint.environment import counts_all_cpus, settings
 from trainprobe.lint.model import Finding, Fix, Rule
 from trainprobe.lint.program import Program
+from trainprobe.lint.rewrites import shared_cpus
 from trainprobe.lint.scenes import Place, calls_of, given, runs_on_ranks
 
 ID = "threads-per-rank"
@@ -21,12 +22,18 @@ def find(program: Program) -> Iterator[Finding]:
         place = given(program, call.module, call.node, "int", 0)
         if place is not None and counts_all_cpus(program, place) and runs_on_ranks(program, call.module):
             says = "Each rank uses as many threads as the machine has CPUs."
-            yield program.finding(ID, CAUSE, call.module, call.node, says=says, why=WHY, confidence=0.75, fix=FIX)
+            yield program.finding(ID, CAUSE, call.module, call.node, says=says, why=WHY, confidence=0.75, fix=_fix(program, place))
     for module in program.modules.values():
         for one in settings(program, module):
-            if one.variable in VARIABLES and one.value is not None and counts_all_cpus(program, Place(module, one.value)) and runs_on_ranks(program, module):
+            place = Place(module, one.value) if one.variable in VARIABLES and one.value is not None else None
+            if place is not None and counts_all_cpus(program, place) and runs_on_ranks(program, module):
                 says = f"{one.variable} is the number of all CPUs, in each rank."
-                yield program.finding(ID, CAUSE, module, one.node, says=says, why=WHY, confidence=0.75, fix=FIX)
+                yield program.finding(ID, CAUSE, module, one.node, says=says, why=WHY, confidence=0.75, fix=_fix(program, place))
+
+
+def _fix(program: Program, place: Place) -> Fix:
+    edits = shared_cpus(program, place)
+    return Fix(FIX.says, edits, safe=True) if edits is not None else FIX
 
 
 RULE = Rule(ID, CAUSE, "All CPUs for each rank", WHY, 0.75, find)

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from trainprobe.lint.environment import counts_all_cpus
 from trainprobe.lint.loaders import loaders
-from trainprobe.lint.model import Finding, Fix, Rule
+from trainprobe.lint.model import Edit, Finding, Fix, Rule
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
+from trainprobe.lint.rewrites import shared_cpus
 from trainprobe.lint.scenes import Call, Place, calls_of, given, runs_on_ranks
 from trainprobe.lint.worker_counts import Load, loads, scripts, together
 
@@ -37,7 +38,7 @@ def find(program: Program) -> Iterator[Finding]:
             told.add(call.node)
         elif counts_all_cpus(program, place) and runs_on_ranks(program, call.module):
             says = f"{word} is the number of all CPUs ({place.module.source_of(place.node)}), and every rank of the node starts that many workers."
-            yield _finding(program, call, _spot(call, place), says)
+            yield _finding(program, call, _spot(call, place), says, shared_cpus(program, place))
             told.add(call.node)
     yield from _all_together(program, told)
 
@@ -98,13 +99,15 @@ def _spot(call: Call, place: Place) -> ast.expr:
     return place.node if place.module is call.module and any(word.value is place.node for word in call.node.keywords) else call.node
 
 
-def _finding(program: Program, call: Call, spot: ast.expr, says: str) -> Finding:
-    return program.finding(ID, CAUSE, call.module, spot, says=says, why=WHY, confidence=0.7, fix=_fix())
+def _finding(program: Program, call: Call, spot: ast.expr, says: str, edits: tuple[Edit, ...] | None = None) -> Finding:
+    return program.finding(ID, CAUSE, call.module, spot, says=says, why=WHY, confidence=0.7, fix=_fix(edits))
 
 
-def _fix() -> Fix:
+def _fix(edits: tuple[Edit, ...] | None = None) -> Fix:
     return Fix(
-        "Divide the CPUs of the node among its ranks: len(os.sched_getaffinity(0)) // int(os.environ.get('LOCAL_WORLD_SIZE', 1)), less one for the rank itself."
+        "Divide the CPUs of the node among its ranks: len(os.sched_getaffinity(0)) // int(os.environ.get('LOCAL_WORLD_SIZE', 1)), less one for the rank itself.",
+        edits or (),
+        safe=bool(edits),
     )
 
 

@@ -1,0 +1,92 @@
+"""The other ways to save a model: safetensors, and the folder of transformers. A model that comes back otherwise is a fault; what a format refuses is not."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import math
+import os
+import shutil
+import tempfile
+from typing import Any, Iterator
+
+from _stress.batches import Batch
+from _stress.holdings import ATTRIBUTE, differing, sharing, snapshot
+from _stress.look import Look, gap
+from _stress.subject import Subject
+
+FOLDER_TOLERANCE = 1e-4  # of the largest output, float32: another attention kernel may be chosen as the folder is read
+
+
+def compared(subject: Subject, look: Look, model: Any, batch: Batch) -> None:
+    """Write the trained `model` in each format that there is, and hold what comes back against it."""
+    with _folder() as folder:
+        _safetensors(subject, look, model, folder)
+        if subject.kind == "transformers":
+            _pretrained(subject, look, model, batch, folder)
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[str]:
+    events = os.environ.get("TRAINPROBE_EVENTS", "")
+    folder = tempfile.mkdtemp(prefix="trainprobe-saved-", dir=os.path.dirname(events) or None)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _safetensors(subject: Subject, look: Look, model: Any, folder: str) -> None:
+    look.step("safetensors")
+    try:
+        format_ = importlib.import_module("safetensors.torch")
+    except ImportError:
+        look.note("safetensors is not installed here, and was not tried.")
+        return
+    path = os.path.join(folder, "model.safetensors")
+    state = model.state_dict()
+    try:
+        format_.save_file(state, path)
+    except Exception as error:
+        advice = "save_model and load_model save shared tensors once" if sharing(model) else "make its tensors contiguous, or use save_model"
+        look.note(f"safetensors' save_file refuses the state dict ({str(error).strip().splitlines()[0][:160]}): {advice}.")
+    try:
+        format_.save_model(model, path)
+    except Exception as error:
+        look.note(f"safetensors' save_model refuses the model ({str(error).strip().splitlines()[0][:160]}): use torch.save.")
+        return
+    fresh = subject.build(subject.asked.seed + 2)
+    if sharing(fresh) != sharing(model):
+        return  # what is shared is another matter, and told by another suite
+    try:
+        format_.load_model(fresh, path, device=subject.device)
+    except Exception as error:
+        says = f"A model saved with safetensors' save_model does not load into a fresh one: {str(error)[:300]}"
+        look.raised("state.safetensors", error, says, what="module", where="")
+        return
+    mine, theirs = snapshot(model), snapshot(fresh)
+    for name in [name for name in differing(mine, theirs) if mine[name].kind != ATTRIBUTE and name in state][:4]:
+        value = gap(theirs[name].leaves[""], mine[name].leaves[""]) if name in theirs else math.inf
+        says = f"{name} comes back from safetensors' save_model and load_model otherwise than it was."
+        look.held("state.safetensors", max(value, 1e-12), 0, "of the largest value", says, what=mine[name].kind, where=name)
+
+
+def _pretrained(subject: Subject, look: Look, model: Any, batch: Batch, folder: str) -> None:
+    look.step("save_pretrained")
+    transformers = importlib.import_module("transformers")
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    folder = os.path.join(folder, "pretrained")
+    try:
+        model.save_pretrained(folder)
+        again = type(model).from_pretrained(folder, local_files_only=True).to(subject.device).eval()
+    except Exception as error:
+        look.note(f"save_pretrained and from_pretrained do not go through: {type(error).__name__}: {str(error)[:240]}", warn=True)
+        return
+    one, other = subject.run(model.eval(), batch, seed=9), subject.run(again, batch, seed=9)
+    worst = max([gap(other.outputs[name], one.outputs[name]) for name in one.outputs if name in other.outputs] + [gap(other.loss, one.loss)])
+    mine, theirs = snapshot(model), snapshot(again)
+    lost = [name for name in differing(mine, theirs) if mine[name].kind != ATTRIBUTE]
+    says = f"After save_pretrained and from_pretrained the outputs differ by {worst:.2g} of the largest value" + (f"; {lost[0]} is another." if lost else ".")
+    kind = mine[lost[0]].kind if lost else "module"
+    look.held("state.differs", worst, FOLDER_TOLERANCE, "of the largest value", says, what=kind, where=lost[0] if lost else "")

@@ -1,0 +1,274 @@
+"""Which module's own code makes two runs differ: it is given what it had before, so far as that is meant to stay, and gives something else.
+
+The second run is mended call by call: what should be equal and is not is put back as each module is called and as it returns. A module that is found
+to differ then cannot have it from those before it, nor from its own children.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+
+import torch
+
+from _stress.look import gap
+
+Key = Tuple[str, int]
+
+
+class View(NamedTuple):
+    """How tensors of a run lie beside those of an earlier one. `rows` x `length` are the sizes of this run's batch, `kept` its positions that count.
+
+    The earlier one has the same sizes, or, with `row`, only that row, and of it only the positions in `kept` (`len(kept)` of them).
+    `pooled`: tensors without an axis of positions count too. `only`: the rows that count, where both have all.
+    """
+
+    rows: int
+    length: int
+    kept: List[int]
+    row: Optional[int] = None
+    pooled: bool = True
+    only: Optional[List[int]] = None
+
+
+def aligned(new: Any, old: Any, view: View) -> Optional[Tuple[Tuple[Any, ...], Tuple[Any, ...]]]:
+    """Indices that pick what counts out of a tensor of this run and out of its counterpart; None where they cannot be laid beside each other."""
+    if new.dim() != old.dim() or new.dim() == 0:
+        return None
+    short, placed = len(view.kept), False
+    mine = [view.row] if view.row is not None else view.only if view.only is not None else list(range(view.rows))
+    theirs, was_rows = ([0], 1) if view.row is not None else (mine, view.rows)
+    picks: List[Tuple[List[int], List[int]]] = []
+    for axis, (size, was) in enumerate(zip(new.shape, old.shape)):
+        if size == view.length and was in (view.length, short):
+            picks.append((view.kept, view.kept if was == view.length else list(range(short))))
+            placed = True
+        elif axis == 0 and size == view.rows and was == was_rows:
+            picks.append((mine, theirs))
+        elif axis == 0 and size == view.rows * view.length and was in (was_rows * view.length, was_rows * short):
+            wide = was // was_rows
+            inner = view.kept if wide == view.length else list(range(short))
+            picks.append(([row * view.length + one for row in mine for one in view.kept], [row * wide + one for row in theirs for one in inner]))
+            placed = True
+        elif size == was:
+            picks.append((list(range(size)), list(range(size))))
+        else:
+            return None
+    if not placed and not view.pooled:
+        return None
+    return _mesh([one for one, _ in picks], new.device), _mesh([one for _, one in picks], old.device)
+
+
+def _mesh(picks: List[List[int]], device: Any) -> Tuple[Any, ...]:
+    wide = len(picks)
+    return tuple(torch.tensor(one, device=device).reshape([-1 if axis == own else 1 for axis in range(wide)]) for own, one in enumerate(picks))
+
+
+def apart(new: Any, old: Any, view: View) -> float:
+    """How far apart two tensors are in what counts; 0 where they cannot be laid beside each other."""
+    found = aligned(new, old, view)
+    if found is None:
+        return 0.0
+    one, other = new[found[0]], old[found[1]]
+    return gap(one, other)
+
+
+class Calls(NamedTuple):
+    """Floating-point tensors by name, of each call of a module (its dotted name and its turn): what it was given and what it gave."""
+
+    given: Dict[Key, Dict[str, Any]]
+    gave: Dict[Key, Dict[str, Any]]
+
+    @property
+    def modules(self) -> Set[str]:
+        return {name for name, _ in self.gave}
+
+
+def recorded(model: Any, run: Callable[[], Any]) -> Calls:
+    """Run, and return what every call of a module was given and gave."""
+    calls = Calls({}, {})
+
+    def entering(key: Key, _caller: str, given: Any) -> None:
+        calls.given[key] = _copies(floats(given))
+
+    def leaving(key: Key, output: Any) -> None:
+        calls.gave[key] = _copies(floats(output))
+
+    with _hooked(model, entering, leaving):
+        run()
+    return calls
+
+
+def mended(model: Any, run: Callable[[], Any], before: Calls, view: View, tolerance: float) -> Dict[str, float]:
+    """Run, mending what each call is given and gives where it counts by what it was in `before`.
+
+    Returns the modules whose own code made that necessary, with how far off it was: where a call gives something else, the module; where it is given
+    something else, the module that calls it.
+    """
+    guilty: Dict[str, float] = {}
+
+    def mend(values: Any, was: Dict[str, Any], blame: str) -> Any:
+        worst = 0.0
+
+        def put_back(name: str, tensor: Any) -> Any:
+            nonlocal worst
+            old = was.get(name)
+            found = aligned(tensor, old, view) if old is not None and tensor.is_floating_point() else None
+            if found is None or old is None:
+                return tensor
+            off = gap(tensor[found[0]], old[found[1]])
+            if off == 0:
+                return tensor
+            worst = max(worst, off)
+            fixed = tensor.clone()
+            fixed[found[0]] = old[found[1]].to(fixed)
+            return fixed
+
+        changed = rebuilt(values, put_back)
+        if worst > tolerance:
+            guilty[blame] = max(worst, guilty.get(blame, 0.0))
+        return changed
+
+    def entering(key: Key, caller: str, given: Any) -> Any:
+        return mend(given, before.given.get(key, {}) if key[0] else {}, caller)
+
+    def leaving(key: Key, output: Any) -> Any:
+        return mend(output, before.gave.get(key, {}), key[0])
+
+    with _hooked(model, entering, leaving):
+        run()
+    return guilty
+
+
+def given_other(model: Any, run: Callable[[], Any], again: Callable[[], Any]) -> Set[str]:
+    """The modules that are given something else in the second run although every module before them returned the same as in the first."""
+    was: Dict[Key, Dict[str, Any]] = {}
+    gave: Dict[Key, Dict[str, Any]] = {}
+    other: Set[str] = {""}
+
+    def first(key: Key, _caller: str, given: Any) -> None:
+        was[key] = _copies(tensors(given))
+
+    def first_gave(key: Key, output: Any) -> None:
+        gave[key] = _copies(floats(output))
+
+    def second(key: Key, _caller: str, given: Any) -> None:
+        now, before = tensors(given), was.get(key, {})
+        if set(now) != set(before) or any(one.shape != before[name].shape or not torch.equal(one, before[name]) for name, one in now.items()):
+            other.add(key[0])
+
+    def as_before(key: Key, output: Any) -> Any:
+        old = gave.get(key, {})
+        return rebuilt(output, lambda name, tensor: old[name].clone() if name in old and old[name].shape == tensor.shape else tensor)
+
+    with _hooked(model, first, first_gave):
+        run()
+    with _hooked(model, second, as_before):
+        again()
+    return other
+
+
+def inputs_of(model: Any, run: Callable[[], Any]) -> Dict[str, Dict[str, Any]]:
+    """All tensors that each module was given in its first call."""
+    found: Dict[str, Dict[str, Any]] = {}
+
+    def entering(key: Key, _caller: str, given: Any) -> None:
+        found.setdefault(key[0], _copies(tensors(given)))
+
+    with _hooked(model, entering, lambda _key, _output: None):
+        run()
+    return found
+
+
+@contextlib.contextmanager
+def _hooked(model: Any, entering: Callable[[Key, str, Any], Any], leaving: Callable[[Key, Any], Any]) -> Iterator[None]:
+    """Around every call of a module: `entering(key, caller, (args, kwargs))` and `leaving(key, output)`, which may give something else instead."""
+    turns: Dict[str, int] = {}
+    open_calls: List[Key] = [("", 0)]
+
+    def hooks_of(name: str) -> Tuple[Any, Any]:
+        def before(_module: Any, args: Any, kwargs: Any) -> Any:
+            turns[name] = turns.get(name, 0) + 1
+            changed = entering((name, turns[name]), open_calls[-1][0], (args, kwargs))
+            open_calls.append((name, turns[name]))
+            return changed
+
+        def after(_module: Any, _args: Any, output: Any) -> Any:
+            return leaving(open_calls.pop(), output)
+
+        return before, after
+
+    hooks: List[Any] = []
+    for name, module in model.named_modules():
+        before, after = hooks_of(name)
+        hooks += [module.register_forward_pre_hook(before, with_kwargs=True), module.register_forward_hook(after)]
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for one in hooks:
+            one.remove()
+
+
+def _copies(found: Dict[str, Any]) -> Dict[str, Any]:
+    return {name: one.detach().clone() for name, one in found.items()}
+
+
+def tensors(values: Any) -> Dict[str, Any]:
+    """All dense tensors in nested containers and dataclasses, by name."""
+    found: Dict[str, Any] = {}
+    rebuilt(values, found.setdefault)
+    return found
+
+
+def floats(values: Any) -> Dict[str, Any]:
+    """The floating-point ones of `tensors`."""
+    return {name: one for name, one in tensors(values).items() if one.is_floating_point()}
+
+
+def rebuilt(value: Any, change: Callable[[str, Any], Any], name: str = "") -> Any:
+    """Return `value` with its dense tensors changed, of the same types; what cannot be built again is returned as it is."""
+    if isinstance(value, torch.Tensor):
+        return value if value.is_nested or value.layout != torch.strided else change(name, value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = {one.name: rebuilt(getattr(value, one.name), change, f"{name}.{one.name}") for one in dataclasses.fields(value)}
+        try:
+            return type(value)(**parts)
+        except Exception:
+            return value
+    if isinstance(value, dict):
+        changed = {key: rebuilt(one, change, f"{name}.{key}") for key, one in value.items()}
+        try:
+            return type(value)(changed)
+        except Exception:
+            return value
+    if isinstance(value, (list, tuple)):
+        items = [rebuilt(one, change, f"{name}.{place}") for place, one in enumerate(value)]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value
+
+
+def own_code(module: Any) -> bool:
+    """Is its forward the user's (or another library's), and not torch's own?"""
+    return "forward" in vars(module) or not type(module).__module__.startswith("torch.")
+
+
+def blamed(model: Any, guilty: List[str], knowing: Set[str], called: Set[str]) -> List[str]:
+    """Names for those that were found guilty, the first first: the innermost that is told what it would have to know (`knowing`) and runs code of its own.
+
+    A module that is given no mask cannot heed it: the one that was given it and did not pass it on is named. None is named that holds a module of the
+    same class that did right: then the fault is nearer. The model itself goes by the name of its class.
+    """
+    modules = dict(model.named_modules())
+    names: List[str] = []
+    for one in guilty:
+        twins = [name for name in called if name not in guilty and type(modules.get(name)) is type(modules[one])]
+        at = one
+        while at and not (at in knowing and own_code(modules[at])):
+            up = at.rpartition(".")[0]
+            if any(not up or name.startswith(up + ".") for name in twins):
+                break
+            at = up
+        names.append(at or type(model).__name__)
+    return list(dict.fromkeys(names))

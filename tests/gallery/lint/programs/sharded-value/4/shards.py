@@ -1,0 +1,8 @@
+from torch.distributed.fsdp import fully_shard
+
+
+def shard(model):
+    for block in model.blocks:
+        fully_shard(block)
+    fully_shard(model)
+    return model
