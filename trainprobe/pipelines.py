@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # The year 5138: a damaged case may hold any number as a time, also infinity.
 _LAST_MOMENT = 1e11
+NODE_S = 10.0
 
 
 def diagnose(request: DiagnoseRequest, settings: Settings, progress: Progress) -> Report:
@@ -48,12 +49,35 @@ def attach(request: AttachRequest, progress: Progress, choose: Choose | None = N
     from trainprobe.attach import Interrupted, find_target, look_at_job
     from trainprobe.case import Case
 
+    if request.slurm or request.hosts:
+        return _attach_far(request, progress)
     job = find_target(request.pid, choose)
     case = Case.create(request.case, "attach", request.argv)
     try:
         look_at_job(job, case, request, progress, meanwhile=_make_ready_to_judge)
     except Interrupted:
         progress.note("Interrupted: this is what was learnt.")
+    report = conclude(case.seal(), "attach", case.name, (case.trouble,) if case.trouble else ())
+    return _kept(case, report)
+
+
+def _attach_far(request: AttachRequest, progress: Progress) -> Report:
+    """The same on every node of a job, and one report over all of them."""
+    from trainprobe.attach.nodes import by_srun, by_ssh, look_on_nodes
+    from trainprobe.case import Case
+    from trainprobe.targets.slurm_jobs import slurm_job
+
+    look_s = request.timeout_s or NODE_S
+    words = ("look-here", "--timeout", f"{look_s:g}")
+    if request.slurm:
+        job = slurm_job(request.slurm)
+        nodes = by_srun(job.job, job.nodes, (*words, "--slurm-job", request.slurm))
+    else:
+        nodes = by_ssh(request.hosts, words)
+    case = Case.create(request.case, "attach", request.argv)
+    names, way = [node.name for node in nodes], "slurm" if request.slurm else "ssh"
+    case.add("reach", source=way, data={"by": way, "job": request.slurm, "command": " ".join(request.argv), "nodes": names})
+    look_on_nodes(nodes, case, look_s, progress)
     report = conclude(case.seal(), "attach", case.name, (case.trouble,) if case.trouble else ())
     return _kept(case, report)
 

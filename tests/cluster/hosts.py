@@ -28,6 +28,7 @@ mount --rbind /sys/fs/cgroup {folder}/cgroup
 mount -t sysfs sysfs /sys
 mount --rbind {folder}/cgroup /sys/fs/cgroup
 mount -t tmpfs -o size={shm} shm /dev/shm
+mount --bind {names} /etc/hosts
 hostname {name}
 ip link set lo up
 echo $$ > {folder}/started
@@ -219,7 +220,7 @@ def _relayed(space: str, outer: str, folder: Path) -> subprocess.Popen[bytes]:
     return relay
 
 
-def _made(bridge: Bridge, number: int, folder: Path, shm: str, *, relayed: bool) -> Host:
+def _made(bridge: Bridge, number: int, folder: Path, shm: str, names: Path, *, relayed: bool) -> Host:
     space, outer = _space(bridge, number), _outer(bridge, number)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "started").unlink(missing_ok=True)
@@ -230,7 +231,7 @@ def _made(bridge: Bridge, number: int, folder: Path, shm: str, *, relayed: bool)
     _run("ip", "link", "set", outer, "master", bridge.name, "up")
     for words in (("addr", "add", f"{bridge.of(number)}/24", "dev", "eth0"), ("link", "set", "eth0", "up"), ("route", "add", "default", "via", bridge.address)):
         _run("ip", "-n", space, *words)
-    script = INIT.format(shm=shm, name=f"node{number}", folder=folder)
+    script = INIT.format(shm=shm, name=f"node{number}", folder=folder, names=names)
     with (folder / "init.log").open("wb") as log:
         enter = ["nsenter", f"--net=/run/netns/{space}", "unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script]
         init = subprocess.Popen(enter, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
@@ -256,7 +257,11 @@ def hosts(count: int, folder: Path, *, lane: int = 0, shm: str = "256m", relayed
     try:
         _run("ip", "addr", "add", f"{bridge.address}/24", "dev", bridge.name)
         _run("ip", "link", "set", bridge.name, "up")
-        found.extend(_made(bridge, number, folder / f"node{number}", shm, relayed=number in relayed) for number in range(1, count + 1))
+        folder.mkdir(parents=True, exist_ok=True)
+        names = folder / "hosts"  # in place of /etc/hosts: torch's gloo meets at the address of the host's own name
+        rows = "".join(f"{bridge.of(number)} node{number}\n" for number in range(1, count + 1))
+        names.write_text(f"127.0.0.1 localhost\n{rows}", encoding="ascii")
+        found.extend(_made(bridge, number, folder / f"node{number}", shm, names, relayed=number in relayed) for number in range(1, count + 1))
         yield found
     finally:
         for host in found:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from trainprobe.causes.scene import Scene
-from trainprobe.facts import LogJob, Plan
+from trainprobe.facts import LogJob, Plan, Reach
 from trainprobe.facts.cell_measures import size_of
 from trainprobe.model.diagnosis import Fix
 
@@ -107,6 +108,9 @@ def again(scene: Scene) -> str:
     """
     if scene.facts.one(LogJob) is not None:
         return "trainprobe explain OUTPUT   (what the next run prints)"
+    reach = scene.facts.one(Reach)
+    if reach is not None:
+        return reach.command
     if scene.live is not None:
         return f"trainprobe attach {live_pid(scene)}"
     plan, group = scene.plan, scene.group
@@ -127,6 +131,18 @@ def again(scene: Scene) -> str:
     return " ".join(words)
 
 
+_ELSEWHERE = re.compile(r"\b(\d{1,10})@([\w.-]+\w)")
+
+
+def _at_its_host(step: str) -> str:
+    """A command for processes of one host, said with the host: `on node3: kill 4711`."""
+    found = {match[2] for match in _ELSEWHERE.finditer(step)}
+    if len(found) != 1:
+        return step
+    here = _ELSEWHERE.sub(lambda match: match[1], step)
+    return f"on {found.pop()}: {here}"
+
+
 def _of_a_model(plan: Plan, *, stress: bool) -> list[str]:
     """The options that the stress test was given."""
     if not stress:
@@ -140,7 +156,7 @@ def fix(scene: Scene, title: str, *steps: str, risk: str = "safe", who: str = "u
     """A fix that is verified by the same rung when nothing cheaper is given."""
     return Fix(
         title,
-        tuple(step for step in steps if step),
+        tuple(_at_its_host(step) for step in steps if step),
         risk="disruptive" if risk == "disruptive" else "needs-admin" if risk == "needs-admin" else "safe",
         who="admin" if who == "admin" else "user",
         verify=verify or again(scene),

@@ -14,6 +14,7 @@ from trainprobe.cli.collect_env import collect_env
 from trainprobe.cli.diagnose import diagnose
 from trainprobe.cli.explain import explain
 from trainprobe.cli.lint import lint
+from trainprobe.cli.look_here import look_here
 from trainprobe.errors import UsageError
 
 app = typer.Typer(
@@ -33,6 +34,7 @@ app.command()(explain)
 app.command(name="collect-env", short_help="Print what surrounds a job here, for explain --env.")(collect_env)
 app.command(short_help="Read training code for what will hang or crash it.")(lint)
 app.command()(causes)
+app.command(name="look-here", hidden=True)(look_here)
 
 
 def _version(asked: bool) -> None:

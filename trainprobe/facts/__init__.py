@@ -37,6 +37,7 @@ from trainprobe.facts.ras import RasCommunicator, RasRank
 from trainprobe.facts.reading import read
 from trainprobe.facts.removed_columns import ColumnsRemoved
 from trainprobe.facts.rungs import Rung
+from trainprobe.facts.several_hosts import Reach, SilentNode
 from trainprobe.facts.sockets import Connection
 from trainprobe.facts.sources import Block, Skip, SourceSite
 from trainprobe.facts.table import ANY, Facts, Look, Refusal
@@ -97,11 +98,13 @@ __all__ = [
     "RankException",
     "RasCommunicator",
     "RasRank",
+    "Reach",
     "Refusal",
     "Restarter",
     "Rung",
     "Script",
     "Segfault",
+    "SilentNode",
     "Skip",
     "SourceSite",
     "Thread",

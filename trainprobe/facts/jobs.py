@@ -31,7 +31,8 @@ class Process:
 class Job(Fact):
     """The job as a whole. `absent` are ranks of the world that were not seen on this host; `elsewhere` says that they may live on another.
 
-    `began` is Unix time in seconds. `environment` holds an allow-list of variables by rank, or under "job".
+    `hosts` are those that it was looked at on, where they are several, `silent` those that
+    gave no answer, each with a sentence. `began` is Unix time in seconds. `environment` holds an allow-list of variables by rank, or under "job".
     """
 
     launcher: str = ""
@@ -46,6 +47,8 @@ class Job(Fact):
     began: float | None = None
     attempt: int | None = None
     nnodes: int | None = None
+    hosts: tuple[str, ...] = ()
+    silent: tuple[tuple[str, str], ...] = ()
     absent: tuple[int, ...] = ()
     elsewhere: bool = False
     others: tuple[Process, ...] = ()
@@ -62,6 +65,7 @@ class JobRank(Fact):
     """One rank of a live job. `rank_source` says where its number comes from."""
 
     pid: int = 0
+    host: str = ""
     rank_source: str = ""
     local_rank: int | None = None
     attempt: int | None = None
@@ -111,6 +115,7 @@ def parse_job(record: Evidence) -> list[Fact]:
             cell=cell,
             rank=_within(fields.whole(row, "rank"), 0),
             pid=_pid(row),
+            host=fields.text(data, "host"),
             rank_source=fields.text(row, "rank_source"),
             local_rank=fields.whole(row, "local_rank"),
             attempt=fields.whole(row, "attempt"),

@@ -36,6 +36,7 @@ from trainprobe.facts.progress import Progress
 from trainprobe.facts.ras import RasCommunicator
 from trainprobe.facts.removed_columns import ColumnsRemoved
 from trainprobe.facts.rungs import Rung
+from trainprobe.facts.several_hosts import Reach, SilentNode
 from trainprobe.facts.sockets import Connection
 from trainprobe.facts.sources import SourceSite
 from trainprobe.facts.worker_servers import WorkerServer
@@ -88,10 +89,12 @@ KINDS: tuple[type[Fact], ...] = (
     RankEnding,
     RankException,
     RasCommunicator,
+    Reach,
     Restarter,
     Rung,
     Script,
     Segfault,
+    SilentNode,
     SourceSite,
     Thread,
     WorkerServer,

@@ -46,6 +46,7 @@ from trainprobe.facts.progress import join_progress, parse_printed_progress, par
 from trainprobe.facts.ras import parse_ras
 from trainprobe.facts.removed_columns import parse_removed_columns
 from trainprobe.facts.rungs import parse_rung
+from trainprobe.facts.several_hosts import join_hosts, parse_reach, silent_nodes, told_apart
 from trainprobe.facts.sleep import join_sleep
 from trainprobe.facts.sockets import parse_sockets
 from trainprobe.facts.sources import parse_source
@@ -65,6 +66,7 @@ def _parse_collectives(record: Evidence) -> list[Fact]:
 PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "plan": (parse_plan,),
     "job": (parse_job,),
+    "reach": (parse_reach,),
     "script": (parse_script,),
     "lint": (parse_lint,),
     "interrupted": (parse_interrupted,),
@@ -119,6 +121,7 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
 }
 # What only several records together tell. Each takes all facts and returns them with its own kind put together; the order matters.
 JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
+    join_hosts,
     join_limits,
     join_processes,
     join_log_stacks,
@@ -147,7 +150,9 @@ def read(evidence: Iterable[Evidence]) -> Facts:
     looked: list[Look] = []
     refused: list[Refusal] = []
     unreadable: list[str] = []
-    for record in _standing(evidence):
+    records = told_apart(_standing(evidence))
+    facts += silent_nodes(records)
+    for record in records:
         if record.outcome not in ("ok", "partial"):
             refused.append(Refusal(record.kind, record.outcome, record.reason, record.subject, record.cell, record.id))
             if not record.data:

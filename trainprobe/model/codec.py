@@ -12,6 +12,8 @@ import typing
 from collections.abc import Mapping as AbcMapping
 from typing import Any, Dict, Type, TypeVar
 
+from trainprobe.model.pids import HostPid
+
 T = TypeVar("T")
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 
@@ -36,6 +38,8 @@ def to_json(value: Any) -> Any:
     if isinstance(value, (list, tuple, set, frozenset)):
         items = sorted(value) if isinstance(value, (set, frozenset)) else value
         return [item if item.__class__ in _PLAIN else to_json(item) for item in items]  # rows of logs have a hundred thousand items
+    if isinstance(value, HostPid):
+        return value.pid
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")

@@ -58,6 +58,7 @@ class AttachRequest:
     `pid` is any process of it, None for the one job that there is. `deep` lets code run inside the job, `trigger_dump` asks its flight
     recorder for a dump. `watch_s` repeats the look every so many seconds, `times` times or until Ctrl-C. `timeout_s` bounds the whole look.
     `case` is the folder to write to, None for a fresh one in the current folder; `argv` is kept in it.
+    `slurm` is a job of SLURM (4711, 4711.0), `hosts` are names for ssh: the look is made on each of their nodes then, and `pid` is None.
     """
 
     pid: Optional[int] = None
@@ -68,6 +69,8 @@ class AttachRequest:
     timeout_s: Optional[float] = None
     case: Optional[str] = None
     argv: Tuple[str, ...] = ()
+    slurm: str = ""
+    hosts: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
-from typing import IO, List, Mapping, Optional, Sequence, Tuple
+from typing import IO, Callable, List, Mapping, Optional, Sequence, Tuple
 
 from trainprobe.model.evidence import Ended
 from trainprobe.system.child import ended_from_status
@@ -45,8 +45,9 @@ def run(
     output_cap_bytes: int = 8 * 2**20,
     input: Optional[bytes] = None,  # noqa: A002 - as in subprocess.run
     kill_s: float = KILL_S,
+    given_up: Callable[[], bool] = lambda: False,
 ) -> Ran:
-    """Run `argv` in a session of its own and return when it has ended or `timeout_s` has passed.
+    """Run `argv` in a session of its own and return when it has ended, `timeout_s` has passed, or `given_up()` says that nobody waits any more.
 
     At the deadline its group and everything below it is killed (`ended.how` is timed_out). What it leaves in its group
     after a good end is killed as well. Nothing is raised for a program that is missing or fails. One that is still there `kill_s`
@@ -75,7 +76,7 @@ def run(
             return Ran(argv, Ended("not_started", reason=reason, at=time.time()), b"", b"", cut=False)
         cut, in_time = [False], False
         try:
-            in_time = _wait(process.pid, began + timeout_s, (stdout, stderr), output_cap_bytes, cut)
+            in_time = _wait(process.pid, began + timeout_s, (stdout, stderr), output_cap_bytes, cut, given_up)
         finally:
             if not in_time:
                 kill_below({process.pid})
@@ -89,7 +90,7 @@ def run(
         else:
             ended = ended_from_status(_reap(process), at=at, took_s=took_s)
             if not in_time:
-                late = f"it gave no answer within {timeout_s:g} s"
+                late = f"it gave no answer within {min(took_s, timeout_s):.3g} s"
                 ended = Ended("timed_out", signal=ended.signal, by_us=True, phase="run", reason=late, at=at, took_s=took_s)
         return Ran(argv, ended, _read(stdout, output_cap_bytes), _read(stderr, output_cap_bytes), cut=cut[0])
 
@@ -103,7 +104,7 @@ def _reap(process: subprocess.Popen[bytes]) -> int:
     return -code if code < 0 else code << 8
 
 
-def _wait(pid: int, until: float, outputs: Sequence[IO[bytes]], cap_bytes: int, cut: List[bool]) -> bool:
+def _wait(pid: int, until: float, outputs: Sequence[IO[bytes]], cap_bytes: int, cut: List[bool], given_up: Callable[[], bool] = lambda: False) -> bool:
     """Wait without reaping, so that the pid stays this process's own. Return False when the time is up."""
     waiting = select.poll()
     pidfd = -1
@@ -119,7 +120,7 @@ def _wait(pid: int, until: float, outputs: Sequence[IO[bytes]], cap_bytes: int, 
             if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 return True
             left_s = until - time.monotonic()
-            if left_s <= 0:
+            if left_s <= 0 or given_up():
                 return False
             waiting.poll(min(LOOK_AGAIN_S, left_s) * 1000)
     finally:

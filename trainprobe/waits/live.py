@@ -186,7 +186,7 @@ class _View:
 
     def _activity(self, node: Node) -> Activity:
         standing = self.by_node.get(node)
-        pid = standing.pid if standing is not None else int(node.key) if node.kind == "process" else None
+        pid = standing.pid if standing is not None else self.edges.pid_of(node)
         return self.watch.activity(pid) if pid is not None else Activity("unseen")
 
     def _age(self, end: Sequence[Node]) -> float | None:
@@ -258,7 +258,7 @@ class _View:
         first = next(standing for standing in self.ranks if standing.rank == group.ranks[0])
         who, rest = ranks_say(group.ranks), " while the others wait" if group.victims else ""
         if first.state == "unseen" and first.pid is None:
-            says = f"{who} of {self.job.world_size or len(self.ranks)} {'has' if len(group.ranks) == 1 else 'have'} no process on this host{rest}"
+            says = f"{who} of {self.job.world_size or len(self.ranks)} {'has' if len(group.ranks) == 1 else 'have'} {_nowhere(self.job)}{rest}"
             return replace(group, how="not-visible", says=says)
         if first.state in ("stopped", "blocked", "exited"):
             word = {"stopped": "stopped", "blocked": "blocked in the kernel", "exited": "ended"}[first.state]
@@ -266,7 +266,10 @@ class _View:
             place = f" at {first.where}" if first.where else ""
             return replace(group, says=f"{who} {be} {word}{place}{rest}")
         if self.job.elsewhere and group.how == "stuck-inside":
-            return replace(group, says=f"all ranks of this host are inside {first.meeting} and wait there for ranks on other hosts")
+            return replace(
+                group,
+                says=f"all ranks of {'the hosts that answered' if self.job.hosts else 'this host'} are inside {first.meeting} and wait there for ranks on other hosts",
+            )
         return group
 
     def _healthy(self, works: Sequence[tuple[Node, ...]]) -> LiveView:
@@ -308,6 +311,13 @@ class _View:
             if ranks or others:
                 found[standing.rank] = ", ".join([*others, *([ranks_say(ranks)] if ranks else [])])
         return found
+
+
+def _nowhere(job: Job) -> str:
+    silent = [host for host, _ in job.silent]
+    if silent:
+        return f"no process on the hosts that answered, and {', '.join(silent[:4])}{' and others' if len(silent) > 4 else ''} did not"
+    return f"no process on {'any host of the job' if len(job.hosts) > 1 else 'this host'}"
 
 
 def _go_on(ranks: Sequence[int]) -> str:

@@ -28,6 +28,7 @@ class Edges:
         self.of_pid = {standing.pid: self.of_rank[standing.rank] for standing in ranks if standing.pid}
         self.recorded = recorded_waits(facts, cell)
         self.names: dict[Node, str] = {}
+        self._pids: dict[Node, int] = {}
         self.waits: list[Wait] = []
         self._walked: set[int] = set()
 
@@ -60,6 +61,10 @@ class Edges:
         if node in self.names:
             return self.names[node]
         return {"process": "pid ", "lock": "the lock on ", "rank": "rank ", "peer": ""}.get(node.kind, "") + node.key
+
+    def pid_of(self, node: Node) -> int | None:
+        """The process that a node stands for, with its host where there are several; None where it is none."""
+        return self._pids.get(node)
 
     def _is_p2p(self, rank: int) -> bool:
         standing = next(one for one in self.ranks if one.rank == rank)
@@ -189,6 +194,7 @@ class Edges:
         if pid in self.of_pid:
             return self.of_pid[pid]
         node = Node("process", str(pid))
+        self._pids[node] = pid
         if node not in self.names:
             process, main = self.watch.processes.get(pid), self.watch.mains.get(pid)
             what = [word for word in (_role(process), f"at {main.where}" if main is not None and main.where else _command(process)) if word]

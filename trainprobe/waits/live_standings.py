@@ -67,7 +67,7 @@ def _standing(facts: Facts, job: Job, watch: Watch, rank: int) -> Standing:
     return Standing(
         rank=rank,
         state=state,
-        host=job.host,
+        host=member.host if member is not None else _absent_host(job),
         pid=pid,
         where=where,
         leaf=leaf,
@@ -79,6 +79,13 @@ def _standing(facts: Facts, job: Job, watch: Watch, rank: int) -> Standing:
         evidence=tuple(dict.fromkeys(id_ for ids in (*shown, job.evidence if pid is None else ()) for id_ in ids)),
         goes_on=activity.goes_on,
     )
+
+
+def _absent_host(job: Job) -> str:
+    """Where a rank without a process must be: on the only node that gave no answer."""
+    if len(job.silent) == 1:
+        return job.silent[0][0]
+    return "" if job.silent or job.hosts else job.host
 
 
 def _behind(threads: Sequence[Thread], leaf: str) -> Place | None:

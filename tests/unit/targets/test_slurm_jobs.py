@@ -1,0 +1,53 @@
+"""What scontrol says of a job, by a scontrol that says it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trainprobe.errors import UsageError
+from trainprobe.targets.slurm_jobs import slurm_job
+
+RUNNING = "JobId=4711 JobName=train me UserId=me(1000) JobState=RUNNING ReqNodeList=(null) ExcNodeList=(null) NodeList=node[1-3] BatchHost=node1 NumNodes=3"
+
+
+def scontrol(folder: Path, monkeypatch: pytest.MonkeyPatch, job: str, code: int = 0) -> None:
+    program = folder / "scontrol"
+    program.write_text(f"#!/bin/sh\nif [ $2 = hostnames ]; then printf 'node1\\nnode2\\nnode3\\n'; exit 0; fi\necho '{job}'\nexit {code}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+
+def test_a_running_job_has_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scontrol(tmp_path, monkeypatch, RUNNING)
+    job = slurm_job("4711.0")
+    assert (job.job, job.step, job.nodes) == ("4711", "0", ("node1", "node2", "node3"))
+
+
+@pytest.mark.parametrize("state", ["PENDING", "COMPLETED", "NODE_FAIL"])
+def test_a_job_that_does_not_run_cannot_be_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+    scontrol(tmp_path, monkeypatch, RUNNING.replace("RUNNING", state))
+    with pytest.raises(UsageError, match=f"Job 4711 is {state}"):
+        slurm_job("4711")
+
+
+@pytest.mark.parametrize("given", ["", "train", "4711;reboot", "--help", "1.x"])
+def test_what_is_no_job_id_is_refused_before_anything_is_run(given: str) -> None:
+    with pytest.raises(UsageError, match="needs a job id"):
+        slurm_job(given)
+
+
+def test_without_slurm_the_way_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError) as raised:
+        slurm_job("4711")
+    assert "--hosts" in raised.value.do
+
+
+def test_what_scontrol_refuses_is_said_in_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "scontrol").write_text("#!/bin/sh\necho 'slurm_load_jobs error: Invalid job id specified' >&2\nexit 1\n")
+    (tmp_path / "scontrol").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(UsageError, match="Invalid job id specified"):
+        slurm_job("4711")

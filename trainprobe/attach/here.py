@@ -1,0 +1,61 @@
+"""The look of one node at its part of a job, for somebody on another node: evidence goes to stdout, line by line, when it is whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from typing import Any
+
+from trainprobe.attach.discovery import numbered
+from trainprobe.attach.nodes import SCHEMA
+from trainprobe.attach.visit import look_at_job
+from trainprobe.case import Case
+from trainprobe.errors import UsageError
+from trainprobe.model.codec import to_json
+from trainprobe.model.progress import Silence
+from trainprobe.model.request import AttachRequest
+from trainprobe.targets.environment import environ_of
+from trainprobe.targets.jobs import LiveJob, find_jobs
+
+
+def look_here(slurm: str, timeout_s: float) -> int:
+    """Look at the training of SLURM job `slurm` on this host, at any where it is empty, and print the evidence. Return the exit code."""
+    _line({"schema": SCHEMA, "says": "begin", "host": os.uname().nodename, "now": time.time()})
+    reason = ""
+    try:
+        job = _mine(slurm)
+        with tempfile.TemporaryDirectory(prefix="trainprobe-node-") as folder:
+            case = Case.create(folder, "attach", ())
+            look_at_job(job, case, AttachRequest(timeout_s=timeout_s), Silence())
+            for record in case.seal():
+                _line(to_json(record))
+            case.close()
+    except UsageError as error:
+        reason = error.says
+    _line({"schema": SCHEMA, "says": "end", "reason": reason, "now": time.time()})
+    return 0
+
+
+def _mine(slurm: str) -> LiveJob:
+    job, _, step = slurm.partition(".")
+    found = [one for one in find_jobs() if not slurm or _belongs(one, job, step)]
+    if not found:
+        raise UsageError(f"No training process of {f'job {slurm}' if slurm else 'yours'} runs on {os.uname().nodename}.")
+    most = max(found, key=lambda one: len(one.ranks))
+    return numbered(most)
+
+
+def _belongs(one: LiveJob, job: str, step: str) -> bool:
+    for rank in one.ranks:
+        environ = environ_of(rank.pid)
+        if environ.get("SLURM_JOB_ID") == job and (not step or environ.get("SLURM_STEP_ID") == step):
+            return True
+    return False
+
+
+def _line(row: Any) -> None:
+    sys.stdout.write(json.dumps(row) + "\n")
+    sys.stdout.flush()

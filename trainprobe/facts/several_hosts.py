@@ -1,0 +1,162 @@
+"""A job that was looked at on several hosts: its processes told apart by host, and what each host saw of it put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trainprobe.facts import fields
+from trainprobe.facts.jobs import Job, JobRank
+from trainprobe.facts.sockets import Connection
+from trainprobe.model.evidence import Evidence
+from trainprobe.model.facts import Fact
+from trainprobe.model.pids import HostPid
+
+_LOOPBACK = ("127.", "[::1]")  # the same address means another socket on each host
+MOST_HOSTS = 1 << 20
+KIND = "node.look"
+
+
+@dataclass(frozen=True)
+class Reach(Fact):
+    """How the nodes of a job were reached: `by` slurm or ssh, `job` of SLURM, and the command that looks on all of them again."""
+
+    by: str = ""
+    job: str = ""
+    command: str = ""
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SilentNode(Fact):
+    """A node that was asked to look and did not, with the sentence that says why. `late` where it gave no answer in time."""
+
+    host: str = ""
+    says: str = ""
+    late: bool = False
+
+
+def parse_reach(record: Evidence) -> list[Fact]:
+    data = record.data
+    by, job, command = (fields.text(data, name) for name in ("by", "job", "command"))
+    return [Reach((record.id,), record.cell, None, by, job, command, fields.texts(data, "nodes"))]
+
+
+def silent_nodes(records: Iterable[Evidence]) -> list[Fact]:
+    """Return the nodes that have given no answer."""
+    return [
+        SilentNode((record.id,), record.cell, None, record.subject.host, record.reason, record.outcome == "timed_out")
+        for record in records
+        if record.kind == KIND and record.outcome not in ("ok", "partial") and record.subject.host
+    ]
+
+
+def told_apart(records: Sequence[Evidence]) -> list[Evidence]:
+    """Return the records with pids that carry their host, where `job` records of one cell come from more than one host; else as they are."""
+    hosts: dict[str, dict[str, None]] = {}
+    for record in records:
+        if record.kind == "job" and record.subject.host:
+            hosts.setdefault(record.cell, {})[record.subject.host] = None
+    several = {host for found in hosts.values() if len(found) > 1 for host in found}
+    if not several:
+        return list(records)
+    places = {host: place for place, host in enumerate(sorted(several)[:MOST_HOSTS], 1)}
+    return [_with_host(record, places) for record in records]
+
+
+def _with_host(record: Evidence, places: Mapping[str, int]) -> Evidence:
+    host = record.subject.host
+    if host not in places:
+        return record
+    subject = record.subject
+    if subject.pid is not None and subject.pid > 0:
+        subject = replace(subject, pid=HostPid(subject.pid, host, places[host]))
+    data = _rewritten(record.data, host, places[host], depth=0)
+    return replace(record, subject=subject, data=data)
+
+
+def _rewritten(value: Any, host: str, place: int, *, depth: int) -> Any:
+    """Every number that stands under a name of a pid gets its host."""
+    if depth > 20:
+        return value
+    if isinstance(value, Mapping):
+        return {key: _pid(item, host, place) if _names_a_pid(key) else _rewritten(item, host, place, depth=depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rewritten(item, host, place, depth=depth + 1) for item in value]
+    return value
+
+
+def _names_a_pid(key: object) -> bool:
+    return isinstance(key, str) and (key in ("pid", "ppid", "pids") or key.endswith(("_pid", "_pids")))
+
+
+def _pid(value: Any, host: str, place: int) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_pid(item, host, place) for item in value]
+    return HostPid(value, host, place) if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 32 else value
+
+
+def join_hosts(facts: list[Fact]) -> list[Fact]:
+    """Make one Job of those that several hosts saw of one cell, and join the ends of connections between them."""
+    jobs: dict[str, list[Job]] = {}
+    for fact in facts:
+        if isinstance(fact, Job):
+            jobs.setdefault(fact.cell, []).append(fact)
+    silent = tuple(fact for fact in facts if isinstance(fact, SilentNode))
+    asked = next((fact.nodes for fact in facts if isinstance(fact, Reach)), ())
+    parted = {cell: found for cell, found in jobs.items() if len({job.host for job in found}) > 1 or silent or asked}
+    if not parted:
+        return facts
+    rest: list[Fact] = []
+    told: set[str] = set()
+    for fact in facts:
+        if isinstance(fact, Job) and fact.cell in parted:
+            if fact.cell not in told:
+                told.add(fact.cell)
+                ranks = [one for one in facts if isinstance(one, JobRank) and one.cell == fact.cell]
+                rest.append(_one_job(parted[fact.cell], ranks, asked, silent))
+        else:
+            rest.append(fact)
+    return _joined_ends(rest, parted)
+
+
+def _one_job(parts: Sequence[Job], ranks: Iterable[JobRank], asked: Sequence[str], silent: Sequence[SilentNode]) -> Job:
+    """The part with the lowest rank speaks for the whole: its script, its launcher. Where all nodes were asked, who is missing is nowhere else."""
+    seen = {one.rank: one.host for one in ranks if one.rank is not None}
+    first_host = seen[min(seen)] if seen else parts[0].host
+    first = next((job for job in parts if job.host == first_host), parts[0])
+    worlds = [job.world_size for job in parts if job.world_size and job.world_size_source != "start-order"]
+    world = max(worlds, default=None) or max([*(rank + 1 for rank in seen), len(seen)], default=None)
+    nodes = max((job.nnodes or 1 for job in parts), default=1)
+    absent = tuple(rank for rank in range(world or 0) if rank not in seen)
+    return replace(
+        first,
+        evidence=tuple(dict.fromkeys(id_ for job in parts for id_ in job.evidence)),
+        world_size=world,
+        nnodes=max(nodes, len(parts)),
+        hosts=tuple(job.host for job in parts),
+        absent=absent,
+        elsewhere=bool(absent) and nodes > max(len(parts), len(asked)),
+        silent=tuple((one.host, one.says) for one in silent),
+        others=tuple(one for job in parts for one in job.others),
+        earlier_attempts=tuple(one for job in parts for one in job.earlier_attempts),
+        leftovers=tuple(one for job in parts for one in job.leftovers),
+        environment={name: values for job in reversed([first, *(job for job in parts if job is not first)]) for name, values in job.environment.items()},
+    )
+
+
+def _joined_ends(facts: list[Fact], cells: Mapping[str, object]) -> list[Fact]:
+    """A TCP connection between two hosts is seen from both: each row names the process at its other end then."""
+    ends: dict[tuple[str, str, str], Connection] = {}
+    for fact in facts:
+        if isinstance(fact, Connection) and fact.cell in cells and fact.kind == "tcp" and not fact.local.startswith(_LOOPBACK):
+            ends.setdefault((fact.cell, fact.local, fact.remote), fact)
+
+    def joined(fact: Fact) -> Fact:
+        if not isinstance(fact, Connection) or fact.peer_pid or fact.kind != "tcp" or fact.local.startswith(_LOOPBACK):
+            return fact
+        other = ends.get((fact.cell, fact.remote, fact.local))
+        return replace(fact, peer_pid=other.pid, peer_rank=other.rank) if other is not None else fact
+
+    return [joined(fact) for fact in facts]

@@ -1,0 +1,63 @@
+"""What SLURM says of a job: its state and its nodes. Asks scontrol only, as any user may."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from trainprobe.errors import UsageError
+from trainprobe.system.run import run
+
+ASK_S = 10.0
+_JOB = re.compile(r"\d{1,12}(?:_\d{1,9})?(?:\.(?:\d{1,9}|batch|extern))?")
+
+
+@dataclass(frozen=True)
+class SlurmJob:
+    """`job` is its number as scontrol knows it, `step` what was asked for beside it, "" for all steps."""
+
+    job: str
+    step: str
+    state: str
+    nodes: tuple[str, ...]
+    name: str = ""
+
+
+def slurm_job(given: str) -> SlurmJob:
+    """Return the running job that `given` names, such as `4711`, `4711_3` or `4711.0`.
+
+    Raises UsageError where SLURM is not here, does not answer, knows no such job, or the job is not running.
+    """
+    if not _JOB.fullmatch(given.strip()):
+        raise UsageError(f"--slurm needs a job id, as 4711 or 4711.0, not {given[:40]!r}.")
+    job, _, step = given.strip().partition(".")
+    said = _asked("show", "job", job, "--oneliner")
+    found = _fields(said.splitlines()[0] if said.strip() else "")
+    state, listed = found.get("JobState", ""), found.get("NodeList", "")
+    if state != "RUNNING" or not listed or listed == "(null)":
+        do = "Its logs can be read with `trainprobe explain`." if state not in ("PENDING", "CONFIGURING") else "Attach when it runs."
+        raise UsageError(f"Job {job} is {state or 'unknown to SLURM'}, so there is nothing to look at.", do)
+    nodes = tuple(_asked("show", "hostnames", listed).split())
+    return SlurmJob(found.get("JobId", job), step, state, nodes, found.get("JobName", ""))
+
+
+def _asked(*words: str) -> str:
+    ran = run(["scontrol", *words], timeout_s=ASK_S)
+    if ran.ended.how == "not_started":
+        raise UsageError(
+            "SLURM's scontrol is not on this machine.", "Go to a login node of the cluster, or name the nodes: trainprobe attach --hosts node1,node2."
+        )
+    if ran.ended.how != "exited" or ran.ended.code != 0:
+        why = ran.stderr.decode("utf-8", "replace").strip().splitlines()[:1] or [ran.ended.reason]
+        raise UsageError(f"scontrol {' '.join(words[:3])}: {why[0][:200]}", "See whether the job still runs: squeue --me.")
+    return ran.stdout.decode("utf-8", "replace")
+
+
+def _fields(line: str) -> dict[str, str]:
+    """`JobId=7 JobName=train UserId=me(1) NodeList=node[1-3]` as a dict; the first of a name counts, `ReqNodeList` is another one."""
+    found: dict[str, str] = {}
+    for word in line.split():
+        name, equals, value = word.partition("=")
+        if equals:
+            found.setdefault(name, value)
+    return found
