@@ -141,8 +141,11 @@ def mended(model: Any, run: Callable[[], Any], before: Calls, view: View, tolera
     return guilty
 
 
-def given_other(model: Any, run: Callable[[], Any], again: Callable[[], Any]) -> Set[str]:
-    """The modules that are given something else in the second run although every module before them returned the same as in the first."""
+def given_other(model: Any, run: Callable[[], Any], again: Callable[[], Any], right: Callable[[Any], bool]) -> Set[str]:
+    """The modules that are given something else in the second run although every module before them returned the same as in the first.
+
+    What is other must be `right`; those that are given something wrong are left out. The model itself is always one of them.
+    """
     was: Dict[Key, Dict[str, Any]] = {}
     gave: Dict[Key, Dict[str, Any]] = {}
     other: Set[str] = {""}
@@ -155,7 +158,8 @@ def given_other(model: Any, run: Callable[[], Any], again: Callable[[], Any]) ->
 
     def second(key: Key, _caller: str, given: Any) -> None:
         now, before = tensors(given), was.get(key, {})
-        if set(now) != set(before) or any(one.shape != before[name].shape or not torch.equal(one, before[name]) for name, one in now.items()):
+        new = [one for name, one in now.items() if name not in before or one.shape != before[name].shape or not torch.equal(one, before[name])]
+        if (new or set(now) != set(before)) and all(right(one) for one in new):
             other.add(key[0])
 
     def as_before(key: Key, output: Any) -> Any:
@@ -235,13 +239,13 @@ def rebuilt(value: Any, change: Callable[[str, Any], Any], name: str = "") -> An
         parts = {one.name: rebuilt(getattr(value, one.name), change, f"{name}.{one.name}") for one in dataclasses.fields(value)}
         try:
             return type(value)(**parts)
-        except Exception:
+        except Exception:  # a class of its own that wants more than its fields
             return value
     if isinstance(value, dict):
         changed = {key: rebuilt(one, change, f"{name}.{key}") for key, one in value.items()}
         try:
             return type(value)(changed)
-        except Exception:
+        except Exception:  # a dict that is built in another way
             return value
     if isinstance(value, (list, tuple)):
         items = [rebuilt(one, change, f"{name}.{place}") for place, one in enumerate(value)]

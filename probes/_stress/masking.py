@@ -55,6 +55,11 @@ class Port(NamedTuple):
     def name(self) -> str:
         return self.names[0]
 
+    @property
+    def told(self) -> str:
+        """The name in a sentence."""
+        return f"leaf {self.name} of the batch" if _last(self.name).isdigit() else self.name
+
     def tensor(self, keep: Any, dtype: Any = None) -> Any:
         """The mask for `keep` (rows x positions, True counts)."""
         if self.additive:
@@ -94,7 +99,7 @@ class Bench:
             getattr(getattr(self.model, "config", None), "is_encoder_decoder", False)
         )
         self.port: Optional[Port] = None
-        self.dropped: List[str] = []
+        self.unnamed_labels = self._unnamed_labels()
 
     def _length(self) -> int:
         own, most = self.subject.own_length or 0, self.subject.traits.max_length or 10**6
@@ -103,6 +108,12 @@ class Bench:
         sizes = {size for one in self.model.parameters() for size in one.shape}
         fine = [one for one in LENGTHS if one <= most]
         return next((one for one in fine if one not in sizes and ROWS * one not in sizes), fine[0] if fine else own)
+
+    def _unnamed_labels(self) -> str:
+        """The last of several leaves that are known by their places only: (inputs, …, labels)."""
+        places = [name for name in self.leaves if _last(name).isdigit()]
+        last = places[-1] if len(places) == len(self.leaves) > 1 else ""
+        return last if last and self.leaves[last].dtype == torch.long and len(self.batch.axes[last].positions) == 1 else ""
 
     def group(self, name: str) -> Set[str]:
         """The leaves whose positions the mask `name` speaks of; with `labels` those that are generated."""
@@ -155,7 +166,7 @@ class Bench:
 
     def _values(self, name: str, old: Any, pad: bool, draw: torch.Generator) -> Any:
         if not old.is_floating_point():
-            if _last(name) in LABELS and not self.two_sided:
+            if self.is_label(name) and not self.two_sided:
                 return torch.full_like(old, IGNORED)
             if pad and self.pad is not None:
                 return torch.full_like(old, self.pad)
@@ -168,6 +179,9 @@ class Bench:
         if pad:
             return torch.zeros_like(old)
         return (torch.randn(old.shape, generator=draw) * float(self.leaves[name].double().std())).to(old) - old
+
+    def is_label(self, name: str) -> bool:
+        return _last(name) in LABELS or name == self.unnamed_labels
 
     def run(self, batch: Batch, *, grad: bool = False) -> Ran:
         return self.subject.run(self.model, batch, grad=grad)
@@ -227,11 +241,23 @@ def find_port(bench: Bench) -> Optional[Port]:
             if shown.acts or not takes or own[name] in takes:  # what goes into **kwargs and changes nothing is not taken
                 return shown
     if not isinstance(bench.batch.data, dict):
-        return None
+        return _unnamed(bench, own)
     for name in NAMES:
         if name in takes and name not in bench.leaves:
             port = _tried(bench, name, takes)
             if port is not None:
+                return port
+    return None
+
+
+def _unnamed(bench: Bench, own: Dict[str, str]) -> Optional[Port]:
+    """A leaf that has no name and is of zeros and ones: a mask where the outputs depend on it."""
+    for leaf in own.values():
+        one = bench.leaves[leaf]
+        if _last(leaf).isdigit() and one.dim() == 2 and leaf != bench.unnamed_labels and bool(((one == 0) | (one == 1)).all()):
+            port = _shown(leaf, one)
+            if _acts(bench, port):
+                bench.masks.append(leaf)
                 return port
     return None
 
@@ -284,7 +310,7 @@ def _acts(bench: Bench, port: Port) -> bool:
     part = bench.keep([[0, *range(3, bench.length - 2)]] * ROWS)
     try:
         return _off(bench.run(port.put(bench.batch, part)), bench.run(port.put(bench.batch, full))) > 0
-    except Exception:
+    except Exception:  # a form that it refuses acts, too
         return True
 
 

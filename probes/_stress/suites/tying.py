@@ -54,7 +54,7 @@ class Tying:
         self.look.step(f"{name} {doing}")
         try:
             yield
-        except Exception as error:
+        except Exception as error:  # whatever the user's code raises
             self.look.note(f"{name} was not asked {doing}: {type(error).__name__}: {str(error)[:200]}")
 
     # ---- the handlings
