@@ -11,6 +11,7 @@ from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
 TEXT_CAP = 600
+FINDINGS_CAP = 200  # each is held against every frame of the suspects
 
 
 @dataclass(frozen=True)
@@ -76,4 +77,4 @@ def parse_lint(record: Evidence) -> list[Fact]:
             fields.text(row, "fix", cap=TEXT_CAP),
         )
 
-    return [read, *fields.each(fields.items(data, "findings"), finding)]
+    return [read, *fields.each(fields.items(data, "findings")[:FINDINGS_CAP], finding)]

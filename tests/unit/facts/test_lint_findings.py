@@ -42,6 +42,10 @@ def test_what_is_missing_or_out_of_range_is_set_right(row: Any, where: str, conf
     assert (found.where, found.confidence) == (where, confidence)
 
 
+def test_a_case_with_endless_findings_is_read_in_part() -> None:
+    assert len(of(*[ROW] * 5000).facts().of(LintFinding)) == 200
+
+
 def test_a_look_that_failed_tells_why() -> None:
     facts = of(outcome="timed_out", reason="too slow").facts()
 
