@@ -34,13 +34,31 @@ class Values:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self._known: dict[ast.AST, Any] = {}
+        self._cuts = 0
 
-    def of(self, module: Module, node: ast.AST | None, depth: int = 0) -> Any:  # noqa: PLR0911 - one branch per kind of expression
-        """Return the constant that `node` has wherever it runs, or UNKNOWN. A name with several bindings has a value only where all agree."""
-        if node is None or depth > DEEPEST:
-            return UNKNOWN
+    def of(self, module: Module, node: ast.AST | None, depth: int = 0) -> Any:
+        """Return the constant that `node` has wherever it runs, or UNKNOWN. A name with several bindings has a value only where all agree.
+
+        Answers are remembered by node: names that are bound to each other several times would be followed in all combinations.
+        """
         if isinstance(node, ast.Constant):
             return node.value
+        if node is None or depth > DEEPEST:
+            self._cuts += node is not None
+            return UNKNOWN
+        if node in self._known:
+            return self._known[node]
+        self._known[node] = UNKNOWN  # ends circles
+        cuts = self._cuts
+        answer = self._of(module, node, depth)
+        if self._cuts > cuts and depth and answer is UNKNOWN:
+            del self._known[node]  # from nearer it may be seen
+        else:
+            self._known[node] = answer
+        return answer
+
+    def _of(self, module: Module, node: ast.AST, depth: int) -> Any:  # noqa: PLR0911 - one branch per kind of expression
         if isinstance(node, ast.Name):
             return self._name(module, node, depth)
         if isinstance(node, ast.Attribute):

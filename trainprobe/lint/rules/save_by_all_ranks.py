@@ -27,7 +27,7 @@ STARTS = ("torch.distributed.init_process_group", "accelerate.Accelerator")
 def find(program: Program) -> Iterator[Finding]:
     for call in calls_of(program, "torch.save"):
         path = given(program, call.module, call.node, "f", 1)
-        if path is None or not among(program, call.module, *STARTS) or _is_apart(program, call.module, call.node):
+        if path is None or not among(program, call.module, *STARTS):
             continue
         if _is_guarded(program, call.module, call.node, 0) or not _is_one_path(program, path, 0):
             continue
@@ -35,18 +35,14 @@ def find(program: Program) -> Iterator[Finding]:
         yield program.finding(ID, CAUSE, call.module, call.node, says=says, why=WHY, confidence=0.7, fix=_fix(program, call))
 
 
-def _is_apart(program: Program, module: Module, node: ast.Call) -> bool:
-    """Whether it runs when its file is run by itself, or in a function that nobody calls in a file that starts no job."""
-    if calls_of_names(program, module, *STARTS):
-        return False
-    if any(isinstance(up, ast.If) and "__name__" in module.source_of(up.test) for up in module.ancestors(node)):
-        return True
-    function = module.function_of(node)
-    return function is not None and function.cls is None and not callers(program, function)
+def _is_apart(program: Program, module: Module, node: ast.AST) -> bool:
+    """Whether it runs only when its file is run by itself, in a file that starts no job."""
+    named = any(isinstance(up, ast.If) and "__name__" in module.source_of(up.test) for up in module.ancestors(node))
+    return named and not _starts(program, module)
 
 
-def calls_of_names(program: Program, module: Module, *names: str) -> bool:
-    return any(call.module is module for call in calls_of(program, *names))
+def _starts(program: Program, module: Module) -> bool:
+    return any(call.module is module for call in calls_of(program, *STARTS))
 
 
 def _fix(program: Program, call: Call) -> Fix:
@@ -70,11 +66,15 @@ def _is_guarded(program: Program, module: Module, node: ast.AST, depth: int) -> 
     """Whether only some ranks get here, or nothing is known of how this is reached."""
     if flow.guards(program, module, node) or any(isinstance(up, ast.If) and SOUNDS.search(module.source_of(up.test, 200)) for up in module.ancestors(node)):
         return True
+    if _is_apart(program, module, node):
+        return True
     function = module.function_of(node)
     if function is None or depth > 6:
         return False
     sites = callers(program, function)
-    return bool(sites) and all(_is_guarded(program, site.module, site.node, depth + 1) for site in sites)
+    if not sites:
+        return not _starts(program, module)
+    return all(_is_guarded(program, site.module, site.node, depth + 1) for site in sites)
 
 
 def _is_one_path(program: Program, path: Place, depth: int) -> bool:
@@ -96,6 +96,8 @@ def _is_one_path(program: Program, path: Place, depth: int) -> bool:
             if inner.node is not node and any(ranks.kind_of(program, inner.module, each) for each in ast.walk(inner.node) if isinstance(each, ast.expr)):
                 return False
             holder = behind.module.function_of(node)
+            if isinstance(inner.node, ast.Subscript) and _is_free_root(holder, node, behind.node):
+                return False
             if inner.node is node and _is_free_root(holder, node, behind.node):
                 return False
     return True
