@@ -147,14 +147,12 @@ def _silent_positions(subject: Subject, look: Look, model: Any, went: List[Size]
     """The last label counts in a short batch: it must in the longest too, or the loss leaves out what comes behind some position."""
     last: Dict[str, bool] = {}
     found: Dict[Tuple[str, Size], bool] = {}
-    for size in sorted(went, key=lambda one: one[1] or 0):
-        if size[1] is None or size[1] < 7 or (last and size[1] < 100):
-            continue
+    for size in _each_length(went):
         batch = subject.batch(size[0], size[1], seed=13, model=model)
         if any("mask" in name and not bool(one.all()) for name, one in batch.leaves().items()):
             return  # what is padded may be left out
         for name in (name for name in batch.leaves() if "label" in name or "target" in name):
-            heard = _hears(subject, model, batch, name, size[1] - 1)
+            heard = _hears(subject, model, batch, name, (size[1] or 1) - 1)
             if heard is not None:
                 last.setdefault(name, heard)
                 found[name, size] = heard
@@ -163,6 +161,12 @@ def _silent_positions(subject: Subject, look: Look, model: Any, went: List[Size]
             says = f"At {written(size)} the last of {name} has no influence on the loss, while it has in a short batch: the loss leaves positions out."
             look.held("shape.loss", 1, 0, "positions", says, what="loss", where=written(size), leaf=name)
             return
+
+
+def _each_length(went: List[Size]) -> List[Size]:
+    """One size of each length from seven on, the one of the fewest rows, the shortest first."""
+    fewest = {length: (rows, length) for rows, length in sorted(went, key=lambda size: -size[0]) if length is not None and length >= 7}
+    return [fewest[length] for length in sorted(fewest)]
 
 
 def _hears(subject: Subject, model: Any, batch: Batch, name: str, position: int) -> Optional[bool]:

@@ -162,14 +162,14 @@ def _output_shapes(subject: Subject, look: Look, runs: Runs, went: List[Passed])
     """Each axis of an output is one number, the rows, the length or a multiple at most sizes: where it is not at the others, those are wrong."""
     for name in sorted({name for one in went for name in (one.shapes or {})}):
         shapes = {one.size: one.shapes[name] for one in went if one.shapes is not None and name in one.shapes}
-        dims = [len(shape) for shape in shapes.values()]
-        usual = max(set(dims), key=dims.count)
-        if dims.count(usual) <= len(dims) / 2:
+        dims = [len(shape) for size, shape in shapes.items() if size[0] > 1 and size[1] != 1]  # at one row or position axes get lost
+        usual = max(set(dims), key=dims.count, default=0)
+        if dims.count(usual) <= 0.6 * len(dims):
             continue
         odd = {size: f"{len(shape)} axes instead of {usual}" for size, shape in shapes.items() if len(shape) != usual}
         for axis in range(usual):
             odd = {**_odd_axis({size: shape[axis] for size, shape in shapes.items() if len(shape) == usual}, axis), **odd}
-        if odd and len(odd) < len(shapes) / 2:
+        if odd:
             least = min(odd, key=lambda size: (size[0] * (size[1] or 1), size))
             output = name or "the output"
             says = f"At {written(least)} {output} has the shape {list(shapes[least])}: {odd[least]} at the other sizes."

@@ -1,0 +1,53 @@
+"""Run suites of the stress test in this process, over several models of one file: SUITE FILE FUZZ SEED NAME[:SAMPLE]...; what they wrote, as JSON by name."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import sys
+import tempfile
+from typing import Any
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), *[os.pardir] * 2, "probes"))
+
+import _given  # isort: skip  # noqa: F401 - before _emit, which takes the folder off the path
+import _memory  # isort: skip  # noqa: F401
+import torch
+
+from _stress.asked import Asked
+from _stress.baseline import first_look
+from _stress.look import Look, NotHereError
+from _stress.subject import Subject, Traits
+
+
+def rows_of(suite: str, file: str, fuzz: int, seed: int, name: str) -> list[Any]:
+    model, _, sample = name.partition(":")
+    given = f"{file}:{sample or 'sample'}" if sample != "-" else ""
+    source = f"{file}:{model}" if file != "-" else model
+    subject = Subject(Asked(source, given, "cpu", 1, fuzz, seed, (suite,), 2, 60.0))
+    with tempfile.TemporaryDirectory() as folder:
+        first = first_look(subject, Look(os.path.join(folder, "first"), 60))
+        subject.kind, subject.traits = first["kind"], Traits(**first["traits"])
+        path = os.path.join(folder, "suite")
+        module = importlib.import_module(f"_stress.suites.{suite}")
+        why = ""
+        try:
+            module.run(subject, Look(path, 60))
+        except NotHereError as error:
+            why = str(error)
+        with open(path, encoding="utf-8") as rows:
+            return [*(json.loads(line) for line in rows), *([{"row": "skipped", "says": why}] if why else [])]
+
+
+def main() -> None:
+    suite, file, fuzz, seed, *names = sys.argv[1:]
+    torch.set_num_threads(1)
+    with contextlib.redirect_stdout(sys.stderr):
+        found = {name: rows_of(suite, file, int(fuzz), int(seed), name) for name in names}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
