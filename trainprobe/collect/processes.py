@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 from trainprobe.case import Case
 from trainprobe.collect import cgroup, permission, procfs
 from trainprobe.collect.members import Member
+from trainprobe.collect.scheduler_clocks import SchedulerClocks
 from trainprobe.collect.seen import Seen, record, refused, side_by_side
 from trainprobe.model.evidence import Evidence
 
@@ -106,14 +107,18 @@ def _threads(pid: int) -> tuple[List[Dict[str, Any]], int]:
         tids = sorted(int(name) for name in os.listdir(f"/proc/{pid}/task") if name.isdigit())
     except OSError:
         return [], 0
-    # Our own last run is now, on the clock that the other threads' last runs are told in.
-    now_ms = parse_sched(procfs.read_page("/proc/thread-self/sched") or "").get("se.exec_start")
-    clock = time.monotonic() - (now_ms or 0.0) / 1000
-    threads = [_thread(pid, tid, None if now_ms is None else clock) for tid in tids[:THREADS_CAP]]
+    threads = [_thread(pid, tid) for tid in tids[:THREADS_CAP]]
     return [thread for thread in threads if thread is not None], max(0, len(tids) - THREADS_CAP)
 
 
-def _thread(pid: int, tid: int, clock: Optional[float]) -> Optional[Dict[str, Any]]:
+def _own_last_run_ms() -> Optional[float]:
+    return parse_sched(procfs.read_page("/proc/thread-self/sched") or "").get("se.exec_start")
+
+
+CLOCKS = SchedulerClocks(_own_last_run_ms)
+
+
+def _thread(pid: int, tid: int) -> Optional[Dict[str, Any]]:
     now = procfs.stat(pid, tid)
     if now is None:
         return None
@@ -133,7 +138,7 @@ def _thread(pid: int, tid: int, clock: Optional[float]) -> Optional[Dict[str, An
         "cpu_ticks": now.cpu_ticks,
         "voluntary": None if voluntary is None else int(voluntary),
         "involuntary": None if involuntary is None else int(involuntary),
-        "asleep_s": _asleep_s(sched.get("se.exec_start"), now.state, clock),
+        "asleep_s": _asleep_s(sched.get("se.exec_start"), now),
         "cpu_allowed": _cpu_allowed(tid),
     }
     # Root alone may read it, and it costs the target's scheduler a lock: so only where it may decide.
@@ -150,11 +155,12 @@ def parse_kernel_stack(text: str) -> List[str]:
     return [name for name in names if name]
 
 
-def _asleep_s(last_ran_ms: Optional[float], state: str, clock: Optional[float]) -> Optional[float]:
-    """How long ago the thread last ran. None where the kernel has no sched file. `clock`: monotonic time minus the scheduler's, in s."""
-    if state == "R":
+def _asleep_s(last_ran_ms: Optional[float], now: procfs.Stat) -> Optional[float]:
+    """How long ago the thread last ran. None where the kernel has no sched file."""
+    if now.state == "R":
         return 0.0
-    return None if not last_ran_ms or clock is None else round(max(0.0, time.monotonic() - clock - last_ran_ms / 1000), 3)
+    ago_s = CLOCKS.ago_s(last_ran_ms, now.cpu) if last_ran_ms else None
+    return None if ago_s is None else round(ago_s, 3)
 
 
 def _cpu_allowed(tid: int) -> Optional[int]:

@@ -18,6 +18,7 @@ class Stat:
     """A line of /proc/PID/stat. `cpu_ticks` is user plus system time in clock ticks, `started_ticks` is since boot.
 
     A process's line sums its threads, the ended ones too; a thread's own line is under task/. `majflt` counts pages that came from a disk.
+    `cpu` is the one that it last ran on, None where an old kernel does not say.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Stat:
     started_ticks: int
     minflt: int = 0
     majflt: int = 0
+    cpu: Optional[int] = None
 
 
 def read(path: str, cap_bytes: int = READ_CAP_BYTES) -> str:
@@ -78,8 +80,9 @@ def parse_stat(text: str) -> Stat:
     if opened < 0 or closed < opened or len(fields) < 20:
         raise ValueError(f"no line of /proc/PID/stat: {text[:60]!r}")
     # Field 3 (state) is fields[0]; 4 is the parent, 10 and 12 are faults, 14 and 15 user and system time, 22 the start.
-    numbers = [int(fields[place]) for place in (1, 11, 12, 19, 7, 9)]
-    return Stat(text[opened + 1 : closed], fields[0], numbers[0], numbers[1] + numbers[2], *numbers[3:])
+    ppid, user, system, started, minor, major = (int(fields[place]) for place in (1, 11, 12, 19, 7, 9))
+    cpu = int(fields[36]) if len(fields) > 36 and fields[36].isdigit() else None
+    return Stat(text[opened + 1 : closed], fields[0], ppid, user + system, started, minor, major, cpu)
 
 
 def stat(pid: int, tid: Optional[int] = None) -> Optional[Stat]:
