@@ -25,11 +25,11 @@ def stressed(group: SuspectGroup, prefix: str) -> Finding | None:
 
 
 def weigh_stressed(group: SuspectGroup, prefix: str) -> Iterator[Weighing]:
-    """26 points for what was measured of this property, and 6 for the user's line that raised."""
+    """26 points for what was measured of this property, 13 where it may only follow from another one, and 6 for the user's line that raised."""
     one = stressed(group, prefix)
-    if one is None:
+    if one is None or group.stressed is None:
         return
-    yield weighing(26, "probe-outcome", _measured(one), ids=one.evidence)
+    yield weighing(13 if group.stressed.follows else 26, "probe-outcome", _measured(one), ids=one.evidence)
     if one.line and one.raised:
         yield weighing(6, "source", f"It raised at {one.line}: {short(one.raised, 120)}", ids=one.evidence)
 
@@ -95,6 +95,8 @@ def _measured(one: Finding) -> str:
     if one.value is None or (one.raised and not one.threshold):
         return f"{one.name} failed{place}: {short(one.raised or one.says, 200)}"
     unit = f" {one.unit}" if one.unit else ""
+    if not one.threshold and one.value == int(one.value) and abs(one.value) < BEYOND:  # a count of what must not be there
+        return f"{one.name} failed{place}" + (f", with {one.value:g}{unit} in all" if one.value > 1 else "")
     number = "no finite number" if abs(one.value) >= BEYOND else f"{one.value:.3g}{unit}"
     return f"{one.name} is {number}{place}" + (f", above {one.threshold:g}{unit}" if one.threshold else "")
 

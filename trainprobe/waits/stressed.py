@@ -19,13 +19,13 @@ SUITES = ("shapes", "masks", "tying", "precision", "serialization", "fuzz", "thr
 BESIDE = ("evaluation", "ranks")
 """Lines that are told beside the seven suites."""
 # What one illness brings about in other properties: eval() that is not still makes every comparison differ, a tie that a load breaks makes the saved
-# state, the resumed run and the ranks differ, rows that are mixed make padding count. From the illness to its signs.
+# state, the resumed run and the ranks differ and every copy that is made by a load, rows that are mixed make padding count. From the illness to its signs.
 EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "evaluation": ("shape", "mask", "tied", "precision", "state", "resume", "ranks", "gradient", "config"),
     "gradient": ("precision", "resume", "ranks"),
     "shape": ("mask", "precision", "ranks", "config"),
     "mask": ("precision", "config"),
-    "tied": ("state", "resume", "ranks"),
+    "tied": ("shape", "precision", "state", "resume", "ranks", "config"),
     "state": ("resume",),
     "precision": ("resume",),
     "unused": ("ranks",),
@@ -159,7 +159,9 @@ def _brings(cause: str, causes: Sequence[Finding], sign: str, signs: Sequence[Fi
 
 
 def _place(one: Finding) -> str:
-    return one.module or ("" if one.what in _NO_PLACE else one.where)
+    """Where it is; empty for no place in particular, also where the model itself is named: by its class, which a module's name does not look like."""
+    place = one.module or ("" if one.what in _NO_PLACE else one.where)
+    return "" if place[:1].isupper() and "." not in place else place
 
 
 def _beside(one: str, other: str) -> bool:

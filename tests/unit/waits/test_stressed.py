@@ -79,6 +79,7 @@ def test_two_faults_are_two_groups_each_with_its_own_first_place() -> None:
         ([("precision.tolerance", "layers.0"), ("evaluation.difference", "mix")], ["evaluation", "precision"]),
         ([("state.differs", "head.weight"), ("tied.after_load", "head.weight")], ["tied", "state"]),
         ([("config.fails", ""), ("shape.raises", "")], ["shape", "config"]),
+        ([("precision.tolerance", "Tagger"), ("tied.after_load", "head.weight")], ["tied", "precision"]),
     ],
 )
 def test_what_explains_others_comes_first(found: list[tuple[str, str]], order: list[str]) -> None:
@@ -87,6 +88,13 @@ def test_what_explains_others_comes_first(found: list[tuple[str, str]], order: l
     assert [group.stressed.property for group in groups if group.stressed] == order
     assert groups[0].chain == ()
     assert groups[1].chain[0].how == "may follow from"
+
+
+def test_what_may_follow_from_another_is_told_weaker_and_still_named() -> None:
+    found = judged({"name": "resume.loss", "what": "loss", "where": "step 3"}, {"name": "state.not_saved", "what": "buffer", "where": "norm.mean"})
+    root, echo = found.causes[:2]
+    assert [(cause.id, cause.named) for cause in (root, echo)] == [("state-dict-mismatch", True), ("resume-mismatch", True)]
+    assert root.confidence > echo.confidence
 
 
 def test_parts_that_have_nothing_to_do_with_each_other_explain_nothing() -> None:
