@@ -18,6 +18,7 @@ LENGTH = re.compile(r"max_(len|seq|pos|tgt|src)|(^|_)(length|len|positions|block
 COUNT = re.compile(r"head|layer|depth|block|group|expert|stack|repeat|kernel|_k$|^k$|top|levels?$|cycles?$")
 RATE = re.compile(r"drop|rate|prob|(^|_)p$")
 TINY = re.compile(r"eps|init|std|range|coef|jitter|lr$|learning|decay|temperature|theta|base$")
+WIDE = re.compile(r"hidden|dim|size$|embd|width|ffn|inter|inner|^d_|_d$")
 KERNEL = re.compile(r"kernel|conv_size|filter_size")
 # Of transformers' own configurations only these: the others belong to a form of the model that the rest must fit.
 STRUCTURE = re.compile(
@@ -33,7 +34,12 @@ MOST = 8
 def variable(options: Options, *, library: bool) -> Options:
     """Return those that may be varied; `library` says that the configuration's class is transformers' own."""
     if library:
-        return {name: value for name, value in options.items() if STRUCTURE.search(name) and not (value == 0 and isinstance(value, int) and value is not False)}
+        found = {
+            name: value for name, value in options.items() if STRUCTURE.search(name) and not (value == 0 and isinstance(value, int) and value is not False)
+        }
+        if options.get("num_kv_heads", 1) not in (1, options.get("num_attention_heads")):
+            found.pop("num_attention_heads", None)  # Falcon's keys fit some of its forms only, and stay as they are
+        return found
     return {name: value for name, value in options.items() if not DATA.search(name.lower())}
 
 
@@ -55,13 +61,13 @@ def others(name: str, value: Any, length: int) -> List[Any]:
         tried = [value, *(one for one in (max(length, value // 2), value * 2, max(length, value - 1)) if value >= length)]
     elif KERNEL.search(low):
         tried = [value, value + 2, *([value - 2] if value > 2 else [])]
+    elif _is_width(name, value):
+        half = value // 2 // 4 * 4 or value
+        tried = [value, half, half + value // 4 // 4 * 4, *([value * 2, value + half] if value <= 256 else [])]
     elif value <= 1 and not COUNT.search(low):
         tried = [value, 1 - value, 2]
-    elif value <= MOST or COUNT.search(low):
-        tried = [value, 1, 2, 3, 4, *([value // 2, value - 1] if value > 4 else [6])]
     else:
-        half = value // 2 // 4 * 4 or 4
-        tried = [value, half, half + value // 4 // 4 * 4, *([value * 2, value + half] if value <= 256 else [])]
+        tried = [value, 1, 2, 3, 4, *([value // 2, value - 1] if value > 4 else [6])]
     return list(dict.fromkeys(one for one in tried if one >= 0 or one == value))
 
 
@@ -110,7 +116,7 @@ def fitted(picked: Options, options: Options) -> Options:
     for one, other in narrow:  # heads of keys divide heads, the best k are no more than the experts
         while found[other] > 1 and (found[one] % found[other] if (one, other) in wide else found[one] < found[other]):
             found[other] -= 1
-    for width in sorted({one for one, _ in wide if options[one] > MOST} | {name for name in options if _is_width(name, options[name])}):
+    for width in sorted(name for name in options if _is_width(name, options[name])):
         step = gcd(options[width], 8)
         for one, count in wide:
             if one == width:
@@ -124,9 +130,9 @@ def _pairs(options: Options) -> Tuple[List[Tuple[str, str]], List[Tuple[str, str
     """(What is a multiple, of what) and, among the counts alone, (what is more, what is fewer)."""
     numbers = {name: value for name, value in options.items() if isinstance(value, int) and not isinstance(value, bool) and value > 0}
     counts = [name for name in numbers if re.search(r"head|group|kv|expert|top|^k$", name.lower()) and "dim" not in name.lower() and "size" not in name.lower()]
-    widths = [name for name in numbers if name not in counts and not COUNT.search(name.lower()) and not LENGTH.search(name.lower())]
+    widths = [name for name in numbers if name not in counts and _is_width(name, numbers[name])]
     divided = [name for name in counts if re.search(r"head|group", name.lower())]
-    wide = [(one, other) for one in widths for other in divided if numbers[one] > numbers[other] and numbers[one] % numbers[other] == 0]
+    wide = [(one, other) for one in widths for other in divided if numbers[one] >= numbers[other] and numbers[one] % numbers[other] == 0]
     heads = [name for name in divided if not re.search(r"kv|key_value|group", name.lower())]
     kv = [name for name in counts if re.search(r"kv|key_value|group", name.lower())]
     more = [(one, other) for one in heads for other in kv if numbers[one] % numbers[other] == 0]
@@ -142,7 +148,9 @@ def undivided(options: Options) -> List[Options]:
 
 
 def _is_width(name: str, value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > MOST and not COUNT.search(name.lower()) and not LENGTH.search(name.lower())
+    if isinstance(value, bool) or not isinstance(value, int) or value < 2 or any(one.search(name.lower()) for one in (COUNT, LENGTH, KERNEL)):
+        return False
+    return value > MOST or WIDE.search(name.lower()) is not None
 
 
 def nearer(value: Any, default: Any) -> List[Any]:

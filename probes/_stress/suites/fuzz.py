@@ -197,7 +197,8 @@ def run(subject: Subject, look: Look) -> None:
         if tried.failed and tried.signature not in told:
             told.append(tried.signature)
             _tell(trier, look, shrunk(trier, changed, defaults, tried.signature), changed, turn)
-    _undivided(trier, look, defaults)
+    if not library:
+        _undivided(trier, look, defaults)
     done = sum(counts.values())
     look.number("config.tried", float(done), "configurations", **counts)
     if done and counts.get("refused") == done:
