@@ -325,7 +325,7 @@ def _changed(config: Any, options: Dict[str, Any]) -> Any:
         for name, value in list(rows.items()):
             stale = isinstance(value, (list, tuple)) and len(value) in lengths and all(isinstance(one, str) for one in value)
             divided = name == "head_dim" and value * getattr(config, "num_attention_heads", 0) == getattr(config, "hidden_size", None)
-            keys = name in ("num_kv_heads", "num_key_value_heads") and value == old.get("num_attention_heads")
+            keys = name == "num_kv_heads" and value == old.get("num_attention_heads")
             if name not in options and (stale or divided or keys or (name.endswith("_hidden_size") and value in widths)):
                 del rows[name]
         kept = {name: value for name, value in rows.items() if name not in ("transformers_version", "model_type", "architectures", "dtype")}
