@@ -28,7 +28,7 @@ class _Watch(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, length: int) -> None:
         super().__init__()
-        self.length = length
+        self.lengths = (length, length + 1)  # one more where the model puts a token before all others
         self.stack: List[str] = [""]
         self.modules: Dict[str, bool] = {}
         self.triangles: Set[str] = set()
@@ -43,29 +43,29 @@ class _Watch(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
             allowed = output.detach() > 1e-9
         elif name == "scaled_dot_product_attention" and args and self._square_of(args[0], args[1] if len(args) > 1 else kwargs.get("key")):
             mask = args[3] if len(args) > 3 else kwargs.get("attn_mask")
-            allowed = self._allowed(mask, kwargs.get("is_causal", False), blocks=False)
-        elif name == "multi_head_attention_forward" and args[0].shape[0] == args[1].shape[0] == self.length:
-            allowed = self._allowed(kwargs.get("attn_mask"), kwargs.get("is_causal", False), blocks=True)
+            allowed = self._allowed(args[0].shape[-2], mask, kwargs.get("is_causal", False), blocks=False)
+        elif name == "multi_head_attention_forward" and args[0].shape[0] == args[1].shape[0] in self.lengths:
+            allowed = self._allowed(args[0].shape[0], kwargs.get("attn_mask"), kwargs.get("is_causal", False), blocks=True)
         elif name in ("tril", "triu") and isinstance(output, torch.Tensor) and self._square(output):
             self.triangles.add(name)
         if allowed is not None:
-            wide = allowed.reshape(-1, self.length, self.length).any(0).cpu()
+            wide = allowed.reshape(-1, *allowed.shape[-2:]).any(0).cpu()
             if not any(torch.equal(wide, one) for one in self.patterns):
                 self.patterns.append(wide)
             self.modules[self.stack[-1]] = self.modules.get(self.stack[-1], True) and looks_back(wide)
         return output
 
     def _square(self, tensor: Any) -> bool:
-        return bool(tensor.dim() >= 2 and tensor.shape[-1] == tensor.shape[-2] == self.length)
+        return bool(tensor.dim() >= 2 and tensor.shape[-1] == tensor.shape[-2] and tensor.shape[-1] in self.lengths)
 
     def _square_of(self, query: Any, key: Any) -> bool:
-        return bool(key is not None and query.shape[-2] == key.shape[-2] == self.length)
+        return bool(key is not None and query.shape[-2] == key.shape[-2] and key.shape[-2] in self.lengths)
 
-    def _allowed(self, mask: Any, is_causal: bool, *, blocks: bool) -> Any:
+    def _allowed(self, length: int, mask: Any, is_causal: bool, *, blocks: bool) -> Any:
         if is_causal:
-            return torch.ones(self.length, self.length).tril().bool()
-        if mask is None or mask.shape[-2] != self.length:
-            return torch.ones(self.length, self.length).bool()
+            return torch.ones(length, length).tril().bool()
+        if mask is None or mask.shape[-2:] != (length, length):
+            return torch.ones(length, length).bool()
         if mask.dtype == torch.bool:
             return ~mask if blocks else mask
         return mask > BLOCKED

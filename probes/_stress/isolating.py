@@ -41,8 +41,10 @@ def aligned(new: Any, old: Any, view: View) -> Optional[Tuple[Tuple[Any, ...], T
     theirs, was_rows = ([0], 1) if view.row is not None else (mine, view.rows)
     picks: List[Tuple[List[int], List[int]]] = []
     for axis, (size, was) in enumerate(zip(new.shape, old.shape)):
-        if size == view.length and was in (view.length, short):
-            picks.append((view.kept, view.kept if was == view.length else list(range(short))))
+        front = size - view.length  # a token that the model puts before all others
+        if front in (0, 1) and was in (view.length + front, short + front):
+            here = [*range(front), *(one + front for one in view.kept)]
+            picks.append((here, here if was == size else list(range(short + front))))
             placed = True
         elif axis == 0 and size == view.rows and was == was_rows:
             picks.append((mine, theirs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 import torch
@@ -107,7 +108,7 @@ class Bench:
             return own
         sizes = {size for one in self.model.parameters() for size in one.shape}
         fine = [one for one in LENGTHS if one <= most]
-        return next((one for one in fine if one not in sizes and ROWS * one not in sizes), fine[0] if fine else own)
+        return next((one for one in fine if not sizes & {one, one + 1, ROWS * one}), fine[0] if fine else own)
 
     def _unnamed_labels(self) -> str:
         """The last of several leaves that are known by their places only: (inputs, …, labels)."""
@@ -297,8 +298,10 @@ def _measured(bench: Bench, port: Port) -> Port:
         return port
     none = bench.run(bench.batch)
     full = bench.keep([list(range(bench.length))] * ROWS)
-    off = {keeps: _off(bench.run(port._replace(keeps=keeps).put(bench.batch, full)), none) for keeps in (0, 1)}
-    near = bench.near
+    near, off = bench.near, {0: math.inf, 1: math.inf}
+    for keeps in off:
+        with contextlib.suppress(Exception):  # a mask that leaves nothing may be refused
+            off[keeps] = _off(bench.run(port._replace(keeps=keeps).put(bench.batch, full)), none)
     if off[1 - port.keeps] <= near < off[port.keeps]:
         return port._replace(keeps=1 - port.keeps)
     return port

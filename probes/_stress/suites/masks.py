@@ -7,7 +7,7 @@ from _stress.isolating import View, blamed, inputs_of, mended, recorded
 from _stress.look import Look
 from _stress.mask_checks import SHORT, Masks, label_leaves
 from _stress.mask_forms import all_masked, forms
-from _stress.masking import ROWS, Bench, find_port
+from _stress.masking import ROWS, find_port
 from _stress.subject import Subject
 
 LEAST = 1e-9  # what is carried from one position to a later one, relative: anything but rounding
@@ -26,8 +26,8 @@ def future(masks: Masks) -> None:
     before = recorded(masks.model, lambda: bench.run(old))
     leaking = mended(masks.model, lambda: bench.run(later), before, ahead, masks.near)
     worst = masks.off(bench.run(later), bench.run(old), ahead)
-    if worst <= masks.near and not (leaking and masks.loss_only):
-        masks.held("mask.future", worst)
+    if (worst <= masks.near or masks.only_in_doubles(later, old, ahead, worst)) and not (leaking and masks.loss_only):
+        masks.held("mask.future", min(worst, masks.near))
         return
     mixing = mended(masks.model, lambda: bench.run(sooner), before, behind, LEAST if masks.subject.traits.doubles else masks.near)
     why = meant_to_look_back(masks.model, masks.seen, set(mixing) | set(leaking), set(leaking), masks.length)
@@ -54,6 +54,8 @@ def run(subject: Subject, look: Look) -> None:
     bench.port = port = find_port(bench)
     with masks.part("attention", "attention"):
         masks.seen = attended(masks.model, lambda: bench.run(bench.full()), bench.length)
+    with masks.part("rows", "rows"):
+        masks.mixers  # noqa: B018 - whether rows depend on each other decides how many are tried
     if port is not None:
         polarity = "additive" if port.additive else f"{port.keeps} counts"
         look.note(f"The mask is {port.told} ({polarity}, {port.dims}-D).")
@@ -70,11 +72,10 @@ def run(subject: Subject, look: Look) -> None:
     with masks.part("mask.future", "later tokens"):
         future(masks)
     if port is not None and not masks.broken and not masks.heedless:
-        masks.use(Bench(subject, single=True))  # in float64 some models overflow the least number of float32 where a row sees nothing
-        masks.bench.port = port
+        masks.use(masks.single)
         with masks.part("mask.padding, left", "padding before"):
             masks.left(port)
         with masks.part("mask.all_masked", "a row of zeros"):
             all_masked(masks)
     told = f"{port.told}: " if port is not None else "no mask is taken: "
-    look.summary(told + ", ".join(dict.fromkeys(masks.tried[1:])))
+    look.summary(told + ", ".join(dict.fromkeys(masks.tried[2:])))
