@@ -48,25 +48,29 @@ class StandsInError(Exception):
 
 def alone(job: Job, folder: str, deadline_s: float) -> Answer:
     """Call `job(ALONE, step)` in one process without a group."""
-    return _gather({ALONE: _fork(job, ALONE, 1, folder, "", deadline_s)}, folder, deadline_s)[0]
+    return _gather({ALONE: _fork(job, ALONE, 1, folder, "", 0.0)}, folder, deadline_s)[0]
 
 
-def together(job: Job, ranks: int, folder: str, deadline_s: float, backend: str = "gloo") -> List[Answer]:
-    """Call `job(rank, step)` in `ranks` processes of one group; return their answers by rank, within `deadline_s` and a second."""
-    started = {rank: _fork(job, rank, ranks, folder, backend, deadline_s) for rank in range(ranks)}
+def together(job: Job, ranks: int, folder: str, deadline_s: float, backend: str = "gloo", wait_s: float = 10.0) -> List[Answer]:
+    """Call `job(rank, step)` in `ranks` processes of one group; return their answers by rank, within `deadline_s` and a second.
+
+    A collective waits `wait_s` for the others.
+    """
+    wait_s = max(2.0, min(wait_s, 0.6 * deadline_s))
+    started = {rank: _fork(job, rank, ranks, folder, backend, wait_s) for rank in range(ranks)}
     return _gather(started, folder, deadline_s)
 
 
-def _fork(job: Job, rank: int, ranks: int, folder: str, backend: str, deadline_s: float) -> int:
+def _fork(job: Job, rank: int, ranks: int, folder: str, backend: str, wait_s: float) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
     if pid == 0:
-        _rank(job, rank, ranks, folder, backend, deadline_s)
+        _rank(job, rank, ranks, folder, backend, wait_s)
     return pid
 
 
-def _rank(job: Job, rank: int, ranks: int, folder: str, backend: str, deadline_s: float) -> NoReturn:
+def _rank(job: Job, rank: int, ranks: int, folder: str, backend: str, wait_s: float) -> NoReturn:
     steps = os.open(os.path.join(folder, f"steps.{rank}"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def step(name: str) -> None:
@@ -79,7 +83,7 @@ def _rank(job: Job, rank: int, ranks: int, folder: str, backend: str, deadline_s
         try:
             if rank != ALONE:
                 step("meet")
-                _meet(rank, ranks, folder, backend, deadline_s)
+                _meet(rank, ranks, folder, backend, wait_s)
             value = job(rank, step)
         except BaseException as raised:
             error = _described(raised)
@@ -89,14 +93,14 @@ def _rank(job: Job, rank: int, ranks: int, folder: str, backend: str, deadline_s
         os._exit(0)
 
 
-def _meet(rank: int, ranks: int, folder: str, backend: str, deadline_s: float) -> None:
+def _meet(rank: int, ranks: int, folder: str, backend: str, wait_s: float) -> None:
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks), LOCAL_WORLD_SIZE=str(ranks))
     if backend == "gloo" and os.path.isdir("/sys/class/net/lo"):
         os.environ["GLOO_SOCKET_IFNAME"] = "lo"  # all ranks are here; the host's own name may not resolve
     if backend == "nccl":
         torch.cuda.set_device(rank)
     store = f"file://{os.path.join(folder, 'store')}"
-    dist.init_process_group(backend, init_method=store, rank=rank, world_size=ranks, timeout=dt.timedelta(seconds=max(2.0, 0.6 * deadline_s)))
+    dist.init_process_group(backend, init_method=store, rank=rank, world_size=ranks, timeout=dt.timedelta(seconds=wait_s))
 
 
 def _described(raised: BaseException) -> Dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Set
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from _stress.batches import Batch
+from _stress.batches import Batch, leaves_of
 from _stress.fleet import StandsInError
 from _stress.holdings import ATTRIBUTE, Held, differing, put, snapshot
 from _stress.pinning import Seen, opened, recorded
@@ -20,6 +20,7 @@ RATE = 0.1
 STEPS = 2  # in train()
 DRAWS = 3  # batches after which a parameter without a gradient is called unused
 Step = Callable[[str], None]
+Graded = Dict[str, Dict[str, List[Any]]]  # by module: gradients of what it was given (in), of what it gave (out), of its own parameters (own)
 
 
 class One(NamedTuple):
@@ -86,6 +87,11 @@ def part(batch: Batch, rank: int) -> Batch:
     return batch.take(list(range(PER_RANK * rank, PER_RANK * (rank + 1))))
 
 
+def _fitting(subject: Subject, batch: Batch, model: Any) -> Batch:
+    """The batch on the subject's device, in the model's type."""
+    return batch.to(device=subject.device, dtype=next((one.dtype for one in model.parameters() if one.is_floating_point()), None))
+
+
 def seed_all(seed: int) -> None:
     torch.manual_seed(seed)
     random.seed(seed)
@@ -95,7 +101,7 @@ def one_process(subject: Subject, batch: Batch, ranks: int, seed: int, step: Ste
     """Calculate what N ranks must come to."""
     step("build")
     model = subject.comparing(seed)
-    batch = batch.to(device=subject.device)
+    batch = _fitting(subject, batch, model)
     step("forward and backward")
     trainable = {name: one for name, one in model.named_parameters() if one.requires_grad}
     if not trainable:
@@ -129,13 +135,18 @@ def one_process(subject: Subject, batch: Batch, ranks: int, seed: int, step: Ste
     )
 
 
-def one_rank(subject: Subject, batch: Batch, rank: int, seed: int, step: Step, *, find_unused: bool) -> Rank:
-    """Do on one rank what a training script does, its weights drawn by another seed than those of the others."""
+def one_rank(subject: Subject, batch: Batch, rank: int, seed: int, step: Step, *, find_unused: bool, telling: bool = False) -> Rank:
+    """Do on one rank what a training script does, its weights drawn by another seed than those of the others.
+
+    With `telling` each module is a step of its own, so that a rank that dies has died somewhere.
+    """
     step("build")
     model = subject.comparing(seed + rank)
+    if telling:
+        _tell_modules(model, step)
     wrapped = _wrapped(subject, model, find_unused=find_unused)
     begin = snapshot(model)
-    mine = part(batch.to(device=subject.device), rank)
+    mine = part(_fitting(subject, batch, model), rank)
     step("forward in eval()")
     loss = _forward(subject, model, mine, wrapped).loss
     step("backward in eval()")
@@ -166,7 +177,7 @@ def traced_rank(subject: Subject, batch: Batch, rank: int, seed: int, step: Step
     step("trace")
     model = subject.comparing(seed)
     with recorded(model) as calls:
-        _forward(subject, model, part(batch.to(device=subject.device), max(0, rank)))
+        _forward(subject, model, part(_fitting(subject, batch, model), max(0, rank)))
     return calls
 
 
@@ -174,7 +185,7 @@ def with_attributes(subject: Subject, batch: Batch, rank: int, seed: int, mine: 
     """Return the loss of a rank's rows in one process: with all of these attributes (``), with each alone (by name) and with none (`none`)."""
     step("attributes")
     model = subject.comparing(seed)
-    keep, rows = snapshot(model), part(batch.to(device=subject.device), rank)
+    keep, rows = snapshot(model), part(_fitting(subject, batch, model), rank)
     found: Dict[str, Any] = {}
     for name, values in [("none", {}), ("", mine), *((name, {name: held}) for name, held in mine.items())]:
         put(model, {other: keep[other] for other in mine if other in keep})
@@ -189,7 +200,7 @@ def two_steps(subject: Subject, batch: Batch, rank: int, seed: int, step: Step) 
     wrapped = _wrapped(subject, model, find_unused=False).train()
     for turn in range(2):
         step(f"DDP's step {turn + 1}")
-        _forward(subject, model, part(batch.to(device=subject.device), rank), wrapped).loss.backward()
+        _forward(subject, model, part(_fitting(subject, batch, model), rank), wrapped).loss.backward()
 
 
 def of_parts(subject: Subject, batch: Batch, ranks: int, seed: int, step: Step) -> List[List[Seen]]:
@@ -199,8 +210,49 @@ def of_parts(subject: Subject, batch: Batch, ranks: int, seed: int, step: Step) 
     found = []
     for rank in range(ranks):
         with recorded(model) as calls:
-            _forward(subject, model, part(batch.to(device=subject.device), rank))
+            _forward(subject, model, part(_fitting(subject, batch, model), rank))
         found.append(calls)
+    return found
+
+
+def graded(subject: Subject, batch: Batch, rank: int, seed: int, step: Step) -> Graded:
+    """Record the gradients at the borders of all modules, for one rank's rows in the weights of rank 0, without DDP."""
+    step("gradients")
+    model = subject.comparing(seed)
+    found: Graded = {}
+
+    def watch(name: str, side: str, tensor: Any) -> None:
+        def note(gradient: Any) -> None:
+            found.setdefault(name, {}).setdefault(side, []).append(gradient.detach().clone())
+
+        if isinstance(tensor, torch.Tensor) and tensor.requires_grad and tensor.is_floating_point():
+            tensor.register_hook(note)
+
+    def given(name: str) -> Any:
+        def own(tensor: Any) -> Any:
+            if not (isinstance(tensor, torch.Tensor) and tensor.requires_grad and tensor.is_floating_point()):
+                return tensor
+            mine = tensor.view_as(tensor)  # others that are given the same tensor must not count here
+            watch(name, "in", mine)
+            return mine
+
+        return lambda _, args, kwargs: (tuple(own(one) for one in args), {key: own(one) for key, one in kwargs.items()})
+
+    def gave(name: str) -> Any:
+        def record(_: Any, __: Any, output: Any) -> None:
+            found.setdefault(name, {})
+            for one in leaves_of(output).values():
+                watch(name, "out", one)
+
+        return record
+
+    for name, module in model.named_modules():
+        if name:
+            module.register_forward_pre_hook(given(name), with_kwargs=True)
+            module.register_forward_hook(gave(name))
+    _forward(subject, model, part(_fitting(subject, batch, model), rank)).loss.backward()
+    for name, gradient in _gradients(model).items():
+        found.setdefault(name.rpartition(".")[0], {})["own"] = [*found.get(name.rpartition(".")[0], {}).get("own", []), gradient]
     return found
 
 
@@ -223,6 +275,25 @@ def _forward(subject: Subject, model: Any, batch: Batch, wrapped: Any = None, *,
             return subject.read(subject.call(called, batch.data))
         except Exception as error:
             raise StandsInError(error, stack.innermost()) from error
+
+
+def _tell_modules(model: Any, step: Step) -> None:
+    open_: List[str] = []
+
+    def enter(name: str) -> Any:
+        def hook(*_: Any) -> None:
+            open_.append(name)
+            step(f"forward, module {name}")
+
+        return hook
+
+    def leave(*_: Any) -> None:
+        open_.pop()
+        step(f"forward, module {open_[-1]}" if open_ else "after forward")
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(enter(name or type(model).__name__))
+        module.register_forward_hook(leave)
 
 
 @contextlib.contextmanager

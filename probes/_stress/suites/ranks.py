@@ -6,55 +6,36 @@ parts, so that losses which couple rows are no fault.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 import os
 import shutil
 import tempfile
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List
 
 import torch
 import torch.distributed as dist
 
 from _stress import fleet
-from _stress.batches import Batch
-from _stress.holdings import ATTRIBUTE, Held, differing
+from _stress.gradients import compared_gradients, compared_steps
 from _stress.look import Look, gap
+from _stress.losses import compared_losses
 from _stress.replicas import (
     PER_RANK,
-    STEPS,
     One,
     Rank,
-    of_parts,
     one_process,
     one_rank,
     registered,
-    traced_rank,
     two_steps,
-    with_attributes,
 )
+from _stress.rounds import Rounds, on_ranks, placed
 from _stress.subject import Subject
 
 ACROSS = 1e-9  # relative, between ranks: all of them get the sum of one reduction
 REDUCTION = "Expected to have finished reduction"  # torch/csrc/distributed/c10d/reducer.cpp
+TWICE = "marked ready twice"  # the same
 ECHOES = ("Connection closed", "Connection reset", "Timed out", "timed out", "Broken pipe", "application timeout")
-
-
-class Rounds(NamedTuple):
-    """How processes are started: `fresh()` is a folder for a round."""
-
-    subject: Subject
-    look: Look
-    batch: Batch
-    ranks: int
-    backend: str
-    seed: int
-    fresh: Callable[[], str]
-
-    @property
-    def left_s(self) -> float:
-        return max(2.0, 0.8 * self.look.left_s())
 
 
 def run(subject: Subject, look: Look) -> None:
@@ -88,32 +69,29 @@ def run(subject: Subject, look: Look) -> None:
 def _compare(rounds: Rounds) -> None:
     subject, look, batch, ranks, seed = rounds.subject, rounds.look, rounds.batch, rounds.ranks, rounds.seed
     look.step("one process")
-    alone = fleet.alone(lambda rank, step: one_process(_placed(rounds, rank), batch, ranks, seed, step), rounds.fresh(), rounds.left_s)
+    alone = fleet.alone(lambda rank, step: one_process(placed(rounds, rank), batch, ranks, seed, step), rounds.fresh(), rounds.left_s)
     if alone.how != "done":
         look.skip(f"one process does not get through the batch ({alone.step}: {alone.why})")
     one: One = alone.value["value"]
     if one.frozen:
         look.skip("the model has no parameter that is trained")
     look.step(f"{ranks} ranks")
-    find = bool(one.unused or one.sometimes)
-    answers = fleet.together(
-        lambda rank, step: one_rank(_placed(rounds, rank), batch, rank, seed, step, find_unused=find), ranks, rounds.fresh(), rounds.left_s, rounds.backend
-    )
-    if any(one_.how != "done" for one_ in answers):
-        _failed(look, answers)
+    answers = on_ranks(rounds, lambda rank, step: one_rank(placed(rounds, rank), batch, rank, seed, step, find_unused=True))
+    if any(answer.how == "raised" and TWICE in answer.why for answer in answers):  # a re-entrant checkpoint, which does not bear the search for unused ones
+        answers = on_ranks(rounds, lambda rank, step: one_rank(placed(rounds, rank), batch, rank, seed, step, find_unused=False))
+    if any(answer.how != "done" for answer in answers):
+        again = on_ranks(rounds, lambda rank, step: one_rank(placed(rounds, rank), batch, rank, seed, step, find_unused=True, telling=True))
+        _failed(look, again if all(a.how == b.how for a, b in zip(answers, again)) else answers)
         return
     replicas: List[Rank] = [one_.value["value"] for one_ in answers]
-    found = _begun(look, replicas) or _losses(rounds, one, replicas) or _gradients(rounds, one, replicas) or _steps(look, one, replicas, subject.tolerance)
+    found = (
+        _begun(look, replicas)
+        or compared_losses(rounds, one, replicas)
+        or compared_gradients(rounds, one, replicas)
+        or compared_steps(look, one, replicas, subject.tolerance)
+    )
     found = _unused(rounds, one) or found
-    if not found:
-        look.summary(f"{ranks} ranks agree with one")
-
-
-def _placed(rounds: Rounds, rank: int) -> Subject:
-    """In a rank: the subject on the rank's own device."""
-    if rounds.backend == "nccl":
-        rounds.subject.device = f"cuda:{max(0, rank)}"
-    return rounds.subject
+    look.summary("the rest is not compared" if found else f"{ranks} ranks agree with one")
 
 
 def _failed(look: Look, answers: List[fleet.Answer]) -> None:
@@ -125,7 +103,7 @@ def _failed(look: Look, answers: List[fleet.Answer]) -> None:
     raised = [one for one in bad if one.how == "raised"]
     first = (own or [one for one in bad if one.how == "died"] or raised or bad)[0]
     error = first.error or {}
-    where = str(error.get("module", ""))
+    where = str(error.get("module", "")) or first.step.partition(", module ")[2]
     others = ", ".join(f"rank {one.rank} {one.how} at {one.step!r}" for one in answers if one is not first)
     if first.how == "stood":
         raise RuntimeError(f"rank {first.rank} did not end ({first.step}); {others}")
@@ -133,7 +111,7 @@ def _failed(look: Look, answers: List[fleet.Answer]) -> None:
     says = f"One process gets through; of {len(answers)} ranks, rank {first.rank} " + (
         f"waits in vain for the others at {first.step!r}" if waits else f"fails at {first.step!r}"
     )
-    says += (f" in {where}" if where else "") + f" ({first.why[:300]}); {others}."
+    says += (f" in {where}" if where and where not in first.step else "") + f" ({first.why[:300]}); {others}."
     name = "ranks.waits" if waits else "ranks.raises"
     labels = {"rank": first.rank, "type": str(error.get("type", "")), "message": str(error.get("message", ""))}
     look.held(name, 1, 0, "", says, what="module", where=where, **labels)
@@ -156,163 +134,6 @@ def _begun(look: Look, replicas: List[Rank]) -> bool:
     return found
 
 
-# ---- losses
-
-
-def _losses(rounds: Rounds, one: One, replicas: List[Rank]) -> bool:
-    subject, look, limit = rounds.subject, rounds.look, rounds.subject.tolerance
-    if subject.traits.noisy:
-        look.note("The model is not still in eval(): losses and gradients of N ranks are not compared with one process's.")
-        return False
-    apart = {rank: _off(other.loss, one.parts[rank]) for rank, other in enumerate(replicas)}
-    rank = max(apart, key=lambda rank: apart[rank])
-    look.number("ranks.loss_difference", min(apart[rank], 1e30), "of the loss", ranks=rounds.ranks)
-    if apart[rank] <= limit:
-        return _whole(rounds, one)
-    if all(_off(other.loss, one.loss) <= limit for other in replicas):
-        look.note("Each rank's loss is that of the whole batch: the model gathers the others' rows.")
-        return False
-    if _off(one.loss, torch.stack(one.parts).mean()) > limit and any(_off(other.loss, replicas[0].loss) <= limit for other in replicas[1:]):
-        look.note("The loss couples rows, and the ranks gather them: it is another one than in one process.")
-        return False
-    return _pinned(rounds, one, replicas, rank, apart[rank])
-
-
-def _whole(rounds: Rounds, one: One) -> bool:
-    """Is the loss of the whole batch the mean of the ranks' losses?"""
-    look, limit, mean = rounds.look, rounds.subject.tolerance, torch.stack(one.parts).mean()
-    if _off(one.loss, mean) <= limit or not one.own_loss:
-        return False
-    if _off(one.loss, mean * rounds.ranks) > limit:
-        look.note(
-            "The loss of a batch is not the mean of its parts' losses (it couples rows, or counts them unevenly): N ranks train on the mean of the parts."
-        )
-        return False
-    says = (
-        f"The loss is a sum over the batch, not a mean: with the batch split over {rounds.ranks} ranks the loss is {float(mean):.6g} instead of "
-        f"{float(one.loss):.6g}, and DDP's gradients are 1/{rounds.ranks} of one process's."
-    )
-    return not look.held("ranks.loss", _off(mean, one.loss), limit, "of the loss", says, what="loss", where="loss", ranks=rounds.ranks, ratio=1 / rounds.ranks)
-
-
-def _pinned(rounds: Rounds, one: One, replicas: List[Rank], rank: int, worst: float) -> bool:
-    look, batch, seed = rounds.look, rounds.batch, rounds.seed
-    carried = _attributes(rounds, replicas, rank)
-    if carried:
-        for name in carried[:4]:
-            says = f"{name} is no parameter and no buffer: DDP does not carry it over, and rank {rank}'s loss is another by {worst:.2g} for it."
-            if "serialization" in rounds.subject.asked.suites:
-                look.note(says, warn=True)  # it is not saved either, which is told there
-            else:
-                look.held("ranks.loss", worst, rounds.subject.tolerance, "of the loss", says, what="attribute", where=name, rank=rank)
-        return True
-    look.step("where the ranks differ")
-    must = fleet.alone(lambda _, step: of_parts(_placed(rounds, 0), batch, rounds.ranks, seed, step), rounds.fresh(), rounds.left_s)
-    are = fleet.together(lambda me, step: traced_rank(_placed(rounds, me), batch, me, seed, step), rounds.ranks, rounds.fresh(), rounds.left_s, rounds.backend)
-    where: Optional[str] = None
-    if must.how == "done" and are[rank].how == "done":
-        where = _own_fault(are[rank].value["value"], must.value["value"][rank], rounds.subject.tolerance)
-    ratios = [float(other.loss) / float(part) if float(part) else math.nan for other, part in zip(replicas, one.parts)]
-    off = all(abs(ratio - ratios[0]) <= 1e-3 * abs(ratios[0]) for ratio in ratios)
-    says = f"Rank {rank}'s loss is {float(replicas[rank].loss):.6g}, and one process's of the same rows {float(one.parts[rank]):.6g}"
-    says += f": all ranks' are {ratios[0]:.4g} times one process's" if off else ""
-    says += f"; {where} is given the same and gives something else." if where else "; no module but the model itself differs." if where == "" else "."
-    what, place = ("module", where) if where else ("loss", "loss")
-    look.held("ranks.loss", worst, rounds.subject.tolerance, "of the loss", says, what=what, where=place, rank=rank, ranks=rounds.ranks, ratio=ratios[rank])
-    return True
-
-
-def _attributes(rounds: Rounds, replicas: List[Rank], rank: int) -> List[str]:
-    """The plain attributes that the ranks' seeds drew differently and that explain the difference of the loss."""
-    other = replicas[rank or 1 % len(replicas)]
-    mine: Dict[str, Held] = {name: other.begin[name] for name in differing(other.begin, replicas[0].begin) if other.begin[name].kind == ATTRIBUTE}
-    if not mine or not rank:
-        return []
-    told = fleet.alone(lambda _, step: with_attributes(_placed(rounds, 0), rounds.batch, rank, rounds.seed, mine, step), rounds.fresh(), rounds.left_s)
-    if told.how != "done":
-        return []
-    losses: Dict[str, Any] = told.value["value"]
-    if _off(losses[""], replicas[rank].loss) > rounds.subject.tolerance:
-        return []
-    return [name for name, loss in losses.items() if name and _off(loss, losses["none"]) > 0 and name != "none"]
-
-
-def _own_fault(one: List[Any], other: List[Any], limit: float) -> Optional[str]:
-    """The innermost module that is given the same and gives something else, scalars too; "" for the model itself, None where there is none."""
-    theirs = {(call.module, call.turn): call for call in other}
-
-    def worst(mine: Dict[str, Any], twins: Dict[str, Any]) -> float:
-        return max([gap(tensor, twins[name]) for name, tensor in mine.items() if name in twins] + [0.0])
-
-    for call in one:
-        twin = theirs.get((call.module, call.turn))
-        if twin is not None and worst(call.inputs, twin.inputs) <= limit < worst(call.outputs, twin.outputs):
-            return str(call.module)
-    return None
-
-
-# ---- gradients and steps
-
-
-def _gradients(rounds: Rounds, one: One, replicas: List[Rank]) -> bool:
-    look, limit = rounds.look, rounds.subject.tolerance
-    if rounds.subject.traits.noisy:
-        return False
-    scale = max([float(tensor.abs().max()) for tensor in one.gradients.values() if tensor.numel()] + [0.0])
-    apart = {(name, rank): _far(tensor, other.gradients.get(name), scale) for rank, other in enumerate(replicas) for name, tensor in one.gradients.items()}
-    look.number("ranks.gradient_difference", min(max(apart.values(), default=0.0), 1e30), "of the largest value", ranks=rounds.ranks)
-    bad = {pair: value for pair, value in apart.items() if value > limit}
-    late = [name for name in one.gradients if name not in replicas[0].begin]
-    if bad and late:
-        says = f"{late[0]} is made in the first forward: DDP was made before it and does not carry it over or average its gradients."
-        if "serialization" in rounds.subject.asked.suites:
-            look.note(says, warn=True)  # it does not load into a fresh model either, which is told there
-        else:
-            look.held("ranks.gradient", bad.get((late[0], 0), 1.0), limit, "of the largest value", says, what="parameter", where=late[0])
-        return True
-    if not bad:
-        return False
-    if all(_far(tensor, other.gradients.get(name), scale) <= limit for other in replicas for name, tensor in one.whole.items()) or (
-        _off(torch.stack(one.parts).mean(), one.loss) > limit and all(_off(other.loss, one.loss) <= limit for other in replicas)
-    ):
-        look.note("The ranks' gradients are those of the whole batch, whose rows the model gathers, and not of the mean of its parts.")
-        return False
-    names = [name for name in one.gradients if any((name, rank) in bad for rank in range(rounds.ranks))]
-    name = names[-1]  # gradients flow backwards: what is nearest to the loss goes wrong first
-    rank = max((rank for rank in range(rounds.ranks) if (name, rank) in bad), key=lambda rank: bad[name, rank])
-    mine, must = replicas[rank].gradients.get(name), one.gradients[name]
-    synced = mine is not None and all(name in other.gradients and gap(other.gradients[name], mine) <= limit for other in replicas)
-    says = f"Rank {rank}'s gradient of {name} is not one process's, by {min(bad[name, rank], 1e30):.2g} of the largest value"
-    ratio = _ratio(mine, must)
-    says += f" ({ratio:.4g} times it)" if ratio is not None else ""
-    says += ", and the ranks have different ones: it is not averaged over them" if not synced else ", on all ranks alike"
-    says += f"; {len(names) - 1} more parameters before it." if len(names) > 1 else "."
-    labels = {"rank": rank, "ranks": rounds.ranks, "parameters": ", ".join(names[:12]), **({"ratio": ratio} if ratio is not None else {})}
-    return not look.held("ranks.gradient", bad[name, rank], limit, "of the largest value", says, what="parameter", where=name, **labels)
-
-
-def _steps(look: Look, one: One, replicas: List[Rank], limit: float) -> bool:
-    """Parameters after a step, on all ranks and in one process, and all that is registered after steps in train(), on all ranks."""
-    found = False
-    first = replicas[0]
-    for rank, other in enumerate(replicas):
-        apart = [(name, gap(other.after[name], tensor)) for name, tensor in first.after.items() if name in other.after]
-        trained, base = registered(other.trained), registered(first.trained)
-        apart += [(name, gap(trained[name], tensor)) for name, tensor in base.items() if name in trained and name not in first.moved]
-        worst: Optional[Tuple[str, float]] = next(((name, value) for name, value in apart if value > ACROSS), None)
-        if worst is not None and not found:
-            name, value = worst
-            kind = first.trained[name].kind if name in first.trained else "parameter"
-            says = f"After {STEPS} steps rank {rank}'s {name} differs from rank 0's by {value:.2g} of the largest value: the ranks no longer train one model."
-            found = not look.held(f"ranks.{kind}", value, ACROSS, "of the largest value", says, what=kind, where=name, rank=rank)
-    for name, tensor in one.after.items() if not found else ():
-        value = gap(first.after[name], tensor) if name in first.after else 0.0
-        if value > 10 * limit and not found:
-            says = f"After a step {name} is not what it is in one process, by {value:.2g} of the largest value."
-            found = not look.held("ranks.parameter", value, 10 * limit, "of the largest value", says, what="parameter", where=name)
-    return found
-
-
 # ---- parameters without a gradient
 
 
@@ -331,9 +152,7 @@ def _unused(rounds: Rounds, one: One) -> bool:
         look.note(f"{', '.join(tops)} get no gradient from a stand-in for the loss; with the model's real loss DDP may stop at them.")
         return False
     look.step("DDP as it comes")
-    answers = fleet.together(
-        lambda rank, step: two_steps(_placed(rounds, rank), rounds.batch, rank, rounds.seed, step), rounds.ranks, rounds.fresh(), rounds.left_s, rounds.backend
-    )
+    answers = on_ranks(rounds, lambda rank, step: two_steps(placed(rounds, rank), rounds.batch, rank, rounds.seed, step))
     if not any(answer.how == "raised" and REDUCTION in answer.why for answer in answers):
         look.note(f"{', '.join(tops)} get no gradient, and DDP does not stop at them.")
         return False
@@ -352,28 +171,3 @@ def _tops(one: One) -> Dict[str, List[str]]:
         top = next((".".join(parts[:k]) for k in range(1, len(parts)) if not any(f"{other}.".startswith(".".join(parts[:k]) + ".") for other in used)), name)
         tops.setdefault(top, []).append(name)
     return tops
-
-
-def _off(one: Any, other: Any) -> float:
-    """Relative difference of two losses."""
-    return abs(float(one) - float(other)) / max(abs(float(other)), 1e-6)
-
-
-def _far(must: Any, mine: Any, scale: float) -> float:
-    """How far a gradient is off, held against its own size, or a thousandth of the largest gradient where it is smaller: rounding is no fault."""
-    if mine is None or mine.shape != must.shape:
-        return math.inf
-    if not must.numel():
-        return 0.0
-    if not bool(torch.isfinite(mine).all()) or not bool(torch.isfinite(must).all()):
-        return 0.0 if bool(torch.equal(torch.isfinite(mine), torch.isfinite(must))) else math.inf
-    return float((mine - must).abs().max()) / max(float(must.abs().max()), 1e-3 * scale, 1e-12)
-
-
-def _ratio(mine: Any, must: Any) -> Optional[float]:
-    """The factor between two tensors, where it is one."""
-    with contextlib.suppress(RuntimeError):
-        if mine is not None and float(must.abs().max()) > 0:
-            ratio = float((mine * must).sum() / (must * must).sum())
-            return ratio if gap(mine, must * ratio) < 1e-3 else None
-    return None
