@@ -110,7 +110,7 @@ def _together(program: Program, module: Module, node: ast.BoolOp, depth: int) ->
     if isinstance(node.op, ast.Or) and kinds[0] in {"rank", "derived"}:  # `rank or 0`
         return kinds[0]
     if isinstance(node.op, ast.Or) and any(_is_asked_for(program, module, one) or _is_sharding(one) for one in node.values):
-        return ""  # `not main_only or is_main`, `distributed_type == DEEPSPEED or is_main`: what the caller wants, or how the model is split, decides
+        return ""  # `not main_only or is_main`, `args.all_ranks or is_main`, `distributed_type == DEEPSPEED or is_main`: what the caller wants, or how the model is split, decides
     if isinstance(node.op, ast.Or) and len(kinds) < len(node.values) and kinds[0] == "others":
         return "some"
     first = next((kind for kind in kinds if kind in {"main", "others"}), kinds[0])
@@ -124,9 +124,7 @@ def _is_sharding(node: ast.expr) -> bool:
 def _is_asked_for(program: Program, module: Module, node: ast.expr) -> bool:
     while isinstance(node, ast.UnaryOp):
         node = node.operand
-    if not isinstance(node, ast.Name) or kind_of(program, module, node):
-        return False
-    return any(one.kind == "param" for one in program.names.bindings(module, node))
+    return isinstance(node, ast.Name | ast.Attribute) and not kind_of(program, module, node)
 
 
 def _compare(program: Program, module: Module, node: ast.Compare, depth: int) -> Kind:  # noqa: PLR0911 - one return per form

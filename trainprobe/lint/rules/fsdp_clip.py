@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from trainprobe.lint.collectives import wrapped
 from trainprobe.lint.fixing import replace
-from trainprobe.lint.mentions import is_named
+from trainprobe.lint.mentions import is_told_in
 from trainprobe.lint.model import Finding, Fix, Rule
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
@@ -16,6 +17,7 @@ from trainprobe.lint.values import argument
 ID = "fsdp-clip-grad-norm"
 CAUSE = "multi-rank-mismatch"
 WHY = "Each rank holds a part of the gradients and takes the norm of that part, so ranks scale by different factors; FSDP's own clip_grad_norm_ adds the parts up."
+WHOLE = re.compile(r"^(NO_SHARD|all_no_shard|uses_sharded_strategy)$")
 CLIPS = {"torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad.clip_grad_norm_"}
 
 
@@ -31,7 +33,7 @@ def find(program: Program) -> Iterator[Finding]:
             if not (isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr == "parameters"):
                 continue
             kinds = wrapped(program, module, given.func.value)
-            if "fsdp" in kinds and not is_named(program, [module], "NO_SHARD"):
+            if "fsdp" in kinds and not is_told_in(program, [module], WHOLE):
                 name = module.source_of(given.func.value)
                 says = f"clip_grad_norm_ takes the norm of this rank's part of {name}, which FSDP shards."
                 yield program.finding(
