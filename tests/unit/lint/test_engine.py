@@ -137,3 +137,11 @@ def test_guards(body: str, how: list[str]) -> None:
     module = program.modules["train"]
     work = next(call for call in module.of(ast.Call) if program.dotted(module, call.func) == "~work")
     assert [guard.how for guard in flow.guards(program, module, work)] == how
+
+
+def test_names_that_are_bound_to_each_other_many_times_are_followed_once() -> None:
+    text = "x0 = 1\n" + "".join(f"x{number} = x{number - 1}\n" * 8 for number in range(1, 13)) + "x = x12"
+    program = program_of(train=text)
+    module = program.modules["train"]
+    last = next(one for one in module.of(ast.Assign) if isinstance(one.targets[0], ast.Name) and one.targets[0].id == "x")
+    assert program.value(module, last.value) == 1
