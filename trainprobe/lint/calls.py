@@ -31,6 +31,8 @@ class Borne:
     chain: tuple[Function, ...]
     parameter: str = ""
     method: str = ""
+    flag: str = ""
+    """The parameter of the outermost function under whose truth it stands: `if sync: barrier()`."""
 
 
 def borne(program: Program, function: Function, depth: int = 0) -> tuple[Borne, ...]:
@@ -71,7 +73,7 @@ def _of_call(program: Program, holder: Function, call: ast.Call, depth: int) -> 
         return []
     own = collective_of(program, module, call)
     if own is not None:
-        return [] if own.group else [Borne(own, module, call, (holder,))]
+        return [] if own.group else [Borne(own, module, call, (holder,), flag=_flag(holder, call))]
     receiver, method = (call.func, "__call__") if isinstance(call.func, ast.Name) else (getattr(call.func, "value", None), getattr(call.func, "attr", ""))
     if isinstance(receiver, ast.Name) and receiver.id in holder.parameters and (method in SHARDED_METHODS or method in ENGINE):
         would = of_wrapped({"fsdp"}, method) or of_wrapped({"deepspeed"}, method)
@@ -87,8 +89,15 @@ def _bound(program: Program, module: Module, call: ast.Call, function: Function,
     found = []
     way = (holder,) if holder is not None else ()
     for one in inner:
+        flag = ""
+        if one.flag:
+            told = given_for(call, function, one.flag) or function.default_of(one.flag)
+            if told is not None and any(program.value(module, told) is off for off in (False, None)):
+                continue  # turned off on this way
+            flag = told.id if holder is not None and isinstance(told, ast.Name) and told.id in holder.parameters else ""
+        flag = flag or (_flag(holder, call) if holder is not None else "")
         if not one.parameter:
-            found.append(Borne(one.collective, one.module, one.node, (*way, *one.chain)))
+            found.append(Borne(one.collective, one.module, one.node, (*way, *one.chain), flag=flag))
             continue
         given = given_for(call, function, one.parameter)
         if given is None:
@@ -100,6 +109,18 @@ def _bound(program: Program, module: Module, call: ast.Call, function: Function,
         if real is not None:
             found.append(Borne(real, one.module, one.node, (*way, *one.chain)))
     return found
+
+
+def _flag(holder: Function, call: ast.Call) -> str:
+    """The parameter of a function under whose truth a call in it stands."""
+    child: ast.AST = call
+    for up in holder.module.ancestors(call):
+        if up is holder.node:
+            break
+        if isinstance(up, ast.If) and isinstance(up.test, ast.Name) and up.test.id in holder.parameters and child in up.body:
+            return up.test.id
+        child = up
+    return ""
 
 
 def given_for(call: ast.Call, function: Function, parameter: str) -> ast.expr | None:

@@ -71,6 +71,16 @@ def test_conditions_that_keep_ranks_together(source: str) -> None:
     assert lines_of(ID, train="import torch.distributed as dist\n" + source) == []
 
 
+@pytest.mark.parametrize(
+    ("call", "lines"),
+    [("save()", []), ("save(sync=False)", []), ("save(sync=True)", [8]), ("save(flag)", [8]), ("outer()", []), ("outer(True)", [8])],
+)
+def test_a_collective_that_an_argument_turns_off(call: str, lines: list[int]) -> None:
+    source = "def save(sync=False):\n    if sync:\n        dist.barrier()\n"
+    outer = "def outer(sync=False): save(sync)\n"
+    assert lines_of(ID, train=f"import torch.distributed as dist\n{source}{outer}rank = dist.get_rank()\nif rank == 0:\n    {call}\n") == lines
+
+
 def test_a_truth_about_the_rank_that_is_kept_on_the_options() -> None:
     source = "args = read()\nargs.saves = args.logs and dist.get_rank() == 0\n"
     assert lines_of(ID, train=f"import torch.distributed as dist\n{source}if args.saves:\n    dist.barrier()\n") == [5]
