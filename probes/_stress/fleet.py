@@ -85,7 +85,7 @@ def _rank(job: Job, rank: int, ranks: int, folder: str, backend: str, wait_s: fl
                 step("meet")
                 _meet(rank, ranks, folder, backend, wait_s)
             value = job(rank, step)
-        except BaseException as raised:
+        except BaseException as raised:  # the user's code: whatever it is, it is the answer
             error = _described(raised)
         torch.save({"value": value}, os.path.join(folder, f"value.{rank}"))
         _written(os.path.join(folder, f"answer.{rank}"), json.dumps({"error": error}))

@@ -47,12 +47,12 @@ def _safetensors(subject: Subject, look: Look, model: Any, folder: str) -> None:
     state = model.state_dict()
     try:
         format_.save_file(state, path)
-    except Exception as error:
+    except Exception as error:  # a format may refuse for any reason: a note
         advice = "save_model and load_model save shared tensors once" if sharing(model) else "make its tensors contiguous, or use save_model"
         look.note(f"safetensors' save_file refuses the state dict ({str(error).strip().splitlines()[0][:160]}): {advice}.")
     try:
         format_.save_model(model, path)
-    except Exception as error:
+    except Exception as error:  # the same
         look.note(f"safetensors' save_model refuses the model ({str(error).strip().splitlines()[0][:160]}): use torch.save.")
         return
     fresh = subject.build(subject.asked.seed + 2)
@@ -60,7 +60,7 @@ def _safetensors(subject: Subject, look: Look, model: Any, folder: str) -> None:
         return  # what is shared is another matter, and told by another suite
     try:
         format_.load_model(fresh, path, device=subject.device)
-    except Exception as error:
+    except Exception as error:  # the user's own loading runs in it
         says = f"A model saved with safetensors' save_model does not load into a fresh one: {str(error)[:300]}"
         look.raised("state.safetensors", error, says, what="module", where="")
         return
@@ -80,7 +80,7 @@ def _pretrained(subject: Subject, look: Look, model: Any, batch: Batch, folder: 
     try:
         model.save_pretrained(folder)
         again = type(model).from_pretrained(folder, local_files_only=True).to(subject.device).eval()
-    except Exception as error:
+    except Exception as error:  # the library and the user's class both run in it
         look.note(f"save_pretrained and from_pretrained do not go through: {type(error).__name__}: {str(error)[:240]}", warn=True)
         return
     one, other = subject.run(model.eval(), batch, seed=9), subject.run(again, batch, seed=9)

@@ -9,7 +9,7 @@ from typing import Any, List, Optional, Tuple
 import torch
 
 from _stress import fleet
-from _stress.look import Look, gap
+from _stress.look import HUGE, Look, gap
 from _stress.losses import off
 from _stress.replicas import STEPS, Graded, One, Rank, graded, registered
 from _stress.rounds import Rounds, on_ranks, placed
@@ -23,7 +23,7 @@ def compared_gradients(rounds: Rounds, one: One, replicas: List[Rank]) -> bool:
         return False
     scale = max([float(tensor.abs().max()) for tensor in one.gradients.values() if tensor.numel()] + [0.0])
     apart = {(name, rank): _far(tensor, other.gradients.get(name), scale) for rank, other in enumerate(replicas) for name, tensor in one.gradients.items()}
-    look.number("ranks.gradient_difference", min(max(apart.values(), default=0.0), 1e30), "of the largest value", ranks=rounds.ranks)
+    look.number("ranks.gradient_difference", min(max(apart.values(), default=0.0), HUGE), "of the largest value", ranks=rounds.ranks)
     bad = {pair: value for pair, value in apart.items() if value > limit}
     late = [name for name in one.gradients if name not in replicas[0].begin]
     if bad and late:
@@ -45,7 +45,7 @@ def compared_gradients(rounds: Rounds, one: One, replicas: List[Rank]) -> bool:
     rank = max((rank for rank in range(rounds.ranks) if (name, rank) in bad), key=lambda rank: bad[name, rank])
     mine, must = replicas[rank].gradients.get(name), one.gradients[name]
     synced = mine is not None and all(name in other.gradients and gap(other.gradients[name], mine) <= limit for other in replicas)
-    says = f"Rank {rank}'s gradient of {name} is not one process's, by {min(bad[name, rank], 1e30):.2g} of the largest value"
+    says = f"Rank {rank}'s gradient of {name} is not one process's, by {min(bad[name, rank], HUGE):.2g} of the largest value"
     ratio = _ratio(mine, must)
     says += f" ({ratio:.4g} times it)" if ratio is not None else ""
     says += ", and the ranks have different ones: it is not averaged over them" if not synced else ", on all ranks alike"

@@ -9,7 +9,7 @@ import torch
 
 from _stress import fleet
 from _stress.holdings import ATTRIBUTE, Held, differing
-from _stress.look import gap
+from _stress.look import HUGE, gap
 from _stress.replicas import One, Rank, of_parts, traced_rank, with_attributes
 from _stress.rounds import Rounds, placed
 
@@ -21,7 +21,7 @@ def compared_losses(rounds: Rounds, one: One, replicas: List[Rank]) -> bool:
         return False
     apart = {rank: off(other.loss, one.parts[rank]) for rank, other in enumerate(replicas)}
     rank = max(apart, key=lambda rank: apart[rank])
-    look.number("ranks.loss_difference", min(apart[rank], 1e30), "of the loss", ranks=rounds.ranks)
+    look.number("ranks.loss_difference", min(apart[rank], HUGE), "of the loss", ranks=rounds.ranks)
     if apart[rank] <= limit:
         return _whole(rounds, one)
     if all(off(other.loss, one.loss) <= limit for other in replicas):

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set
 
 from _stress.batches import Batch
 from _stress.holdings import ATTRIBUTE, PARAMETER, Held, apart, differing, put, snapshot, told
-from _stress.look import Look, gap
+from _stress.look import HUGE, Look, gap
 from _stress.subject import Subject
 from _stress.training import Course, read
 
@@ -44,7 +44,7 @@ def compared_runs(subject: Subject, look: Look, trained: Trained, explained: Set
 
     again = run_on(explained)
     drift = _drift(trained, again, registered)
-    look.number("resume.drift", drift if math.isfinite(drift) else 1e30, "of the largest value")
+    look.number("resume.drift", drift if math.isfinite(drift) else HUGE, "of the largest value")
     if drift == 0:
         return set()
     state, _ = read(trained.data, subject.device)
@@ -119,7 +119,7 @@ def _sensitive(subject: Subject, fresh: Course, name: str, now: Held, batch: Bat
         base = loss(now.leaves[""])
         if gap(loss(now.leaves[""]), base) > 0:
             return None
-    except Exception:
+    except Exception:  # what was put in fits no longer: nothing is known
         return None
     for far in FAR:
         value = now.leaves[""].clone().fill_(far) if now.tensors else type(now.leaves[""])(far)
@@ -161,7 +161,7 @@ def measured_or_infinite(measured: Callable[[], float]) -> float:
     """What was measured; infinite where the model does not run with what was put into it."""
     try:
         return measured()
-    except Exception:
+    except Exception:  # the user's code with a value it never had
         return math.inf
 
 

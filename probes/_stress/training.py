@@ -103,7 +103,7 @@ def read(data: bytes, device: str) -> Tuple[Dict[str, Any], Optional[Exception]]
     """Return a checkpoint, read with weights_only where that works, and the error where it does not."""
     try:
         return torch.load(io.BytesIO(data), map_location=_to(device), weights_only=True), None
-    except Exception as error:
+    except Exception as error:  # whatever the user's hooks have put into it
         return torch.load(io.BytesIO(data), map_location=_to(device), weights_only=False), error
 
 

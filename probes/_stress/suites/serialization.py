@@ -10,7 +10,7 @@ from typing import Any, Dict, Set
 
 from _stress import formats
 from _stress.holdings import ATTRIBUTE, PARAMETER, Held, apart, differing, put, sharing, snapshot, told, unregistered
-from _stress.look import Look, gap
+from _stress.look import HUGE, Look, gap
 from _stress.resuming import BEFORE, STEPS, Trained, compared_counters, compared_runs, measured_or_infinite, smallest, tell
 from _stress.subject import Ran, Subject
 from _stress.training import Course, read
@@ -74,7 +74,7 @@ def _state(look: Look, trained: Trained, fresh: Course, state: Dict[str, Any]) -
     problems = 0
     try:
         fresh.loaded(state, trained.course.others)
-    except Exception as error:
+    except Exception as error:  # the user's own loading may raise anything
         problems += _keys(look, trained, saved, expected, state, fresh)
         if not problems:
             look.raised(
@@ -148,7 +148,7 @@ def _evaluated(subject: Subject, look: Look, trained: Trained, fresh: Course) ->
         look.note("Two runs in eval() with one seed differ, so that outputs before and after a load are not compared.")
         return set()
     worst = _distance(subject.run(other, batch, seed=9), mine)
-    look.number("state.outputs", worst if math.isfinite(worst) else 1e30, "of the largest value")
+    look.number("state.outputs", worst if math.isfinite(worst) else HUGE, "of the largest value")
     if worst == 0:
         return set()
     theirs = snapshot(other)
