@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.lint.reading_sources import program_of
 from trainprobe.lint import flow, ranks
+from trainprobe.lint.running import all_rules, findings_of
 from trainprobe.lint.values import UNKNOWN
 
 
@@ -145,3 +146,28 @@ def test_names_that_are_bound_to_each_other_many_times_are_followed_once() -> No
     module = program.modules["train"]
     last = next(one for one in module.of(ast.Assign) if isinstance(one.targets[0], ast.Name) and one.targets[0].id == "x")
     assert program.value(module, last.value) == 1
+
+
+def test_values_that_are_lists_are_no_trouble_for_any_rule() -> None:
+    """Rules compare values; a list or a dictionary in a place of a number must not end them."""
+    held = "[1, 2]"
+    text = f"""
+import os, torch, datasets
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+from transformers import Trainer, TrainingArguments
+def f(sync={{"a": 1}}):
+    if sync:
+        dist.barrier()
+dist.init_process_group({held}, rank={held}, world_size={held})
+torch.zeros(1, device={held}).cuda()
+datasets.load_dataset("x").map(f, num_proc={held})
+for x in DataLoader(DistributedSampler({held}, shuffle={held}), {held}, num_workers={held}, drop_last={held}, persistent_workers={held}, pin_memory={held}):
+    x.view({held}).backward()
+if dist.get_rank() == {held} or os.environ[{held}]:
+    f({held})
+torch.save({held}, {held})
+Trainer(None, TrainingArguments({held}, remove_unused_columns={held}, dataloader_num_workers={held}), data_collator={held})
+os.environ[{held}] = {held}
+"""
+    assert {one.rule for one in findings_of(program_of(train=text))[0]} <= {rule.id for rule in all_rules()}

@@ -67,7 +67,8 @@ def _may_be_uneven(program: Program, call: Call) -> bool:
     if is_open(program, call.module, call.node) or given(program, call.module, call.node, "batch_sampler", 4) is not None:
         return False
     size, drops = given(program, call.module, call.node, "batch_size", 1), given(program, call.module, call.node, "drop_last", 8)
-    if size is None or program.value(size.module, size.node) in {None, 1}:
+    number = program.value(size.module, size.node) if size is not None else None
+    if number is None or number == 1:
         return False
     return drops is None or program.value(drops.module, drops.node) is False
 
