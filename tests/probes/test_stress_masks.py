@@ -108,7 +108,7 @@ def open_bart():
     model = bart()
     attention = model.model.decoder.layers[1].self_attn
     forward, attention.is_causal = attention.forward, False
-    attention.forward = lambda *rest, attention_mask=None, **more: forward(*rest, attention_mask=torch.ones_like(attention_mask), **more)
+    attention.forward = lambda *rest, attention_mask=None, **more: forward(*rest, attention_mask=None, **more)
     return model
 
 class Untied(transformers.LlamaForCausalLM):
