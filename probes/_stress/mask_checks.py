@@ -40,6 +40,7 @@ class Masks:
         self.rows = 1 if subject.traits.couples_rows else ROWS
         self.seen = Attended({}, built=False)
         self.tried: List[str] = []
+        self.answers = 0
         self.broken = self.local = self.heedless = False
 
     def use(self, bench: Bench) -> None:
@@ -52,9 +53,11 @@ class Masks:
             self.look.note(f"{name} was not tried: no time was left.")
             return
         self.look.step(name)
+        before = self.answers
         try:
             yield
-            self.tried.append(says)
+            if self.answers > before:  # a check that did not apply was not made
+                self.tried.append(says)
         except Exception as error:  # whatever the user's code raises
             self.look.note(f"{name}: the model raises {type(error).__name__}: {str(error)[:200]}")
 
@@ -128,10 +131,12 @@ class Masks:
         where = names[0] if names else type(self.model).__name__
         labels = {**labels, **({"also": names[1:9]} if more else {})}
         says = f"{says} (in {where}{more})."
+        self.answers += 1
         if not self.look.held(name, size, self.near, "of the largest value", says, what="module", where=where, **labels):
             self.broken = True
 
     def held(self, name: str, size: float, **labels: Any) -> None:
+        self.answers += 1
         self.look.held(name, size, self.near, "of the largest value", "", **labels)
 
     def attends(self, module: str) -> bool:
@@ -232,6 +237,7 @@ class Masks:
         one = bench.run(bench.masked(padded, bench.keep([list(range(count))]))).loss
         worst = gap(one, bench.run(bench.alone(1, count)).loss)
         says = f"The loss of a row with {SHORT} padded positions, whose labels are -100, differs from that of the row alone by {worst:.2g}"
+        self.answers += 1
         if not self.look.held("mask.loss", worst, self.near, "of the loss", f"{says}: they are counted.", what="loss", where=labels[0]):
             self.broken = True
 

@@ -78,4 +78,4 @@ def run(subject: Subject, look: Look) -> None:
         with masks.part("mask.all_masked", "a row of zeros"):
             all_masked(masks)
     told = f"{port.told}: " if port is not None else "no mask is taken: "
-    look.summary(told + ", ".join(dict.fromkeys(masks.tried[2:])))
+    look.summary(told + ", ".join(dict.fromkeys(masks.tried)))
