@@ -24,6 +24,7 @@ import _given
 from _stress.look import Look, NotHereError
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
+KEPT_BYTES = 30000  # of what a child prints: the dump of a fatal signal and some lines before it
 CANARY_S = 10.0  # for some milliseconds of work
 
 
@@ -117,8 +118,7 @@ def _outcome(pid: int, ear: int, path: str, began: float, deadline_s: float) -> 
     number = os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else 0
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}" if number else ""
     code = os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None
-    last = next((line.strip() for line in reversed(tail.splitlines()) if line.strip()), "")
-    why = (f"dies of {name}" if name else f"ends its process with exit code {code}") + (f"; the last that it printed: {last[:200]}" if last else "")
+    why = (f"dies of {name}" if name else f"ends its process with exit code {code}") + _last_words(tail)
     return Outcome("died", kept, step, why, signal=name, took_s=took_s)
 
 
@@ -164,7 +164,7 @@ def _ended(pid: int, ear: int, until: float) -> Tuple[Optional[int], str]:
             found, status = os.waitpid(pid, os.WNOHANG)
             if open_ and select.select([ear], [], [], 0 if found else pause)[0]:
                 part = os.read(ear, 1 << 16)
-                open_, tail = bool(part), (tail + part)[-4000:]
+                open_, tail = bool(part), (tail + part)[-KEPT_BYTES:]
             elif not open_ and not found:
                 time.sleep(pause)
             if found:
@@ -183,7 +183,20 @@ def _standing(path: str) -> str:
             text = file.read(20000)
     except OSError:
         return ""
-    here = text.partition("most recent call first")[2] if "Current thread" not in text else text.partition("Current thread")[2].split("\n\n")[0]
+    return _innermost(text)
+
+
+def _last_words(tail: str) -> str:
+    """What a child printed last, and where faulthandler saw it die."""
+    before, fatal, dump = tail.partition("Fatal Python error: ")
+    last = next((line.strip() for line in reversed(before.splitlines()) if line.strip()), "")
+    at = _innermost(dump) if fatal else ""
+    return (f" in {at}" if at else "") + (f"; the last that it printed: {last[:200]}" if last else "")
+
+
+def _innermost(text: str) -> str:
+    """The innermost frame in a dump of faulthandler's that is neither torch's nor the interpreter's; the innermost of all where there is none."""
+    here = text.partition("Current thread")[2].split("\n\n")[0] if "Current thread" in text else text.partition("most recent call first")[2]
     found = re.findall(r'File "([^"]+)", line (\d+) in (\S+)', here)
     own = [one for one in found if "/torch/" not in one[0] and not one[0].startswith("<")]
     return "{}:{} ({})".format(*(own or found)[0]) if found else ""

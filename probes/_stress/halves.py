@@ -15,6 +15,7 @@ DEEP = -3e4  # a mask's own value: below it -inf in half says the same
 LEVELS = (2.0, 4.0, 8.0, 16.0)  # times what a module was given: trained weights give more than those that were just drawn
 LARGEST_INPUT = 64.0
 OUTLIER = 2048.0  # what a norm must bear: single features of trained models' residuals are in the thousands (Dettmers et al., LLM.int8(), 2022)
+LEAST_LOSS = 0.1  # a loss near nought is a difference of logits that are not: it is as sure as they are
 UNITS = 5  # of the type; sound modules of transformers' families take one
 POSITIONS = 1024  # a sum of so many in bfloat16, kept in bfloat16, has stopped growing (its 8 bits) or lost a tenth
 SUMS = 512  # units of float32: there a sum of n terms is rounded n times, in half types torch sums in float32
@@ -193,7 +194,7 @@ def alone(narrow: Any, wide: Any, taken: Taken, dtype: Any, seed: int = 0) -> Op
     """Give one call to a module in `dtype` and to the same in a wider type; None where it cannot be called by itself.
 
     The wide one is given the very numbers that the narrow one gets, so that what differs is what its own code adds. How much a sound code may add is asked of
-    the wide one: what comes of inputs that differ in the last digit. Five times that and five units of the type are allowed: a module of some tens of
+    the wide one: what comes of inputs (of weights, where it is given none) that differ in the last digit. Five times that and five units of the type are allowed: a module of some tens of
     operations, each rounded once (Higham, Accuracy and Stability of Numerical Algorithms, 2002, §3: errors add as the root of their number, seldom more).
     """
     wider = next((one.dtype for one in wide.parameters() if one.is_floating_point()), torch.float64 if dtype is torch.float32 else torch.float32)
@@ -203,7 +204,7 @@ def alone(narrow: Any, wide: Any, taken: Taken, dtype: Any, seed: int = 0) -> Op
         right = _called(wide, _cast(given, wider), seed)
         again = _called(wide, _cast(given, wider), seed)
         got = _called(narrow, given, seed)
-        shaken = [_called(wide, _shaken(_cast(given, wider), unit, draw), seed) for draw in (1, 2)]
+        shaken = [_moved(wide, _cast(given, wider), unit, draw, seed) for draw in (1, 2)]
     except Exception:
         return None  # what is raised in the run of the whole is told there; by itself it may lack what the whole gives it
     if not right or any(lost(one, other) > unit for one, other in zip(right, again)) or len(got) != len(right):
@@ -273,7 +274,9 @@ def lost(one: Any, other: Any) -> float:
     if not bool(first[fine].isfinite().all()):
         return math.inf
     apart = (first[fine] - second[fine]).abs()
-    return float(apart.kthvalue(max(1, math.ceil(0.8 * apart.numel()))).values) / max(float(second[fine].pow(2).mean().sqrt()), 1e-9)
+    return float(apart.kthvalue(max(1, math.ceil(0.8 * apart.numel()))).values) / max(
+        float(second[fine].pow(2).mean().sqrt()), LEAST_LOSS if second.numel() == 1 else 1e-9
+    )
 
 
 def _called(module: Any, given: Any, seed: int) -> List[Any]:
@@ -299,6 +302,22 @@ def _cast(given: Any, dtype: Any) -> Any:
 
 def _times(given: Any, name: str, level: float) -> Any:
     return rebuilt(given, lambda mine, one: one * level if mine == name else one)
+
+
+def _moved(module: Any, given: Any, unit: float, draw: int, seed: int) -> List[Any]:
+    """What it gives for inputs that differ in the last digit of the narrow type; where it is given none but whole numbers, for weights that do."""
+    if any(one.is_floating_point() for one in leaves_of(given).values()):
+        return _called(module, _shaken(given, unit, draw), seed)
+    before = {name: one.detach().clone() for name, one in module.named_parameters()}
+    with torch.no_grad():
+        for name, one in module.named_parameters():
+            one.copy_(_shaken(before[name], unit, draw))
+    try:
+        return _called(module, given, seed)
+    finally:
+        with torch.no_grad():
+            for name, one in module.named_parameters():
+                one.copy_(before[name])
 
 
 def _shaken(given: Any, unit: float, seed: int) -> Any:

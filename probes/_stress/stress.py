@@ -60,7 +60,7 @@ class Stress:
         import torch
 
         traits = self.subject.traits
-        if name != "throughput" and 0 < traits.parameters < SMALL:
+        if 0 < traits.parameters < SMALL:
             torch.set_num_threads(1)
         if name == FIRST:
             from _stress.baseline import first_look

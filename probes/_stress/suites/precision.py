@@ -7,52 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import math
-import warnings
-from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 import torch
 
 from _stress import halves
 from _stress.look import Look
+from _stress.passes import MODES, Mode, Pass, is_missing, name_of, passed
 from _stress.subject import Subject
 
 LENGTH = 128  # positions where the model takes them: sums over few positions lose too little to be seen
-MISSING = (
-    "not implemented for",
-    "not supported",
-    "unsupported",
-    "could not run",
-    "no kernel",
-    "does not support",
-    "should be float",
-    "expected scalar type float",
-)
-
-
-class Mode(NamedTuple):
-    """`auto`: under autocast, the weights in float32; else the whole model and its inputs are of this type."""
-
-    says: str
-    dtype: Any
-    auto: bool
-
-
-MODES = (
-    Mode("autocast float16", torch.float16, auto=True),
-    Mode("autocast bfloat16", torch.bfloat16, auto=True),
-    Mode("float16", torch.float16, auto=False),
-    Mode("bfloat16", torch.bfloat16, auto=False),
-)
-
-
-class Pass(NamedTuple):
-    """One pass forward and backward. `at` is the module that was open when `error` was raised; `gradient` the first parameter with inf or nan."""
-
-    loss: float
-    watch: halves.Watch
-    error: Optional[BaseException]
-    backward: bool
-    gradient: str
 
 
 class Precision:
@@ -81,28 +45,7 @@ class Precision:
         return self.subject.batch(2, self.length, seed=1, model=model)
 
     def passed(self, model: Any, mode: Optional[Mode]) -> Pass:
-        """Run `model` once, forward and back; what it raises is in the answer."""
-        device = self.subject.device
-        scope: Any = torch.autocast(device, dtype=mode.dtype) if mode is not None and mode.auto else contextlib.nullcontext()
-        bad: List[str] = []
-        hooks = [one.register_hook(_gradient_hook(name, bad)) for name, one in model.named_parameters() if one.requires_grad]
-        loss, error, backward = math.nan, None, False
-        batch = self.batch(model)
-        with halves.watched(model) as watch, warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always")
-            try:
-                with scope:
-                    ran = self.subject.run(model, batch, seed=0, grad=True)
-                loss, backward = float(ran.loss.detach()), True
-                if ran.loss.requires_grad:
-                    ran.loss.backward()
-            except Exception as caught:  # what the user's code raises is the finding
-                error = caught
-        for hook in hooks:
-            hook.remove()
-        if mode is not None and mode.auto and any("isabling autocast" in str(one.message) for one in warned):
-            error = NotImplementedError("autocast to this type is not supported here")
-        return Pass(loss, watch, error, backward, bad[0] if bad else "")
+        return passed(self.subject, model, self.batch(model), mode)
 
     # ---- telling
 
@@ -135,7 +78,7 @@ class Precision:
             look.note("eval() is noisy: modules are not compared one by one.")
         else:
             for dtype in (torch.float16, torch.bfloat16, torch.float32):
-                look.step(f"modules one by one, {_name(dtype)}")
+                look.step(f"modules one by one, {name_of(dtype)}")
                 self._one_by_one(dtype)
         for says, modes in self.missing.items():
             look.note(f"{says} is not tried here: {modes[0]}")
@@ -170,8 +113,8 @@ class Precision:
         found = halves.casts_of(model, lambda: self.subject.run(model, batch, grad=True))
         for name, kind in list(found.items())[:3]:
             unit = torch.finfo(kind).eps
-            says = f"{self.title(model, name)} casts to {_name(kind)} by itself, though all is float32: it keeps {-math.log10(unit):.0f} digits of 7."
-            self.tell("precision.tolerance", name, unit, torch.finfo(torch.float32).eps, "of a value", says, type=_name(kind))
+            says = f"{self.title(model, name)} casts to {name_of(kind)} by itself, though all is float32: it keeps {-math.log10(unit):.0f} digits of 7."
+            self.tell("precision.tolerance", name, unit, torch.finfo(torch.float32).eps, "of a value", says, type=name_of(kind))
 
     def _whole(self, mode: Mode, reference: Pass, *, lively: bool) -> None:
         if reference.error is not None or not math.isfinite(reference.loss) or reference.gradient:
@@ -179,7 +122,7 @@ class Precision:
         model = self.make(lively=lively, dtype=None if mode.auto else mode.dtype)
         one = self.passed(model, mode)
         labels = {"mode": mode.says}
-        if one.error is not None and _is_missing(one.error):
+        if one.error is not None and is_missing(one.error):
             self.missing.setdefault(mode.says, []).append(f"{type(one.error).__name__}: {str(one.error)[:160]}")
             return
         if mode.says not in self.tried:
@@ -214,9 +157,7 @@ class Precision:
     def _raised(self, model: Any, mode: Mode, one: Pass, error: BaseException) -> None:
         modules = dict(model.named_modules())
         if mode.auto and "without overflow" in str(error) and self.passed(self.make(lively=False, dtype=mode.dtype), mode._replace(auto=False)).error is None:
-            says = (
-                f"{type(error).__name__}: {str(error)[:160]} in {mode.says}, where all in {_name(mode.dtype)} goes through: a number of one type meets another."
-            )
+            says = f"{type(error).__name__}: {str(error)[:160]} in {mode.says}, where all in {name_of(mode.dtype)} goes through: a number of one type meets another."
             self.look.note(says, warn=True)
             self.missing.setdefault(mode.says, []).append("see above")
             return
@@ -233,7 +174,7 @@ class Precision:
 
     def _one_by_one(self, dtype: Any) -> None:
         wide_type = torch.float64 if dtype is torch.float32 else None
-        if (wide_type is not None and not self.subject.traits.doubles) or _name(dtype) in self.missing or self.look.left_s() < 1:
+        if (wide_type is not None and not self.subject.traits.doubles) or name_of(dtype) in self.missing or self.look.left_s() < 1:
             return
         narrow, wide = self.make(lively=True, dtype=dtype), self.make(lively=True)
         with torch.no_grad():  # the wide one has the very weights of the narrow one
@@ -249,7 +190,7 @@ class Precision:
         found: List[Tuple[str, halves.Own]] = []
         for one in taken:
             if self.look.left_s() < 1:
-                self.look.note(f"The time is over: {len(taken) - taken.index(one)} modules were not tried in {_name(dtype)}.")
+                self.look.note(f"The time is over: {len(taken) - taken.index(one)} modules were not tried in {name_of(dtype)}.")
                 break
             own = halves.alone(narrows[one.module], wides[one.module], one, dtype)
             if own is None:
@@ -262,7 +203,7 @@ class Precision:
                 found.append((one.module, own))
         known = {where for _, where in self.told}
         for name, own in [one for one in found if (one[0] or self.root) not in known][:3]:
-            title, kind = self.title(model, name), _name(dtype)
+            title, kind = self.title(model, name), name_of(dtype)
             if own.overflow:
                 by = "a norm must bear" if own.norm else "it was given here"
                 made = "loses its output" if own.norm else "makes inf or nan"
@@ -271,24 +212,6 @@ class Precision:
             else:
                 says = f"{title} by itself is {own.error:.2g} off in {kind}, given the same inputs and weights; its arithmetic should cost {own.allowed:.2g} at most."
                 self.tell("precision.tolerance", name, own.error, own.allowed, "of the root mean square", says, mode=kind)
-
-
-def _gradient_hook(name: str, bad: List[str]) -> Any:
-    def look(gradient: Any) -> None:
-        if not bool(torch.isfinite(gradient).all()):
-            bad.append(name)
-
-    return look
-
-
-def _is_missing(error: BaseException) -> bool:
-    """Does the installed torch lack the operation for this type and device? That is not the model's fault."""
-    words = str(error).lower()
-    return isinstance(error, NotImplementedError) or any(one in words for one in MISSING)
-
-
-def _name(dtype: Any) -> str:
-    return str(dtype).rpartition(".")[2]
 
 
 def run(subject: Subject, look: Look) -> None:

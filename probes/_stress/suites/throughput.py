@@ -118,7 +118,7 @@ def _quartiles(values: List[float]) -> Tuple[float, float, float]:
 def _told(subject: Subject, look: Look, one: Bench) -> None:
     low, middle, high = _quartiles(one.rates)
     labels = {"rows": one.rows, "length": one.length or 0}
-    look.number("throughput.rate", middle, _unit(one), low=round(low, 1), high=round(high, 1), steps=len(one.rates), **labels)
+    look.number("throughput.rate", middle, _unit(one), low=round(low, 1), high=round(high, 1), steps=len(one.rates), threads=torch.get_num_threads(), **labels)
     look.number("throughput.step_s", one.rows * (one.length or 1) / middle, "s", **labels)
     peak = torch.cuda.max_memory_allocated() if subject.device == "cuda" else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     look.number("throughput.peak_memory", float(peak), "bytes", **labels)

@@ -1,0 +1,83 @@
+"""One pass of a model forward and back in a type: under autocast, or all of it."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import warnings
+from typing import Any, List, NamedTuple, Optional
+
+import torch
+
+from _stress import halves
+from _stress.subject import Subject
+
+MISSING = ("not implemented for", "not supported", "unsupported", "could not run", "no kernel", "does not support")
+
+
+class Mode(NamedTuple):
+    """`auto`: under autocast, the weights in float32; else the whole model and its inputs are of this type."""
+
+    says: str
+    dtype: Any
+    auto: bool
+
+
+MODES = (
+    Mode("autocast float16", torch.float16, auto=True),
+    Mode("autocast bfloat16", torch.bfloat16, auto=True),
+    Mode("float16", torch.float16, auto=False),
+    Mode("bfloat16", torch.bfloat16, auto=False),
+)
+
+
+class Pass(NamedTuple):
+    """One pass forward and backward. `at` is the module that was open when `error` was raised; `gradient` the first parameter with inf or nan."""
+
+    loss: float
+    watch: halves.Watch
+    error: Optional[BaseException]
+    backward: bool
+    gradient: str
+
+
+def passed(subject: Subject, model: Any, batch: Any, mode: Optional[Mode]) -> Pass:
+    """Run `model` once, forward and back; what it raises is in the answer."""
+    device = subject.device
+    scope: Any = torch.autocast(device, dtype=mode.dtype) if mode is not None and mode.auto else contextlib.nullcontext()
+    bad: List[str] = []
+    hooks = [one.register_hook(_gradient_hook(name, bad)) for name, one in model.named_parameters() if one.requires_grad]
+    loss, error, backward = math.nan, None, False
+    with halves.watched(model) as watch, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            with scope:
+                ran = subject.run(model, batch, seed=0, grad=True)
+            loss, backward = float(ran.loss.detach()), True
+            if ran.loss.requires_grad:
+                ran.loss.backward()
+        except Exception as caught:  # what the user's code raises is the finding
+            error = caught
+    for hook in hooks:
+        hook.remove()
+    if mode is not None and mode.auto and any("isabling autocast" in str(one.message) for one in warned):
+        error = NotImplementedError("autocast to this type is not supported here")
+    return Pass(loss, watch, error, backward, bad[0] if bad else "")
+
+
+def _gradient_hook(name: str, bad: List[str]) -> Any:
+    def look(gradient: Any) -> None:
+        if not bool(torch.isfinite(gradient).all()):
+            bad.append(name)
+
+    return look
+
+
+def is_missing(error: BaseException) -> bool:
+    """Does the installed torch lack the operation for this type and device? That is not the model's fault."""
+    words = str(error).lower()
+    return isinstance(error, NotImplementedError) or any(one in words for one in MISSING)
+
+
+def name_of(dtype: Any) -> str:
+    return str(dtype).rpartition(".")[2]
