@@ -6,6 +6,8 @@ parts, so that losses which couple rows are no fault.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import itertools
 import math
 import os
@@ -42,6 +44,8 @@ def run(subject: Subject, look: Look) -> None:
     if not dist.is_available() or not dist.is_gloo_available():
         look.skip("this torch has no gloo")
     torch.set_num_threads(1)  # OpenMP's threads do not live through a fork, and the ranks share the host
+    with contextlib.suppress(Exception):  # DDP imports it as it is made, for 1.6 s of each rank; here it is once for all (older torch has none)
+        importlib.import_module("torch._dynamo")
     ranks, backend, device = subject.asked.ranks, "gloo", subject.device
     subject.device = "cpu"  # whoever touches CUDA before the fork cannot use it after
     if device.startswith("cuda") and torch.cuda.device_count() >= ranks and dist.is_nccl_available():
