@@ -12,7 +12,7 @@ Options = Dict[str, Any]
 # What belongs to the data, or names a place in it: other values would need another sample.
 DATA = re.compile(
     r"vocab|class(es)?$|labels?$|token|(^|_)(id|ids|idx|index|seed|pad|bos|eos|sep|cls)($|_)|(^|_)(in|out|input|output|target|image|img|patch|pixel|frames?"
-    r"|mels?|features?|channels?|stride|padding|resolution|types?|segments?|batch|rows|bins)($|_)|inp_|nclass|n_out|n_in$|world|rank|device|dtype|version|worker"
+    r"|mels?|stride|padding|resolution|types?|segments?|batch|rows|bins)($|_)|inp_|nclass|n_out|n_in$|world|rank|device|dtype|version|worker"
 )
 LENGTH = re.compile(r"max_(len|seq|pos|tgt|src)|(^|_)(length|len|positions|block_size|context|ctx|seq_len|window)")
 COUNT = re.compile(r"head|layer|depth|block|group|expert|stack|repeat|kernel|_k$|^k$|top|levels?$|cycles?$")
@@ -63,7 +63,14 @@ def others(name: str, value: Any, length: int) -> List[Any]:
         tried = [value, value + 2, *([value - 2] if value > 2 else [])]
     elif _is_width(name, value):
         half = value // 2 // 4 * 4 or value
-        tried = [value, half, half + value // 4 // 4 * 4, *([value * 2, value + half] if value <= 256 else [])]
+        tried = [
+            value,
+            half,
+            half - 2 if half > 4 else half,
+            value // 4 // 4 * 4 or half,
+            half + value // 4 // 4 * 4,
+            *([value * 2, value + half] if value <= 256 else []),
+        ]
     elif value <= 1 and not COUNT.search(low):
         tried = [value, 1 - value, 2]
     else:
@@ -108,7 +115,7 @@ def fewer(changed: Options, options: Options, seed: str) -> Options:
 def fitted(picked: Options, options: Options) -> Options:
     """Return the values with the relations that the defaults keep: widths are multiples of their heads and groups, fewer are picked than there are.
 
-    It is the width that follows. What a head has of it stays a multiple of four where it was, and the width one of eight: rotary halves and
+    It is the width that follows. What a head has of it stays a multiple of four where it was, and so does the width: rotary halves and
     aligned kernels ask for that, and models that need it seldom check it.
     """
     found = dict(picked)
@@ -117,7 +124,8 @@ def fitted(picked: Options, options: Options) -> Options:
         while found[other] > 1 and (found[one] % found[other] if (one, other) in wide else found[one] < found[other]):
             found[other] -= 1
     for width in sorted(name for name in options if _is_width(name, options[name])):
-        step = gcd(options[width], 8)
+        alone = not STRUCTURE.search(width) and not any(one == width for one, _ in wide)
+        step = gcd(options[width], 2 if alone else 4)  # of channels no more is asked than that they are even
         for one, count in wide:
             if one == width:
                 need = found[count] * gcd(options[width] // options[count], 4)

@@ -68,7 +68,7 @@ def test_configurations_keep_the_relations_of_the_defaults() -> None:
     for changed in drawing.drawn(options, 0, 200, 16):
         drawn = {**options, **changed}
         assert drawn["hidden"] % drawn["heads"] == 0
-        assert drawn["hidden"] % 8 == 0
+        assert drawn["hidden"] % 4 == 0
         assert drawn["heads"] % drawn["kv_heads"] == 0
         assert 1 <= drawn["top_k"] <= drawn["experts"]
         assert drawn["max_len"] >= 16

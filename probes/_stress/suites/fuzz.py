@@ -16,7 +16,7 @@ from _stress.subject import Subject
 
 LENGTH = 8
 REFUSALS = (ValueError, AssertionError, TypeError, NotImplementedError, RuntimeError)
-RETRIES = 3  # of a configuration that was refused, each with half of its changes
+RETRIES = 3  # of a configuration that was refused or not judged, each with half of its changes
 CAP = 4_000_000  # parameters, or four times as many as the model has as it is given
 NOT_THE_MODELS = ("out of memory", "not enough memory", "can't allocate memory")
 # The sample's values do not fit what this option sets: another sample would do.
@@ -190,7 +190,7 @@ def run(subject: Subject, look: Look) -> None:
         look.step(f"configuration {turn}: {written(changed) or 'the defaults'}")
         tried = trier.remembered(changed)
         for attempt in range(RETRIES):
-            if tried.how == "refused" and len(changed) > 1:
+            if tried.how in ("refused", "left") and len(changed) > 1:
                 changed = drawing.fewer(changed, defaults, f"{subject.asked.seed}:{turn}:{attempt}")
                 tried = trier.remembered(changed)
         counts[tried.how] = counts.get(tried.how, 0) + 1
