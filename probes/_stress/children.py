@@ -143,7 +143,7 @@ def as_child(run: Callable[[Look], Any], path: str, deadline_s: float) -> NoRetu
             ended.update(how="skipped", why=str(error))
         except _given.GivenError as error:
             ended.update(how="given", why=error.says)
-        except BaseException as error:
+        except BaseException as error:  # whatever the user's code raises, sys.exit too, is told by the parent
             frames = [
                 {"file": one.filename, "line": one.lineno, "function": one.name, "text": (one.line or "")[:200]}
                 for one in traceback.extract_tb(error.__traceback__)[-40:]
