@@ -114,7 +114,7 @@ class Translator(nn.Module):
         logits = self.generator(self.decode(tgt, self.encode(src, src_mask), src_mask, tgt_mask))
         if labels is None:
             return {"logits": logits}
-        loss = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=PAD, label_smoothing=0.1)
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(), ignore_index=PAD, label_smoothing=0.1)
         return {"loss": loss, "logits": logits}
 
 
