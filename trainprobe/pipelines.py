@@ -68,15 +68,20 @@ def _attach_far(request: AttachRequest, progress: Progress) -> Report:
     from trainprobe.targets.slurm_jobs import slurm_job
 
     look_s = request.timeout_s or NODE_S
+    ends_at: float | None = None
     words = ("look-here", "--timeout", f"{look_s:g}")
     if request.slurm:
         job = slurm_job(request.slurm)
+        ends_at = job.ends_at
         nodes = by_srun(job.job, job.nodes, (*words, "--slurm-job", request.slurm))
     else:
         nodes = by_ssh(request.hosts, words)
     case = Case.create(request.case, "attach", request.argv)
     names, way = [node.name for node in nodes], "slurm" if request.slurm else "ssh"
     case.add("reach", source=way, data={"by": way, "job": request.slurm, "command": " ".join(request.argv), "nodes": names})
+    if ends_at is not None:
+        limit = {"ends_at": ends_at, "source": f"scontrol show job {request.slurm}"}
+        case.add("deadlines", cell="job", source="scontrol", data={"group_timeouts": [], "scheduler": limit, "checkpoints": []})
     look_on_nodes(nodes, case, look_s, progress)
     report = conclude(case.seal(), "attach", case.name, (case.trouble,) if case.trouble else ())
     return _kept(case, report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from dataclasses import dataclass
 
@@ -14,13 +15,17 @@ _JOB = re.compile(r"\d{1,12}(?:_\d{1,9})?(?:\.(?:\d{1,9}|batch|extern))?")
 
 @dataclass(frozen=True)
 class SlurmJob:
-    """`job` is its number as scontrol knows it, `step` what was asked for beside it, "" for all steps."""
+    """`job` is its number as scontrol knows it, `step` what was asked for beside it, "" for all steps.
+
+    `ends_at` is the Unix time at which its time limit ends it, None where it has none.
+    """
 
     job: str
     step: str
     state: str
     nodes: tuple[str, ...]
     name: str = ""
+    ends_at: float | None = None
 
 
 def slurm_job(given: str) -> SlurmJob:
@@ -38,7 +43,7 @@ def slurm_job(given: str) -> SlurmJob:
         do = "Its logs can be read with `trainprobe explain`." if state not in ("PENDING", "CONFIGURING") else "Attach when it runs."
         raise UsageError(f"Job {job} is {state or 'unknown to SLURM'}, so there is nothing to look at.", do)
     nodes = tuple(_asked("show", "hostnames", listed).split())
-    return SlurmJob(found.get("JobId", job), step, state, nodes, found.get("JobName", ""))
+    return SlurmJob(found.get("JobId", job), step, state, nodes, found.get("JobName", ""), _moment(found.get("EndTime", "")))
 
 
 def _asked(*words: str) -> str:
@@ -51,6 +56,14 @@ def _asked(*words: str) -> str:
         why = ran.stderr.decode("utf-8", "replace").strip().splitlines()[:1] or [ran.ended.reason]
         raise UsageError(f"scontrol {' '.join(words[:3])}: {why[0][:200]}", "See whether the job still runs: squeue --me.")
     return ran.stdout.decode("utf-8", "replace")
+
+
+def _moment(text: str) -> float | None:
+    """scontrol writes local time, and `Unknown` where there is no limit."""
+    try:
+        return dt.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S").timestamp()  # noqa: DTZ007 - the time zone is this machine's
+    except (ValueError, OverflowError):
+        return None
 
 
 def _fields(line: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,13 @@ def test_a_running_job_has_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     scontrol(tmp_path, monkeypatch, RUNNING)
     job = slurm_job("4711.0")
     assert (job.job, job.step, job.nodes) == ("4711", "0", ("node1", "node2", "node3"))
+
+
+@pytest.mark.parametrize(("end", "limited"), [("2026-11-22T05:00:00", True), ("Unknown", False), ("", False)])
+def test_a_time_limit_is_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, limited: bool) -> None:
+    scontrol(tmp_path, monkeypatch, f"{RUNNING} EndTime={end}")
+    ends_at = slurm_job("4711").ends_at
+    assert (ends_at is not None and time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(ends_at)) == end) is limited
 
 
 @pytest.mark.parametrize("state", ["PENDING", "COMPLETED", "NODE_FAIL"])
