@@ -59,7 +59,7 @@ def _asked(*words: str) -> str:
 
 
 def _moment(text: str) -> float | None:
-    """scontrol writes local time, and `Unknown` where there is no limit."""
+    """The local time that scontrol writes; `Unknown`, which is None, where there is no limit."""
     try:
         return dt.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S").timestamp()  # noqa: DTZ007 - the time zone is this machine's
     except (ValueError, OverflowError):
