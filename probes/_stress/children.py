@@ -21,7 +21,7 @@ import traceback
 from typing import Any, Callable, Dict, List, NamedTuple, NoReturn, Optional, Tuple
 
 import _given
-from _stress.look import Look, NotHereError
+from _stress.look import Look, NotHereError, message_of
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 KEPT_BYTES = 30000  # of what a child prints: the dump of a fatal signal and some lines before it
@@ -116,10 +116,15 @@ def _outcome(pid: int, ear: int, path: str, began: float, deadline_s: float) -> 
         at = _standing(path)
         return Outcome("stood", kept, step, f"does not end within {deadline_s:.0f} s" + (f", in {at}" if at else ""), took_s=took_s)
     number = os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else 0
-    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}" if number else ""
+    name = signal_name(number)
     code = os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None
     why = (f"dies of {name}" if name else f"ends its process with exit code {code}") + _last_words(tail)
     return Outcome("died", kept, step, why, signal=name, took_s=took_s)
+
+
+def signal_name(number: int) -> str:
+    """`SIGKILL`; of one without a name (real-time signals) its number, and nothing for 0."""
+    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}" if number else ""
 
 
 def as_child(run: Callable[[Look], Any], path: str, deadline_s: float) -> NoReturn:
@@ -148,7 +153,7 @@ def as_child(run: Callable[[Look], Any], path: str, deadline_s: float) -> NoRetu
                 {"file": one.filename, "line": one.lineno, "function": one.name, "text": (one.line or "")[:200]}
                 for one in traceback.extract_tb(error.__traceback__)[-40:]
             ]
-            ended.update(how="raised", error={"type": type(error).__name__, "message": str(error)[:2000], "frames": frames})
+            ended.update(how="raised", error={"type": type(error).__name__, "message": message_of(error)[:2000], "frames": frames})
         if os.getpid() == me:  # a process that the user's code forked, and that came back here, is not heard
             look._write(ended)  # noqa: SLF001 - the last row is the child's, not the suite's
     finally:

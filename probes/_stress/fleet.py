@@ -16,7 +16,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, NoReturn, Optional
 import torch
 import torch.distributed as dist
 
-from _stress.children import PR_SET_PDEATHSIG
+from _stress.children import PR_SET_PDEATHSIG, signal_name
+from _stress.look import message_of
 
 ALONE = -1  # the rank of a process without a group
 GRACE_S = 4.0  # for the others to end where one rank has failed
@@ -41,7 +42,7 @@ class StandsInError(Exception):
     """An exception with the name of the module that was open when it came."""
 
     def __init__(self, error: BaseException, module: str) -> None:
-        super().__init__(str(error))
+        super().__init__(message_of(error))
         self.error: BaseException = error
         self.module: str = module
 
@@ -74,7 +75,7 @@ def _rank(job: Job, rank: int, ranks: int, folder: str, backend: str, wait_s: fl
     steps = os.open(os.path.join(folder, f"steps.{rank}"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def step(name: str) -> None:
-        os.write(steps, name.encode() + b"\n")
+        os.write(steps, name.encode("utf-8", "replace") + b"\n")
 
     try:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -112,7 +113,7 @@ def _described(raised: BaseException) -> Dict[str, Any]:
         {"file": one.filename, "line": one.lineno, "function": one.name, "text": (one.line or "")[:200]}
         for one in traceback.extract_tb(raised.__traceback__)[-30:]
     ]
-    return {"type": type(raised).__name__, "message": str(raised)[:2000], "frames": frames, "module": module}
+    return {"type": type(raised).__name__, "message": message_of(raised)[:2000], "frames": frames, "module": module}
 
 
 def _written(path: str, text: str) -> None:
@@ -160,7 +161,7 @@ def _answer(folder: str, rank: int, ended: Dict[int, Optional[int]]) -> Answer:
         if status is None:
             return Answer(rank, "stood", step=step, why="did not end")
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-        return Answer(rank, "died", step=step, why=f"died of {signal.Signals(number).name}" if number else "left without an answer")
+        return Answer(rank, "died", step=step, why=f"died of {signal_name(number)}" if number else "left without an answer")
     if told["error"] is not None:
         return Answer(rank, "raised", error=told["error"], step=step, why=f"{told['error']['type']}: {told['error']['message'][:300]}")
-    return Answer(rank, "done", torch.load(os.path.join(folder, f"value.{rank}"), weights_only=False), step=step)
+    return Answer(rank, "done", torch.load(os.path.join(folder, f"value.{rank}"), map_location="cpu", weights_only=False), step=step)

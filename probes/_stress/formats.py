@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import math
 import os
-import shutil
 import tempfile
-from typing import Any, Iterator
+from typing import Any
 
 from _stress.batches import Batch
 from _stress.holdings import ATTRIBUTE, differing, sharing, snapshot
@@ -20,20 +18,10 @@ FOLDER_TOLERANCE = 1e-4  # of the largest output, float32: another attention ker
 
 def compared(subject: Subject, look: Look, model: Any, batch: Batch) -> None:
     """Write the trained `model` in each format that there is, and hold what comes back against it."""
-    with _folder() as folder:
+    with tempfile.TemporaryDirectory(prefix="saved-", dir=look.folder) as folder:
         _safetensors(subject, look, model, folder)
         if subject.kind == "transformers":
             _pretrained(subject, look, model, batch, folder)
-
-
-@contextlib.contextmanager
-def _folder() -> Iterator[str]:
-    events = os.environ.get("TRAINPROBE_EVENTS", "")
-    folder = tempfile.mkdtemp(prefix="trainprobe-saved-", dir=os.path.dirname(events) or None)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _safetensors(subject: Subject, look: Look, model: Any, folder: str) -> None:

@@ -21,11 +21,17 @@ class Look:
 
     def __init__(self, path: str, deadline_s: float) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._folder = os.path.dirname(path)
         self._until = time.monotonic() + deadline_s
         self._owner = os.getpid()
 
     def left_s(self) -> float:
         return self._until - time.monotonic()
+
+    @property
+    def folder(self) -> str:
+        """Where a suite may write files: whoever started it removes them, also where it is killed."""
+        return self._folder
 
     def _write(self, row: Dict[str, Any]) -> None:
         if os.getpid() != self._owner:
@@ -42,7 +48,7 @@ class Look:
         `name` is `<property>.<what was compared>`, as `mask.ignored`: its first part decides which cause it may speak for. `says` is one whole
         sentence, shown where it is beyond. `what` is module, parameter, buffer, attribute, option, size or loss, and `where` its dotted name.
         """
-        number = value if math.isfinite(value) else HUGE
+        number = _carried(value)
         fine = number <= threshold
         self._write(
             {
@@ -66,7 +72,7 @@ class Look:
             {"file": one.filename, "line": one.lineno, "function": one.name, "text": (one.line or "")[:200]}
             for one in traceback.extract_tb(error.__traceback__)[-30:]
         ]
-        more = {**labels, "type": type(error).__name__, "message": str(error)[:600]}
+        more = {**labels, "type": type(error).__name__, "message": message_of(error)[:600]}
         row = {
             "row": "held",
             "name": name,
@@ -83,7 +89,7 @@ class Look:
 
     def number(self, name: str, value: float, unit: str, **labels: Any) -> None:
         """A number that is held against nothing."""
-        self._write({"row": "number", "name": name, "value": value, "unit": unit, "labels": labels})
+        self._write({"row": "number", "name": name, "value": _carried(value), "unit": unit, "labels": labels})
 
     def note(self, says: str, *, warn: bool = False) -> None:
         """A sentence worth reading that is no finding."""
@@ -96,6 +102,19 @@ class Look:
     def summary(self, says: str) -> None:
         """What the line of this suite says where it passed: what was tried, in a few words."""
         self._write({"row": "summary", "says": says})
+
+
+def _carried(value: float) -> float:
+    """The number as JSON and the evidence know it: nan and what is beyond them become HUGE."""
+    return min(max(value, -HUGE), HUGE) if math.isfinite(value) else HUGE
+
+
+def message_of(error: BaseException) -> str:
+    """What an exception says; a class of the user's may fail at that, too."""
+    try:
+        return str(error)
+    except Exception as other:  # whatever the user's __str__ raises
+        return f"(its message cannot be had: {type(other).__name__})"
 
 
 def worst_first(rows: List[Dict[str, Any]], most: int = 12) -> List[Dict[str, Any]]:

@@ -58,6 +58,13 @@ raises, nothing, words, hangs, dies, noise, dies_in_training = (
 def build_raises():
     return {}["layers"]
 
+class WordlessError(Exception):
+    def __str__(self):
+        raise ValueError("no words")
+
+def wordless():
+    raise WordlessError
+
 def number():
     return 7
 
@@ -120,6 +127,7 @@ ENDINGS = {
     "words": ("cannot", "The model returns str without a floating-point tensor"),
     "dies": ("no", "The model does not run forward: it dies of SIGSEGV"),
     "build_raises": ("no", "The model is not built: KeyError: 'layers'"),
+    "wordless": ("no", "The model is not built: WordlessError: (its message cannot be had: ValueError)"),
     "number": ("cannot", "gives int, which is no torch.nn.Module"),
     "leaves": ("no", "The model is not built: SystemExit: 3"),
     "ends": ("no", "The model is not built: it ends its process with exit code 0"),

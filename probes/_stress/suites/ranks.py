@@ -56,8 +56,7 @@ def run(subject: Subject, look: Look) -> None:
     batch = subject.batch(PER_RANK * ranks, seed=5, model=subject.build(subject.asked.seed))
     if batch.rows != PER_RANK * ranks:
         look.skip("its batches have no axis of rows that could be split over ranks")
-    events = os.environ.get("TRAINPROBE_EVENTS", "")
-    folder, count = tempfile.mkdtemp(prefix="trainprobe-ranks-", dir=os.path.dirname(events) or None), itertools.count()
+    folder, count = tempfile.mkdtemp(prefix="ranks-", dir=look.folder), itertools.count()
 
     def fresh() -> str:
         path = os.path.join(folder, str(next(count)))

@@ -100,7 +100,7 @@ class Tying:
         doing = "after from_pretrained"
         if self.subject.kind != "transformers":
             return
-        with self.part("tied.after_load", doing), tempfile.TemporaryDirectory(prefix="trainprobe-ties-") as folder:
+        with self.part("tied.after_load", doing), tempfile.TemporaryDirectory(prefix="ties-", dir=self.look.folder) as folder:
             source = self.build(1)
             source.save_pretrained(folder)
             model = type(source).from_pretrained(folder, local_files_only=True).to(self.subject.device)

@@ -1,0 +1,41 @@
+"""What a suite writes is JSON that the evidence can hold, whatever the model gave."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from tests.probes.stress_runs import ROOT
+
+found_there = importlib.util.spec_from_file_location("stress_look", ROOT / "probes" / "_stress" / "look.py")
+assert found_there is not None
+assert found_there.loader is not None
+look = importlib.util.module_from_spec(found_there)
+found_there.loader.exec_module(look)
+
+
+class WordlessError(Exception):
+    def __str__(self) -> str:
+        raise ValueError
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e300, -1e300, 10**30])
+def test_no_number_is_beyond_what_the_evidence_holds(value: float, tmp_path: Path) -> None:
+    one = look.Look(str(tmp_path / "suite"), 60.0)
+    assert one.held("mask.ignored", value, 0.5, "", "It differs.") == (value < 0.5 and math.isfinite(value))
+    one.number("ranks.loss_difference", value, "of the loss")
+    rows = [json.loads(line) for line in (tmp_path / "suite").read_text().splitlines()]
+    assert all(math.isfinite(row["value"]) and abs(row["value"]) < 2**63 for row in rows)
+
+
+def test_what_an_exception_says_is_written_also_where_it_says_nothing(tmp_path: Path) -> None:
+    one = look.Look(str(tmp_path / "suite"), 60.0)
+    one.raised("shape.raises", WordlessError(), "It fails.")
+    one.raised("shape.raises", ValueError("\udcff\x00" + "x" * 100_000), "It fails.")
+    wordless, long = [json.loads(line)["labels"] for line in (tmp_path / "suite").read_text().splitlines()]
+    assert wordless == {"type": "WordlessError", "message": "(its message cannot be had: ValueError)"}
+    assert len(long["message"]) == 600
