@@ -9,6 +9,7 @@ from typing import NamedTuple, Tuple
 import _emit
 
 SUITES = ("shapes", "masks", "tying", "precision", "serialization", "fuzz", "throughput")
+MOST_SEED = 2**31  # suites add to it, and numpy takes no more than 32 bits
 RANKS = "ranks"  # one rank against N: an eighth line, no suite of its own
 
 
@@ -49,6 +50,8 @@ def asked() -> Asked:
     for one in suites:
         if one not in (*SUITES, RANKS):
             _emit.result("cannot", f"There is no suite {one[:40]!r}; there are {', '.join((*SUITES, RANKS))}.")
+    if not 0 <= given.seed < MOST_SEED:
+        _emit.result("cannot", f"--seed {given.seed} is not between 0 and {MOST_SEED}.")
     if not given.model:
         _emit.result("cannot", "No model was named.")
     return Asked(

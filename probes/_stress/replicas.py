@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import random
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Set
 
 import torch
@@ -13,7 +12,7 @@ from _stress.batches import Batch, leaves_of
 from _stress.fleet import StandsInError
 from _stress.holdings import ATTRIBUTE, Held, differing, put, snapshot
 from _stress.pinning import Seen, opened, recorded
-from _stress.subject import Ran, Subject
+from _stress.subject import Ran, Subject, sow
 
 PER_RANK = 2  # rows
 RATE = 0.1
@@ -90,11 +89,6 @@ def part(batch: Batch, rank: int) -> Batch:
 def _fitting(subject: Subject, batch: Batch, model: Any) -> Batch:
     """The batch on the subject's device, in the model's type."""
     return batch.to(device=subject.device, dtype=next((one.dtype for one in model.parameters() if one.is_floating_point()), None))
-
-
-def seed_all(seed: int) -> None:
-    torch.manual_seed(seed)
-    random.seed(seed)
 
 
 def one_process(subject: Subject, batch: Batch, ranks: int, seed: int, step: Step) -> One:
@@ -268,7 +262,7 @@ def _wrapped(subject: Subject, model: Any, *, find_unused: bool) -> Any:
 
 
 def _forward(subject: Subject, model: Any, batch: Batch, wrapped: Any = None, *, seed: int = 7) -> Ran:
-    seed_all(seed)
+    sow(seed)
     called = model if wrapped is None else Through(wrapped, model)
     with opened(model) as stack, _no_cudnn(subject):
         try:

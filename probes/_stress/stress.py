@@ -77,7 +77,7 @@ class Stress:
         given = self.given
         flags = [f"--{one.replace('_', '-')}={getattr(given, one)}" for one in ("model", "sample", "device", "bench_steps", "fuzz", "seed", "ranks")]
         program = [sys.executable, self.program, *flags, f"--timeout-s={deadline_s}", f"--suites={name if name != FIRST else ''}"]
-        return in_a_fresh_one([*program, f"--alone={path}"], path, deadline_s + 30)
+        return in_a_fresh_one([*program, f"--alone={path}"], path, min(deadline_s + 30, max(2.0, self.left_s() + 2)))
 
     def know(self, answer: Dict[str, Any]) -> None:
         """Take over what the first look told; nothing before it."""

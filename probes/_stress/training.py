@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 
 from _stress.batches import Batch
-from _stress.subject import Subject
+from _stress.subject import Subject, sow
 
 RATE = 1e-3
 
@@ -26,7 +26,7 @@ class Course:
         self.own_optimizer = False
         if subject.kind != "lightning":
             self._optimize()
-        _draw_by(seed)
+        sow(seed)
 
     def _optimize(self) -> None:
         """AdamW with a warm-up, or what a Lightning module configures itself."""
@@ -110,14 +110,6 @@ def read(data: bytes, device: str) -> Tuple[Dict[str, Any], Optional[Exception]]
 def _to(device: str) -> Any:
     """Random states stay on the host, wherever the tensors are."""
     return None if device == "cpu" else lambda storage, where: storage if where == "cpu" else storage.cuda()
-
-
-def _draw_by(seed: int) -> None:
-    torch.manual_seed(seed)
-    random.seed(seed)
-    numpy: Any = sys.modules.get("numpy")
-    if numpy is not None:
-        numpy.random.seed(seed)
 
 
 def _other_states() -> Any:
