@@ -27,7 +27,7 @@ from tests.gallery.models.truth import Fault, faults
 
 RESULTS = os.path.join(os.path.dirname(__file__), "results.json")
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-PROBE = os.path.join(ROOT, "probes", "model_stress.py")
+PROBES = os.path.join(ROOT, "probes")
 LIMIT_S = 400.0
 SUITES = "shapes,masks,tying,precision,serialization,fuzz,ranks"
 CAUSES = {
@@ -69,11 +69,11 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PATH": path, "PYTHONPATH": ROOT, "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def by_probe(folder: str, words: list[str], suites: str = SUITES) -> Said:
+def by_probe(folder: str, words: list[str], suites: str = SUITES, probes: str = PROBES) -> Said:
     """The probe itself, its events read."""
     events = os.path.join(folder, "events.jsonl")
     began = time.monotonic()
-    command = [sys.executable, PROBE, *words, "--suites", suites, "--timeout-s", str(LIMIT_S - 20)]
+    command = [sys.executable, os.path.join(probes, "model_stress.py"), *words, "--suites", suites, "--timeout-s", str(LIMIT_S - 20)]
     subprocess.run(command, cwd=folder, env={**environment(), "TRAINPROBE_EVENTS": events}, capture_output=True, timeout=LIMIT_S, check=False)
     took_s = time.monotonic() - began
     with open(events, encoding="utf-8") as file:
@@ -105,7 +105,7 @@ def by_command(folder: str, words: list[str]) -> Said:
     return Said(found, report["verdict"], report["says"], unanswered, took_s)
 
 
-def asked(one: Fault | Sound, folder: str, probe: bool) -> Said:
+def asked(one: Fault | Sound, folder: str, probes: str) -> Said:
     """Copy the program under a name that says nothing and ask the tool."""
     name = f"m{secrets.token_hex(4)}.py"
     program, model, sample = (
@@ -116,7 +116,7 @@ def asked(one: Fault | Sound, folder: str, probe: bool) -> Said:
     with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
         file.write(program)
     words = ["--model", f"{name}:{model}", *(["--sample", f"{name}:{sample}"] if sample else [])]
-    return (by_probe if probe else by_command)(folder, words)
+    return by_probe(folder, words, SUITES, probes) if probes else by_command(folder, words)
 
 
 def judged(one: Fault | Sound, said: Said) -> dict[str, Any]:
@@ -186,11 +186,11 @@ def shown(row: dict[str, Any], told: bool) -> str:
     return f"{'ok' if row['right'] else 'MISS'}  {row['name']}{more}  {row['ids']}  {row['findings'][:3]}  {row['took_s']} s"
 
 
-def one_row(one: Fault | Sound, probe: bool, keep: bool) -> dict[str, Any]:
+def one_row(one: Fault | Sound, probes: str, keep: bool) -> dict[str, Any]:
     """Ask and judge; a tool that does not come back is a miss with its reason."""
     folder = tempfile.mkdtemp(prefix="models-")
     try:
-        return judged(one, asked(one, folder, probe))
+        return judged(one, asked(one, folder, probes))
     except (subprocess.TimeoutExpired, ValueError, KeyError, IndexError, OSError) as error:
         return judged(one, Said([], "none", "", [f"{type(error).__name__}: {error}"], LIMIT_S))
     finally:
@@ -222,8 +222,10 @@ def main() -> None:
             rows = {row["name"]: row for row in json.load(file)["rows"]}
     if given.missed:
         chosen = [one for one in chosen if not rows.get(one.name, {}).get("right")]
-    with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
-        for done in concurrent.futures.as_completed([pool.submit(one_row, one, given.probe, given.keep) for one in chosen]):
+    with tempfile.TemporaryDirectory(prefix="probes-") as still, concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
+        # a copy: who edits the probe while it is scored would score a mixture
+        probes = shutil.copytree(PROBES, os.path.join(still, "probes"), ignore=shutil.ignore_patterns("__pycache__")) if given.probe else ""
+        for done in concurrent.futures.as_completed([pool.submit(one_row, one, probes, given.keep) for one in chosen]):
             row = done.result()
             rows[row["name"]] = row
             print(shown(row, given.told), flush=True)
