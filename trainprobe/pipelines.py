@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -63,6 +64,7 @@ def attach(request: AttachRequest, progress: Progress, choose: Choose | None = N
 
 def _attach_far(request: AttachRequest, progress: Progress) -> Report:
     """The same on every node of a job, and one report over all of them."""
+    from trainprobe.attach import Interrupted
     from trainprobe.attach.nodes import by_srun, by_ssh, look_on_nodes
     from trainprobe.case import Case
     from trainprobe.targets.slurm_jobs import slurm_job
@@ -73,16 +75,19 @@ def _attach_far(request: AttachRequest, progress: Progress) -> Report:
     if request.slurm:
         job = slurm_job(request.slurm)
         ends_at = job.ends_at
-        nodes = by_srun(job.job, job.nodes, (*words, "--slurm-job", request.slurm))
+        nodes = by_srun(job.job, job.nodes, (*words, "--slurm-job", f"{job.job}.{job.step}".rstrip(".")))
     else:
         nodes = by_ssh(request.hosts, words)
     case = Case.create(request.case, "attach", request.argv)
     names, way = [node.name for node in nodes], "slurm" if request.slurm else "ssh"
-    case.add("reach", source=way, data={"by": way, "job": request.slurm, "command": " ".join(request.argv), "nodes": names})
+    case.add("reach", source=way, data={"by": way, "job": request.slurm, "command": shlex.join(request.argv), "nodes": names})
     if ends_at is not None:
         limit = {"ends_at": ends_at, "source": f"scontrol show job {request.slurm}"}
         case.add("deadlines", cell="job", source="scontrol", data={"group_timeouts": [], "scheduler": limit, "checkpoints": []})
-    look_on_nodes(nodes, case, look_s, progress)
+    try:
+        look_on_nodes(nodes, case, look_s, progress)
+    except Interrupted:
+        progress.note("Interrupted: this is what was learnt.")
     report = conclude(case.seal(), "attach", case.name, (case.trouble,) if case.trouble else ())
     return _kept(case, report)
 

@@ -9,8 +9,8 @@ import tempfile
 import time
 from typing import Any
 
+from trainprobe.attach.answers import SCHEMA
 from trainprobe.attach.discovery import numbered
-from trainprobe.attach.nodes import SCHEMA
 from trainprobe.attach.visit import look_at_job
 from trainprobe.case import Case
 from trainprobe.errors import UsageError
@@ -24,9 +24,12 @@ from trainprobe.targets.jobs import LiveJob, find_jobs
 def look_here(slurm: str, timeout_s: float) -> int:
     """Look at the training of SLURM job `slurm` on this host, at any where it is empty, and print the evidence. Return the exit code."""
     _line({"schema": SCHEMA, "says": "begin", "host": os.uname().nodename, "now": time.time()})
-    reason = ""
+    reason, none = "", False
     try:
         job = _mine(slurm)
+        none = job is None
+        if job is None:
+            raise UsageError(f"No training process of {f'job {slurm}' if slurm else 'yours'} runs on {os.uname().nodename}.")  # noqa: TRY301 - told like any other
         with tempfile.TemporaryDirectory(prefix="trainprobe-node-") as folder:
             case = Case.create(folder, "attach", ())
             look_at_job(job, case, AttachRequest(timeout_s=timeout_s), Silence())
@@ -35,23 +38,20 @@ def look_here(slurm: str, timeout_s: float) -> int:
             case.close()
     except UsageError as error:
         reason = error.says
-    _line({"schema": SCHEMA, "says": "end", "reason": reason, "now": time.time()})
+    _line({"schema": SCHEMA, "says": "end", "reason": reason, "none": none, "now": time.time()})
     return 0
 
 
-def _mine(slurm: str) -> LiveJob:
+def _mine(slurm: str) -> LiveJob | None:
     job, _, step = slurm.partition(".")
     found = [one for one in find_jobs() if not slurm or _belongs(one, job, step)]
-    if not found:
-        raise UsageError(f"No training process of {f'job {slurm}' if slurm else 'yours'} runs on {os.uname().nodename}.")
-    most = max(found, key=lambda one: len(one.ranks))
-    return numbered(most)
+    return numbered(max(found, key=lambda one: len(one.ranks))) if found else None
 
 
 def _belongs(one: LiveJob, job: str, step: str) -> bool:
     for rank in one.ranks:
         environ = environ_of(rank.pid)
-        if environ.get("SLURM_JOB_ID") == job and (not step or environ.get("SLURM_STEP_ID") == step):
+        if environ.get("SLURM_JOB_ID") == job and (not step or (environ.get("SLURM_STEP_ID") or "batch") == step):
             return True
     return False
 

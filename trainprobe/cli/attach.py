@@ -10,7 +10,7 @@ import typer
 def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
     pid: Annotated[str | None, typer.Argument(metavar="PID", help="Any process of the job: launcher, rank or worker.", show_default=False)] = None,
     slurm: Annotated[str | None, typer.Option(metavar="JOB[.STEP]", help="A running job of SLURM: look on all of its nodes.")] = None,
-    hosts: Annotated[str | None, typer.Option(metavar="A,B,...", help="Look on these hosts, over ssh.")] = None,
+    hosts: Annotated[str | None, typer.Option(metavar="A,B,...", help="Look on these hosts, over ssh: node1,node2 or node[1-8].")] = None,
     deep: Annotated[bool, typer.Option("--deep", help="Have each rank write its flight recorder: this runs code inside the job.")] = False,
     trigger_dump: Annotated[bool, typer.Option("--trigger-dump", help="Ask for a flight-recorder dump through the job's own pipe.")] = False,
     watch: Annotated[str | None, typer.Option(metavar="S", help="Look again every S seconds until Ctrl-C, and say what moved.")] = None,
@@ -40,13 +40,16 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
     from trainprobe.cli.words_given import seconds, whole_number
     from trainprobe.errors import UsageError
     from trainprobe.model.request import AttachRequest
+    from trainprobe.targets.host_names import host_names
 
     check_json_target(json_to)
     if times is not None and watch is None:
         raise UsageError("--times says how often to look.", "Give --watch S too: the seconds between two looks.")
     if sum(one is not None for one in (pid, slurm, hosts)) > 1:
         raise UsageError("PID, --slurm and --hosts each name the job.", "Give one of them.")
-    if (slurm or hosts) and (deep or trigger_dump or watch):
+    if slurm is not None and not slurm.strip():
+        raise UsageError("--slurm needs a job id, as 4711 or 4711.0.", "See yours: squeue --me.")
+    if (slurm is not None or hosts is not None) and (deep or trigger_dump or watch):
         raise UsageError("--deep, --trigger-dump and --watch look on this host only.", "Run them on the node: ssh NODE trainprobe attach --deep.")
     request = AttachRequest(
         pid=whole_number("PID", pid, 2**31 - 1),
@@ -58,7 +61,7 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
         case=case,
         argv=("trainprobe", "attach", *((pid,) if pid else ()), *(("--slurm", slurm) if slurm else ()), *(("--hosts", hosts) if hosts else ())),
         slurm=slurm or "",
-        hosts=tuple(one.strip() for one in (hosts or "").split(",") if one.strip()),
+        hosts=host_names("--hosts", hosts) if hosts is not None else (),
     )
     from trainprobe.pipelines import attach as look
 

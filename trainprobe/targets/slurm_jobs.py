@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trainprobe.errors import UsageError
 from trainprobe.system.run import run
+from trainprobe.targets.host_names import host_names
 
 ASK_S = 10.0
 _JOB = re.compile(r"\d{1,12}(?:_\d{1,9})?(?:\.(?:\d{1,9}|batch|extern))?")
@@ -36,14 +38,23 @@ def slurm_job(given: str) -> SlurmJob:
     if not _JOB.fullmatch(given.strip()):
         raise UsageError(f"--slurm needs a job id, as 4711 or 4711.0, not {given[:40]!r}.")
     job, _, step = given.strip().partition(".")
-    said = _asked("show", "job", job, "--oneliner")
-    found = _fields(said.splitlines()[0] if said.strip() else "")
+    said = [_fields(line) for line in _asked("show", "job", job, "--oneliner").splitlines() if line.strip()]
+    running = [one for one in said if one.get("JobState") == "RUNNING"]
+    if len(running) > 1:  # an array, or the parts of a heterogeneous job
+        names = ", ".join(_name(one) for one in running[:8]) + (" …" if len(running) > 8 else "")
+        raise UsageError(f"Job {job} is {len(running)} running jobs: {names}.", "Name one of them.")
+    found = next(iter([*running, *said]), {})
     state, listed = found.get("JobState", ""), found.get("NodeList", "")
     if state != "RUNNING" or not listed or listed == "(null)":
         do = "Its logs can be read with `trainprobe explain`." if state not in ("PENDING", "CONFIGURING") else "Attach when it runs."
         raise UsageError(f"Job {job} is {state or 'unknown to SLURM'}, so there is nothing to look at.", do)
-    nodes = tuple(_asked("show", "hostnames", listed).split())
+    nodes = host_names("scontrol's NodeList", ",".join(_asked("show", "hostnames", listed).split()))
     return SlurmJob(found.get("JobId", job), step, state, nodes, found.get("JobName", ""), _moment(found.get("EndTime", "")))
+
+
+def _name(job: Mapping[str, str]) -> str:
+    """What scontrol takes for this one job: of a job array its number alone would mean them all."""
+    return f"{job['ArrayJobId']}_{job['ArrayTaskId']}" if "ArrayJobId" in job and "ArrayTaskId" in job else job.get("JobId", "?")
 
 
 def _asked(*words: str) -> str:

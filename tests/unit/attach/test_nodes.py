@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from trainprobe.attach.nodes import SCHEMA, Node, by_srun, by_ssh, look_on_nodes, ours
+from trainprobe.attach.answers import KINDS, SCHEMA
+from trainprobe.attach.nodes import Node, by_srun, by_ssh, look_on_nodes, ours
 from trainprobe.case import Case
+from trainprobe.errors import UsageError
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.progress import Silence
+from trainprobe.system.interruption import Interrupted
 
 BEGIN = {"schema": SCHEMA, "says": "begin", "host": "own-name", "now": 0.0}
 JOB = {"id": "E1", "kind": "job", "subject": {"kind": "job", "host": "own-name"}, "cell": "job", "data": {"host": "own-name", "ranks": []}}
 
 
-def end(reason: str = "", skew_s: float = 0.0) -> dict[str, object]:
-    return {"schema": SCHEMA, "says": "end", "reason": reason, "now": time.time() + skew_s}
+def end(reason: str = "", skew_s: float = 0.0, *, none: bool = False) -> dict[str, object]:
+    return {"schema": SCHEMA, "says": "end", "reason": reason, "none": none, "now": time.time() + skew_s}
 
 
 def saying(name: str, *rows: object, code: int = 0) -> Node:
@@ -55,13 +61,13 @@ def test_a_clock_that_goes_wrong_is_set_right_by_the_difference(tmp_path: Path) 
 
 
 def test_a_node_that_has_no_such_job_says_so(tmp_path: Path) -> None:
-    (look,) = looked(tmp_path, [saying("node7", BEGIN, end("No training process of job 4 runs on node7."))])["node7"]
-    assert (look.outcome, look.reason) == ("unavailable", "No training process of job 4 runs on node7.")
+    (look,) = looked(tmp_path, [saying("node7", BEGIN, end("No training process of job 4 runs on node7.", none=True))])["node7"]
+    assert (look.outcome, look.reason, look.data["answered"]) == ("unavailable", "No training process of job 4 runs on node7.", True)
 
 
 def test_half_an_answer_is_kept_and_said_to_be_half(tmp_path: Path) -> None:
     (look, job) = looked(tmp_path, [saying("node7", BEGIN, JOB)])["node7"]
-    assert (look.outcome, look.reason, job.kind) == ("partial", "node7 broke off its answer after 1 records", "job")
+    assert (look.outcome, look.reason, job.kind) == ("partial", "node7 sent 1 records and not its end", "job")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +86,7 @@ def test_a_node_that_cannot_be_looked_at_is_evidence_with_the_reason(tmp_path: P
 
 def test_a_node_that_stands_still_is_waited_for_in_proportion_to_the_others(tmp_path: Path) -> None:
     began = time.monotonic()
-    found = looked(tmp_path, [saying("node1", BEGIN, end()), saying("node2", BEGIN, end()), Node("node3", ("sleep", "60"))], look_s=30)
+    found = looked(tmp_path, [saying("node1", BEGIN, JOB, end()), saying("node2", BEGIN, JOB, end()), Node("node3", ("sleep", "60"))], look_s=30)
     took_s = time.monotonic() - began
 
     (look,) = found["node3"]
@@ -104,3 +110,83 @@ def test_ssh_asks_for_nothing_and_may_be_another_command(monkeypatch: pytest.Mon
 
 def test_the_command_is_this_tool_with_this_python() -> None:
     assert ours("look-here")[0] == sys.executable
+
+
+def test_a_node_that_freezes_after_its_first_words_has_not_answered(tmp_path: Path) -> None:
+    frozen = Node("node3", (sys.executable, "-c", f"import time; print({json.dumps(BEGIN)!r}, flush=True); time.sleep(60)"))
+    found = looked(tmp_path, [saying("node1", BEGIN, JOB, end()), saying("node2", BEGIN, JOB, end()), frozen], look_s=30)
+    (look,) = found["node3"]
+    assert (look.outcome, look.reason.startswith("node3 did not answer within")) == ("timed_out", True)
+
+
+DEEP = "[" * 100_000
+RUBBISH = (
+    DEEP,
+    f'{{"kind": "job", "data": {{"a": {DEEP}}}}}',
+    '{"id": "E1", "kind": "job", "cell": "job", "began": 1' + "0" * 400 + "}",
+    {**JOB, "began": "yesterday"},
+    {**JOB, "kind": ["job"]},
+    {**JOB, "subject": 7},
+    {**JOB, "outcome": "denied"},
+    {**JOB, "cell": "user_script@4"},
+    {**JOB, "kind": "resumed", "data": {"void": ["E1", "E2"]}},
+    {**JOB, "kind": "reach", "data": {"by": "ssh", "command": "rm -rf /"}},
+    {**JOB, "kind": "node.look"},
+    {**JOB, "kind": "interrupted"},
+)
+
+
+@pytest.mark.parametrize("row", RUBBISH, ids=range(len(RUBBISH)))
+def test_what_no_look_says_is_passed_over(tmp_path: Path, row: object) -> None:
+    found = looked(tmp_path, [saying("node7", BEGIN, row, JOB, end())])
+    assert {host: [record.kind for record in records] for host, records in found.items()} == {"node7": ["node.look", "job"]}
+
+
+@pytest.mark.parametrize("now", ["soon", None, float("nan"), float("inf"), -1e300, [1], True, 10**400])
+def test_a_clock_that_says_nonsense_is_taken_for_ours(tmp_path: Path, now: object) -> None:
+    (look, job) = looked(tmp_path, [saying("node7", BEGIN, {**JOB, "began": 1000.0}, {**end(), "now": now})])["node7"]
+    assert (look.outcome, look.data["clock_skew_s"], job.began) == ("ok", 0.0, 1000.0)
+
+
+def test_a_node_speaks_for_itself_alone(tmp_path: Path) -> None:
+    row = {**JOB, "subject": {"kind": "job", "host": "node1", "role": "\x1b[31mrank", "unknown": "x"}, "data": {"host": "node1", "ranks": []}}
+    (_, job) = looked(tmp_path, [saying("node7", BEGIN, row, end())])["node7"]
+    assert (job.subject.host, job.data["host"], "\x1b" in job.subject.role, dict(job.subject.extra)) == ("node7", "node7", False, {})
+
+
+def test_a_flood_is_cut_and_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainprobe.attach.answers.MOST_RECORDS", 3)
+    found = looked(tmp_path, [saying("node7", BEGIN, *[JOB] * 10, end())])["node7"]
+    assert (len(found), found[0].outcome, found[0].reason) == (4, "partial", "node7 sent 3 records and more than a look has to say")
+
+
+def test_every_look_at_a_job_may_come_from_a_node() -> None:
+    cases = (Path(__file__).parents[2] / "cases").glob("attach-*/evidence.jsonl")
+    assert {json.loads(line)["kind"] for path in cases for line in path.read_text().splitlines()} <= KINDS
+
+
+def test_ctrl_c_ends_the_asking_and_what_came_until_then_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainprobe.attach.nodes.AT_ONCE", 3)
+    timer = threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT))
+    slow = [Node(f"slow{number}", ("sleep", "61")) for number in range(5)]
+    began = time.monotonic()
+    with Case.create(str(tmp_path / "case"), "attach", ()) as case:
+        timer.start()
+        with pytest.raises(Interrupted):
+            look_on_nodes([saying("node1", BEGIN, JOB, end()), *slow], case, 30.0, Silence())
+        took_s = time.monotonic() - began
+        looks = {record.subject.host: record for record in case.evidence if record.kind == "node.look"}
+        kinds = [record.kind for record in case.evidence]
+    assert (looks["node1"].outcome, kinds[-1], took_s < 15) == ("ok", "interrupted", True)
+    assert {(looks[node.name].outcome, looks[node.name].data["asked"]) for node in slow} == {("unavailable", False)}
+
+
+def test_a_command_for_ssh_that_is_none_is_an_error_of_usage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINPROBE_SSH", "ssh -F 'unclosed")
+    with pytest.raises(UsageError, match="TRAINPROBE_SSH is no command"):
+        by_ssh(("node1",), ("look-here",))
+
+
+def test_this_very_host_needs_no_ssh() -> None:
+    here, short, other = by_ssh((os.uname().nodename, "localhost", "node-of-nobody"), ("look-here",))
+    assert (here.argv[0], short.argv[0], other.argv[0]) == (sys.executable, sys.executable, "ssh")

@@ -59,3 +59,27 @@ def test_what_scontrol_refuses_is_said_in_its_words(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(UsageError, match="Invalid job id specified"):
         slurm_job("4711")
+
+
+def task(number: int, state: str = "RUNNING") -> str:
+    job = RUNNING.replace("JobId=4711", f"JobId={4710 + number} ArrayJobId=4711 ArrayTaskId={number}")
+    return job.replace("JobState=RUNNING", f"JobState={state}")
+
+
+def test_the_only_task_of_an_array_that_runs_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scontrol(tmp_path, monkeypatch, "\n".join((task(1, "COMPLETED"), task(3), task(4, "PENDING"))))
+    assert slurm_job("4711").job == "4713"
+
+
+def test_of_an_array_with_several_running_tasks_one_must_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scontrol(tmp_path, monkeypatch, "\n".join((task(1), task(3))))
+    with pytest.raises(UsageError, match="Job 4711 is 2 running jobs: 4711_1, 4711_3"):
+        slurm_job("4711")
+
+
+def test_a_node_list_that_holds_what_no_host_is_called_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scontrol(tmp_path, monkeypatch, RUNNING)
+    program = tmp_path / "scontrol"
+    program.write_text(program.read_text().replace("node1\\nnode2", "x;reboot"))
+    with pytest.raises(UsageError, match="is no name of a host"):
+        slurm_job("4711")

@@ -1,0 +1,46 @@
+"""Hosts as they are typed: names and ranges, and what can be the name of none."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainprobe.errors import UsageError
+from trainprobe.targets.host_names import host_names
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ("node1,node2", ("node1", "node2")),
+        (" node2 ,node1,, node2,", ("node2", "node1")),
+        ("node[1-3,7]", ("node1", "node2", "node3", "node7")),
+        ("gpu[08-10]-ib.cluster,me@login", ("gpu08-ib.cluster", "gpu09-ib.cluster", "gpu10-ib.cluster", "me@login")),
+        ("r[1-2]n[1,3]", ("r1n1", "r1n3", "r2n1", "r2n3")),
+        ("10.0.0.1,fe80::1", ("10.0.0.1", "fe80::1")),
+    ],
+)
+def test_names_and_ranges_are_listed_once_and_in_order(given: str, names: tuple[str, ...]) -> None:
+    assert host_names("--hosts", given) == names
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("", "names no host"),
+        (",,", "names no host"),
+        ("-oProxyCommand=reboot", "is no name of a host"),
+        ("node1;reboot", "is no name of a host"),
+        ("$(reboot)", "is no name of a host"),
+        ("node 1", "is no name of a host"),
+        ("node[1-3", "a bracket without its other one"),
+        ("node1]", "a bracket without its other one"),
+        ("node[a-c]", "is no range of numbers"),
+        ("node[3-1]", "is no range of numbers"),
+        ("node[1-999999999]", "is no range of numbers"),
+        ("r[1-4000]n[1-4000]", "more than 4096 hosts"),
+    ],
+)
+def test_what_names_no_host_is_refused_with_the_way_to_write_it(given: str, words: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        host_names("--hosts", given)
+    assert (words in raised.value.says, raised.value.do != "") == (True, True)
