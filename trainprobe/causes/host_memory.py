@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import LATE_POINTS, Said
 from trainprobe.causes.words import size
-from trainprobe.facts import LogEvent, OomKill, Output, RankEnding
+from trainprobe.facts import LogEvent, Output, RankEnding
 from trainprobe.model.diagnosis import Weighing
 from trainprobe.model.facts import Fact
 
@@ -97,7 +97,7 @@ def after_imports(scene: Scene) -> Iterator[Weighing]:
 def of_the_kernel(scene: Scene) -> Iterator[Weighing]:
     """A kill of which only the kernel's log is there to tell: no end of a process of the job, and no failure of another kind."""
     first = scene.first_failure
-    kills = scene.facts.of(OomKill) if first is not None and first.what == "kernel" and not killed(scene) and proof(scene) is None else ()
+    kills = scene.oom_kills if first is not None and first.what == "kernel" and not killed(scene) and proof(scene) is None else ()
     for kill in kills[:1]:
         yield weighing(26, "kernel-log", f"The kernel killed process {kill.pid} ({kill.name}) for want of memory", kill)
 

@@ -16,6 +16,7 @@ from trainprobe.facts import (
     LogFailure,
     MainThread,
     MemoryLimit,
+    OomKill,
     Plan,
     ProcessState,
     Progress,
@@ -27,6 +28,7 @@ from trainprobe.facts import (
 from trainprobe.facts.collectives import CollectiveCall
 from trainprobe.model.diagnosis import Family, Weighing
 from trainprobe.model.facts import Fact
+from trainprobe.model.pids import HostPid
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import user_frame
 from trainprobe.waits import SuspectGroup
@@ -183,7 +185,14 @@ class Scene:
 
     @property
     def memory(self) -> MemoryLimit | None:
-        return self.facts.one(MemoryLimit, cell=self.cell)
+        """The cgroup over the ranks of this group: of a job on several hosts that of theirs, None where their host is not known."""
+        return next((fact for fact in self.facts.of(MemoryLimit, cell=self.cell) if not fact.host or fact.host in self.group.hosts), None)
+
+    @property
+    def oom_kills(self) -> tuple[OomKill, ...]:
+        """What the kernel killed for lack of memory, on any host; of a job on several hosts only on those of this group, where they are known."""
+        hosts = self.group.hosts
+        return tuple(kill for kill in self.facts.of(OomKill) if not isinstance(kill.pid, HostPid) or not hosts or kill.pid.host in hosts)
 
     @property
     def plan(self) -> Plan:

@@ -16,7 +16,7 @@ class MemoryLimit(Fact):
 
     `limit_bytes` None means no limit. `oom_kill_rise` is how many processes the kernel killed during the cell, None if not seen.
     `limit_hits` counts allocations that met the limit, `under_oom` says that processes stand still until memory is freed, `frozen` that the
-    freezer has stopped them all; None where nothing tells.
+    freezer has stopped them all; None where nothing tells. `host` is told where the job was looked at on several.
     """
 
     version: int = 0
@@ -31,6 +31,7 @@ class MemoryLimit(Fact):
     limit_hits: int | None = None
     under_oom: bool | None = None
     frozen: bool | None = None
+    host: str = ""
 
 
 def parse_cgroup(record: Evidence) -> list[Fact]:
@@ -56,12 +57,12 @@ def parse_cgroup(record: Evidence) -> list[Fact]:
 
 
 def join_limits(facts: list[Fact]) -> list[Fact]:
-    """One limit per cell: the last look with the highest peak; the rise as told, or the difference of the first and the last count."""
-    by_cell: dict[str, list[MemoryLimit]] = {}
+    """One limit per cell, and per host of a job on several: the last look with the highest peak; the rise as told, or first count from last."""
+    by_place: dict[tuple[str, str], list[MemoryLimit]] = {}
     for fact in facts:
         if isinstance(fact, MemoryLimit):
-            by_cell.setdefault(fact.cell, []).append(fact)
-    return [fact for fact in facts if not isinstance(fact, MemoryLimit)] + [_joined(looks) for looks in by_cell.values()]
+            by_place.setdefault((fact.cell, fact.host), []).append(fact)
+    return [fact for fact in facts if not isinstance(fact, MemoryLimit)] + [_joined(looks) for looks in by_place.values()]
 
 
 def _joined(looks: list[MemoryLimit]) -> MemoryLimit:

@@ -32,7 +32,7 @@ class Job(Fact):
     """The job as a whole. `absent` are ranks of the world that were not seen on this host; `elsewhere` says that they may live on another.
 
     `hosts` are those that it was looked at on, where they are several, `silent` those that
-    gave no answer, each with a sentence. `began` is Unix time in seconds. `environment` holds an allow-list of variables by rank, or under "job".
+    gave no answer, each with a sentence, `claimed` ranks that more than one of them has. `began` is Unix time in seconds. `environment` holds an allow-list of variables by rank, or under "job".
     """
 
     launcher: str = ""
@@ -51,6 +51,7 @@ class Job(Fact):
     silent: tuple[tuple[str, str], ...] = ()
     absent: tuple[int, ...] = ()
     elsewhere: bool = False
+    claimed: dict[int, tuple[str, ...]] = field(default_factory=dict)
     others: tuple[Process, ...] = ()
     earlier_attempts: tuple[Process, ...] = ()
     leftovers: tuple[Process, ...] = ()

@@ -17,7 +17,7 @@ class PortCounters(Fact):
     """One port (`mlx5_0/1`, `eth0`, `tcp` for the host's TCP). `state` is ACTIVE, DOWN, up or down; counts are increases between the looks.
 
     `kind` is infiniband, efa, ethernet or tcp. `errors` holds the names of the error counters that grew, with by how much; `waits` those that
-    grow under congestion too; `totals` the error counters that are not 0, since the port came up. Counts are None where there was one look.
+    grow under congestion too; `totals` the error counters that are not 0, since the port came up. Counts are None where there was one look. `host` is told where the job was looked at on several.
     """
 
     port: str = ""
@@ -30,6 +30,7 @@ class PortCounters(Fact):
     waits: dict[str, int] = field(default_factory=dict)
     totals: dict[str, int] = field(default_factory=dict)
     looked_s: float | None = None
+    host: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,11 @@ def parse_ports(record: Evidence) -> list[Fact]:
 
 
 def join_ports(facts: list[Fact]) -> list[Fact]:
-    """One per cell and port: the last look, with what the counters rose since the first."""
-    by_port: dict[tuple[str, str], list[PortLook]] = {}
+    """One per cell, host and port: the last look, with what the counters rose since the first."""
+    by_port: dict[tuple[str, str, str], list[PortLook]] = {}
     for fact in facts:
         if isinstance(fact, PortLook):
-            by_port.setdefault((fact.cell, fact.port), []).append(fact)
+            by_port.setdefault((fact.cell, fact.host, fact.port), []).append(fact)
     return [fact for fact in facts if not isinstance(fact, PortLook)] + [_joined(sorted(looks, key=lambda one: one.look)) for looks in by_port.values()]
 
 

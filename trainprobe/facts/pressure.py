@@ -19,7 +19,7 @@ class Pressure(Fact):
     `throttled` counts the periods in which the cgroup ran out of CPU time between the looks, `throttled_s` how long its threads stood still for
     that (summed over CPUs), None where it has no quota or there was one look. `runnable` are the job's threads in state R, on average over the
     looks, `in_disk_wait` those in D. `usable_cpus` is what the ranks may use together (affinity and quota), `smallest_affinity` the CPUs of the
-    rank with the fewest, `load` the load average of one minute, `looked_s` the time between the looks.
+    rank with the fewest, `load` the load average of one minute, `looked_s` the time between the looks. `host` is told where the job was looked at on several.
     """
 
     scope: str = "host"
@@ -37,6 +37,7 @@ class Pressure(Fact):
     smallest_affinity: int | None = None
     quota_cpus: float | None = None
     looked_s: float | None = None
+    host: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,10 @@ def parse_pressure(record: Evidence) -> list[Fact]:
 
 def join_pressure(facts: list[Fact]) -> list[Fact]:
     """One pressure per cell, scope and cgroup: the last look, with what counters rose since the first."""
-    by_place: dict[tuple[str, str, str], list[PressureLook]] = {}
+    by_place: dict[tuple[str, str, str, str], list[PressureLook]] = {}
     for fact in facts:
         if isinstance(fact, PressureLook):
-            by_place.setdefault((fact.cell, fact.scope, fact.path), []).append(fact)
+            by_place.setdefault((fact.cell, fact.host, fact.scope, fact.path), []).append(fact)
     return [fact for fact in facts if not isinstance(fact, PressureLook)] + [_joined(sorted(looks, key=lambda one: one.look)) for looks in by_place.values()]
 
 

@@ -46,7 +46,7 @@ from trainprobe.facts.progress import join_progress, parse_printed_progress, par
 from trainprobe.facts.ras import parse_ras
 from trainprobe.facts.removed_columns import parse_removed_columns
 from trainprobe.facts.rungs import parse_rung
-from trainprobe.facts.several_hosts import join_hosts, parse_reach, silent_nodes, told_apart
+from trainprobe.facts.several_hosts import facts_at, join_hosts, parse_reach, places_of, silent_nodes, told_apart
 from trainprobe.facts.sleep import join_sleep
 from trainprobe.facts.sockets import parse_sockets
 from trainprobe.facts.sources import parse_source
@@ -150,7 +150,9 @@ def read(evidence: Iterable[Evidence]) -> Facts:
     looked: list[Look] = []
     refused: list[Refusal] = []
     unreadable: list[str] = []
-    records = told_apart(_standing(evidence))
+    standing = _standing(evidence)
+    places = places_of(standing)
+    records = told_apart(standing, places)
     facts += silent_nodes(records)
     for record in records:
         if record.outcome not in ("ok", "partial"):
@@ -158,7 +160,7 @@ def read(evidence: Iterable[Evidence]) -> Facts:
             if not record.data:
                 continue
         found, flaw = _parsed(record)
-        facts += found
+        facts += facts_at(found, record.subject.host, places)
         if flaw:
             unreadable.append(record.id)
         elif record.outcome in ("ok", "partial"):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from trainprobe.facts import fields
+from trainprobe.facts.cgroups import MemoryLimit
 from trainprobe.facts.jobs import Job, JobRank
+from trainprobe.facts.kernel_logs import OomKill, Segfault, Xid
+from trainprobe.facts.ports import PortCounters
+from trainprobe.facts.pressure import Pressure
 from trainprobe.facts.sockets import Connection
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
@@ -16,6 +21,13 @@ from trainprobe.model.pids import HostPid
 _LOOPBACK = ("127.", "[::1]")  # the same address means another socket on each host
 MOST_HOSTS = 1 << 20
 KIND = "node.look"
+# What ssh and srun say of a host that is not to be reached at all, where a look that it merely refused would say why.
+_UNREACHABLE = re.compile(
+    r"timed out|No route to host|Host is down|Network is unreachable|Connection (?:refused|reset|closed)|Unable to contact|Node failure|not responding",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"[\w.:@-]{1,320}")
+_PID_BITS = 32
 
 
 @dataclass(frozen=True)
@@ -30,7 +42,7 @@ class Reach(Fact):
 
 @dataclass(frozen=True)
 class SilentNode(Fact):
-    """A node that was asked to look and did not, with the sentence that says why. `late` where it gave no answer in time."""
+    """A node that did not look, with the sentence that says why. `late` where it gave no answer in time or is not to be reached; else it may well live."""
 
     host: str = ""
     says: str = ""
@@ -44,25 +56,45 @@ def parse_reach(record: Evidence) -> list[Fact]:
 
 
 def silent_nodes(records: Iterable[Evidence]) -> list[Fact]:
-    """Return the nodes that have given no answer."""
+    """Return the nodes that have given no answer; not those that answered that no process of the job is there."""
     return [
-        SilentNode((record.id,), record.cell, None, record.subject.host, record.reason, record.outcome == "timed_out")
+        SilentNode((record.id,), record.cell, None, record.subject.host, record.reason, _late(record))
         for record in records
-        if record.kind == KIND and record.outcome not in ("ok", "partial") and record.subject.host
+        if record.kind == KIND and record.outcome not in ("ok", "partial") and _NAME.fullmatch(record.subject.host) and record.data.get("answered") is not True
     ]
 
 
-def told_apart(records: Sequence[Evidence]) -> list[Evidence]:
-    """Return the records with pids that carry their host, where `job` records of one cell come from more than one host; else as they are."""
+def _late(record: Evidence) -> bool:
+    return record.data.get("asked") is not False and (record.outcome == "timed_out" or _UNREACHABLE.search(record.reason) is not None)
+
+
+def places_of(records: Sequence[Evidence]) -> dict[str, int]:
+    """Number the hosts from 1 whose pids must be told apart: `job` records of one cell come from more than one, or the look came from elsewhere."""
     hosts: dict[str, dict[str, None]] = {}
     for record in records:
         if record.kind == "job" and record.subject.host:
             hosts.setdefault(record.cell, {})[record.subject.host] = None
-    several = {host for found in hosts.values() if len(found) > 1 for host in found}
-    if not several:
-        return list(records)
-    places = {host: place for place, host in enumerate(sorted(several)[:MOST_HOSTS], 1)}
-    return [_with_host(record, places) for record in records]
+    reached = any(record.kind == "reach" for record in records)
+    several = {host for found in hosts.values() if len(found) > 1 or reached for host in found}
+    return {host: place for place, host in enumerate(sorted(several)[:MOST_HOSTS], 1)}
+
+
+def told_apart(records: Sequence[Evidence], places: Mapping[str, int]) -> list[Evidence]:
+    """Return the records with pids that carry their host, as they are where there are no `places`."""
+    return [_with_host(record, places) for record in records] if places else list(records)
+
+
+def facts_at(found: Sequence[Fact], host: str, places: Mapping[str, int]) -> list[Fact]:
+    """The same for what was read of one host: counters of a host carry its name, and so do pids from a text, as from a line of the kernel's log."""
+    return [_fact_at(fact, host, places[host]) for fact in found] if host in places else list(found)
+
+
+def _fact_at(fact: Fact, host: str, place: int) -> Fact:
+    if isinstance(fact, (MemoryLimit, PortCounters, Pressure)):
+        return replace(fact, host=host)
+    if isinstance(fact, (OomKill, Segfault, Xid)):
+        return replace(fact, pid=_pid(fact.pid, host, place))
+    return fact
 
 
 def _with_host(record: Evidence, places: Mapping[str, int]) -> Evidence:
@@ -70,8 +102,8 @@ def _with_host(record: Evidence, places: Mapping[str, int]) -> Evidence:
     if host not in places:
         return record
     subject = record.subject
-    if subject.pid is not None and subject.pid > 0:
-        subject = replace(subject, pid=HostPid(subject.pid, host, places[host]))
+    if subject.pid is not None:
+        subject = replace(subject, pid=_pid(subject.pid, host, places[host]))
     data = _rewritten(record.data, host, places[host], depth=0)
     return replace(record, subject=subject, data=data)
 
@@ -94,7 +126,8 @@ def _names_a_pid(key: object) -> bool:
 def _pid(value: Any, host: str, place: int) -> Any:
     if isinstance(value, (list, tuple)):
         return [_pid(item, host, place) for item in value]
-    return HostPid(value, host, place) if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 32 else value
+    plain = isinstance(value, int) and not isinstance(value, (bool, HostPid))
+    return HostPid(value, host, place) if plain and 0 < value < 1 << _PID_BITS else value
 
 
 def join_hosts(facts: list[Fact]) -> list[Fact]:
@@ -104,8 +137,8 @@ def join_hosts(facts: list[Fact]) -> list[Fact]:
         if isinstance(fact, Job):
             jobs.setdefault(fact.cell, []).append(fact)
     silent = tuple(fact for fact in facts if isinstance(fact, SilentNode))
-    asked = next((fact.nodes for fact in facts if isinstance(fact, Reach)), ())
-    parted = {cell: found for cell, found in jobs.items() if len({job.host for job in found}) > 1 or silent or asked}
+    reach = next((fact for fact in facts if isinstance(fact, Reach)), Reach())
+    parted = {cell: found for cell, found in jobs.items() if len({job.host for job in found}) > 1 or silent or reach.nodes}
     if not parted:
         return facts
     rest: list[Fact] = []
@@ -115,20 +148,27 @@ def join_hosts(facts: list[Fact]) -> list[Fact]:
             if fact.cell not in told:
                 told.add(fact.cell)
                 ranks = [one for one in facts if isinstance(one, JobRank) and one.cell == fact.cell]
-                rest.append(_one_job(parted[fact.cell], ranks, asked, silent))
+                rest.append(_one_job(parted[fact.cell], ranks, reach, silent))
         else:
             rest.append(fact)
     return _joined_ends(rest, parted)
 
 
-def _one_job(parts: Sequence[Job], ranks: Iterable[JobRank], asked: Sequence[str], silent: Sequence[SilentNode]) -> Job:
+def _one_job(parts: Sequence[Job], ranks: Iterable[JobRank], reach: Reach, silent: Sequence[SilentNode]) -> Job:
     """The part with the lowest rank speaks for the whole: its script, its launcher. Where all nodes were asked, who is missing is nowhere else."""
-    seen = {one.rank: one.host for one in ranks if one.rank is not None}
+    claims: dict[int, dict[str, None]] = {}
+    for one in ranks:
+        if one.rank is not None:
+            claims.setdefault(one.rank, {})[one.host] = None
+    seen = {rank: next(iter(hosts)) for rank, hosts in claims.items()}
     first_host = seen[min(seen)] if seen else parts[0].host
     first = next((job for job in parts if job.host == first_host), parts[0])
     worlds = [job.world_size for job in parts if job.world_size and job.world_size_source != "start-order"]
     world = max(worlds, default=None) or max([*(rank + 1 for rank in seen), len(seen)], default=None)
     nodes = max((job.nnodes or 1 for job in parts), default=1)
+    # Hosts that somebody listed need not be all; SLURM's list is. Of a node that refused to be looked at nobody knows what runs there.
+    listed = reach.by == "ssh" and all(job.nnodes is None for job in parts) and any(job.elsewhere for job in parts)
+    refused = bool(silent) and not any(one.late for one in silent)
     absent = tuple(rank for rank in range(world or 0) if rank not in seen)
     return replace(
         first,
@@ -137,7 +177,8 @@ def _one_job(parts: Sequence[Job], ranks: Iterable[JobRank], asked: Sequence[str
         nnodes=max(nodes, len(parts)),
         hosts=tuple(job.host for job in parts),
         absent=absent,
-        elsewhere=bool(absent) and nodes > max(len(parts), len(asked)),
+        elsewhere=bool(absent) and (nodes > max(len(parts), len(reach.nodes)) or listed or refused),
+        claimed={rank: tuple(hosts) for rank, hosts in claims.items() if len(hosts) > 1},
         silent=tuple((one.host, one.says) for one in silent),
         others=tuple(one for job in parts for one in job.others),
         earlier_attempts=tuple(one for job in parts for one in job.earlier_attempts),

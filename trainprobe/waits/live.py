@@ -317,7 +317,7 @@ def _nowhere(job: Job) -> str:
     silent = [host for host, _ in job.silent]
     if silent:
         return f"no process on the hosts that answered, and {', '.join(silent[:4])}{' and others' if len(silent) > 4 else ''} did not"
-    return f"no process on {'any host of the job' if len(job.hosts) > 1 else 'this host'}"
+    return f"no process on {'any host of the job' if job.hosts else 'this host'}"
 
 
 def _go_on(ranks: Sequence[int]) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
-from trainprobe.facts import Connection, Job, JobRank, ProcessState, SilentNode, read
+import pytest
+
+from trainprobe.facts import Connection, Job, JobRank, MemoryLimit, OomKill, PortCounters, Pressure, ProcessState, SilentNode, read
 from trainprobe.model.codec import to_json
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.pids import HostPid
@@ -92,3 +95,93 @@ def test_loopback_means_another_socket_on_each_host() -> None:
     one, other = "127.0.0.1:500", "127.0.0.1:600"
     records = [job(1, "node1", {0: 30}, 2), job(2, "node2", {1: 30}, 2), sockets(3, "node1", 0, one, other), sockets(4, "node2", 1, other, one)]
     assert [fact.peer_pid for fact in read(records).of(Connection)] == [None, None]
+
+
+def of_host(number: int, kind: str, host: str, **data: Any) -> Evidence:
+    return Evidence(f"E{number}", kind, Subject("host", host=host), "job", began=float(number), data=data)
+
+
+TWO = (job(1, "node1", {0: 30}, 2), job(2, "node2", {1: 30}, 2))
+
+
+def test_what_a_cgroup_counts_on_one_host_is_not_taken_from_what_it_counts_on_another() -> None:
+    looks = [of_host(3, "cgroup", "node1", oom_kill=0, limit_bytes=100, peak_bytes=10), of_host(4, "cgroup", "node2", oom_kill=5, peak_bytes=900)]
+    found = {fact.host: (fact.oom_kill_rise, fact.limit_bytes, fact.peak_bytes) for fact in read([*TWO, *looks]).of(MemoryLimit)}
+    assert found == {"node1": (None, 100, 10), "node2": (None, None, 900)}
+
+
+def test_errors_of_a_port_are_those_between_two_looks_at_one_host() -> None:
+    def ports(number: int, host: str, look: int, retransmits: int) -> Evidence:
+        return of_host(number, "ports", host, look=look, ports=[{"port": "tcp", "kind": "tcp", "counters": {"RetransSegs": retransmits}}])
+
+    records = [*TWO, ports(3, "node1", 1, 10), ports(4, "node2", 1, 90_000), ports(5, "node1", 2, 10), ports(6, "node2", 2, 90_001)]
+    assert {fact.host: fact.retransmits for fact in read(records).of(PortCounters)} == {"node1": 0, "node2": 1}
+
+
+def test_pressure_is_told_of_each_host() -> None:
+    records = [*TWO, *(of_host(number, "pressure", host, look=1, runnable=number) for number, host in ((3, "node1"), (4, "node2")))]
+    assert {fact.host: fact.runnable for fact in read(records).of(Pressure)} == {"node1": 3, "node2": 4}
+
+
+def test_a_kill_in_the_log_of_one_kernel_is_of_a_process_of_that_host() -> None:
+    line = "Memory cgroup out of memory: Killed process 30 (python) total-vm:1kB, anon-rss:1kB"
+    facts = read([*TWO, of_host(3, "kernel_log", "node2", lines=[{"text": line, "at": 1.0}])])
+    (kill,) = facts.of(OomKill)
+    pids = {one.host: one.pid for one in facts.of(JobRank)}
+    assert (str(kill.pid), kill.pid == pids["node2"], kill.pid == pids["node1"]) == ("30@node2", True, False)
+
+
+def test_a_rank_that_two_hosts_claim_is_told() -> None:
+    (whole,) = read([job(1, "node1", {0: 30, 1: 31}, 2), job(2, "node2", {0: 30}, 2)]).of(Job)
+    assert whole.claimed == {0: ("node1", "node2")}
+
+
+def test_the_only_host_that_answered_has_pids_with_its_name_too() -> None:
+    (rank,) = read([reach(1, "node1", "node2"), job(2, "node1", {0: 30}, 2)]).of(JobRank)
+    assert str(rank.pid) == "30@node1"
+
+
+def test_a_number_that_no_process_has_stays_a_number() -> None:
+    records = [*TWO, Evidence("E3", "process", Subject("rank", host="node1", rank=0, pid=2**50, role="rank"), "job", data={"pid": 2**50, "state": "S"})]
+    assert [fact.pid for fact in read(records).of(ProcessState)] == [2**50]
+
+
+def looked(number: int, host: str, reason: str, **data: Any) -> Evidence:
+    return Evidence(f"E{number}", "node.look", Subject("host", host=host), outcome="unavailable", reason=reason, data=data)
+
+
+def test_a_node_that_answered_that_nothing_runs_there_is_not_silent() -> None:
+    records = [reach(1, "node1", "node2"), job(2, "node1", {0: 30}, 2), looked(3, "node2", "No training process of job 7 runs on node2.", answered=True)]
+    facts = read(records)
+    (whole,) = facts.of(Job)
+    assert (facts.of(SilentNode), whole.absent, whole.elsewhere) == ((), (1,), False)
+
+
+@pytest.mark.parametrize(
+    ("reason", "late"),
+    [
+        ("node2 cannot be looked at: Permission denied (publickey).", False),
+        ("node2 cannot be looked at: bash: python: command not found", False),
+        ("node2 cannot be looked at: ssh: connect to host node2 port 22: No route to host", True),
+        ("node2 cannot be looked at: Connection timed out during banner exchange", True),
+    ],
+)
+def test_what_runs_on_a_node_that_refused_to_be_looked_at_nobody_knows(reason: str, late: bool) -> None:
+    facts = read([reach(1, "node1", "node2"), job(2, "node1", {0: 30}, 2), looked(3, "node2", reason)])
+    (whole,) = facts.of(Job)
+    assert ([one.late for one in facts.of(SilentNode)], whole.elsewhere) == ([late], not late)
+
+
+def test_a_node_that_was_never_asked_is_not_late() -> None:
+    (one,) = read([looked(1, "node2", "node2 was not asked: the time was over, timed out", asked=False)]).of(SilentNode)
+    assert one.late is False
+
+
+def test_a_node_is_not_called_what_no_host_can_be_called() -> None:
+    assert read([looked(1, "$(reboot)", "No route to host")]).of(SilentNode) == ()
+
+
+def test_hosts_that_somebody_listed_need_not_be_all() -> None:
+    listed = Evidence("E1", "reach", data={"by": "ssh", "command": "trainprobe attach --hosts node1,node2", "nodes": ["node1", "node2"]})
+    (whole,) = read([listed, job(2, "node1", {0: 30}, 3), job(3, "node2", {1: 30}, 3)]).of(Job)
+    assert (whole.absent, whole.elsewhere) == ((2,), True)

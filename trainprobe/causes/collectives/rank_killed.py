@@ -17,7 +17,7 @@ from trainprobe.causes.gone import ENDS_ALL_ON_FAILURE, all_at_exit
 from trainprobe.causes.network.rendezvous_incomplete import absent, past_rendezvous
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.words import fix, ranks_say, sentence, short, subject
-from trainprobe.facts import Facts, OomKill, RankEnding
+from trainprobe.facts import Facts, RankEnding
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
@@ -44,7 +44,7 @@ def _gone(scene: Scene) -> Iterator[Weighing]:
         or job.launcher in ENDS_ALL_ON_FAILURE
     ):
         return
-    line = next(iter(scene.facts.of(OomKill)), None)
+    line = next(iter(scene.oom_kills), None)
     who = f"{ranks_say(gone)} of {job.world_size or len(scene.world)}"
     yield weighing(10, "exit-status", f"{who} has no process any more, and left no word of an end", job)
     if line is not None:
@@ -67,7 +67,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
             yield from _told(scene, end)
             continue
         yield weighing(13, "exit-status", f"Rank {end.rank} was ended by {end.signal_name}, which neither trainprobe nor the launcher sent", end)
-        line = next((kill for kill in facts.of(OomKill) if kill.pid == end.pid), None)
+        line = next((kill for kill in scene.oom_kills if kill.pid == end.pid), None)
         memory = scene.memory
         if line is not None:
             yield weighing(-26, "kernel-log", f"The kernel log says that pid {end.pid} was killed for lack of memory", line)
@@ -91,7 +91,7 @@ def _told(scene: Scene, end: RankEnding) -> Iterator[Weighing]:
     if sent:
         own = str(end.pid) in (sent[0].captured.get("pid"), sent[0].captured.get("id"))
         yield weighing(26 if own else 13, "suspects-log", f"The output says who sent it: {short(sent[0].line, 120)}", sent[0])
-    memory = [*scene.events("oom-killer", "ray-oom"), *scene.facts.of(OomKill)]
+    memory = [*scene.events("oom-killer", "ray-oom"), *scene.oom_kills]
     if memory:
         yield weighing(-26, "kernel-log", "Something was killed for lack of memory", memory[0])
     if (outside := scene.events("preempted", "launcher-signalled", "node-failed", "evicted")) and end.signal_name != "SIGKILL":

@@ -17,7 +17,7 @@ from trainprobe.causes.measured import measures
 from trainprobe.causes.predicted import COPIED, SHARED, elsewhere, fewer_workers, foreseen, weigh_foreseen
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.words import MIB, fix, sentence, size
-from trainprobe.facts import Facts, Measured, OomKill, ProcessState
+from trainprobe.facts import Facts, Measured, ProcessState
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
@@ -58,7 +58,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     grown = _grown(scene)
     if grown and _parent_grew(scene) < FLAT * (grown[0].grew_bytes or 0):
         yield weighing(13, "host-pressure", f"Loader worker {grown[0].pid} grew by {size(grown[0].grew_bytes)} between the looks, its parent did not", *grown)
-    killed = [kill for kill in facts.of(OomKill) if worker is not None or grown]
+    killed = [kill for kill in scene.oom_kills if worker is not None or grown]
     if killed:
         yield weighing(6, "kernel-log", "The kernel killed for want of memory", *killed[:1])
 

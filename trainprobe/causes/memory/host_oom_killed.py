@@ -34,7 +34,7 @@ from trainprobe.causes.predicted import COPIED, fewer_workers, foreseen, needed,
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import Said, first_to_fail, said
 from trainprobe.causes.words import fix, sentence, short, size, subject
-from trainprobe.facts import Facts, OomKill
+from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.model.predictions import Prediction
 from trainprobe.waits import SuspectGroup
@@ -62,7 +62,7 @@ def _kills(scene: Scene) -> Iterator[Weighing]:
     cancelled, ends = bool(scene.events(*CANCELLED)), killed(scene)
     for end in ends:
         who = f"Rank {end.rank}" if end.rank is not None else "A process"
-        kill = next((fact for fact in scene.facts.of(OomKill) if fact.pid and fact.pid == end.pid), None)
+        kill = next((fact for fact in scene.oom_kills if fact.pid and fact.pid == end.pid), None)
         if kill is not None:
             yield weighing(26, "kernel-log", f"The kernel log says that pid {kill.pid} was killed for lack of memory, with {size(kill.rss_bytes)}", kill)
         if end.how == "oom_killed" or (end.oom_rise or 0) > 0:
@@ -102,8 +102,8 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     pid = f" (pid {end.pid})" if end is not None and end.pid else ""
     limit = f", whose limit is {size(limit_of(scene))}" if limit_of(scene) else ""
     place = "of its cgroup" if limit else "of the host"
-    proven = line is not None or any(fact.how == "oom_killed" or fact.oom_rise for fact in killed(scene)) or bool(facts.of(OomKill))
-    if (end is not None and (proven or end.place is None)) or (end is None and (line is not None or facts.of(OomKill))):
+    proven = line is not None or any(fact.how == "oom_killed" or fact.oom_rise for fact in killed(scene)) or bool(scene.oom_kills)
+    if (end is not None and (proven or end.place is None)) or (end is None and (line is not None or scene.oom_kills)):
         words = f" was killed by the kernel because the memory {place}{limit}{',' if limit else ''} ran out"
     elif end is not None or heard is not None:
         ended = "was gone" if end is None and heard is not None and heard.event in GONE else "got SIGKILL"

@@ -19,7 +19,7 @@ from trainprobe.causes.loads_tried import cheaper, loads_say, weigh_loads
 from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import said
 from trainprobe.causes.words import fix, sentence, short, subject
-from trainprobe.facts import Facts, OomKill
+from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
@@ -39,7 +39,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     below = next((frame for frame in frames if LOADING.search(f"{frame.name} {frame.text}")), None)
     bar = loading_bar(scene)
     line, heard = proof(scene), heard_kill(scene)
-    gone = [*killed(scene), *(fact for fact in (line, heard) if fact is not None), *facts.of(OomKill)]
+    gone = [*killed(scene), *(fact for fact in (line, heard) if fact is not None), *scene.oom_kills]
     points = 13 if several else 3
     if refused is not None and below is not None:
         yield weighing(points, "suspects-stack", f"Memory could not be had below {below.where}", refused.fact)

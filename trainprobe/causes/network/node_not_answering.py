@@ -4,7 +4,7 @@ It has crashed, is frozen, has lost its network, or swaps so hard that nothing s
 the group's timeout.
 
 It is recognised by a look that was sent to every node of the job and came back from the others, while ranks of the world have no process on any of
-those. A node whose own look said no more than that it could not (no such command, no right) is weaker evidence: the job may be well there.
+those. A node that only refused to be looked at (no such command, no right) says nothing: the job may be well there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trainprobe.waits import SuspectGroup
 
 
 def _silent(scene: Scene) -> tuple[SilentNode, ...]:
-    return tuple(scene.facts.of(SilentNode))
+    return tuple(one for one in scene.facts.of(SilentNode) if one.late)
 
 
 def _missing(scene: Scene) -> tuple[int, ...]:
@@ -34,8 +34,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     silent, missing = _silent(scene), _missing(scene)
     if not silent or not missing:
         return
-    late = [one for one in silent if one.late]
-    yield weighing(13 if late else 6, "network", "; ".join(one.says for one in (late or silent)[:3]), *silent)
+    yield weighing(13, "network", "; ".join(one.says for one in silent[:3]), *silent)
     yield weighing(10, "process-state-and-locks", f"{ranks_say(missing)} {verb(missing, 'has', 'have')} no process on the nodes that answered", *silent)
     if group.victims:
         yield weighing(6, "other-stacks", f"{ranks_say(group.victims)} {verb(group.victims, 'waits', 'wait')} meanwhile", *silent)

@@ -18,7 +18,7 @@ from trainprobe.causes.parting import DISAGREE, disagreement
 from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import first_to_fail, said
 from trainprobe.causes.words import fix, job, sentence, short, subject
-from trainprobe.facts import Facts, FatalSignal, MemoryLimit, RankEnding, Segfault
+from trainprobe.facts import Facts, FatalSignal, RankEnding, Segfault
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
@@ -71,7 +71,7 @@ def _against(scene: Scene, end: RankEnding) -> Iterator[Weighing]:
         yield weighing(-26, "suspects-log", "The crash came after an error that only repeats another rank's end", *echoes, *scene.exceptions(ranks, echo=True))
     elif end.signal_name == "SIGABRT" and own:
         yield weighing(-26, "suspects-log", f"It aborted while leaving after {own[0].type}", *own)
-    memory = scene.facts.one(MemoryLimit, cell=scene.cell)
+    memory = scene.memory
     if said(scene, BAD_ALLOC, ranks) is not None:
         yield weighing(-10, "host-pressure", "It speaks of memory that could not be had", memory)
 
