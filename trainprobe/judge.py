@@ -9,6 +9,7 @@ from dataclasses import replace
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.linted import lint_notices
 from trainprobe.causes.priors import Priors
+from trainprobe.causes.words import at_its_host
 from trainprobe.facts import Facts, FlightDump, HostCheck, Interrupted, Job, JobRank, MainThread, Plan, Rung
 from trainprobe.model.diagnosis import (
     Cascade,
@@ -42,7 +43,7 @@ from trainprobe.waits import (
 )
 from trainprobe.waits.climbed import climb_of
 from trainprobe.waits.deadlines import advice, expiries, killing
-from trainprobe.waits.divergence import ranks_say
+from trainprobe.waits.divergence import claims_say, ranks_say
 from trainprobe.waits.foreseen import foreseen_groups, predictions
 from trainprobe.waits.grid import COMMAND, is_knob, outgrown_by
 from trainprobe.waits.logged import ordered_groups
@@ -316,9 +317,9 @@ def _cascade(ranked: Sequence[RankedGroup], placed: Sequence[PlacedCause]) -> tu
 
 def _unexplained(facts: Facts) -> tuple[str, ...]:
     rows = [f"{rung.cell} did not pass ({rung.says}), but the full size did." for rung in outgrown_rungs(facts)]
+    rows += [claims_say(job.claimed) for job in facts.of(Job) if job.claimed]
     if facts.unreadable:
-        ids = ", ".join(facts.unreadable[:5])
-        rows.append(f"{len(facts.unreadable)} records of the case could not be understood ({ids}).")
+        rows.append(f"{len(facts.unreadable)} records of the case could not be understood ({', '.join(facts.unreadable[:5])}).")
     return tuple(rows)
 
 
@@ -359,8 +360,8 @@ def _deep_would_settle(facts: Facts, ranked: Sequence[RankedGroup]) -> list[Unde
     sure = first.placed and first.placed[0].named and first.placed[0].confidence >= SURE
     if sure or first.group.how not in ("cycle", "stuck-inside") or not first.placed:
         return []
-    pid = _extra(facts).get("pid", "PID")
-    return [Undecided(first.placed[0].id, f"trainprobe attach {pid} --deep: the ranks' flight recorders tell the group and the number of every call")]
+    (look,) = at_its_host(f"trainprobe attach {_extra(facts).get('pid', 'PID')} --deep")
+    return [Undecided(first.placed[0].id, f"{look}: the ranks' flight recorders tell the group and the number of every call")]
 
 
 def _row(rung: Rung, facts: Facts) -> LadderRow:

@@ -55,12 +55,25 @@ def _awaited_programs(scene: Scene) -> tuple[ProcessState, ...]:
 
 def other_end(scene: Scene, pid: int, mode: str) -> str:
     """Who has the other end of the pipe in which `pid` sleeps, and what it does."""
-    ends_of = [end for end in scene.facts.of(PipeEnd, cell=scene.cell) if end.pid == pid and mode in end.mode]
-    others = [other for end in ends_of for other in end.other_pids if other != pid]
-    thread = next((thread for thread in scene.facts.of(MainThread, cell=scene.cell) if thread.pid in others), None)
+    other, thread = _other(scene, pid, mode)
     if thread is not None:
         return f"pid {thread.pid}, which stands at {thread.where or thread.leaf}"
-    return f"pid {others[0]}" if others else "nobody that is seen" if ends_of else ""
+    return f"pid {other}" if other else "nobody that is seen" if _ends_of(scene, pid, mode) else ""
+
+
+def other_pid(scene: Scene, pid: int, mode: str) -> int:
+    """The process at the other end of the pipe in which `pid` sleeps, one with a Python stack first; 0 where none is seen."""
+    return _other(scene, pid, mode)[0]
+
+
+def _other(scene: Scene, pid: int, mode: str) -> tuple[int, MainThread | None]:
+    others = [other for end in _ends_of(scene, pid, mode) for other in end.other_pids if other != pid]
+    thread = next((thread for thread in scene.facts.of(MainThread, cell=scene.cell) if thread.pid in others), None)
+    return (thread.pid, thread) if thread is not None else (next(iter(others), 0), None)
+
+
+def _ends_of(scene: Scene, pid: int, mode: str) -> list[PipeEnd]:
+    return [end for end in scene.facts.of(PipeEnd, cell=scene.cell) if end.pid == pid and mode in end.mode]
 
 
 def look_at(scene: Scene, pid: int) -> str:

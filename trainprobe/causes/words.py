@@ -131,16 +131,25 @@ def again(scene: Scene) -> str:
     return " ".join(words)
 
 
-_ELSEWHERE = re.compile(r"\b(\d{1,10})@([\w.-]+\w)")
+_PID = r"\b\d{1,10}@\w(?:[\w.-]*\w)?"
+_ELSEWHERE = re.compile(rf"{_PID}(?:[ ,]+{_PID})*")
 
 
-def _at_its_host(step: str) -> str:
-    """A command for processes of one host, said with the host: `on node3: kill 4711`."""
-    found = {match[2] for match in _ELSEWHERE.finditer(step)}
-    if len(found) != 1:
-        return step
-    here = _ELSEWHERE.sub(lambda match: match[1], step)
-    return f"on {found.pop()}: {here}"
+def at_its_host(step: str) -> tuple[str, ...]:
+    """A command for processes of several hosts, one for each host: `on node3: kill 4711`. As it is where no process is told with its host."""
+    lists = [re.split(r"[ ,]+", match[0]) for match in _ELSEWHERE.finditer(step)]
+    hosts = dict.fromkeys(one.partition("@")[2] for listed in lists for one in listed)
+    if not hosts or any({one.partition("@")[2] for one in listed} != set(hosts) for listed in lists):
+        return (step,)
+
+    def of(host: str) -> str:
+        def own(match: re.Match[str]) -> str:
+            between = re.search(r"[ ,]+", match[0])
+            return (between[0] if between else " ").join(one.partition("@")[0] for one in re.split(r"[ ,]+", match[0]) if one.partition("@")[2] == host)
+
+        return f"on {host}: {_ELSEWHERE.sub(own, step)}"
+
+    return tuple(of(host) for host in hosts)
 
 
 def _of_a_model(plan: Plan, *, stress: bool) -> list[str]:
@@ -156,8 +165,8 @@ def fix(scene: Scene, title: str, *steps: str, risk: str = "safe", who: str = "u
     """A fix that is verified by the same rung when nothing cheaper is given."""
     return Fix(
         title,
-        tuple(_at_its_host(step) for step in steps if step),
+        tuple(one for step in steps if step for one in at_its_host(step)),
         risk="disruptive" if risk == "disruptive" else "needs-admin" if risk == "needs-admin" else "safe",
         who="admin" if who == "admin" else "user",
-        verify=verify or again(scene),
+        verify="; ".join(at_its_host(verify)) if verify else again(scene),
     )

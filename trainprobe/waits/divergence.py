@@ -250,3 +250,11 @@ def camps_say(divergence: Divergence) -> str:
 def ranks_say(ranks: Sequence[int]) -> str:
     """`rank 1` or `ranks 0,2-3`."""
     return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {fold_ranks(ranks)}"
+
+
+def claims_say(claimed: Mapping[int, Sequence[str]]) -> str:
+    """Two hosts with one rank: two jobs, or ranks whose numbers nobody told."""
+    ranks = sorted(claimed)
+    where = list(dict.fromkeys(host for rank in ranks for host in claimed[rank]))
+    several = f"{ranks_say(ranks)} {'is' if len(ranks) == 1 else 'are'} on {', '.join(where[:4])}{' and others' if len(where) > 4 else ''}"
+    return f"{several[:1].upper()}{several[1:]}: these are several jobs, or their processes do not know their rank. Of each rank one process is judged."

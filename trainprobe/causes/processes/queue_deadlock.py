@@ -9,10 +9,9 @@ while no thread of the job takes from a queue; by a full pipe. A reader that is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from trainprobe.causes.at_queues import at_queues, joining_of, look_at, other_end, piping_of, queue_call, reading_of, writers_of
+from trainprobe.causes.at_queues import at_queues, joining_of, look_at, other_end, other_pid, piping_of, queue_call, reading_of, writers_of
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.ends import busy_children, ends, others_wait, states, who
 from trainprobe.causes.scene import Scene, weighing
@@ -98,8 +97,8 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     piping = piping_of(scene)
     if piping and not (writers_of(scene) or reading_of(scene)):
         pid, mode = piping[0].pid, "w" if "pipe_write" in piping[0].wchan else "r"
-        other = re.match(r"pid (\d+)", other_end(scene, pid, mode))
-        look = (f"ls -l /proc/{pid}/fd | grep pipe", look_at(scene, pid), look_at(scene, int(other.group(1))) if other else "")
+        other = other_pid(scene, pid, mode)
+        look = (f"ls -l /proc/{pid}/fd | grep pipe", look_at(scene, pid), look_at(scene, other) if other else "")
         return (
             fix(scene, "See both ends", *look),
             fix(scene, "Serve both ends at once", "process.communicate(timeout=600) writes, reads and waits; a bare write() or read() serves one pipe only"),
