@@ -7,7 +7,7 @@ import math
 import os
 import time
 import traceback
-from typing import Any, Dict, List, NoReturn, Optional
+from typing import Any, Dict, List, NoReturn
 
 HUGE = 1e18  # stands for infinite and for nan, which JSON has no words for; evidence holds numbers below 2**63
 
@@ -143,7 +143,10 @@ def gap(one: Any, other: Any) -> float:
         return math.inf
     if one.numel() == 0:
         return 0.0
-    first, second = one.detach().to(torch.float64).cpu(), other.detach().to(torch.float64).cpu()
+    one, other = (torch.view_as_real(each.detach().resolve_conj()) if each.is_complex() else each.detach() for each in (one, other))
+    if one.shape != other.shape:
+        return math.inf
+    first, second = one.to(torch.float64).cpu(), other.to(torch.float64).cpu()
     if not bool(torch.equal(torch.isfinite(first), torch.isfinite(second))):
         return math.inf
     fine = torch.isfinite(second)
@@ -151,9 +154,3 @@ def gap(one: Any, other: Any) -> float:
         return 0.0
     scale = float(second[fine].abs().max())
     return float((first[fine] - second[fine]).abs().max()) / max(scale, 1e-6)
-
-
-def gaps(one: Dict[str, Any], other: Dict[str, Any]) -> Optional[str]:
-    """The name of the output that differs most, None where there are none in common."""
-    names = [name for name in one if name in other]
-    return max(names, key=lambda name: gap(one[name], other[name]), default=None)

@@ -94,7 +94,7 @@ class Subject:
         if lively:
             stir(model, seed)
         if dtype is not None:
-            model.to(dtype)
+            cast(model, dtype)
         return model.eval()
 
     def comparing(self, seed: int = 0) -> Any:
@@ -235,6 +235,22 @@ def stir(model: Any, seed: int) -> None:
             if one.is_floating_point():
                 size = 0.5 / math.sqrt(max(1, one.shape[-1])) if one.dim() > 1 else 0.1
                 one.add_((torch.randn(one.shape, generator=draw) * size).to(one))
+
+
+def cast(model: Any, dtype: Any) -> None:
+    """Cast a model to float32 or float64, complex tensors to as many digits: Module.to would drop their imaginary parts, and make another model of it."""
+    kept = [
+        (held, name, one.detach().clone())
+        for module in model.modules()
+        for held in (module._parameters, module._buffers)  # noqa: SLF001 - the slots themselves
+        for name, one in held.items()
+        if one is not None and one.is_complex()
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if kept else "default")
+        model.to(dtype)
+    for held, name, one in kept:
+        held[name].data = one.to(torch.complex128 if dtype is torch.float64 else torch.complex64)
 
 
 def max_length_of(model: Any) -> Tuple[Optional[int], str]:

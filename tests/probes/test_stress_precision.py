@@ -20,6 +20,7 @@ FAULTS = {
     "table": ("precision.raises", "module", "positions"),
     "softmax_down": ("precision.tolerance", "module", "blocks.1.attention"),
     "half": ("precision.tolerance", "module", "blocks.1.attention"),
+    "complex": ("precision.tolerance", "module", "positions"),
     "running_sum": ("precision.tolerance", "module", "mean"),
     "gradient": ("precision.gradient", "parameter", "blocks.0.attention.q.weight"),
 }
@@ -27,14 +28,14 @@ FAMILIES = """
 import torch, transformers as T
 
 S = dict(vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, max_position_embeddings=128)
-T5 = dict(vocab_size=99, d_model=32, d_ff=64, num_layers=2, num_heads=4, d_kv=8, decoder_start_token_id=0)
-BART = dict(vocab_size=99, d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=64,
+OF_T5 = dict(vocab_size=99, d_model=32, d_ff=64, num_layers=2, num_heads=4, d_kv=8, decoder_start_token_id=0)
+OF_BART = dict(vocab_size=99, d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=64,
             decoder_ffn_dim=64, max_position_embeddings=128)
 PARTS = dict(relative_attention=True, pos_att_type=["c2p", "p2c"])
 MADE = {
     "Bert": ("BertForMaskedLM", S), "GPT2": ("GPT2LMHeadModel", dict(vocab_size=99, n_embd=32, n_layer=2, n_head=4, n_positions=128)),
     "Llama": ("LlamaForCausalLM", S), "Qwen2": ("Qwen2ForCausalLM", {**S, "num_key_value_heads": 2}), "Gemma": ("GemmaForCausalLM", {**S, "head_dim": 8, "num_key_value_heads": 4}),
-    "T5": ("T5ForConditionalGeneration", T5), "Bart": ("BartForConditionalGeneration", BART), "Albert": ("AlbertForMaskedLM", {**S, "embedding_size": 16}),
+    "T5": ("T5ForConditionalGeneration", OF_T5), "Bart": ("BartForConditionalGeneration", OF_BART), "Albert": ("AlbertForMaskedLM", {**S, "embedding_size": 16}),
     "ViT": ("ViTForImageClassification", {**S, "image_size": 32, "patch_size": 8}), "Bloom": ("BloomForCausalLM", dict(vocab_size=99, hidden_size=32, n_layer=2, n_head=4)),
     "Deberta": ("DebertaForMaskedLM", {**S, **PARTS}), "Mixtral": ("MixtralForCausalLM", {**S, "num_key_value_heads": 2, "num_local_experts": 4}),
     "GPTNeoX": ("GPTNeoXForCausalLM", S),
@@ -73,6 +74,12 @@ def test_what_raises_keeps_its_frames(found: dict[str, Wrote]) -> None:
     row = found["billion"].finding()
     assert row["frames"][-1]["function"] == "forward"
     assert row["labels"]["mode"] == "autocast float16"
+
+
+def test_an_imaginary_part_is_lost_by_the_cast_to_a_half_type_alone(found: dict[str, Wrote]) -> None:
+    row = found["complex"].finding()
+    assert row["labels"]["mode"] == "float16"
+    assert "drops the imaginary part of its turns" in row["says"]
 
 
 def test_modules_of_a_noisy_model_are_not_compared(found: dict[str, Wrote]) -> None:

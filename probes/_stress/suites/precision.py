@@ -14,7 +14,7 @@ import torch
 from _stress import halves
 from _stress.look import Look
 from _stress.passes import MODES, Mode, Pass, is_missing, name_of, passed
-from _stress.subject import Subject
+from _stress.subject import Subject, cast
 
 LENGTH = 128  # positions where the model takes them: sums over few positions lose too little to be seen
 
@@ -38,7 +38,10 @@ class Precision:
         if hasattr(config, "use_cache"):
             config.use_cache = False
         if dtype is not None or any(one.dtype in (torch.float16, torch.bfloat16) for one in model.parameters()):
-            model.to(dtype or torch.float32)
+            if dtype in (torch.float16, torch.bfloat16):
+                model.to(dtype)  # as a script would do it
+            else:
+                cast(model, torch.float32)
         return model
 
     def batch(self, model: Any) -> Any:
@@ -182,7 +185,7 @@ class Precision:
                 if one.is_floating_point():
                     one.copy_(other)
         if wide_type is not None:
-            wide.to(wide_type)
+            cast(wide, wide_type)
         model = self.make(lively=True)
         with halves.taking(model) as taken, contextlib.suppress(Exception):
             self.subject.run(model, self.batch(model), grad=True)
@@ -203,15 +206,26 @@ class Precision:
                 found.append((one.module, own))
         known = {where for _, where in self.told}
         for name, own in [one for one in found if (one[0] or self.root) not in known][:3]:
-            title, kind = self.title(model, name), name_of(dtype)
-            if own.overflow:
-                by = "a norm must bear" if own.norm else "it was given here"
-                made = "loses its output" if own.norm else "makes inf or nan"
-                says = f"{title} {made} in {kind} at {own.overflow:.3g} times the inputs that {by}, where float32 is well within float16's range."
-                self.tell("precision.overflow", name, math.inf, 0, "", says, mode=kind, times=own.overflow)
-            else:
-                says = f"{title} by itself is {own.error:.2g} off in {kind}, given the same inputs and weights; its arithmetic should cost {own.allowed:.2g} at most."
-                self.tell("precision.tolerance", name, own.error, own.allowed, "of the root mean square", says, mode=kind)
+            self._tell_own(self.title(model, name), name, own, dtype, wides[name])
+
+    def _tell_own(self, title: str, name: str, own: halves.Own, dtype: Any, module: Any) -> None:
+        kind = name_of(dtype)
+        if own.overflow:
+            by = "a norm must bear" if own.norm else "it was given here"
+            made = "loses its output" if own.norm else "makes inf or nan"
+            says = f"{title} {made} in {kind} at {own.overflow:.3g} times the inputs that {by}, where float32 is well within float16's range."
+            self.tell("precision.overflow", name, math.inf, 0, "", says, mode=kind, times=own.overflow)
+            return
+        says = f"{title} by itself is {own.error:.2g} off in {kind}, given the same inputs and weights; its arithmetic should cost {own.allowed:.2g} at most."
+        halved = _complex(module) if dtype is not torch.float32 else ""
+        if halved:
+            says = f"{title} is {own.error:.2g} off in {kind}: a cast of the model drops the imaginary part of its {halved}; hold it as two real tensors."
+        self.tell("precision.tolerance", name, own.error, own.allowed, "of the root mean square", says, mode=kind)
+
+
+def _complex(module: Any) -> str:
+    """The name of a tensor whose imaginary part Module.to drops; empty where there is none such."""
+    return next((str(name) for name, one in (*module.named_buffers(), *module.named_parameters()) if one.is_complex()), "")
 
 
 def run(subject: Subject, look: Look) -> None:
