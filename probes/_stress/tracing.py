@@ -56,19 +56,6 @@ def _floats(values: Any) -> Dict[str, Any]:
     return {name: one.detach().clone() for name, one in leaves_of(values).items() if isinstance(one, torch.Tensor) and one.is_floating_point()}
 
 
-def first_apart(one: List[Call], other: List[Call], tolerance: float) -> Optional[str]:
-    """The name of the first module whose outputs differ by more than `tolerance`, relative; None where none does.
-
-    The calls are compared in order; where the two runs called different modules the first that differs is named.
-    """
-    for mine, theirs in zip(one, other):
-        if mine.module != theirs.module:
-            return mine.module
-        if any(gap(mine.outputs[name], theirs.outputs[name]) > tolerance for name in mine.outputs if name in theirs.outputs):
-            return mine.module
-    return None
-
-
 def apart_by_itself(one: List[Call], other: List[Call], tolerance: float) -> Optional[str]:
     """The innermost module that gives different outputs for equal inputs: whose own code differs. Of two records with `inputs`; None where none does."""
     for mine, theirs in zip(one, other):
