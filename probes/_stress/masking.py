@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import math
+import re
 from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 import torch
@@ -29,6 +30,9 @@ NAMES = (
     "decoder_attention_mask",
     "tgt_key_padding_mask",
 )
+# Names of a sample's leaves that may be masks too, and of such as are about something else: predicted places, kinds of tokens.
+LIKE = re.compile(r"mask|(^|_)(keep|kept|valid|visible|padded|padding|pad|present)($|_)")
+UNLIKE = re.compile(r"lm|loss|label|pos|type|special|segment|(^|_)ids?$")
 PROMISING = ("attention_mask", *IGNORING)  # the name alone says what it is for
 LABELS = ("labels", "label", "targets", "target", "lm_labels", "tags")
 TARGETS = ("decoder_", "tgt", "target", "labels", "label")
@@ -247,6 +251,19 @@ def find_port(bench: Bench) -> Optional[Port]:
         if name in takes and name not in bench.leaves:
             port = _tried(bench, name, takes)
             if port is not None:
+                return port
+    return _like_one(bench, own)
+
+
+def _like_one(bench: Bench, own: Dict[str, str]) -> Optional[Port]:
+    """A leaf of zeros and ones with a name that may be a mask's, where the outputs depend on it."""
+    for name, leaf in own.items():
+        one = bench.leaves[leaf]
+        plain = one.dim() == 2 and (one.dtype == torch.bool or bool(((one == 0) | (one == 1)).all()))
+        if name not in NAMES and plain and LIKE.search(name.lower()) and not UNLIKE.search(name.lower()):
+            port = _shown(leaf, one)
+            if _acts(bench, port):
+                bench.masks.append(leaf)
                 return port
     return None
 

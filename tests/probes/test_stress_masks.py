@@ -18,6 +18,7 @@ FAULTS = {
     "never_passed_on": ("mask.ignored", "module", "Net"),
     "deaf_causal": ("mask.ignored", "module", "blocks.1.attention"),
     "first_row": ("mask.padding", "module", "blocks.1.attention"),
+    "kept_first_row:kept": ("mask.padding", "module", "blocks.1.attention"),
     "bool_turned": ("mask.form", "module", "blocks.1.attention"),
     "infinite": ("mask.all_masked", "module", "blocks.1.attention"),
     "one_late": ("mask.future", "module", "blocks.1.attention"),
@@ -35,6 +36,7 @@ SOUND = (
     "Tagger:words",
     "tagger_without:words",
     "Translates:both_sides",
+    "Kept:kept",
 )
 
 
@@ -63,6 +65,7 @@ def test_all_checks_are_made_of_a_sound_model(found: dict[str, Wrote]) -> None:
 def test_the_polarity_is_measured_where_no_name_and_no_sample_tells_it(found: dict[str, Wrote]) -> None:
     assert "The mask is padding_mask (0 counts, 2-D)." in found["Attends:words"].says("note")
     assert "The mask is mask (1 counts, 2-D)." in found["Tagger:words"].says("note")
+    assert "The mask is keep (1 counts, 2-D)." in found["Kept:kept"].says("note")
 
 
 def test_what_is_torch_s_own_or_promised_by_nobody_is_a_note(found: dict[str, Wrote]) -> None:

@@ -64,6 +64,7 @@ def run(subject: Subject, look: Look) -> None:
         if not masks.broken and not masks.heedless:
             with masks.part("mask.padding", "padded against unpadded"):
                 masks.padding(port)
+        if not masks.broken and not masks.heedless:
             with masks.part("mask.loss", "padded labels"):
                 masks.loss(port)
         if not masks.broken and not masks.heedless:
@@ -77,5 +78,5 @@ def run(subject: Subject, look: Look) -> None:
             masks.left(port)
         with masks.part("mask.all_masked", "a row of zeros"):
             all_masked(masks)
-    told = f"{port.told}: " if port is not None else "no mask is taken: "
+    told = f"{port.told}: " if port is not None else "no mask was seen among what it takes: "
     look.summary(told + ", ".join(dict.fromkeys(masks.tried)))
