@@ -27,7 +27,8 @@ class Trained(NamedTuple):
     last: bytes
 
 
-def compared_runs(subject: Subject, look: Look, trained: Trained, explained: Set[str]) -> Set[str]:
+def compared_runs(subject: Subject, look: Look, trained: Trained, explained: Set[str]) -> Optional[Set[str]]:
+    """Return the names of what was told; None where training is too noisy to say."""
     look.step("resume")
     registered = [name for name, held in trained.end.items() if held.kind != ATTRIBUTE]
 
@@ -63,7 +64,7 @@ def compared_runs(subject: Subject, look: Look, trained: Trained, explained: Set
     noise = _drift(trained, twin, registered)
     if drift <= 10 * noise:
         look.note(f"Two equal runs of training differ by {noise:.2g} and the resumed one by {drift:.2g}: no more than that is known.")
-        return set()
+        return None
     return _unexplained(look, trained, again, max(drift, 1e-12))
 
 

@@ -94,7 +94,8 @@ def _compare(rounds: Rounds) -> None:
         or compared_steps(look, one, replicas, subject.tolerance)
     )
     found = _unused(rounds, one) or found
-    look.summary("the rest is not compared" if found else f"{ranks} ranks agree with one")
+    agree = f"{ranks} ranks stay one model, and were not compared with one" if subject.traits.noisy else f"{ranks} ranks agree with one"
+    look.summary("the rest is not compared" if found else agree)
 
 
 def _failed(look: Look, answers: List[fleet.Answer]) -> None:
