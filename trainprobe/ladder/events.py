@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 READ_CAP_BYTES = 4 * 2**20
 EVENTS_CAP = 2000
 KEPT_FIRST = 1500
+NUMBER_CAP = 2**63
 LINE_CAP_BYTES = 300 * 1024
 ANSWERS = ("yes", "no", "cannot")
 
@@ -105,10 +107,21 @@ def _event(line: bytes) -> Mapping[str, Any] | None:
     if len(line) > LINE_CAP_BYTES:
         return None
     try:
-        event = json.loads(line, parse_constant=_no_number)
+        event = json.loads(line, parse_constant=_no_number, parse_int=_whole, parse_float=_decimal)
     except (ValueError, RecursionError):
         return None
     return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
+
+
+def _whole(text: str) -> int | None:
+    """What is beyond 64 bits is a number for Python only: nothing further on can hold it."""
+    value = int(text)
+    return value if abs(value) < NUMBER_CAP else None
+
+
+def _decimal(text: str) -> float | None:
+    value = float(text)
+    return value if math.isfinite(value) else None
 
 
 def _no_number(name: str) -> None:

@@ -192,11 +192,16 @@ def _sites_of_witnesses(case: Case, cell: str) -> list[Site]:
     return found
 
 
+def _rows(frames: Any) -> list[Any]:
+    """Frames as the user's processes wrote them, or what stands in their place."""
+    return frames if isinstance(frames, list) else []
+
+
 def _places(row: Any) -> list[tuple[str, int, str]]:
     if not isinstance(row, dict):
         return []
     handled = row.get("handling")
-    frames = [row, row.get("where"), *(row.get("frames") or ()), *((handled.get("frames") or ()) if isinstance(handled, dict) else ())]
+    frames = [row, row.get("where"), *_rows(row.get("frames")), *_rows(handled.get("frames") if isinstance(handled, dict) else ())]
     return [
         (frame["file"], frame["line"], str(frame.get("function", "")))
         for frame in frames

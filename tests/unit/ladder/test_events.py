@@ -53,6 +53,15 @@ def test_measures_without_a_number_are_left_out_and_nan_is_none() -> None:
     assert [(row["name"], row["value"], row["unit"], row["threshold"]) for row in said.measures()] == [("a", 1.5, "s", 2.0)]
 
 
+def test_numbers_that_nothing_can_hold_are_none() -> None:
+    huge = b"9" * 400
+    said = parse(b'{"event":"measure","name":"a","value":%s}\n{"event":"measure","name":"b","value":1e999}\n{"event":"fail","line":%s,"n":-7}\n' % (huge, huge))
+
+    assert said.measures() == []
+    assert said.bad_lines == 0
+    assert (said.events[2]["line"], said.events[2]["n"]) == (None, -7)
+
+
 def test_a_flood_keeps_the_beginning_and_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "READ_CAP_BYTES", 4096)
     path = tmp_path / "events"
