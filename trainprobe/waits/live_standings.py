@@ -67,7 +67,7 @@ def _standing(facts: Facts, job: Job, watch: Watch, rank: int) -> Standing:
     return Standing(
         rank=rank,
         state=state,
-        host=member.host if member is not None else _absent_host(job),
+        host=(member.host or job.host) if member is not None else _absent_host(job),
         pid=pid,
         where=where,
         leaf=leaf,
