@@ -62,9 +62,7 @@ def test_a_fault_is_found_alone_and_where_it_is(name: str, found: dict[str, Wrot
 
 def test_a_sound_model_is_tried_in_all_types(found: dict[str, Wrote]) -> None:
     assert found["sound"].findings == []
-    assert (
-        found["sound"].says("summary").startswith("autocast float16, autocast bfloat16, float16, bfloat16 against float32 at 2x128, 30 modules by themselves")
-    )
+    assert found["sound"].says("summary").startswith("autocast float16, autocast bfloat16, float16, bfloat16 against float32 at 2x32, 30 modules by themselves")
     losses = [row["value"] for row in found["sound"].rows if row["row"] == "number" and row["name"] == "precision.loss"]
     assert len(losses) == 8  # four types, the weights as built and stirred
     assert 0 < max(losses) < 0.01
@@ -82,8 +80,10 @@ def test_an_imaginary_part_is_lost_by_the_cast_to_a_half_type_alone(found: dict[
     assert "drops the imaginary part of its turns" in row["says"]
 
 
-def test_modules_of_a_noisy_model_are_not_compared(found: dict[str, Wrote]) -> None:
+def test_noise_is_named_and_modules_of_a_noisy_model_are_not_compared(found: dict[str, Wrote]) -> None:
     assert found["noise"].findings == []
+    first = [(row["name"], row["what"], row["where"]) for row in found["noise"].rows if row["row"] == "first look" and not row["fine"]]
+    assert first == [("evaluation.difference", "module", "blocks.1.attention")]
     assert "noisy" in found["noise"].says("note")
 
 

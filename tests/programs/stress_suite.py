@@ -37,8 +37,9 @@ def rows_of(suite: str, file: str, fuzz: int, seed: int, name: str) -> list[Any]
             module.run(subject, Look(path, 60))
         except NotHereError as error:
             why = str(error)
-        with open(path, encoding="utf-8") as rows:
-            return [*(json.loads(line) for line in rows), *([{"row": "skipped", "says": why}] if why else [])]
+        with open(path, encoding="utf-8") as rows, open(os.path.join(folder, "first"), encoding="utf-8") as looked:
+            before = [{**row, "row": "first look"} for row in map(json.loads, looked) if row["row"] == "held"]
+            return [*before, *(json.loads(line) for line in rows), *([{"row": "skipped", "says": why}] if why else [])]
 
 
 def main() -> None:
