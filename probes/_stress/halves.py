@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -14,11 +14,13 @@ from _stress.batches import leaves_of, rebuilt
 DEEP = -3e4  # a mask's own value: below it -inf in half says the same
 LEVELS = (2.0, 4.0, 8.0, 16.0)  # times what a module was given: trained weights give more than those that were just drawn
 LARGEST_INPUT = 64.0
+GROWS = 1.5  # times the inputs: a result that grows more than they do (an exponential, a square) is large by what it means, not by how it is calculated
 OUTLIER = 2048.0  # what a norm must bear: single features of trained models' residuals are in the thousands (Dettmers et al., LLM.int8(), 2022)
 LEAST_LOSS = 0.1  # a loss near nought is a difference of logits that are not: it is as sure as they are
 UNITS = 5  # of the type; sound modules of transformers' families take one
 POSITIONS = 1024  # a sum of so many in bfloat16, kept in bfloat16, has stopped growing (its 8 bits) or lost a tenth
 SUMS = 512  # units of float32: there a sum of n terms is rounded n times, in half types torch sums in float32
+MOST_CASTS = 200  # of one pass
 MOST_TAKEN = 2**30  # bytes of inputs that are kept
 
 
@@ -114,23 +116,48 @@ def is_own(module: Any) -> bool:
 # ---- casts by hand
 
 
+class Cast(NamedTuple):
+    """A cast down to `kind`. `fed` says that what was cast hangs on weights or on the batch, and is no table of constants."""
+
+    kind: Any
+    fed: bool
+
+
 class _Casts(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no type
-    def __init__(self, told: Callable[[Any], None]) -> None:
+    def __init__(self, told: Callable[[Any, Any], None]) -> None:
         super().__init__()
         self.told = told
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = function(*args, **(kwargs or {}))
         if isinstance(out, torch.Tensor) and out.dtype in (torch.float16, torch.bfloat16) and "_to_copy" in str(function):
-            self.told(out.dtype)
+            self.told(args[0], out.dtype)
         return out
 
 
-def casts_of(model: Any, run: Callable[[], Any]) -> Dict[str, Any]:
-    """Return the modules in whose own code a float32 run casts down to a half type, with the type; the model itself is ``."""
-    found: Dict[str, Any] = {}
-    with watched(model) as watch, _Casts(lambda kind: found.setdefault(watch.open[-1] if watch.open else "", kind)):
-        run()
+def casts_of(model: Any, runs: Sequence[Callable[[], Any]]) -> Dict[str, Cast]:
+    """Return the modules in whose own code a float32 run casts down to a half type; the model itself is ``.
+
+    `runs` are passes with batches of one size and other values: what is cast and is the same in all of them, and has no gradient, is a table of constants.
+    """
+    seen: List[List[Tuple[str, Any, Any]]] = []
+    for run in runs:
+        with watched(model) as watch:
+            mine: List[Tuple[str, Any, Any]] = []
+
+            def told(given: Any, kind: Any, watch: Watch = watch, mine: List[Tuple[str, Any, Any]] = mine) -> None:
+                if len(mine) < MOST_CASTS:
+                    mine.append((watch.open[-1] if watch.open else "", kind, given if given.requires_grad else given.detach().clone()))
+
+            with _Casts(told):
+                run()
+        seen.append(mine)
+    found: Dict[str, Cast] = {}
+    for place, (name, kind, given) in enumerate(seen[0]):
+        others = [many[place][2] for many in seen[1:] if place < len(many)]
+        fed = given.requires_grad or len(others) < len(seen) - 1 or any(one.shape != given.shape or not torch.equal(one, given) for one in others)
+        if name not in found or (fed and not found[name].fed):
+            found[name] = Cast(kind, fed)
     return found
 
 
@@ -181,13 +208,14 @@ def taking(model: Any) -> Iterator[List[Taken]]:
 class Own(NamedTuple):
     """What a module did by itself: `error` that its own code adds, and what `allowed` is, both relative; `overflow` at how many times its inputs, 0 for never.
 
-    `norm` is true where that was a norm, which must bear any size.
+    `norm` is true where that was a norm, which must bear any size; `grows` where the wide result had grown more than the inputs, as exponentials and powers do.
     """
 
     error: float
     allowed: float
     overflow: float
     norm: bool
+    grows: bool = False
 
 
 def alone(narrow: Any, wide: Any, taken: Taken, dtype: Any, seed: int = 0) -> Optional[Own]:
@@ -214,8 +242,8 @@ def alone(narrow: Any, wide: Any, taken: Taken, dtype: Any, seed: int = 0) -> Op
     allowed = units * unit + UNITS * max(lost(one, other) for many in shaken for one, other in zip(many, right))
     if dtype is torch.bfloat16 and error <= allowed:
         error = max(error, _long(narrow, wide, given, wider, seed))
-    level, norm = (0.0, False) if dtype is not torch.float16 else _overflows(narrow, wide, given, right, wider, seed)
-    return Own(error, allowed, level, norm)
+    level, norm, grows = (0.0, False, False) if dtype is not torch.float16 else _overflows(narrow, wide, given, right, wider, seed)
+    return Own(error, allowed, level, norm, grows)
 
 
 def _long(narrow: Any, wide: Any, given: Any, wider: Any, seed: int) -> float:
@@ -234,13 +262,13 @@ def _long(narrow: Any, wide: Any, given: Any, wider: Any, seed: int) -> float:
     return max((lost(one, other) for one, other in zip(got, right)), default=0.0)
 
 
-def _overflows(narrow: Any, wide: Any, given: Any, right: List[Any], wider: Any, seed: int) -> Tuple[float, bool]:
+def _overflows(narrow: Any, wide: Any, given: Any, right: List[Any], wider: Any, seed: int) -> Tuple[float, bool, bool]:
     first = next((name for name, one in leaves_of(given).items() if one.is_floating_point()), None)
     if first is None:
-        return 0.0, False
+        return 0.0, False, False
     biggest = float(leaves_of(given)[first].abs().max()) if leaves_of(given)[first].numel() else 0.0
     if not 0 < biggest < LARGEST_INPUT:
-        return 0.0, False
+        return 0.0, False, False
     with contextlib.suppress(Exception):
         for level in (1.0, *LEVELS):
             if level > 1 and biggest * level > LARGEST_INPUT:
@@ -250,14 +278,18 @@ def _overflows(narrow: Any, wide: Any, given: Any, right: List[Any], wider: Any,
             if not all(bool(one.isfinite().all()) and float(one.abs().max()) < 8e3 for one in wanted if one.numel()):
                 break
             if not all(bool(one.isfinite().all()) for one in _called(narrow, more, seed)):
-                return level, False
+                return level, False, level > 1 and _largest(wanted) > GROWS * level * _largest(right)
         louder = _called(wide, _cast(_times(given, first, 16.0), wider), seed)
         if all(lost(one, other) < 1e-2 for one, other in zip(louder, right)):  # what does not ask how large its input is: a norm
             more = _times(given, first, OUTLIER / biggest)
             wanted, got = _called(wide, _cast(more, wider), seed), _called(narrow, more, seed)
             if any(lost(one, other) > 0.1 for one, other in zip(got, wanted)):
-                return OUTLIER / biggest, True
-    return 0.0, False
+                return OUTLIER / biggest, True, False
+    return 0.0, False, False
+
+
+def _largest(values: List[Any]) -> float:
+    return max((float(one.abs().max()) for one in values if one.numel()), default=0.0)
 
 
 def lost(one: Any, other: Any) -> float:
