@@ -168,6 +168,19 @@ def _ill(tensor: Any) -> bool:
     return bool(tensor.is_floating_point() and (torch.isnan(tensor).any() or torch.isposinf(tensor).any()))
 
 
+def own_views(name: str, watch: Callable[[str, str, Any], None]) -> Any:
+    """Return a pre-hook that gives a module views of its own of what wants gradients, each of them told to `watch(name, "in", view)`."""
+
+    def own(tensor: Any) -> Any:
+        if not (isinstance(tensor, torch.Tensor) and tensor.requires_grad and tensor.is_floating_point()):
+            return tensor
+        mine = tensor.view_as(tensor)  # others that are given the same tensor must not count here
+        watch(name, "in", mine)
+        return mine
+
+    return lambda _, args, kwargs: (tuple(own(one) for one in args), {key: own(one) for key, one in kwargs.items()})
+
+
 def backward_fault(model: Any, loss_of: Callable[[], Any]) -> Tuple[Optional[str], List[str]]:
     """Return where gradients stop being finite, and the parameters that got such ones.
 
@@ -184,16 +197,6 @@ def backward_fault(model: Any, loss_of: Callable[[], Any]) -> Tuple[Optional[str
 
         tensor.register_hook(note)
 
-    def given(name: str) -> Any:
-        def own(tensor: Any) -> Any:
-            if not (isinstance(tensor, torch.Tensor) and tensor.requires_grad and tensor.is_floating_point()):
-                return tensor
-            mine = tensor.view_as(tensor)  # others that are given the same tensor must not count here
-            watch(name, "in", mine)
-            return mine
-
-        return lambda _, args, kwargs: (tuple(own(one) for one in args), {key: own(one) for key, one in kwargs.items()})
-
     def gave(name: str) -> Any:
         def record(_: Any, __: Any, output: Any) -> None:
             order.append(name)
@@ -203,7 +206,7 @@ def backward_fault(model: Any, loss_of: Callable[[], Any]) -> Tuple[Optional[str
 
         return record
 
-    hooks = [module.register_forward_pre_hook(given(name), with_kwargs=True) for name, module in model.named_modules() if name]
+    hooks = [module.register_forward_pre_hook(own_views(name, watch), with_kwargs=True) for name, module in model.named_modules() if name]
     hooks += [module.register_forward_hook(gave(name)) for name, module in model.named_modules() if name]
     try:
         model.zero_grad()

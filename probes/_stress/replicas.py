@@ -11,7 +11,7 @@ from torch.nn.parallel import DistributedDataParallel
 from _stress.batches import Batch, leaves_of
 from _stress.fleet import StandsInError
 from _stress.holdings import ATTRIBUTE, Held, differing, put, snapshot
-from _stress.pinning import Seen, opened, recorded
+from _stress.pinning import Seen, opened, own_views, recorded
 from _stress.subject import Ran, Subject, sow
 
 PER_RANK = 2  # rows
@@ -222,16 +222,6 @@ def graded(subject: Subject, batch: Batch, rank: int, seed: int, step: Step) -> 
         if isinstance(tensor, torch.Tensor) and tensor.requires_grad and tensor.is_floating_point():
             tensor.register_hook(note)
 
-    def given(name: str) -> Any:
-        def own(tensor: Any) -> Any:
-            if not (isinstance(tensor, torch.Tensor) and tensor.requires_grad and tensor.is_floating_point()):
-                return tensor
-            mine = tensor.view_as(tensor)  # others that are given the same tensor must not count here
-            watch(name, "in", mine)
-            return mine
-
-        return lambda _, args, kwargs: (tuple(own(one) for one in args), {key: own(one) for key, one in kwargs.items()})
-
     def gave(name: str) -> Any:
         def record(_: Any, __: Any, output: Any) -> None:
             found.setdefault(name, {})
@@ -242,7 +232,7 @@ def graded(subject: Subject, batch: Batch, rank: int, seed: int, step: Step) -> 
 
     for name, module in model.named_modules():
         if name:
-            module.register_forward_pre_hook(given(name), with_kwargs=True)
+            module.register_forward_pre_hook(own_views(name, watch), with_kwargs=True)
             module.register_forward_hook(gave(name))
     _forward(subject, model, part(_fitting(subject, batch, model), rank)).loss.backward()
     for name, gradient in _gradients(model).items():
