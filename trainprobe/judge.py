@@ -10,7 +10,7 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.linted import lint_notices
 from trainprobe.causes.priors import Priors
 from trainprobe.causes.words import at_its_host
-from trainprobe.facts import Facts, FlightDump, HostCheck, Interrupted, Job, JobRank, MainThread, Plan, Rung
+from trainprobe.facts import Facts, FlightDump, HostCheck, Interrupted, Job, JobRank, MainThread, Plan, Reach, Rung
 from trainprobe.model.diagnosis import (
     Cascade,
     Diagnosis,
@@ -53,7 +53,7 @@ from trainprobe.waits.timeline import echoes_said, logged_extra
 # Why a rung was skipped without leaving a doubt: it does not apply, or the user asked for it.
 DOES_NOT_APPLY = ("gpu", "nccl", "script", "dataset", "model", "asked", "ranks>=2")
 # What is done only when asked for by name (`--deep`, `--trigger-dump`).
-ASKED_FOR = ("deep", "trigger_dump")
+ASKED_FOR = ("deep", "trigger_dump", "node.look")
 # Below this confidence one more look by name is worth its while.
 SURE = 0.9
 # Nobody reads more troubles than these, and weighing one takes time that grows with the world.
@@ -186,7 +186,7 @@ def _extra(facts: Facts) -> dict[str, object]:
     if job is not None:
         extra.update(form=job.launcher, world_seen=_world_says(job))
         pid = job.launcher_pid or next((member.pid for member in facts.of(JobRank, cell=job.cell)), None)
-        extra.update({"pid": pid} if pid and pid > 0 else {})
+        extra.update(({"pid": pid} if pid and pid > 0 else {}) | ({"reach": facts.of(Reach)[0].command} if facts.of(Reach) else {}))
     if facts.one(Interrupted) is not None:
         extra["interrupted"] = True
     return extra

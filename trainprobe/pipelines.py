@@ -65,7 +65,7 @@ def attach(request: AttachRequest, progress: Progress, choose: Choose | None = N
 def _attach_far(request: AttachRequest, progress: Progress) -> Report:
     """The same on every node of a job, and one report over all of them."""
     from trainprobe.attach import Interrupted
-    from trainprobe.attach.nodes import by_srun, by_ssh, look_on_nodes
+    from trainprobe.attach.nodes import by_srun, by_ssh, look_on_nodes, nobody_answered
     from trainprobe.case import Case
     from trainprobe.targets.slurm_jobs import slurm_job
 
@@ -88,6 +88,8 @@ def _attach_far(request: AttachRequest, progress: Progress) -> Report:
         look_on_nodes(nodes, case, look_s, progress)
     except Interrupted:
         progress.note("Interrupted: this is what was learnt.")
+    else:
+        nobody_answered(case)
     report = conclude(case.seal(), "attach", case.name, (case.trouble,) if case.trouble else ())
     return _kept(case, report)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 KIND = "node.look"
 AT_ONCE = 64
+MOST_SAID = 4
 AGAIN_S = 0.25
 ANSWER_CAP_BYTES = 16 * 2**20  # four ranks send some 0.1 MB
 START_S = 12.0  # for the way to a node, and a Python on a cold file system there
@@ -87,7 +88,7 @@ def look_on_nodes(nodes: Sequence[Node], case: Case, look_s: float, progress: Pr
     began = time.monotonic()
     turns = -(-len(nodes) // AT_ONCE)  # who is asked later may take as long
     until = began + turns * (look_s + START_S)
-    answered = 0
+    spoke = 0
     with Interruption() as interruption, ThreadPoolExecutor(max_workers=min(AT_ONCE, max(1, len(nodes)))) as pool:
         shorter = Shorter(until)
         waiting = {pool.submit(_asked, node, shorter): node for node in nodes}
@@ -95,16 +96,26 @@ def look_on_nodes(nodes: Sequence[Node], case: Case, look_s: float, progress: Pr
             done, _ = wait(waiting, timeout=AGAIN_S, return_when=FIRST_COMPLETED)
             shorter.interrupted = interruption.asked
             for one in done:
-                answered += 1
-                _kept(case, waiting.pop(one), one.result())
-            if done and 2 * answered >= len(nodes) and waiting:
+                spoke += _kept(case, waiting.pop(one), one.result())
+            if done and 2 * spoke >= len(nodes) and waiting:  # who cannot be reached says so at once: that is no measure for the others
                 took_s = time.monotonic() - began
                 shorter.until = min(until, time.monotonic() + max(LEAST_BEHIND_S, (BEHIND - 1) * took_s))
-            names = ", ".join(node.name for node in list(waiting.values())[:3])
-            progress.note(f"{answered} of {len(nodes)} nodes have answered" + (f"; waiting for {names}" if names else "") + ".")
+            if done and not interruption.asked:
+                names = ", ".join(node.name for node in list(waiting.values())[:3])
+                progress.note(f"{spoke} of {len(nodes)} nodes have answered" + (f"; waiting for {names}" if names else "") + ".")
     if interruption.asked:
         case.add("interrupted", source="signal", data={"phase": "attach", "cell": CELL})
         raise Interrupted
+
+
+def nobody_answered(case: Case) -> None:
+    """Raise UsageError with what the nodes said where none of them has seen a job: there is nothing to report on."""
+    found = case.evidence
+    if any(record.kind == "job" for record in found):
+        return
+    says = list(dict.fromkeys(record.reason.rstrip(".") for record in found if record.kind == KIND and record.reason))
+    more = f"; and {len(says) - MOST_SAID} more" if len(says) > MOST_SAID else ""
+    raise UsageError(f"No node has shown a training job: {'; '.join(says[:MOST_SAID])}{more}.", "Look on one of them: ssh NODE trainprobe attach.")
 
 
 class Shorter:
@@ -143,7 +154,8 @@ def _asked(node: Node, deadline: Shorter) -> Call:
     return Call(ran, began, time.time(), ran.ended.how == "timed_out" and deadline.stopped())
 
 
-def _kept(case: Case, node: Node, call: Call) -> None:
+def _kept(case: Case, node: Node, call: Call) -> bool:
+    """Put what came of it into the case. Return whether the node has spoken."""
     answer = read_answer(call.ran.stdout) if call.ran is not None else Answer()
     skew = (answer.now or call.ended) - call.ended
     skew = skew if abs(skew) > SKEW_S else 0.0
@@ -156,7 +168,7 @@ def _kept(case: Case, node: Node, call: Call) -> None:
     source, took_s = os.path.basename(node.argv[0]), call.ended - call.began
     case.add(KIND, subject=Subject("host", host=node.name), cell=CELL, source=source, began=call.began, took_s=took_s, outcome=outcome, reason=says, data=data)
     if outcome not in ("ok", "partial"):
-        return
+        return answer.whole
     for record in (at_host(one, node.name, skew) for one in answer.records):
         case.add(
             record.kind,
@@ -169,6 +181,7 @@ def _kept(case: Case, node: Node, call: Call) -> None:
             reason=record.reason,
             data=record.data,
         )
+    return True
 
 
 def _outcome(node: Node, call: Call, answer: Answer) -> tuple[LookOutcome, str]:

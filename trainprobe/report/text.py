@@ -17,6 +17,7 @@ WIDTH = 100
 NARROWEST = 60
 WARNINGS_CAP = 6
 WORTH_SAYING_S = 1.0
+_MOST_REACH = 120
 """A wait that is no longer than the two looks are apart says nothing about how long a job has hung."""
 EMPTY: Line = (Span(""),)
 VERDICT_STYLE: dict[str, Style] = {"healthy": "good", "hung": "bad", "crashed": "bad", "slow": "warn", "at-risk": "warn", "undetermined": "warn"}
@@ -85,7 +86,8 @@ def _nothing_said(report: Report) -> str:
 
 def _where(report: Report, width: int) -> list[Line]:
     pid = report.extra.get("pid")
-    parts = [f"{report.command} {pid}" if isinstance(pid, int) else report.command]
+    reach = str(report.extra.get("reach") or "")[:_MOST_REACH].removeprefix("trainprobe ")
+    parts = [reach or (f"{report.command} {pid}" if isinstance(pid, int) else report.command)]
     form = report.extra.get("form")
     if isinstance(form, str) and form not in ("", "none"):
         parts.append(form)

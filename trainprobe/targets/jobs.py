@@ -123,12 +123,22 @@ def _jobs(table: Table, candidates: Sequence[Seen]) -> tuple[LiveJob, ...]:
         team = team_of(table, one)
         if team is None or not _is_training(team):
             continue
+        ranks = tuple(each for each in team.ranks if not _looks(each))
+        if len(ranks) < len(team.ranks):
+            if not ranks:
+                continue
+            team = replace(team, ranks=ranks)
         job = _job(table, team)
         pids = {each.pid for each in job.ranks} | {each.pid for each in job.others} | {each.pid for each in job.earlier_attempts}
         if not pids & taken:
             found.append(job)
         taken |= pids
     return tuple(sorted(found, key=lambda job: (job.age_s if job.age_s is not None else 0.0, job.pid)))
+
+
+def _looks(one: Seen) -> bool:
+    """Is it this very look, or that of another? SLURM starts one as it starts ranks, and tells it a rank of its own."""
+    return one.pid == os.getpid() or ("look-here" in one.argv and any("trainprobe" in word for word in one.argv))
 
 
 def _is_training(team: Team) -> bool:

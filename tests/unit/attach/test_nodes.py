@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from trainprobe.attach.answers import KINDS, SCHEMA
-from trainprobe.attach.nodes import Node, by_srun, by_ssh, look_on_nodes, ours
+from trainprobe.attach.nodes import Node, by_srun, by_ssh, look_on_nodes, nobody_answered, ours
 from trainprobe.case import Case
 from trainprobe.errors import UsageError
 from trainprobe.model.evidence import Evidence
@@ -84,7 +84,8 @@ def test_a_node_that_cannot_be_looked_at_is_evidence_with_the_reason(tmp_path: P
     assert (look.outcome, words in look.reason) == ("unavailable", True)
 
 
-def test_a_node_that_stands_still_is_waited_for_in_proportion_to_the_others(tmp_path: Path) -> None:
+def test_a_node_that_stands_still_is_waited_for_in_proportion_to_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainprobe.attach.nodes.LEAST_BEHIND_S", 1.0)
     began = time.monotonic()
     found = looked(tmp_path, [saying("node1", BEGIN, JOB, end()), saying("node2", BEGIN, JOB, end()), Node("node3", ("sleep", "60"))], look_s=30)
     took_s = time.monotonic() - began
@@ -112,7 +113,8 @@ def test_the_command_is_this_tool_with_this_python() -> None:
     assert ours("look-here")[0] == sys.executable
 
 
-def test_a_node_that_freezes_after_its_first_words_has_not_answered(tmp_path: Path) -> None:
+def test_a_node_that_freezes_after_its_first_words_has_not_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainprobe.attach.nodes.LEAST_BEHIND_S", 1.0)
     frozen = Node("node3", (sys.executable, "-c", f"import time; print({json.dumps(BEGIN)!r}, flush=True); time.sleep(60)"))
     found = looked(tmp_path, [saying("node1", BEGIN, JOB, end()), saying("node2", BEGIN, JOB, end()), frozen], look_s=30)
     (look,) = found["node3"]
@@ -190,3 +192,31 @@ def test_a_command_for_ssh_that_is_none_is_an_error_of_usage(monkeypatch: pytest
 def test_this_very_host_needs_no_ssh() -> None:
     here, short, other = by_ssh((os.uname().nodename, "localhost", "node-of-nobody"), ("look-here",))
     assert (here.argv[0], short.argv[0], other.argv[0]) == (sys.executable, sys.executable, "ssh")
+
+
+def test_a_node_that_is_refused_at_once_shortens_nobodys_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainprobe.attach.nodes.LEAST_BEHIND_S", 1.0)
+    slow = Node(
+        "node1", (sys.executable, "-c", f"import time; time.sleep(2.0); print({json.dumps(BEGIN)!r}); print({json.dumps(JOB)!r}); print({json.dumps(end())!r})")
+    )
+    found = looked(tmp_path, [slow, Node("node2", ("false",))])
+    assert (found["node1"][0].outcome, found["node2"][0].outcome) == ("ok", "unavailable")
+
+
+def test_where_no_node_has_shown_a_job_the_reasons_are_told(tmp_path: Path) -> None:
+    nodes = [saying("node1", BEGIN, end("No training process of yours runs on node1.", none=True)), Node("node2", ("false",))]
+    with Case.create(str(tmp_path / "case"), "attach", ()) as case:
+        look_on_nodes(nodes, case, 5.0, Silence())
+        with pytest.raises(UsageError) as raised:
+            nobody_answered(case)
+    assert ("No training process of yours runs on node1" in raised.value.says, "node2 cannot be looked at: it ended with code 1" in raised.value.says) == (
+        True,
+        True,
+    )
+
+
+def test_where_one_node_has_shown_a_job_there_is_a_report(tmp_path: Path) -> None:
+    with Case.create(str(tmp_path / "case"), "attach", ()) as case:
+        look_on_nodes([saying("node1", BEGIN, JOB, end()), Node("node2", ("false",))], case, 5.0, Silence())
+        nobody_answered(case)
+        assert "job" in [record.kind for record in case.evidence]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import os
 import random
 from pathlib import Path
 
@@ -238,6 +239,15 @@ def test_slurm_tasks_with_ranks_on_other_hosts(tree: ProcTree) -> None:
 
     assert (job.launcher.kind, ranks(job)) == ("slurm", {114: (4, "scheduler"), 115: (5, "scheduler")})
     assert (job.world_size, job.world_size_source, job.absent, job.elsewhere) == (8, "scheduler", (0, 1, 2, 3, 6, 7), True)
+
+
+def test_a_look_that_slurm_started_is_no_job(tree: ProcTree) -> None:
+    look = [PY, "-c", "from trainprobe.cli import main; main()", "look-here", "--slurm-job", "12"]
+    for step, pid, argv in ((1, 110, look), (2, os.getpid(), [PY, "/env/bin/trainprobe", "attach"])):
+        tree.add(100 + step, 1, f"slurmstepd: [12.{step}]", {}, uid=0)
+        tree.add(pid, 100 + step, argv, {"SLURM_PROCID": 0, "SLURM_NTASKS": 1, "SLURM_STEP_ID": step})
+
+    assert find_jobs(uid=1000, proc=tree.path) == ()
 
 
 def test_srun_of_torchrun_is_torchrun(tree: ProcTree) -> None:

@@ -69,7 +69,7 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     yield weighing(points, "other-stacks", f"{who} {verb(ranks, 'stands', 'stand')} at the rendezvous", *waiting)
     job = scene.live
     if missing and job is not None:
-        where = "may live on another host" if job.elsewhere else "do not live on this host"
+        where = "may live on another host" if job.elsewhere else f"{verb(missing, 'does', 'do')} not live on {'any host of the job' if job.hosts else 'this host'}"
         yield weighing(13, "process-state-and-locks", f"{ranks_say(missing)} of a world of {job.world_size} {where}", job)
     elif len(scene.threads(scene.world)) > len(waiting):
         others = [thread for thread in scene.threads(scene.world) if thread.leaf != "store-wait"]
@@ -98,7 +98,11 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
         return told
     if not missing or waiting_agents(scene):
         return sentence(said_of_agents(scene) or f"{ranks_say(there)} {verb(there, 'waits', 'wait')} at the rendezvous, and not everybody comes")
-    elsewhere = "other nodes' ranks may not have started" if scene.live is not None and scene.live.elsewhere else "no process of theirs lives here"
+    elsewhere = (
+        "other nodes' ranks may not have started"
+        if scene.live is not None and scene.live.elsewhere
+        else f"no process of theirs lives {'on any host that answered' if scene.live is not None and scene.live.hosts else 'here'}"
+    )
     return sentence(f"{ranks_say(missing)} never came to the rendezvous, where {ranks_say(there, capital=False)} {verb(there, 'waits', 'wait')}: {elsewhere}")
 
 
@@ -127,7 +131,9 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
         fix(
             scene,
             "Start the ranks that are missing, or see why they died",
-            "on the other nodes: trainprobe attach",
+            "on the other nodes: trainprobe attach"
+            if job is None or not job.hosts or job.elsewhere
+            else "read what they printed last: trainprobe explain OUTPUT",
             "squeue -s; scontrol show job $SLURM_JOB_ID" if slurm else "",
         ),
         fix(scene, "See whether they can reach the end point", f"from another node: timeout 5 bash -c '</dev/tcp/{address}/{port}' && echo open"),
