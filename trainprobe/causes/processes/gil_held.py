@@ -9,6 +9,7 @@ without the lock rules it out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
@@ -18,6 +19,10 @@ from trainprobe.facts import Facts, LogEvent, MainThread, Thread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.stacks.places import is_native
 from trainprobe.waits import SuspectGroup
+
+# A loop of Python's own that holds a thread at one line: of a statement, or of a comprehension with a frame of its own or without.
+_LOOP = re.compile(r"\bfor\b.+\bin\b")
+_OF_A_COMPREHENSION = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
@@ -81,8 +86,12 @@ def _in_one_call(scene: Scene, thread: MainThread) -> bool:
     native = [fact for fact in threads if fact.native and fact.main and fact.frames]
     if native:
         return is_native(native[-1].frames[-1])
+    if thread.frames and thread.frames[-1].name.endswith(_OF_A_COMPREHENSION):
+        return False
     site = next(iter(scene.sites(thread.frames[-1:])), None)
-    return site is not None and "(" in site.text and not site.text.lstrip().startswith(("for ", "while ", "if ", "elif "))
+    if site is None or "(" not in site.text or _LOOP.search(site.text):
+        return False
+    return not site.text.lstrip().startswith(("while ", "if ", "elif "))
 
 
 def _same_line(looks: tuple[Thread, ...]) -> bool:
