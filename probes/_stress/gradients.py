@@ -9,7 +9,7 @@ from typing import Any, List, Optional, Tuple
 import torch
 
 from _stress import fleet
-from _stress.look import HUGE, Look, gap
+from _stress.look import HUGE, gap
 from _stress.losses import off
 from _stress.replicas import STEPS, Graded, One, Rank, graded, registered
 from _stress.rounds import Rounds, on_ranks, placed
@@ -81,14 +81,17 @@ def _turns(mine: Graded, theirs: Graded, limit: float) -> Optional[str]:
     return inner[-1] if inner else None
 
 
-def compared_steps(look: Look, one: One, replicas: List[Rank], limit: float) -> bool:
+def compared_steps(rounds: Rounds, one: One, replicas: List[Rank]) -> bool:
     """Parameters after a step, on all ranks and in one process, and all that is registered after steps in train(), on all ranks."""
-    found = False
+    look, limit, found = rounds.look, rounds.subject.tolerance, False
     first = replicas[0]
+    lost = first.parted if "tying" in rounds.subject.asked.suites else []
+    if lost:
+        look.note(f"Training parts {' and '.join(lost[:3])}, which the suite of ties tells: they are not compared between ranks after it.", warn=True)
     for rank, other in enumerate(replicas):
         apart = [(name, gap(other.after[name], tensor)) for name, tensor in first.after.items() if name in other.after]
         trained, base = registered(other.trained), registered(first.trained)
-        apart += [(name, gap(trained[name], tensor)) for name, tensor in base.items() if name in trained and name not in first.moved]
+        apart += [(name, gap(trained[name], tensor)) for name, tensor in base.items() if name in trained and name not in first.moved and name not in lost]
         worst: Optional[Tuple[str, float]] = next(((name, value) for name, value in apart if value > ACROSS), None)
         if worst is not None and not found:
             name, value = worst

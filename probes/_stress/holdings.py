@@ -131,6 +131,12 @@ def sharing(model: Any) -> Set[Tuple[str, ...]]:
     return {tuple(names) for names in groups.values() if len(names) > 1}
 
 
+def parted(before: Set[Tuple[str, ...]], model: Any) -> List[str]:
+    """Return the names that were one tensor with others, as `sharing` said, and are no longer one with all of them."""
+    now = {name: group for group in sharing(model) for name in group}
+    return sorted({name for group in before for name in group if not set(group) <= set(now.get(name, ()))})
+
+
 def _walk(model: Any) -> Dict[str, Tuple[str, Dict[str, Cell], Any]]:
     found: Dict[str, Tuple[str, Dict[str, Cell], Any]] = {}
     known = {id(one) for one in model.modules()} | {id(one) for one in model.parameters()} | {id(one) for one in model.buffers()}

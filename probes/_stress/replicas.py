@@ -10,7 +10,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from _stress.batches import Batch, leaves_of
 from _stress.fleet import StandsInError
-from _stress.holdings import ATTRIBUTE, Held, differing, put, snapshot
+from _stress.holdings import ATTRIBUTE, Held, differing, parted, put, sharing, snapshot
 from _stress.pinning import Seen, opened, own_views, recorded
 from _stress.subject import Ran, Subject, sow
 
@@ -43,7 +43,7 @@ class One(NamedTuple):
 class Rank(NamedTuple):
     """One rank: parameters and buffers as DDP had them, loss and gradients in eval(), parameters after a step with them, and all after steps in train().
 
-    `moved` are buffers that a forward in eval() changes, each rank by its own rows.
+    `moved` are buffers that a forward in eval() changes, each rank by its own rows; `parted` are names whose tie with others training lost.
     """
 
     begin: Dict[str, Held]
@@ -52,6 +52,7 @@ class Rank(NamedTuple):
     after: Dict[str, Any]
     trained: Dict[str, Held]
     moved: List[str]
+    parted: List[str]
 
 
 class Stepping(torch.nn.Module):  # type: ignore[misc]
@@ -139,7 +140,7 @@ def one_rank(subject: Subject, batch: Batch, rank: int, seed: int, step: Step, *
     if telling:
         _tell_modules(model, step)
     wrapped = _wrapped(subject, model, find_unused=find_unused)
-    begin = snapshot(model)
+    begin, ties = snapshot(model), sharing(model)
     mine = part(_fitting(subject, batch, model), rank)
     step("forward in eval()")
     loss = _forward(subject, model, mine, wrapped).loss
@@ -163,7 +164,7 @@ def one_rank(subject: Subject, batch: Batch, rank: int, seed: int, step: Step, *
         _forward(subject, model, mine, wrapped)
     trained = snapshot(model)
     moved = [name for name in differing(before, trained) if before[name].kind != ATTRIBUTE]
-    return Rank(begin, loss.detach(), gradients, after, trained, moved)
+    return Rank(begin, loss.detach(), gradients, after, trained, moved, parted(ties, model))
 
 
 def traced_rank(subject: Subject, batch: Batch, rank: int, seed: int, step: Step) -> List[Seen]:

@@ -88,10 +88,7 @@ def _compare(rounds: Rounds) -> None:
         return
     replicas: List[Rank] = [one_.value["value"] for one_ in answers]
     found = (
-        _begun(look, replicas)
-        or compared_losses(rounds, one, replicas)
-        or compared_gradients(rounds, one, replicas)
-        or compared_steps(look, one, replicas, subject.tolerance)
+        _begun(look, replicas) or compared_losses(rounds, one, replicas) or compared_gradients(rounds, one, replicas) or compared_steps(rounds, one, replicas)
     )
     found = _unused(rounds, one) or found
     agree = f"{ranks} ranks stay one model, and were not compared with one" if subject.traits.noisy else f"{ranks} ranks agree with one"

@@ -9,7 +9,7 @@ import math
 from typing import Any, Dict, Optional, Set
 
 from _stress import formats
-from _stress.holdings import ATTRIBUTE, PARAMETER, Held, apart, differing, put, sharing, snapshot, told, unregistered
+from _stress.holdings import ATTRIBUTE, PARAMETER, Held, apart, differing, parted, put, sharing, snapshot, told, unregistered
 from _stress.look import HUGE, Look, gap
 from _stress.resuming import BEFORE, STEPS, Trained, compared_counters, compared_runs, measured_or_infinite, smallest, tell
 from _stress.subject import Ran, Subject
@@ -54,7 +54,7 @@ def _train(subject: Subject, look: Look) -> Trained:
     if getattr(course.model, "automatic_optimization", True) is False:
         look.skip("the Lightning module steps its optimizers itself, which only its trainer can ask for")
     batches = [subject.batch(ROWS, seed=step, model=course.model) for step in range(STEPS)]
-    begin = snapshot(course.model)
+    begin, ties = snapshot(course.model), sharing(course.model)
     course.go_on(batches[:BEFORE])
     if not all(bool(one.isfinite()) for one in course.losses):
         look.skip("the loss is not finite after two steps of training")
@@ -66,6 +66,9 @@ def _train(subject: Subject, look: Look) -> Trained:
     half = snapshot(course.model)
     course.go_on(batches[BEFORE:])
     end = snapshot(course.model)
+    lost = parted(ties, course.model)
+    if lost and "tying" in subject.asked.suites:
+        look.skip(f"training parts {' and '.join(lost[:3])}, which the suite of ties tells: a fresh model has them as one, so that no load can be equal")
     return Trained(course, batches, begin, half, end, data, course.saved())
 
 
@@ -74,7 +77,7 @@ def _train(subject: Subject, look: Look) -> Trained:
 
 def _state(look: Look, trained: Trained, fresh: Course, state: Dict[str, Any]) -> bool:
     """Load into the fresh model and compare all that is registered; return whether it is as it was."""
-    before = {name: id(one) for name, one in fresh.model.named_parameters(remove_duplicate=False)}
+    before, ties = {name: id(one) for name, one in fresh.model.named_parameters(remove_duplicate=False)}, sharing(fresh.model)
     saved, expected = set(state["state_dict"]), set(fresh.model.state_dict())
     problems = 0
     try:
@@ -102,6 +105,13 @@ def _state(look: Look, trained: Trained, fresh: Course, state: Dict[str, Any]) -
             look.held("state.missing", 1, 0, "tensors", f"{name} is not in the state dict, and the load does not miss it.", what=kind, where=name)
     after = {name: id(one) for name, one in fresh.model.named_parameters(remove_duplicate=False)}
     replaced = [name for name in before if name in after and before[name] != after[name]]
+    lost = parted(ties, fresh.model) if "tying" in trained.course.subject.asked.suites else []
+    if lost and not problems:
+        says = f"the load parts {' and '.join(lost[:3])}, which the suite of ties tells: what comes after it is not compared"
+        if set(replaced) <= set(lost):
+            look.skip(says)
+        look.note(says, warn=True)
+        replaced = [name for name in replaced if name not in lost]
     if replaced and trained.course.subject.kind != "lightning" and not problems:
         says = f"Loading puts a new parameter in the place of {replaced[0]}, so that an optimizer made before the load trains the old one."
         look.held("resume.parameter", len(replaced), 0, "parameters", says, what="parameter", where=replaced[0], all=", ".join(replaced[:12]))
