@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.unit.waits.live_rows import CELL, facts_of, job, own, rank, site
 from trainprobe.causes.priors import load_priors
-from trainprobe.facts import Checkpoint, Deadline, Facts, Job
+from trainprobe.facts import Checkpoint, Deadline, Facts, Job, Reach
 from trainprobe.facts.table import Look
 from trainprobe.judge import judge
 from trainprobe.model.facts import Fact
@@ -66,3 +66,8 @@ def test_a_young_job_without_a_checkpoint_is_not_said_to_lose_all_its_work() -> 
         facts = Facts(facts_of(replace(job(3), began=began), *rows).all, looked=[Look("deadlines", CELL)])
         report = report_of(judge(facts, (), load_priors()), command="attach", case="case")
         assert f"newest checkpoint: {says}" in text_of(report)
+
+
+def test_a_job_that_was_reached_on_several_hosts_is_headed_by_the_way_there() -> None:
+    reach = Reach(by="slurm", job="4711", command="trainprobe attach --slurm 4711", nodes=("node1", "node2"))
+    assert text(reach).startswith("attach --slurm 4711 · ")
