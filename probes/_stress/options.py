@@ -116,10 +116,16 @@ def fitted(picked: Options, options: Options) -> Options:
     """Return the values with the relations that the defaults keep: widths are multiples of their heads and groups, fewer are picked than there are.
 
     It is the width that follows. What a head has of it stays a multiple of four where it was, and so does the width: rotary halves and
-    aligned kernels ask for that, and models that need it seldom check it.
+    aligned kernels ask for that, and models that need it seldom check it. Of channels beside a width that heads surely divide, it is the heads that follow.
     """
     found = dict(picked)
     wide, narrow = _pairs(options)
+    loose = _loose(wide)
+    for one, count in loose:
+        found[one] = max(2, found[one] // 2 * 2)
+        while found[count] > 1 and found[one] % found[count]:
+            found[count] -= 1
+    wide = [pair for pair in wide if pair not in loose]
     for one, other in narrow:  # heads of keys divide heads, the best k are no more than the experts
         while found[other] > 1 and (found[one] % found[other] if (one, other) in wide else found[one] < found[other]):
             found[other] -= 1
@@ -147,6 +153,12 @@ def _pairs(options: Options) -> Tuple[List[Tuple[str, str]], List[Tuple[str, str
     experts = [name for name in counts if "expert" in name.lower() and "per_tok" not in name.lower()]
     top = [name for name in counts if re.search(r"top|per_tok|^k$", name.lower())]
     return [*wide, *more], [*more, *((one, other) for one in experts for other in top)]
+
+
+def _loose(wide: List[Tuple[str, str]]) -> List[Tuple[str, str]]:
+    """Widths by no such name (channels, filters) that a count divides beside one that has the name: most likely by chance."""
+    named = {count for one, count in wide if WIDE.search(one.lower())}
+    return [(one, count) for one, count in wide if count in named and not WIDE.search(one.lower()) and not COUNT.search(one.lower())]
 
 
 def undivided(options: Options) -> List[Options]:

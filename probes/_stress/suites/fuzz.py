@@ -151,7 +151,9 @@ def shrunk(trier: Trier, changed: Options, defaults: Options, signature: Any) ->
         for name in sorted(found, key=lambda one: (not isinstance(found[one], (bool, float)), one)):
             kept = {key: value for key, value in found.items() if key != name}
             candidate = drawing.changes(drawing.fitted({**defaults, **kept}, defaults), defaults)
-            if len(candidate) < len(found) and fails(candidate):
+            if len(candidate) >= len(found):
+                candidate = kept  # it fails at the same line, so that what follows it only to fit is not needed to tell it
+            if fails(candidate):
                 found, again = candidate, True
                 break
     for name in sorted(found):
