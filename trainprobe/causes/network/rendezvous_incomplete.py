@@ -69,7 +69,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     yield weighing(points, "other-stacks", f"{who} {verb(ranks, 'stands', 'stand')} at the rendezvous", *waiting)
     job = scene.live
     if missing and job is not None:
-        where = "may live on another host" if job.elsewhere else f"{verb(missing, 'does', 'do')} not live on {'any host of the job' if job.hosts else 'this host'}"
+        where = (
+            "may live on another host" if job.elsewhere else f"{verb(missing, 'does', 'do')} not live on {'any host of the job' if job.hosts else 'this host'}"
+        )
         yield weighing(13, "process-state-and-locks", f"{ranks_say(missing)} of a world of {job.world_size} {where}", job)
     elif len(scene.threads(scene.world)) > len(waiting):
         others = [thread for thread in scene.threads(scene.world) if thread.leaf != "store-wait"]
