@@ -97,6 +97,16 @@ def put(model: Any, values: Dict[str, Held]) -> None:
             vars(model.get_submodule(path))[attribute] = _rebuilt(held.whole)
 
 
+def loose(model: Any) -> Dict[str, Cell]:
+    """Return the floating-point tensors in plain attributes and in modules that the model does not know, by dotted name: no cast of the model reaches them."""
+    return {
+        f"{name}.{key}" if key else name: cell
+        for name, (kind, cells, _) in _walk(model).items()
+        for key, cell in cells.items()
+        if kind == ATTRIBUTE and isinstance(cell.value, torch.Tensor) and cell.value.is_floating_point()
+    }
+
+
 def unregistered(model: Any) -> Dict[str, List[str]]:
     """Return the attributes with leaf tensors that got a gradient and are no parameters of the model: nothing trains or saves them."""
     found: Dict[str, List[str]] = {}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from typing import Any, List, NamedTuple, Optional
+from typing import Any, Callable, List, NamedTuple, Optional
 
 import torch
 
 from _stress import halves
+from _stress.holdings import loose
 from _stress.subject import Subject
 
 MISSING = ("not implemented for", "not supported", "unsupported", "could not run", "no kernel", "does not support")
@@ -63,6 +64,21 @@ def passed(subject: Subject, model: Any, batch: Any, mode: Optional[Mode]) -> Pa
     if mode is not None and mode.auto and any("isabling autocast" in str(one.message) for one in warned):
         error = NotImplementedError("autocast to this type is not supported here")
     return Pass(loss, watch, error, backward, bad[0] if bad else "")
+
+
+def unreached(subject: Subject, make: Callable[..., Any], length: Optional[int], mode: Mode, error: BaseException) -> str:
+    """The first tensor that is registered nowhere, where casting such by hand is the remedy for `error`; empty where it is not, or all builds hold the same."""
+    model = make(lively=False, dtype=mode.dtype)
+    mine, other = loose(model), loose(subject.build(subject.asked.seed + 1))
+    drawn = [name for name, cell in mine.items() if cell.value.requires_grad or name not in other or not _alike(cell.value, other[name].value)]
+    for name in drawn:
+        mine[name].put(mine[name].value.detach().to(mode.dtype).requires_grad_(mine[name].value.requires_grad))
+    after = passed(subject, model, subject.batch(2, length, seed=1, model=model), mode).error if drawn else error
+    return drawn[0] if after is None or str(after) != str(error) else ""
+
+
+def _alike(one: Any, other: Any) -> bool:
+    return one.shape == other.shape and bool(torch.equal(one.detach(), other.detach().to(one.dtype)))
 
 
 def _gradient_hook(name: str, bad: List[str]) -> Any:

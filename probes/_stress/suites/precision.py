@@ -13,7 +13,7 @@ import torch
 
 from _stress import halves
 from _stress.look import Look
-from _stress.passes import MODES, Mode, Pass, is_missing, name_of, passed
+from _stress.passes import MODES, Mode, Pass, is_missing, name_of, passed, unreached
 from _stress.subject import Subject, cast
 
 LENGTH = 128  # positions where the model takes them: sums over few positions lose too little to be seen
@@ -166,6 +166,12 @@ class Precision:
             says = f"{type(error).__name__}: {str(error)[:160]} in {mode.says}, where all in {name_of(mode.dtype)} goes through: a number of one type meets another."
             self.look.note(says, warn=True)
             self.missing.setdefault(mode.says, []).append("see above")
+            return
+        left = "" if mode.auto or "serialization" not in self.subject.asked.suites else unreached(self.subject, self.make, self.length, mode, error)
+        if left:
+            says = f"{type(error).__name__}: {str(error)[:160]} in {mode.says}: a cast of the model does not reach {left}, which is registered nowhere."
+            self.look.note(f"{says} No state dict has it either, which the suite of saving tells.", warn=True)
+            self.missing.setdefault(mode.says, []).append(f"{left} keeps its own type")
             return
         own = [name for name in one.watch.open if halves.is_own(modules[name])]
         where = own[-1] if own else ""
