@@ -102,9 +102,9 @@ def _failed(look: Look, answers: List[fleet.Answer]) -> None:
     bad = [one for one in answers if one.how != "done"]
     own = [one for one in bad if one.how == "raised" and not any(word in one.why for word in ECHOES)]
     raised = [one for one in bad if one.how == "raised"]
-    first = (own or [one for one in bad if one.how == "died"] or raised or bad)[0]
-    error = first.error or {}
-    where = str(error.get("module", "")) or first.step.partition(", module ")[2]
+    alike = own or [one for one in bad if one.how == "died"] or raised or bad
+    first = next((one for one in alike if _module_of(one)), alike[0])  # of two that wait for each other, the one whose collective the model itself calls
+    error, where = first.error or {}, _module_of(first)
     others = ", ".join(f"rank {one.rank} {one.how} at {one.step!r}" for one in answers if one is not first)
     if first.how == "stood":
         raise RuntimeError(f"rank {first.rank} did not end ({first.step}); {others}")
@@ -116,6 +116,11 @@ def _failed(look: Look, answers: List[fleet.Answer]) -> None:
     name = "ranks.waits" if waits else "ranks.raises"
     labels = {"rank": first.rank, "type": str(error.get("type", "")), "message": str(error.get("message", ""))}
     look.held(name, 1, 0, "", says, what="module", where=where, **labels)
+
+
+def _module_of(answer: fleet.Answer) -> str:
+    """The module whose forward was open when this rank ended, as far as that was told."""
+    return str((answer.error or {}).get("module", "")) or answer.step.partition(", module ")[2]
 
 
 # ---- what DDP carries over
