@@ -38,7 +38,7 @@ def diagnose(request: DiagnoseRequest, settings: Settings, progress: Progress) -
         climb(plan, case, progress, settings)
     except Interrupted:
         progress.note("Interrupted: everything was stopped, and this is what was learnt.")
-    report = conclude(case.evidence, "diagnose", case.name, (case.trouble,) if case.trouble else ())
+    report = _concluded(case, case.evidence, "diagnose", case.name)
     return _kept(case, report)
 
 
@@ -58,7 +58,7 @@ def attach(request: AttachRequest, progress: Progress, choose: Choose | None = N
         look_at_job(job, case, request, progress, meanwhile=_make_ready_to_judge)
     except Interrupted:
         progress.note("Interrupted: this is what was learnt.")
-    report = conclude(case.seal(), "attach", case.name, (case.trouble,) if case.trouble else ())
+    report = _concluded(case, case.seal(), "attach", case.name)
     return _kept(case, report)
 
 
@@ -90,7 +90,7 @@ def _attach_far(request: AttachRequest, progress: Progress) -> Report:
         progress.note("Interrupted: this is what was learnt.")
     else:
         nobody_answered(case)
-    report = conclude(case.seal(), "attach", case.name, (case.trouble,) if case.trouble else ())
+    report = _concluded(case, case.seal(), "attach", case.name)
     return _kept(case, report)
 
 
@@ -129,7 +129,7 @@ def _explain_found(asked: ExplainRequest, found: Found, case: Case, name: str, p
 
     gather(case, asked, found, progress)
     with _judging(progress):
-        return conclude(case.seal(), "explain", name, (case.trouble,) if case.trouble else ())
+        return _concluded(case, case.seal(), "explain", name)
 
 
 @contextlib.contextmanager
@@ -182,6 +182,11 @@ def conclude(evidence: Iterable[Evidence], command: str, case: str, notes: Itera
     diagnosis = judge(read(records), (*built, *added.causes), load_priors(), (*left_out, *notes, *added.trouble))
     diagnosis = replace(diagnosis, unexplained=(*diagnosis.unexplained, *failures, *added.failures))
     return report_of(diagnosis, command=command, case=case, looked_s=round(_looked_s(records), 1))
+
+
+def _concluded(case: Case, evidence: Iterable[Evidence], command: str, name: str) -> Report:
+    """The same of a case that is open, with what could not be saved of it."""
+    return conclude(evidence, command, name, (case.trouble,) if case.trouble else ())
 
 
 def _looked_s(records: Sequence[Evidence]) -> float:
