@@ -128,6 +128,15 @@ def fail(says: str, **fields: Any) -> None:
     say(f"  FAIL: {says}")
 
 
+def check(name: str, state: str, says: str, value: Any = None, **more: Any) -> None:
+    """Report one check: ok, warn, fail, skip (it does not apply, `says` why) or unknown (it could not be measured, `says` why).
+
+    `more` may hold fix, threshold, source, severity and who, where they differ from those of the catalogue.
+    """
+    emit("fail" if state == "fail" else "note", says=says, check=name, status=state, value=value, **more)
+    say(f"  {'FAIL: ' if state == 'fail' else '' if state == 'ok' else f'{state}: '}{says}")
+
+
 def fail_exception(says: str, error: BaseException, **fields: Any) -> None:
     """Report an exception with its frames, outermost first, and the phase that it came from."""
     frames: List[Dict[str, Any]] = [

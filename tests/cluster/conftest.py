@@ -17,6 +17,7 @@ from tests.cluster.slurm import Slurm
 
 COUNT = 4
 RELAYED = (4,)
+LANE = "TRAINPROBE_TEST_LANE"  # from 0 to 9, for test runs side by side on one machine
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         pytest.skip(f"no cluster on this machine: {reason}")
     folder = tmp_path_factory.mktemp("cluster")
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
-    lane = int("".join(filter(str.isdigit, worker)) or 0)
+    lane = int(os.environ.get(LANE, "0")) * 10 + int("".join(filter(str.isdigit, worker)) or 0)
     with (
         made_hosts.hosts(COUNT, folder / "hosts", lane=lane, relayed=RELAYED) as nodes,
         made_slurm.slurm(nodes, folder / "slurm") as found,

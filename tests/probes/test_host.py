@@ -101,11 +101,13 @@ def test_an_earlier_run_of_the_same_script(run_probe: RunProbe, tmp_path: Path) 
     script, other = tmp_path / "train.py", tmp_path / "other.py"
     for path in (script, other):
         path.write_text("print('up', flush=True)\nimport time\ntime.sleep(60)\n")
-    # An earlier run has no living parent of ours: the shell that started it is gone.
+    # An earlier run came from another terminal, and the shell that started it is gone. (Left by process 1 in its own session, as in a bare
+    # container, nothing would tell it from a run that process 1 started itself.)
     start = '"$0" "$1" & echo $!'
     pids = []
     for path in (script, other):
-        shell = subprocess.Popen(["/bin/sh", "-c", start, sys.executable, str(path)], env=environment(), stdout=subprocess.PIPE, text=True)
+        words = ["/bin/sh", "-c", start, sys.executable, str(path)]
+        shell = subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, text=True, start_new_session=True)
         assert shell.stdout is not None
         pids.append(int(shell.stdout.readline()))
         assert shell.stdout.readline() == "up\n"
