@@ -69,6 +69,8 @@ class SuspectGroup:
     `ranks` is empty when the trouble is the host's, the code's or the launch's. `camps` are the sets of ranks that stand at different
     places, smallest first, where the suspects are told apart by that alone. `mode` is what kind of trouble it is.
     `foreseen` is what will go wrong at the planned size, where nothing has yet. `stressed` is the property of the user's model that failed.
+    `unready` names what `ready` found amiss on `hosts`: checks such as `lim.memlock`, `same.NAME` for a value that differs, `pair` for traffic,
+    `node.look` for a node without an answer. `links` are pairs of hosts between which alone it fails; one way only, that is (from, to).
     """
 
     cell: str
@@ -86,3 +88,5 @@ class SuspectGroup:
     divergence: Divergence | None = None
     foreseen: Prediction | None = None
     stressed: Stressed | None = None
+    unready: tuple[str, ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
