@@ -29,10 +29,11 @@ class Keeper:
     """Starts children and sees everything below them; a context manager, one per cell.
 
     When it is closed, or this process ends in whatever way, every process below it is killed.
-    `trouble` holds one sentence when the keeper itself broke.
+    `trouble` holds one sentence when the keeper itself broke. `close_s` is how long closing it may take where something below cannot be killed.
     """
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, close_s: float = CLOSE_S) -> None:
+        self._close_s = close_s
         self.children: Dict[str, Child] = {}
         self.descendants: Dict[int, Descendant] = {}
         self.unkillable: Dict[int, str] = {}
@@ -154,7 +155,7 @@ class Keeper:
         self._closing = True
         os.close(self._commands)
         try:
-            self._process.wait(CLOSE_S)
+            self._process.wait(self._close_s)
         except subprocess.TimeoutExpired:  # it holds on to something unkillable, and goes by itself
             self.trouble = self.trouble or "A process below cannot be killed; the keeper stays with it for some seconds."
         self.poll()
