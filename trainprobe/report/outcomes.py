@@ -1,0 +1,167 @@
+"""A report as rows that pass or do not: what JUnit, Prometheus and Nagios are written from, so that the three cannot disagree with each other or with the verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from trainprobe.model.diagnosis import LadderRow, PlacedCause, Report, RungOutcome
+from trainprobe.report.words import clean
+
+State = Literal["ok", "warn", "fail", "skip", "unknown"]
+STATES: tuple[State, ...] = ("ok", "warn", "fail", "skip", "unknown")
+VERDICT = "verdict"
+LONGEST = 2000
+_LONGEST_NAME = 200
+_OF_RUNG: dict[RungOutcome, State] = {
+    "passed": "ok",
+    "failed": "fail",
+    "timed_out": "fail",
+    "crashed": "fail",
+    "skipped": "skip",
+    "not_measured": "unknown",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One check on one host, one rung, one cause, or the verdict itself, which every report has, first.
+
+    `spoils` says that the report cannot be a pass with it: a failure with state `fail`, not determined with `unknown`. A report is a pass (exit 0)
+    exactly where no row spoils. `host` is "" where it is no host's. `value` is a number where one was measured, `took_s` in seconds.
+    """
+
+    id: str
+    state: State
+    spoils: bool
+    host: str = ""
+    kind: Literal["verdict", "check", "rung", "cause"] = "check"
+    severity: str = ""
+    who: str = ""
+    says: str = ""
+    fix: str = ""
+    threshold: str = ""
+    value: float | None = None
+    took_s: float = 0.0
+
+
+def outcomes(report: Report) -> tuple[Outcome, ...]:
+    """Return the verdict's row, then one for each check and host, rung and cause."""
+    verdict = verdict_row(report)
+    rows = [verdict, *_checks(report, spoilt=verdict.spoils)]
+    if not any(row.kind == "check" for row in rows):  # the causes of `ready` are made of its checks: told once
+        rows += [row for cause in _first_of_groups(report.causes) for row in _of_cause(cause, spoilt=verdict.spoils)]
+    rows += [_of_rung(row, spoilt=verdict.spoils) for row in report.ladder]
+    kept: dict[tuple[str, str, str], Outcome] = {}
+    for row in rows:  # CI systems and Prometheus keep one of two of the same name: the worse one
+        key = (row.kind, row.id, row.host)
+        kept[key] = row if key not in kept or worst((row.state, kept[key].state)) != kept[key].state else kept[key]
+    return tuple(kept.values())
+
+
+def passed(report: Report) -> bool:
+    """Is this a pass: healthy, and everything seen that could have changed it?"""
+    return report.verdict == "healthy" and report.conclusive
+
+
+def verdict_row(report: Report) -> Outcome:
+    undecided = report.verdict == "undetermined" or (report.verdict == "healthy" and not report.conclusive)
+    state: State = "ok" if passed(report) else "unknown" if undecided else "fail"
+    says = report.says or " ".join(suspect.says for suspect in report.suspects)
+    first = report.causes[0] if report.causes else None
+    steps = [fix.steps[0] if fix.steps else fix.title for fix in (first.fixes[:1] if first else ())]
+    who = first.fixes[0].who if first and first.fixes else ""
+    return Outcome(VERDICT, state, state != "ok", "", "verdict", "", who, _text(says), _text(" ".join(steps)), took_s=_seconds(report.looked_s))
+
+
+def check_rows(report: Report) -> list[Mapping[str, Any]]:
+    """Return the rows of the readiness checks, or none: the extra part of a report may be anything."""
+    readiness = report.extra.get("readiness")
+    rows = readiness.get("checks") if isinstance(readiness, Mapping) else None
+    return [row for row in rows if isinstance(row, Mapping) and _name(row.get("id"))] if isinstance(rows, (list, tuple)) else []
+
+
+def left_out(report: Report) -> tuple[str, ...]:
+    """Return the nodes that a readiness report names to be left out."""
+    readiness = report.extra.get("readiness")
+    names = readiness.get("exclude") if isinstance(readiness, Mapping) else None
+    return tuple(_name(name) for name in names) if isinstance(names, (list, tuple)) else ()
+
+
+def worst(states: Iterable[State]) -> State:
+    """Return the state that counts most: fail, then unknown, warn, ok, and skip where there is nothing else."""
+    order: tuple[State, ...] = ("fail", "unknown", "warn", "ok", "skip")
+    found = set(states)
+    return next((state for state in order if state in found), "skip")
+
+
+def _checks(report: Report, *, spoilt: bool) -> Iterable[Outcome]:
+    for row in check_rows(report):
+        state = row.get("state")
+        known: State = next((one for one in STATES if one == state), "unknown")
+        severity = _name(row.get("severity"))
+        spoils = spoilt and ((known == "fail" and severity in ("blocker", "degraded")) or (known == "unknown" and severity == "blocker"))
+        hosts = row.get("hosts")
+        for host in (list(hosts) if isinstance(hosts, (list, tuple)) else []) or [""]:
+            yield Outcome(
+                _name(row["id"]),
+                known,
+                spoils,
+                _name(host),
+                "check",
+                severity,
+                _name(row.get("who")),
+                _text(row.get("says")),
+                _text(row.get("fix")),
+                _text(row.get("threshold")),
+                _number(row.get("value")),
+                _seconds(row.get("took_s")),
+            )
+
+
+def _first_of_groups(causes: Iterable[PlacedCause]) -> list[PlacedCause]:
+    firsts: dict[int, PlacedCause] = {}
+    for cause in causes:
+        firsts.setdefault(cause.group, cause)
+    return list(firsts.values())
+
+
+def _of_cause(cause: PlacedCause, *, spoilt: bool) -> Iterable[Outcome]:
+    fix = cause.fixes[0] if cause.fixes else None
+    typed = " ".join((fix.title, *fix.steps[:1])) if fix else ""
+    for host in cause.hosts or ("",):
+        says = cause.summary or cause.title
+        yield Outcome(_name(cause.id), "fail" if spoilt else "warn", spoilt, _name(host), "cause", "", fix.who if fix else "", _text(says), _text(typed))
+
+
+def _of_rung(row: LadderRow, *, spoilt: bool) -> Outcome:
+    """A rung of a report that passed has not spoilt it, whatever its own outcome: a knob that was tried, say."""
+    state = _OF_RUNG[row.outcome]
+    if not spoilt and state in ("fail", "unknown"):
+        state = "warn" if state == "fail" else "skip"
+    says = row.says or ("" if state in ("ok", "skip") else row.outcome.replace("_", " "))
+    return Outcome(_name(row.cell or row.probe), state, state in ("fail", "unknown"), "", "rung", "", "", _text(says), took_s=_seconds(row.took_s))
+
+
+def _name(given: object) -> str:
+    return clean(given[:_LONGEST_NAME]) if isinstance(given, str) else ""
+
+
+def _text(given: object) -> str:
+    return clean(given if len(given) <= LONGEST else f"{given[:LONGEST]}…") if isinstance(given, str) else ""
+
+
+def _number(given: object) -> float | None:
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        return None
+    try:
+        value = float(given)
+    except OverflowError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _seconds(given: object) -> float:
+    return max(0.0, _number(given) or 0.0)
