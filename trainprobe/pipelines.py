@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 # The year 5138: a damaged case may hold any number as a time, also infinity.
 _LAST_MOMENT = 1e11
-NODE_S = 10.0
 
 
 def diagnose(request: DiagnoseRequest, settings: Settings, progress: Progress) -> Report:
@@ -65,31 +63,15 @@ def attach(request: AttachRequest, progress: Progress, choose: Choose | None = N
 def _attach_far(request: AttachRequest, progress: Progress) -> Report:
     """The same on every node of a job, and one report over all of them."""
     from trainprobe.attach import Interrupted
-    from trainprobe.attach.nodes import by_srun, by_ssh, look_on_nodes, nobody_answered
+    from trainprobe.attach.nodes import Nodes
     from trainprobe.case import Case
-    from trainprobe.targets.slurm_jobs import slurm_job
 
-    look_s = request.timeout_s or NODE_S
-    ends_at: float | None = None
-    words = ("look-here", "--timeout", f"{look_s:g}")
-    if request.slurm:
-        job = slurm_job(request.slurm)
-        ends_at = job.ends_at
-        nodes = by_srun(job.job, job.nodes, (*words, "--slurm-job", f"{job.job}.{job.step}".rstrip(".")))
-    else:
-        nodes = by_ssh(request.hosts, words)
+    nodes = Nodes(request)
     case = Case.create(request.case, "attach", request.argv)
-    names, way = [node.name for node in nodes], "slurm" if request.slurm else "ssh"
-    case.add("reach", source=way, data={"by": way, "job": request.slurm, "command": shlex.join(request.argv), "nodes": names})
-    if ends_at is not None:
-        limit = {"ends_at": ends_at, "source": f"scontrol show job {request.slurm}"}
-        case.add("deadlines", cell="job", source="scontrol", data={"group_timeouts": [], "scheduler": limit, "checkpoints": []})
     try:
-        look_on_nodes(nodes, case, look_s, progress)
+        nodes.look(case, progress)
     except Interrupted:
         progress.note("Interrupted: this is what was learnt.")
-    else:
-        nobody_answered(case)
     report = _concluded(case, case.seal(), "attach", case.name)
     return _kept(case, report)
 

@@ -2,43 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import tempfile
-import time
-from typing import Any
 
-from trainprobe.attach.answers import SCHEMA
 from trainprobe.attach.discovery import numbered
 from trainprobe.attach.visit import look_at_job
 from trainprobe.case import Case
 from trainprobe.errors import UsageError
-from trainprobe.model.codec import to_json
 from trainprobe.model.progress import Silence
 from trainprobe.model.request import AttachRequest
+from trainprobe.nodes.telling import Telling
 from trainprobe.targets.environment import environ_of
 from trainprobe.targets.jobs import LiveJob, find_jobs
 
 
 def look_here(slurm: str, timeout_s: float) -> int:
     """Look at the training of SLURM job `slurm` on this host, at any where it is empty, and print the evidence. Return the exit code."""
-    _line({"schema": SCHEMA, "says": "begin", "host": os.uname().nodename, "now": time.time()})
-    reason, none = "", False
-    try:
+    with Telling() as telling:
         job = _mine(slurm)
-        none = job is None
+        telling.none = job is None
         if job is None:
-            raise UsageError(f"No training process of {f'job {slurm}' if slurm else 'yours'} runs on {os.uname().nodename}.")  # noqa: TRY301 - told like any other
+            raise UsageError(f"No training process of {f'job {slurm}' if slurm else 'yours'} runs on {os.uname().nodename}.")
         with tempfile.TemporaryDirectory(prefix="trainprobe-node-") as folder:
             case = Case.create(folder, "attach", ())
             look_at_job(job, case, AttachRequest(timeout_s=timeout_s), Silence())
             for record in case.seal():
-                _line(to_json(record))
+                telling.record(record)
             case.close()
-    except UsageError as error:
-        reason = error.says
-    _line({"schema": SCHEMA, "says": "end", "reason": reason, "none": none, "now": time.time()})
     return 0
 
 
@@ -54,8 +44,3 @@ def _belongs(one: LiveJob, job: str, step: str) -> bool:
         if environ.get("SLURM_JOB_ID") == job and (not step or (environ.get("SLURM_STEP_ID") or "batch") == step):
             return True
     return False
-
-
-def _line(row: Any) -> None:
-    sys.stdout.write(json.dumps(row) + "\n")
-    sys.stdout.flush()

@@ -15,6 +15,7 @@ from trainprobe.cli.diagnose import diagnose
 from trainprobe.cli.explain import explain
 from trainprobe.cli.lint import lint
 from trainprobe.cli.look_here import look_here
+from trainprobe.cli.probe_here import probe_here
 from trainprobe.errors import UsageError
 
 app = typer.Typer(
@@ -35,6 +36,7 @@ app.command(name="collect-env", short_help="Print what surrounds a job here, for
 app.command(short_help="Read training code for what will hang or crash it.")(lint)
 app.command()(causes)
 app.command(name="look-here", hidden=True)(look_here)
+app.command(name="probe-here", hidden=True)(probe_here)
 
 
 def _version(asked: bool) -> None:

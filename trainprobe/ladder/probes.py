@@ -9,6 +9,7 @@ from typing import Any
 
 from trainprobe.errors import UsageError
 from trainprobe.model.probes import ProbeSpec
+from trainprobe.system.own_programs import folder_of_probes
 
 OPENS, CLOSES = "# /// trainprobe", "# ///"
 HEAD_LINES = 200
@@ -18,20 +19,18 @@ USER_SCRIPT = "user_script"
 
 def built_in_folder() -> str:
     """Return where our own probes lie: inside the wheel, or beside the package in a checkout."""
-    package = Path(__file__).resolve().parent.parent
-    shipped = package / "_probes"
-    return str(shipped if shipped.is_dir() else package.parent / "probes")
+    return folder_of_probes()
 
 
 def find(folders: Sequence[str]) -> tuple[ProbeSpec, ...]:
-    """Return all probes of the built-in folder and of `folders`, lowest rung first.
+    """Return all probes of the built-in folder and of `folders`, lowest rung first. A check program with `ladder: false` is no rung.
 
     Raises UsageError for a folder without a probe, a broken header, and a name that two probes bear.
     """
     found: dict[str, ProbeSpec] = {}
     ours = built_in_folder()
     for folder in (ours, *folders):
-        specs = in_folder(folder)
+        specs = tuple(spec for spec in in_folder(folder) if spec.extra.get("ladder") is not False)
         if not specs and folder != ours:
             raise UsageError(f"There is no probe in {folder}.", f"A probe is a .py file with a block that begins with `{OPENS}`.")
         for spec in specs:

@@ -46,23 +46,23 @@ def run(
     input: Optional[bytes] = None,  # noqa: A002 - as in subprocess.run
     kill_s: float = KILL_S,
     given_up: Callable[[], bool] = lambda: False,
+    hold_input: bool = False,
 ) -> Ran:
     """Run `argv` in a session of its own and return when it has ended, `timeout_s` has passed, or `given_up()` says that nobody waits any more.
 
     At the deadline its group and everything below it is killed (`ended.how` is timed_out). What it leaves in its group
     after a good end is killed as well. Nothing is raised for a program that is missing or fails. One that is still there `kill_s`
     after it was killed is `unkillable`; what it had written until then is returned all the same.
+    With `hold_input` its stdin stays open behind `input` as long as we wait: a program that is far away sees by its end that nobody does any more.
     """
     argv = tuple(argv)
     _left_behind[:] = [process for process in _left_behind if process.poll() is None]
-    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile("ab+") as stdout, tempfile.TemporaryFile("ab+") as stderr:
-        stdin.write(input or b"")
-        stdin.seek(0)
+    with _Input(input or b"", hold=hold_input) as stdin, tempfile.TemporaryFile("ab+") as stdout, tempfile.TemporaryFile("ab+") as stderr:
         began = time.monotonic()
         try:
             process = subprocess.Popen(
                 argv,
-                stdin=stdin,
+                stdin=stdin.end,
                 stdout=stdout,
                 stderr=stderr,
                 env=env,
@@ -74,9 +74,15 @@ def run(
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             reason = f"{argv[0] if argv else 'nothing'} cannot be run: {why}"
             return Ran(argv, Ended("not_started", reason=reason, at=time.time()), b"", b"", cut=False)
+        stdin.started()
+
+        def nobody_waits() -> bool:
+            stdin.push()
+            return given_up()
+
         cut, in_time = [False], False
         try:
-            in_time = _wait(process.pid, began + timeout_s, (stdout, stderr), output_cap_bytes, cut, given_up)
+            in_time = _wait(process.pid, began + timeout_s, (stdout, stderr), output_cap_bytes, cut, nobody_waits)
         finally:
             if not in_time:
                 kill_below({process.pid})
@@ -93,6 +99,44 @@ def run(
                 late = f"it gave no answer within {min(took_s, timeout_s):.3g} s"
                 ended = Ended("timed_out", signal=ended.signal, by_us=True, phase="run", reason=late, at=at, took_s=took_s)
         return Ran(argv, ended, _read(stdout, output_cap_bytes), _read(stderr, output_cap_bytes), cut=cut[0])
+
+
+class _Input:
+    """What a program reads: a file, or a pipe that stays open. `end` is the program's side of it."""
+
+    def __init__(self, content: bytes, *, hold: bool) -> None:
+        self._left, self._pipe = memoryview(content), -1
+        self._file: Optional[IO[bytes]] = None
+        if hold:
+            self.end, self._pipe = os.pipe()
+            os.set_blocking(self._pipe, False)
+        else:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed in __exit__
+            self._file.write(content)
+            self._file.seek(0)
+            self.end = self._file.fileno()
+
+    def __enter__(self) -> _Input:  # noqa: PYI034 - Self is newer than Python 3.9
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+        else:
+            os.close(self._pipe)
+            self.started()
+
+    def started(self) -> None:
+        """The program has its side: ours goes, so that a program that is gone is seen to be."""
+        if self._pipe >= 0 and self.end >= 0:
+            os.close(self.end)
+            self.end = -1
+
+    def push(self) -> None:
+        """Write as much as the pipe takes. A program that does not read it is no error of ours."""
+        with contextlib.suppress(OSError):
+            while self._pipe >= 0 and self._left:
+                self._left = self._left[os.write(self._pipe, self._left) :]
 
 
 def _die_with_us() -> None:

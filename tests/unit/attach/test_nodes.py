@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from trainprobe.attach.answers import KINDS, SCHEMA
-from trainprobe.attach.nodes import Node, by_srun, by_ssh, look_on_nodes, nobody_answered, ours
+from trainprobe.attach.nodes import ACCEPT, KINDS, nobody_answered
 from trainprobe.case import Case
 from trainprobe.errors import UsageError
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.progress import Silence
+from trainprobe.nodes.answers import SCHEMA
+from trainprobe.nodes.asking import ask
+from trainprobe.nodes.way import Node, ours, srun_way, ssh_way
 from trainprobe.system.interruption import Interrupted
 
 BEGIN = {"schema": SCHEMA, "says": "begin", "host": "own-name", "now": 0.0}
@@ -37,7 +39,7 @@ def saying(name: str, *rows: object, code: int = 0) -> Node:
 
 def looked(folder: Path, nodes: Sequence[Node], look_s: float = 5.0) -> dict[str, list[Evidence]]:
     with Case.create(str(folder / "case"), "attach", ()) as case:
-        look_on_nodes(nodes, case, look_s, Silence())
+        ask(nodes, case, look_s, Silence(), ACCEPT, "attach")
         found: dict[str, list[Evidence]] = {}
         for record in case.evidence:
             found.setdefault(record.subject.host, []).append(record)
@@ -85,7 +87,7 @@ def test_a_node_that_cannot_be_looked_at_is_evidence_with_the_reason(tmp_path: P
 
 
 def test_a_node_that_stands_still_is_waited_for_in_proportion_to_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainprobe.attach.nodes.LEAST_BEHIND_S", 1.0)
+    monkeypatch.setattr("trainprobe.nodes.asking.LEAST_BEHIND_S", 1.0)
     began = time.monotonic()
     found = looked(tmp_path, [saying("node1", BEGIN, JOB, end()), saying("node2", BEGIN, JOB, end()), Node("node3", ("sleep", "60"))], look_s=30)
     took_s = time.monotonic() - began
@@ -95,7 +97,7 @@ def test_a_node_that_stands_still_is_waited_for_in_proportion_to_the_others(tmp_
 
 
 def test_srun_makes_a_step_of_its_own_on_each_node() -> None:
-    first, second = by_srun("4711", ("node1", "node2"), ("look-here",))
+    first, second = srun_way("4711", ("node1", "node2")).nodes(("look-here",))
     assert first.argv[0] == "srun"
     assert {"--overlap", "--jobid=4711", "--nodelist=node1", "--input=none"} <= set(first.argv)
     assert second.argv[-1] == "look-here"
@@ -103,7 +105,7 @@ def test_srun_makes_a_step_of_its_own_on_each_node() -> None:
 
 def test_ssh_asks_for_nothing_and_may_be_another_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINPROBE_SSH", "ssh -F /etc/site/ssh_config")
-    (node,) = by_ssh(("node1",), ("look-here", "--timeout", "10"))
+    (node,) = ssh_way(("node1",)).nodes(("look-here", "--timeout", "10"))
     assert node.argv[:3] == ("ssh", "-F", "/etc/site/ssh_config")
     assert "BatchMode=yes" in node.argv
     assert node.argv[-1].endswith("look-here --timeout 10")
@@ -114,7 +116,7 @@ def test_the_command_is_this_tool_with_this_python() -> None:
 
 
 def test_a_node_that_freezes_after_its_first_words_has_not_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainprobe.attach.nodes.LEAST_BEHIND_S", 1.0)
+    monkeypatch.setattr("trainprobe.nodes.asking.LEAST_BEHIND_S", 1.0)
     frozen = Node("node3", (sys.executable, "-c", f"import time; print({json.dumps(BEGIN)!r}, flush=True); time.sleep(60)"))
     found = looked(tmp_path, [saying("node1", BEGIN, JOB, end()), saying("node2", BEGIN, JOB, end()), frozen], look_s=30)
     (look,) = found["node3"]
@@ -157,7 +159,7 @@ def test_a_node_speaks_for_itself_alone(tmp_path: Path) -> None:
 
 
 def test_a_flood_is_cut_and_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainprobe.attach.answers.MOST_RECORDS", 3)
+    monkeypatch.setattr("trainprobe.nodes.answers.MOST_RECORDS", 3)
     found = looked(tmp_path, [saying("node7", BEGIN, *[JOB] * 10, end())])["node7"]
     assert (len(found), found[0].outcome, found[0].reason) == (4, "partial", "node7 sent 3 records and more than a look has to say")
 
@@ -168,14 +170,14 @@ def test_every_look_at_a_job_may_come_from_a_node() -> None:
 
 
 def test_ctrl_c_ends_the_asking_and_what_came_until_then_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainprobe.attach.nodes.AT_ONCE", 3)
+    monkeypatch.setattr("trainprobe.nodes.asking.AT_ONCE", 3)
     timer = threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT))
     slow = [Node(f"slow{number}", ("sleep", "61")) for number in range(5)]
     began = time.monotonic()
     with Case.create(str(tmp_path / "case"), "attach", ()) as case:
         timer.start()
         with pytest.raises(Interrupted):
-            look_on_nodes([saying("node1", BEGIN, JOB, end()), *slow], case, 30.0, Silence())
+            ask([saying("node1", BEGIN, JOB, end()), *slow], case, 30.0, Silence(), ACCEPT, "attach")
         took_s = time.monotonic() - began
         looks = {record.subject.host: record for record in case.evidence if record.kind == "node.look"}
         kinds = [record.kind for record in case.evidence]
@@ -186,16 +188,16 @@ def test_ctrl_c_ends_the_asking_and_what_came_until_then_is_kept(tmp_path: Path,
 def test_a_command_for_ssh_that_is_none_is_an_error_of_usage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINPROBE_SSH", "ssh -F 'unclosed")
     with pytest.raises(UsageError, match="TRAINPROBE_SSH is no command"):
-        by_ssh(("node1",), ("look-here",))
+        ssh_way(("node1",)).nodes(("look-here",))
 
 
 def test_this_very_host_needs_no_ssh() -> None:
-    here, short, other = by_ssh((os.uname().nodename, "localhost", "node-of-nobody"), ("look-here",))
+    here, short, other = ssh_way((os.uname().nodename, "localhost", "node-of-nobody")).nodes(("look-here",))
     assert (here.argv[0], short.argv[0], other.argv[0]) == (sys.executable, sys.executable, "ssh")
 
 
 def test_a_node_that_is_refused_at_once_shortens_nobodys_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainprobe.attach.nodes.LEAST_BEHIND_S", 1.0)
+    monkeypatch.setattr("trainprobe.nodes.asking.LEAST_BEHIND_S", 1.0)
     slow = Node(
         "node1", (sys.executable, "-c", f"import time; time.sleep(2.0); print({json.dumps(BEGIN)!r}); print({json.dumps(JOB)!r}); print({json.dumps(end())!r})")
     )
@@ -206,7 +208,7 @@ def test_a_node_that_is_refused_at_once_shortens_nobodys_time(tmp_path: Path, mo
 def test_where_no_node_has_shown_a_job_the_reasons_are_told(tmp_path: Path) -> None:
     nodes = [saying("node1", BEGIN, end("No training process of yours runs on node1.", none=True)), Node("node2", ("false",))]
     with Case.create(str(tmp_path / "case"), "attach", ()) as case:
-        look_on_nodes(nodes, case, 5.0, Silence())
+        ask(nodes, case, 5.0, Silence(), ACCEPT, "attach")
         with pytest.raises(UsageError) as raised:
             nobody_answered(case)
     assert ("No training process of yours runs on node1" in raised.value.says, "node2 cannot be looked at: it ended with code 1" in raised.value.says) == (
@@ -217,6 +219,6 @@ def test_where_no_node_has_shown_a_job_the_reasons_are_told(tmp_path: Path) -> N
 
 def test_where_one_node_has_shown_a_job_there_is_a_report(tmp_path: Path) -> None:
     with Case.create(str(tmp_path / "case"), "attach", ()) as case:
-        look_on_nodes([saying("node1", BEGIN, JOB, end()), Node("node2", ("false",))], case, 5.0, Silence())
+        ask([saying("node1", BEGIN, JOB, end()), Node("node2", ("false",))], case, 5.0, Silence(), ACCEPT, "attach")
         nobody_answered(case)
         assert "job" in [record.kind for record in case.evidence]

@@ -1,4 +1,4 @@
-"""The answer of a node that was asked to look: foreign input, of which only what a look at a job can say is taken.
+"""The answer of a node that was asked: foreign input, of which only what was asked for is taken.
 
 A node may be broken or not what it claims to be. So its records may not speak for another host, another cell or the tool itself, whatever they hold.
 """
@@ -20,53 +20,46 @@ SCHEMA = "trainprobe.node/1"
 MOST_RECORDS = 20_000  # eight ranks with sixteen loader workers each send some 600
 LATEST_S = 1e10  # of Unix time: the year 2286
 ROLE_CHARACTERS = 40
-# What looks at a job write; what the tool says of itself (reach, interrupted, resumed) is not for a node to say.
-KINDS = frozenset(
-    {
-        "cgroup",
-        "collectives",
-        "deadlines",
-        "error_file",
-        "files",
-        "flight_recorder",
-        "gpus",
-        "job",
-        "kernel_log",
-        "leftovers",
-        "locks",
-        "mounts",
-        "output",
-        "ports",
-        "pressure",
-        "process",
-        "rank.ended",
-        "ras",
-        "sockets",
-        "source",
-        "stacks.native",
-        "stacks.python",
-        "worker_server",
-    }
-)
-_CELL = re.compile(r"job(?:#attempt\d{1,6})?")
+
+
+@dataclass(frozen=True)
+class Accept:
+    """What a node may send: these kinds of evidence, for `cell` or a cell that all of `cells` matches. Without a record of the kind `tells` it has told nothing.
+
+    What the tool says of itself (node.look, reach, interrupted, resumed) is not for a node to say, so it belongs into no such set.
+    """
+
+    kinds: frozenset[str]
+    cell: str
+    tells: str
+    cells: re.Pattern[str] | None = None
+
+    def takes(self, record: Evidence) -> bool:
+        """Whether this record is one of those, with times that are times."""
+        cell = record.cell == self.cell if self.cells is None else self.cells.fullmatch(record.cell) is not None
+        return cell and record.kind in self.kinds and moment(record.began) is not None and math.isfinite(record.took_s)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """`begun` says that our own look spoke, `whole` that it came to its end: with `reason` where it could not look, and `none` where no process of the job is there. `now` is the node's clock then, None if untold."""
+    """`begun` says that our own command spoke, `whole` that it came to its end: with `reason` where it could do nothing, and `none` where there was nothing to do.
+
+    `began` and `now` are the node's clock at the first and at the last line (Unix time in seconds), None if untold.
+    """
 
     records: tuple[Evidence, ...] = ()
     begun: bool = False
     whole: bool = False
     reason: str = ""
     none: bool = False
+    began: float | None = None
     now: float | None = None
     host: str = ""
     flood: bool = False
 
 
-def read_answer(answer: bytes) -> Answer:
-    """Return what an answer says. Lines that are none of ours, such as a banner, and records that no look makes are passed over."""
+def read_answer(answer: bytes, accept: Accept) -> Answer:
+    """Return what an answer says. Lines that are none of ours, such as a banner, and records that were not asked for are passed over."""
     records: list[Evidence] = []
     found = Answer()
     flood = False
@@ -76,12 +69,12 @@ def read_answer(answer: bytes) -> Answer:
             continue
         if row.get("schema") == SCHEMA:
             if row.get("says") == "begin":
-                found = replace(found, begun=True, host=_text(row, "host"))
+                found = replace(found, begun=True, host=_text(row, "host"), began=moment(row.get("now")))
             else:
-                found = replace(found, whole=found.begun, reason=_text(row, "reason"), none=row.get("none") is True, now=_moment(row.get("now")))
+                found = replace(found, whole=found.begun, reason=_text(row, "reason"), none=row.get("none") is True, now=moment(row.get("now")))
         elif found.begun and len(records) >= MOST_RECORDS:
             flood = True
-        elif found.begun and (record := _record(row)) is not None:
+        elif found.begun and (record := _record(row, accept)) is not None:
             records.append(record)
     return replace(found, records=tuple(records), flood=flood)
 
@@ -103,18 +96,18 @@ def _row(line: bytes) -> dict[str, Any] | None:
     return row if isinstance(row, dict) else None
 
 
-def _record(row: dict[str, Any]) -> Evidence | None:
-    if not isinstance(row.get("kind"), str) or row["kind"] not in KINDS:
+def _record(row: dict[str, Any], accept: Accept) -> Evidence | None:
+    if not isinstance(row.get("kind"), str) or row["kind"] not in accept.kinds:
         return None
     try:
         record = from_json(Evidence, row)
+        return record if accept.takes(record) else None
     except (ValueError, OverflowError, RecursionError):
         return None
-    told = _moment(record.began) is not None and math.isfinite(record.took_s)
-    return record if told and _CELL.fullmatch(record.cell) else None
 
 
-def _moment(value: Any) -> float | None:
+def moment(value: Any) -> float | None:
+    """A Unix time in seconds, None for what is none."""
     told = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < LATEST_S  # also false for nan
     return float(value) if told else None
 

@@ -1,0 +1,104 @@
+"""One probe program on several nodes at once, each with an environment of its own: what it said on each, and how it ended there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainprobe.model.codec import from_json
+from trainprobe.model.evidence import Ended
+from trainprobe.model.progress import Silence
+from trainprobe.nodes.answers import Accept, Answer, read_answer
+from trainprobe.nodes.asking import Call, call_all, outcome_of
+from trainprobe.nodes.probe_here import CELL, ENDED, EVENT
+from trainprobe.nodes.way import Node, Way
+from trainprobe.redact import clean
+from trainprobe.system.interruption import Interruption
+
+COMMAND = "probe-here"
+HOME_S = 2.0  # for the last lines, after the probe's own deadline on the node
+ACCEPT = Accept(frozenset({EVENT, ENDED}), CELL, tells=ENDED)
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What came of a probe on one node: its events in order, bounded, and how it ended there.
+
+    `ended` is None where the node told nothing of it; `says` is then the sentence that says why, and otherwise the end of the probe's own output.
+    `began` and `took_s` are of the whole call, Unix time and seconds.
+    """
+
+    events: tuple[Mapping[str, Any], ...] = ()
+    ended: Ended | None = None
+    says: str = ""
+    began: float = 0.0
+    took_s: float = 0.0
+
+    @property
+    def answer(self) -> tuple[str, str]:
+        """The last `result` as (answer, says), both empty where there is none."""
+        for event in reversed(self.events):
+            if event.get("event") == "result":
+                return str(event.get("answer", "")), clean(str(event.get("says", "")))[:2000]
+        return "", ""
+
+
+def probe_on(
+    way: Way,
+    environs: Mapping[str, Mapping[str, str]],
+    program: str,
+    timeout_s: float,
+    interruption: Interruption,
+    *,
+    python: str = "",
+    way_s: float | None = None,
+) -> dict[str, Probed]:
+    """Run the built-in probe `program` on each named node at once, for at most `timeout_s` there, with these variables added to the node's own.
+
+    `python` is the interpreter that runs it, the tool's own where it is empty. `way_s` is the time for the way to a node, some seconds by default.
+    Every node of `environs` is in what is returned, also one that gave no answer. After Ctrl-C the nodes end their probes, and what came is returned.
+    """
+    nodes = [way.node(name, (COMMAND,), _task(program, env, timeout_s, python), held=True) for name, env in environs.items()]
+    found: dict[str, Probed] = {}
+
+    def heard(node: Node, call: Call) -> bool:
+        found[node.name] = _probed(node, call)
+        return found[node.name].ended is not None
+
+    most_s = None if way_s is None else timeout_s + way_s + HOME_S
+    call_all(nodes, timeout_s + HOME_S, heard, interruption, Silence(), patient=True, most_s=most_s)
+    return found
+
+
+def _task(program: str, env: Mapping[str, str], timeout_s: float, python: str) -> bytes:
+    return json.dumps({"program": program, "env": dict(env), "timeout_s": timeout_s, "python": python}).encode() + b"\n"
+
+
+def _probed(node: Node, call: Call) -> Probed:
+    answer = read_answer(call.ran.stdout, ACCEPT) if call.ran is not None else Answer()
+    events: list[Mapping[str, Any]] = []
+    ended: Ended | None = None
+    output = ""
+    for record in answer.records:
+        event = record.data.get("event")
+        if record.kind == EVENT and isinstance(event, dict) and isinstance(event.get("event"), str):
+            events.append(event)
+        elif record.kind == ENDED:
+            ended = _ended(record.data.get("ended"))
+            output = clean(str(record.data.get("output") or ""))
+    says = output if ended is not None else outcome_of(node, call, answer, ACCEPT)[1]
+    return Probed(tuple(events), ended, says, call.began, call.ended - call.began)
+
+
+def _ended(told: Any) -> Ended | None:
+    try:
+        return from_json(Ended, told)
+    except (ValueError, RecursionError):
+        return None
+
+
+def names_without_answer(found: Mapping[str, Probed]) -> Sequence[str]:
+    """The nodes of which nobody knows how the probe ended there."""
+    return [name for name, one in found.items() if one.ended is None]

@@ -1,0 +1,98 @@
+"""The far side: a command of ours that was asked on a node gets its task on stdin, and sends what it learns home as lines, each when it is there."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from trainprobe.errors import UsageError
+from trainprobe.model.codec import to_json
+from trainprobe.model.evidence import Evidence
+from trainprobe.model.subjects import Subject
+from trainprobe.nodes.answers import SCHEMA
+from trainprobe.redact import Redactor
+
+MOST_SAID_BYTES = 2**20
+LOST = 141  # as of a program that SIGPIPE ended
+SAID_S = 10.0  # the task comes with the connection
+
+
+class Telling:
+    """Between a first and a last line: the records. A UsageError inside becomes the reason of the last line. `none` says that there was nothing to do here."""
+
+    def __init__(self) -> None:
+        self.none = False
+        self._number = 0
+        self._lock = threading.Lock()
+        self._redactor = Redactor(os.environ)
+
+    def __enter__(self) -> Telling:  # noqa: PYI034 - Self is newer than Python 3.9
+        self._line({"schema": SCHEMA, "says": "begin", "host": os.uname().nodename, "now": time.time()})
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
+        reason = error.says if isinstance(error, UsageError) else ""
+        if error is None or reason:
+            self._line({"schema": SCHEMA, "says": "end", "reason": reason, "none": self.none, "now": time.time()})
+        return bool(reason)
+
+    def record(self, record: Evidence) -> None:
+        """Send a record as it is; that of a case is clean already."""
+        self._line(to_json(record))
+
+    def tell(self, kind: str, data: Mapping[str, Any], **more: Any) -> None:
+        """Send a record of this host, cleaned and without secrets. `more` are fields of Evidence: cell, source, began, took_s, outcome, reason."""
+        with self._lock:
+            self._number += 1
+            number = self._number
+        more.setdefault("subject", Subject("host", host=os.uname().nodename))
+        more.setdefault("began", time.time())
+        self.record(Evidence(f"E{number}", kind, data=self._redactor.data(to_json(data))[0], **more))
+
+    def _line(self, row: Any) -> None:
+        try:
+            with self._lock:
+                sys.stdout.write(json.dumps(row) + "\n")
+                sys.stdout.flush()
+        except OSError:  # nobody reads any more
+            raise SystemExit(LOST) from None
+
+
+class Task:
+    """What stdin says, once: one line of JSON, an object. After it stdin stays open as long as somebody waits for us."""
+
+    def __init__(self) -> None:
+        self._fd = sys.stdin.fileno()
+
+    def read(self) -> dict[str, Any]:
+        """Raises UsageError where no task comes, or one that is none."""
+        line, until = b"", time.monotonic() + SAID_S
+        waiting = select.poll()
+        waiting.register(self._fd, select.POLLIN | select.POLLHUP)
+        while not line.endswith(b"\n") and len(line) < MOST_SAID_BYTES and waiting.poll(max(0.0, until - time.monotonic()) * 1000):
+            more = os.read(self._fd, 65536)  # nothing is sent behind the line
+            if not more:
+                break
+            line += more
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise UsageError("No task came on stdin.", "This command is for trainprobe itself.")
+        return found
+
+    def nobody_waits(self) -> bool:
+        """Whether stdin is at its end: whoever asked is gone."""
+        waiting = select.poll()
+        waiting.register(self._fd, select.POLLIN | select.POLLHUP | select.POLLERR)
+        if not waiting.poll(0):
+            return False
+        return not os.read(self._fd, 4096)
