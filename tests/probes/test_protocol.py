@@ -11,10 +11,16 @@ import pytest
 import yaml
 
 from tests.probes.conftest import PROBES, RunProbe, environment, events_of
+from trainprobe.checks import BUDGETS, SLOTS
 
 PROGRAMS = sorted(path.stem for path in PROBES.glob("*.py") if not path.name.startswith("_"))
 LIGHT = ["host", "environment"]  # those that need no torch
 NEEDS = {"imports", "torch", "gpu", "nccl", "gloo", "script", "ranks>=2", "dataset", "model"}
+
+
+def as_list(value: object) -> list[object]:
+    assert isinstance(value, list)
+    return value
 
 
 def header(name: str) -> dict[str, object]:
@@ -29,7 +35,12 @@ def header(name: str) -> dict[str, object]:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_header_says_what_the_ladder_must_know(name: str) -> None:
     read = header(name)
-    assert set(read) == {"rung", "question", "scope", "needs", "timeout_s", "climbs", "after", "means"}
+    assert set(read) - {"ladder"} == {"rung", "question", "scope", "needs", "timeout_s", "climbs", "after", "means"} | (
+        {"ready", "slots"} if "ready" in read else set()
+    )
+    assert read.get("ready", "quick") in BUDGETS
+    assert set(SLOTS) >= set(map(str, as_list(read.get("slots", []))))
+    assert "ladder" not in read or (read["ladder"] is False and "ready" in read)
     assert isinstance(read["rung"], int)
     assert str(read["question"]).endswith("?")
     assert read["scope"] in ("host", "ranks")

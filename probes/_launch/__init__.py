@@ -1,0 +1,1 @@
+"""Parts of launch_plan.py."""
