@@ -14,7 +14,11 @@ from trainprobe.model.facts import Fact
 
 @dataclass(frozen=True)
 class HostCheck(Fact):
-    """`status` is ok, warn, fail or unknown; `value` is what was found, as text; `fix` what to type."""
+    """`status` is ok, warn, fail, skip (it does not apply) or unknown (it could not be measured); `value` is what was found, as text; `fix` what to type.
+
+    Of a readiness check also the `host`, how much a failure matters (`severity`: blocker, degraded, warning, info), who must act (`user`, `admin`), and
+    the `threshold` with its `source`: as the check program said, or as the catalogue has it. All of these are "" where nothing says so.
+    """
 
     name: str = ""
     status: str = "unknown"
@@ -22,9 +26,19 @@ class HostCheck(Fact):
     says: str = ""
     fix: str = ""
     probe: str = ""
+    host: str = ""
+    severity: str = ""
+    who: str = ""
+    source: str = ""
+    threshold: str = ""
+
+    @property
+    def bad(self) -> bool:
+        """Does it keep a job from starting well? A failed warning does not."""
+        return self.status == "fail" and self.severity in ("blocker", "degraded")
 
 
-STATES = ("ok", "warn", "fail", "unknown")
+STATES = ("ok", "warn", "fail", "skip", "unknown")
 
 
 def parse_host_checks(record: Evidence) -> list[Fact]:
@@ -44,7 +58,7 @@ def parse_host_checks(record: Evidence) -> list[Fact]:
                 record.subject.rank,
                 check[:200],
                 str(status),
-                _shown(event.get("value")),
+                shown(event.get("value")),
                 says or "",
                 fix or "",
                 probe_of(record.cell),
@@ -53,7 +67,8 @@ def parse_host_checks(record: Evidence) -> list[Fact]:
     return found
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value as text: texts as they are, all else as JSON; at most 4,000 characters."""
     if value is None or isinstance(value, str):
         return (value or "")[:4000]
     return json.dumps(fields.plain(value), ensure_ascii=False)[:4000]

@@ -6,6 +6,7 @@ from trainprobe.facts.cgroups import MemoryLimit
 from trainprobe.facts.collectives import CollectiveCall
 from trainprobe.facts.data_parallel import DataParallelMade
 from trainprobe.facts.deadlines import Checkpoint, Deadline
+from trainprobe.facts.differences import Difference
 from trainprobe.facts.endings import RankEnding
 from trainprobe.facts.exceptions import RankException
 from trainprobe.facts.fatal_signals import FatalSignal
@@ -26,6 +27,7 @@ from trainprobe.facts.log_jobs import LogJob, LogProgress
 from trainprobe.facts.log_stacks import LogStack
 from trainprobe.facts.main_threads import MainThread, Thread
 from trainprobe.facts.mounts import Mount
+from trainprobe.facts.node_checks import CheckProgram, DroppedCheck, NodeClock, NodeValues, ReadyPlan
 from trainprobe.facts.open_files import OpenFile, PipeEnd
 from trainprobe.facts.plan import Interrupted, Plan, Script
 from trainprobe.facts.ports import PortCounters
@@ -43,12 +45,15 @@ from trainprobe.facts.worker_servers import WorkerServer
 from trainprobe.model.facts import Fact
 
 KINDS: tuple[type[Fact], ...] = (
+    CheckProgram,
     Checkpoint,
     CollectiveCall,
     ColumnsRemoved,
     Connection,
     DataParallelMade,
     Deadline,
+    Difference,
+    DroppedCheck,
     FatalSignal,
     FlightDump,
     Given,
@@ -74,6 +79,8 @@ KINDS: tuple[type[Fact], ...] = (
     Measured,
     MemoryLimit,
     Mount,
+    NodeClock,
+    NodeValues,
     OomKill,
     OpenFile,
     OtherRun,
@@ -90,6 +97,7 @@ KINDS: tuple[type[Fact], ...] = (
     RankException,
     RasCommunicator,
     Reach,
+    ReadyPlan,
     Restarter,
     Rung,
     Script,

@@ -9,6 +9,7 @@ from trainprobe.facts.cell_measures import parse_cell_measures
 from trainprobe.facts.cgroups import join_limits, parse_cgroup
 from trainprobe.facts.data_parallel import join_data_parallel, parse_data_parallel
 from trainprobe.facts.deadlines import parse_deadlines
+from trainprobe.facts.differences import join_differences
 from trainprobe.facts.ending_joins import join_endings
 from trainprobe.facts.endings import parse_ending
 from trainprobe.facts.exception_joins import join_exceptions
@@ -36,6 +37,7 @@ from trainprobe.facts.log_signs import join_log_outputs, parse_log_events, parse
 from trainprobe.facts.log_stacks import join_log_stacks, parse_log_stacks
 from trainprobe.facts.main_threads import parse_stacks
 from trainprobe.facts.mounts import parse_mounts
+from trainprobe.facts.node_checks import parse_checks, parse_node_clock, parse_ready, parse_values
 from trainprobe.facts.open_files import parse_files
 from trainprobe.facts.plan import parse_interrupted, parse_plan, parse_script
 from trainprobe.facts.ports import join_ports, parse_ports
@@ -118,7 +120,13 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "log.file": (parse_log_file,),
     "log.request": (parse_log_request,),
     "given": (parse_given,),
+    "ready": (parse_ready,),
+    "checks": (parse_checks,),
+    "values": (parse_values,),
+    "node.look": (parse_node_clock,),
 }
+# A record of these tells something also where its look came to no good end: what a check program said until it was ended.
+TELLS_ALL_THE_SAME = frozenset({"checks"})
 # What only several records together tell. Each takes all facts and returns them with its own kind put together; the order matters.
 JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_hosts,
@@ -141,6 +149,7 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_given,
     join_leftovers,
     join_data_parallel,
+    join_differences,
 )
 
 
@@ -182,7 +191,7 @@ def _parsed(record: Evidence) -> tuple[list[Fact], bool]:
     found: list[Fact] = []
     parsers = PARSERS.get(record.kind, ())
     failed = 0
-    if record.outcome not in ("ok", "partial"):
+    if record.outcome not in ("ok", "partial") and record.kind not in TELLS_ALL_THE_SAME:
         return [], False
     for parse in parsers:
         try:

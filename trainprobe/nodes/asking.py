@@ -147,7 +147,7 @@ def _kept(case: Case, node: Node, call: Call, accept: Accept) -> tuple[bool, boo
     answer = read_answer(call.ran.stdout, accept) if call.ran is not None else Answer()
     skew = _skew_s(call, answer)
     outcome, says = outcome_of(node, call, answer, accept)
-    data = {"clock_skew_s": round(skew, 3), "host": answer.host} if answer.begun else {}
+    data: dict[str, object] = {"clock_skew_s": round(skew, 3), "host": answer.host, **_clock(call, answer)} if answer.begun else {}
     if answer.none:
         data["answered"] = True
     if call.ran is None or call.interrupted:
@@ -179,6 +179,14 @@ def _skew_s(call: Call, answer: Answer) -> float:
         return skew if abs(skew) > SKEW_S else 0.0
     skew = (answer.began or call.began) - call.began
     return skew if abs(skew) > START_S else 0.0
+
+
+def _clock(call: Call, answer: Answer) -> dict[str, float]:
+    """The node's clock against ours: it spoke first after we had called, and last before it was over, so that the truth lies between the two."""
+    if answer.began is None or answer.now is None:
+        return {}
+    most, least = answer.began - call.began, answer.now - call.ended
+    return {"clock_offset_s": round((most + least) / 2, 3), "clock_within_s": round(abs(most - least) / 2, 3)}
 
 
 def outcome_of(node: Node, call: Call, answer: Answer, accept: Accept) -> tuple[LookOutcome, str]:
