@@ -1,1 +1,9 @@
-"""Which node, link or size is at fault, from groups of nodes that were tried: what to try next, and what it shows. Pure."""
+"""Which node or link is at fault, by trying pairs: the search and what its tries show. Pure; whoever tries the groups is elsewhere (trainprobe.ready.isolate)."""
+
+from __future__ import annotations
+
+from trainprobe.isolation.search import next_round
+from trainprobe.isolation.tries import Link, LinkFault, NodeFault, Plan, Round, Shared, SizeFault, Try, Verdict
+from trainprobe.isolation.verdict import conclude
+
+__all__ = ["Link", "LinkFault", "NodeFault", "Plan", "Round", "Shared", "SizeFault", "Try", "Verdict", "conclude", "next_round"]

@@ -1,0 +1,64 @@
+"""Disjoint groups of two over all nodes, each round another set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd
+
+Groups = tuple[tuple[str, ...], ...]
+
+
+def rotation(nodes: Sequence[str], turn: int) -> Groups:
+    """Return disjoint groups of all nodes. Turns 0 and 1 are the ring of neighbours, which collectives walk; later turns pair nodes further apart.
+
+    With an odd number the one that is left over makes a group of three.
+    """
+    count = len(nodes)
+    if count < 2:
+        return ()
+    if count == 2:
+        return (tuple(nodes),)
+    if count % 2:
+        return _odd(nodes, turn)
+    if turn < 2:
+        return _neighbours([*nodes[turn:], *nodes[:turn]])
+    rounds = sorted(_tournament(list(nodes)), key=lambda pairs: _near(nodes, pairs))
+    return rounds[(turn - 2) % len(rounds)]
+
+
+def one_idle(nodes: Sequence[str], turn: int) -> Groups:
+    """The same in pairs only: of an odd number one node rests, another each turn."""
+    if len(nodes) % 2 == 0:
+        return rotation(nodes, turn)
+    rounds = _tournament([*nodes, ""])
+    return tuple(pair for pair in rounds[turn % len(rounds)] if "" not in pair)
+
+
+def _neighbours(nodes: Sequence[str]) -> Groups:
+    return tuple(tuple(nodes[place : place + 2]) for place in range(0, len(nodes), 2))
+
+
+def _odd(nodes: Sequence[str], turn: int) -> Groups:
+    count = len(nodes)
+    steps = [step for step in range(1, count) if gcd(step, count) == 1]
+    step = steps[(turn // 2) % len(steps)]  # a walk by a step without a common divisor meets every node once
+    walked = [nodes[(turn + place * step) % count] for place in range(count)]
+    return (*_neighbours(walked[:-3]), tuple(walked[-3:]))
+
+
+def _tournament(nodes: list[str]) -> list[Groups]:
+    """The circle method: of n nodes, n - 1 rounds, in which everyone meets everyone once."""
+    count = len(nodes)
+    ring = nodes[1:]
+    rounds: list[Groups] = []
+    for _ in range(count - 1):
+        row = [nodes[0], *ring]
+        rounds.append(tuple((row[place], row[count - 1 - place]) for place in range(count // 2)))
+        ring = [ring[-1], *ring[:-1]]
+    return rounds
+
+
+def _near(nodes: Sequence[str], pairs: Groups) -> int:
+    """How many pairs are neighbours of the ring, which turns 0 and 1 have had."""
+    places = {name: place for place, name in enumerate(nodes)}
+    return sum((places[a] - places[b]) % len(nodes) in (1, len(nodes) - 1) for a, b in pairs)
