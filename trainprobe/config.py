@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trainprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from yaml.nodes import MappingNode, Node
+
+    Reader = Callable[[Node, str, str], Any]
 
 FILE_NAME = "trainprobe.yaml"
 WATCHED = True
@@ -24,6 +26,8 @@ DEEPEST = 8
 MOST_RANKS = 1024
 """More ranks than any one machine runs; a larger number is a slip of the finger."""
 LONGEST_S = 7 * 24 * 3600
+_PAGE = "docs/settings.md shows the names."
+Value = TypeVar("Value")
 
 
 def _setting(default: Any, key: str, kind: str, says: str) -> Any:
@@ -80,19 +84,24 @@ def read_settings(path: str | None = None) -> Settings:
 
 def settings_of(text: str, path: str) -> Settings:
     """Return the settings that `text` holds; `path` is only for messages."""
+    names = {one.metadata["key"]: one for one in fields(Settings)}
+    values = values_of(text, path, {key: _READERS[one.metadata["kind"]] for key, one in names.items()})
+    return Settings(**{names[key].name: value for key, value in values.items()})
+
+
+def values_of(text: str, path: str, readers: Mapping[str, Reader]) -> dict[str, Any]:
+    """Return what `text` holds by dotted key, each read by its reader. `path` is only for messages.
+
+    Raises UsageError in one sentence, with file, line and key, for whatever is no such file.
+    """
     root = _tree(text, path)
     if root is None or _is_null(root):
-        return Settings()
+        return {}
     from yaml.nodes import MappingNode
 
     if not isinstance(root, MappingNode):
-        raise _wrong(path, root, "the file must hold `name: value` lines", f"It is a {_shape(root)}; docs/settings.md shows the names.")
-    names = {one.metadata["key"]: one for one in fields(Settings)}
-    values: dict[str, Any] = {}
-    for key, node in _entries(root, path, "", names).items():
-        one = names[key]
-        values[one.name] = _READERS[one.metadata["kind"]](node, path, key)
-    return Settings(**values)
+        raise _wrong(path, root, "the file must hold `name: value` lines", f"It is a {_shape(root)}; {_PAGE}")
+    return {key: readers[key](node, path, key) for key, node in _entries(root, path, "", readers).items()}
 
 
 def _text(path: str) -> str:
@@ -118,7 +127,7 @@ def _tree(text: str, path: str) -> Node | None:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST:
-                raise UsageError(f"{path}: this is nested too deeply for a settings file.", "docs/settings.md shows the names.")
+                raise UsageError(f"{path}: this is nested too deeply for a settings file.", _PAGE)
             if isinstance(event, yaml.AliasEvent):
                 raise UsageError(
                     f"{path}, line {event.start_mark.line + 1 if event.start_mark else 1}: aliases (*{event.anchor}) are not understood here.",
@@ -152,7 +161,7 @@ def _entries(node: MappingNode, path: str, prefix: str, names: Mapping[str, Any]
             if _is_null(value):
                 continue
             if not isinstance(value, MappingNode):
-                raise _wrong(path, value, f"{full} must hold `name: value` lines, not a {_shape(value)}", "docs/settings.md shows the names.")
+                raise _wrong(path, value, f"{full} must hold `name: value` lines, not a {_shape(value)}", _PAGE)
             found.update(_entries(value, path, f"{full}.", names))
         elif not _is_null(value):
             found[full] = value
@@ -188,21 +197,38 @@ def _is_null(node: Node) -> bool:
     return node.tag == "tag:yaml.org,2002:null"
 
 
-def _ranks(node: Node, path: str, key: str) -> int:
-    value = _value(node)
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_RANKS:
-        raise _wrong(path, node, f"{key} needs a whole number from 1 to {MOST_RANKS}, not {_shown(node)}")
-    return value
+def whole_number(most: int) -> Callable[[Node, str, str], int]:
+    """Return the reader of a whole number from 1 to `most`."""
+
+    def read(node: Node, path: str, key: str) -> int:
+        value = _value(node)
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+            raise _wrong(path, node, f"{key} needs a whole number from 1 to {most}, not {_shown(node)}")
+        return value
+
+    return read
 
 
-def _number(node: Node, path: str, key: str) -> float:
+def one_of(choices: Collection[str]) -> Callable[[Node, str, str], str]:
+    """Return the reader of a word that is one of `choices`."""
+
+    def read(node: Node, path: str, key: str) -> str:
+        value = _value(node)
+        if not isinstance(value, str) or value not in choices:
+            raise _wrong(path, node, f"{key} needs one of {', '.join(choices)}, not {_shown(node)}")
+        return value
+
+    return read
+
+
+def number(node: Node, path: str, key: str) -> float:
     value = _value(node)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise _wrong(path, node, f"{key} needs a number, not {_shown(node)}")
     return float(value)
 
 
-def _seconds(node: Node, path: str, key: str) -> float:
+def seconds(node: Node, path: str, key: str) -> float:
     value = _value(node)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= LONGEST_S:
         raise _wrong(path, node, f"{key} needs seconds, more than 0 and at most {LONGEST_S}, not {_shown(node)}")
@@ -216,7 +242,7 @@ def _yes_or_no(node: Node, path: str, key: str) -> bool:
     return value
 
 
-def _names(node: Node, path: str, key: str) -> tuple[str, ...]:
+def names_of(node: Node, path: str, key: str) -> tuple[str, ...]:
     import yaml
 
     if not isinstance(node, yaml.SequenceNode):
@@ -227,16 +253,20 @@ def _names(node: Node, path: str, key: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(item.value.strip() for item in node.value))
 
 
-def _by_name(read: Callable[[Node, str, str], float], unit: str) -> Callable[[Node, str, str], dict[str, float]]:
-    def table(node: Node, path: str, key: str) -> dict[str, float]:
+def by_name(read: Callable[[Node, str, str], Value], unit: str, allowed: Collection[str] | None = None) -> Callable[[Node, str, str], dict[str, Value]]:
+    """Return the reader of a table whose values `read` reads; its names are among `allowed`, or any."""
+
+    def table(node: Node, path: str, key: str) -> dict[str, Value]:
         import yaml
 
         if not isinstance(node, yaml.MappingNode):
             raise _wrong(path, node, f"{key} needs lines of `name: {unit}`, not {_shown(node)}")
-        values: dict[str, float] = {}
+        values: dict[str, Value] = {}
         for name, value in node.value:
             if not isinstance(name, yaml.ScalarNode) or name.value in values:
                 raise _wrong(path, name, f"{key} has a name that is no text or stands there twice: {_shown(name)}")
+            if allowed is not None and name.value not in allowed:
+                raise _wrong(path, name, f"{key} knows {', '.join(allowed)}, not {_shown(name)}")
             values[name.value] = read(value, path, f"{key}.{name.value}")
         return values
 
@@ -244,11 +274,11 @@ def _by_name(read: Callable[[Node, str, str], float], unit: str) -> Callable[[No
 
 
 _READERS: dict[str, Callable[[Node, str, str], Any]] = {
-    "ranks": _ranks,
-    "names": _names,
-    "seconds": _seconds,
-    "seconds-by-name": _by_name(_seconds, "seconds"),
-    "numbers-by-name": _by_name(_number, "number"),
+    "ranks": whole_number(MOST_RANKS),
+    "names": names_of,
+    "seconds": seconds,
+    "seconds-by-name": by_name(seconds, "seconds"),
+    "numbers-by-name": by_name(number, "number"),
     "yes-or-no": _yes_or_no,
 }
 
