@@ -40,7 +40,7 @@ CHOSEN = {
     "gloo_control": ["SIGKILL", "ctrl-c"],
     "train_step": ["SIGKILL", "SIGTERM"],
     "launched": ["SIGKILL", "SIGHUP", "ctrl-c-twice"],
-    "torchrun": ["SIGKILL", "ctrl-c", "ctrl-c-twice"],
+    "torchrun": ["SIGKILL", "ctrl-c"],
 }
 
 

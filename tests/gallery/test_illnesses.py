@@ -25,34 +25,35 @@ MIB = 2**20
 
 @dataclass(frozen=True)
 class Row:
-    """One planted illness. `verdicts` are those that are true of it; ranks are [culprit] unless `ranks` says otherwise."""
+    """One planted illness; ranks are [culprit] unless `ranks` says otherwise. `now` says in which form `make test` runs it, empty for none."""
 
     script: str
     cause: str
     verdict: str
     args: tuple[str, ...] = ()
     ranks: tuple[int, ...] | None = None
+    now: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return "-".join((self.script, *(word.strip("-") for word in self.args)))
 
 
 ROWS = [
-    Row("shard_never_ready", "rank-stuck", "hung"),
+    Row("shard_never_ready", "rank-stuck", "hung", now=("own",)),
     Row("shard_never_ready", "rank-stuck", "hung", ("--spin",)),
-    Row("metrics_broadcast", "rank-conditional-collective", "hung"),
-    Row("barrier_for_checkpoint", "rank-conditional-collective", "hung"),
+    Row("metrics_broadcast", "rank-conditional-collective", "hung", now=("torchrun",)),
+    Row("barrier_for_checkpoint", "rank-conditional-collective", "hung", now=("own",)),
     Row("evaluation_gather", "rank-conditional-collective", "hung"),
-    Row("extra_all_reduce", "rank-conditional-collective", "crashed"),
+    Row("extra_all_reduce", "rank-conditional-collective", "crashed", now=("torchrun",)),
     Row("histogram_on_chief", "rank-conditional-collective", "crashed"),
     Row("skipped_reduction", "rank-conditional-collective", "crashed"),
-    Row("uneven_loss_vector", "collective-shape-mismatch", "crashed"),
+    Row("uneven_loss_vector", "collective-shape-mismatch", "crashed", now=("own",)),
     Row("uneven_loss_vector", "collective-shape-mismatch", "crashed", ("--size", "40")),
-    Row("unpadded_predictions", "collective-shape-mismatch", "crashed"),
-    Row("null_record", "native-crash", "crashed"),
+    Row("unpadded_predictions", "collective-shape-mismatch", "crashed", now=("torchrun",)),
+    Row("null_record", "native-crash", "crashed", now=("torchrun",)),
     Row("null_record", "native-crash", "crashed", ("--through", "strlen")),
-    Row("missing_label", "user-exception", "crashed"),
-    Row("budget_reached", "rank-exited-early", "crashed"),
+    Row("missing_label", "user-exception", "crashed", now=("own", "torchrun")),
+    Row("budget_reached", "rank-exited-early", "crashed", now=("own",)),
     Row("returns_at_end_of_file", "rank-exited-early", "crashed"),
 ]
 
@@ -69,13 +70,17 @@ def assert_named(done: ToolRun, cause: str, ranks: Sequence[int], verdict: str) 
 
 
 def table() -> list[object]:
-    """Every row in both command forms and with two culprits. `make test` walks one half of it, so that each cause is seen in both forms."""
+    """Every row in both command forms and with two culprits. `make test` runs each cause once or twice, and each form; `make soak` all."""
     rows: list[object] = []
-    for place, row in enumerate(ROWS):
+    for row in ROWS:
         for form, culprit in (("own", 1), ("torchrun", 2), ("own", 2), ("torchrun", 1)):
-            now = (form, culprit) == (("own", 1), ("torchrun", 2))[place % 2] or (row.cause == "user-exception" and (form, culprit) == ("own", 1))
+            now = form in row.now and (form, culprit) in {("own", 1), ("torchrun", 2)}
             rows.append(pytest.param(row, form, culprit, id=f"{row}-{form}-{culprit}", marks=() if now else pytest.mark.soak))
     return rows
+
+
+def in_soak(*values: object) -> object:
+    return pytest.param(*values, marks=pytest.mark.soak)
 
 
 @pytest.mark.parametrize(("row", "form", "culprit"), table())
@@ -93,8 +98,15 @@ def test_rank_zero_is_blamed_where_it_is_at_fault(row: Row, run_tool: RunTool, j
     assert_named(diagnose(run_tool, command("own", script, "--pick", "0")), row.cause, [0], row.verdict)
 
 
-@pytest.mark.parametrize(("number", "cause", "verdict"), [(signal.SIGKILL, "rank-killed", "crashed"), (signal.SIGSTOP, "process-stopped", "hung")])
-@pytest.mark.parametrize(("form", "culprit"), [("own", 1), ("torchrun", 2)])
+@pytest.mark.parametrize(
+    ("number", "cause", "verdict", "form", "culprit"),
+    [
+        (signal.SIGKILL, "rank-killed", "crashed", "own", 1),
+        (signal.SIGSTOP, "process-stopped", "hung", "torchrun", 2),
+        in_soak(signal.SIGKILL, "rank-killed", "crashed", "torchrun", 2),
+        in_soak(signal.SIGSTOP, "process-stopped", "hung", "own", 1),
+    ],
+)
 def test_a_signal_from_outside(number: signal.Signals, cause: str, verdict: str, form: str, culprit: int, run_tool: RunTool, job_folder: Path) -> None:
     script = plant("illnesses", "heartbeat_loop", job_folder)
     beats = job_folder / "beats"
@@ -106,7 +118,7 @@ def test_a_signal_from_outside(number: signal.Signals, cause: str, verdict: str,
 
 
 @pytest.mark.root
-@pytest.mark.parametrize(("form", "culprit"), [("own", 1), ("torchrun", 2)])
+@pytest.mark.parametrize(("form", "culprit"), [("own", 1), in_soak("torchrun", 2)])
 def test_a_rank_outgrows_its_cgroup(form: str, culprit: int, run_tool: RunTool, job_folder: Path, memory_cgroup: MakeCgroup) -> None:
     script = plant("illnesses", "keeps_every_output", job_folder)
     limited = memory_cgroup(2600 * MIB)
@@ -114,14 +126,14 @@ def test_a_rank_outgrows_its_cgroup(form: str, culprit: int, run_tool: RunTool, 
     assert_named(done, "host-oom-killed", [culprit], "crashed")
 
 
-@pytest.mark.parametrize("form", ["own", "torchrun"])
+@pytest.mark.parametrize("form", [in_soak("own"), "torchrun"])
 def test_loader_workers_run_out_of_descriptors(form: str, run_tool: RunTool, job_folder: Path) -> None:
     script = plant("illnesses", "hoarding_loader", job_folder)
     done = diagnose(run_tool, command(form, script), nofile=192)
     assert_named(done, "fd-exhaustion", [], "crashed")
 
 
-@pytest.mark.parametrize("form", ["own", "torchrun"])
+@pytest.mark.parametrize("form", ["own", in_soak("torchrun")])
 def test_an_empty_loader(form: str, run_tool: RunTool, job_folder: Path) -> None:
     script = plant("illnesses", "everything_filtered_out", job_folder)
     assert_named(diagnose(run_tool, command(form, script)), "no-steps-run", [], "crashed")
