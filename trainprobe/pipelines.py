@@ -28,7 +28,9 @@ def diagnose(request: DiagnoseRequest, settings: Settings, progress: Progress) -
     Raises UsageError before anything is started where the request cannot be carried out. Ctrl-C ends the climb, not the report.
     """
     from trainprobe.case import Case
-    from trainprobe.ladder import Interrupted, climb, make_plan
+    from trainprobe.ladder.climb import climb
+    from trainprobe.ladder.planning import make_plan
+    from trainprobe.system.interruption import Interrupted
 
     plan = make_plan(request, settings)
     case = Case.create(request.case, "diagnose", request.argv) if request.resume is None else Case.reopen(request.resume)

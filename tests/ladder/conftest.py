@@ -13,10 +13,12 @@ import pytest
 
 from trainprobe.case import Case
 from trainprobe.config import Settings
-from trainprobe.ladder import Interrupted, climb, make_plan
+from trainprobe.ladder.climb import climb
+from trainprobe.ladder.planning import make_plan
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.progress import Silence
 from trainprobe.model.request import DiagnoseRequest
+from trainprobe.system.interruption import Interrupted
 
 SPEAK = """
 import json, os, sys, time

@@ -1,8 +1,4 @@
-"""The ladder: finds the probes, plans the rungs, launches their ranks, watches them, and writes down what it saw."""
+"""The ladder: finds the probes, plans the rungs, launches their ranks, watches them, and writes down what it saw.
 
-from trainprobe.ladder.climb import climb
-from trainprobe.ladder.plan import Plan
-from trainprobe.ladder.planning import make_plan
-from trainprobe.system.interruption import Interrupted
-
-__all__ = ["Interrupted", "Plan", "climb", "make_plan"]
+Nothing is imported here: who only reads a probe's header does not pay for the climb.
+"""
