@@ -55,7 +55,7 @@ def versions() -> Dict[str, str]:
     """What is installed in the Python that runs this, as far as metadata and torch/version.py tell."""
     from importlib import metadata
 
-    found = {"python": platform.python_version(), "kernel": platform.release(), "glibc": " ".join(platform.libc_ver()).strip()}
+    found = {"python": platform.python_version(), "glibc": " ".join(platform.libc_ver()).strip()}
     for name in (*PACKAGES, *NCCL_PACKAGES):
         try:
             version = metadata.version(name)
