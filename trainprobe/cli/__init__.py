@@ -39,6 +39,11 @@ def _mend_streams() -> None:
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code. Foreseen failures become one sentence on stderr; nothing else escapes."""
     try:
+        if argv[:1] == ["ready"]:
+            from trainprobe.cli.ready_slot import is_for_a_slot, ready_slot
+
+            if is_for_a_slot(list(argv), os.environ):
+                return ready_slot(argv)
         from trainprobe.cli.app import command_line
 
         return command_line(list(argv))

@@ -1,0 +1,202 @@
+"""The administrators' slots: what each is given, what a finding means there, and how little is loaded."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT, python_path
+from trainprobe.checks import SLOTS as CHECK_SLOTS
+from trainprobe.checks.settled import ProgramTold, doubts_of, rows_of, verdict_of
+from trainprobe.cli.ready_slot import FLAGS, VALUES, Asked, is_for_a_slot, read
+from trainprobe.errors import UsageError
+from trainprobe.model.diagnosis import Report
+from trainprobe.ready.slots import ADMIN, PATH, PROLOG, SLOTS, STEP, TASKPROLOG, environment_of, exit_of, inconclusive_of, slot_of, stop_after
+from trainprobe.report.outcomes import passed
+from trainprobe.report.slot_report import slot_report, slot_text
+from trainprobe.site import Site
+
+SURROUNDING = {
+    "PATH": "/shared/bin",
+    "LD_PRELOAD": "x.so",
+    "PYTHONPATH": "/home/u",
+    "SLURM_JOB_ID": "7",
+    "SLURMD_NODENAME": "node1",
+    "SLURM_CONF": "/c",
+    "X": "1",
+}
+HEAVY = {
+    "torch",
+    "typer",
+    "click",
+    "rich",
+    "psutil",
+    "pynvml",
+    "trainprobe.plugins",
+    "trainprobe.causes",
+    "trainprobe.judge",
+    "trainprobe.facts",
+    "trainprobe.ladder.climb",
+}
+COUNT = """
+import sys
+from trainprobe.cli import run
+code = run(["ready", "--slot", "prolog", "--quiet"])
+print(code, *sorted(name for name in sys.modules if not name.startswith("_")))
+"""
+
+
+def told(*checks: dict[str, Any], outcome: str = "ok", dropped: tuple[str, ...] = ()) -> list[ProgramTold]:
+    return [
+        ProgramTold(
+            "machine", outcome, "machine gave no answer within 5 s", {"checks": list(checks), "dropped": [{"id": name, "reason": "late"} for name in dropped]}
+        )
+    ]
+
+
+def check(state: str, severity: str = "blocker", who: str = "admin", name: str = "x.y") -> dict[str, Any]:
+    return {"id": name, "state": state, "severity": severity, "who": who, "says": f"{name} is {state}."}
+
+
+def reported(programs: list[ProgramTold]) -> Report:
+    return slot_report(programs, host="node1", slot="prolog", budget="quick")
+
+
+def test_the_slots_are_those_that_the_catalogue_speaks_of() -> None:
+    assert sorted(SLOTS) == sorted(CHECK_SLOTS)
+    assert (slot_of("prolog"), "step" in ADMIN, len(ADMIN)) == (PROLOG, False, len(CHECK_SLOTS) - 1)
+    with pytest.raises(UsageError, match="There is no slot 'prologue'"):
+        slot_of("prologue")
+
+
+@pytest.mark.parametrize("name", ADMIN)
+def test_no_slot_of_the_administrators_fails_a_node_for_being_unable_to_look(name: str) -> None:
+    assert (SLOTS[name].inconclusive, SLOTS[name].stop_s <= 50) == ("pass", True)
+
+
+def test_root_takes_nothing_of_what_surrounds_it() -> None:
+    own = environment_of(PROLOG, SURROUNDING, Site(thresholds={"net.mtu": 9000.0}))
+    assert own == {
+        "SLURM_JOB_ID": "7",
+        "SLURMD_NODENAME": "node1",
+        "PATH": PATH,
+        "LC_ALL": "C.UTF-8",
+        "HOME": "/",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TRAINPROBE_SLOT": "prolog",
+        "TRAINPROBE_THRESHOLDS": '{"net.mtu": 9000.0}',
+    }
+    assert environment_of(TASKPROLOG, SURROUNDING, Site()).items() >= SURROUNDING.items()
+
+
+def test_the_site_decides_how_long_and_what_a_blind_look_means() -> None:
+    site = Site(stop_s={"prolog": 12.0}, inconclusive={"prolog": "fail"})
+    assert (stop_after(PROLOG, Site(), None), stop_after(PROLOG, Site(), 90.0), stop_after(PROLOG, site, 20.0), stop_after(PROLOG, site, 5.0)) == (
+        30,
+        30,
+        12,
+        5,
+    )
+    assert (inconclusive_of(PROLOG, Site(), None), inconclusive_of(PROLOG, Site(), "fail"), inconclusive_of(PROLOG, site, "pass")) == ("pass", "fail", "fail")
+    assert inconclusive_of(STEP, Site(), None) == "fail"
+
+
+@pytest.mark.parametrize(
+    ("programs", "verdict", "code", "strict"),
+    [
+        (told(check("ok")), "healthy", 0, 0),
+        (told(check("fail")), "at-risk", 1, 1),
+        (told(check("fail", who="user")), "at-risk", 0, 0),  # the node is as it should be
+        (told(check("fail", "degraded")), "at-risk", 0, 0),
+        (told(check("fail", "warning")), "healthy", 0, 0),
+        (told(check("unknown")), "undetermined", 0, 3),
+        (told(check("unknown", "degraded")), "healthy", 0, 0),
+        (told(check("unknown"), check("fail", name="z")), "at-risk", 1, 1),
+        (told(check("ok"), outcome="timed_out"), "undetermined", 0, 3),
+        (told(check("ok"), outcome="timed_out", dropped=("lim.nofile",)), "healthy", 0, 0),  # what it did not come to is no blocker
+        ([], "undetermined", 0, 3),
+    ],
+)
+def test_only_a_blocker_that_an_administrator_must_mend_takes_a_node_away(programs: list[ProgramTold], verdict: str, code: int, strict: int) -> None:
+    rows = rows_of(programs)
+    doubts = doubts_of(programs, rows)
+    report = reported(programs)
+    assert verdict_of(rows, doubts) == report.verdict == verdict
+    assert (exit_of(rows, doubts, "pass"), exit_of(rows, doubts, "fail")) == (code, strict)
+    assert passed(report) == (verdict == "healthy")
+    assert slot_text(report).startswith(f"trainprobe: {verdict.upper()}. ")
+
+
+def test_the_text_of_a_slot_names_what_fails_with_its_fix() -> None:
+    row = {**check("fail", name="shm.size"), "fix": "mount -o remount,size=64g /dev/shm"}
+    assert slot_text(reported(told(row, check("ok", name="a.b")))) == (
+        "trainprobe: AT-RISK. shm.size is fail.\ntrainprobe: fail    shm.size (blocker, admin): shm.size is fail. [mount -o remount,size=64g /dev/shm]\n"
+    )
+
+
+def test_hostile_answers_of_a_program_become_rows_or_nothing() -> None:
+    odd = [None, 3, {"id": 7}, {"id": "a", "state": {}, "says": ["x"], "severity": 9, "who": None, "value": {"x": 1}}]
+    report = reported([ProgramTold("m", "ok", "", {"checks": odd, "dropped": "no"}), ProgramTold("n", "ok", "", {"checks": {"id": "b"}})])
+    assert [(row["id"], row["state"], row["severity"], row["who"]) for row in report.extra["readiness"]["checks"]] == [("a", "unknown", "info", "user")]
+
+
+def test_the_command_line_of_a_slot() -> None:
+    argv = [
+        "ready",
+        "--slot=prolog",
+        "--format",
+        "nagios",
+        "--inconclusive",
+        "fail",
+        "--timeout",
+        "9",
+        "--quick",
+        "--json",
+        "-",
+        "--case",
+        "c",
+        "--quiet",
+        "--drain",
+    ]
+    assert read(argv, {}) == Asked("prolog", "nagios", "fail", 9.0, "-", "c", quiet=True, drain=True)
+    assert read(["ready"], {"TRAINPROBE_SLOT": "epilog"}) == Asked("epilog")
+    for wrong in (["ready", "--deep"], ["ready", "--format", "xml"], ["ready", "--timeout", "nan"], ["ready", "--timeout"], ["ready", "more"]):
+        with pytest.raises(UsageError):
+            read(wrong, {})
+
+
+def test_only_the_administrators_slots_take_this_way() -> None:
+    assert is_for_a_slot(["ready", "--slot", "prolog"], {})
+    assert is_for_a_slot(["ready"], {"TRAINPROBE_SLOT": "healthcheck"})
+    for argv in (["ready"], ["ready", "--slot", "step"], ["ready", "--slot", "prolog", "--help"], ["diagnose", "--slot", "prolog"], ["ready", "--slot"]):
+        assert not is_for_a_slot(argv, {}), argv
+    assert set(FLAGS) & set(VALUES) == set()
+
+
+def test_a_prolog_loads_little_and_nothing_of_strangers() -> None:
+    done = subprocess.run([sys.executable, "-c", COUNT], env=python_path() or {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=True)
+    code, *modules = done.stdout.split()
+    assert (code in ("0", "1"), HEAVY & set(modules)) == (True, set()), done.stderr
+    assert len([name for name in modules if name.startswith("trainprobe")]) <= 60
+
+
+def test_in_the_tasks_own_prolog_stdout_holds_only_what_slurm_understands() -> None:
+    argv = [sys.executable, "-m", "trainprobe", "ready", "--slot", "taskprolog", "--format", "json"]
+    for local, stderr in (("0", True), ("1", False)):
+        done = subprocess.run(
+            argv, env={**python_path(), "PYTHONPATH": str(ROOT), "SLURM_LOCALID": local}, capture_output=True, text=True, timeout=60, check=True
+        )
+        assert all(line.startswith(("print ", "export ")) for line in done.stdout.splitlines())
+        assert bool(done.stderr) == stderr
+
+
+def test_another_form_goes_to_stdout_and_the_file_is_whole(tmp_path: Any) -> None:
+    argv = [sys.executable, "-m", "trainprobe", "ready", "--slot", "healthcheck", "--format", "prometheus", "--json", str(tmp_path / "r.json")]
+    done = subprocess.run(argv, env={**python_path(), "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=False)
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert f'trainprobe_verdict{{verdict="{report["verdict"]}"}} 1' in done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["r.json"]

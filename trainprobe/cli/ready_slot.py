@@ -1,0 +1,226 @@
+"""`trainprobe ready --slot prolog` and its like: the checks of a node from where SLURM calls them, at little cost.
+
+An entry of its own, without typer, causes and report pages: five hundred prologs start at once. Its options are those of `ready`, its rule is that
+of the whole judgement (trainprobe/checks/settled.py). Whatever goes wrong here is no reason to take a node away, unless that was asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trainprobe.errors import TrainprobeError, UsageError
+
+if TYPE_CHECKING:
+    from trainprobe.checks.settled import ProgramTold
+    from trainprobe.model.diagnosis import Report
+    from trainprobe.ready.here import Told
+    from trainprobe.ready.slots import Inconclusive, Slot
+    from trainprobe.site import Site
+
+SLOT = "TRAINPROBE_SLOT"
+FORMATS = ("text", "json", "junit", "prometheus", "nagios")
+FLAGS = ("--quick", "--quiet", "--no-color", "--drain")
+VALUES = ("--slot", "--format", "--inconclusive", "--timeout", "--json", "--case")
+GRACE_S = 1.5  # after its hard stop this process itself is given up
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The command line, read."""
+
+    slot: str
+    form: str = "text"
+    inconclusive: Inconclusive | None = None
+    stop_s: float | None = None
+    json_to: str = ""
+    case: str = ""
+    quiet: bool = False
+    drain: bool = False
+
+
+def is_for_a_slot(argv: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Is this `ready` in one of the administrators' slots?"""
+    if argv[:1] != ["ready"] or any(word in ("-h", "--help") for word in argv):
+        return False
+    asked = [argv[place + 1] for place, word in enumerate(argv[:-1]) if word == "--slot"] + [word[7:] for word in argv if word.startswith("--slot=")]
+    return (asked[-1] if asked else environment.get(SLOT, "step")) in ("prolog", "epilog", "healthcheck", "taskprolog")
+
+
+def ready_slot(argv: Sequence[str]) -> int:
+    """Run the checks of a slot and return its exit code: 0, 1, or 3 where what could not be measured is to count."""
+    sys.dont_write_bytecode = True  # the tool may lie on a disk that all nodes share
+    began = time.monotonic()
+    asked = read(argv, os.environ)
+    from trainprobe.ready.slots import UNDETERMINED, environment_of, inconclusive_of, slot_of, stop_after
+    from trainprobe.site import read_site
+
+    slot, site = slot_of(asked.slot), read_site()
+    for note in site.notes:
+        _say(note)
+    if slot.name == "taskprolog" and os.environ.get("SLURM_LOCALID", "0") != "0":
+        return 0
+    inconclusive = inconclusive_of(slot, site, asked.inconclusive)
+    given_up = UNDETERMINED if inconclusive == "fail" else 0
+    stop_s = stop_after(slot, site, asked.stop_s)
+    surrounding, own = dict(os.environ), environment_of(slot, os.environ, site)
+    os.environ.clear()
+    os.environ.update(own)
+    watchdog = threading.Timer(stop_s + GRACE_S, _give_up, (stop_s, given_up))
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        return _looked(asked, slot, site, stop_s - (time.monotonic() - began), inconclusive)
+    except (TrainprobeError, OSError) as error:
+        _say(f"The node could not be looked at: {error}")
+        return given_up
+    except Exception as error:  # noqa: BLE001 - a fault of ours must not take a node away from everybody
+        _say(f"A fault of trainprobe itself: {type(error).__name__}: {' '.join(str(error).split())[:300]}.")
+        return given_up
+    finally:
+        watchdog.cancel()
+        os.environ.clear()
+        os.environ.update(surrounding)
+
+
+def read(argv: Sequence[str], environment: Mapping[str, str]) -> Asked:
+    """Return what the words after `trainprobe` ask for. Raises UsageError."""
+    found: dict[str, str] = {"--slot": environment.get(SLOT, "")}
+    words = list(argv[1:])
+    while words:
+        name, equals, value = words.pop(0).partition("=")
+        if name in FLAGS and not equals:
+            found[name] = "yes"
+        elif name in VALUES:
+            if not equals and not words:
+                raise UsageError(f"{name} needs a value.", "See trainprobe ready --help.")
+            found[name] = value if equals else words.pop(0)
+        else:
+            raise UsageError(f"{name} is no option of ready in the slot {found['--slot']}.", f"There are: {', '.join((*VALUES, *FLAGS))}.")
+    return Asked(
+        found["--slot"],
+        _one_of("--format", found.get("--format", "text"), FORMATS),
+        "fail" if _one_of("--inconclusive", found.get("--inconclusive", "pass"), ("pass", "fail")) == "fail" else "pass" if "--inconclusive" in found else None,
+        _seconds(found["--timeout"]) if "--timeout" in found else None,
+        found.get("--json", ""),
+        found.get("--case", ""),
+        "--quiet" in found,
+        "--drain" in found,
+    )
+
+
+def _looked(asked: Asked, slot: Slot, site: Site, stop_s: float, inconclusive: Inconclusive) -> int:
+    from trainprobe.checks.settled import doubts_of, rows_of
+    from trainprobe.ready.here import Wanted, run_checks
+    from trainprobe.ready.slots import exit_of
+    from trainprobe.report.nagios import nagios_code
+    from trainprobe.report.slot_report import slot_report
+
+    told: list[Told] = []
+    began = time.time()
+    run_checks(Wanted("quick", slot.name, max(1.0, stop_s), env=dict(os.environ), leave_out=site.leave_out), told.append)
+    programs = _programs(told)
+    report = slot_report(programs, host=_host(), slot=slot.name, budget="quick", looked_s=time.time() - began)
+    rows = rows_of(programs)
+    code = exit_of(rows, doubts_of(programs, rows), inconclusive)
+    _tell(asked, slot, report, code)
+    return nagios_code(report) if asked.form == "nagios" else code
+
+
+def _programs(told: Sequence[Told]) -> list[ProgramTold]:
+    """What was told, without what looks like a secret."""
+    from trainprobe.checks.settled import ProgramTold
+    from trainprobe.redact import Redactor
+
+    redactor = Redactor(os.environ)
+    return [ProgramTold(one.source, one.outcome, redactor.text(one.reason)[0], redactor.data(one.data)[0]) for one in told if one.kind == "checks"]
+
+
+def _tell(asked: Asked, slot: Slot, report: Report, code: int) -> None:
+    """The text goes to stderr, which SLURM logs; another form to stdout, except where SLURM reads that."""
+    from trainprobe.report.slot_report import slot_text
+
+    if asked.json_to and asked.json_to != "-":
+        _write(asked.json_to, _formatted("json", report))
+    if not asked.quiet or code:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(slot_text(report))
+            sys.stderr.flush()
+    form = "json" if asked.json_to == "-" else asked.form
+    with contextlib.suppress(OSError, ValueError):
+        if slot.speaks_to_slurm:
+            sys.stdout.write(f"print trainprobe: {report.verdict}: {report.says}\n" if report.verdict != "healthy" else "")
+        elif form != "text":
+            sys.stdout.write(_formatted(form, report))
+        sys.stdout.flush()
+
+
+def _formatted(form: str, report: Report) -> str:
+    if form == "junit":
+        from trainprobe.report.junit import junit_text
+
+        return junit_text(report)
+    if form == "prometheus":
+        from trainprobe.report.prometheus import prometheus_text
+
+        return prometheus_text(report, time.time())
+    if form == "nagios":
+        from trainprobe.report.nagios import nagios_line
+
+        return nagios_line(report)
+    from trainprobe.report.json_report import report_text
+
+    return report_text(report)
+
+
+def _write(path: str, text: str) -> None:
+    """Whole or not at all: whoever collects it reads while it is written."""
+    fresh = f"{path}.{os.getpid()}.new"
+    try:
+        with open(fresh, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(fresh, path)
+    except OSError as error:
+        _say(f"{path} could not be written: {error.strerror}.")
+        with contextlib.suppress(OSError):
+            os.unlink(fresh)
+
+
+def _give_up(stop_s: float, code: int) -> None:
+    """This process hangs itself; the keeper, a process of its own, ends what runs below."""
+    _say(f"Nothing was decided within {stop_s:g} s.")
+    os._exit(code)
+
+
+def _host() -> str:
+    return os.environ.get("SLURMD_NODENAME") or os.uname().nodename.partition(".")[0]
+
+
+def _say(sentence: str) -> None:
+    from trainprobe.redact import Redactor, clean
+
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"trainprobe: {clean(Redactor(os.environ).text(sentence)[0])}\n")
+        sys.stderr.flush()
+
+
+def _one_of(name: str, value: str, choices: Sequence[str]) -> str:
+    if value not in choices:
+        raise UsageError(f"{name} is one of {', '.join(choices)}, not {value[:40]!r}.")
+    return value
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 3600:
+        raise UsageError(f"--timeout needs seconds from 1 to 3600, not {text[:40]!r}.")
+    return value

@@ -1,0 +1,155 @@
+"""Where checks may run: the places that SLURM calls a program from, what each gives to it, and what it must not do there.
+
+The administrators' slots run for everybody's jobs, most of them as root: they import no torch, load no plugin, touch no device and no process of a
+job, ask SLURM nothing, need neither HOME nor PATH, write to no shared disk and leave nothing running. What each of them is given and how its
+ending is understood was read off SLURM 22.05 and its guide (https://slurm.schedmd.com/prolog_epilog.html); tests/cluster/test_slots.py runs them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from trainprobe.checks import CheckSpec, catalogue
+from trainprobe.checks.settled import CheckRow
+from trainprobe.errors import UsageError
+from trainprobe.site import Site
+
+READY, NOT_READY, UNDETERMINED = 0, 1, 3
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+Inconclusive = Literal["pass", "fail"]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One place. `setting` is SLURM's name for it; `inconclusive` says what a node is where it could not be looked at.
+
+    `stop_s` is when all is over, in seconds from the start. `own_environment` is false where the environment is a user's and is kept as it is.
+    `acts` says what an exit code other than 0 does there.
+    """
+
+    name: str
+    setting: str
+    runs_as: str
+    when: str
+    environment: str
+    stdout: str
+    acts: str
+    stop_s: float
+    inconclusive: Inconclusive
+    own_environment: bool
+    speaks_to_slurm: bool = False
+
+
+STEP = Slot(
+    "step",
+    "srun, or the batch script",
+    "the job's user",
+    "inside the job: its container, limits and cgroup",
+    "the job's own",
+    "the report",
+    "nothing by itself; the batch script decides",
+    50.0,
+    "fail",
+    own_environment=False,
+)
+PROLOG = Slot(
+    "prolog",
+    "Prolog=",
+    "root",
+    "before the first step of a job on the node, outside of the job's cgroup",
+    "SLURM_JOB_* alone; no HOME, and PATH only where slurmd was given one",
+    "thrown away",
+    "drains the node and puts the job back into the queue",
+    30.0,
+    "pass",
+    own_environment=True,
+)
+TASKPROLOG = Slot(
+    "taskprolog",
+    "TaskProlog=",
+    "the job's user",
+    "before each task; only the first of a node looks",
+    "the task's own",
+    "read by SLURM: lines `print …` are shown, `export NAME=value` is set for the task",
+    "ends the task, and the job with it",
+    20.0,
+    "pass",
+    own_environment=False,
+    speaks_to_slurm=True,
+)
+EPILOG = Slot(
+    "epilog",
+    "Epilog=",
+    "root",
+    "after the last step of a job on the node",
+    "as for Prolog",
+    "thrown away",
+    "drains the node",
+    30.0,
+    "pass",
+    own_environment=True,
+)
+HEALTHCHECK = Slot(
+    "healthcheck",
+    "HealthCheckProgram=",
+    "root",
+    "every HealthCheckInterval, and before slurmd registers; killed after 60 s",
+    "as for Prolog, without SLURM_JOB_*",
+    "thrown away",
+    "nothing: SLURM writes it to slurmd's log, the program has to drain the node",
+    50.0,
+    "pass",
+    own_environment=True,
+)
+SLOTS: Mapping[str, Slot] = {slot.name: slot for slot in (STEP, PROLOG, TASKPROLOG, EPILOG, HEALTHCHECK)}
+ADMIN = tuple(name for name in SLOTS if name != "step")
+
+
+def slot_of(name: str) -> Slot:
+    """Return the slot of this name; UsageError where there is none."""
+    if name not in SLOTS:
+        raise UsageError(f"There is no slot {name[:40]!r}.", f"There are: {', '.join(SLOTS)}.")
+    return SLOTS[name]
+
+
+def checks_in(slot: str) -> tuple[CheckSpec, ...]:
+    """Return the checks that may be made in a slot, by stage and id."""
+    return tuple(sorted((spec for spec in catalogue().values() if slot in spec.slots), key=lambda spec: (spec.stage, spec.id)))
+
+
+def environment_of(slot: Slot, given: Mapping[str, str], site: Site) -> dict[str, str]:
+    """Return the environment of the check programs in a slot. Root's programs take nothing of what surrounds them but who the job is."""
+    if slot.own_environment:
+        kept = {name: value for name, value in given.items() if name in ("SLURMD_NODENAME", "SLURM_JOB_ID", "SLURM_JOB_UID")}
+        found = {**kept, "PATH": PATH, "LC_ALL": "C.UTF-8", "HOME": "/"}
+    else:
+        found = dict(given)
+    found |= {"PYTHONDONTWRITEBYTECODE": "1", "TRAINPROBE_SLOT": slot.name}
+    if site.thresholds:
+        found["TRAINPROBE_THRESHOLDS"] = json.dumps(dict(site.thresholds))
+    return found
+
+
+def stop_after(slot: Slot, site: Site, asked_s: float | None) -> float:
+    """Return when all must be over, in seconds: what was asked for, but never longer than the site or the slot allow."""
+    allowed = site.stop_s.get(slot.name, slot.stop_s)
+    return min(allowed, asked_s) if asked_s is not None else allowed
+
+
+def inconclusive_of(slot: Slot, site: Site, asked: Inconclusive | None) -> Inconclusive:
+    """Return what a node is that could not be looked at: the site's word counts most, then what was asked for."""
+    return site.inconclusive.get(slot.name) or asked or slot.inconclusive
+
+
+def exit_of(rows: Sequence[CheckRow], doubts: Sequence[str], inconclusive: Inconclusive) -> int:
+    """Return the exit code of an administrators' slot.
+
+    1 only where a check has failed without which no job can run and which an administrator must mend: it takes the node away from everybody.
+    What a user must change, and what only makes jobs slow, is said and is no reason. 3 where something was not measured and that is to count as a failure.
+    """
+    if any(row.state == "fail" and row.severity == "blocker" and row.who == "admin" for row in rows):
+        return NOT_READY
+    return UNDETERMINED if doubts and inconclusive == "fail" else READY
