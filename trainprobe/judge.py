@@ -45,13 +45,13 @@ from trainprobe.waits.climbed import climb_of
 from trainprobe.waits.deadlines import advice, expiries, killing
 from trainprobe.waits.divergence import claims_say, ranks_say
 from trainprobe.waits.foreseen import foreseen_groups, predictions
-from trainprobe.waits.grid import COMMAND, is_knob, outgrown_by
 from trainprobe.waits.logged import ordered_groups
+from trainprobe.waits.readiness import doubts_of, is_readiness, ready_groups, ready_verdict
+from trainprobe.waits.readiness_told import readiness, ready_notices, ready_says
 from trainprobe.waits.stressed import told_of, told_of_row
 from trainprobe.waits.timeline import echoes_said, logged_extra
+from trainprobe.waits.unanswered import applies_not, as_given, doubts, outgrown, unanswered
 
-# Why a rung was skipped without leaving a doubt: it does not apply, or the user asked for it.
-DOES_NOT_APPLY = ("gpu", "nccl", "script", "dataset", "model", "asked", "ranks>=2")
 # What is done only when asked for by name (`--deep`, `--trigger-dump`).
 ASKED_FOR = ("deep", "trigger_dump", "node.look")
 # Below this confidence one more look by name is worth its while.
@@ -72,8 +72,10 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
     else:
         logged = () if views or facts.of(Rung) else logged
     found = list(ordered_groups(logged)) if logged else sorted(suspect_groups(facts, views), key=lambda group: _MODE_ORDER[group.mode])
+    ready = is_readiness(facts)
+    found = [*ready_groups(facts), *found]
     foreseen = predictions(facts)
-    if all(group.mode == "check" for group in found):  # what has failed already comes before what will
+    if not ready and all(group.mode == "check" for group in found):  # what has failed already comes before what will
         found += foreseen_groups(facts, foreseen)
     groups = found[:_MOST_GROUPS]
     notes = (*notes, *((f"{len(found) - len(groups)} more groups of suspects were found and not weighed.",) if len(found) > len(groups) else ()))
@@ -84,11 +86,12 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
     live = views[0] if views else None
     ends = expiries(facts, live) if live is not None else ()
     cost = killing(facts, live) if live is not None else None
-    verdict = live.verdict if live is not None else logged[0].verdict if logged else verdict_of(facts, groups)
+    verdict = live.verdict if live is not None else logged[0].verdict if logged else ready_verdict(facts, groups) if ready else verdict_of(facts, groups)
     says = live.says if live is not None else (groups[0] if groups else logged[0]).says if logged else _headline(facts, verdict, groups, placed)
+    conclusive = _conclusive(facts, verdict) and (live is None or live.conclusive)
     return Diagnosis(
         verdict=verdict,
-        conclusive=_conclusive(facts, verdict) and (live is None or live.conclusive),
+        conclusive=conclusive,
         says=_sentence(says),
         world=_live_world(live) if live is not None else _logged_world(logged[0]) if logged else _world(facts, groups),
         suspects=tuple(Suspect(group.ranks, group.hosts, group.how, _sentence(group.says), extra=told_of(group)) for group in groups),
@@ -100,7 +103,7 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
             [
                 *(row for group in ranked for row in group.undecided),
                 *_could_not_look(facts, ranked, live_undecided=live is not None and verdict == "undetermined"),
-                *_left_open(facts),
+                *(_left_open(facts) if not ready else (Undecided("cannot-look", says) for says in doubts_of(facts))),
                 *_deep_would_settle(facts, ranked),
             ]
         ),
@@ -112,13 +115,17 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
         advice=advice(live, ends, cost) if live is not None and cost is not None else "",
         climb=climb_of(facts, placed),
         predictions=foreseen,
-        extra=_extra(facts) | (logged_extra(facts, logged) if logged else {}),
+        extra=_extra(facts)
+        | (logged_extra(facts, logged) if logged else {})
+        | ({"readiness": readiness(facts, groups, verdict, conclusive=conclusive)} if ready else {}),
     )
 
 
 def _warnings(facts: Facts, placed: Sequence[PlacedCause]) -> tuple[Notice, ...]:
     """What is worth a word beside the causes; a cause that is named has said it better."""
     told = {_TELLS[cause.id] for cause in placed if cause.named and cause.id in _TELLS}
+    if is_readiness(facts):
+        return ready_notices(facts)
     rows = tuple(Notice(check.name, check.says, check.fix, check.cell) for check in facts.of(HostCheck) if check.status == "warn" and check.name not in told)
     return (*rows, *lint_notices(facts, placed))
 
@@ -204,42 +211,7 @@ def verdict_of(facts: Facts, groups: Sequence[SuspectGroup]) -> Verdict:
         return "slow"
     if modes:
         return "at-risk"
-    return "undetermined" if _doubts(facts) else "healthy"
-
-
-def _doubts(facts: Facts) -> bool:
-    """Is there a rung whose answer could have changed the verdict and was not had?"""
-    rungs = _as_given(facts)
-    if facts.one(Interrupted) is not None or not any(rung.outcome == "passed" for rung in rungs) or _unanswered(facts):
-        return True
-    return any(rung.outcome == "not_measured" or (rung.outcome == "skipped" and not _applies_not(rung)) for rung in rungs if not _outgrown(rung, rungs))
-
-
-def _outgrown(rung: Rung, rungs: Sequence[Rung]) -> bool:
-    """A cell of the command that told nothing, and a larger one passed."""
-    return rung.probe == COMMAND and outgrown_by(rung, [one for one in rungs if one.probe == COMMAND])
-
-
-def _unanswered(facts: Facts) -> tuple[str, ...]:
-    """The planned rungs of which the case says nothing: whoever gathered was ended before them, or the case is damaged."""
-    plan = facts.one(Plan)
-    if plan is None:
-        return ()
-    largest: dict[str, int] = {}
-    most_rows = max(plan.rows, default=0)
-    for rung in _as_given(facts):
-        if rung.rows is None or rung.probe != COMMAND or rung.rows >= most_rows:
-            largest[rung.probe] = max(rung.nproc, largest.get(rung.probe, 0))
-    return tuple(name for name in plan.probes if largest.get(name, 0) < (plan.nproc if name == COMMAND else 1))
-
-
-def _as_given(facts: Facts) -> list[Rung]:
-    """The cells without those in which something was changed: these are about the cause, and no answer of their own. Of a cell tried again the last."""
-    return list({(rung.probe, rung.cell): rung for rung in facts.of(Rung) if not is_knob(rung)}.values())
-
-
-def _applies_not(rung: Rung) -> bool:
-    return rung.unmet in DOES_NOT_APPLY
+    return "undetermined" if doubts(facts) else "healthy"
 
 
 def _conclusive(facts: Facts, verdict: Verdict) -> bool:
@@ -262,17 +234,19 @@ def _in_order(ranked: Sequence[RankedGroup]) -> tuple[PlacedCause, ...]:
 
 
 def _headline(facts: Facts, verdict: Verdict, groups: Sequence[SuspectGroup], placed: Sequence[PlacedCause]) -> str:
+    if is_readiness(facts):
+        return ready_says(facts, verdict, groups)
     if groups and placed:
         return _sentence(groups[0].says)
     if verdict == "healthy":
-        passed = sum(1 for rung in _as_given(facts) if rung.outcome == "passed")
+        passed = sum(1 for rung in as_given(facts) if rung.outcome == "passed")
         return f"All {passed} checks that apply here passed." if passed != 1 else "The one check that applies here passed."
     if facts.one(Interrupted) is not None:
         return "The run was interrupted before it could decide."
-    unanswered = _unanswered(facts)
-    if unanswered:
-        return f"The case ends before rung {unanswered[0]} has its answer: the run was killed, or the case is damaged."
-    missing = next((rung for rung in _as_given(facts) if rung.outcome in ("not_measured", "skipped") and not _applies_not(rung)), None)
+    missed = unanswered(facts)
+    if missed:
+        return f"The case ends before rung {missed[0]} has its answer: the run was killed, or the case is damaged."
+    missing = next((rung for rung in as_given(facts) if rung.outcome in ("not_measured", "skipped") and not applies_not(rung)), None)
     if missing is not None:
         return _sentence(f"rung {missing.probe} could not be measured: {missing.skipped_because or missing.says or 'no reason was given'}")
     return "Nothing was found, and not everything could be looked at."
@@ -285,7 +259,7 @@ def _sentence(says: str) -> str:
 
 def _world(facts: Facts, groups: Sequence[SuspectGroup]) -> World:
     cell = groups[0].cell if groups else ""
-    rungs = _as_given(facts)
+    rungs = as_given(facts)
     rung = next((rung for rung in rungs if rung.cell == cell), None)
     if rung is None:
         launched = [rung for rung in rungs if rung.nproc > 1 and rung.outcome == "passed"]
@@ -340,13 +314,13 @@ def _could_not_look(facts: Facts, ranked: Sequence[RankedGroup], *, live_undecid
 
 
 def _left_open(facts: Facts) -> list[Undecided]:
-    rows = [Undecided("cannot-look", f"{name}: the case ends before its answer") for name in _unanswered(facts)]
+    rows = [Undecided("cannot-look", f"{name}: the case ends before its answer") for name in unanswered(facts)]
     probes: dict[str, list[str]] = defaultdict(list)
-    rungs = _as_given(facts)
+    rungs = as_given(facts)
     for rung in rungs:
-        if _outgrown(rung, rungs):
+        if outgrown(rung, rungs):
             continue
-        if rung.outcome == "not_measured" or (rung.outcome == "skipped" and not _applies_not(rung) and not rung.unmet.startswith("lower-rung")):
+        if rung.outcome == "not_measured" or (rung.outcome == "skipped" and not applies_not(rung) and not rung.unmet.startswith("lower-rung")):
             probes[rung.skipped_because or rung.says or "no reason was given"].append(rung.probe)
     return rows + [Undecided("cannot-look", f"{', '.join(dict.fromkeys(names))}: {reason}") for reason, names in probes.items()]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from trainprobe.logs.finding import Found
     from trainprobe.model.evidence import Evidence
     from trainprobe.model.progress import Progress
-    from trainprobe.model.request import AttachRequest, DiagnoseRequest, ExplainRequest
+    from trainprobe.model.request import AttachRequest, DiagnoseRequest, ExplainRequest, ReadyRequest
 
 # The year 5138: a damaged case may hold any number as a time, also infinity.
 _LAST_MOMENT = 1e11
@@ -76,6 +77,30 @@ def _attach_far(request: AttachRequest, progress: Progress) -> Report:
         progress.note("Interrupted: this is what was learnt.")
     report = _concluded(case, case.seal(), "attach", case.name)
     return _kept(case, report)
+
+
+def ready(request: ReadyRequest, settings: Settings, progress: Progress) -> Report:
+    """Check the nodes of a job before it starts and say whether they are ready, and if not who must act.
+
+    Raises UsageError before anything is started where the request cannot be carried out. Ctrl-C ends the checks, not the report.
+    """
+    from trainprobe.ready.gathering import check_request, gather
+    from trainprobe.ready.keeping import case_for
+    from trainprobe.ready.surroundings import way_to_nodes
+    from trainprobe.site import read_site
+    from trainprobe.system.interruption import Interrupted
+
+    check_request(request)
+    site = read_site()
+    site.refuse(request.budget, os.getuid())
+    way = way_to_nodes(request)
+    with case_for(request) as (case, name):
+        try:
+            gather(request, way, case, site, settings, progress)
+        except Interrupted:
+            progress.note("Interrupted: this is what was learnt.")
+        report = conclude(case.seal(), "ready", name, (*((case.trouble,) if case.trouble and name else ()), *site.notes))
+        return _kept(case, report)
 
 
 def explain(asked: ExplainRequest | str | Sequence[str], case: str | None = None, progress: Progress | None = None) -> Report:

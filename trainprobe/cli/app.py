@@ -10,12 +10,15 @@ import typer
 from trainprobe import __version__
 from trainprobe.cli.attach import attach
 from trainprobe.cli.causes import causes
+from trainprobe.cli.checks_here import checks_here
+from trainprobe.cli.climb_here import climb_here
 from trainprobe.cli.collect_env import collect_env
 from trainprobe.cli.diagnose import diagnose
 from trainprobe.cli.explain import explain
 from trainprobe.cli.lint import lint
 from trainprobe.cli.look_here import look_here
 from trainprobe.cli.probe_here import probe_here
+from trainprobe.cli.ready import ready
 from trainprobe.errors import UsageError
 
 app = typer.Typer(
@@ -31,11 +34,18 @@ app.command(
     context_settings={"allow_extra_args": True},
 )(diagnose)
 app.command(short_help="Look at a job that runs: who holds it up, and why.")(attach)
+app.command(
+    options_metavar="[OPTIONS] [-- SBATCH-OPTIONS]",
+    short_help="Check nodes before a job starts: is one of them unfit?",
+    context_settings={"allow_extra_args": True},
+)(ready)
 app.command()(explain)
 app.command(name="collect-env", short_help="Print what surrounds a job here, for explain --env.")(collect_env)
 app.command(short_help="Read training code for what will hang or crash it.")(lint)
 app.command()(causes)
 app.command(name="look-here", hidden=True)(look_here)
+app.command(name="checks-here", hidden=True)(checks_here)
+app.command(name="climb-here", hidden=True)(climb_here)
 app.command(name="probe-here", hidden=True)(probe_here)
 
 
@@ -56,6 +66,7 @@ def top(
       trainprobe diagnose --nproc 4
       trainprobe diagnose --gpus 8 -- train.py --config base.yaml
       trainprobe attach 48213
+      trainprobe ready
       trainprobe explain slurm-1234.out logs/
       trainprobe lint train.py
       trainprobe causes rank-stuck

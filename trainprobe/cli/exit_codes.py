@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trainprobe.model.diagnosis import Verdict
+    from trainprobe.model.diagnosis import Report, Verdict
 
-HEALTHY, ILL, USAGE, UNDETERMINED, FAULT, INTERRUPTED = 0, 1, 2, 3, 70, 130
+HEALTHY, ILL, USAGE, UNDETERMINED, NODES, FAULT, INTERRUPTED = 0, 1, 2, 3, 10, 70, 130
 
 MEANINGS: dict[int, str] = {
     HEALTHY: "healthy: everything that could have changed the verdict was looked at, and nothing was found",
-    ILL: "hung, crashed, slow or at-risk, whether the cause is named or not",
+    ILL: "hung, crashed, slow or at-risk, whether the cause is named or not; of `ready`: something must be put right first, and leaving nodes out would not help",
     USAGE: "the command line, the configuration file or a path given cannot be used; nothing was started",
     UNDETERMINED: "undetermined: something that could have changed the verdict could not be seen",
+    NODES: "of `ready` alone: nodes or links are at fault and named; without these nodes the rest is ready, and the exclude file says so",
     FAULT: "a fault of trainprobe itself",
     INTERRUPTED: "interrupted with Ctrl-C; the report of what was learnt until then was written before",
 }
@@ -26,3 +28,16 @@ def code_of(verdict: Verdict, *, conclusive: bool, interrupted: bool = False) ->
     if verdict == "healthy":
         return HEALTHY if conclusive else UNDETERMINED
     return UNDETERMINED if verdict == "undetermined" else ILL
+
+
+def ready_code_of(report: Report, *, strict: bool = False, inconclusive: str = "") -> int:
+    """Return the exit code of `ready`: `strict` counts warnings as faults, `inconclusive` is `pass` or `fail` for what could not be determined."""
+    code = code_of(report.verdict, conclusive=report.conclusive, interrupted=report.extra.get("interrupted") is True)
+    readiness = report.extra.get("readiness")
+    if code == ILL and isinstance(readiness, Mapping) and readiness.get("exclude") and not readiness.get("shared"):
+        return NODES
+    if code == HEALTHY and strict and report.warnings:
+        return ILL
+    if code == UNDETERMINED and inconclusive:
+        return HEALTHY if inconclusive == "pass" else ILL
+    return code

@@ -20,6 +20,7 @@ class DiagnoseRequest:
     `dataset`, `collate` and `model` are `pkg.module:name` or `file.py:name` (for `model` also a folder), "" for none. `workers` are the numbers of
     loader workers to try. `sample` names a batch for the model, or what makes one. `device` is where the ranks run, "" leaves the choice to the plan.
     `bench_steps`, `fuzz` (random configurations) and `seed` are for the model's stress test, None for its own choice. `planned` is what the real run will have where that is more than is tried here: rows, ranks, workers, by name.
+    `nodes` are names of hosts over which the ranks go, or `all` alone: those of the allocation; `nproc` and `gpus` are for each of them then.
     """
 
     nproc: Optional[int] = None
@@ -49,6 +50,7 @@ class DiagnoseRequest:
     fuzz: Optional[int] = None
     seed: Optional[int] = None
     planned: Mapping[str, int] = field(default_factory=dict)
+    nodes: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,31 @@ class AttachRequest:
     argv: Tuple[str, ...] = ()
     slurm: str = ""
     hosts: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReadyRequest:
+    """A request to say whether nodes are ready for a job.
+
+    `nodes` are names of hosts, `all` alone for those of the allocation, empty for what surrounds us: the nodes of a SLURM job, else this host.
+    `nproc` are the ranks per node and `gpus` the GPUs of each, None where nobody said. `paths` are folders that every node must see, `script` is the
+    training script. `interpreter` is the Python of the job, None for the active environment's. `slurm` False asks SLURM nothing and looks at this
+    host only. `timeout_s` bounds the whole, below the budget's own hard stop. `case` is the folder to write to, None for a fresh one in the current
+    folder; `argv` is kept in it.
+    """
+
+    budget: Literal["quick", "standard", "deep"] = "quick"
+    slot: str = "step"
+    nodes: Tuple[str, ...] = ()
+    nproc: Optional[int] = None
+    gpus: Optional[int] = None
+    paths: Tuple[str, ...] = ()
+    script: str = ""
+    interpreter: Optional[str] = None
+    slurm: bool = True
+    timeout_s: Optional[float] = None
+    case: Optional[str] = None
+    argv: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from trainprobe.ready.rows import check_rows, dropped_rows, value_rows
 from trainprobe.system.child import Child, ChildSpec
 from trainprobe.system.keeper import Keeper
 from trainprobe.system.proc import read_stat
+from trainprobe.system.run import run
 from trainprobe.system.tree import kill_below
 
 KIND, VALUES = "checks", "values"
@@ -32,6 +33,7 @@ HARD_STOP_S: Mapping[str, float] = {"quick": 50.0, "standard": 290.0, "deep": 17
 KILL_S = 1.0  # from SIGKILL until a program counts as unkillable
 CLOSE_S = 0.5
 LEAST_S = 0.5
+ENTER_S = 2.0
 OUTPUT_BYTES = 64 * 1024
 EVENTS_BYTES = 4 * 2**20
 LOOK_AGAIN_S = 0.25
@@ -42,6 +44,7 @@ class Wanted:
     """What is to be checked here. `stop_s` is when all of it is over, killing included; `env` is added to our own environment.
 
     `folder` holds the check programs, "" for our own. `interpreter` runs them, "" for the Python of this tool.
+    `cwd` is where they run, "" for where we are; where that cannot be entered in a moment, they run in /.
     """
 
     budget: str = "quick"
@@ -51,6 +54,7 @@ class Wanted:
     env: Mapping[str, str] = field(default_factory=dict)
     leave_out: tuple[str, ...] = ()
     folder: str = ""
+    cwd: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,8 @@ def run_checks(wanted: Wanted, tell: Tell, given_up: Callable[[], bool] = lambda
         return
     until -= min(KILL_S + CLOSE_S, wanted.stop_s / 4)
     with contextlib.ExitStack() as stack:
-        running = [stack.enter_context(_Running(spec, wanted, until - time.monotonic())) for spec in specs]
+        folder = _working_folder(wanted)
+        running = [stack.enter_context(_Running(spec, wanted, folder, until - time.monotonic())) for spec in specs]
         keeper = stack.enter_context(Keeper(".", CLOSE_S))
         marker = Marker()
         try:
@@ -121,8 +126,8 @@ def checks_of(program: str, wanted: Wanted) -> tuple[CheckSpec, ...]:
 class _Running:
     """One check program: its files in memory, its deadline, and what it said."""
 
-    def __init__(self, spec: ProbeSpec, wanted: Wanted, left_s: float) -> None:
-        self.spec, self.wanted = spec, wanted
+    def __init__(self, spec: ProbeSpec, wanted: Wanted, cwd: str, left_s: float) -> None:
+        self.spec, self.wanted, self.cwd = spec, wanted, cwd
         self.deadline_s = max(LEAST_S, min(spec.timeout_s, left_s))
         self.began = time.time()
         self.until = time.monotonic() + self.deadline_s
@@ -141,7 +146,7 @@ class _Running:
         env = {**os.environ, **self.wanted.env, "TRAINPROBE_BUDGET": self.wanted.budget, "TRAINPROBE_SLOT": self.wanted.slot}
         env.update({"TRAINPROBE_DEADLINE_S": f"{self.deadline_s:g}", "TRAINPROBE_EVENTS": _path(self._events)})
         argv = (self.wanted.interpreter or sys.executable, self.spec.program)
-        return ChildSpec(self.spec.name, argv, env, _working_folder(), _path(self._output), _path(self._output), output_cap_bytes=OUTPUT_BYTES)
+        return ChildSpec(self.spec.name, argv, env, self.cwd, _path(self._output), _path(self._output), output_cap_bytes=OUTPUT_BYTES)
 
     def watch(self, child: Child) -> None:
         """Kill it at its deadline, once; pids that were given to somebody else are left alone."""
@@ -242,8 +247,14 @@ def _path(fd: int) -> str:
     return f"/proc/{os.getpid()}/fd/{fd}"
 
 
-def _working_folder() -> str:
+def _working_folder(wanted: Wanted) -> str:
+    """Tried by a child first: on a file system that does not answer every program would hang before its first word."""
     try:
-        return os.getcwd()
+        folder = wanted.cwd or os.getcwd()
     except OSError:  # it was removed under us
         return "/"
+    try:
+        tried = run((sys.executable, "-I", "-S", "-c", "import os, sys; os.chdir(sys.argv[1])", folder), timeout_s=ENTER_S, kill_s=0.2, cwd="/")
+    except OSError:  # no place for its output anywhere
+        return folder
+    return folder if tried.ended.how == "exited" and tried.ended.code == 0 else "/"

@@ -1,0 +1,125 @@
+"""The plot of `ready`: the checks on every node at once, then traffic between pairs of nodes, then ranks across nodes, as far as the time goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from trainprobe.errors import UsageError
+from trainprobe.model.subjects import Subject
+from trainprobe.nodes.asking import ask
+from trainprobe.ready.far import ACCEPT, CELL, COMMAND, said
+from trainprobe.ready.here import HARD_STOP_S, Told, Wanted, run_checks
+from trainprobe.system.interruption import Interrupted, Interruption
+from trainprobe.targets.interpreter import choose
+
+if TYPE_CHECKING:
+    from trainprobe.case import Case
+    from trainprobe.config import Settings
+    from trainprobe.model.progress import Progress
+    from trainprobe.model.request import ReadyRequest
+    from trainprobe.nodes.way import Way
+    from trainprobe.site import Site
+
+JUDGE_S = 2.5  # of the hard stop, for what comes after gathering
+WAY_S = 4.0  # for the way to a node and a Python there
+CHECKS_SHARE = 0.4  # of the time, where the nodes' traffic is to be tried too
+LEAST_PAIRS_S, LEAST_RUNGS_S = 5.0, 10.0
+
+
+def stop_s(request: ReadyRequest) -> float:
+    """When all of it is over, in seconds from the start: the budget's hard stop, or what was asked for where that is less."""
+    return min(HARD_STOP_S[request.budget], request.timeout_s or HARD_STOP_S[request.budget])
+
+
+def gather(request: ReadyRequest, way: Way, case: Case, site: Site, settings: Settings, progress: Progress) -> None:  # noqa: ARG001 - for the ranks across nodes
+    """Put all that can be learnt of the nodes within the time into `case`. Raises Interrupted after Ctrl-C, when nothing of ours runs any more."""
+    began = time.monotonic()
+    until = began + stop_s(request) - min(JUDGE_S, stop_s(request) / 5)
+    alone = len(way.names) == 1 and way.by == "here"
+    undone: list[tuple[str, str]] = []
+    try:
+        if alone:
+            _here(_wanted(request, way, site, until - time.monotonic()), case, way.names[0], progress)
+        else:
+            told = _there(_wanted(request, way, site, 0.0), way, case, until, progress)
+            undone += _between(way, told, until)
+    finally:
+        data = {"budget": request.budget, "slot": request.slot, "by": way.by, "nodes": list(way.names), "nproc": request.nproc or request.gpus or 0}
+        case.add("ready", cell=CELL, source="trainprobe", data={**data, "undone": [{"id": name, "reason": reason} for name, reason in undone]})
+
+
+def _wanted(request: ReadyRequest, way: Way, site: Site, stop: float) -> Wanted:
+    admin = request.slot != "step"
+    try:
+        cwd = os.getcwd()
+    except OSError:  # it was removed under us
+        cwd = ""
+    paths = request.paths if len(way.names) == 1 else tuple(dict.fromkeys((*request.paths, *((cwd,) if cwd else ()))))
+    nproc = request.nproc or request.gpus or 1
+    told: dict[str, str] = {
+        "TRAINPROBE_NPROC": str(nproc),
+        "TRAINPROBE_WORLD": str(nproc * len(way.names)),
+        "TRAINPROBE_NODES": ",".join(way.names),
+        "TRAINPROBE_SCRIPT": request.script,
+        "TRAINPROBE_PATHS": ":".join(paths),
+        "TRAINPROBE_THRESHOLDS": json.dumps(dict(site.thresholds)) if site.thresholds else "",
+    }
+    return Wanted(
+        budget=request.budget,
+        slot=request.slot,
+        stop_s=stop,
+        interpreter=sys.executable if admin else choose(request.interpreter)[0],
+        env={name: value for name, value in told.items() if value},
+        leave_out=site.leave_out,
+        cwd="/" if admin else cwd,
+    )
+
+
+def _here(wanted: Wanted, case: Case, name: str, progress: Progress) -> None:
+    progress.note("Checking this node.")
+
+    def tell(told: Told) -> None:
+        subject = Subject("host", host=name)
+        case.add(
+            told.kind,
+            subject=subject,
+            cell=CELL,
+            source=told.source,
+            began=told.began,
+            took_s=told.took_s,
+            outcome=told.outcome,
+            reason=told.reason,
+            data=told.data,
+        )
+
+    with Interruption() as interruption:
+        run_checks(wanted, tell, lambda: interruption.asked)
+    if interruption.asked:
+        case.add("interrupted", source="signal", data={"phase": "ready", "cell": CELL})
+        raise Interrupted
+
+
+def _there(wanted: Wanted, way: Way, case: Case, until: float, progress: Progress) -> tuple[str, ...]:
+    """The checks on all nodes at once; a node that takes its whole time holds up no other's findings. Return the nodes that told something."""
+    from dataclasses import replace
+
+    checks_s = max(2.0, (until - time.monotonic()) * CHECKS_SHARE - WAY_S)
+    nodes = way.nodes([COMMAND], said(replace(wanted, stop_s=checks_s)), held=True)
+    return ask(nodes, case, checks_s, progress, ACCEPT, "ready", patient=True, most_s=checks_s + WAY_S)
+
+
+def _between(way: Way, told: tuple[str, ...], until: float) -> list[tuple[str, str]]:
+    """Traffic between the nodes that answered, then ranks across them. Return what there was no time for."""
+    del way
+    left_s = until - time.monotonic()
+    return [] if len(told) < 2 else [("pairs", f"not tried: {left_s:.0f} s were left")]
+
+
+def check_request(request: ReadyRequest) -> None:
+    """Raise UsageError for what cannot be carried out, before anything is started."""
+    if request.slot != "step" and (request.nodes or request.script):
+        raise UsageError(f"--slot {request.slot} looks at this node alone.", "Leave --nodes and --script out.")
