@@ -1,0 +1,143 @@
+"""The verdicts on names and interfaces: does this host's name lead to it, and will the libraries talk over a network that others reach."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from typing import Any, Dict, List
+
+from _network import interfaces
+from _ready import checking, child, places
+
+DNS_S = 5.0
+
+
+def resolved(name: str) -> List[str]:
+    return list(dict.fromkeys(str(row[4][0]) for row in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)))
+
+
+def loops(address: str) -> bool:
+    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+
+
+def _asked_of_dns(own: str, others: List[str]) -> Dict[str, Any]:
+    found: Dict[str, Any] = {"own": [], "back": "", "others": {}, "lost": {}}
+    for name in (own, *others):
+        try:
+            addresses = resolved(name)
+        except OSError as error:
+            found["lost"][name] = error.strerror or str(error)
+            continue
+        found["own" if name == own else "others"] = addresses if name == own else {**found["others"], name: addresses}
+    for address in found["own"][:1]:
+        try:
+            found["back"] = socket.gethostbyaddr(address)[0]
+        except OSError as error:
+            found["back_problem"] = error.strerror or str(error)
+    return found
+
+
+def dns(asked: checking.Asked, told: checking.Told) -> None:
+    """This host's own name must lead to an address that others reach; every other node's name must resolve, and not to this host."""
+    own, limit_s = socket.gethostname(), told.threshold("host.dns", DNS_S)
+    others = [name for name in asked.nodes if name.partition(".")[0] != own.partition(".")[0]]
+    answer = child.ask(lambda: _asked_of_dns(own, others[:256]), limit_s)
+    if answer.how != "answered":
+        told.say(
+            "host.dns",
+            "fail" if answer.how in ("timed_out", "stuck") else "unknown",
+            f"Names are not resolved: {answer.reply}.",
+            fix="check the name servers in /etc/resolv.conf",
+        )
+        return
+    found: Dict[str, Any] = answer.reply
+    wrong: List[str] = []
+    odd: List[str] = []
+    several = asked.world > asked.nproc or len(asked.nodes) > 1
+    gloo_set = bool(os.environ.get("GLOO_SOCKET_IFNAME"))
+    own_loops = [address for address in found["own"] if loops(address)]
+    if own in found["lost"]:
+        (wrong if several and not gloo_set else odd).append(
+            f"this host's own name {own} does not resolve ({found['lost'][own]}): gloo falls back to the loopback"
+        )
+    elif own_loops and len(own_loops) == len(found["own"]):
+        (wrong if several and not gloo_set else odd if several else []).append(
+            f"this host's own name {own} resolves to {own_loops[0]}: gloo binds to it, and no other node reaches that"
+        )
+    lost = [f"{name} does not resolve ({why})" for name, why in found["lost"].items() if name != own]
+    (wrong if found["others"] else odd).extend(lost[:8])  # where none of them does, the nodes' names are no names of hosts, and MASTER_ADDR decides
+    wrong += [f"{name} resolves to {addresses[0]}, which is this host" for name, addresses in found["others"].items() if all(map(loops, addresses))]
+    if found["back"] and not own_loops and found["back"].partition(".")[0] != own.partition(".")[0]:
+        odd.append(f"{found['own'][0]} is {found['back']} backwards, and this host calls itself {own}")
+    fix = f"mend /etc/hosts: take {own} off the 127.0.x.1 line and give it its address; or export GLOO_SOCKET_IFNAME=… NCCL_SOCKET_IFNAME=…"
+    says = "; ".join(wrong or odd) or f"{own} resolves to {', '.join(found['own'][:3])}" + (
+        f", and {len(found['others'])} other nodes resolve" if others else ""
+    )
+    told.say(
+        "host.dns",
+        "fail" if wrong else "warn" if odd else "ok",
+        f"Names: {says}.",
+        {"own": found["own"], "back": found["back"]},
+        fix=fix,
+        threshold=f"{limit_s:g} s",
+    )
+    checking.value("host.own_name_loops", "yes" if own_loops and len(own_loops) == len(found["own"]) else "no")
+
+
+def own_addresses() -> List[str]:
+    answer = child.ask(lambda: resolved(socket.gethostname()), DNS_S)
+    return list(answer.reply) if answer.how == "answered" else []
+
+
+def takes(asked: checking.Asked, told: checking.Told) -> None:
+    """What NCCL and gloo will talk over; on several nodes it must be one network that others reach."""
+    rows = interfaces.interfaces()
+    of_nccl, rule = interfaces.nccl(rows, dict(os.environ))
+    of_gloo = interfaces.gloo(rows, dict(os.environ), own_addresses())
+    several = asked.world > asked.nproc or len(asked.nodes) > 1
+    better = [one.name for one in interfaces.useful(rows)]
+    fix = f"export NCCL_SOCKET_IFNAME={better[0]} GLOO_SOCKET_IFNAME={better[0]}" if better else "ip -br addr; bring an interface up that other nodes reach"
+    wrong = [] if of_nccl else [f"NCCL finds no interface{f' by {rule!r}' if rule else ''}"]
+    for library, one in (("NCCL", of_nccl[0] if of_nccl else None), ("gloo", of_gloo)):
+        wrong += [f"{library} takes {one.name} ({one.address}), which no other node reaches"] if one and several and loops(one.address) else []
+    chosen = [f"{library}: {one.name} {one.address}" for library, one in (("NCCL", of_nccl[0] if of_nccl else None), ("gloo", of_gloo)) if one]
+    apart = of_nccl and of_gloo and several and of_nccl[0].network != of_gloo.network and not wrong
+    says = "; ".join(wrong) or f"{', '.join(chosen)}{': two networks' if apart else ''}"
+    told.say("net.if", "fail" if wrong else "ok", f"Interfaces that will be used: {says}.", chosen, fix=fix)
+    checking.value("net.interface", " ".join(one.name for one in of_nccl))
+    checking.value("net.interface.gloo", of_gloo.name if of_gloo else "none")
+    for one in of_nccl[:1]:
+        checking.value("net.subnet", one.network)
+        checking.value("net.mtu", places.number(asked.root, f"/sys/class/net/{one.name}/mtu"))
+
+
+def named(asked: checking.Asked, told: checking.Told) -> None:
+    """What NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME name must exist, be up and have an address."""
+    rows, states = interfaces.interfaces(), interfaces.names(asked.root)
+    given = {name: os.environ[name] for name in ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME") if os.environ.get(name)}
+    wrong, several = [], asked.world > asked.nproc or len(asked.nodes) > 1
+    for variable, rule in given.items():
+        if variable == "GLOO_SOCKET_IFNAME":
+            fits, whole = [one for one in rows if one.name in rule.split(",")], rule.split(",")
+        else:
+            fits, whole = interfaces.matching(rule, rows), [part.partition(":")[0] for part in rule.lstrip("^=").split(",")]
+        there = [name for name in states if any(name.startswith(part) for part in whole if part)]
+        if not fits:
+            why = (
+                f"{', '.join(f'{name} is {states[name]} or has no address' for name in there)}"
+                if there and not rule.startswith("^")
+                else f"this host has {', '.join(sorted(states))}"
+            )
+            wrong.append(f"{variable}={rule} fits no interface that is up and has an address: {why}")
+        elif several and all(one.flags & interfaces.LOOPBACK for one in fits):
+            wrong.append(f"{variable}={rule} is the loopback, which no other node reaches")
+        elif variable == "GLOO_SOCKET_IFNAME" and not all(one.flags & interfaces.UP for one in fits):
+            wrong.append(f"{variable}={rule}: it is down")
+    if not given:
+        told.say("net.ifname", "skip", "Neither NCCL_SOCKET_IFNAME nor GLOO_SOCKET_IFNAME is set.")
+        return
+    better = [one.name for one in interfaces.useful(rows)]
+    fix = f"export NCCL_SOCKET_IFNAME={better[0]} GLOO_SOCKET_IFNAME={better[0]}" if better else f"unset {' '.join(given)}"
+    says = "; ".join(wrong) or ", ".join(f"{variable}={rule}" for variable, rule in given.items()) + " can be used"
+    told.say("net.ifname", "fail" if wrong else "ok", f"Named interfaces: {says}.", given, fix=fix)
