@@ -26,6 +26,9 @@ def diagnose(  # noqa: PLR0913, PLR0917 - one parameter per option
     workers: Annotated[str | None, typer.Option(metavar="0,2,4", help="Numbers of loader workers to try.")] = None,
     model: Annotated[str | None, typer.Option(metavar="MODULE:NAME", help="Your own model: pkg.module:factory, file.py:factory, or a folder.")] = None,
     sample: Annotated[str | None, typer.Option(metavar="MODULE:NAME", help="A batch for --model, or what makes one, of any size or of (rows, length).")] = None,
+    nodes: Annotated[
+        str | None, typer.Option(metavar="HOSTS|all", help="Ranks across these hosts, --nproc on each; `all` for those of the SLURM allocation.")
+    ] = None,
     device: Annotated[str | None, typer.Option(metavar="cpu|cuda", help="Where the ranks run; GPUs by default, where torch can use them.")] = None,
     bench_steps: Annotated[str | None, typer.Option(metavar="N", help="Timed steps of --model for its throughput; 20 by default.")] = None,
     fuzz: Annotated[str | None, typer.Option(metavar="N", help="Random configurations of --model to try; 12 by default, 0 for none.")] = None,
@@ -51,13 +54,14 @@ def diagnose(  # noqa: PLR0913, PLR0917 - one parameter per option
       trainprobe diagnose --gpus 8 --python /envs/llm/bin/python -- train.py --config base.yaml
       trainprobe diagnose --gpus 8 -- torchrun --nproc-per-node {ranks} train.py --config base.yaml
       trainprobe diagnose --ranks 1,2,4 --rows 2,100,1000 --ablate -- train.py --max_train_samples {rows}
+      trainprobe diagnose --nodes node[1-4] --gpus 8 -- train.py --config base.yaml
       trainprobe diagnose --only model_stress --model model.py:build --sample model.py:batch
     """  # noqa: D301 - \b keeps the lines of the example apart
     from trainprobe.cli.exit_codes import code_of
     from trainprobe.cli.live_ladder import watching
     from trainprobe.cli.showing import check_json_target, show_report
     from trainprobe.cli.sizes_given import MOST_ROWS, knobs, planned_sizes, sizes
-    from trainprobe.cli.words_given import MOST_DRAWN, MOST_SEED, MOST_STEPS, device_given, form_of, names, seconds, whole_number
+    from trainprobe.cli.words_given import MOST_DRAWN, MOST_SEED, MOST_STEPS, device_given, form_of, names, nodes_given, seconds, whole_number
     from trainprobe.config import read_settings
     from trainprobe.errors import UsageError
     from trainprobe.model.request import DiagnoseRequest
@@ -96,6 +100,7 @@ def diagnose(  # noqa: PLR0913, PLR0917 - one parameter per option
         fuzz=whole_number("--fuzz", fuzz, least=0, most=MOST_DRAWN),
         seed=whole_number("--seed", seed, least=0, most=MOST_SEED),
         planned=planned_sizes(planned),
+        nodes=nodes_given(nodes),
     )
     from trainprobe.pipelines import diagnose as climb
 

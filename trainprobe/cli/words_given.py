@@ -48,6 +48,15 @@ def seconds(option: str, given: str | None) -> float | None:
     return value
 
 
+def nodes_given(given: str | None) -> tuple[str, ...]:
+    """Return the hosts of `node[1-3],login1`, or `all` alone; raises UsageError for what no host can be called."""
+    from trainprobe.targets.host_names import host_names
+
+    if given is None:
+        return ()
+    return ("all",) if given.strip().lower() == "all" else host_names("--nodes", given)
+
+
 def ranks_given(option: str, given: Sequence[str]) -> tuple[int, ...]:
     """Return ranks given as `3` or `0-3,7`, each once, in order; raises UsageError for anything else."""
     found: set[int] = set()

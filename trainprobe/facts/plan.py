@@ -17,7 +17,7 @@ class Plan(Fact):
     `probes` are the names of all rungs, also of those that the plan skips, in the order of the climb.
     `sample`, `bench_steps`, `fuzz` and `seed` are what was said for the stress test of `model`, empty or None where nothing was.
     `ranks`, `rows` and `workers` are the sizes that were asked for, empty where none were. `planned` is what the real run will have:
-    rows, ranks, workers, by name.
+    rows, ranks, workers, by name. `nodes` are the hosts that the ranks go over, none for one machine; `nproc` is for each of them, `world_size` for all.
     """
 
     command: str = ""
@@ -52,6 +52,7 @@ class Plan(Fact):
     seed: int | None = None
     workers: tuple[int, ...] = ()
     planned: Mapping[str, int] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,7 @@ def parse_plan(record: Evidence) -> list[Fact]:
             fuzz=fields.whole(data, "fuzz"),
             seed=fields.whole(data, "seed"),
             workers=fields.wholes(data, "workers"),
+            nodes=fields.texts(data, "nodes"),
             planned={name: number for name, number in fields.part(data, "planned").items() if isinstance(number, int)},
         )
     ]

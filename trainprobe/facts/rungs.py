@@ -19,6 +19,7 @@ class Rung(Fact):
     `rows` is how much data the user's command was given, None where that is not ours to set. `knob` (`workers=0`) is what was changed in it,
     and `of_cell` the failing cell that it was changed from; both empty for the command as it was given. `began` is Unix time in seconds, and
     `resumed` counts how often the climb had been taken up again by then. `outgrown`: it computed in silence for longer than smaller cells let expect.
+    `hosts` are those that its ranks went over, in the order of the ranks, empty for one machine.
     """
 
     rung: int = 0
@@ -42,6 +43,17 @@ class Rung(Fact):
     began: float | None = None
     resumed: int = 0
     outgrown: bool = False
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def alone(self) -> bool:
+        """Whether it ran on one of several hosts for that host alone, as every other host had it too: `host@node3`."""
+        return len(self.hosts) == 1 and self.cell.partition("@")[2] == self.hosts[0]
+
+    def host_of(self, rank: int) -> str:
+        """The host of a rank, where the ranks went over several; empty where that is not known."""
+        ranks_each = self.nproc // len(self.hosts) if self.hosts and self.nproc >= len(self.hosts) else 0
+        return self.hosts[rank // ranks_each] if ranks_each and 0 <= rank < ranks_each * len(self.hosts) else ""
 
 
 def parse_rung(record: Evidence) -> list[Fact]:
@@ -72,6 +84,7 @@ def parse_rung(record: Evidence) -> list[Fact]:
             of_cell=fields.text(data, "of_cell"),
             began=record.began or None,
             resumed=fields.whole(data, "resumed") or 0,
+            hosts=fields.texts(data, "hosts"),
             outgrown=data.get("outgrown") is True,
             measures=tuple(fields.each(fields.items(data, "measures"), _measure)),
         )

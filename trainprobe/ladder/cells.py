@@ -5,21 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from trainprobe.targets.launch import Part
+
 ROWS = "{rows}"
 RANKS = "{ranks}"
+NODES, NODE_RANK, MASTER_ADDR, MASTER_PORT = "{nodes}", "{node_rank}", "{master_addr}", "{master_port}"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """`rows` is None where the amount of data is not ours to set. `knob` (`workers=0`) is what was changed of the cell `of_cell`."""
+    """`rows` is None where the amount of data is not ours to set. `knob` (`workers=0`) is what was changed of the cell `of_cell`.
+
+    `host` is the node that a probe of the host runs on, empty where there is but one.
+    """
 
     nproc: int
     rows: int | None = None
     knob: str = ""
     of_cell: str = ""
+    host: str = ""
 
     def name(self, probe: str) -> str:
-        """`user_script@4`, `user_script@4x1000`, `user_script@4x1000#workers=0`."""
+        """`user_script@4`, `user_script@4x1000`, `user_script@4x1000#workers=0`; `host@node3` for what runs on each node alone."""
+        if self.host:
+            return f"{probe}@{self.host}"
         return f"{probe}@{self.nproc}{'' if self.rows is None else f'x{self.rows}'}{f'#{self.knob}' if self.knob else ''}"
 
     def with_knob(self, knob: str, probe: str) -> Cell:
@@ -41,10 +50,11 @@ def smallest(cells: Iterable[Cell]) -> Cell | None:
     return min(cells, key=_cost, default=None)
 
 
-def filled(words: Sequence[str], cell: Cell) -> tuple[str, ...]:
-    """The words of a command with the sizes of `cell` in place of {ranks} and {rows}."""
+def filled(words: Sequence[str], cell: Cell, part: Part) -> tuple[str, ...]:
+    """The words of a command with the sizes of `cell` in place of {ranks} (those on this host) and {rows}, and where hosts meet in place of the others."""
     rows = {} if cell.rows is None else {ROWS: str(cell.rows)}
-    return tuple(_replaced(word, {RANKS: str(cell.nproc), **rows}) for word in words)
+    hosts = {NODES: str(part.nodes), NODE_RANK: str(part.place), MASTER_ADDR: part.addr, MASTER_PORT: str(part.port)} if part.hosts else {}
+    return tuple(_replaced(word, {RANKS: str(part.nproc), **rows, **hosts}) for word in words)
 
 
 def _replaced(word: str, by: dict[str, str]) -> str:

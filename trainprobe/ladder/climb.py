@@ -15,6 +15,7 @@ from trainprobe.ladder.cells import Cell
 from trainprobe.ladder.earlier_runs import look_for_earlier_runs
 from trainprobe.ladder.learnt import deadlines
 from trainprobe.ladder.linting import lint_the_script
+from trainprobe.ladder.node_running import NodesRunner
 from trainprobe.ladder.pace import Pace
 from trainprobe.ladder.plan import Plan, Rung
 from trainprobe.ladder.planned import write_plan
@@ -33,7 +34,8 @@ class Climb:
     def __init__(self, plan: Plan, case: Case, progress: Progress, settings: Settings) -> None:
         self.plan, self.case, self.progress, self.settings = plan, case, progress, settings
         self.interruption = Interruption()
-        self.runner = Runner(plan, case, progress, pace_of(settings), self.interruption)
+        run_by = NodesRunner if plan.nodes else Runner
+        self.runner = run_by(plan, case, progress, pace_of(settings), self.interruption)
 
     def climb(self) -> None:
         """Climb to the top. Raises Interrupted once everything is stopped and written down."""
@@ -41,7 +43,8 @@ class Climb:
             self.runner.done.update(take_up(self.plan, self.case))
             self.runner.resumed = sum(one.kind == "resumed" for one in self.case.evidence)
         write_plan(self.plan, self.case)
-        look_for_earlier_runs(self.plan, self.case)
+        if not self.plan.nodes:
+            look_for_earlier_runs(self.plan, self.case)
         lint_the_script(self.plan, self.case, self.runner.left_s())
         self.progress.plan([rung.spec for rung in self.plan.rungs])
         for note in self.plan.notes:
@@ -52,11 +55,13 @@ class Climb:
             raise CannotLook(f"No working folder can be made in {tempfile.gettempdir()}: {error.strerror}.", "Set TMPDIR to a folder with space.") from error
         try:
             with self.interruption:
+                self.runner.open()
                 for rung in self.plan.rungs:
                     self._rung(rung)
                 if self.interruption.asked:
                     raise Interrupted
         finally:
+            self.runner.close()
             shutil.rmtree(self.runner.folder, ignore_errors=True)
 
     def _rung(self, rung: Rung) -> None:
@@ -70,7 +75,9 @@ class Climb:
         else:
             if rung.spec.name == USER_SCRIPT:
                 self.case.add("cell.measures", subject=JOB, source="ladder", data=cell_measures.of_limits(use.limits()))
-            if rung.rows:
+            if rung.spec.scope == "host" and isinstance(self.runner, NodesRunner):
+                self.runner.run_hosts(rung)
+            elif rung.rows:
                 self._grid(rung)
             else:
                 self._sizes(rung)
@@ -113,7 +120,7 @@ class Climb:
         return next((name for name, done in reversed(self.runner.done.items()) if name.partition("@")[0] == probe and done.failed and not done.cell.knob), "")
 
     def _full(self, rung: Rung) -> int:
-        return self.plan.nproc if rung.spec.scope == "ranks" else 1
+        return self.plan.world if rung.spec.scope == "ranks" else 1
 
 
 def _as_given(cell: Cell, name: str, rung: Rung) -> bool:

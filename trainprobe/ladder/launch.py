@@ -12,6 +12,7 @@ from trainprobe.ladder.plan import Plan, Rung
 from trainprobe.ladder.probes import built_in_folder
 from trainprobe.system.child import ChildSpec
 from trainprobe.targets import launch as target
+from trainprobe.targets.launch import Part
 
 LAUNCHER = "launcher"
 
@@ -20,7 +21,7 @@ LAUNCHER = "launcher"
 class Launch:
     """One cell, ready to start. Paths are in `folder`, the cell's own working folder, which is gone when the cell is over.
 
-    `events` and `error_files` are by rank (None for a probe of the host). `logs` is where torchrun puts each rank's output.
+    `nproc` is the number of its ranks on this host, from rank `first` on. `events` and `error_files` are by rank (None for a probe of the host). `logs` is where torchrun puts each rank's output.
     """
 
     cell: str
@@ -35,16 +36,17 @@ class Launch:
     command: bool = False
     switched_on: Mapping[str, str] = field(default_factory=dict)
     left_alone: tuple[str, ...] = ()
+    first: int = 0
 
 
-def probe(plan: Plan, rung: Rung, cell: Cell, folder: str, deadline_s: float) -> Launch:
-    """The ranks of one probe, or its single process."""
-    spec, nproc = rung.spec, cell.nproc
-    port = target.free_port()
+def probe(plan: Plan, rung: Rung, cell: Cell, folder: str, deadline_s: float, part: Part | None = None) -> Launch:
+    """The ranks of one probe on this host, or its single process."""
+    spec, part = rung.spec, part or target.whole(cell.nproc)
     base = target.clean(plan.environ)
     told = {
         "TRAINPROBE_NPROC": str(plan.nproc),
         "TRAINPROBE_RANKS": str(plan.nproc),
+        **({"TRAINPROBE_WORLD": str(plan.world), "TRAINPROBE_NODES": ",".join(plan.nodes)} if plan.nodes else {}),
         "TRAINPROBE_IMPORTS": ",".join(plan.imports),
         "TRAINPROBE_LOCAL_IMPORTS": ",".join(plan.script.local) if plan.script else "",
         "TRAINPROBE_SCRIPT": plan.script.path if plan.script else "",
@@ -64,7 +66,7 @@ def probe(plan: Plan, rung: Rung, cell: Cell, folder: str, deadline_s: float) ->
     }
     if deadline_s < 90 and "TRAINPROBE_IMPORT_TIMEOUT_S" not in base:
         told["TRAINPROBE_IMPORT_TIMEOUT_S"] = str(max(1, int(deadline_s / 3)))  # so that import_memory can still say which import it was
-    ranks: tuple[int | None, ...] = tuple(range(nproc)) if spec.scope == "ranks" else (None,)
+    ranks: tuple[int | None, ...] = _ranks(part) if spec.scope == "ranks" else (None,)
     dumps = _made(folder, "dumps")
     readable = target.easier_to_read(base, dumps, "", "").env if spec.scope == "ranks" else {}
     specs, events = [], {}
@@ -73,11 +75,15 @@ def probe(plan: Plan, rung: Rung, cell: Cell, folder: str, deadline_s: float) ->
         events[rank] = os.path.join(folder, f"{name}.events.jsonl")
         env = {**base, **readable, **told, "TRAINPROBE_EVENTS": events[rank]}
         if rank is not None:
-            env.update(target.one_rank(rank, nproc, port, f"trainprobe-{spec.name}", base))
+            env.update(target.one_rank(rank, part, f"trainprobe-{spec.name}", base))
         out = os.path.join(folder, f"{name}.out")
         err = os.path.join(folder, f"{name}.err")
         specs.append(ChildSpec(name, (plan.interpreter.path, spec.program), env, plan.cwd, out, err, rank=rank))
-    return Launch(rung.name(cell), nproc, folder, tuple(specs), events, dumps=dumps)
+    return Launch(rung.name(cell), part.nproc, folder, tuple(specs), events, dumps=dumps, first=part.first)
+
+
+def _ranks(part: Part) -> tuple[int, ...]:
+    return tuple(range(part.first, part.first + part.nproc))
 
 
 def _number(given: int | None) -> str:
@@ -89,22 +95,22 @@ def _asked(plan: Plan, change: Change) -> dict[str, str]:
     return {**({"TRAINPROBE_ABLATE": "1"} if plan.ablate and plan.witness and not change.how else {}), **change.env}
 
 
-def script(plan: Plan, rung: Rung, cell: Cell, folder: str, change: Change = UNCHANGED) -> Launch:
+def script(plan: Plan, rung: Rung, cell: Cell, folder: str, change: Change = UNCHANGED, part: Part | None = None) -> Launch:
     """The user's own script, its ranks launched by us with torchrun's variables."""
-    port, nproc = target.free_port(), cell.nproc
+    part = part or target.whole(cell.nproc)
     base = {**target.clean(plan.environ), **_asked(plan, change)}
-    argv = filled(change.argv or plan.argv, cell)
+    argv = filled(change.argv or plan.argv, cell, part)
     witness_dir, dumps = _made(folder, "witness"), _made(folder, "dumps")
     on = target.easier_to_read(base, dumps, _witness(plan), witness_dir)
-    errors = {rank: os.path.join(folder, f"rank{rank}.error.json") for rank in range(nproc)}
+    errors = {rank: os.path.join(folder, f"rank{rank}.error.json") for rank in _ranks(part)}
     specs = []
-    for rank in range(nproc):
-        env = {**base, **on.env, **target.one_rank(rank, nproc, port, "trainprobe", base), "TORCHELASTIC_ERROR_FILE": errors[rank]}
+    for rank in _ranks(part):
+        env = {**base, **on.env, **target.one_rank(rank, part, "trainprobe", base), "TORCHELASTIC_ERROR_FILE": errors[rank]}
         out, err = os.path.join(folder, f"rank{rank}.out"), os.path.join(folder, f"rank{rank}.err")
         specs.append(ChildSpec(f"rank{rank}", (plan.interpreter.path, *argv), env, plan.cwd, out, err, rank=rank))
     return Launch(
         rung.name(cell),
-        nproc,
+        part.nproc,
         folder,
         tuple(specs),
         error_files=errors,
@@ -112,21 +118,23 @@ def script(plan: Plan, rung: Rung, cell: Cell, folder: str, change: Change = UNC
         dumps=dumps,
         switched_on=on.env,
         left_alone=on.left,
+        first=part.first,
     )
 
 
-def command(plan: Plan, rung: Rung, cell: Cell, folder: str, change: Change = UNCHANGED) -> Launch:
-    """The user's own command, `{ranks}` and `{rows}` replaced; its launcher makes the ranks."""
+def command(plan: Plan, rung: Rung, cell: Cell, folder: str, change: Change = UNCHANGED, part: Part | None = None) -> Launch:
+    """The user's own command, `{ranks}` and its like replaced; its launcher makes the ranks of this host."""
+    part = part or target.whole(cell.nproc)
     base = {**target.clean(plan.environ), **_asked(plan, change)}
     witness_dir, dumps, logs = _made(folder, "witness"), _made(folder, "dumps"), _made(folder, "logs")
     on = target.easier_to_read(base, dumps, _witness(plan), witness_dir)
     of_torchrun = target.of_torchrun(base, logs)
-    argv = filled(change.argv or plan.argv, cell)
+    argv = filled(change.argv or plan.argv, cell, part)
     env = {**base, **on.env, **of_torchrun.env}
     out = os.path.join(folder, "launcher.out")
     return Launch(
         rung.name(cell),
-        cell.nproc,
+        part.nproc,
         folder,
         (ChildSpec(LAUNCHER, argv, env, plan.cwd, out, out),),
         witness_dir=witness_dir,
@@ -135,6 +143,7 @@ def command(plan: Plan, rung: Rung, cell: Cell, folder: str, change: Change = UN
         command=True,
         switched_on={**on.env, **of_torchrun.env},
         left_alone=(*on.left, *of_torchrun.left),
+        first=part.first,
     )
 
 

@@ -14,6 +14,7 @@ from trainprobe.ladder.cells import Cell, grid
 from trainprobe.ladder.probes import USER_SCRIPT
 from trainprobe.ladder.thresholds import Thresholds
 from trainprobe.model.probes import ProbeSpec
+from trainprobe.nodes.way import Way
 from trainprobe.targets.interpreter import Interpreter
 from trainprobe.targets.script import Script
 
@@ -24,7 +25,10 @@ LINT = "lint"
 
 @dataclass(frozen=True)
 class Ask:
-    """What decides about rungs: how many ranks on what, and what the user chose. `gpus` is how many GPUs this machine has."""
+    """What decides about rungs: how many ranks on what, and what the user chose. `gpus` is how many GPUs this machine has.
+
+    With `nodes`, the number of hosts that the ranks go over, `nproc` and `gpus` are those of each.
+    """
 
     nproc: int
     gpus: int
@@ -40,6 +44,11 @@ class Ask:
     model: str = ""
     ranks: tuple[int, ...] = ()
     rows: tuple[int, ...] = ()
+    nodes: int = 0
+
+    @property
+    def world(self) -> int:
+        return self.nproc * max(1, self.nodes)
 
 
 @dataclass(frozen=True)
@@ -65,7 +74,11 @@ class Rung:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that `climb` needs to know; made before anything is started."""
+    """Everything that `climb` needs to know; made before anything is started.
+
+    `nodes` are the hosts that the ranks go over, in the order of the ranks, and `way` how they are reached; none for this machine alone.
+    `nproc` is the number of ranks on each host.
+    """
 
     nproc: int
     gpus: int
@@ -103,6 +116,13 @@ class Plan:
     fuzz: int | None = None
     seed: int | None = None
     planned: Mapping[str, int] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ()
+    way: Way | None = field(default=None, compare=False, metadata={"json": False})
+
+    @property
+    def world(self) -> int:
+        """The number of all ranks."""
+        return self.nproc * max(1, len(self.nodes))
 
     @property
     def backend(self) -> str:
@@ -142,12 +162,12 @@ def _rung(spec: ProbeSpec, ask: Ask) -> Rung:
             if because:
                 return Rung(spec, unmet=need, because=because)
     every_size = spec.name == USER_SCRIPT
-    found = sizes.of(spec, ask.nproc, every_size=every_size)
+    found = sizes.of(spec, ask.nproc, every_size=every_size, nodes=ask.nodes)
     if every_size and ask.ranks:
         found = ask.ranks
     elif every_size and ask.sizes_of_command == "one":
-        found = (ask.nproc,)
-    if "gpu" in spec.needs and spec.scope == "ranks":
+        found = (ask.world,)
+    if "gpu" in spec.needs and spec.scope == "ranks" and not ask.nodes:
         found = tuple(size for size in found if size <= ask.gpus) or (min(ask.gpus, ask.nproc),)
     return Rung(spec, found, rows=ask.rows if every_size else ())
 
@@ -169,4 +189,4 @@ def _unmet(need: str, ask: Ask) -> str:
         return f"the torch of {ask.interpreter.path} is a build without NCCL" if ask.interpreter.torch else ask.interpreter.reason
     if need == "gloo":
         return "" if ask.interpreter.gloo else ask.interpreter.reason or f"the torch of {ask.interpreter.path} is a build without gloo"
-    return "" if ask.nproc >= 2 else "it needs at least two ranks and one was asked for"
+    return "" if ask.world >= 2 else "it needs at least two ranks and one was asked for"

@@ -44,7 +44,9 @@ def plan_row(plan: Plan) -> dict[str, Any]:
     return {
         "command": "diagnose",
         "nproc": plan.nproc,
-        "world_size": plan.nproc,
+        "world_size": plan.world,
+        "nodes": list(plan.nodes),
+        "reached_by": plan.way.by if plan.way is not None else "",
         "gpus_requested": plan.gpus_requested,
         "gpus": plan.gpus,
         "backend": plan.backend,

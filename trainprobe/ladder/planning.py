@@ -14,11 +14,13 @@ from trainprobe.collect.seen import Seen, refused
 from trainprobe.config import Settings
 from trainprobe.errors import UsageError
 from trainprobe.ladder import probes
-from trainprobe.ladder.cells import RANKS, ROWS
+from trainprobe.ladder.cells import NODES, RANKS, ROWS
+from trainprobe.ladder.node_planning import way_to
 from trainprobe.ladder.plan import LINT, Ask, Plan, rungs_of
 from trainprobe.ladder.thresholds import Thresholds
 from trainprobe.model.probes import ProbeSpec
 from trainprobe.model.request import DiagnoseRequest
+from trainprobe.nodes.way import Way
 from trainprobe.targets import interpreter, script
 from trainprobe.targets.interpreter import Interpreter
 
@@ -26,15 +28,18 @@ GPUS_S = 5.0
 DEFAULT_NPROC = 2
 
 
-def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str, str] | None = None) -> Plan:
-    """Decide what will be climbed.
+def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str, str] | None = None, way: Way | None = None) -> Plan:
+    """Decide what will be climbed. `way` leads to the nodes that the request names, None finds it.
 
     Raises UsageError for whatever in the request cannot be carried out on this machine.
     """
     environ = dict(os.environ if environ is None else environ)
     cwd = os.getcwd()
+    way = way_to(request, environ) if way is None else way
+    nodes = way.names if request.nodes and way is not None else ()
     gpus_seen = look_for_gpus()
     gpus = visible_gpus(len(gpus_seen.data.get("devices") or ()), environ)
+    gpus = (request.gpus or gpus) if nodes else gpus  # what a login node has says nothing of them
     nproc = _world(request, gpus)
     _check_sizes(request)
     _check_stress(request)
@@ -57,13 +62,14 @@ def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str
         form=request.form,
         interpreter=python,
         imports=imports,
-        sizes_of_command="one" if request.form == "command" and not any(RANKS in word for word in request.argv) else "all",
+        sizes_of_command="one" if request.form == "command" and not any((NODES if nodes else RANKS) in word for word in request.argv) else "all",
         only=request.only,
         skip=request.skip,
         dataset=request.dataset,
         model=request.model,
         ranks=request.ranks,
         rows=_rows_of_command(request),
+        nodes=len(nodes),
     )
     return Plan(
         nproc=nproc,
@@ -102,6 +108,8 @@ def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str
         fuzz=request.fuzz,
         seed=request.seed,
         planned=request.planned,
+        nodes=nodes,
+        way=way,
     )
 
 

@@ -3,35 +3,61 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from typing import Any, Protocol
 
-from trainprobe.ladder import events
 from trainprobe.ladder.outcome import Answered, Result, of_probe
+from trainprobe.ladder.pace import Pace
 from trainprobe.ladder.settle import Settled, settle
 from trainprobe.ladder.watch import Watch
 from trainprobe.model.evidence import Ended
+from trainprobe.system.interruption import Interruption
+
+
+class Followed(Protocol):
+    """A running probe, on this host or with ranks on several: refreshed by `tick`."""
+
+    pace: Pace
+    interruption: Interruption
+
+    @property
+    def elapsed_s(self) -> float:
+        """How long it has run."""
+
+    def tick(self) -> None:
+        """Wait for news, some milliseconds at most."""
+
+    def running(self) -> bool:
+        """Whether any of its processes still runs."""
+
+    def stopped_for_s(self) -> float:
+        """How long the process that has been stopped longest has been so."""
+
+    def answer_failed(self) -> bool:
+        """Whether a process has ended without the answer yes."""
 
 
 def run(watch: Watch, deadline_s: float) -> Result:
     """Watch the started probe to its end and write everything down."""
-    missed = _wait(watch, deadline_s)
+    missed = follow(watch, deadline_s)
     if watch.keeper.running() and not watch.interruption.asked:
         watch.look()
     if watch.keeper.alive_pids():
         watch.keeper.stop(watch.pace.stop_grace_s, watch.pace.kill_s)
     settled = settle(watch, deadline_phase="deadline" if missed else "")
-    return result_of(settled, deadline_s)
+    return result_of(answers_of(settled), measures_of(settled), bad_lines_of(settled), deadline_s)
 
 
-def _wait(watch: Watch, deadline_s: float) -> bool:
+def follow(watch: Followed, deadline_s: float) -> bool:
     """Return when nothing is left to wait for; True when that is because the deadline has passed."""
     fault_at: float | None = None
-    while watch.keeper.running() and not watch.interruption.asked:
+    while watch.running() and not watch.interruption.asked:
         watch.tick()
         if watch.elapsed_s >= deadline_s:
-            return watch.keeper.running()
+            return watch.running()
         if watch.stopped_for_s() >= watch.pace.stopped_s:
             return True
-        if fault_at is None and _somebody_failed(watch):
+        if fault_at is None and watch.answer_failed():
             fault_at = time.monotonic()
         # The others wait for it now: they get the time to say so themselves, but not their whole deadline.
         if fault_at is not None and time.monotonic() - fault_at >= watch.pace.echo_s:
@@ -39,25 +65,27 @@ def _wait(watch: Watch, deadline_s: float) -> bool:
     return False
 
 
-def _somebody_failed(watch: Watch) -> bool:
-    for spec in watch.launch.specs:
-        ended = watch.keeper.children[spec.key].ended
-        if ended is not None and events.read(watch.launch.events[spec.rank]).answer[0] != "yes":
-            return True
-    return False
-
-
-def result_of(settled: Settled, deadline_s: float) -> Result:
-    """Judge the answers, and add what was measured."""
-    answered = []
+def answers_of(settled: Settled) -> tuple[Answered, ...]:
+    """What each process of the probe answered, and how it ended."""
     by_rank = {mate.member.rank: settled.endings[mate.member] for mate in settled.team if mate.is_rank}
-    for rank, said in settled.events.items():
-        answer, says = said.answer
-        answered.append(Answered(rank, answer, says, by_rank.get(rank, Ended("not_run", reason="it was never started")), said.open_phase))
-    result = of_probe(answered, deadline_s)
-    measures = [row for said in settled.events.values() for row in said.measures()]
-    bad_lines = sum(said.bad_lines for said in settled.events.values())
+    never = Ended("not_run", reason="it was never started")
+    return tuple(Answered(rank, *said.answer, by_rank.get(rank, never), said.open_phase) for rank, said in settled.events.items())
+
+
+def measures_of(settled: Settled) -> list[dict[str, Any]]:
+    """What they measured, as rows of the report."""
+    return [row for said in settled.events.values() for row in said.measures()]
+
+
+def bad_lines_of(settled: Settled) -> int:
+    """How many lines of their events are none."""
+    return sum(said.bad_lines for said in settled.events.values())
+
+
+def result_of(answers: Sequence[Answered], measures: Sequence[Any], bad_lines: int, deadline_s: float) -> Result:
+    """Judge the answers, and add what was measured."""
+    result = of_probe(answers, deadline_s)
     says = result.says
     if bad_lines:
         says = f"{says}; {bad_lines} lines of its events are nonsense" if says else f"{bad_lines} lines of its events are nonsense"
-    return Result(result.outcome, says, result.ranks, {"measures": measures[:200]})
+    return Result(result.outcome, says, result.ranks, {"measures": list(measures)[:200]})

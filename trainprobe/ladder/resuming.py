@@ -15,7 +15,15 @@ from trainprobe.model.evidence import Evidence
 from trainprobe.model.subjects import JOB
 
 # What makes it another command. The sizes may grow, and knobs may be added.
-SAME = (("argv", "command"), ("form", "way to launch it"), ("cwd", "folder"), ("device", "device"), ("dataset", "data set"), ("model", "model"))
+SAME = (
+    ("argv", "command"),
+    ("form", "way to launch it"),
+    ("cwd", "folder"),
+    ("device", "device"),
+    ("nodes", "list of nodes"),
+    ("dataset", "data set"),
+    ("model", "model"),
+)
 # What an answer of the model's stress test rests on. Cases of earlier versions do not have these.
 STRESSED = (("sample", "sample"), ("bench_steps", "number of timed steps"), ("fuzz", "number of random configurations"), ("seed", "seed"))
 STRESS = "model_stress"
@@ -29,7 +37,7 @@ def check_same(plan: Plan, case: Case) -> None:
         raise UsageError(f"{case.name} holds no climb that could go on: it has no plan.", "Leave --resume out to begin a new one.")
     now, _ = case.redactor.data(plan_row(plan))  # as it would stand in the case, without secrets
     for key, what in SAME:
-        if _plain(before.get(key)) != _plain(now.get(key)):
+        if (_plain(before.get(key)) or None) != (_plain(now.get(key)) or None):
             shown = " ".join(map(str, before[key])) if isinstance(before.get(key), (list, tuple)) else before.get(key) or "none"
             raise UsageError(f"{case.name} is the climb of another {what}: {shown}.", "Give the same command again, or leave --resume out.")
     _check_stressed(before, now, case)
@@ -76,7 +84,7 @@ def _cell(data: Mapping[str, Any]) -> Cell | None:
     nproc, rows = data.get("nproc"), data.get("rows")
     if not isinstance(nproc, int) or not (rows is None or isinstance(rows, int)):
         return None
-    return Cell(nproc, rows, str(data.get("knob") or ""), str(data.get("of_cell") or ""))
+    return Cell(nproc, rows, str(data.get("knob") or ""), str(data.get("of_cell") or ""), str(data.get("host") or ""))
 
 
 def _plain(value: Any) -> Any:

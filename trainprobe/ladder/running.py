@@ -64,6 +64,12 @@ class Runner:
         self.resumed = 0  # how often the case has been gone on with
         self._places = 0
 
+    def open(self) -> None:
+        """Make ready for the first cell. On this machine there is nothing to do."""
+
+    def close(self) -> None:
+        """Leave what `open` made."""
+
     def left_s(self) -> float:
         """How much is left of the time for the whole climb."""
         return float("inf") if self.plan.timeout_s is None else self.plan.timeout_s - (time.monotonic() - self.began)
@@ -143,7 +149,8 @@ class Runner:
             return result
         return replace(result, outcome="not_measured", says=f"{result.says}; {cell.rows} rows may be too few for it", ranks=())
 
-    def _write(self, rung: Rung, cell: Cell, result: Result, began: float, took_s: float, deadline_s: float) -> None:
+    def _write(self, rung: Rung, cell: Cell, result: Result, began: float, took_s: float, deadline_s: float, *, told: bool = True) -> None:
+        """Write down how a cell came out; `told` says that the listener is told as well."""
         spec, name = rung.spec, rung.name(cell)
         data: dict[str, Any] = {
             "rung": spec.rung,
@@ -169,7 +176,8 @@ class Runner:
         if result.outcome in ANSWERS:
             self.done[name] = Done(cell, result.outcome, data)
         self.case.add("rung", subject=JOB, cell=name, source="ladder", began=began, took_s=took_s, data=data)
-        self.progress.cell_ended(spec.name, name, result.outcome, took_s, result.says or str(result.more.get("skipped_because", "")))
+        if told:
+            self.progress.cell_ended(spec.name, name, result.outcome, took_s, result.says or str(result.more.get("skipped_because", "")))
 
 
 def _could(watch: Watch) -> dict[str, Any]:

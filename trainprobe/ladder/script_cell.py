@@ -2,30 +2,56 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
+from trainprobe.collect.watched import Looked
 from trainprobe.ladder.outcome import Outcome, Result, of_script
+from trainprobe.ladder.pace import Pace
 from trainprobe.ladder.policy import Decision, Now, decide, ends_at, outgrown, quiet_long
-from trainprobe.ladder.settle import Settled, settle
+from trainprobe.ladder.settle import settle
 from trainprobe.ladder.standstill import Standstill, asymmetric
+from trainprobe.ladder.told import Told, told_of
 from trainprobe.ladder.watch import Watch
 from trainprobe.model.evidence import Ended
+from trainprobe.system.interruption import Interruption
 
 USAGE_ERROR = 2  # argparse and click end with it
 REASONS = {"stopped": "fault", "fault": "fault", "left": "stall", "time_up": "stall", "outgrown": "stall"}
 
 
+class Followed(Protocol):
+    """A running cell, on this host or on several: refreshed by `tick`, looked at by `look`."""
+
+    pace: Pace
+    interruption: Interruption
+    quiet_s: float
+
+    def tick(self) -> None:
+        """Wait for news, some milliseconds at most."""
+
+    def now(self) -> Now:
+        """What the policy needs."""
+
+    def look(self) -> Looked:
+        """Look at everybody who lives."""
+
+
 def run(watch: Watch, *, largest: bool, hard_s: float) -> Result:
     """Watch the started command until the policy ends the cell, and write everything down."""
-    decision, now, clear = _watch(watch, largest=largest, hard_s=hard_s)
+    decision, now, clear = follow(watch, largest=largest, hard_s=hard_s)
     if watch.keeper.alive_pids():
         watch.keeper.stop(watch.pace.stop_grace_s, watch.pace.kill_s)
-    settled = settle(watch)
+    return concluded(watch, told_of(watch, settle(watch)), decision, now, clear=clear, hard_s=hard_s)
+
+
+def concluded(watch: Followed, told: Told, decision: Decision, now: Now, *, clear: bool, hard_s: float) -> Result:
+    """Say how a cell came out that is over. `decision`, `now` and `clear` are what `follow` gave."""
     elapsed_s = round(now.at, 2)
     cut_off = watch.pace.to_its_end and decision.what == "passed" and (now.at >= hard_s or now.at - now.sign_at >= watch.pace.stall_s)
-    result = _result(watch, settled, decision, now, cut_off=cut_off)
+    result = _result(told, decision, now, cut_off=cut_off)
     quiet_s = max(watch.quiet_s, now.at - now.sign_at) if now.sign_at and result.outcome == "passed" else watch.quiet_s
-    first_sign_at = watch.signs.first_sign_at
     rhythm = {
-        "first_sign_s": round(max(0.0, first_sign_at - watch.began_at), 2) if first_sign_at else None,
+        "first_sign_s": told.first_sign_s,
         "quiet_s": round(quiet_s, 2),
         "steps": min((rank.steps for rank in now.ranks), default=0),
     }
@@ -39,23 +65,21 @@ def run(watch: Watch, *, largest: bool, hard_s: float) -> Result:
             "silent_s": round(max(0.0, now.at - now.sign_at), 2),
             "rhythm": rhythm,
             "to_its_end": decision.what == "ended",
-            "usage_error": _refused_arguments(watch, settled),
+            "usage_error": _refused_arguments(told),
             **result.more,
         },
         tells_all=tells_all,
     )
 
 
-def _refused_arguments(watch: Watch, settled: Settled) -> bool:
+def _refused_arguments(told: Told) -> bool:
     """Every rank that ended by itself did so with the exit code of a usage error, and nothing had run."""
-    own = [ended for ended in settled.of_ranks().values() if not ended.by_us and ended.signal != 15]
-    if any(each.steps or each.batches for each in watch.signs.by_pid.values()):
-        return False
-    return bool(own) and all(ended.how == "exited" and ended.code == USAGE_ERROR for ended in own)
+    own = [ended for ended in told.endings.values() if not ended.by_us and ended.signal != 15]
+    return not told.ran and bool(own) and all(ended.how == "exited" and ended.code == USAGE_ERROR for ended in own)
 
 
-def _watch(watch: Watch, *, largest: bool, hard_s: float) -> tuple[Decision, Now, bool]:
-    """Return the last decision, what it rested on, and whether it is clear who holds up whom."""
+def follow(watch: Followed, *, largest: bool, hard_s: float) -> tuple[Decision, Now, bool]:
+    """Watch until the policy ends the cell. Return the last decision, what it rested on, and whether it is clear who holds up whom."""
     standstill = Standstill()
     while True:
         watch.tick()
@@ -80,13 +104,13 @@ def _watch(watch: Watch, *, largest: bool, hard_s: float) -> tuple[Decision, Now
             return Decision("passed", "time_up", decision.ranks), now, False
 
 
-def _result(watch: Watch, settled: Settled, decision: Decision, now: Now, *, cut_off: bool) -> Result:
-    endings = settled.of_ranks()
-    crashed = of_script(endings, settled.of_launcher(), command=watch.launch.command)
+def _result(told: Told, decision: Decision, now: Now, *, cut_off: bool) -> Result:
+    endings = told.endings
+    crashed = of_script(endings, told.launcher, command=told.command)
     if crashed is not None:
         return Result("crashed", crashed.says, crashed.ranks, {"stopped_because": "fault" if decision.what == "look" else "ended"})
     if decision.what == "ended":
-        return _ended_by_itself(watch, endings)
+        return _ended_by_itself(told)
     if decision.what == "passed":
         return _cut_off(decision, now) if cut_off else _passed(decision, now)
     left = [rank for rank, ended in endings.items() if not ended.by_us]
@@ -132,27 +156,23 @@ def _passed(decision: Decision, now: Now) -> Result:
     return Result(outcome, says, (), {"stopped_because": decision.why or "interrupted"})
 
 
-def _ended_by_itself(watch: Watch, endings: dict[int, Ended]) -> Result:
+def _ended_by_itself(told: Told) -> Result:
     """Exit code 0 is an answer only where steps were seen, or where nobody could expect any."""
-    signs, more = watch.signs, {"stopped_because": "ended"}
-    ranks = sorted(endings) or [0]
-    alone = len(ranks) <= 1
-    witnesses = {rank: [one for one in signs.by_pid.values() if one.rank == rank or (one.rank is None and alone)] for rank in ranks}
-    steps = {rank: max([signs.steps(rank, alone=alone), *(one.steps for one in witnesses[rank])]) for rank in ranks}
-    empty = [rank for rank in ranks if not steps[rank] and any(one.loader_empty for one in witnesses[rank])]
+    more = {"stopped_because": "ended"}
+    empty = [one.rank for one in told.ranks if not one.steps and one.empty]
     if empty:
         says = "ended by itself with exit code 0 before any step was seen: its loader gave no batch"
-        return Result("failed", says if len(empty) == len(ranks) else f"{_ranks_say(tuple(empty))} {says}", tuple(empty), more)
-    most = max([*steps.values(), len(signs.printed.get(None, ()))])
+        return Result("failed", says if len(empty) == len(told.ranks) else f"{_ranks_say(tuple(empty))} {says}", tuple(empty), more)
+    most = max([*(one.steps for one in told.ranks), told.printed])
     if most:
         return Result("passed", f"ended by itself with exit code 0 after {most} steps", (), more)
-    if watch.collectives_seen() or any(one.batches or one.backward_calls for some in witnesses.values() for one in some):
+    if told.collectives or any(one.worked for one in told.ranks):
         return Result("passed", "ended by itself with exit code 0; it made no optimizer step, but batches or collectives", (), more)
-    if any(one.steps_uncounted for some in witnesses.values() for one in some):
+    if any(one.uncounted for one in told.ranks):
         return Result("passed", "ended by itself with exit code 0; its steps are compiled and could not be counted", (), more)
-    if any(one.torch_imported for some in witnesses.values() for one in some):
-        return Result("failed", "ended by itself with exit code 0 before any step was seen", tuple(ranks), more)
-    if not any(witnesses.values()):
+    if any(one.torch for one in told.ranks):
+        return Result("failed", "ended by itself with exit code 0 before any step was seen", tuple(one.rank for one in told.ranks), more)
+    if not any(one.witnessed for one in told.ranks):
         return Result("not_measured", "ended by itself with exit code 0; nothing watched it from inside, and its output shows no step", (), more)
     return Result("not_measured", "ended by itself with exit code 0; it used no torch, so that nothing can be said about steps", (), more)
 

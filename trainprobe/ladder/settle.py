@@ -175,7 +175,7 @@ def _keep_outputs(watch: Watch, team: Sequence[Mate]) -> list[tuple[int | None, 
 
 def _keep_files(watch: Watch, team: Sequence[Mate]) -> None:
     ranks = {mate.member.rank: mate.member for mate in team if mate.is_rank and mate.member.rank is not None}
-    for rank, path in {**watch.launch.error_files, **error_logs(watch.launch.logs)}.items():
+    for rank, path in {**watch.launch.error_files, **error_logs(watch.launch.logs, watch.launch.first)}.items():
         if os.path.exists(path):
             look_at_error_file(watch.case, watch.launch.cell, ranks.get(rank) or Member(rank, 0), path)
     if watch.launch.dumps:

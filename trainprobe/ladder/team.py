@@ -44,9 +44,11 @@ def team_of(launch: Launch, keeper: Keeper, witnessed: Mapping[int, int | None])
     below = keeper.descendants
     ranks = _ranks_below(below, witnessed, command=launch.command)
     if launch.command and not ranks and mates:
-        ranks = _unnamed_ranks(below, launch.nproc)
+        ranks = _unnamed_ranks(below, launch.nproc, launch.first)
         if not ranks and _one_process(mates[0], below):
-            mates = [Mate(Member(0, mate.member.pid, "rank", mate.member.started_ticks), mate.ended, mate.started_at, mate.cmdline) for mate in mates]
+            mates = [
+                Mate(Member(launch.first, mate.member.pid, "rank", mate.member.started_ticks), mate.ended, mate.started_at, mate.cmdline) for mate in mates
+            ]
     rank_of = {mate.member.pid: mate.member.rank for mate in mates} | ranks
     for each in below.values():
         rank, role = ranks.get(each.pid), "rank"
@@ -85,7 +87,7 @@ def _ranks_below(below: Mapping[int, Descendant], witnessed: Mapping[int, int | 
     return found
 
 
-def _unnamed_ranks(below: Mapping[int, Descendant], nproc: int) -> dict[int, int]:
+def _unnamed_ranks(below: Mapping[int, Descendant], nproc: int, first: int) -> dict[int, int]:
     """A script that spawns its ranks itself sets RANK inside Python, where no one sees it: number its spawned children as they started.
 
     What these spawn in turn, as the workers of a DataLoader, has the RANK that they set, and so tells the number.
@@ -96,9 +98,9 @@ def _unnamed_ranks(below: Mapping[int, Descendant], nproc: int) -> dict[int, int
         return {}
     if len(tops) != nproc or not set(told) <= {each.pid for each in tops}:
         return told if len(told) == nproc else {}
-    free = iter(rank for rank in range(nproc) if rank not in told.values())
+    free = iter(rank for rank in range(first, first + nproc) if rank not in told.values())
     in_turn = sorted(tops, key=lambda each: (each.started_ticks, each.pid))
-    return {each.pid: told[each.pid] if each.pid in told else next(free, 0) for each in in_turn}
+    return {each.pid: told[each.pid] if each.pid in told else next(free, first) for each in in_turn}
 
 
 def _numbered_inside(each: Descendant, parent: Descendant) -> bool:

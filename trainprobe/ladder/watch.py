@@ -11,6 +11,7 @@ from trainprobe.collect import procfs
 from trainprobe.collect.cgroup_watch import CgroupWatch
 from trainprobe.collect.members import Member
 from trainprobe.collect.watched import Looked
+from trainprobe.ladder import events
 from trainprobe.ladder.launch import LAUNCHER, Launch
 from trainprobe.ladder.looks import Looks
 from trainprobe.ladder.outcome import failed
@@ -78,6 +79,14 @@ class Watch:
     def team(self) -> tuple[Mate, ...]:
         return team_of(self.launch, self.keeper, {pid: each.rank for pid, each in self.signs.by_pid.items()})
 
+    def running(self) -> bool:
+        return self.keeper.running()
+
+    def answer_failed(self) -> bool:
+        """Say whether a process of a probe has ended without the answer yes."""
+        ended = [spec for spec in self.launch.specs if self.keeper.children[spec.key].ended is not None]
+        return any(events.read(self.launch.events[spec.rank]).answer[0] != "yes" for spec in ended)
+
     def alive_members(self) -> list[Member]:
         return [mate.member for mate in self.team() if mate.alive and mate.member.pid]
 
@@ -134,7 +143,7 @@ class Watch:
 
     def find_logs(self) -> list[tuple[int, str, str]]:
         """Return (rank, stream, path) of the files that torchrun keeps per rank, the last attempt's; watch them from now on."""
-        found = rank_logs(self.launch.logs)
+        found = rank_logs(self.launch.logs, self.launch.first)
         for rank, _, path in found:
             self.signs.add_output(rank, path)
         return found
@@ -163,24 +172,24 @@ class Watch:
         return True
 
 
-def rank_logs(folder: str) -> list[tuple[int, str, str]]:
-    """Find `<run>_x/attempt_<n>/<local rank>/{stdout,stderr}.log` (torch/distributed/elastic/multiprocessing/api.py); on one host the local rank is the rank."""
+def rank_logs(folder: str, first: int = 0) -> list[tuple[int, str, str]]:
+    """Find `<run>_x/attempt_<n>/<local rank>/{stdout,stderr}.log` (torch/distributed/elastic/multiprocessing/api.py); `first` is the rank that is local rank 0."""
     found: dict[tuple[int, str], tuple[int, str]] = {}
     for path in glob.glob(os.path.join(glob.escape(folder), "*", "attempt_*", "*", "std*.log")) if folder else []:
         parts = path.split(os.sep)
         attempt, rank, stream = parts[-3].rpartition("_")[2], parts[-2], parts[-1].partition(".")[0]
         if attempt.isdigit() and rank.isdigit():
-            key = (int(rank), stream)
+            key = (first + int(rank), stream)
             found[key] = max(found.get(key, (-1, "")), (int(attempt), path))
     return [(rank, stream, path) for (rank, stream), (_, path) in sorted(found.items())]
 
 
-def error_logs(folder: str) -> dict[int, str]:
-    """Find torchrun's error.json per rank, the last attempt's."""
+def error_logs(folder: str, first: int = 0) -> dict[int, str]:
+    """Find torchrun's error.json per rank, the last attempt's; `first` is the rank that is local rank 0."""
     found: dict[int, tuple[int, str]] = {}
     for path in glob.glob(os.path.join(glob.escape(folder), "*", "attempt_*", "*", "error.json")) if folder else []:
         parts = path.split(os.sep)
         attempt, rank = parts[-3].rpartition("_")[2], parts[-2]
         if attempt.isdigit() and rank.isdigit():
-            found[int(rank)] = max(found.get(int(rank), (-1, "")), (int(attempt), path))
+            found[first + int(rank)] = max(found.get(first + int(rank), (-1, "")), (int(attempt), path))
     return {rank: path for rank, (_, path) in sorted(found.items())}

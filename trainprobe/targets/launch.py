@@ -51,25 +51,44 @@ def clean(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name not in left_over and (name in KEPT_OF_TORCHELASTIC or not name.startswith("TORCHELASTIC_"))}
 
 
-def one_rank(rank: int, nproc: int, port: int, run_id: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that torchrun would give to rank `rank` of `nproc` on one host."""
+@dataclass(frozen=True)
+class Part:
+    """Which ranks of a world are on this host: `nproc` from `first` on, of `world` in all. `place` numbers `hosts` from 0. They meet at `addr`:`port`."""
+
+    nproc: int
+    world: int
+    port: int
+    first: int = 0
+    place: int = 0
+    nodes: int = 1
+    addr: str = "127.0.0.1"
+    hosts: tuple[str, ...] = ()  # by place, where there may be several
+
+
+def whole(nproc: int) -> Part:
+    """All ranks of a world on this host, at a free port."""
+    return Part(nproc, nproc, free_port())
+
+
+def one_rank(rank: int, part: Part, run_id: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that torchrun would give to rank `rank` (of the whole world) on the host of `part`."""
     variables = {
         "RANK": str(rank),
-        "WORLD_SIZE": str(nproc),
-        "LOCAL_RANK": str(rank),
-        "LOCAL_WORLD_SIZE": str(nproc),
-        "GROUP_RANK": "0",
-        "GROUP_WORLD_SIZE": "1",
+        "WORLD_SIZE": str(part.world),
+        "LOCAL_RANK": str(rank - part.first),
+        "LOCAL_WORLD_SIZE": str(part.nproc),
+        "GROUP_RANK": str(part.place),
+        "GROUP_WORLD_SIZE": str(part.nodes),
         "ROLE_RANK": str(rank),
-        "ROLE_WORLD_SIZE": str(nproc),
+        "ROLE_WORLD_SIZE": str(part.world),
         "ROLE_NAME": "default",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
+        "MASTER_ADDR": part.addr,
+        "MASTER_PORT": str(part.port),
         "TORCHELASTIC_RUN_ID": run_id,  # torch.distributed.is_torchelastic_launched() looks for it
         "TORCHELASTIC_RESTART_COUNT": "0",
         "TORCHELASTIC_MAX_RESTARTS": "0",
     }
-    if nproc > 1 and "OMP_NUM_THREADS" not in environ:
+    if part.nproc > 1 and "OMP_NUM_THREADS" not in environ:
         variables["OMP_NUM_THREADS"] = "1"  # as torchrun does
     return variables
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trainprobe.ladder.cells import Cell, filled, grid, smallest
+from trainprobe.targets.launch import whole
 
 
 def test_a_name_says_ranks_rows_and_knob() -> None:
@@ -34,5 +35,5 @@ def test_the_smallest_is_the_first_of_the_grid() -> None:
 def test_placeholders_stand_anywhere_in_a_word() -> None:
     words = ("torchrun", "--nproc-per-node={ranks}", "train.py", "--rows", "{rows}", "--name", "r{rows}x{ranks}")
 
-    assert filled(words, Cell(2, 100)) == ("torchrun", "--nproc-per-node=2", "train.py", "--rows", "100", "--name", "r100x2")
-    assert filled(("train.py", "{rows}"), Cell(2)) == ("train.py", "{rows}")
+    assert filled(words, Cell(2, 100), whole(2)) == ("torchrun", "--nproc-per-node=2", "train.py", "--rows", "100", "--name", "r100x2")
+    assert filled(("train.py", "{rows}"), Cell(2), whole(2)) == ("train.py", "{rows}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from trainprobe.targets.launch import clean, easier_to_read, free_port, of_torchrun, one_rank
+from trainprobe.targets.launch import Part, clean, easier_to_read, free_port, of_torchrun, one_rank, whole
 
 
 def test_an_earlier_launch_does_not_leak_in() -> None:
@@ -15,12 +15,12 @@ def test_an_earlier_launch_does_not_leak_in() -> None:
 
 
 def test_a_rank_gets_what_torchrun_would_give_it() -> None:
-    env = one_rank(1, 4, 29400, "id", {})
+    env = one_rank(1, Part(4, 4, 29400), "id", {})
 
     assert (env["RANK"], env["WORLD_SIZE"], env["LOCAL_RANK"], env["LOCAL_WORLD_SIZE"], env["GROUP_RANK"]) == ("1", "4", "1", "4", "0")
     assert (env["MASTER_ADDR"], env["MASTER_PORT"], env["TORCHELASTIC_RUN_ID"], env["OMP_NUM_THREADS"]) == ("127.0.0.1", "29400", "id", "1")
-    assert "OMP_NUM_THREADS" not in one_rank(0, 4, 1, "id", {"OMP_NUM_THREADS": "8"})
-    assert "OMP_NUM_THREADS" not in one_rank(0, 1, 1, "id", {})
+    assert "OMP_NUM_THREADS" not in one_rank(0, whole(4), "id", {"OMP_NUM_THREADS": "8"})
+    assert "OMP_NUM_THREADS" not in one_rank(0, whole(1), "id", {})
 
 
 def test_what_the_user_has_set_is_left_alone_in_both_spellings() -> None:
