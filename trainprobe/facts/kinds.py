@@ -29,6 +29,7 @@ from trainprobe.facts.main_threads import MainThread, Thread
 from trainprobe.facts.mounts import Mount
 from trainprobe.facts.node_checks import CheckProgram, DroppedCheck, NodeClock, NodeValues, ReadyPlan
 from trainprobe.facts.open_files import OpenFile, PipeEnd
+from trainprobe.facts.pairs import BadLink, BadNode, CommonFault, PairsDone, PairTry, ScaleFault
 from trainprobe.facts.plan import Interrupted, Plan, Script
 from trainprobe.facts.ports import PortCounters
 from trainprobe.facts.pressure import Pressure
@@ -38,6 +39,7 @@ from trainprobe.facts.progress import Progress
 from trainprobe.facts.ras import RasCommunicator
 from trainprobe.facts.removed_columns import ColumnsRemoved
 from trainprobe.facts.rungs import Rung
+from trainprobe.facts.sbatch_plan import SbatchPlan
 from trainprobe.facts.several_hosts import Reach, SilentNode
 from trainprobe.facts.sockets import Connection
 from trainprobe.facts.sources import SourceSite
@@ -45,10 +47,13 @@ from trainprobe.facts.worker_servers import WorkerServer
 from trainprobe.model.facts import Fact
 
 KINDS: tuple[type[Fact], ...] = (
+    BadLink,
+    BadNode,
     CheckProgram,
     Checkpoint,
     CollectiveCall,
     ColumnsRemoved,
+    CommonFault,
     Connection,
     DataParallelMade,
     Deadline,
@@ -85,6 +90,8 @@ KINDS: tuple[type[Fact], ...] = (
     OpenFile,
     OtherRun,
     Output,
+    PairTry,
+    PairsDone,
     PipeEnd,
     Plan,
     PortCounters,
@@ -100,6 +107,8 @@ KINDS: tuple[type[Fact], ...] = (
     ReadyPlan,
     Restarter,
     Rung,
+    ScaleFault,
+    SbatchPlan,
     Script,
     Segfault,
     SilentNode,

@@ -39,6 +39,7 @@ from trainprobe.facts.main_threads import parse_stacks
 from trainprobe.facts.mounts import parse_mounts
 from trainprobe.facts.node_checks import parse_checks, parse_node_clock, parse_ready, parse_values
 from trainprobe.facts.open_files import parse_files
+from trainprobe.facts.pairs import join_pairs, parse_pair
 from trainprobe.facts.plan import parse_interrupted, parse_plan, parse_script
 from trainprobe.facts.ports import join_ports, parse_ports
 from trainprobe.facts.pressure import join_pressure, parse_pressure
@@ -48,6 +49,7 @@ from trainprobe.facts.progress import join_progress, parse_printed_progress, par
 from trainprobe.facts.ras import parse_ras
 from trainprobe.facts.removed_columns import parse_removed_columns
 from trainprobe.facts.rungs import parse_rung
+from trainprobe.facts.sbatch_plan import parse_sbatch
 from trainprobe.facts.several_hosts import facts_at, join_hosts, parse_reach, places_of, silent_nodes, told_apart
 from trainprobe.facts.sleep import join_sleep
 from trainprobe.facts.sockets import parse_sockets
@@ -120,6 +122,8 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "log.file": (parse_log_file,),
     "log.request": (parse_log_request,),
     "given": (parse_given,),
+    "sbatch": (parse_sbatch,),
+    "pair": (parse_pair,),
     "ready": (parse_ready,),
     "checks": (parse_checks,),
     "values": (parse_values,),
@@ -149,6 +153,7 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_given,
     join_leftovers,
     join_data_parallel,
+    join_pairs,
     join_differences,
 )
 

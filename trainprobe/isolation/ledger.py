@@ -123,7 +123,7 @@ def blamed(books: Ledger) -> Mapping[str, tuple[str, ...]]:
     A node that passes with nobody needs two sound partners against it. One that passes at times needs failures with two sound partners, three in all, and
     a third partner or a pair that both failed and passed: two bad links of a good node fail every time.
     """
-    found: dict[str, tuple[str, ...]] = {name: () for name, tries in books.alone.items() if len(tries) >= 2 and books.dead(name)}
+    found: dict[str, tuple[str, ...]] = {name: () for name, tries in books.alone.items() if books.passed and len(tries) >= 2 and books.dead(name)}
     while True:
         new: dict[str, tuple[str, ...]] = {}
         for name in books.nodes:

@@ -101,7 +101,7 @@ def _settling(books: Ledger, named: AbstractSet[str], plan: Plan) -> Groups:
     wave: list[tuple[str, ...]] = []
     pairs = open_pairs(books, named)
     ends = list(dict.fromkeys(name for pair in pairs for name in books.nodes if name in pair))
-    ends += [name for name in books.alone if name not in ends and name not in named]
+    ends += [name for name in books.nodes if books.dead(name) and name not in ends and name not in named]  # its only partner never spoke
     uses: dict[str, int] = {}
     sound = [name for name in books.nodes if name not in named and not (set(books.against.get(name, ())) - named) and books.sound(name, "", named)]
     for name in sorted(ends, key=lambda name: not books.dead(name)):

@@ -51,7 +51,7 @@ def _node(books: Ledger, tries: Sequence[Try], name: str, partners: Sequence[str
     how = _by_control(tries, {name}, arm, how)
     with_whom = f"with {_and(partners)}, who are good with others" if partners else f"in {len(shown)} tries"
     says = f"{name} {'fails' if partners else 'gave no sign of life'} {with_whom}"
-    return NodeFault(name, how, says, _ids(shown), arm)
+    return NodeFault(name, how, _and_seen(says, shown), _ids(shown), arm)
 
 
 def _links(books: Ledger, tries: Sequence[Try], named: AbstractSet[str], arm: str) -> tuple[list[LinkFault], list[tuple[str, ...]]]:
@@ -71,7 +71,7 @@ def _links(books: Ledger, tries: Sequence[Try], named: AbstractSet[str], arm: st
         way = f" from {direction[0]} to {direction[1]}" if direction else ""
         says = f"{a} and {b} fail with each other{way}"
         says += ", and both are good with others" if certain else ": one of them, or what is between them"
-        links.append(LinkFault(a, b, direction, how, says, _ids(shown), arm, certain))
+        links.append(LinkFault(a, b, direction, how, _and_seen(says, shown), _ids(shown), arm, certain))
     return links, once
 
 
@@ -150,6 +150,11 @@ def _covers(across: Sequence[Pair], camps: Sequence[AbstractSet[str]]) -> bool:
 
 def _camp(camps: Sequence[AbstractSet[str] | tuple[str, ...]], name: str) -> int | None:
     return next((place for place, camp in enumerate(camps) if name in camp), None)
+
+
+def _and_seen(says: str, shown: Sequence[Try]) -> str:
+    seen = next((one.says for one in shown if one.says), "")
+    return f"{says} ({seen[:300]})" if seen else says
 
 
 def _ids(tries: Iterable[Try]) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""Parts of node_pair.py."""
