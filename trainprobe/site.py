@@ -41,6 +41,7 @@ class Site:
     keep_days: int | None = _rule(None, "keep.days", "Cases there are removed after so many days.")
     keep_most: int | None = _rule(None, "keep.most", "Only so many cases are kept there, the newest.")
     thresholds: Mapping[str, float] = _rule({}, "thresholds", "What a check is held against, by its id, in the check's own unit.")
+    paths: tuple[str, ...] = _rule((), "paths", "Folders that every node must have, such as /home and /data; the administrators' slots ask each.")
     leave_out: tuple[str, ...] = _rule((), "leave_out", "Checks that are not made here, by id.")
     drain: tuple[str, ...] = _rule(("root",), "drain", "Users for whom `--drain` may set nodes to drain.")
     inconclusive: Mapping[str, Literal["pass", "fail"]] = _rule({}, "inconclusive", "By slot: does a node pass that could not be looked at? (`pass` or `fail`)")
@@ -122,6 +123,7 @@ def site_of(text: str, path: str) -> Site:
         "keep.days": whole_number(MOST_DAYS),
         "keep.most": whole_number(MOST_KEPT),
         "thresholds": by_name(number, "number"),
+        "paths": _folders,
         "leave_out": names_of,
         "drain": names_of,
         "inconclusive": by_name(one_of(ANSWERS), "pass or fail", SLOTS),
@@ -170,9 +172,16 @@ def _not_understood(path: str, why: str) -> str:
     return f"The site's rules could not be read, so nobody may use --deep or --drain: {why if path in why else f'{path}: {why}'}."
 
 
+def _folders(node: Any, path: str, key: str) -> tuple[str, ...]:
+    from trainprobe.config import names_of
+
+    names_of(node, path, key)
+    return tuple(dict.fromkeys(_folder(item, path, key) for item in node.value))
+
+
 def _folder(node: Any, path: str, key: str) -> str:
     value = node.value if isinstance(node.value, str) else ""
-    if not os.path.isabs(value) or "\0" in value or os.path.normpath(value) in ("/", "//"):
+    if not os.path.isabs(value) or "\0" in value or ":" in value or os.path.normpath(value) in ("/", "//"):
         raise UsageError(f"{path}, line {node.start_mark.line + 1}: {key} needs the full path of a folder.")
     return os.path.normpath(value)
 

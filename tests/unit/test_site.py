@@ -22,6 +22,7 @@ forbid: [deep]
 fan_out: 64
 keep: {folder: /var/spool/trainprobe/, days: 14, most: 200}
 thresholds: {lim.nofile: 65536, net.mtu: 9000}
+paths: [/home, /data/]
 leave_out: [fs.smallfile]
 drain: [slurmadmin, "1234"]
 inconclusive: {prolog: fail, healthcheck: pass}
@@ -53,6 +54,7 @@ def test_everything_can_be_ruled(place: Path) -> None:
         keep_days=14,
         keep_most=200,
         thresholds={"lim.nofile": 65536.0, "net.mtu": 9000.0},
+        paths=("/home", "/data"),
         leave_out=("fs.smallfile",),
         drain=("slurmadmin", "1234"),
         inconclusive={"prolog": "fail", "healthcheck": "pass"},
@@ -126,6 +128,8 @@ def test_what_is_no_plain_file_is_ignored_and_nobody_waits(place: Path) -> None:
         (b"thresholds: {x: .inf}", "thresholds.x needs a number"),
         (b"keep: {folder: tmp}", "keep.folder needs the full path"),
         (b"keep: {folder: /..}", "keep.folder needs the full path"),
+        (b"paths: [/data, home]", "paths needs the full path"),
+        (b"paths: /data", "paths needs a list"),
         (b"forbid: !!python/object/apply:os.system [echo]", "not 'echo'"),
         (b"a: &x [*x, *x]", "aliases"),
         (b"[" * 5000, "nested too deeply"),

@@ -58,7 +58,7 @@ def ready_slot(argv: Sequence[str]) -> int:
     sys.dont_write_bytecode = True  # the tool may lie on a disk that all nodes share
     began = time.monotonic()
     asked = read(argv, os.environ)
-    from trainprobe.ready.slots import UNDETERMINED, environment_of, inconclusive_of, slot_of, stop_after
+    from trainprobe.ready.slots import NOT_READY, UNDETERMINED, environment_of, inconclusive_of, slot_of, stop_after
     from trainprobe.site import read_site
 
     slot, site = slot_of(asked.slot), read_site()
@@ -76,7 +76,7 @@ def ready_slot(argv: Sequence[str]) -> int:
     watchdog.daemon = True
     watchdog.start()
     try:
-        return _looked(asked, slot, site, stop_s - (time.monotonic() - began), inconclusive)
+        report, code = _looked(asked, slot, site, stop_s - (time.monotonic() - began), inconclusive)
     except (TrainprobeError, OSError) as error:
         _say(f"The node could not be looked at: {error}")
         return given_up
@@ -87,6 +87,13 @@ def ready_slot(argv: Sequence[str]) -> int:
         watchdog.cancel()
         os.environ.clear()
         os.environ.update(surrounding)
+    if asked.drain and code == NOT_READY:
+        _drain(report)
+    if asked.form == "nagios":
+        from trainprobe.report.nagios import nagios_code
+
+        return nagios_code(report)
+    return code
 
 
 def read(argv: Sequence[str], environment: Mapping[str, str]) -> Asked:
@@ -115,11 +122,11 @@ def read(argv: Sequence[str], environment: Mapping[str, str]) -> Asked:
     )
 
 
-def _looked(asked: Asked, slot: Slot, site: Site, stop_s: float, inconclusive: Inconclusive) -> int:
+def _looked(asked: Asked, slot: Slot, site: Site, stop_s: float, inconclusive: Inconclusive) -> tuple[Report, int]:
+    """Look, tell and keep; return the report and the exit code of the slot."""
     from trainprobe.checks.settled import doubts_of, rows_of
     from trainprobe.ready.here import Wanted, run_checks
     from trainprobe.ready.slots import exit_of
-    from trainprobe.report.nagios import nagios_code
     from trainprobe.report.slot_report import slot_report
 
     told: list[Told] = []
@@ -130,7 +137,8 @@ def _looked(asked: Asked, slot: Slot, site: Site, stop_s: float, inconclusive: I
     rows = rows_of(programs)
     code = exit_of(rows, doubts_of(programs, rows), inconclusive)
     _tell(asked, slot, report, code)
-    return nagios_code(report) if asked.form == "nagios" else code
+    _keep(asked, slot, site, told)
+    return report, code
 
 
 def _programs(told: Sequence[Told]) -> list[ProgramTold]:
@@ -140,6 +148,35 @@ def _programs(told: Sequence[Told]) -> list[ProgramTold]:
 
     redactor = Redactor(os.environ)
     return [ProgramTold(one.source, one.outcome, redactor.text(one.reason)[0], redactor.data(one.data)[0]) for one in told if one.kind == "checks"]
+
+
+def _keep(asked: Asked, slot: Slot, site: Site, told: Sequence[Told]) -> None:
+    """A case where one was asked for, and one where the site keeps them. What cannot be kept is said and changes nothing."""
+    if not asked.case and not site.keep_in:
+        return
+    from trainprobe.ready.kept import keep, place_in, prune
+
+    for folder in (asked.case, place_in(site, host=_host(), slot=slot.name)):
+        if folder:
+            try:
+                keep(told, folder=folder, host=_host(), slot=slot.name, budget="quick", argv=("trainprobe", "ready", "--slot", slot.name))
+            except (TrainprobeError, OSError) as error:
+                _say(f"No case was kept: {error}")
+    prune(site)
+
+
+def _drain(report: Report) -> None:
+    """Only where it was asked for: the health check has to do it by itself, a prolog does it by its exit code."""
+    from trainprobe.ready.drain import drain, refuse_drain
+    from trainprobe.site import read_site
+
+    try:
+        refuse_drain(read_site(), os.geteuid())
+    except UsageError as error:
+        _say(str(error))
+        return
+    for sentence in drain((_host(),), report.says, dict(os.environ)).says:
+        _say(sentence)
 
 
 def _tell(asked: Asked, slot: Slot, report: Report, code: int) -> None:

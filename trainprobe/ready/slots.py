@@ -124,7 +124,7 @@ def environment_of(slot: Slot, given: Mapping[str, str], site: Site) -> dict[str
     """Return the environment of the check programs in a slot. Root's programs take nothing of what surrounds them but who the job is."""
     if slot.own_environment:
         kept = {name: value for name, value in given.items() if name in ("SLURMD_NODENAME", "SLURM_JOB_ID", "SLURM_JOB_UID")}
-        found = {**kept, "PATH": PATH, "LC_ALL": "C.UTF-8", "HOME": "/"}
+        found = {**kept, "PATH": PATH, "LC_ALL": "C.UTF-8", "HOME": "/"} | ({"TRAINPROBE_PATHS": ":".join(site.paths)} if site.paths else {})
     else:
         found = dict(given)
     found |= {"PYTHONDONTWRITEBYTECODE": "1", "TRAINPROBE_SLOT": slot.name}

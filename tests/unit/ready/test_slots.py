@@ -79,13 +79,14 @@ def test_no_slot_of_the_administrators_fails_a_node_for_being_unable_to_look(nam
 
 
 def test_root_takes_nothing_of_what_surrounds_it() -> None:
-    own = environment_of(PROLOG, SURROUNDING, Site(thresholds={"net.mtu": 9000.0}))
+    own = environment_of(PROLOG, SURROUNDING, Site(thresholds={"net.mtu": 9000.0}, paths=("/home", "/data")))
     assert own == {
         "SLURM_JOB_ID": "7",
         "SLURMD_NODENAME": "node1",
         "PATH": PATH,
         "LC_ALL": "C.UTF-8",
         "HOME": "/",
+        "TRAINPROBE_PATHS": "/home:/data",
         "PYTHONDONTWRITEBYTECODE": "1",
         "TRAINPROBE_SLOT": "prolog",
         "TRAINPROBE_THRESHOLDS": '{"net.mtu": 9000.0}',
