@@ -1,5 +1,7 @@
 # /// trainprobe
 # rung: 20
+# ready: quick
+# slots: [step]
 # question: Do Python, torch, CUDA, NCCL and the driver fit each other, and is it the right code that gets imported?
 # scope: host
 # needs: []

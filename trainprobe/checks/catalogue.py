@@ -26,7 +26,7 @@ class CheckSpec:
     `stage` is 0 to 9: readiness begins at the launch plan and ends at the data. `severity` is what a failure means: with a blocker the job must not start,
     with degraded it starts and is slow or fragile; a warning never fails, and info is only recorded. `who` must act. `threshold` is shown as text, with its
     `source`. `budget` is the smallest in which it is made, `slots` where it may be made; `program` is the check program, "" for what is
-    compared between nodes. `shared` says that all nodes must agree on its value.
+    compared between nodes. `shared` says that all nodes must agree on its value. `illness` is the cause that a failure shows, "" where it shows none.
     """
 
     id: str
@@ -41,6 +41,7 @@ class CheckSpec:
     slots: tuple[str, ...] = ("step",)
     program: str = ""
     shared: bool = False
+    illness: str = ""
 
 
 @cache
