@@ -119,7 +119,7 @@ def _check(row: Mapping[str, Any], program: str, base: Mapping[str, Any]) -> Hos
         value = row.get(name)
         return shown(value)[:2000] if value not in (None, "") else known
 
-    severity = told("severity", spec.severity if spec else "info")
+    severity = told("severity", spec.severity if spec else "degraded")
     state = row.get("state")
     return HostCheck(
         **base,
@@ -129,7 +129,7 @@ def _check(row: Mapping[str, Any], program: str, base: Mapping[str, Any]) -> Hos
         says=told("says", ""),
         fix=told("fix", spec.fix if spec else ""),
         probe=program,
-        severity=severity if severity in SEVERITIES else "info",
+        severity=severity if severity in SEVERITIES else "degraded",
         who="admin" if told("who", spec.who if spec else "") == "admin" else "user",
         source=told("source", spec.source if spec else ""),
         threshold=told("threshold", spec.threshold if spec else ""),

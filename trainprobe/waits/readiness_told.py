@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from trainprobe.facts import Difference, DroppedCheck, Facts, HostCheck, ReadyPlan
@@ -11,7 +12,7 @@ from trainprobe.facts.node_checks import spec_of
 from trainprobe.model.diagnosis import Notice, Verdict
 from trainprobe.model.node_names import folded
 from trainprobe.waits.readiness import BAD, camps_say, compared, difference_says, doubts_of, nodes_of, where_says
-from trainprobe.waits.readiness_pairs import isolation_told, pair_rows
+from trainprobe.waits.readiness_pairs import PAIR, isolation_told, pair_rows, surely_at_fault
 from trainprobe.waits.suspects import SuspectGroup
 
 MOST_HOSTS_TOLD = 4096
@@ -21,7 +22,7 @@ def readiness(facts: Facts, groups: Sequence[SuspectGroup], verdict: Verdict, *,
     """The report's `readiness`: see docs/ready.md. `exclude` are the nodes without which the rest is ready, `shared` whether something is amiss that this does not heal."""
     plan = facts.one(ReadyPlan) or ReadyPlan()
     nodes = nodes_of(facts)
-    exclude, shared = to_leave_out(groups, nodes)
+    exclude, shared = to_leave_out(groups, nodes, surely_at_fault(facts))
     return {
         "ready": verdict == "healthy" and conclusive,
         "budget": plan.budget,
@@ -38,17 +39,20 @@ def readiness(facts: Facts, groups: Sequence[SuspectGroup], verdict: Verdict, *,
     }
 
 
-def to_leave_out(groups: Iterable[SuspectGroup], nodes: Sequence[str]) -> tuple[tuple[str, ...], bool]:
+def to_leave_out(groups: Iterable[SuspectGroup], nodes: Sequence[str], sure: AbstractSet[str] = frozenset()) -> tuple[tuple[str, ...], bool]:
     """Return the nodes without which the rest is ready, and whether some trouble would stay all the same.
 
-    Of a link one end is enough: the one that is in most of the failing links. Leaving out every node is no help at all.
+    `sure` are the nodes whose traffic was seen to fail with good partners: for traffic no other node is left out. Of a link one end is enough: the one
+    that is in most of the failing links. Leaving out every node is no help at all.
     """
+    groups = tuple(groups)
     out: dict[str, None] = {}
     shared = False
-    groups = tuple(groups)
     ends = Counter(end for group in groups for link in group.links for end in link)
-    for group in groups:
-        if group.links:
+    for group in sorted(groups, key=lambda group: bool(group.links)):  # a node that goes anyway takes its links along
+        if group.unready == (PAIR,) and not set(group.hosts) <= sure:
+            shared = shared or not set(group.hosts) & set(out)
+        elif group.links and group.unready == (PAIR,):
             for a, b in group.links:
                 if a not in out and b not in out:
                     out[max((a, b), key=lambda end: (ends[end], nodes.index(end) if end in nodes else 0))] = None
@@ -68,10 +72,11 @@ def ready_says(facts: Facts, verdict: Verdict, groups: Sequence[SuspectGroup]) -
     if groups:
         more = f" {len(groups) - 1} more {'trouble' if len(groups) == 2 else 'troubles'} below." if len(groups) > 1 else ""
         return f"Not ready: {groups[0].says.rstrip('.')}.{more}"
-    passed = len({check.name for check in facts.of(HostCheck) if check.host and check.status in ("ok", "warn")})
+    rows = [*_check_rows(facts), *_difference_rows(facts), *pair_rows(facts, nodes)]
+    passed = len({row["id"] for row in rows if row["state"] != "skip"})
     if verdict == "healthy":
         warned = len({(check.name, check.says) for check in facts.of(HostCheck) if check.host and _warns(check)}) + len(_warned_differences(facts))
-        return f"Ready: {passed} checks on {where} passed" + (f", {warned} with a warning." if warned else ".")
+        return f"Ready: {passed} checks passed on {where}" + (f", {warned} with a warning." if warned else ".")
     first = next(iter(doubts_of(facts)), "the run was interrupted").rstrip(".")
     return f"Not known whether {where} {'are' if len(nodes) > 1 else 'is'} ready: {first}."
 
