@@ -13,7 +13,10 @@ import yaml
 from tests.probes.conftest import PROBES, RunProbe, environment, events_of
 from trainprobe.checks import BUDGETS, SLOTS
 
-PROGRAMS = sorted(path.stem for path in PROBES.glob("*.py") if not path.name.startswith("_"))
+# A program without a header is run by no ladder and no list of checks: whoever starts it tells it all.
+PROGRAMS = sorted(
+    path.stem for path in PROBES.glob("*.py") if not path.name.startswith("_") and path.read_text(encoding="utf-8").startswith("# /// trainprobe")
+)
 LIGHT = ["host", "environment"]  # those that need no torch
 NEEDS = {"imports", "torch", "gpu", "nccl", "gloo", "script", "ranks>=2", "dataset", "model"}
 
