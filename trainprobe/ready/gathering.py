@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from trainprobe.errors import UsageError
@@ -13,6 +14,7 @@ from trainprobe.model.subjects import Subject
 from trainprobe.nodes.asking import ask
 from trainprobe.ready.far import ACCEPT, CELL, COMMAND, said
 from trainprobe.ready.here import HARD_STOP_S, Told, Wanted, run_checks
+from trainprobe.ready.rungs import climb_nodes, names_of
 from trainprobe.system.interruption import Interrupted, Interruption
 from trainprobe.targets.interpreter import choose
 
@@ -30,12 +32,19 @@ CHECKS_SHARE = 0.4  # of the time, where the nodes' traffic is to be tried too
 LEAST_PAIRS_S, LEAST_RUNGS_S = 5.0, 10.0
 
 
+@dataclass(frozen=True)
+class _Asked:
+    request: ReadyRequest
+    way: Way
+    case: Case
+
+
 def stop_s(request: ReadyRequest) -> float:
     """When all of it is over, in seconds from the start: the budget's hard stop, or what was asked for where that is less."""
     return min(HARD_STOP_S[request.budget], request.timeout_s or HARD_STOP_S[request.budget])
 
 
-def gather(request: ReadyRequest, way: Way, case: Case, site: Site, settings: Settings, progress: Progress) -> None:  # noqa: ARG001 - for the ranks across nodes
+def gather(request: ReadyRequest, way: Way, case: Case, site: Site, settings: Settings, progress: Progress) -> None:
     """Put all that can be learnt of the nodes within the time into `case`. Raises Interrupted after Ctrl-C, when nothing of ours runs any more."""
     began = time.monotonic()
     until = began + stop_s(request) - min(JUDGE_S, stop_s(request) / 5)
@@ -46,7 +55,7 @@ def gather(request: ReadyRequest, way: Way, case: Case, site: Site, settings: Se
             _here(_wanted(request, way, site, until - time.monotonic()), case, way.names[0], progress)
         else:
             told = _there(_wanted(request, way, site, 0.0), way, case, until, progress)
-            undone += _between(way, told, until)
+            undone += _between(_Asked(request, way, case), told, until, settings, progress)
     finally:
         data = {"budget": request.budget, "slot": request.slot, "by": way.by, "nodes": list(way.names), "nproc": request.nproc or request.gpus or 0}
         case.add("ready", cell=CELL, source="trainprobe", data={**data, "undone": [{"id": name, "reason": reason} for name, reason in undone]})
@@ -105,18 +114,23 @@ def _here(wanted: Wanted, case: Case, name: str, progress: Progress) -> None:
 
 def _there(wanted: Wanted, way: Way, case: Case, until: float, progress: Progress) -> tuple[str, ...]:
     """The checks on all nodes at once; a node that takes its whole time holds up no other's findings. Return the nodes that told something."""
-    from dataclasses import replace
-
     checks_s = max(2.0, (until - time.monotonic()) * CHECKS_SHARE - WAY_S)
     nodes = way.nodes([COMMAND], said(replace(wanted, stop_s=checks_s)), held=True)
     return ask(nodes, case, checks_s, progress, ACCEPT, "ready", patient=True, most_s=checks_s + WAY_S)
 
 
-def _between(way: Way, told: tuple[str, ...], until: float) -> list[tuple[str, str]]:
-    """Traffic between the nodes that answered, then ranks across them. Return what there was no time for."""
-    del way
+def _between(asked: _Asked, told: tuple[str, ...], until: float, settings: Settings, progress: Progress) -> list[tuple[str, str]]:
+    """Traffic between the nodes that answered, then ranks across those that are good. Return what was not done, with the reason."""
+    if len(told) < 2:
+        return []
+    undone: list[tuple[str, str]] = []
+    good = told
     left_s = until - time.monotonic()
-    return [] if len(told) < 2 else [("pairs", f"not tried: {left_s:.0f} s were left")]
+    undone.append(("pairs", f"not tried: {left_s:.0f} s were left"))
+    left_s = until - time.monotonic()
+    if left_s < LEAST_RUNGS_S:
+        return [*undone, *((name, f"no time for it: {max(left_s, 0):.0f} s were left") for name in names_of(asked.request))]
+    return undone + climb_nodes(asked.request, replace(asked.way, names=good), good, asked.case, left_s=left_s, settings=settings, progress=progress)
 
 
 def check_request(request: ReadyRequest) -> None:

@@ -36,6 +36,11 @@ def readiness_lines(report: Report, width: int) -> list[Line]:
     return lines + _dropped(_rows(found, "dropped"), width)
 
 
+def told_already(report: Report, says: str) -> bool:
+    """Does the list of checks say the same?"""
+    return any(_matters(row) and _text(row, "says") and clean(says).endswith(_text(row, "says")) for row in _rows(readiness_of(report), "checks"))
+
+
 def _leave_out(found: Mapping[str, Any], width: int) -> list[Line]:
     line = _text(found, "exclude_line")
     if not line:

@@ -10,7 +10,8 @@ from trainprobe.report.live_section import header_parts, is_live, rank_lines, ti
 from trainprobe.report.log_section import log_lines
 from trainprobe.report.matrix_section import climb_sentence, matrix_lines
 from trainprobe.report.prediction_section import prediction_lines
-from trainprobe.report.readiness_section import readiness_lines
+from trainprobe.report.readiness_section import readiness_lines, readiness_of, told_already
+from trainprobe.report.sbatch_section import sbatch_lines
 from trainprobe.report.suite_section import suite_lines
 from trainprobe.report.words import duration, fold, ranks_in_words
 
@@ -40,7 +41,12 @@ def report_lines(report: Report, width: int = WIDTH) -> list[Line]:
     blocks = [_where(report, width), [*headline(report, width), *climb_sentence(report, width)]]
     blocks += [matrix_lines(report, width), ladder_lines(_as_given(report), width, brief=report.verdict != "healthy"), suite_lines(_as_given(report), width)]
     blocks += [cause_lines(first, place, width, others=others) for place, first, others in _places(report.causes)]
-    blocks += [readiness_lines(report, width), _victims(report, width), prediction_lines(report, width), log_lines(report, width)]
+    blocks += [
+        sbatch_lines(report, width) or readiness_lines(report, width),
+        _victims(report, width),
+        prediction_lines(report, width),
+        log_lines(report, width),
+    ]
     if is_live(report):
         blocks += [[*rank_lines(report, width), *(tree_lines(report, width) if report.verdict != "healthy" else [])], time_lines(report, width)]
     blocks += [_open_ends(report, width), _footer(report, width)]
@@ -54,7 +60,8 @@ def report_lines(report: Report, width: int = WIDTH) -> list[Line]:
 def _as_given(report: Report) -> tuple[LadderRow, ...]:
     """The rows of the ladder without the cells in which a knob was changed: these stand below the matrix."""
     knobs = {cell.cell for cell in report.climb.cells if cell.knob} if report.climb is not None else set()
-    return tuple(row for row in report.ladder if row.cell not in knobs)
+    ready = bool(readiness_of(report))  # which asks for a few rungs: the others are none of its own
+    return tuple(row for row in report.ladder if row.cell not in knobs and not (ready and row.outcome == "skipped"))
 
 
 def quiet_lines(report: Report, width: int = WIDTH) -> list[Line]:
@@ -128,7 +135,7 @@ def _open_ends(report: Report, width: int) -> list[Line]:
         lines += wrapped([span("; ".join(ruled))], width, first="ruled out  ")
     label = "could not look  "
     for entry in report.undecided:
-        if entry.id == "cannot-look":
+        if entry.id == "cannot-look" and not told_already(report, entry.would_settle):
             lines += wrapped([span(entry.would_settle)], width, first=label)
             label = " " * len(label)
     label = "undecided  "
@@ -141,10 +148,10 @@ def _open_ends(report: Report, width: int) -> list[Line]:
         lines += wrapped([span(says)], width, first=label)
         label = " " * len(label)
     label = "warning  "
-    for notice in report.warnings[:WARNINGS_CAP]:
+    for notice in report.warnings[:WARNINGS_CAP] if "sbatch" not in report.extra else ():  # of a script they stand with their lines
         lines += wrapped([span(f"{notice.says} [{notice.fix}]" if notice.fix else notice.says)], width, first=label)
         label = " " * len(label)
-    if len(report.warnings) > WARNINGS_CAP:
+    if len(report.warnings) > WARNINGS_CAP and "sbatch" not in report.extra:
         lines += wrapped([span(f"and {len(report.warnings) - WARNINGS_CAP} more in the JSON", "faint")], width, first=label)
     return lines
 

@@ -12,7 +12,7 @@ from trainprobe.facts.node_checks import spec_of
 from trainprobe.model.diagnosis import Notice, Verdict
 from trainprobe.model.node_names import folded
 from trainprobe.waits.readiness import BAD, camps_say, compared, difference_says, doubts_of, nodes_of, where_says
-from trainprobe.waits.readiness_pairs import PAIR, isolation_told, pair_rows, surely_at_fault
+from trainprobe.waits.readiness_pairs import CHECK, PAIR, isolation_told, pair_rows, surely_at_fault
 from trainprobe.waits.suspects import SuspectGroup
 
 MOST_HOSTS_TOLD = 4096
@@ -176,9 +176,9 @@ def _dropped(facts: Facts, plan: ReadyPlan) -> list[dict[str, Any]]:
     rows: dict[tuple[str, str], list[str]] = defaultdict(list)
     for dropped in facts.of(DroppedCheck):
         if not dropped.hung:
-            rows[dropped.name, dropped.reason].append(dropped.host)
+            rows[dropped.name, dropped.reason.removeprefix(f"{dropped.name} is left out: ")].append(dropped.host)
     told = [{"id": name, "reason": reason, "hosts": _hosts(hosts)} for (name, reason), hosts in rows.items()]
-    return told + [{"id": name, "reason": reason, "hosts": []} for name, reason in plan.undone]
+    return told + [{"id": name, "reason": reason, "hosts": []} for name, reason in plan.undone if name != CHECK]
 
 
 def _reason(groups: Iterable[SuspectGroup], exclude: Sequence[str]) -> str:
