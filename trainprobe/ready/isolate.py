@@ -7,7 +7,7 @@ import random
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from trainprobe import isolation
@@ -35,6 +35,19 @@ LEAST_S = 4.0  # with less time left no round is begun
 WAY_S = 4.0
 
 
+@dataclass(frozen=True)
+class Meeting:
+    """How the members meet: at `addresses`, by name where there is none; `port` is the job's own, tried beside others. `rails` is the number of local ranks to try apart, with NCCL.
+
+    `plan` is what to try, by default what the budget allows.
+    """
+
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    port: int = MEETING_PORT
+    rails: int = 0
+    plan: Plan | None = None
+
+
 def isolate(
     nodes: Sequence[str],
     way: Way,
@@ -44,20 +57,18 @@ def isolate(
     progress: Progress,
     *,
     arm: str = "tcp",
-    plan: Plan | None = None,
-    addresses: Mapping[str, str] | None = None,
-    master_port: int = MEETING_PORT,
     python: str = "",
-    rails: int = 0,
+    meeting: Meeting | None = None,
 ) -> Verdict:
     """Look for nodes and links at fault among `nodes` and return what was found; each group tried is a `pair` record in `case`, and a last one says what was not.
 
-    `deadline` is of time.monotonic, and no round is begun that could not end by then. Members meet at `addresses`, by name where there is none.
-    `python` runs the members, the tool's own where it is empty; arms gloo and nccl need torch in it. `rails` is the number of local ranks to try apart.
+    `deadline` is of time.monotonic, and no round is begun that could not end by then.
+    `python` runs the members, the tool's own where it is empty; arms gloo and nccl need torch in it.
     Raises Interrupted after Ctrl-C, with what was learnt until then in the case.
     """
-    asked = plan or plan_of(budget, arm, len(nodes), rails)
-    search = _Search(way, case, asked, budget, addresses or {}, master_port, python)
+    meeting = meeting or Meeting()
+    asked = meeting.plan or plan_of(budget, arm, len(nodes), meeting.rails)
+    search = _Search(way, case, budget, meeting, python)
     left: tuple[str, ...] = ()
     with Interruption() as interruption:
         while True:
@@ -92,11 +103,10 @@ def plan_of(budget: str, arm: str, nodes: int, rails: int = 0) -> Plan:
 class _Search:
     """The rounds so far. Ports and token are new for each group and try, so that nobody meets what an earlier try has left."""
 
-    def __init__(self, way: Way, case: Case, plan: Plan, budget: str, addresses: Mapping[str, str], master_port: int, python: str) -> None:
+    def __init__(self, way: Way, case: Case, budget: str, meeting: Meeting, python: str) -> None:
         self.history: list[Try] = []
         self.round = 0
-        self._way, self._case, self._plan, self._addresses = way, case, plan, addresses
-        self._master_port, self._python = master_port, python
+        self._way, self._case, self._meeting, self._python = way, case, meeting, python
         self._meet_s, self._torch_s = MEET_S.get(budget, MEET_S["quick"]), TORCH_S.get(budget, TORCH_S["quick"])
         self._random = random.Random(secrets.token_bytes(8))
 
@@ -131,8 +141,8 @@ class _Search:
     def _told(self, group: Sequence[str], following: Round, meet_s: float, end_s: float) -> dict[str, Any]:
         ports = [self._random.randint(*ends) for ends in PORT_RANGES]
         return {
-            "members": [{"name": name, "address": self._addresses.get(name, "")} for name in group],
-            "ports": [*ports, *(() if self._master_port in ports else (self._master_port,))],
+            "members": [{"name": name, "address": self._meeting.addresses.get(name, "")} for name in group],
+            "ports": [*ports, *(() if self._meeting.port in ports else (self._meeting.port,))],
             "datagrams": self._random.randint(32768, 60999),
             "token": secrets.token_hex(8),
             "arm": following.arm,
