@@ -29,7 +29,7 @@ from typing import Any, Iterator, List, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from _memory import cgroup_folders, number, read  # isort: skip  # before _emit, too
-from _host import _leftovers  # isort: skip  # before _emit, which takes this folder off the path
+from _host import _leftovers, _readiness  # isort: skip  # before _emit, which takes this folder off the path
 import _emit
 
 MIB, GIB, SHM = 2**20, 2**30, "/dev/shm"  # noqa: S108 - the place that is measured
@@ -70,9 +70,12 @@ def level(value: float, least: float, good: float) -> str:
 
 
 def limits() -> Iterator[Check]:
-    for name, (which, least, good, fix) in LIMITS.items():
+    for name, (which, usual, good, fix) in LIMITS.items():
         soft, hard = resource.getrlimit(which)
-        status = "ok" if soft < 0 or (name == "memlock" and not glob.glob("/sys/class/infiniband/*")) else level(soft, least, good)
+        locks = name == "memlock" and _readiness.active_rdma()
+        least = _readiness.least_files() if name == "nofile" else _readiness.threshold("lim.memlock", GIB) if locks else usual
+        good = max(least, good) if name != "memlock" or locks else _readiness.usual_memlock()
+        status = "ok" if soft < 0 else level(soft, least, good)
         yield f"lim.{name}", status, [soft, hard], f"Limit {name}: soft {soft}, hard {hard} (-1 is unlimited).", fix
     soft = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     shares = [(number(folder, "pids.current") or 0) / (number(folder, "pids.max") or 2**60) for folder in cgroup_folders("pids")]
@@ -112,7 +115,8 @@ def disks() -> Iterator[Check]:
     with _emit.phase("statvfs:/dev/shm"):
         shm = os.statvfs(SHM) if os.path.isdir(SHM) else None
     total, free = (shm.f_blocks * shm.f_frsize, shm.f_bavail * shm.f_frsize) if shm else (0, 0)
-    status = "fail" if free < MIB else "ok" if total >= 512 * MIB else "warn"  # below 512 MB DeepSpeed's ds_report warns; Docker's default is 64 MB
+    least = _readiness.least_shm(_emit.number_from_environment("TRAINPROBE_NPROC", 1, 1))
+    status = "fail" if free < MIB or total < least else "ok" if total >= 512 * MIB else "warn"  # below 512 MB ds_report warns; Docker's default is 64 MB
     yield (
         "shm.size",
         status,
@@ -189,7 +193,8 @@ def leftovers(script: str) -> Iterator[Check]:
 
 
 def environment() -> Iterator[Check]:
-    bites = [name for name, (pattern, _) in BITING.items() if re.match(pattern, os.environ.get(name, ""))]
+    launched = bool(os.environ.get("TRAINPROBE_SLOT"))  # inside the user's own launch its variables are meant
+    bites = [name for name, (pattern, _) in BITING.items() if re.match(pattern, os.environ.get(name, "")) and not (launched and BITING[name][1] is LEFT_OVER)]
     for name in bites:
         yield f"env.{name}", "warn", os.environ[name], f"{name}={os.environ[name]} is set: {BITING[name][1]}.", f"unset {name}"
     if not bites:
@@ -218,8 +223,10 @@ def main() -> None:
     parser.add_argument("--script", default=os.environ.get("TRAINPROBE_SCRIPT", ""))
     asked = parser.parse_args()
     failed = []
-    groups = {"limits": limits(), "memory": memory(asked.nproc), "disks": disks(), "cpus": cpus(asked.nproc), "environment": environment()}
+    groups = {"limits": limits(), "memory": memory(asked.nproc), "cpus": cpus(asked.nproc)}
+    groups.update({"quota": _readiness.quota(asked.nproc), "environment": environment()})
     groups.update({"leftovers": leftovers(asked.script)} if asked.script else {})
+    groups["disks"] = disks()  # last: a file system that does not answer takes nothing else with it
     for name, checks in groups.items():
         with _emit.phase(name):
             for check, status, value, says, fix in checks:
