@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 SLOT = "TRAINPROBE_SLOT"
 FORMATS = ("text", "json", "junit", "prometheus", "nagios")
-FLAGS = ("--quick", "--quiet", "--no-color", "--drain")
-VALUES = ("--slot", "--format", "--inconclusive", "--timeout", "--json", "--case")
+FLAGS = ("--quick", "--quiet", "--no-color")
+VALUES = ("--slot", "--format", "--inconclusive", "--timeout", "--json", "--case", "--drain")
 GRACE_S = 1.5  # after its hard stop this process itself is given up
 
 
@@ -42,7 +42,7 @@ class Asked:
     json_to: str = ""
     case: str = ""
     quiet: bool = False
-    drain: bool = False
+    drain: tuple[str, ...] = ()
 
 
 def is_for_a_slot(argv: Sequence[str], environment: Mapping[str, str]) -> bool:
@@ -54,11 +54,11 @@ def is_for_a_slot(argv: Sequence[str], environment: Mapping[str, str]) -> bool:
 
 
 def ready_slot(argv: Sequence[str]) -> int:
-    """Run the checks of a slot and return its exit code: 0, 1, or 3 where what could not be measured is to count."""
+    """Run the checks of a slot and return its exit code: 1 where the node must be taken away, else 0."""
     sys.dont_write_bytecode = True  # the tool may lie on a disk that all nodes share
     began = time.monotonic()
     asked = read(argv, os.environ)
-    from trainprobe.ready.slots import NOT_READY, UNDETERMINED, environment_of, inconclusive_of, slot_of, stop_after
+    from trainprobe.ready.slots import NOT_READY, environment_of, inconclusive_of, slot_of, stop_after
     from trainprobe.site import read_site
 
     slot, site = slot_of(asked.slot), read_site()
@@ -67,7 +67,7 @@ def ready_slot(argv: Sequence[str]) -> int:
     if slot.name == "taskprolog" and os.environ.get("SLURM_LOCALID", "0") != "0":
         return 0
     inconclusive = inconclusive_of(slot, site, asked.inconclusive)
-    given_up = UNDETERMINED if inconclusive == "fail" else 0
+    given_up = NOT_READY if inconclusive == "fail" else 0
     stop_s = stop_after(slot, site, asked.stop_s)
     surrounding, own = dict(os.environ), environment_of(slot, os.environ, site)
     os.environ.clear()
@@ -87,7 +87,7 @@ def ready_slot(argv: Sequence[str]) -> int:
         watchdog.cancel()
         os.environ.clear()
         os.environ.update(surrounding)
-    if asked.drain and code == NOT_READY:
+    if _host() in asked.drain and code == NOT_READY:
         _drain(report)
     if asked.form == "nagios":
         from trainprobe.report.nagios import nagios_code
@@ -118,7 +118,7 @@ def read(argv: Sequence[str], environment: Mapping[str, str]) -> Asked:
         found.get("--json", ""),
         found.get("--case", ""),
         "--quiet" in found,
-        "--drain" in found,
+        tuple(name.strip() for name in found.get("--drain", "").split(",") if name.strip()),
     )
 
 

@@ -17,7 +17,7 @@ from trainprobe.checks.settled import CheckRow
 from trainprobe.errors import UsageError
 from trainprobe.site import Site
 
-READY, NOT_READY, UNDETERMINED = 0, 1, 3
+READY, NOT_READY = 0, 1
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 Inconclusive = Literal["pass", "fail"]
 
@@ -60,8 +60,8 @@ PROLOG = Slot(
     "Prolog=",
     "root",
     "before the first step of a job on the node, outside of the job's cgroup",
-    "SLURM_JOB_* alone; no HOME, and PATH only where slurmd was given one",
-    "thrown away",
+    "SLURM_JOB_*, SLURM_CONF, SLURMD_NODENAME and no more: no PATH, no HOME",
+    "a pipe to slurmd, which waits until nobody holds it",
     "drains the node and puts the job back into the queue",
     30.0,
     "pass",
@@ -86,7 +86,7 @@ EPILOG = Slot(
     "root",
     "after the last step of a job on the node",
     "as for Prolog",
-    "thrown away",
+    "as for Prolog",
     "drains the node",
     30.0,
     "pass",
@@ -97,8 +97,8 @@ HEALTHCHECK = Slot(
     "HealthCheckProgram=",
     "root",
     "every HealthCheckInterval, and before slurmd registers; killed after 60 s",
-    "as for Prolog, without SLURM_JOB_*",
-    "thrown away",
+    "SLURMD_NODENAME and no more",
+    "as for Prolog",
     "nothing: SLURM writes it to slurmd's log, the program has to drain the node",
     50.0,
     "pass",
@@ -148,8 +148,8 @@ def exit_of(rows: Sequence[CheckRow], doubts: Sequence[str], inconclusive: Incon
     """Return the exit code of an administrators' slot.
 
     1 only where a check has failed without which no job can run and which an administrator must mend: it takes the node away from everybody.
-    What a user must change, and what only makes jobs slow, is said and is no reason. 3 where something was not measured and that is to count as a failure.
+    What a user must change, and what only makes jobs slow, is said and is no reason. What was not measured counts where that was asked for.
     """
     if any(row.state == "fail" and row.severity == "blocker" and row.who == "admin" for row in rows):
         return NOT_READY
-    return UNDETERMINED if doubts and inconclusive == "fail" else READY
+    return NOT_READY if doubts and inconclusive == "fail" else READY

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from tests.conftest import ROOT, python_path
 from trainprobe.checks import SLOTS as CHECK_SLOTS
 from trainprobe.checks.settled import ProgramTold, doubts_of, rows_of, verdict_of
+from trainprobe.cli.app import help_of
 from trainprobe.cli.ready_slot import FLAGS, VALUES, Asked, is_for_a_slot, read
 from trainprobe.errors import UsageError
 from trainprobe.model.diagnosis import Report
@@ -114,12 +116,12 @@ def test_the_site_decides_how_long_and_what_a_blind_look_means() -> None:
         (told(check("fail", who="user")), "at-risk", 0, 0),  # the node is as it should be
         (told(check("fail", "degraded")), "at-risk", 0, 0),
         (told(check("fail", "warning")), "healthy", 0, 0),
-        (told(check("unknown")), "undetermined", 0, 3),
+        (told(check("unknown")), "undetermined", 0, 1),
         (told(check("unknown", "degraded")), "healthy", 0, 0),
         (told(check("unknown"), check("fail", name="z")), "at-risk", 1, 1),
-        (told(check("ok"), outcome="timed_out"), "undetermined", 0, 3),
+        (told(check("ok"), outcome="timed_out"), "undetermined", 0, 1),
         (told(check("ok"), outcome="timed_out", dropped=("lim.nofile",)), "healthy", 0, 0),  # what it did not come to is no blocker
-        ([], "undetermined", 0, 3),
+        ([], "undetermined", 0, 1),
     ],
 )
 def test_only_a_blocker_that_an_administrator_must_mend_takes_a_node_away(programs: list[ProgramTold], verdict: str, code: int, strict: int) -> None:
@@ -146,24 +148,8 @@ def test_hostile_answers_of_a_program_become_rows_or_nothing() -> None:
 
 
 def test_the_command_line_of_a_slot() -> None:
-    argv = [
-        "ready",
-        "--slot=prolog",
-        "--format",
-        "nagios",
-        "--inconclusive",
-        "fail",
-        "--timeout",
-        "9",
-        "--quick",
-        "--json",
-        "-",
-        "--case",
-        "c",
-        "--quiet",
-        "--drain",
-    ]
-    assert read(argv, {}) == Asked("prolog", "nagios", "fail", 9.0, "-", "c", quiet=True, drain=True)
+    words = "--slot=prolog --format nagios --inconclusive fail --timeout 9 --quick --json - --case c --quiet --drain node1,node2"
+    assert read(["ready", *words.split()], {}) == Asked("prolog", "nagios", "fail", 9.0, "-", "c", quiet=True, drain=("node1", "node2"))
     assert read(["ready"], {"TRAINPROBE_SLOT": "epilog"}) == Asked("epilog")
     for wrong in (["ready", "--deep"], ["ready", "--format", "xml"], ["ready", "--timeout", "nan"], ["ready", "--timeout"], ["ready", "more"]):
         with pytest.raises(UsageError):
@@ -175,7 +161,12 @@ def test_only_the_administrators_slots_take_this_way() -> None:
     assert is_for_a_slot(["ready"], {"TRAINPROBE_SLOT": "healthcheck"})
     for argv in (["ready"], ["ready", "--slot", "step"], ["ready", "--slot", "prolog", "--help"], ["diagnose", "--slot", "prolog"], ["ready", "--slot"]):
         assert not is_for_a_slot(argv, {}), argv
-    assert set(FLAGS) & set(VALUES) == set()
+
+
+def test_its_options_are_those_of_the_whole_command() -> None:
+    told = re.findall(r"^ +(?:-\w, )?(--[a-z-]+)( [A-Za-z|.,]+)?", help_of("ready"), re.MULTILINE)
+    assert set(FLAGS) <= {name for name, value in told if not value}
+    assert set(VALUES) <= {name for name, value in told if value}
 
 
 def test_a_prolog_loads_little_and_nothing_of_strangers() -> None:
