@@ -70,11 +70,11 @@ def level(value: float, least: float, good: float) -> str:
 
 
 def limits() -> Iterator[Check]:
-    for name, (which, usual, good, fix) in LIMITS.items():
+    for name, (which, usual, roomy, fix) in LIMITS.items():
         soft, hard = resource.getrlimit(which)
         locks = name == "memlock" and _readiness.active_rdma()
         least = _readiness.least_files() if name == "nofile" else _readiness.threshold("lim.memlock", GIB) if locks else usual
-        good = max(least, good) if name != "memlock" or locks else _readiness.usual_memlock()
+        good = max(least, roomy) if name != "memlock" or locks else _readiness.usual_memlock()
         status = "ok" if soft < 0 else level(soft, least, good)
         yield f"lim.{name}", status, [soft, hard], f"Limit {name}: soft {soft}, hard {hard} (-1 is unlimited).", fix
     soft = resource.getrlimit(resource.RLIMIT_NPROC)[0]
