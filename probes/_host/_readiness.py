@@ -1,0 +1,82 @@
+"""What a planned launch asks of the limits beyond one rank's need: open files for a world of several nodes, locked memory for RDMA, CPUs by quota.
+
+The launch is told by TRAINPROBE_WORLD (ranks in all) and TRAINPROBE_NODES (names, by commas); thresholds of the site by TRAINPROBE_THRESHOLDS.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import json
+import os
+import re
+from typing import Any, Iterator, Optional, Tuple
+
+from _memory import cgroup_folders, read
+
+MIB = 2**20
+Check = Tuple[str, str, Any, str, str]
+ALONE, SEVERAL, LARGE = 64, 1024, 1025  # 1024, most systems' own limit, is known to fail from 4 nodes of 8 ranks on: NVIDIA/nccl#550, goodfire-ai/spd#957
+
+
+def planned() -> Tuple[int, int]:
+    """(ranks in all, nodes); 0 and 1 where nothing is told."""
+    world = os.environ.get("TRAINPROBE_WORLD", "")
+    return int(world) if world.isdigit() else 0, max(1, len([name for name in os.environ.get("TRAINPROBE_NODES", "").split(",") if name]))
+
+
+def threshold(check: str, default: float) -> float:
+    """The site's number for this check, else ours."""
+    with contextlib.suppress(ValueError, TypeError, AttributeError):
+        return float(json.loads(os.environ.get("TRAINPROBE_THRESHOLDS") or "{}").get(check, default))
+    return default
+
+
+def least_files() -> int:
+    """Open files without which the planned world does not come up: each rank holds one for each peer of a group and each batch that a worker shares."""
+    world, nodes = planned()
+    return int(threshold("lim.nofile", LARGE if world > 32 else SEVERAL if world > 8 or nodes > 1 else ALONE))
+
+
+def usual_memlock() -> int:
+    """Without RDMA the limit hardly matters; on several nodes 64 KiB, what old systems and Docker give, is worth a word."""
+    return 64 * 1024 + 1 if planned()[1] > 1 else 0
+
+
+def active_rdma(pattern: str = "/sys/class/infiniband/*/ports/*/state") -> bool:
+    """Whether an adapter is there whose port is up: NCCL takes it, and registers memory that has to be locked."""
+    return any("ACTIVE" in read(path) for path in glob.glob(pattern))
+
+
+def least_shm(nproc: int) -> int:
+    """Bytes of shared memory in all: what Docker gives by itself; with several GPUs 512 MiB, below which DeepSpeed's ds_report warns."""
+    return int(threshold("shm.size", 512 * MIB if nproc > 1 and glob.glob("/dev/nvidia[0-9]*") else 64 * MIB))
+
+
+def quota(nproc: int) -> Iterator[Check]:
+    """The least quota of CPU time up the tree, and how often it stopped us."""
+    found: Optional[float] = None
+    stopped = ""
+    for folder in cgroup_folders("cpu"):
+        words = read(f"{folder}/cpu.max").split() or [read(f"{folder}/cpu.cfs_quota_us").strip(), read(f"{folder}/cpu.cfs_period_us").strip()]
+        if len(words) > 1 and words[0].isdigit() and words[1].isdigit() and int(words[1]):
+            share = int(words[0]) / int(words[1])
+            if found is None or share < found:
+                counts = dict(re.findall(r"^(nr_periods|nr_throttled) (\d+)", read(f"{folder}/cpu.stat"), re.MULTILINE))
+                periods = int(counts.get("nr_periods", 0))
+                stopped = f"; it has stopped us in {int(counts.get('nr_throttled', 0)) / periods:.0%} of {periods} periods" if periods > 20 else ""
+                found = share
+    if found is None:
+        yield "lim.cgcpu", "ok", None, "No cgroup limits the CPU time.", ""
+        return
+    each, usable = threshold("lim.cgcpu", 1.0), len(os.sched_getaffinity(0))
+    launched = bool(os.environ.get("TRAINPROBE_SLOT"))  # on the ladder ranks are few and short, and lim.cpus warns
+    status = "fail" if found < nproc * each and launched else "warn" if found < nproc * each or found < usable else "ok"
+    says = f"A cgroup allows {found:g} CPUs of {usable} to {nproc} rank{'s' if nproc != 1 else ''}{stopped}."
+    yield (
+        "lim.cgcpu",
+        status,
+        [found, usable],
+        says,
+        "ask for more CPUs (--cpus-per-task), docker run --cpus=N, or resources.limits.cpu; the quota stops all threads at once",
+    )
