@@ -62,3 +62,12 @@ def ready_request(  # noqa: PLR0913 - one parameter per option
         case=case,
         argv=("trainprobe", "ready", *((f"--{budget}",) if budget != "quick" else ()), *(("--nodes", nodes) if nodes else ())),
     )
+
+
+def may_drain(named: str) -> None:
+    """Raise UsageError where `named` are no nodes, or this user may not drain them: before anything is looked at."""
+    from trainprobe.ready.drain import refuse_drain
+    from trainprobe.site import read_site
+
+    host_names("--drain", named)
+    refuse_drain(read_site(), os.getuid())

@@ -8,14 +8,12 @@ import time
 from typing import TYPE_CHECKING
 
 from trainprobe.cli.showing import show_report, to_a_reader
-from trainprobe.errors import UsageError
 from trainprobe.model.node_names import folded
 from trainprobe.report.readiness_section import readiness_of
+from trainprobe.report.words import clean
 
 if TYPE_CHECKING:
     from trainprobe.model.diagnosis import Report
-
-SCONTROL_S = 20.0
 
 
 def show_ready(report: Report, form: str, *, json_to: str | None, quiet: bool, no_color: bool) -> None:
@@ -69,27 +67,18 @@ def write_exclude_file(report: Report, path: str) -> None:
 
 
 def drained(report: Report, named: str) -> None:
-    """Set those of the named nodes to drain that were found at fault. What an administrator has set by hand is never undone.
-
-    Raises UsageError where this user may not, or none of the named nodes is at fault.
-    """
-    from trainprobe.site import read_site
-    from trainprobe.system.run import run
+    """Set those of the named nodes to drain that were found at fault, and say what came of it. What an administrator has set by hand is never undone."""
+    from trainprobe.ready.drain import drain
     from trainprobe.targets.host_names import host_names
 
-    if not read_site().may_drain(os.getuid()):
-        raise UsageError("This site does not let you drain nodes.", "Give the line of the report to the administrators.")
     wanted = host_names("--drain", named)
     chosen = [node for node in _names(report, "exclude") if node in wanted]
     if not chosen:
         sys.stderr.write(f"trainprobe: None of {folded(wanted)} was found at fault; nothing was drained.\n")
         return
     checks = [row for row in readiness_of(report).get("checks", ()) if row.get("state") == "fail" and set(row.get("hosts", ())) & set(chosen)]
-    reason = f"trainprobe: {' '.join(dict.fromkeys(str(row.get('id')) for row in checks))}".strip(": ")[:200]
-    ran = run(("scontrol", "update", f"NodeName={folded(chosen)}", "State=DRAIN", f"Reason={reason}"), timeout_s=SCONTROL_S)
-    done = ran.ended.how == "exited" and ran.ended.code == 0
-    why = ran.stderr.decode("utf-8", "replace").strip() or ran.ended.reason
-    sys.stderr.write(f"trainprobe: {folded(chosen)} {'is set to drain' if done else f'could not be drained: {why[:300]}'}.\n")
+    for says in drain(chosen, f"trainprobe: {' '.join(dict.fromkeys(str(row.get('id')) for row in checks))}").says:
+        sys.stderr.write(f"trainprobe: {clean(says)}\n")
 
 
 def _names(report: Report, name: str) -> list[str]:

@@ -56,7 +56,7 @@ def ready(  # noqa: PLR0913, PLR0917 - one parameter per option
     """  # noqa: D301 - \b keeps the lines of the example apart
     from trainprobe.cli.exit_codes import ready_code_of
     from trainprobe.cli.live_look import looking
-    from trainprobe.cli.readiness_given import budget_of, ready_request
+    from trainprobe.cli.readiness_given import budget_of, may_drain, ready_request
     from trainprobe.cli.showing import check_json_target
     from trainprobe.config import read_settings
     from trainprobe.errors import UsageError
@@ -77,6 +77,8 @@ def ready(  # noqa: PLR0913, PLR0917 - one parameter per option
     if not no_slurm and slot is None and nodes is None and not leads():
         sys.stdout.write(f"trainprobe: task {os.environ.get('SLURM_PROCID')} leaves it to task 0, which looks at all nodes.\n")
         return 0
+    if drain is not None:
+        may_drain(drain)
     request = ready_request(
         budget_of(quick=quick, standard=standard, deep=deep),
         slot,

@@ -14,6 +14,7 @@ from trainprobe.model.subjects import Subject
 from trainprobe.nodes.asking import ask
 from trainprobe.ready.far import ACCEPT, CELL, COMMAND, said
 from trainprobe.ready.here import HARD_STOP_S, Told, Wanted, run_checks
+from trainprobe.ready.isolate import MEETING_PORT, Meeting, isolate
 from trainprobe.ready.rungs import climb_nodes, names_of
 from trainprobe.system.interruption import Interrupted, Interruption
 from trainprobe.targets.interpreter import choose
@@ -30,6 +31,8 @@ JUDGE_S = 2.5  # of the hard stop, for what comes after gathering
 WAY_S = 4.0  # for the way to a node and a Python there
 CHECKS_SHARE = 0.4  # of the time, where the nodes' traffic is to be tried too
 LEAST_PAIRS_S, LEAST_RUNGS_S = 5.0, 10.0
+RUNGS_SHARE = 0.3  # of what is left after the checks, kept for ranks across the nodes
+PAIRS = "pairs"
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,16 @@ def _between(asked: _Asked, told: tuple[str, ...], until: float, settings: Setti
     undone: list[tuple[str, str]] = []
     good = told
     left_s = until - time.monotonic()
-    undone.append(("pairs", f"not tried: {left_s:.0f} s were left"))
+    if left_s < LEAST_PAIRS_S:
+        undone.append((PAIRS, f"no time for it: {max(left_s, 0):.0f} s were left"))
+    else:
+        port = int(os.environ.get("MASTER_PORT", "")) if os.environ.get("MASTER_PORT", "").isdigit() else MEETING_PORT
+        found = isolate(told, asked.way, asked.case, asked.request.budget, until - left_s * RUNGS_SHARE, progress, meeting=Meeting(port=port))
+        at_fault = {one.host for one in found.nodes} | {end for link in found.links for end in (link.a, link.b)}
+        good = tuple(name for name in told if name not in at_fault)
+        if len(good) < 2:
+            why = "fewer than two nodes are left whose traffic passes"
+            return [*undone, *((name, why) for name in names_of(asked.request))]
     left_s = until - time.monotonic()
     if left_s < LEAST_RUNGS_S:
         return [*undone, *((name, f"no time for it: {max(left_s, 0):.0f} s were left") for name in names_of(asked.request))]

@@ -32,7 +32,7 @@ def names_of(request: ReadyRequest) -> tuple[str, ...]:
 
 
 def climb_nodes(
-    request: ReadyRequest, way: Way, nodes: Sequence[str], case: Case, left_s: float, settings: Settings, progress: Progress
+    request: ReadyRequest, way: Way, nodes: Sequence[str], case: Case, *, left_s: float, settings: Settings, progress: Progress
 ) -> list[tuple[str, str]]:
     """Climb with ranks on each of `nodes` for at most `left_s`, and return what could not be, with the reason. Raises Interrupted."""
     ranks = min(request.gpus or request.nproc or 1, MOST_RANKS_EACH)
