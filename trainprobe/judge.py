@@ -11,6 +11,7 @@ from trainprobe.causes.linted import lint_notices
 from trainprobe.causes.priors import Priors
 from trainprobe.causes.words import at_its_host
 from trainprobe.facts import Facts, FlightDump, HostCheck, Interrupted, Job, JobRank, MainThread, Plan, Reach, Rung
+from trainprobe.facts.sbatch_plan import told_of_script
 from trainprobe.model.diagnosis import (
     Cascade,
     Diagnosis,
@@ -25,6 +26,7 @@ from trainprobe.model.diagnosis import (
     Verdict,
     World,
 )
+from trainprobe.model.node_names import folded
 from trainprobe.ranking import RankedGroup, rank_group
 from trainprobe.stacks.folding import tree_of
 from trainprobe.stacks.frames import Frame
@@ -117,7 +119,8 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
         predictions=foreseen,
         extra=_extra(facts)
         | (logged_extra(facts, logged) if logged else {})
-        | ({"readiness": readiness(facts, groups, verdict, conclusive=conclusive)} if ready else {}),
+        | ({"readiness": readiness(facts, groups, verdict, conclusive=conclusive)} if ready else {})
+        | told_of_script(facts),
     )
 
 
@@ -126,8 +129,19 @@ def _warnings(facts: Facts, placed: Sequence[PlacedCause]) -> tuple[Notice, ...]
     told = {_TELLS[cause.id] for cause in placed if cause.named and cause.id in _TELLS}
     if is_readiness(facts):
         return ready_notices(facts)
-    rows = tuple(Notice(check.name, check.says, check.fix, check.cell) for check in facts.of(HostCheck) if check.status == "warn" and check.name not in told)
+    alike: dict[tuple[str, str, str], list[HostCheck]] = {}
+    for check in facts.of(HostCheck):
+        if check.status == "warn" and check.name not in told:
+            alike.setdefault((check.name, check.says, check.fix), []).append(check)
+    nodes = next((plan.nodes for plan in facts.of(Plan)), ())
+    rows = tuple(Notice(name, f"{_on(found, nodes)}{says}", fix, found[0].cell) for (name, says, fix), found in alike.items())
     return (*rows, *lint_notices(facts, placed))
+
+
+def _on(found: Sequence[HostCheck], nodes: Sequence[str]) -> str:
+    """`node[1-2]: ` where only some of several nodes say so."""
+    hosts = tuple(dict.fromkeys(check.host for check in found if check.host))
+    return f"{folded(hosts)}: " if 0 < len(hosts) < len(nodes) else ""
 
 
 def _dumps_decide(views: Sequence[LiveView], logged: LoggedView) -> bool:
@@ -226,7 +240,9 @@ def _in_order(ranked: Sequence[RankedGroup]) -> tuple[PlacedCause, ...]:
     seen: set[tuple[object, ...]] = set()
     kept = []
     for cause in [*first, *rest]:
-        key = (cause.id, cause.ranks) if cause.id != "unknown" else (cause.id, cause.group)
+        group = ranked[cause.group].group
+        nodes = cause.hosts if group.cell.partition("@")[2] in group.hosts else ()  # a probe of the host, on each of several
+        key = (cause.id, cause.ranks, nodes) if cause.id != "unknown" else (cause.id, cause.group)
         if key not in seen:
             seen.add(key)
             kept.append(cause)
@@ -265,7 +281,7 @@ def _world(facts: Facts, groups: Sequence[SuspectGroup]) -> World:
         launched = [rung for rung in rungs if rung.nproc > 1 and rung.outcome == "passed"]
         rung = launched[-1] if launched else None
     plan = facts.one(Plan)
-    size = plan.nproc if plan else 0
+    size = plan.world_size if plan else 0
     if rung is None or (groups and not groups[0].ranks and not groups[0].victims and rung.nproc <= 1):
         return World(size=size)
     blamed = {rank: group for group in groups if group.cell == rung.cell for rank in group.victims}
@@ -351,7 +367,7 @@ def _row(rung: Rung, facts: Facts) -> LadderRow:
         question=rung.question,
         cell=rung.cell,
         nproc=rung.nproc,
-        extra=told_of_row(facts, rung),
+        extra=told_of_row(facts, rung) | ({"hosts": list(rung.hosts)} if rung.hosts else {}),
     )
 
 

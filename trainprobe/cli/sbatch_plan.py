@@ -1,0 +1,75 @@
+"""`trainprobe ready --sbatch job.sh`: the plan of a job before it is submitted, against its site and this login node."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+
+from trainprobe.errors import UsageError
+
+
+def sbatch_plan(script: str, options: Sequence[str], *, write: str | None, case: str | None, json_to: str | None, quiet: bool, no_color: bool) -> int:
+    """Check a batch script, print what is wrong with its corrected lines, and return the exit code of `ready`.
+
+    `options` are those of sbatch's command line. `write` is a file for the corrected script, which is written only there; the script itself is never
+    changed and never run. Raises UsageError where it cannot be read, or `write` names the script itself or a place where nothing can be written.
+    """
+    from trainprobe.case import Case
+    from trainprobe.cli.exit_codes import ready_code_of
+    from trainprobe.cli.showing import show_report
+    from trainprobe.collect.sbatch_script import look_at_script, read_text
+    from trainprobe.pipelines import conclude
+    from trainprobe.report.json_report import report_text
+    from trainprobe.report.text import text_of
+    from trainprobe.targets.slurm_site import slurm_site
+
+    _check_target(write, script)
+    read_text(script)  # before anybody is asked: a wrong name must be said at once
+    if not quiet:
+        sys.stderr.write("trainprobe: asking SLURM what the site allows.\n")
+    site = slurm_site()
+    told = {"version": site.version, "config": dict(site.config), "partitions": list(site.partitions), "nodes": list(site.nodes), "unknown": list(site.unknown)}
+    with (
+        tempfile.TemporaryDirectory(prefix="trainprobe-") as folder,
+        Case.create(case or os.path.join(folder, "case"), "ready", _argv(script, options)) as kept,
+    ):
+        _, data = look_at_script(kept, script, options, told)
+        report = conclude(kept.seal(), "ready", kept.name if case else "", (kept.trouble,) if kept.trouble and case else ())
+        if case:
+            kept.write_derived("diagnosis.json", report_text(report))
+            kept.write_derived("report.txt", text_of(report))
+    show_report(report, json_to=json_to, quiet=quiet, no_color=no_color)
+    if write is not None:
+        _write(write, data)
+    return ready_code_of(report)
+
+
+def _argv(script: str, options: Sequence[str]) -> tuple[str, ...]:
+    return ("trainprobe", "ready", "--sbatch", script, *(("--", *options) if options else ()))
+
+
+def _check_target(write: str | None, script: str) -> None:
+    if write is None:
+        return
+    folder = os.path.dirname(write) or "."
+    if os.path.exists(write) and os.path.exists(script) and os.path.samefile(write, script):
+        raise UsageError(f"--write {write} is the script itself, which is left as it is.", "Name another file.")
+    if os.path.isdir(write) or not os.path.isdir(folder) or not os.access(write if os.path.exists(write) else folder, os.W_OK):
+        raise UsageError(f"--write {write} cannot be written.", "Name a file in a folder that exists and is yours.")
+
+
+def _write(write: str, data: dict[str, object]) -> None:
+    """Write the corrected script, made from the text itself and not from the case, in which secrets are hidden."""
+    from trainprobe.facts.sbatch_plan import mended
+
+    text = mended(data)
+    try:
+        with open(write, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"--write {write} could not be written: {error.strerror}.") from error
+    sys.stderr.write(
+        f"trainprobe: {write} is the corrected script{'' if text != data['text'] else ', the same as it was: nothing could be corrected by rule'}.\n"
+    )

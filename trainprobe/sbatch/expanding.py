@@ -1,0 +1,163 @@
+"""What a word of a script becomes where its variables are known. Nothing is run: a command substitution stays as it is written."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from trainprobe.sbatch.shell import end_of_quote, end_of_substitution
+
+OWN_OF_TASK = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_TASK_PID")
+"""Of a task alone: the batch shell has them too, with the values of itself, 0."""
+FROZEN = "\u27ea{}\u27eb"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9?#@*$!]")
+_PARAMETER = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:(:?[-=])(.*))?", re.DOTALL)
+MOST_TEXT = 20_000
+_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Mod: operator.mod,
+    ast.FloorDiv: operator.floordiv,
+    ast.Div: operator.floordiv,
+}
+
+
+class Part(NamedTuple):
+    text: str
+    splits: bool = False
+
+
+def frozen(name: str) -> str:
+    """The mark of a variable of tasks that the batch shell has put its own value in for."""
+    return FROZEN.format(name)
+
+
+def expand(word: str, values: Mapping[str, str], depth: int = 0) -> tuple[str, ...]:
+    """Return the words that `word` becomes; an unquoted variable with blanks in it becomes several. What is not known stays as `${NAME}`."""
+    fields: list[str] = []
+    current, has = "", False
+    for part in _parts(word, values, depth):
+        if not part.splits or not re.search(r"\s", part.text):
+            current, has = current + part.text, has or bool(part.text) or not part.splits
+            continue
+        pieces = re.split(r"\s+", part.text)
+        for place, piece in enumerate(pieces):
+            if place:
+                fields += [current] if has else []
+                current, has = "", False
+            current, has = current + piece, has or bool(piece)
+    if has:
+        fields.append(current)
+    return tuple(one[:MOST_TEXT] for one in fields)
+
+
+def expanded(word: str, values: Mapping[str, str], depth: int = 0) -> str:
+    """The same without splitting, as in an assignment."""
+    return "".join(part.text for part in _parts(word, values, depth))[:MOST_TEXT]
+
+
+def _parts(word: str, values: Mapping[str, str], depth: int) -> list[Part]:
+    found: list[Part] = []
+    at = 0
+    while at < len(word):
+        char = word[at]
+        if char == "'":
+            end = end_of_quote(word, at)
+            found.append(Part(word[at + 1 : end].removesuffix("'")))
+        elif char == '"':
+            end = end_of_quote(word, at)
+            found.append(Part(_in_quotes(word[at + 1 : end].removesuffix('"'), values, depth)))
+        elif char == "\\":
+            end = at + 2
+            found.append(Part(word[at + 1 : end]))
+        elif char == "`":
+            end = end_of_quote(word, at)
+            found.append(Part(f"$({word[at + 1 : end].removesuffix('`')})"))
+        elif char == "$":
+            text, end, splits = _dollar(word, at, values, depth)
+            found.append(Part(text, splits))
+        elif char == "~" and at == 0 and word[1:2] in ("", "/"):
+            end = at + 1
+            found.append(Part(values.get("HOME", "~")))
+        else:
+            end = at + 1
+            found.append(Part(char))
+        at = end
+    return found
+
+
+def _in_quotes(text: str, values: Mapping[str, str], depth: int) -> str:
+    found, at = "", 0
+    while at < len(text):
+        if text[at] == "\\" and text[at + 1 : at + 2] in ("$", '"', "\\", "`", "\n"):
+            found, at = found + text[at + 1], at + 2
+        elif text[at] == "`":
+            end = end_of_quote(text, at)
+            found, at = found + f"$({text[at + 1 : end].removesuffix('`')})", end
+        elif text[at] == "$":
+            piece, at, _ = _dollar(text, at, values, depth)
+            found += piece
+        else:
+            found, at = found + text[at], at + 1
+    return found
+
+
+def _dollar(text: str, at: int, values: Mapping[str, str], depth: int) -> tuple[str, int, bool]:
+    """What `$…` at `at` becomes, where it ends, and whether blanks in it split words."""
+    after = text[at + 1 : at + 2]
+    if after in ("(", "{", "'"):
+        end = end_of_substitution(text, at)
+        inner = text[at + 2 : end - 1]
+        if after == "'":
+            return inner, end, False
+        if after == "{":
+            return _parameter(inner, values, depth), end, True
+        if inner.startswith("("):
+            told = arithmetic(inner[1:].removesuffix(")"), values)
+            return (str(told) if told is not None else text[at:end]), end, False
+        return text[at:end], end, False  # a command's output may split, and nobody knows where
+    name = _NAME.match(text, at + 1)
+    if name is None:
+        return "$", at + 1, False
+    return values.get(name[0], f"${{{name[0]}}}"), name.end(), True
+
+
+def _parameter(inner: str, values: Mapping[str, str], depth: int) -> str:
+    found = _PARAMETER.fullmatch(inner)
+    if found is None or depth > 8:
+        return f"${{{inner}}}"
+    name, form, default = found.groups()
+    known = values.get(name)
+    if known or (known is not None and form in (None, "-", "=")):
+        return known
+    return expanded(default, values, depth + 1) if form is not None and (known is not None or _is_unset(name)) else f"${{{name}}}"
+
+
+def _is_unset(name: str) -> bool:
+    """Of SLURM's own variables nobody knows here whether they will be set."""
+    return not name.startswith("SLURM")
+
+
+def arithmetic(text: str, values: Mapping[str, str]) -> int | None:
+    """Return the value of an arithmetic expression of known whole numbers, None where it is not known."""
+    names = re.sub(r"\$?\{?\b([A-Za-z_][A-Za-z0-9_]*)\b\}?", lambda found: values.get(found[1], found[1]), text[:400])
+    try:
+        return _value(ast.parse(names.replace("/", "//").strip(), mode="eval").body)
+    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError, OverflowError):
+        return None
+
+
+def _value(node: ast.expr) -> int:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int) and abs(node.value) < 10**15:
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_value(node.operand)
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        found = _OPERATORS[type(node.op)](_value(node.left), _value(node.right))
+        if abs(found) < 10**15:
+            return found
+    raise ValueError("no whole number")
