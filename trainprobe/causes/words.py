@@ -9,6 +9,7 @@ from trainprobe.causes.scene import Scene
 from trainprobe.facts import LogJob, Plan, Reach
 from trainprobe.facts.cell_measures import size_of
 from trainprobe.model.diagnosis import Fix
+from trainprobe.model.node_names import folded
 
 OF_A_MODEL = ("model_stress", "model_load")
 MIB, GIB = 2**20, 2**30
@@ -97,7 +98,9 @@ def job(scene: Scene) -> str:
     rows = size_of(scene.cell).rows
     words = [word.replace("{ranks}", ranks).replace("{rows}", "{rows}" if rows is None else str(rows)) for word in plan.argv]
     if words and plan.form == "launch":
-        words = ["torchrun", "--nproc-per-node", ranks, *words]
+        each = ["--nproc-per-node", str(plan.nproc)] if plan.nodes else ["--nproc-per-node", ranks]
+        over = ["--nnodes", str(len(plan.nodes)), "--node-rank", "N", "--master-addr", plan.nodes[0]] if plan.nodes else []
+        words = ["torchrun", *over, *each, *words]
     return " ".join(words)
 
 
@@ -118,6 +121,8 @@ def again(scene: Scene) -> str:
     words = ["trainprobe", "diagnose", "--nproc", str(max(group.world_size, plan.nproc, 1))]
     if size.rows is not None:  # the smallest failing cell, not the whole grid
         words = ["trainprobe", "diagnose", "--ranks", str(size.ranks), "--rows", str(size.rows)]
+    if plan.nodes:
+        words = ["trainprobe", "diagnose", "--nodes", folded(plan.nodes), "--nproc", str(max(plan.nproc, 1))]
     if group.probe:
         words += ["--only", group.probe]
     if group.probe == "import_memory" and plan.imports:

@@ -62,6 +62,7 @@ def parse_host_checks(record: Evidence) -> list[Fact]:
                 says or "",
                 fix or "",
                 probe_of(record.cell),
+                record.subject.host if record.cell == f"{probe_of(record.cell)}@{record.subject.host}" else "",
             )
         )
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from trainprobe.model.pids import HostPid
 _LOOPBACK = ("127.", "[::1]")  # the same address means another socket on each host
 MOST_HOSTS = 1 << 20
 KIND = "node.look"
+TELLS_A_PART = ("job", "rank.ended", "process")  # kinds of which each host that has a part of a cell sends some
 # What ssh and srun say of a host that is not to be reached at all, where a look that it merely refused would say why.
 _UNREACHABLE = re.compile(
     r"timed out|No route to host|Host is down|Network is unreachable|Connection (?:refused|reset|closed)|Unable to contact|Node failure|not responding",
@@ -28,6 +30,7 @@ _UNREACHABLE = re.compile(
 )
 _NAME = re.compile(r"[\w.:@-]{1,320}")
 _PID_BITS = 32
+_PLAIN = frozenset((str, int, float, bool, type(None)))
 
 
 @dataclass(frozen=True)
@@ -69,10 +72,10 @@ def _late(record: Evidence) -> bool:
 
 
 def places_of(records: Sequence[Evidence]) -> dict[str, int]:
-    """Number the hosts from 1 whose pids must be told apart: `job` records of one cell come from more than one, or the look came from elsewhere."""
+    """Number the hosts from 1 whose pids must be told apart: processes of one cell are on more than one, or the look came from elsewhere."""
     hosts: dict[str, dict[str, None]] = {}
     for record in records:
-        if record.kind == "job" and record.subject.host:
+        if record.kind in TELLS_A_PART and record.subject.host:
             hosts.setdefault(record.cell, {})[record.subject.host] = None
     reached = any(record.kind == "reach" for record in records)
     several = {host for found in hosts.values() if len(found) > 1 or reached for host in found}
@@ -110,15 +113,23 @@ def _with_host(record: Evidence, places: Mapping[str, int]) -> Evidence:
 
 def _rewritten(value: Any, host: str, place: int, *, depth: int) -> Any:
     """Every number that stands under a name of a pid gets its host."""
-    if depth > 20:
+    if value.__class__ in _PLAIN or depth > 20:
         return value
     if isinstance(value, Mapping):
-        return {key: _pid(item, host, place) if _names_a_pid(key) else _rewritten(item, host, place, depth=depth + 1) for key, item in value.items()}
+        return {
+            key: _pid(item, host, place)
+            if _names_a_pid(key)
+            else item
+            if item.__class__ in _PLAIN  # most of what a node sends
+            else _rewritten(item, host, place, depth=depth + 1)
+            for key, item in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [_rewritten(item, host, place, depth=depth + 1) for item in value]
     return value
 
 
+@functools.lru_cache(maxsize=4096)
 def _names_a_pid(key: object) -> bool:
     return isinstance(key, str) and (key in ("pid", "ppid", "pids") or key.endswith(("_pid", "_pids")))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from trainprobe.model.diagnosis import LadderRow
+from trainprobe.model.node_names import folded
 from trainprobe.report.lines import Line, Span, Style, span, wrapped
 from trainprobe.report.suite_section import suites_say
 from trainprobe.report.words import clean, columns, duration, ranks_in_words
@@ -17,6 +19,7 @@ OUTCOME_STYLE: dict[str, Style] = {
     "skipped": "faint",
     "not_measured": "warn",
 }
+_ROWS = re.compile(r"\d+x\d")
 MANY = 3
 """So many rungs skipped for one reason share a line."""
 _WORST_FIRST = ("crashed", "timed_out", "failed", "not_measured", "passed", "skipped")
@@ -63,7 +66,8 @@ def _worst(cells: list[LadderRow]) -> str:
 
 
 def _time(cells: list[LadderRow]) -> str:
-    took_s = sum(cell.took_s for cell in cells)
+    alone = [cell.took_s for cell in cells if node_of(cell)]  # nodes side by side
+    took_s = sum(cell.took_s for cell in cells if not node_of(cell)) + max(alone, default=0.0)
     return duration(took_s) if took_s > 0 else ""
 
 
@@ -106,10 +110,19 @@ def _told(cells: list[LadderRow], worst: str) -> list[Span]:
     return told
 
 
+def node_of(cell: LadderRow) -> str:
+    """The node of a cell that ran on each of several for that one alone, `host@node3`; empty for any other."""
+    hosts = cell.extra.get("hosts")
+    name = cell.cell.partition("@")[2]
+    return name if isinstance(hosts, (list, tuple)) and len(hosts) == 1 and hosts[0] == name else ""
+
+
 def _sizes(cells: Sequence[LadderRow]) -> str:
     """Name cells by their number of ranks, with the rows where they have a size of data, and by their label where one size has several."""
     names = []
-    by_rows = [cell for cell in cells if "x" in cell.cell.partition("@")[2].partition("#")[0]]
+    if cells and all(node_of(cell) for cell in cells):
+        return folded(node_of(cell) for cell in cells)
+    by_rows = [cell for cell in cells if _ROWS.match(cell.cell.partition("@")[2])]
     if by_rows:
         return ", ".join(dict.fromkeys(cell.cell.partition("@")[2].replace("x", " x ") for cell in by_rows))
     for cell in cells:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from trainprobe.facts import Facts, Rung
 from trainprobe.waits.crash import crash_groups
@@ -25,12 +26,13 @@ def failing_rungs(facts: Facts) -> tuple[Rung, ...]:
     a program may rightly refuse to run on fewer ranks than it is made for. Of the user's command over rows the smallest, for there the least is in
     the way of what went wrong; and cells with a changed knob are no answer about the command.
     """
-    largest: dict[str, Rung] = {}
+    largest: dict[tuple[str, str], Rung] = {}
     by_rows = any(rung.rows is not None for rung in command_cells(facts))
     for rung in facts.of(Rung):
         known = rung.outcome in ANSWERED and not is_knob(rung) and not (by_rows and rung.probe == COMMAND)
-        if known and (rung.probe not in largest or rung.nproc >= largest[rung.probe].nproc):
-            largest[rung.probe] = rung
+        key = (rung.probe, rung.hosts[0] if rung.alone else "")
+        if known and (key not in largest or rung.nproc >= largest[key].nproc):
+            largest[key] = rung
     judged = _of_grid(facts) if by_rows else None
     found = [*largest.values(), *([judged] if judged is not None else [])]
     return tuple(sorted((rung for rung in found if rung.outcome in FAILING), key=lambda rung: (rung.rung, rung.nproc)))
@@ -61,8 +63,24 @@ def outgrown_rungs(facts: Facts) -> tuple[Rung, ...]:
 def suspect_groups(facts: Facts, views: Sequence[LiveView] | None = None) -> tuple[SuspectGroup, ...]:
     """The groups of every live job, then those of every failing cell in the order of the ladder."""
     live = tuple(group for view in (live_views(facts) if views is None else views) for group in view.groups)
-    failed = tuple(group for rung in failing_rungs(facts) for group in groups_of(facts, rung))
+    failed = _alike_together([(rung, group) for rung in failing_rungs(facts) for group in groups_of(facts, rung)])
     return live + (failed or (*leftover_groups(facts), *spread_groups(facts)))  # where a rung failed, both are weighed beside its own evidence
+
+
+def _alike_together(found: Sequence[tuple[Rung, SuspectGroup]]) -> tuple[SuspectGroup, ...]:
+    """Of nodes on which a probe of the host came out alike, one group stands for all: it names them, and its evidence is that of the first."""
+    groups: list[SuspectGroup] = []
+    first: dict[tuple[str, str, str], int] = {}
+    for rung, group in found:
+        key = (group.probe, group.how, group.says)
+        if rung.alone and key in first:
+            same = groups[first[key]]
+            groups[first[key]] = replace(same, hosts=tuple(dict.fromkeys((*same.hosts, *group.hosts))))
+            continue
+        if rung.alone:
+            first[key] = len(groups)
+        groups.append(group)
+    return tuple(groups)
 
 
 def groups_of(facts: Facts, rung: Rung) -> tuple[SuspectGroup, ...]:
@@ -102,6 +120,7 @@ def _whole_cell(rung: Rung, ranks: tuple[Standing, ...]) -> SuspectGroup:
     elif rung.outcome == "crashed" or rung.probe == COMMAND:  # the run itself has ended, and not as it should
         mode = "crash"
     several = tuple(sorted(rung.ranks)) if 0 < len(rung.ranks) < rung.nproc else ()
+    theirs = [standing for standing in ranks if standing.rank in several] or ranks
     return SuspectGroup(
         cell=rung.cell,
         probe=rung.probe,
@@ -111,5 +130,5 @@ def _whole_cell(rung: Rung, ranks: tuple[Standing, ...]) -> SuspectGroup:
         mode=mode,
         evidence=rung.evidence,
         world_size=max(rung.nproc, 1),
-        hosts=tuple(sorted({standing.host for standing in ranks if standing.host})),
+        hosts=tuple(sorted({standing.host for standing in (theirs if rung.hosts else ranks) if standing.host})),
     )

@@ -66,7 +66,7 @@ def standings(facts: Facts, rung: Rung) -> tuple[Standing, ...]:
     plan = facts.one(Plan)
     host = plan.host if plan else ""
     silent_s = rung.silent_s if rung.outcome == "timed_out" else None
-    return tuple(_standing(facts, rung.cell, rank, host, silent_s) for rank in world)
+    return tuple(_standing(facts, rung.cell, rank, rung.hosts[0] if rung.alone else rung.host_of(rank) or host, silent_s) for rank in world)
 
 
 def _standing(facts: Facts, cell: str, rank: int, host: str, silent_s: float | None) -> Standing:
