@@ -33,6 +33,10 @@ class Ledger:
     def fails(self, a: str, b: str) -> int:
         return len(self.failed.get(frozenset((a, b)), ()))
 
+    def once(self, a: str, b: str) -> bool:
+        """They failed a single time and passed when they were tried again."""
+        return self.fails(a, b) == 1 and self.passes(a, b) >= 1
+
     def dead(self, node: str) -> bool:
         """It has passed with nobody."""
         return not self.partners.get(node)
@@ -40,7 +44,11 @@ class Ledger:
     def sound(self, node: str, beside: str, blamed: AbstractSet[str]) -> bool:
         """Good without `beside`: it has passed with another, and whatever else it failed with is blamed or has passed with nobody."""
         others = self.partners.get(node, set()) - {beside} - blamed
-        return bool(others) and not self.alone.get(node) and all(other == beside or other in blamed or self.dead(other) for other in self.against.get(node, ()))
+        return (
+            bool(others)
+            and not self.alone.get(node)
+            and all(other == beside or other in blamed or self.dead(other) or self.once(node, other) for other in self.against.get(node, ()))
+        )
 
     def against_sound(self, node: str, blamed: AbstractSet[str]) -> list[str]:
         """The sound partners with whom it has failed."""
@@ -93,13 +101,8 @@ def parts_of(one: Try) -> list[Try]:
 def _pair(whole: Try, there: Link, back: Link) -> Try:
     flaws = [link for link in (there, back) if link.how]
     outcome: Outcome = "failed" if flaws else "passed"
-    measures: dict[str, float] = {}
     rtts = [link.rtt_ms for link in (there, back) if link.rtt_ms is not None]
-    speeds = [link.mbps for link in (there, back) if link.mbps is not None]
-    if rtts:
-        measures["rtt_ms"] = max(rtts)
-    if speeds:
-        measures["mbps"] = min(speeds)
+    measures = {"rtt_ms": max(rtts)} if rtts else {}  # no throughput: three pairs at once share what a pair has for itself
     return Try(
         (there.a, there.b),
         whole.arm,

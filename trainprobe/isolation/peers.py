@@ -28,7 +28,7 @@ class Tolerance:
 # Costs: the larger, the slower. Throughput is turned into seconds for a gigabit.
 TOLERANCES: Mapping[tuple[str, str], Tolerance] = {
     ("tcp", "rtt_ms"): Tolerance(1.0, 9.0, 5.0),
-    ("tcp", "mbps"): Tolerance(2.0, 9.0, 1.0),
+    ("tcp", "mbps"): Tolerance(2.0, 4.0, 1.0),
     ("gloo", "took_ms"): Tolerance(1.0, 4.0, 20.0),
     ("nccl", "took_ms"): Tolerance(0.05, 1.0, 0.05),
 }
@@ -36,10 +36,10 @@ HOW = {"rtt_ms": "delay", "mbps": "slow", "took_ms": "slow"}
 
 
 def compared(tries: Sequence[Try]) -> list[Try]:
-    """Return the tries; passed ones that are slow beside their peers of the same arm and phase have the outcome slow."""
+    """Return the tries; passed pairs that are slow beside their peers of the same arm and phase have the outcome slow."""
     apart: dict[tuple[str, str, int | None], list[int]] = {}
     for place, one in enumerate(tries):
-        if one.outcome in ("passed", "slow") and len(one.members) in (2, 3):
+        if one.outcome in ("passed", "slow") and len(one.members) == 2:
             apart.setdefault((one.arm, one.phase, one.rail), []).append(place)
     found = list(tries)
     for (arm, _, _), places in apart.items():
@@ -48,7 +48,7 @@ def compared(tries: Sequence[Try]) -> list[Try]:
             if rule is not None:
                 for place in _beyond([(place, tries[place]) for place in places if tries[place].measures.get(name, 0) > 0], name, rule):
                     one = found[place]
-                    found[place] = replace(one, outcome="slow", how=one.how or HOW[name], says=one.says or _said(one, name))
+                    found[place] = replace(one, outcome="slow", how=one.how or HOW[name], says=_said(one, name))
     return found
 
 
