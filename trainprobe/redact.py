@@ -5,9 +5,10 @@ Every pattern runs in time linear in its text: repetitions are bounded or begin 
 
 from __future__ import annotations
 
+import functools
 import math
 import re
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\)|[ -/]{1,4}[0-~]|[0-Z\\^_`-~])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\ud800-\udfff]")
@@ -71,6 +72,7 @@ _TOKENS: Tuple[Tuple[str, str, re.Pattern[str]], ...] = tuple(
     )
 )
 MOST_DEPTH = 100
+SHORT, MOST_SEEN = 200, 20_000
 MANY = 20  # rows from which on they are looked at together first
 _LARGEST = 1e300  # and so neither infinite nor no number
 Hide = Callable[[str, str], str]
@@ -87,6 +89,11 @@ def clean(text: str) -> str:
 
 def looks_secret(name: str) -> bool:
     """Say whether a variable, key or option called `name` holds a secret: HF_TOKEN, api-key and dbPassword do, tokenizer, KEYBOARD and MASTER_ADDR do not."""
+    return _named_secret(name) if len(name) <= SHORT else _named_secret.__wrapped__(name)
+
+
+@functools.lru_cache(maxsize=8192)
+def _named_secret(name: str) -> bool:
     words = [word.lower() for word in _WORDS.findall(name)]
     if not words or _NEUTRAL.fullmatch(words[-1]):
         return False
@@ -120,6 +127,7 @@ class Redactor:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._known: Dict[str, str] = {}
+        self._seen: Set[str] = set()  # short texts that hold nothing: evidence repeats its keys and words some hundred times
         self.learn(environ)
 
     def learn(self, environ: Mapping[str, str]) -> None:
@@ -136,6 +144,7 @@ class Redactor:
         if value not in self._known and (len(value) >= 8 or _mixed(value)):
             known = {**self._known, value: name}
             self._known = dict(sorted(known.items(), key=lambda each: -len(each[0])))
+            self._seen = set()  # a new one: another thread may still add to the old what was looked at with less knowledge
 
     def text(self, text: str) -> Tuple[str, int]:
         """Return `text` with secrets hidden, and how many were."""
@@ -154,9 +163,20 @@ class Redactor:
         """
         return self._data(data, 0)
 
+    def _cleaned(self, text: str) -> Tuple[str, int]:
+        seen = self._seen
+        if text in seen:
+            return text, 0
+        shown, count = self.text(clean(text))
+        if not count and shown == text and len(text) <= SHORT:
+            if len(seen) >= MOST_SEEN:
+                seen.clear()
+            seen.add(text)
+        return shown, count
+
     def _data(self, data: Any, depth: int) -> Tuple[Any, int]:
         if isinstance(data, str):
-            return self.text(clean(data))
+            return self._cleaned(data)
         if isinstance(data, float) and not math.isfinite(data):
             return str(data), 0
         if depth > MOST_DEPTH:
@@ -165,7 +185,7 @@ class Redactor:
             hidden: Dict[str, Any] = {}
             total = 0
             for key, item in data.items():
-                shown, count = self.text(clean(str(key)))
+                shown, count = self._cleaned(str(key))
                 hidden[shown], more = self._named(shown, item, depth)
                 total += count + more
             return hidden, total

@@ -241,3 +241,17 @@ def test_a_key_in_a_sentence_is_hidden(line: str) -> None:
 def test_a_hash_is_no_key(line: str) -> None:
     line = line.format("0a1b2c3d4e5f60718293a4b5c6d7e8f901234567")
     assert Redactor({}).text(line) == (line, 0)
+
+
+def test_a_text_that_was_harmless_is_hidden_once_its_secret_is_known() -> None:
+    redactor = Redactor({})
+    before = redactor.data({"said": "open sesame123"})
+    redactor.learn({"API_KEY": "sesame123"})
+    assert (before, redactor.data({"said": "open sesame123"})) == (({"said": "open sesame123"}, 0), ({"said": "open <hidden:API_KEY>"}, 1))
+
+
+def test_what_is_remembered_as_harmless_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainprobe.redact.MOST_SEEN", 10)
+    redactor = Redactor({})
+    redactor.data([f"text {number}" for number in range(200)] + ["x" * 1000])
+    assert (len(redactor._seen) <= 10, max(map(len, redactor._seen)) < 1000) == (True, True)

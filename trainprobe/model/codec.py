@@ -23,6 +23,11 @@ def to_json(value: Any) -> Any:
 
     Fields whose metadata says `json: False` are left out; the content of `extra` is written beside the known fields.
     """
+    kind = value.__class__
+    if kind in _PLAIN:
+        return value
+    if kind is dict:  # most of it, by far
+        return {key if key.__class__ is str else str(key): item if item.__class__ in _PLAIN else to_json(item) for key, item in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         written: Dict[str, Any] = {}
         for field in dataclasses.fields(value):
