@@ -1,7 +1,7 @@
 # /// trainprobe
 # rung: 10
 # ready: quick
-# slots: [step]
+# slots: [step, taskprolog]
 # question: Do this host's limits, memory and disk allow the run?
 # scope: host
 # needs: []

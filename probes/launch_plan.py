@@ -2,7 +2,7 @@
 # rung: 11
 # ladder: false
 # ready: quick
-# slots: [step]
+# slots: [step, taskprolog]
 # question: Do the variables of the launch fit each other and this host?
 # scope: host
 # needs: []
@@ -27,6 +27,7 @@ from _launch import told as shared, variables  # isort: skip  # before _ready, w
 from _ready import checking, child, places  # isort: skip
 
 FULL = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+TASK = ("step", "taskprolog")
 
 
 def ranks(_asked: checking.Asked, told: checking.Told) -> None:
@@ -99,10 +100,10 @@ def values(asked: checking.Asked, _told: checking.Told) -> None:
 
 
 CHECKS = (
-    checking.Check(("plan.ranks",), ranks),
+    checking.Check(("plan.ranks",), ranks, TASK),
     checking.Check(("plan.tasks",), tasks),
     checking.Check(("plan.gpus",), gpus),
-    checking.Check(("plan.master",), master),
+    checking.Check(("plan.master",), master, TASK),
     checking.Check(("plan.debugenv",), variables.leftovers),
     checking.Check(("plan.rename", "plan.names"), variables.spelling),
     checking.Check(("lim.omp",), variables.threads),

@@ -45,7 +45,7 @@ CHECKS = (
     checking.Check(("fs.quota",), answers.quota),
     checking.Check(("fs.cache",), PATHS.caches),
     checking.Check(("shm.alloc",), shared.alloc),
-    checking.Check(("shm.stale",), shared.stale, checking.ADMIN),
+    checking.Check(("shm.stale",), shared.stale, ("step", "epilog")),
     checking.Check(("fs.smallfile",), rates.small_files),
     checking.Check(("fs.seqread", "fs.ckpt"), large_files, checking.STEP, "standard"),
     checking.Check((), values),

@@ -6,15 +6,18 @@ The child is killed at the deadline. One that does not die of it sleeps uninterr
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import select
 import signal
+import subprocess
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 GRACE_S = 0.3
-REPLY_CAP = 2**20
+REPLY_CAP = 2**22
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class Answer(NamedTuple):
@@ -57,6 +60,21 @@ def ask_all(questions: Sequence[Callable[[], Any]], deadline_s: float) -> List[A
         with contextlib.suppress(OSError):
             os.waitpid(pid, os.WNOHANG)  # one that is not gone yet is reaped by whoever inherits it
     return [answers[pipe] for _, pipe in started]
+
+
+def ask_program(words: Sequence[str], deadline_s: float) -> Answer:
+    """Run a program; the reply is [exit status, what it printed]. It dies with the child that started it, unless it hangs in the kernel."""
+    return ask(lambda: run_program(words, deadline_s), deadline_s + 0.5)
+
+
+def run_program(words: Sequence[str], deadline_s: float) -> List[Any]:
+    """The same for who is a child already."""
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=deadline_s, check=False, preexec_fn=_die_with_parent)
+    return [done.returncode, (done.stdout or done.stderr)[:REPLY_CAP].decode("utf-8", "replace")]
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def _start(question: Callable[[], Any]) -> Tuple[int, int]:

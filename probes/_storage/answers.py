@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from typing import Dict, List, Optional, Set, Tuple
 
 from _ready import checking, child
@@ -133,7 +132,7 @@ def quota(asked: checking.Asked, told: checking.Told) -> None:
         told.say("fs.quota", "skip", "No tool here tells of quotas (quota, lfs).")
         return
     most = told.threshold("fs.quota", 0.9)
-    asking = [lambda words=words: subprocess.run(words, capture_output=True, text=True, timeout=3, check=False).stdout for words in commands]
+    asking = [lambda words=words: child.run_program(words, 3.0)[1] for words in commands]
     answers = child.ask_all(asking, 4.0)
     used = [row for answer in answers if answer.how == "answered" for row in quota_rows(answer.reply)]
     near = [f"{name} is {share:.0%} used" for name, share in used if share > most]

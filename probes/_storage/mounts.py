@@ -85,7 +85,7 @@ def look(asked: checking.Asked, deadline_s: float) -> Dict[str, Path]:
     mounts = table(asked.root)
     needed, others = asked_paths(asked, mounts)
     paths = [*needed, *others]
-    answers = child.ask_all([lambda path=path, tries=path in needed: ask(path, tries) for path in paths], deadline_s)  # type: ignore[misc]
+    answers = child.ask_all([lambda path=path, tries=path in needed and asked.slot == "step": ask(path, tries) for path in paths], deadline_s)  # type: ignore[misc]
     found = {}
     for path, answer in zip(paths, answers):
         reply = answer.reply if answer.how == "answered" else {}
