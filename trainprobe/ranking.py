@@ -18,6 +18,7 @@ from trainprobe.causes.linted import Linted, linted, with_lint
 from trainprobe.causes.neighbours import LISTED, POINTS, neighbours
 from trainprobe.causes.priors import Priors
 from trainprobe.causes.scene import Scene
+from trainprobe.causes.unready import steps_of
 from trainprobe.causes.words import again, live_pid
 from trainprobe.facts import Facts, LogJob
 from trainprobe.model.diagnosis import Fix, PlacedCause, RuledOut, Undecided, Weighing
@@ -244,6 +245,8 @@ def _shown(weighings: Iterable[Weighing]) -> list[Weighing]:
 
 def _next_steps(scene: Scene, nearest: Cause | None) -> tuple[str, ...]:
     """What would settle it: the nearest cause's own question, else what the kernel and the output say. Pids are those of the first suspect."""
+    if scene.group.unready:
+        return steps_of(scene.facts, scene.group) or ("trainprobe ready --standard",)
     if scene.group.mode == "hang" and scene.facts.one(LogJob, cell=scene.cell) is not None:
         return (
             "let the next run record its collectives: TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE=DIR/nccl_trace_rank_",

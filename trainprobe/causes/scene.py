@@ -162,9 +162,13 @@ class Scene:
         return tuple(site for frame in frames if (site := self.site(frame.file, frame.line)) is not None)
 
     def checks(self, *names: str, bad_only: bool = True) -> tuple[HostCheck, ...]:
-        """Checks of the host and of the environment by name; `bad_only` leaves out those that passed."""
-        found = [fact for fact in self.facts.of(HostCheck) if fact.name in names]
+        """Checks of the host and of the environment by name; `bad_only` leaves out those that passed. In a group of `ready` those of its hosts."""
+        found = [fact for fact in self.facts.of(HostCheck) if fact.name in names and self._of_them(fact)]
         return tuple(fact for fact in found if not bad_only or fact.status in ("fail", "warn"))
+
+    def _of_them(self, check: HostCheck) -> bool:
+        group = self.group
+        return not group.unready or (check.host in group.hosts and (check.name in group.unready or check.status not in ("warn", "fail")))
 
     def given(self, name: str) -> Given | None:
         """What was said of the surroundings: a limit, a version, a setting (facts.given lists the names)."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from trainprobe.causes.scene import Scene
-from trainprobe.facts import LogJob, Plan, Reach
+from trainprobe.facts import LogJob, Plan, Reach, ReadyPlan
 from trainprobe.facts.cell_measures import size_of
 from trainprobe.model.diagnosis import Fix
 from trainprobe.model.node_names import folded
@@ -117,6 +117,9 @@ def again(scene: Scene) -> str:
     if scene.live is not None:
         return f"trainprobe attach {live_pid(scene)}"
     plan, group = scene.plan, scene.group
+    if group.unready:
+        ready = scene.facts.one(ReadyPlan)
+        return f"trainprobe ready --nodes {folded(ready.nodes)}" if ready is not None and ready.by == "ssh" else "trainprobe ready"
     size = size_of(group.cell)
     words = ["trainprobe", "diagnose", "--nproc", str(max(group.world_size, plan.nproc, 1))]
     if size.rows is not None:  # the smallest failing cell, not the whole grid

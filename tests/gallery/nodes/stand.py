@@ -116,7 +116,7 @@ def standing(folder: Path, lane: int) -> Iterator[Stand]:
     prolog = folder / "task_prolog"
     prolog.write_text(PROLOG.format(folder=profile), encoding="utf-8")
     prolog.chmod(0o755)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "shared-data", str(data)], check=True, timeout=20)  # before the hosts: they all get it
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64g", "shared-data", str(data)], check=True, timeout=20)  # before the hosts: they all get it
     try:
         (data / "train-00000.bin").write_bytes(bytes(2**20))
         with (

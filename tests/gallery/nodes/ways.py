@@ -34,7 +34,7 @@ class Answer:
 
 def words(stand: Stand, folder: Path, budget: str) -> list[str]:
     """What a user types, with the options that only say where the report goes."""
-    given = (f"--{budget}", "--path", str(stand.data), "--json", str(folder / "report.json"), "--case", str(folder / "case"))
+    given = (f"--{budget}", "--paths", str(stand.data), "--json", str(folder / "report.json"), "--case", str(folder / "case"))
     return [sys.executable, "-m", "trainprobe", "ready", *given]
 
 
@@ -57,7 +57,7 @@ def ready(stand: Stand, way: Way, folder: Path, budget: str) -> Answer:
 
 
 def _from_here(stand: Stand, way: Way, typed: Sequence[str]) -> tuple[int | None, str]:
-    argv = ["salloc", "--quiet", f"--nodes={COUNT}", "--cpus-per-task=4", *typed] if way == "salloc" else [*typed, "--hosts", ",".join(stand.names)]
+    argv = ["salloc", "--quiet", f"--nodes={COUNT}", "--cpus-per-task=4", *typed] if way == "salloc" else [*typed, "--nodes", ",".join(stand.names)]
     try:
         done = subprocess.run(
             argv, env=environment(stand), cwd=stand.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=KILLED_AFTER_S

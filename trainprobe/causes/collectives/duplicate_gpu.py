@@ -14,6 +14,7 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.ends import rank_pids
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.told import Told, lines, told, weigh_told
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, ranks_say, sentence
 from trainprobe.facts import Facts, Gpu, JobRank
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -90,17 +91,20 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="duplicate-gpu",
-    title="Two ranks use the same GPU",
-    means="Two ranks use the same GPU for one communicator.",
-    telling="NCCL reports a duplicate GPU.",
-    modes=("crash", "hang"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    would_settle="nvidia-smi --query-compute-apps=pid,gpu_uuid --format=csv",
-    ranks=_ranks,
-    accounts_for=("user-exception",),
-    wording=f"{WORDING}|{USAGE}",
+CAUSE = readied(
+    Cause(
+        id="duplicate-gpu",
+        title="Two ranks use the same GPU",
+        means="Two ranks use the same GPU for one communicator.",
+        telling="NCCL reports a duplicate GPU.",
+        modes=("crash", "hang"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        would_settle="nvidia-smi --query-compute-apps=pid,gpu_uuid --format=csv",
+        ranks=_ranks,
+        accounts_for=("user-exception",),
+        wording=f"{WORDING}|{USAGE}",
+    ),
+    Signs(says=("gives several ranks one GPU", "give several ranks one GPU"), checks=("plan.gpus",)),
 )

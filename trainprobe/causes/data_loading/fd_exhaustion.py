@@ -16,6 +16,7 @@ from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.predicted import again_planned, fewer_workers, foreseen, needed, power_of_two, weigh_foreseen
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import checked, first_to_fail, said, spoken
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, ranks_say, sentence, short
 from trainprobe.facts import Facts, ProcessState
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -101,17 +102,20 @@ def _fixes_foreseen(scene: Scene, one: Prediction) -> tuple[Fix, ...]:
     return (*found, *fewer_workers(scene, one))
 
 
-CAUSE = Cause(
-    id="fd-exhaustion",
-    title="The limit of open files is reached",
-    means="A process reaches its limit of open files, usually through tensors sent by loader workers.",
-    telling="Errno 24, received 0 items of ancdata, or a shared memory object that cannot be opened; a low ulimit -n.",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=nobody,
-    would_settle="ls /proc/PID/fd | wc -l while it runs, beside ulimit -n",
-    refines="user-exception",
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="fd-exhaustion",
+        title="The limit of open files is reached",
+        means="A process reaches its limit of open files, usually through tensors sent by loader workers.",
+        telling="Errno 24, received 0 items of ancdata, or a shared memory object that cannot be opened; a low ulimit -n.",
+        modes=("crash", "hang", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=nobody,
+        would_settle="ls /proc/PID/fd | wc -l while it runs, beside ulimit -n",
+        refines="user-exception",
+        wording=WORDING,
+    ),
+    Signs(says=("allows too few open files", "allow too few open files"), checks=("lim.nofile",), values=("limit.nofile",)),
 )

@@ -15,6 +15,7 @@ from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.predicted import fewer_workers, foreseen, needed, weigh_foreseen
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import advice, checked, first_to_fail, said, spoken
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import GIB, fix, sentence, short, size
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -72,17 +73,20 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="shm-exhausted",
-    title="Shared memory is too small",
-    means="The shared memory of the host or container is too small for the batches of the loader workers.",
-    telling="Unexpected bus error in a worker, a worker killed by Bus error, no space left on a torch segment; a small /dev/shm.",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=nobody,
-    would_settle="df -h /dev/shm while the workers run",
-    refines="user-exception",
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="shm-exhausted",
+        title="Shared memory is too small",
+        means="The shared memory of the host or container is too small for the batches of the loader workers.",
+        telling="Unexpected bus error in a worker, a worker killed by Bus error, no space left on a torch segment; a small /dev/shm.",
+        modes=("crash", "hang", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=nobody,
+        would_settle="df -h /dev/shm while the workers run",
+        refines="user-exception",
+        wording=WORDING,
+    ),
+    Signs(says=("has too little shared memory", "have too little shared memory"), checks=("shm.size", "shm.alloc", "shm.stale"), values=("shm.",)),
 )

@@ -16,6 +16,7 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.ends import others_wait, states, who
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, live_pid, ranks_say, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -102,18 +103,21 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="storage-stall",
-    title="The file system does not answer",
-    means="The file system under data or checkpoints is slow or does not answer.",
-    telling="A stack ends in a file call in all looks, the process sleeps in the file system (often state D), and the mount does not answer a probe.",
-    modes=("hang", "slow", "crash", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    pids=_pids,
-    would_settle="timeout 5 stat on the path, and cat /proc/PID/wchan",
-    refines="rank-stuck",
-    accounts_for=("data-worker-stuck", "gil-held", "import-hang", "user-exception"),
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="storage-stall",
+        title="The file system does not answer",
+        means="The file system under data or checkpoints is slow or does not answer.",
+        telling="A stack ends in a file call in all looks, the process sleeps in the file system (often state D), and the mount does not answer a probe.",
+        modes=("hang", "slow", "crash", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        pids=_pids,
+        would_settle="timeout 5 stat on the path, and cat /proc/PID/wchan",
+        refines="rank-stuck",
+        accounts_for=("data-worker-stuck", "gil-held", "import-hang", "user-exception"),
+        wording=WORDING,
+    ),
+    Signs(says=("has storage that does not answer", "have storage that does not answer"), checks=("fs.hang", "fs.smallfile", "fs.seqread", "fs.ckpt")),
 )

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import advice, checked, first_to_fail, said, spoken
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -64,17 +65,20 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="cpu-only-torch",
-    title="torch is a CPU build",
-    means="The installed torch was built without CUDA, and the job or the host has GPUs.",
-    telling="Torch not compiled with CUDA enabled; GPUs beside a CPU build.",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=nobody,
-    would_settle="python -c 'import torch; print(torch.version.cuda)'",
-    refines="user-exception",
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="cpu-only-torch",
+        title="torch is a CPU build",
+        means="The installed torch was built without CUDA, and the job or the host has GPUs.",
+        telling="Torch not compiled with CUDA enabled; GPUs beside a CPU build.",
+        modes=("crash", "hang", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=nobody,
+        would_settle="python -c 'import torch; print(torch.version.cuda)'",
+        refines="user-exception",
+        wording=WORDING,
+    ),
+    Signs(says=("has a torch without GPUs", "have a torch without GPUs"), checks=("py.torch.cuda", "py.torch")),
 )

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import checked, first_to_fail, said, spoken
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -85,18 +86,24 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="driver-library-mismatch",
-    title="The driver's library and kernel module differ",
-    means="The driver's library and its kernel module are of different versions.",
-    telling="Driver/library version mismatch, or CUDA error 803.",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=nobody,
-    would_settle="nvidia-smi, and cat /proc/driver/nvidia/version beside the version in the name of libcuda.so",
-    refines="user-exception",
-    accounts_for=("native-crash",),
-    wording=f"{WORDING}|{COMPATIBILITY}",
+CAUSE = readied(
+    Cause(
+        id="driver-library-mismatch",
+        title="The driver's library and kernel module differ",
+        means="The driver's library and its kernel module are of different versions.",
+        telling="Driver/library version mismatch, or CUDA error 803.",
+        modes=("crash", "hang", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=nobody,
+        would_settle="nvidia-smi, and cat /proc/driver/nvidia/version beside the version in the name of libcuda.so",
+        refines="user-exception",
+        accounts_for=("native-crash",),
+        wording=f"{WORDING}|{COMPATIBILITY}",
+    ),
+    Signs(
+        says=("has a driver that does not fit its libraries", "have drivers that do not fit their libraries"),
+        checks=("drv.module",),
+    ),
 )

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import advice, checked, first_to_fail, said, spoken
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -69,17 +70,24 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="driver-too-old",
-    title="The NVIDIA driver is too old, or missing",
-    means="The driver is older than torch's CUDA runtime needs, or there is none.",
-    telling="Driver too old (found version N), or CUDA error 35.",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=nobody,
-    would_settle="nvidia-smi beside torch.version.cuda",
-    refines="user-exception",
-    wording=f"{WORDING}|{NONE_AT_ALL}",
+CAUSE = readied(
+    Cause(
+        id="driver-too-old",
+        title="The NVIDIA driver is too old, or missing",
+        means="The driver is older than torch's CUDA runtime needs, or there is none.",
+        telling="Driver too old (found version N), or CUDA error 35.",
+        modes=("crash", "hang", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=nobody,
+        would_settle="nvidia-smi beside torch.version.cuda",
+        refines="user-exception",
+        wording=f"{WORDING}|{NONE_AT_ALL}",
+    ),
+    Signs(
+        says=("has a driver that is too old for this torch", "have drivers that are too old for this torch"),
+        checks=("drv.versions",),
+        values=("driver.", "driver", "version.driver"),
+    ),
 )

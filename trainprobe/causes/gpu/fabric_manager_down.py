@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import checked, first_to_fail, said, spoken
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -62,18 +63,21 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="fabric-manager-down",
-    title="The NVSwitch fabric is not set up",
-    means="The NVSwitch fabric is not set up.",
-    telling="CUDA error 802 while nvidia-smi works.",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=nobody,
-    would_settle="systemctl status nvidia-fabricmanager, and nvidia-smi -q | grep -A4 -i fabric",
-    refines="user-exception",
-    accounts_for=("native-crash",),
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="fabric-manager-down",
+        title="The NVSwitch fabric is not set up",
+        means="The NVSwitch fabric is not set up.",
+        telling="CUDA error 802 while nvidia-smi works.",
+        modes=("crash", "hang", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=nobody,
+        would_settle="systemctl status nvidia-fabricmanager, and nvidia-smi -q | grep -A4 -i fabric",
+        refines="user-exception",
+        accounts_for=("native-crash",),
+        wording=WORDING,
+    ),
+    Signs(says=("has no fabric manager that works", "have no fabric manager that works"), checks=("drv.fm",)),
 )

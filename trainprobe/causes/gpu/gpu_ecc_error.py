@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, said
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, sentence, short, subject
 from trainprobe.causes.xids import of_cause, weigh_xids
 from trainprobe.facts import Facts, Gpu
@@ -59,17 +60,20 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="gpu-ecc-error",
-    title="A GPU has memory errors that it could not correct",
-    means="A GPU reports memory errors that it could not correct.",
-    telling="An uncorrectable ECC error, Xid 48, 63 or 64.",
-    modes=("hang", "crash", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    would_settle="nvidia-smi -q -d ECC,ROW_REMAPPER",
-    refines="user-exception",
-    accounts_for=("rank-stuck", "illegal-memory-access", "native-crash", "rank-killed"),
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="gpu-ecc-error",
+        title="A GPU has memory errors that it could not correct",
+        means="A GPU reports memory errors that it could not correct.",
+        telling="An uncorrectable ECC error, Xid 48, 63 or 64.",
+        modes=("hang", "crash", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        would_settle="nvidia-smi -q -d ECC,ROW_REMAPPER",
+        refines="user-exception",
+        accounts_for=("rank-stuck", "illegal-memory-access", "native-crash", "rank-killed"),
+        wording=WORDING,
+    ),
+    Signs(says=("has a GPU with memory errors", "have GPUs with memory errors"), checks=("drv.ecc", "drv.remap")),
 )

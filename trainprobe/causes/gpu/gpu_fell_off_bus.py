@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import said
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, sentence, short, subject
 from trainprobe.causes.xids import MEANS, of_cause, weigh_xids
 from trainprobe.facts import Facts, Gpu
@@ -55,17 +56,20 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="gpu-fell-off-bus",
-    title="A GPU fell off the bus",
-    means="A GPU is no longer reachable over PCIe.",
-    telling="Xid 79, or a device handle that cannot be determined.",
-    modes=("hang", "crash", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    would_settle="dmesg -T | grep -i xid, and nvidia-smi -L",
-    refines="user-exception",
-    accounts_for=("rank-stuck", "illegal-memory-access", "native-crash", "rank-killed"),
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="gpu-fell-off-bus",
+        title="A GPU fell off the bus",
+        means="A GPU is no longer reachable over PCIe.",
+        telling="Xid 79, or a device handle that cannot be determined.",
+        modes=("hang", "crash", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        would_settle="dmesg -T | grep -i xid, and nvidia-smi -L",
+        refines="user-exception",
+        accounts_for=("rank-stuck", "illegal-memory-access", "native-crash", "rank-killed"),
+        wording=WORDING,
+    ),
+    Signs(says=("does not see all of its GPUs", "do not see all of their GPUs"), checks=("drv.count", "drv.answer")),
 )

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, sentence, short, subject
 from trainprobe.facts import Facts, Gpu, LogEvent
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -70,15 +71,18 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="gpu-throttled",
-    title="A GPU's clocks are held down",
-    means="Heat, power or hardware protection holds the GPU's clocks down.",
-    telling="Throttle reasons under load, and less speed than the node's other GPUs.",
-    modes=("slow", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    would_settle="nvidia-smi -q -d PERFORMANCE,CLOCK on that GPU and on another",
-    refines="straggler-rank",
+CAUSE = readied(
+    Cause(
+        id="gpu-throttled",
+        title="A GPU's clocks are held down",
+        means="Heat, power or hardware protection holds the GPU's clocks down.",
+        telling="Throttle reasons under load, and less speed than the node's other GPUs.",
+        modes=("slow", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        would_settle="nvidia-smi -q -d PERFORMANCE,CLOCK on that GPU and on another",
+        refines="straggler-rank",
+    ),
+    Signs(says=("has a GPU that is slowed down", "have GPUs that are slowed down"), checks=("drv.throttle", "drv.clocks", "drv.temp", "drv.pcie")),
 )

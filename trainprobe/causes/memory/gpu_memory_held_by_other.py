@@ -16,6 +16,7 @@ from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.gpu_memory import Shortage, shortage
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, sentence, short, size, subject
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -77,18 +78,21 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="gpu-memory-held-by-other",
-    title="Another process holds the GPU's memory",
-    means="Another process, often a left-over one, owns the GPU memory that this job needs.",
-    telling="Used memory on the device is far above what this job's processes hold.",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=nobody,
-    would_settle="nvidia-smi --query-compute-apps=pid,used_memory --format=csv before the job starts",
-    refines="cuda-oom",
-    accounts_for=("user-exception", "native-crash"),
-    wording=TAKEN,
+CAUSE = readied(
+    Cause(
+        id="gpu-memory-held-by-other",
+        title="Another process holds the GPU's memory",
+        means="Another process, often a left-over one, owns the GPU memory that this job needs.",
+        telling="Used memory on the device is far above what this job's processes hold.",
+        modes=("crash", "hang", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=nobody,
+        would_settle="nvidia-smi --query-compute-apps=pid,used_memory --format=csv before the job starts",
+        refines="cuda-oom",
+        accounts_for=("user-exception", "native-crash"),
+        wording=TAKEN,
+    ),
+    Signs(says=("has GPU memory that others hold", "have GPU memory that others hold"), checks=("drv.memused",)),
 )

@@ -33,6 +33,7 @@ from trainprobe.causes.host_memory import (
 from trainprobe.causes.predicted import COPIED, fewer_workers, foreseen, needed, weigh_foreseen
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import Said, first_to_fail, said
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, sentence, short, size, subject
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -139,17 +140,24 @@ def _fixes_foreseen(scene: Scene, one: Prediction) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="host-oom-killed",
-    title="The kernel killed a process for lack of memory",
-    means="The kernel or the cgroup's limit kills a process because memory ran out.",
-    telling="SIGKILL that nobody sent with a rise of the out-of-memory count, or the line of the kernel or scheduler that says so.",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    would_settle="dmesg | grep -i 'killed process', sacct -j JOB --format=State,MaxRSS,ReqMem, and memory.events of the job's cgroup",
-    refines="user-exception",
-    accounts_for=("data-worker-crash",),
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="host-oom-killed",
+        title="The kernel killed a process for lack of memory",
+        means="The kernel or the cgroup's limit kills a process because memory ran out.",
+        telling="SIGKILL that nobody sent with a rise of the out-of-memory count, or the line of the kernel or scheduler that says so.",
+        modes=("crash", "hang", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        would_settle="dmesg | grep -i 'killed process', sacct -j JOB --format=State,MaxRSS,ReqMem, and memory.events of the job's cgroup",
+        refines="user-exception",
+        accounts_for=("data-worker-crash",),
+        wording=WORDING,
+    ),
+    Signs(
+        says=("has too little memory left for the job", "have too little memory left for the job"),
+        checks=("mem.available", "lim.cgmem", "host.oomkill"),
+        values=("memory.limit_bytes",),
+    ),
 )

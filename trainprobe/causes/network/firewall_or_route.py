@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
 from trainprobe.causes.told import FOREIGN, captured, failed_of_something_else, lines, seen_live, told, weigh_told
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, listed, ranks_say, sentence, short, verb
 from trainprobe.facts import Connection, Facts, LogEvent
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -116,18 +117,26 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="firewall-or-route",
-    title="A rank's connection is not answered",
-    means="The ranks find each other but cannot open the ports that the data goes through.",
-    telling="A connect without an answer while a rank stands at the store or in a collective; no route to host.",
-    modes=("hang", "crash"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=_ranks,
-    would_settle="ss -tnp state syn-sent, and a connect to that address by hand",
-    refines="rendezvous-incomplete",
-    accounts_for=("rank-stuck", "user-exception", "native-crash"),
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="firewall-or-route",
+        title="A rank's connection is not answered",
+        means="The ranks find each other but cannot open the ports that the data goes through.",
+        telling="A connect without an answer while a rank stands at the store or in a collective; no route to host.",
+        modes=("hang", "crash"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=_ranks,
+        would_settle="ss -tnp state syn-sent, and a connect to that address by hand",
+        refines="rendezvous-incomplete",
+        accounts_for=("rank-stuck", "user-exception", "native-crash"),
+        wording=WORDING,
+    ),
+    Signs(
+        says=("cannot be reached as it must be", "do not reach each other as they must"),
+        checks=("net.ports",),
+        hows=("blocked-ports", "one-way", "refused", "unreachable"),
+        admin=("nft list ruleset; iptables -L -n; ip route   (there, and what the switch or the security group lets through)",),
+    ),
 )

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.told import FOREIGN, Told, failed_of_something_else, last_words, lines, made_steps, told, weigh_told
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -77,18 +78,26 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="hostname-resolution",
-    title="A host name does not resolve",
-    means="A host name of the job does not resolve on a node, or resolves to the wrong address.",
-    telling="Errors of getaddrinfo in lines of torch, gloo, NCCL or ssh, or a name that belongs to another machine.",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=nobody,
-    would_settle="getent hosts NAME on every node, for MASTER_ADDR and for each node's own name",
-    refines="rendezvous-incomplete",
-    accounts_for=("user-exception", "native-crash"),
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="hostname-resolution",
+        title="A host name does not resolve",
+        means="A host name of the job does not resolve on a node, or resolves to the wrong address.",
+        telling="Errors of getaddrinfo in lines of torch, gloo, NCCL or ssh, or a name that belongs to another machine.",
+        modes=("crash", "hang", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=nobody,
+        would_settle="getent hosts NAME on every node, for MASTER_ADDR and for each node's own name",
+        refines="rendezvous-incomplete",
+        accounts_for=("user-exception", "native-crash"),
+        wording=WORDING,
+    ),
+    Signs(
+        says=("does not find the nodes by their names", "do not find the nodes by their names"),
+        checks=("host.dns", "plan.master"),
+        values=("host.own_name_loops",),
+        hows=("wrong-address",),
+    ),
 )

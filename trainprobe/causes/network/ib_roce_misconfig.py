@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.told import captured, lines, made_steps, seen_live, told, weigh_told
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, listed, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -84,17 +85,25 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="ib-roce-misconfig",
-    title="The RDMA cards cannot talk to each other as configured",
-    means="InfiniBand, RoCE or EFA cards cannot talk to each other as configured.",
-    telling="Completion errors (12, vendor error 129) at the first transfer, failing calls of libibverbs.",
-    modes=("crash", "hang"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=seen_live,
-    would_settle="ib_write_bw between the two nodes, with the GID index that NCCL uses",
-    accounts_for=("user-exception", "rank-stuck", "native-crash"),
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="ib-roce-misconfig",
+        title="The RDMA cards cannot talk to each other as configured",
+        means="InfiniBand, RoCE or EFA cards cannot talk to each other as configured.",
+        telling="Completion errors (12, vendor error 129) at the first transfer, failing calls of libibverbs.",
+        modes=("crash", "hang"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=seen_live,
+        would_settle="ib_write_bw between the two nodes, with the GID index that NCCL uses",
+        accounts_for=("user-exception", "rank-stuck", "native-crash"),
+        wording=WORDING,
+    ),
+    Signs(
+        says=("has a network card that is not ready", "have network cards that are not ready"),
+        checks=("ib.state", "ib.gid"),
+        values=("rdma.", "ib."),
+        hows=("fabric",),
+    ),
 )

@@ -16,6 +16,7 @@ from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
 from trainprobe.causes.told import failed_of_something_else, last_words, lines, told, weigh_told
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts, LogJob
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -31,6 +32,12 @@ SHOWS = ("launcher-args", "group-missing", "script-missing", "launcher-missing")
 # `int(os.environ.get("LOCAL_RANK"))` where nobody set it.
 _READS_RANK = re.compile(r"(?:environ|getenv)[^\n]{0,30}[\"'](?:LOCAL_|NODE_)?(?:RANK|WORLD_SIZE)|\blocal_rank\b")
 USAGE = r"error: (unrecognized arguments|the following arguments are required|argument \S+: |ambiguous option)"
+
+# What a plan asks that does not fit; what has an illness of its own (a port in use, a name that is not found) is told there.
+PLAN = tuple(
+    f"plan.{name}"
+    for name in ("ranks", "tasks", "ntasks", "cpus", "mem", "time", "signal", "rendezvous", "limits", "paths", "output", "script", "site", "exitcodes")
+)
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
@@ -83,17 +90,20 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="launcher-args",
-    title="Script and launcher do not fit",
-    means="The script and the launcher disagree on arguments or on the variables of a rank.",
-    telling="unrecognized arguments: --local-rank, KeyError: LOCAL_RANK, exit code 2 with a usage text.",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=nobody,
-    would_settle="python SCRIPT --help, and the command line as the launcher starts it",
-    refines="user-exception",
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="launcher-args",
+        title="Script and launcher do not fit",
+        means="The script and the launcher disagree on arguments or on the variables of a rank.",
+        telling="unrecognized arguments: --local-rank, KeyError: LOCAL_RANK, exit code 2 with a usage text.",
+        modes=("crash", "hang", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=nobody,
+        would_settle="python SCRIPT --help, and the command line as the launcher starts it",
+        refines="user-exception",
+        wording=WORDING,
+    ),
+    Signs(says=("was given a launch that does not fit", "were given a launch that does not fit"), checks=PLAN),
 )

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.told import captured, lines, told, weigh_told
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import GIB, fix, sentence, short, size
 from trainprobe.facts import Facts, Given
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -78,18 +79,21 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="memlock-limit",
-    title="The limit of locked memory is too low for RDMA",
-    means="The limit of locked memory is too low for RDMA.",
-    telling="Registering memory or making a queue fails with out of memory while ulimit -l is low.",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=nobody,
-    would_settle="ulimit -l inside a rank",
-    refines="ib-roce-misconfig",
-    accounts_for=("user-exception", "address-space-limit", "host-oom-killed", "native-crash"),
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="memlock-limit",
+        title="The limit of locked memory is too low for RDMA",
+        means="The limit of locked memory is too low for RDMA.",
+        telling="Registering memory or making a queue fails with out of memory while ulimit -l is low.",
+        modes=("crash", "hang", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=nobody,
+        would_settle="ulimit -l inside a rank",
+        refines="ib-roce-misconfig",
+        accounts_for=("user-exception", "address-space-limit", "host-oom-killed", "native-crash"),
+        wording=WORDING,
+    ),
+    Signs(says=("allows too little locked memory", "allow too little locked memory"), checks=("lim.memlock",), values=("limit.memlock", "limit.memlock_bytes")),
 )

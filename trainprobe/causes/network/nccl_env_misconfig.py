@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.told import failed_of_something_else, lines, told, weigh_told
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, listed, sentence, short
 from trainprobe.facts import Facts, Given
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -97,17 +98,24 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="nccl-env-misconfig",
-    title="A setting of NCCL's breaks the job",
-    means="One of the job's own NCCL settings breaks it.",
-    telling="NCCL's words about a setting, or unusual NCCL_* values in the environment or nccl.conf; it works without them.",
-    modes=("crash", "hang"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=nobody,
-    would_settle="run once without any NCCL_* variable and with an empty nccl.conf",
-    accounts_for=("user-exception", "native-crash"),
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="nccl-env-misconfig",
+        title="A setting of NCCL's breaks the job",
+        means="One of the job's own NCCL settings breaks it.",
+        telling="NCCL's words about a setting, or unusual NCCL_* values in the environment or nccl.conf; it works without them.",
+        modes=("crash", "hang"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=nobody,
+        would_settle="run once without any NCCL_* variable and with an empty nccl.conf",
+        accounts_for=("user-exception", "native-crash"),
+        wording=WORDING,
+    ),
+    Signs(
+        says=("has settings of NCCL that the others do not have or that do harm", "have settings of NCCL that do harm"),
+        checks=("plan.debugenv", "plan.names", "plan.rename"),
+        values=("env.NCCL_", "nccl.conf", "nccl.conf."),
+    ),
 )

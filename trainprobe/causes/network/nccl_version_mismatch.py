@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.told import captured, failed_of_something_else, last_words, lines, told, weigh_told
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, listed, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -100,17 +101,20 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="nccl-version-mismatch",
-    title="NCCL is too old or differs between the nodes",
-    means="NCCL is too old for this machine or for torch, or differs between the nodes.",
-    telling="NCCL's words about versions, different version lines, a missing nccl symbol, or an internal error while the topology is read.",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=nobody,
-    would_settle="torch.cuda.nccl.version() on every node, and the library that libtorch_cuda.so loads",
-    accounts_for=("user-exception", "abi-mismatch", "import-failure", "native-crash"),
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="nccl-version-mismatch",
+        title="NCCL is too old or differs between the nodes",
+        means="NCCL is too old for this machine or for torch, or differs between the nodes.",
+        telling="NCCL's words about versions, different version lines, a missing nccl symbol, or an internal error while the topology is read.",
+        modes=("crash", "hang", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=nobody,
+        would_settle="torch.cuda.nccl.version() on every node, and the library that libtorch_cuda.so loads",
+        accounts_for=("user-exception", "abi-mismatch", "import-failure", "native-crash"),
+        wording=WORDING,
+    ),
+    Signs(says=("has another version of NCCL", "have another version of NCCL"), checks=("py.nccl",), values=("version.nccl", "nccl.version")),
 )

@@ -15,6 +15,7 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.parting import camps, places
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.told import captured, failed_of_something_else, lines, made_steps
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, listed, ranks_say, sentence, short
 from trainprobe.facts import Connection, Facts, PortCounters
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -125,15 +126,23 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="network-fault",
-    title="The network does not carry a collective's data",
-    means="A link, port or switch fails while the job runs.",
-    telling="All ranks are inside one collective, and a port counts errors or segments are sent again without an answer.",
-    modes=("hang", "crash"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=_ranks,
-    would_settle="ss -tino for the ranks' connections and ip -s link, twice: do retransmits or errors grow?",
+CAUSE = readied(
+    Cause(
+        id="network-fault",
+        title="The network does not carry a collective's data",
+        means="A link, port or switch fails while the job runs.",
+        telling="All ranks are inside one collective, and a port counts errors or segments are sent again without an answer.",
+        modes=("hang", "crash"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=_ranks,
+        would_settle="ss -tino for the ranks' connections and ip -s link, twice: do retransmits or errors grow?",
+    ),
+    Signs(
+        says=("has a network that does not carry the data", "do not carry each other's data"),
+        checks=("net.errors", "ib.flap"),
+        hows=("failed", "wrong-result", "scale"),
+        admin=("ip -s link; ethtool -S eth0; ip route get OTHER; tracepath OTHER   (frames that are too large for a switch between them are lost)",),
+    ),
 )

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.told import failed_of_something_else, lines, told, weigh_general, weigh_told
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import CollectiveCall, Facts, Gpu
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -92,17 +93,20 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="p2p-blocked",
-    title="Direct traffic between GPUs is blocked",
-    means="Direct traffic between GPUs over PCIe is broken by ACS or the IOMMU.",
-    telling="Set-up succeeds and the first operation spins at full use; it works with P2P disabled.",
-    modes=("hang", "crash"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    would_settle="run once with NCCL_P2P_DISABLE=1",
-    ranks=nobody,
-    accounts_for=("user-exception",),
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="p2p-blocked",
+        title="Direct traffic between GPUs is blocked",
+        means="Direct traffic between GPUs over PCIe is broken by ACS or the IOMMU.",
+        telling="Set-up succeeds and the first operation spins at full use; it works with P2P disabled.",
+        modes=("hang", "crash"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        would_settle="run once with NCCL_P2P_DISABLE=1",
+        ranks=nobody,
+        accounts_for=("user-exception",),
+        wording=WORDING,
+    ),
+    Signs(says=("has GPUs without all of their links", "have GPUs without all of their links"), checks=("drv.nvlink",)),
 )

@@ -15,6 +15,7 @@ from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.spoken import checked
 from trainprobe.causes.told import Told, captured, lines, told, weigh_told
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, sentence
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -63,18 +64,21 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="port-in-use",
-    title="The rendezvous port is taken",
-    means="The port at which the ranks were to meet is used by another process.",
-    telling="Address already in use, EADDRINUSE, errno 98.",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=nobody,
-    would_settle="ss -ltnp at the rendezvous port",
-    refines="user-exception",
-    accounts_for=("rendezvous-incomplete",),
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="port-in-use",
+        title="The rendezvous port is taken",
+        means="The port at which the ranks were to meet is used by another process.",
+        telling="Address already in use, EADDRINUSE, errno 98.",
+        modes=("crash", "hang", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=nobody,
+        would_settle="ss -ltnp at the rendezvous port",
+        refines="user-exception",
+        accounts_for=("rendezvous-incomplete",),
+        wording=WORDING,
+    ),
+    Signs(says=("has the port in use already", "have the port in use already"), checks=("plan.port",)),
 )

@@ -25,6 +25,7 @@ from trainprobe.causes.told import (
     weigh_general,
     weigh_told,
 )
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, listed, sentence, short
 from trainprobe.facts import Facts, LogEvent
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -113,18 +114,26 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="wrong-network-interface",
-    title="Ranks use an interface that the others cannot reach",
-    means="Ranks advertise an interface that the others cannot reach, or one that does not exist.",
-    telling="NCCL or gloo lists lo or docker0, finds no interface of the given name, or a peer is sought at 127.0.0.1.",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=nobody,
-    would_settle="ip -br addr on each node, and NCCL_DEBUG=INFO's line `Bootstrap : Using`",
-    refines="firewall-or-route",
-    accounts_for=("user-exception", "rendezvous-incomplete", "native-crash"),
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="wrong-network-interface",
+        title="Ranks use an interface that the others cannot reach",
+        means="Ranks advertise an interface that the others cannot reach, or one that does not exist.",
+        telling="NCCL or gloo lists lo or docker0, finds no interface of the given name, or a peer is sought at 127.0.0.1.",
+        modes=("crash", "hang", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=nobody,
+        would_settle="ip -br addr on each node, and NCCL_DEBUG=INFO's line `Bootstrap : Using`",
+        refines="firewall-or-route",
+        accounts_for=("user-exception", "rendezvous-incomplete", "native-crash"),
+        wording=WORDING,
+    ),
+    Signs(
+        says=("takes an interface that the other nodes cannot reach", "take an interface that the other nodes cannot reach"),
+        checks=("net.ifname", "net.if"),
+        values=("net.interface", "net.subnet", "env.GLOO_SOCKET_IFNAME", "env.NCCL_SOCKET_IFNAME", "env.TP_SOCKET_IFNAME"),
+        hows=("gloo-only",),
+    ),
 )

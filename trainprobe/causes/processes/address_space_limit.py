@@ -14,6 +14,7 @@ from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.processes.process_limit import HUGE, limit_told
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import checked, first_to_fail, said
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, sentence, short, size
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -78,18 +79,21 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="address-space-limit",
-    title="A limit of address space is in the way",
-    means="A limit of address space, or of stacks, makes allocation fail while memory is free.",
-    telling="bad_alloc, MemoryError or failed thread starts while ulimit -v is set.",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=nobody,
-    would_settle="ulimit -v and ulimit -s in the job itself",
-    refines="user-exception",
-    accounts_for=("import-failure",),
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="address-space-limit",
+        title="A limit of address space is in the way",
+        means="A limit of address space, or of stacks, makes allocation fail while memory is free.",
+        telling="bad_alloc, MemoryError or failed thread starts while ulimit -v is set.",
+        modes=("crash", "hang", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=nobody,
+        would_settle="ulimit -v and ulimit -s in the job itself",
+        refines="user-exception",
+        accounts_for=("import-failure",),
+        wording=WORDING,
+    ),
+    Signs(says=("limits the address space", "limit the address space"), checks=("lim.as", "lim.stack"), values=("limit.as", "limit.stack")),
 )

@@ -18,6 +18,7 @@ from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.earlier_runs import in_the_way, weigh_all, weigh_failure
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import advice, checked, said
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts, Leftover, LeftoverLook, Restarter
 from trainprobe.facts.leftover_words import commands, look_command, name_of, restarted_by, sum_of
@@ -86,18 +87,21 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="leftover-processes",
-    title="Processes of an earlier run still live",
-    means="Earlier runs still live on this host and hold ports, GPUs, memory or locks.",
-    telling="Processes of the same script whose parent is gone or that something starts again, and that hold what this run needs.",
-    modes=("check", "crash", "hang"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=nobody,
-    pids=_pids,
-    refines="port-in-use",
-    accounts_for=("host-oom-killed", "gpu-memory-held-by-other", "cuda-oom", "file-lock-held", "rank-stuck", "user-exception", "rendezvous-incomplete"),
-    would_settle="list the script's processes with their parents and start times: ps -eo pid,ppid,lstart,cmd",
+CAUSE = readied(
+    Cause(
+        id="leftover-processes",
+        title="Processes of an earlier run still live",
+        means="Earlier runs still live on this host and hold ports, GPUs, memory or locks.",
+        telling="Processes of the same script whose parent is gone or that something starts again, and that hold what this run needs.",
+        modes=("check", "crash", "hang"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=nobody,
+        pids=_pids,
+        refines="port-in-use",
+        accounts_for=("host-oom-killed", "gpu-memory-held-by-other", "cuda-oom", "file-lock-held", "rank-stuck", "user-exception", "rendezvous-incomplete"),
+        would_settle="list the script's processes with their parents and start times: ps -eo pid,ppid,lstart,cmd",
+    ),
+    Signs(says=("still runs what an earlier job left", "still run what an earlier job left"), checks=("host.leftovers", "host.procstate")),
 )

@@ -16,6 +16,7 @@ from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.predicted import fewer_workers, foreseen, needed, power_of_two, weigh_foreseen
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import checked, first_to_fail, said, spoken
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts, LogEvent
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -92,17 +93,20 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="process-limit",
-    title="The limit of processes or threads is reached",
-    means="The user or the container may start no more processes or threads.",
-    telling="pthread_create failed, can't start new thread, fork: Resource temporarily unavailable; a low ulimit -u or pids limit.",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=nobody,
-    would_settle="ulimit -u and pids.max beside the number of threads: ps -eLf | wc -l",
-    refines="user-exception",
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="process-limit",
+        title="The limit of processes or threads is reached",
+        means="The user or the container may start no more processes or threads.",
+        telling="pthread_create failed, can't start new thread, fork: Resource temporarily unavailable; a low ulimit -u or pids limit.",
+        modes=("crash", "hang", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=nobody,
+        would_settle="ulimit -u and pids.max beside the number of threads: ps -eLf | wc -l",
+        refines="user-exception",
+        wording=WORDING,
+    ),
+    Signs(says=("allows too few processes and threads", "allow too few processes and threads"), checks=("lim.nproc",), values=("limit.nproc", "pids.max")),
 )

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import advice, checked, first_to_fail, said, spoken
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -69,17 +70,20 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="disk-full",
-    title="A disk or quota is full",
-    means="A disk or a quota is full, so something could not be written.",
-    telling="No space left on device, Disk quota exceeded, PytorchStreamWriter failed.",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=nobody,
-    would_settle="df -h and df -i at the folder that was written to",
-    refines="user-exception",
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="disk-full",
+        title="A disk or quota is full",
+        means="A disk or a quota is full, so something could not be written.",
+        telling="No space left on device, Disk quota exceeded, PytorchStreamWriter failed.",
+        modes=("crash", "hang", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=nobody,
+        would_settle="df -h and df -i at the folder that was written to",
+        refines="user-exception",
+        wording=WORDING,
+    ),
+    Signs(says=("has a disk that is full", "have a disk that is full"), checks=("fs.space", "fs.inodes", "fs.quota")),
 )

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import advice, checked, first_to_fail, said, spoken
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -91,18 +92,21 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="import-path",
-    title="The wrong module or interpreter is used",
-    means="The import path leads to another module, or another interpreter, than was meant.",
-    telling="A local file or folder that hides a package; a partially initialised module; No module named for one that is installed.",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=nobody,
-    would_settle="python -c 'import MODULE; print(MODULE.__file__)' from the job's folder",
-    refines="import-failure",
-    accounts_for=("user-exception",),
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="import-path",
+        title="The wrong module or interpreter is used",
+        means="The import path leads to another module, or another interpreter, than was meant.",
+        telling="A local file or folder that hides a package; a partially initialised module; No module named for one that is installed.",
+        modes=("crash", "hang", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=nobody,
+        would_settle="python -c 'import MODULE; print(MODULE.__file__)' from the job's folder",
+        refines="import-failure",
+        accounts_for=("user-exception",),
+        wording=WORDING,
+    ),
+    Signs(says=("imports the wrong module", "import the wrong module"), checks=("py.shadow",)),
 )

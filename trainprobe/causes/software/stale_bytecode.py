@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import advice, checked, first_to_fail, said, spoken
+from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -51,18 +52,21 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     )
 
 
-CAUSE = Cause(
-    id="stale-bytecode",
-    title="Old compiled code runs",
-    means="An old compiled file runs instead of the source beside it.",
-    telling="A compiled file that does not match its source and would be used all the same.",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=nobody,
-    would_settle="python -B -c 'import MODULE; print(MODULE.__file__, MODULE.__cached__)'",
-    refines="import-failure",
-    accounts_for=("user-exception",),
-    wording=WORDING,
+CAUSE = readied(
+    Cause(
+        id="stale-bytecode",
+        title="Old compiled code runs",
+        means="An old compiled file runs instead of the source beside it.",
+        telling="A compiled file that does not match its source and would be used all the same.",
+        modes=("crash", "hang", "check"),
+        weigh=_weigh,
+        summary=_summary,
+        fixes=_fixes,
+        ranks=nobody,
+        would_settle="python -B -c 'import MODULE; print(MODULE.__file__, MODULE.__cached__)'",
+        refines="import-failure",
+        accounts_for=("user-exception",),
+        wording=WORDING,
+    ),
+    Signs(says=("has compiled files that are older than their source", "have compiled files that are older than their source"), checks=("py.bytecode",)),
 )

@@ -1,0 +1,33 @@
+"""The clock of a node is wrong.
+
+Time synchronisation is not running or has lost its server, or a virtual machine was suspended. Error files and logs of several nodes are put in order by
+their times, so the first failure is sought on the wrong rank; files of a shared file system seem to lie in the future, builds and caches are made anew or
+never, credentials expire, and timeouts that are given as a time of day end at once or never.
+
+It is recognised by asking every node for its time at the same moment: one is off by more than the exchange itself can explain, while the others agree.
+"""
+
+from __future__ import annotations
+
+from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.unready import Signs, no_fixes, no_summary, only_unready, readied
+
+CAUSE = readied(
+    Cause(
+        id="clock-skew",
+        title="The clock of a node is wrong",
+        means="The clock of a node differs from that of the others, so that what happened on several nodes cannot be put in order by time.",
+        telling="The time of one node, asked at the same moment, is off by more than a second while the others agree.",
+        modes=("check",),
+        weigh=only_unready,
+        summary=no_summary,
+        fixes=no_fixes,
+        ranks=nobody,
+        would_settle="date +%s.%N on each node at once; chronyc tracking",
+    ),
+    Signs(
+        says=("has a clock that is wrong", "have clocks that are wrong"),
+        checks=("host.skew", "host.clock"),
+        admin=("chronyc tracking; systemctl status chronyd", "chronyc makestep"),
+    ),
+)
