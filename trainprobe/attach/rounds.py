@@ -38,13 +38,13 @@ class Rounds:
         members = sorted(members, key=lambda each: each.role != "rank")
         watched = [self.watched.setdefault((member.pid, member.started_ticks), Watched(member)) for member in members]
         processes = look_at_processes(self.case, self.cell, members, self.number, deadline_s=self.clock.at_most(self.pace.processes_s))
-        for each, process in zip(watched, processes, strict=True):
+        for each, process in zip(watched, processes):
             note_process(each, process)
         speaking = [each for each in watched if each.member.role in ("rank", "loader-worker") or speaks_python(each.member.pid)][:STACKS_CAP]
         allowed_s = self.clock.at_most(self.pace.stacks_s)
         asked = [each.member for each in speaking]
         stacks = look_at_stacks(self.case, self.cell, asked, self.number, deadline_s=allowed_s, at_once=self.at_once)
-        for each, stack in zip(speaking, stacks, strict=True):
+        for each, stack in zip(speaking, stacks):
             note_stack(each, stack)
         self.stacks = stacks  # the lines of earlier looks have been read by then
 

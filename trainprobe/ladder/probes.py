@@ -69,7 +69,7 @@ def read_header(path: str) -> ProbeSpec | None:
     """Parse the header block of one file; None when it has none."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            lines = [line.rstrip("\n") for _, line in zip(range(HEAD_LINES), file, strict=False)]
+            lines = [line.rstrip("\n") for _, line in zip(range(HEAD_LINES), file)]
     except OSError as error:
         raise UsageError(f"The probe {path} cannot be read: {error.strerror}.") from error
     return parse_header(path, lines)

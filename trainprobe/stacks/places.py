@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Sequence
 
@@ -66,7 +65,8 @@ def module_importing(frames: Sequence[Frame]) -> str:
     own modules the innermost.
     """
     own = ""
-    for before, frame in itertools.pairwise(frame for frame in frames if not is_native(frame)):  # the interpreter's own frames call the program
+    python = [frame for frame in frames if not is_native(frame)]  # the interpreter's own frames call the program
+    for before, frame in zip(python, python[1:]):
         if frame.name != "<module>" or before.base in ("runpy.py", "<frozen runpy>", "spawn.py") or frame.file.startswith("<"):
             continue
         if is_library(frame):

@@ -36,7 +36,7 @@ def numbered_between(ranks: Sequence[Seen], numbers: Sequence[Number], world: in
     That needs siblings whose numbers rise with their start, and as many numbers left in the gap as there are zombies in it.
     """
     found = list(numbers)
-    if world is None or not any(one.ended and number.rank is None for one, number in zip(ranks, numbers, strict=True)):
+    if world is None or not any(one.ended and number.rank is None for one, number in zip(ranks, numbers)):
         return found
     free = [rank for rank in range(world) if rank not in {number.rank for number in numbers}]
     for parent in {one.ppid for one in ranks}:
@@ -54,7 +54,7 @@ def numbered_between(ranks: Sequence[Seen], numbers: Sequence[Number], world: in
             high = world if rank is None else rank
             left = [each for each in free if low < each < high]
             if len(left) == len(gap) and all(ranks[each].ended for each in gap):
-                for each, number in zip(gap, left, strict=True):
+                for each, number in zip(gap, left):
                     found[each] = replace(found[each], rank=number, source="start-order")
             gap, low = [], high
     return found

@@ -96,7 +96,7 @@ def with_hints(job: LiveJob, hints: Mapping[int, RankHint]) -> LiveJob:
     if len(ranks) > 1 and (world is None or source == "start-order"):
         world, source = max(len(ranks), world or 0, *(one.rank + 1 for one in numbers if one.rank is not None), 0), "start-order"
     numbers = list(settle(numbers, world, source))
-    numbered = [replace(rank, rank=one.rank, rank_source=one.source, local_rank=one.local_rank) for rank, one in zip(ranks, numbers, strict=True)]
+    numbered = [replace(rank, rank=one.rank, rank_source=one.source, local_rank=one.local_rank) for rank, one in zip(ranks, numbers)]
     return _finished(replace(job, ranks=tuple(numbered), world_size=world, world_size_source=source))
 
 
@@ -171,7 +171,7 @@ def _job(table: Table, team: Team) -> LiveJob:
     environs = {one.pid: told_environment(table, one, by_pid) for one in team.ranks}
     shape = launched_shape(team)
     numbers, world, source = numbered(team, [environs[one.pid] for one in team.ranks], shape)
-    known = [not one.ended or number.rank is not None for one, number in zip(team.ranks, numbers, strict=True)]
+    known = [not one.ended or number.rank is not None for one, number in zip(team.ranks, numbers)]
     if any(known) and not all(known):  # a zombie that nobody can number hides which rank is absent
         team = replace(team, ranks=tuple(compress(team.ranks, known)))
         numbers = list(compress(numbers, known))
@@ -181,7 +181,7 @@ def _job(table: Table, team: Team) -> LiveJob:
             cmdline=one.cmdline[:CMDLINE_CAP],
             wait_status=one.wait_status,
         )
-        for one, number in zip(team.ranks, numbers, strict=True)
+        for one, number in zip(team.ranks, numbers)
     )
     pids = {one.pid: one.rank for one in ranks}
     old = earlier(table, team, current, frozenset(pids))

@@ -18,7 +18,7 @@ WORLD_CAP = 200_000  # no job has more ranks; the absent ones are listed one by 
 
 def numbered(team: Team, environs: Sequence[Mapping[str, str]], shape: Shape) -> tuple[list[Number], int | None, str]:
     """Return one number for each rank of the team, the size of the world, and the source of that. `environs` are those of the ranks."""
-    numbers = [_number(team, one, environ, shape) for one, environ in zip(team.ranks, environs, strict=True)]
+    numbers = [_number(team, one, environ, shape) for one, environ in zip(team.ranks, environs)]
     world, source = _world(team, numbers, shape)
     if not within(world):
         world, source = None, ""
@@ -109,10 +109,7 @@ def _in_order_of_start(team: Team, numbers: Sequence[Number], shape: Shape, worl
     if team.kind == "spawn" and team.root is not None and team.root not in team.ranks:
         at = tuple(range(len(found))) if world == len(found) else places([one.cmdline for one in team.ranks])
         if at is not None and (world is None or at[-1] < world):
-            return [
-                each if each.rank is not None else replace(each, rank=place, local_rank=place, source="start-order")
-                for each, place in zip(found, at, strict=True)
-            ]
+            return [each if each.rank is not None else replace(each, rank=place, local_rank=place, source="start-order") for each, place in zip(found, at)]
     if team.kind == "spawn" and team.root is not None and team.ranks[0] is team.root and found[0].rank is None:
         found[0] = replace(found[0], rank=0, local_rank=0, source="start-order")
         return found

@@ -7,7 +7,7 @@ import binascii
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 from trainprobe.targets.programs import PIPE_HANDLE, option, whole
 
@@ -151,7 +151,7 @@ def places(cmdlines: Sequence[str]) -> tuple[int, ...] | None:
     to the next (seen with Python 3.11: 6, 8, 11, 13): a step of four or five among such steps is a child that has ended.
     """
     handles = [int(match.group(1)) if match else -1 for match in (PIPE_HANDLE.search(line) for line in cmdlines)]
-    steps = [after - before for before, after in pairwise(handles)]
+    steps = [after - before for before, after in zip(handles, handles[1:])]
     if min(handles, default=-1) < 0 or min(steps, default=0) <= 0 or (len(steps) > 1 and min(steps) == max(steps)):
         return tuple(range(len(cmdlines)))  # nothing to measure a gap by, or evenly more than two for each child
     if min(steps) > NEXT_CHILD or max(steps) > 2 * NEXT_CHILD - 1:

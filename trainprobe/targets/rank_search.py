@@ -127,7 +127,7 @@ def team_of(table: Table, one: Seen) -> Team | None:
     """Return the job of any of its processes; None when it is a process of none (a shell, a program that is no Python)."""
     chain = [one, *table.ancestors(one)]
     kinds = [launcher_kind(each.argv) for each in chain]
-    launchers = [(kind, each) for kind, each in zip(kinds, chain, strict=True) if kind not in ("", "ray")]
+    launchers = [(kind, each) for kind, each in zip(kinds, chain) if kind not in ("", "ray")]
     closer = [pair for pair in launchers if pair[0] != "slurm"]
     if closer or launchers:
         outer_kind, root = (closer or launchers)[-1]
