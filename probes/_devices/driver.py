@@ -10,7 +10,7 @@ from _devices import smi
 from _machine import hardware
 from _ready import checking, child, places
 
-ANSWER_S, PATIENCE_S = 5.0, 15.0
+ANSWER_S, PATIENCE = 5.0, 3.0  # seconds, and how many times as long a first answer may take: without persistence mode each card is woken
 NO_GPU = "This host has no NVIDIA GPU that was given to us."
 ADMIN_PATH = "/usr/bin:/bin:/usr/local/bin:/usr/sbin"  # a prolog has no PATH
 
@@ -38,7 +38,7 @@ class Driver:
             told.say("drv.module", "unknown", "There is no nvidia-smi to ask.")
             return
         limit_s = told.threshold("drv.answer", ANSWER_S)
-        asking = child.ask_program([asker, "-q", "-x"], PATIENCE_S)
+        asking = child.ask_program([asker, "-q", "-x"], PATIENCE * limit_s)
         fix = "drain the node; sudo nvidia-smi --gpu-reset, or a reboot"
         code, text = asking.reply if asking.how == "answered" else (None, "")
         mismatch = "version mismatch" in text.lower()
@@ -52,7 +52,7 @@ class Driver:
             told.say(
                 "drv.answer",
                 "fail",
-                f"The driver gives no answer within {PATIENCE_S:g} s: {asking.reply}{f' (in {asking.where})' if asking.where else ''}.",
+                f"The driver gives no answer within {PATIENCE * limit_s:g} s: {asking.reply}{f' (in {asking.where})' if asking.where else ''}.",
                 fix=fix,
                 threshold=f"{limit_s:g} s",
             )
