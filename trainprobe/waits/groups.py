@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trainprobe.facts import Facts, Rung
+from trainprobe.facts import Facts, Rung, SilentNode
 from trainprobe.waits.crash import crash_groups
 from trainprobe.waits.grid import ANSWERED, COMMAND, FAILING, command_cells, failing_cells, is_knob, outgrown_by, smallest_failing
 from trainprobe.waits.hang import hang_groups
@@ -95,8 +95,17 @@ def groups_of(facts: Facts, rung: Rung) -> tuple[SuspectGroup, ...]:
     if died or rung.outcome != "timed_out":
         groups = crash_groups(facts, rung, ranks)
     if not groups and waiting and (rung.outcome == "timed_out" or rung.stopped_because in ("stall", "first_output", "fault")):
-        groups = hang_groups(facts, rung, ranks)
+        groups = tuple(_because_of_nodes(facts, rung, group) for group in hang_groups(facts, rung, ranks))
     return (*(groups or (_whole_cell(rung, ranks),)), *found)
+
+
+def _because_of_nodes(facts: Facts, rung: Rung, group: SuspectGroup) -> SuspectGroup:
+    """Ranks that nobody saw because their node gives no answer any more."""
+    silent = [one for one in facts.of(SilentNode, cell=rung.cell) if one.host in group.hosts]
+    if group.how != "not-visible" or not silent:
+        return group
+    says = f"{group.says}: {'; '.join(one.says for one in silent)}"
+    return replace(group, says=says, evidence=tuple(dict.fromkeys((*group.evidence, *(id_ for one in silent for id_ in one.evidence)))))
 
 
 def is_hung(facts: Facts, rung: Rung) -> bool:
