@@ -32,6 +32,12 @@ class Cluster:
         return self.hosts[number - 1]
 
 
+def lane() -> int:
+    """What keeps the clusters of test processes apart: one of ten for each run, and in it one for each worker."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+    return int(os.environ.get(LANE, "0")) * 10 + int("".join(filter(str.isdigit, worker)) or 0)
+
+
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Make the cluster; test processes that run side by side have one each."""
@@ -39,10 +45,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     if reason:
         pytest.skip(f"no cluster on this machine: {reason}")
     folder = tmp_path_factory.mktemp("cluster")
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
-    lane = int(os.environ.get(LANE, "0")) * 10 + int("".join(filter(str.isdigit, worker)) or 0)
     with (
-        made_hosts.hosts(COUNT, folder / "hosts", lane=lane, relayed=RELAYED) as nodes,
+        made_hosts.hosts(COUNT, folder / "hosts", lane=lane(), relayed=RELAYED) as nodes,
         made_slurm.slurm(nodes, folder / "slurm") as found,
         made_ssh.sshd(nodes, folder / "ssh") as config,
     ):

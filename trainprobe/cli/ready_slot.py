@@ -185,7 +185,7 @@ def _tell(asked: Asked, slot: Slot, report: Report, code: int) -> None:
 
     if asked.json_to and asked.json_to != "-":
         _write(asked.json_to, _formatted("json", report))
-    if not asked.quiet or code:
+    if not asked.quiet or code or report.verdict != "healthy":
         with contextlib.suppress(OSError, ValueError):
             sys.stderr.write(slot_text(report))
             sys.stderr.flush()
