@@ -21,6 +21,8 @@ from trainprobe.sbatch.site import MOST_NODES, Site, node_of, partition_of, vers
 PROGRAM = "sbatch"
 MOST_LINES = 400
 MENDED = ("fail", "warn")
+HARDER = {"plan.port": "blocker"}
+"""Where a failure before submission means more than on a node: there a port that is taken now, here one that no job could use."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ def _check(name: str, found: list[Finding], base: Mapping[str, Any]) -> HostChec
     said = [one for one in found if one.state == state]
     spec = catalogue().get(name)
     severity, who, source, threshold = (spec.severity, spec.who, spec.source, spec.threshold) if spec is not None else ("warning", "user", "", "")
+    severity = HARDER.get(name, severity)
     return HostCheck(
         **base,
         name=name,
