@@ -241,7 +241,7 @@ def _in_order(ranked: Sequence[RankedGroup]) -> tuple[PlacedCause, ...]:
     kept = []
     for cause in [*first, *rest]:
         group = ranked[cause.group].group
-        nodes = cause.hosts if group.cell.partition("@")[2] in group.hosts else ()  # a probe of the host, on each of several
+        nodes = cause.hosts if group.unready or group.cell.partition("@")[2] in group.hosts else ()  # what each of several nodes has for itself
         key = (cause.id, cause.ranks, nodes) if cause.id != "unknown" else (cause.id, cause.group)
         if key not in seen:
             seen.add(key)

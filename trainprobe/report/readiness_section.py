@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from trainprobe.model.diagnosis import Report
@@ -31,7 +32,7 @@ def readiness_lines(report: Report, width: int) -> list[Line]:
     several = len(_list(found, "nodes")) > 1
     lines = _leave_out(found, width)
     lines += _counts(checks, width)
-    lines += _failed(checks, width, several=several)
+    lines += _failed(checks, width, several=several, told={host for cause in report.causes if cause.named for host in cause.hosts})
     lines += _differences([row for row in _rows(found, "differences") if _text(row, "name")], width)
     return lines + _dropped(_rows(found, "dropped"), width)
 
@@ -66,8 +67,11 @@ def _counts(checks: Sequence[Mapping[str, Any]], width: int) -> list[Line]:
     return wrapped([span(", ".join(parts) if parts else "none were made")], width, first="checks     ")
 
 
-def _failed(checks: Sequence[Mapping[str, Any]], width: int, *, several: bool) -> list[Line]:
-    """What failed or is not known of what matters: check, nodes, who must act, what it was held against and where that comes from."""
+def _failed(checks: Sequence[Mapping[str, Any]], width: int, *, several: bool, told: AbstractSet[str]) -> list[Line]:
+    """What failed or is not known of what matters: check, nodes, who must act, what it was held against and where that comes from.
+
+    Of nodes in `told` a cause has said above what was found and what to do.
+    """
     matter = [row for row in checks if _matters(row)]
     lines: list[Line] = []
     for row in matter[:MOST_ROWS]:
@@ -76,11 +80,13 @@ def _failed(checks: Sequence[Mapping[str, Any]], width: int, *, several: bool) -
         head += [span(folded([name for name in _list(row, "hosts") if isinstance(name, str)]))] if several else []
         head += [span(f"[{_text(row, 'who') or 'user'}]", "faint")]
         lines += wrapped(head, width, first="  ", rest="     ")
-        lines += wrapped([span(_text(row, "says"))], width, first="     ")
+        known = state == "fail" and {name for name in _list(row, "hosts") if isinstance(name, str)} <= told
+        if not known:
+            lines += wrapped([span(_text(row, "says"))], width, first="     ")
         limit, source = _text(row, "threshold"), _text(row, "source")
         if limit or source:
             lines += wrapped([span(f"wanted: {limit}" if limit else ""), span(f"({source})" if source else "")], width, first="     ")
-        if _text(row, "fix"):
+        if _text(row, "fix") and not known:
             lines += wrapped([span(_text(row, "fix"), "command")], width, first="     do: ")
     if len(matter) > MOST_ROWS:
         lines += wrapped([span(f"and {len(matter) - MOST_ROWS} more in the JSON", "faint")], width, first="  ")

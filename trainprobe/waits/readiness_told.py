@@ -51,7 +51,7 @@ def to_leave_out(groups: Iterable[SuspectGroup], nodes: Sequence[str], sure: Abs
     ends = Counter(end for group in groups for link in group.links for end in link)
     for group in sorted(groups, key=lambda group: bool(group.links)):  # a node that goes anyway takes its links along
         if group.unready == (PAIR,) and not set(group.hosts) <= sure:
-            shared = shared or not set(group.hosts) & set(out)
+            shared = True  # one of them, or what is between them: whom to leave out is not known
         elif group.links and group.unready == (PAIR,):
             for a, b in group.links:
                 if a not in out and b not in out:
@@ -182,7 +182,7 @@ def _dropped(facts: Facts, plan: ReadyPlan) -> list[dict[str, Any]]:
 
 
 def _reason(groups: Iterable[SuspectGroup], exclude: Sequence[str]) -> str:
-    names = dict.fromkeys(name for group in groups if set(group.hosts) & set(exclude) for name in group.unready)
+    names = dict.fromkeys(name for group in groups if set(group.hosts) <= set(exclude) for name in group.unready)
     return " ".join(list(names)[:4])
 
 
