@@ -51,7 +51,7 @@ def attach(request: AttachRequest, progress: Progress, choose: Choose | None = N
     from trainprobe.attach import Interrupted, find_target, look_at_job
     from trainprobe.case import Case
 
-    if request.slurm or request.hosts:
+    if request.slurm or request.hosts or request.kubectl:
         return _attach_far(request, progress)
     job = find_target(request.pid, choose)
     case = Case.create(request.case, "attach", request.argv)

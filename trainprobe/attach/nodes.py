@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 
 from trainprobe.attach.visit import CELL
 from trainprobe.errors import UsageError
+from trainprobe.model.subjects import Subject
 from trainprobe.nodes.answers import Accept
 from trainprobe.nodes.asking import KIND, ask
-from trainprobe.nodes.way import Way, srun_way, ssh_way
+from trainprobe.nodes.bundle import bundled, carrying
+from trainprobe.nodes.way import kubectl_way, srun_way, ssh_way
+from trainprobe.targets.kube_pods import Pod, kube_pods
 from trainprobe.targets.slurm_jobs import slurm_job
 
 if TYPE_CHECKING:
@@ -57,7 +60,7 @@ ACCEPT = Accept(KINDS, CELL, tells="job", cells=re.compile(r"job(?:#attempt\d{1,
 class Nodes:
     """The nodes of one job and the way to them, known before anything is looked at.
 
-    Raises UsageError where SLURM knows no such job that runs, or there is no such way.
+    Raises UsageError where the scheduler knows no such job that runs, or there is no such way.
     """
 
     def __init__(self, request: AttachRequest) -> None:
@@ -65,22 +68,34 @@ class Nodes:
         self._look_s = request.timeout_s or LOOK_S
         self._words: tuple[str, ...] = ("look-here", "--timeout", f"{self._look_s:g}")
         self._ends_at: float | None = None
+        self._pods: tuple[Pod, ...] = ()
         if request.slurm:
             job = slurm_job(request.slurm)
             self._ends_at = job.ends_at
             self._words += ("--slurm-job", f"{job.job}.{job.step}".rstrip("."))
-            self._way: Way = srun_way(job.job, job.nodes)
+            way = srun_way(job.job, job.nodes)
+        elif request.kubectl:
+            self._pods = kube_pods(request.kubectl, request.namespace, request.container)
+            way = kubectl_way([pod for pod in self._pods if not pod.why_not])
         else:
-            self._way = ssh_way(request.hosts)
+            way = ssh_way(request.hosts)
+        self._way = carrying(way, bundled(), request.node_python) if request.bundle or request.kubectl else way
 
     def look(self, case: Case, progress: Progress) -> None:
         """Look on all of them. Raises UsageError where none has seen a job, Interrupted after Ctrl-C."""
         way, request = self._way, self._request
-        data = {"by": way.by, "job": request.slurm, "command": shlex.join(request.argv), "nodes": list(way.names)}
+        names = [*way.names, *(pod.name for pod in self._pods if pod.why_not)]
+        data: dict[str, object] = {"by": way.by, "job": request.slurm, "command": shlex.join(request.argv), "nodes": names}
+        if self._pods:
+            data["on"] = {pod.name: pod.node for pod in self._pods}
         case.add("reach", source=way.by, data=data)
         if self._ends_at is not None:
             limit = {"ends_at": self._ends_at, "source": f"scontrol show job {request.slurm}"}
             case.add("deadlines", cell=CELL, source="scontrol", data={"group_timeouts": [], "scheduler": limit, "checkpoints": []})
+        for pod in self._pods:
+            if pod.why_not:
+                subject = Subject("host", host=pod.name)
+                case.add(KIND, subject=subject, cell=CELL, source="kubectl", outcome="unavailable", reason=f"pod {pod.name} cannot be entered: {pod.why_not}")
         ask(way.nodes(self._words), case, self._look_s, progress, ACCEPT, "attach")
         nobody_answered(case)
 

@@ -9,6 +9,7 @@ import typer
 
 from trainprobe import __version__
 from trainprobe.cli.attach import attach
+from trainprobe.cli.bundle_tool import bundle_tool
 from trainprobe.cli.causes import causes
 from trainprobe.cli.checks_here import checks_here
 from trainprobe.cli.climb_here import climb_here
@@ -43,6 +44,7 @@ app.command()(explain)
 app.command(name="collect-env", short_help="Print what surrounds a job here, for explain --env.")(collect_env)
 app.command(short_help="Read training code for what will hang or crash it.")(lint)
 app.command()(causes)
+app.command(name="bundle-tool", short_help="Write the part that looks at a node as one file.")(bundle_tool)
 app.command(name="look-here", hidden=True)(look_here)
 app.command(name="checks-here", hidden=True)(checks_here)
 app.command(name="climb-here", hidden=True)(climb_here)

@@ -11,6 +11,13 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
     pid: Annotated[str | None, typer.Argument(metavar="PID", help="Any process of the job: launcher, rank or worker.", show_default=False)] = None,
     slurm: Annotated[str | None, typer.Option(metavar="JOB[.STEP]", help="A running job of SLURM: look on all of its nodes.")] = None,
     hosts: Annotated[str | None, typer.Option(metavar="A,B,...", help="Look on these hosts, over ssh: node1,node2 or node[1-8].")] = None,
+    kubectl: Annotated[str | None, typer.Option(metavar="SELECTOR", help="Look into the pods with these labels, by kubectl exec: job-name=train.")] = None,
+    namespace: Annotated[str | None, typer.Option(metavar="N", help="With --kubectl: the pods' namespace.")] = None,
+    container: Annotated[str | None, typer.Option(metavar="C", help="With --kubectl: the container of each pod.")] = None,
+    bundle: Annotated[bool, typer.Option("--bundle", help="Send the tool along to nodes that do not have it; into pods it always is.")] = False,
+    node_python: Annotated[
+        str | None, typer.Option(metavar="PROGRAM", help="What runs it there: Python 3.9 or newer. [default: python3]", show_default=False)
+    ] = None,
     deep: Annotated[bool, typer.Option("--deep", help="Have each rank write its flight recorder: this runs code inside the job.")] = False,
     trigger_dump: Annotated[bool, typer.Option("--trigger-dump", help="Ask for a flight-recorder dump through the job's own pipe.")] = False,
     watch: Annotated[str | None, typer.Option(metavar="S", help="Look again every S seconds until Ctrl-C, and say what moved.")] = None,
@@ -32,6 +39,7 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
       trainprobe attach 48213
       trainprobe attach 48213 --watch 10
       trainprobe attach --slurm 4711
+      trainprobe attach --kubectl job-name=train
     """  # noqa: D301 - \b keeps the lines of the example apart
     from trainprobe.cli.choosing import at_a_terminal
     from trainprobe.cli.exit_codes import code_of
@@ -45,11 +53,17 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
     check_json_target(json_to)
     if times is not None and watch is None:
         raise UsageError("--times says how often to look.", "Give --watch S too: the seconds between two looks.")
-    if sum(one is not None for one in (pid, slurm, hosts)) > 1:
-        raise UsageError("PID, --slurm and --hosts each name the job.", "Give one of them.")
+    if sum(one is not None for one in (pid, slurm, hosts, kubectl)) > 1:
+        raise UsageError("PID, --slurm, --hosts and --kubectl each name the job.", "Give one of them.")
+    if (namespace is not None or container is not None) and kubectl is None:
+        raise UsageError("--namespace and --container are of pods.", "Give --kubectl SELECTOR too.")
+    if (bundle or node_python is not None) and slurm is None and hosts is None and kubectl is None:
+        raise UsageError("--bundle and --node-python are for other nodes.", "Give --slurm, --hosts or --kubectl too.")
+    if node_python is not None and kubectl is None and not bundle:
+        raise UsageError("--node-python runs the tool that is sent along.", "Give --bundle too.")
     if slurm is not None and not slurm.strip():
         raise UsageError("--slurm needs a job id, as 4711 or 4711.0.", "See yours: squeue --me.")
-    if (slurm is not None or hosts is not None) and (deep or trigger_dump or watch):
+    if any(one is not None for one in (slurm, hosts, kubectl)) and (deep or trigger_dump or watch):
         raise UsageError("--deep, --trigger-dump and --watch look on this host only.", "Run them on the node: ssh NODE trainprobe attach --deep.")
     request = AttachRequest(
         pid=whole_number("PID", pid, 2**31 - 1),
@@ -59,8 +73,13 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
         times=whole_number("--times", times),
         timeout_s=seconds("--timeout", timeout),
         case=case,
-        argv=("trainprobe", "attach", *((pid,) if pid else ()), *(("--slurm", slurm) if slurm else ()), *(("--hosts", hosts) if hosts else ())),
+        argv=_again(pid, bundle=bundle, slurm=slurm, hosts=hosts, kubectl=kubectl, namespace=namespace, container=container, node_python=node_python),
         slurm=slurm or "",
+        kubectl=kubectl or "",
+        namespace=namespace or "",
+        container=container or "",
+        bundle=bundle,
+        node_python=node_python or "python3",
         hosts=host_names("--hosts", hosts) if hosts is not None else (),
     )
     from trainprobe.pipelines import attach as look
@@ -69,3 +88,9 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
         report = look(request, progress, at_a_terminal())
     show_report(report, json_to=json_to, quiet=quiet, no_color=no_color)
     return code_of(report.verdict, conclusive=report.conclusive, interrupted=report.extra.get("interrupted") is True)
+
+
+def _again(pid: str | None, *, bundle: bool, **options: str | None) -> tuple[str, ...]:
+    """The command that looks at the same job again."""
+    given = [(f"--{name.replace('_', '-')}", value) for name, value in options.items() if value]
+    return ("trainprobe", "attach", *((pid,) if pid else ()), *(word for pair in given for word in pair), *(("--bundle",) if bundle else ()))

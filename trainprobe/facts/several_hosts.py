@@ -35,7 +35,7 @@ _PLAIN = frozenset((str, int, float, bool, type(None)))
 
 @dataclass(frozen=True)
 class Reach(Fact):
-    """How the nodes of a job were reached: `by` slurm or ssh, `job` of SLURM, and the command that looks on all of them again."""
+    """How the nodes of a job were reached: `by` slurm, ssh or kubectl, `job` of SLURM, and the command that looks on all of them again."""
 
     by: str = ""
     job: str = ""
@@ -178,7 +178,7 @@ def _one_job(parts: Sequence[Job], ranks: Iterable[JobRank], reach: Reach, silen
     world = max(worlds, default=None) or max([*(rank + 1 for rank in seen), len(seen)], default=None)
     nodes = max((job.nnodes or 1 for job in parts), default=1)
     # Hosts that somebody listed need not be all; SLURM's list is. Of a node that refused to be looked at nobody knows what runs there.
-    listed = reach.by == "ssh" and all(job.nnodes is None for job in parts) and any(job.elsewhere for job in parts)
+    listed = reach.by in ("ssh", "kubectl") and all(job.nnodes is None for job in parts) and any(job.elsewhere for job in parts)
     refused = bool(silent) and not any(one.late for one in silent)
     absent = tuple(rank for rank in range(world or 0) if rank not in seen)
     return replace(

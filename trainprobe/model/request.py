@@ -61,6 +61,8 @@ class AttachRequest:
     recorder for a dump. `watch_s` repeats the look every so many seconds, `times` times or until Ctrl-C. `timeout_s` bounds the whole look.
     `case` is the folder to write to, None for a fresh one in the current folder; `argv` is kept in it.
     `slurm` is a job of SLURM (4711, 4711.0), `hosts` are names for ssh: the look is made on each of their nodes then, and `pid` is None.
+    `kubectl` is a selector of pods, with their `namespace` and `container`, "" for kubectl's own choice. `bundle` sends the tool along to nodes that do not
+    have it, where `node_python` runs it; into pods it is always sent.
     """
 
     pid: Optional[int] = None
@@ -73,6 +75,11 @@ class AttachRequest:
     argv: Tuple[str, ...] = ()
     slurm: str = ""
     hosts: Tuple[str, ...] = ()
+    kubectl: str = ""
+    namespace: str = ""
+    container: str = ""
+    bundle: bool = False
+    node_python: str = "python3"
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Literal
 
 from trainprobe.errors import UsageError
 from trainprobe.targets.host_names import host_names
+from trainprobe.targets.kube_pods import Pod
 
 CONNECT_S = 12  # for the connection alone; a site's name service may need its five seconds twice
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -64,7 +65,8 @@ class Node:
 class Way:
     """How nodes are reached. `names` are the nodes that are meant, `job` is a job of SLURM.
 
-    `command` makes, of a node's name and the words for our own command line, what is to be run on this machine; `talks` says whether there is something for its stdin.
+    `command` makes, of a node's name and what is to be run there, what is to be run here; its third argument says whether there is something for its stdin.
+    `start` makes, of the words for our own command line, what is run there, and `sent` goes to its stdin first: the tool itself, where it is not on the nodes.
     """
 
     by: Literal["slurm", "ssh", "kubectl", "here"]
@@ -72,10 +74,14 @@ class Way:
     command: Callable[[str, Sequence[str], bool], tuple[str, ...]] = field(compare=False)
     job: str = ""
     env: Mapping[str, str] | None = field(default=None, compare=False)
+    start: Callable[[Sequence[str]], tuple[str, ...]] = field(default=lambda words: ours(*words), compare=False)
+    sent: bytes = field(default=b"", repr=False)
 
     def node(self, name: str, words: Sequence[str], said: bytes = b"", *, held: bool = False) -> Node:
         """The command that has `name` run `trainprobe WORDS`, with `said` on its stdin. Secrets and plans go there: a command line is for all to see."""
-        return Node(name, self.command(name, words, bool(said) or held), said, held, self.env)
+        whole = self.sent + said if said and self.sent else said or self.sent  # the tool is some megabytes, and the same for all
+        held = held or bool(self.sent)
+        return Node(name, self.command(name, self.start(words), bool(whole) or held), whole, held, self.env)
 
     def nodes(self, words: Sequence[str], said: bytes = b"", *, held: bool = False) -> list[Node]:
         """The same for all of its nodes."""
@@ -90,15 +96,15 @@ def ours(*words: str) -> tuple[str, ...]:
 
 def here_way(name: str = "") -> Way:
     """This host alone, under its own name or the one that the site gives it."""
-    return Way("here", (name or os.uname().nodename,), lambda _, words, __: ours(*words))
+    return Way("here", (name or os.uname().nodename,), lambda _name, argv, _talks: tuple(argv))
 
 
 def srun_way(job: str, names: Sequence[str]) -> Way:
     """A step of its own on each node of a running job, beside what runs there; one that does not answer holds up no other. SLURM 20.11 or newer."""
 
-    def command(name: str, words: Sequence[str], talks: bool) -> tuple[str, ...]:
+    def command(name: str, argv: Sequence[str], talks: bool) -> tuple[str, ...]:
         shared = ("--overlap", f"--jobid={job}", "--nodes=1", "--ntasks=1", "--kill-on-bad-exit=0", "--mpi=none", "--chdir=/")
-        return ("srun", *shared, *(() if talks else ("--input=none",)), f"--nodelist={name}", *ours(*words))
+        return ("srun", *shared, *(() if talks else ("--input=none",)), f"--nodelist={name}", *argv)
 
     return Way("slurm", tuple(names), command, job, {name: value for name, value in os.environ.items() if not name.startswith(_BENDS)})
 
@@ -114,10 +120,21 @@ def ssh_way(names: Sequence[str]) -> Way:
         raise UsageError(f"TRAINPROBE_SSH is no command: {error}.", "Such as: ssh -F /path/to/config.") from error
     options = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}", "-T")
 
-    def command(name: str, words: Sequence[str], _talks: bool) -> tuple[str, ...]:
-        return ours(*words) if is_here(name) else (*ssh, *options, "--", name, shlex.join(ours(*words)))
+    def command(name: str, argv: Sequence[str], _talks: bool) -> tuple[str, ...]:
+        return tuple(argv) if is_here(name) else (*ssh, *options, "--", name, shlex.join(argv))
 
     return Way("ssh", tuple(names), command)
+
+
+def kubectl_way(pods: Sequence[Pod]) -> Way:
+    """Into each pod by `kubectl exec`. The tool need not be in it: see `bundle.carrying`."""
+    by_name = {pod.name: pod for pod in pods}
+
+    def command(name: str, argv: Sequence[str], talks: bool) -> tuple[str, ...]:
+        pod = by_name[name]
+        return ("kubectl", "exec", *(("--stdin",) if talks else ()), "--namespace", pod.namespace, name, "--container", pod.container, "--", *argv)
+
+    return Way("kubectl", tuple(by_name), command)
 
 
 def way_of_surroundings(environ: Mapping[str, str] = os.environ) -> Way:

@@ -30,11 +30,16 @@ def make_working_folder() -> str:
     """Clear away what killed runs left, and make a new folder. Raises OSError where none can be made."""
     sweep()
     folder = tempfile.mkdtemp(prefix=PREFIX)
+    mark(folder)
+    return folder
+
+
+def mark(folder: str) -> None:
+    """Write into a new folder whose it is, where that can be told."""
     now, here = read_stat(os.getpid()), _here()
     if now is not None and here:
         with contextlib.suppress(OSError), open(os.path.join(folder, MARK), "x", encoding="ascii") as file:
             file.write(f"{os.getpid()} {now.started_ticks} {here}\n")
-    return folder
 
 
 def sweep(root: str = "", within_s: float = SWEEP_S) -> List[str]:

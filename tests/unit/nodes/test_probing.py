@@ -21,7 +21,7 @@ STARTS = f"import sys; sys.path.insert(0, {str(REPOSITORY)!r}); from trainprobe.
 def way(folder: Path, *names: str) -> Way:
     """Nodes that are processes here, whose probes lie in `folder`."""
     start = STARTS + f"own_programs.folder_of_probes = lambda: {str(folder)!r}; from trainprobe.cli import main; main()"
-    return Way("here", names, lambda _name, words, _talks: (sys.executable, "-c", start, *words))
+    return Way("here", names, lambda _name, argv, _talks: tuple(argv), start=lambda words: (sys.executable, "-c", start, *words))
 
 
 def probed(folder: Path, text: str, *, timeout_s: float = 5.0, **environ: str) -> Probed:

@@ -1,0 +1,41 @@
+"""The command line of a bundle: what a node is asked, without the libraries that talk to people."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from trainprobe import __version__
+from trainprobe.errors import TrainprobeError
+
+
+def command(argv: Sequence[str]) -> int:
+    """Run one command and return its exit code. Foreseen failures become one sentence on stderr."""
+    words = argparse.ArgumentParser(prog="trainprobe.pyz", description="Look at this host for trainprobe on another one.")
+    words.add_argument("--version", action="version", version=f"trainprobe {__version__}")
+    commands = words.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    look = commands.add_parser("look-here", help="look at the training on this host, and print the evidence as lines of JSON")
+    look.add_argument("--slurm-job", default="", metavar="JOB", help="only processes of this SLURM job")
+    look.add_argument("--timeout", type=float, default=10.0, metavar="S", help="end the look after S seconds")
+    commands.add_parser("checks-here", help="check this host as stdin says")
+    commands.add_parser("probe-here", help="run one probe as stdin says")
+    given = words.parse_args(list(argv))
+    try:
+        if given.command == "look-here":
+            from trainprobe.attach.here import look_here
+
+            return look_here(given.slurm_job, given.timeout)
+        if given.command == "checks-here":
+            from trainprobe.ready.far import checks_here
+
+            return checks_here()
+        from trainprobe.nodes.probe_here import probe_here
+
+        return probe_here()
+    except TrainprobeError as error:
+        from trainprobe.redact import Redactor, clean
+
+        sys.stderr.write(f"trainprobe: {clean(Redactor(os.environ).text(str(error))[0])}\n")
+        return error.exit_code
