@@ -95,16 +95,16 @@ def _row(row: Mapping[str, Any]) -> CheckRow:
         value = row.get(name)
         return known if value in (None, "") else (value if isinstance(value, str) else json.dumps(value))[:_TEXT]
 
-    severity = told("severity", spec.severity if spec else "info")
+    severity = told("severity", spec.severity if spec else "degraded")
     state = row.get("state")
     value = row.get("value")
     return CheckRow(
         row["id"][:_NAME],
         state if isinstance(state, str) and state in STATES else "unknown",
-        severity if severity in SEVERITIES else "info",
+        severity if severity in SEVERITIES else "degraded",
         "admin" if told("who", spec.who if spec else "") == "admin" else "user",
         told("says", ""),
-        told("fix", spec.fix if spec else ""),
+        "" if state == "ok" else told("fix", spec.fix if spec else ""),
         told("threshold", spec.threshold if spec else ""),
         told("source", spec.source if spec else ""),
         value if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,6 +16,7 @@ STATES: tuple[State, ...] = ("ok", "warn", "fail", "skip", "unknown")
 VERDICT = "verdict"
 LONGEST = 2000
 _LONGEST_NAME = 200
+_PLAIN_NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,12})?(?:e[+-]?[0-9]{1,3})?", re.ASCII)
 _OF_RUNG: dict[RungOutcome, State] = {
     "passed": "ok",
     "failed": "fail",
@@ -104,7 +106,8 @@ def _checks(report: Report, *, spoilt: bool) -> Iterable[Outcome]:
         severity = _name(row.get("severity"))
         spoils = spoilt and ((known == "fail" and severity in ("blocker", "degraded")) or (known == "unknown" and severity == "blocker"))
         hosts = row.get("hosts")
-        for host in (list(hosts) if isinstance(hosts, (list, tuple)) else []) or [""]:
+        named = (list(hosts) if isinstance(hosts, (list, tuple)) else []) or [""]
+        for host in named:
             yield Outcome(
                 _name(row["id"]),
                 known,
@@ -116,7 +119,7 @@ def _checks(report: Report, *, spoilt: bool) -> Iterable[Outcome]:
                 _text(row.get("says")),
                 _text(row.get("fix")),
                 _text(row.get("threshold")),
-                _number(row.get("value")),
+                _number(row.get("value")) if len(named) == 1 else None,  # of several hosts it is the first one's
                 _seconds(row.get("took_s")),
             )
 
@@ -154,7 +157,8 @@ def _text(given: object) -> str:
 
 
 def _number(given: object) -> float | None:
-    if isinstance(given, bool) or not isinstance(given, (int, float)):
+    """A number, or a text that is one and nothing else: what checks found is told as text."""
+    if isinstance(given, bool) or not isinstance(given, (int, float, str)) or (isinstance(given, str) and not _PLAIN_NUMBER.fullmatch(given)):
         return None
     try:
         value = float(given)

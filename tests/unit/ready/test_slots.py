@@ -144,7 +144,7 @@ def test_the_text_of_a_slot_names_what_fails_with_its_fix() -> None:
 def test_hostile_answers_of_a_program_become_rows_or_nothing() -> None:
     odd = [None, 3, {"id": 7}, {"id": "a", "state": {}, "says": ["x"], "severity": 9, "who": None, "value": {"x": 1}}]
     report = reported([ProgramTold("m", "ok", "", {"checks": odd, "dropped": "no"}), ProgramTold("n", "ok", "", {"checks": {"id": "b"}})])
-    assert [(row["id"], row["state"], row["severity"], row["who"]) for row in report.extra["readiness"]["checks"]] == [("a", "unknown", "info", "user")]
+    assert [(row["id"], row["state"], row["severity"], row["who"]) for row in report.extra["readiness"]["checks"]] == [("a", "unknown", "degraded", "user")]
 
 
 def test_the_command_line_of_a_slot() -> None:

@@ -39,7 +39,7 @@ def ready(verdict: str, *checks: dict[str, Any], conclusive: bool = True, exclud
 
 
 READY = {
-    "ready": ready("healthy", check("lim.nofile", "ok", "degraded", "node1", "node2", value=65536)),
+    "ready": ready("healthy", check("lim.nofile", "ok", "degraded", "node1", "node2", value="65536")),
     "ready-warned": ready("healthy", check("host.swap", "warn", "warning", "node1"), check("host.thp", "fail", "warning", "node1")),
     "ready-unseen": ready("healthy", check("host.mce", "unknown", "warning", "node1"), check("ib.state", "skip", "blocker", "node1")),
     "node-out": ready("at-risk", check("shm.size", "fail", "blocker", "node3", value=64.0), check("shm.size", "ok", "blocker", "node1"), exclude=("node3",)),
@@ -47,7 +47,7 @@ READY = {
     "undecided": ready("undetermined", check("fs.hang", "unknown", "blocker", "node2"), conclusive=False),
     "unsure": ready("healthy", check("fs.hang", "ok", "blocker", "node2"), conclusive=False),
     "only-the-verdict": ready("at-risk"),
-    "odd": replace(BARE, extra={"readiness": {"checks": [None, 7, {"id": ""}, {"id": "x", "state": [], "hosts": 5, "value": "7"}, {"id": 3}]}}),
+    "odd": replace(BARE, extra={"readiness": {"checks": [None, 7, {"id": ""}, {"id": "x", "state": [], "hosts": 5, "value": "7 of 9"}, {"id": 3}]}}),
 }
 
 
