@@ -19,14 +19,23 @@ MADE = "<!-- This page is generated: python docs/generate.py -->\n\n"
 BEGIN, END = "<!-- ladder: generated from here -->", "<!-- ladder: to here -->"
 sys.path.insert(0, str(ROOT))
 
-from docs.pages import accuracy, causes, checks, field_cases, ladder, predictions, reference  # noqa: E402 - the repository has to be on the path first
+from docs.pages import accuracy, causes, checks, field_cases, ladder, predictions, reference, slots  # noqa: E402 - the repository has to be on the path first
 
 
 def pages() -> dict[Path, str]:
     """Return every generated file with its text."""
     made = {
         DOCS / name: MADE + text
-        for name, text in (*causes.pages(), *checks.pages(), *ladder.pages(), *reference.pages(), *accuracy.pages(), *predictions.pages(), *field_cases.pages())
+        for name, text in (
+            *causes.pages(),
+            *checks.pages(),
+            *ladder.pages(),
+            *reference.pages(),
+            *accuracy.pages(),
+            *predictions.pages(),
+            *field_cases.pages(),
+            *slots.pages(),
+        )
     }
     made[DOCS / "report.schema.json"] = reference.schema()
     made[README] = readme(README.read_text(encoding="utf-8"))
