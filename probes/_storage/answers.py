@@ -36,7 +36,7 @@ class Paths:
         hung = [one for one in looked.values() if one.how in ("timed_out", "stuck")]
         needed = [one for one in hung if one.path in asked.paths]
         if not looked:
-            told.say("fs.hang", "skip", "No folder was named, and no file system of the network is mounted.")
+            told.say("fs.hang", "skip", "No folder was named that the job needs.")
             return
         says = "; ".join(
             f"{one.path} ({one.mount.shown() if one.mount else 'no mount'}) gives no answer{f', it waits in {one.where}' if one.where else ''}" for one in hung

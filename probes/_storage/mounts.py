@@ -73,10 +73,13 @@ def on(mounts: List[Mount], path: str) -> Optional[Mount]:
 
 
 def asked_paths(asked: checking.Asked, mounts: List[Mount]) -> Tuple[List[str], List[str]]:
-    """(what the job needs, what else could block it: home, the temporary folder, file systems of the network)."""
+    """(what the job needs, what else could block it).
+
+    A mount that hangs and that nobody here needs is asked by an administrator's health check only: each look at it may leave a process behind.
+    """
     needed = list(asked.paths[:MOST])
     others = [os.environ.get("HOME", ""), os.environ.get("TMPDIR", "")] if asked.slot == "step" else []
-    others += [mount.point for mount in mounts if mount.network]
+    others += [mount.point for mount in mounts if mount.network] if asked.slot == "healthcheck" else []
     return needed, [path for path in dict.fromkeys(others) if path.startswith("/") and path not in needed][:MOST]
 
 

@@ -151,6 +151,10 @@ def test_a_mount_that_does_not_answer_is_named_and_takes_nothing_else_with_it(ru
         done = run_probe("storage", env=env)
         took_s = time.monotonic() - began
         machine = run_probe("machine")
+        unasked = run_probe("storage")
+        health = run_probe("storage", env={"TRAINPROBE_SLOT": "healthcheck", "TRAINPROBE_THRESHOLDS": '{"fs.hang": 0.5}'})
+    assert check(unasked, "fs.hang")["status"] == "ok"  # nobody needs it: no process is risked for it
+    assert check(health, "fs.hang")["status"] == "warn"
     assert check(done, "fs.hang")["status"] == "fail"
     assert str(folder) in check(done, "fs.hang")["says"]
     assert str(tmp_path) + " (" not in check(done, "fs.hang")["says"]
