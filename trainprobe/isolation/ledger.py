@@ -26,6 +26,7 @@ class Ledger:
     partners: dict[str, set[str]] = field(default_factory=dict)  # passed with
     against: dict[str, set[str]] = field(default_factory=dict)  # failed with
     tries: dict[str, int] = field(default_factory=dict)
+    groups_tried: dict[Pair, int] = field(default_factory=dict)  # whole groups, also of three
 
     def passes(self, a: str, b: str) -> int:
         return len(self.passed.get(frozenset((a, b)), ()))
@@ -62,6 +63,9 @@ def ledger_of(history: Iterable[Try], nodes: Sequence[str], arm: str, rail: int 
     chosen = [
         one for one in history if one.arm == arm and one.phase == "pairs" and one.rail == rail and set(one.members) <= known and len(set(one.members)) in (2, 3)
     ]
+    for one in chosen:
+        group = frozenset(one.members)
+        found.groups_tried[group] = found.groups_tried.get(group, 0) + 1
     for whole in compared([part for one in chosen for part in parts_of(one)]):
         _book(found, whole)
     return found

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import gcd
 
 Groups = tuple[tuple[str, ...], ...]
 
 
-def rotation(nodes: Sequence[str], turn: int) -> Groups:
+@lru_cache(maxsize=256)
+def rotation(nodes: tuple[str, ...], turn: int) -> Groups:
     """Return disjoint groups of all nodes. Turns 0 and 1 are the ring of neighbours, which collectives walk; later turns pair nodes further apart.
 
     With an odd number the one that is left over makes a group of three.
@@ -22,11 +24,11 @@ def rotation(nodes: Sequence[str], turn: int) -> Groups:
         return _odd(nodes, turn)
     if turn < 2:
         return _neighbours([*nodes[turn:], *nodes[:turn]])
-    rounds = sorted(_tournament(list(nodes)), key=lambda pairs: _near(nodes, pairs))
+    rounds = _apart(nodes)
     return rounds[(turn - 2) % len(rounds)]
 
 
-def one_idle(nodes: Sequence[str], turn: int) -> Groups:
+def one_idle(nodes: tuple[str, ...], turn: int) -> Groups:
     """The same in pairs only: of an odd number one node rests, another each turn."""
     if len(nodes) % 2 == 0:
         return rotation(nodes, turn)
@@ -58,7 +60,13 @@ def _tournament(nodes: list[str]) -> list[Groups]:
     return rounds
 
 
+@lru_cache(maxsize=4)
+def _apart(nodes: tuple[str, ...]) -> tuple[Groups, ...]:
+    """All rounds of the tournament, those first that hold the fewest neighbours."""
+    return tuple(sorted(_tournament(list(nodes)), key=lambda pairs: _near(nodes, pairs)))
+
+
 def _near(nodes: Sequence[str], pairs: Groups) -> int:
     """How many pairs are neighbours of the ring, which turns 0 and 1 have had."""
-    places = {name: place for place, name in enumerate(nodes)}
-    return sum((places[a] - places[b]) % len(nodes) in (1, len(nodes) - 1) for a, b in pairs)
+    beside = {frozenset(pair) for pair in zip(nodes, [*nodes[1:], nodes[0]], strict=True)}
+    return sum(frozenset(pair) in beside for pair in pairs)

@@ -28,7 +28,7 @@ def next_round(history: Sequence[Try], nodes: Sequence[str], plan: Plan | None =
     if len({one.round for one in history}) >= asked.most_rounds:
         return conclude(history, nodes, left=(f"stopped after {asked.most_rounds} rounds",))
     for rail in (None, *range(asked.rails)):
-        pairs = _pairs(history, nodes, asked, rail)
+        pairs = _pairs(history, tuple(nodes), asked, rail)
         if pairs is not None:
             return pairs
     so_far = conclude(history, nodes)
@@ -40,15 +40,15 @@ def next_round(history: Sequence[Try], nodes: Sequence[str], plan: Plan | None =
     return so_far
 
 
-def _pairs(history: Sequence[Try], nodes: Sequence[str], plan: Plan, rail: int | None) -> Round | None:
+def _pairs(history: Sequence[Try], nodes: tuple[str, ...], plan: Plan, rail: int | None) -> Round | None:
     books = ledger_of(history, nodes, plan.arm, rail)
     why = "" if rail is None else f" on local rank {rail}"
     for repeat in range(plan.repeats):
-        groups = _not_yet(history, rotation(nodes, 0), plan.arm, rail, repeat + 1)
+        groups = _not_yet(books, rotation(nodes, 0), repeat + 1)
         if groups:
             return Round(groups, plan.arm, "every node with a neighbour" + why, rail=rail)
     if not books.passed and len(books.alone) < len(nodes):
-        return _another_pairing(history, nodes, books, plan, rail)
+        return _another_pairing(nodes, books, plan, rail)
     if not books.passed:
         return None
     named = blamed(books)
@@ -61,35 +61,31 @@ def _pairs(history: Sequence[Try], nodes: Sequence[str], plan: Plan, rail: int |
             return Round(control, BELOW[plan.arm], f"what fails in {plan.arm}, by {BELOW[plan.arm]} alone")
     if camps_of(books):
         return None
-    return _breadth(history, nodes, named.keys(), plan, rail)
+    return _breadth(nodes, books, named.keys(), plan, rail)
 
 
-def _not_yet(history: Sequence[Try], groups: Groups, arm: str, rail: int | None, times: int) -> Groups:
-    counts: dict[frozenset[str], int] = {}
-    for one in history:
-        if one.phase == "pairs" and one.arm == arm and one.rail == rail:
-            counts[frozenset(one.members)] = counts.get(frozenset(one.members), 0) + 1
-    return tuple(group for group in groups if counts.get(frozenset(group), 0) < times)
+def _not_yet(books: Ledger, groups: Groups, times: int) -> Groups:
+    return tuple(group for group in groups if books.groups_tried.get(frozenset(group), 0) < times)
 
 
-def _another_pairing(history: Sequence[Try], nodes: Sequence[str], books: Ledger, plan: Plan, rail: int | None) -> Round | None:
+def _another_pairing(nodes: tuple[str, ...], books: Ledger, plan: Plan, rail: int | None) -> Round | None:
     """Nobody passed: others together, several times over, before this is called a common cause. Who never spoke is left out once that is sure."""
     speaking = [name for name in nodes if len(books.alone.get(name, ())) < 2]
     most = max(plan.rotations, 3) if len(nodes) == 3 else min(plan.rotations, max(1, len(nodes) - 1))
     for turn in range(1, most + 1):
-        groups = _not_yet(history, one_idle(nodes, turn), plan.arm, rail, 1 if len(nodes) > 2 else 2)
+        groups = _not_yet(books, one_idle(nodes, turn), 1 if len(nodes) > 2 else 2)
         groups = tuple(group for group in groups if set(group) & set(speaking))
         if groups:
             return Round(groups, plan.arm, "no pair passed: other partners", rail=rail)
     return None
 
 
-def _breadth(history: Sequence[Try], nodes: Sequence[str], named: AbstractSet[str], plan: Plan, rail: int | None) -> Round | None:
+def _breadth(nodes: tuple[str, ...], books: Ledger, named: AbstractSet[str], plan: Plan, rail: int | None) -> Round | None:
     """More pairs where all is settled: links that no round has tried yet."""
-    left = [name for name in nodes if name not in named]
+    left = tuple(name for name in nodes if name not in named)
     for turn in range(1, min(plan.breadth, len(left) - 1)):
         for repeat in range(plan.repeats):
-            groups = _not_yet(history, rotation(left, turn), plan.arm, rail, repeat + 1)
+            groups = _not_yet(books, rotation(left, turn), repeat + 1)
             if groups:
                 return Round(groups, plan.arm, "every node with its other neighbour" if turn == 1 else "pairs that have not met", rail=rail)
     return None

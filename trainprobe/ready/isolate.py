@@ -94,7 +94,7 @@ def isolate(
 
 def plan_of(budget: str, arm: str, nodes: int, rails: int = 0) -> Plan:
     """How much is tried within a budget: more links, and more repetitions for what shows at times only, the more time there is."""
-    breadth = {"quick": 2, "standard": min(max(2, nodes - 1), 7), "deep": min(max(2, nodes - 1), 31)}.get(budget, 2)
+    breadth = {"quick": 2, "standard": min(max(2, nodes - 1), 7), "deep": min(max(2, nodes - 1), 15)}.get(budget, 2)
     repeats = {"deep": 3}.get(budget, 1)
     again = {"standard": 3, "deep": 6}.get(budget, 2)
     return isolation.Plan(arm, breadth=breadth, repeats=repeats, again=again, ladder=arm != "tcp" and budget != "quick", rails=rails if arm == "nccl" else 0)
