@@ -64,10 +64,9 @@ def ready(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     check_json_target(json_to)
     if sbatch is not None:
-        from importlib import import_module
+        from trainprobe.cli.sbatch_plan import sbatch_plan
 
-        plan = import_module("trainprobe.cli.sbatch_plan").sbatch_plan
-        return int(plan(sbatch, tuple(context.args), write=write, case=case, json_to=json_to, quiet=quiet, no_color=no_color))
+        return sbatch_plan(sbatch, tuple(context.args), write=write, case=case, json_to=json_to, quiet=quiet, no_color=no_color)
     if context.args or write is not None:
         raise UsageError(f"{context.args[0]!r} is not an option." if context.args else "--write belongs to --sbatch.", "See trainprobe ready --help.")
     if format_ not in FORMATS:

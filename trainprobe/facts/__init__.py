@@ -39,6 +39,7 @@ from trainprobe.facts.ras import RasCommunicator, RasRank
 from trainprobe.facts.reading import read
 from trainprobe.facts.removed_columns import ColumnsRemoved
 from trainprobe.facts.rungs import Rung
+from trainprobe.facts.sbatch_plan import SbatchPlan
 from trainprobe.facts.several_hosts import Reach, SilentNode
 from trainprobe.facts.sockets import Connection
 from trainprobe.facts.sources import Block, Skip, SourceSite
@@ -110,6 +111,7 @@ __all__ = [
     "Refusal",
     "Restarter",
     "Rung",
+    "SbatchPlan",
     "Script",
     "Segfault",
     "SilentNode",

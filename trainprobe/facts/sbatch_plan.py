@@ -92,7 +92,6 @@ def _check(name: str, found: list[Finding], base: Mapping[str, Any]) -> HostChec
     said = [one for one in found if one.state == state]
     spec = catalogue().get(name)
     severity, who, source, threshold = (spec.severity, spec.who, spec.source, spec.threshold) if spec is not None else ("warning", "user", "", "")
-    severity = HARDER.get(name, severity)
     return HostCheck(
         **base,
         name=name,
@@ -101,7 +100,7 @@ def _check(name: str, found: list[Finding], base: Mapping[str, Any]) -> HostChec
         says=" ".join(dict.fromkeys(one.says for one in said)),
         fix="; ".join(dict.fromkeys(one.fix for one in said if one.fix)),
         probe=PROGRAM,
-        severity=severity,
+        severity=HARDER.get(name, severity),
         who=who,
         source=source,
         threshold=threshold,

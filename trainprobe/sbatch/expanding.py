@@ -44,7 +44,7 @@ def expand(word: str, values: Mapping[str, str], depth: int = 0) -> tuple[str, .
         if not part.splits or not re.search(r"\s", part.text):
             current, has = current + part.text, has or bool(part.text) or not part.splits
             continue
-        pieces = re.split(r"\s+", part.text)
+        pieces = _split(part.text)
         for place, piece in enumerate(pieces):
             if place:
                 fields += [current] if has else []
@@ -53,6 +53,22 @@ def expand(word: str, values: Mapping[str, str], depth: int = 0) -> tuple[str, .
     if has:
         fields.append(current)
     return tuple(one[:MOST_TEXT] for one in fields)
+
+
+def _split(text: str) -> list[str]:
+    """Split at blanks, but not inside a substitution: its output is not known, and its own words are none of this command."""
+    pieces, at, begun = [], 0, 0
+    while at < len(text):
+        if text[at] == "$" and text[at + 1 : at + 2] in ("(", "{"):
+            at = end_of_substitution(text, at)
+        elif text[at].isspace():
+            pieces.append(text[begun:at])
+            while at < len(text) and text[at].isspace():
+                at += 1
+            begun = at
+        else:
+            at += 1
+    return [*pieces, text[begun:]]
 
 
 def expanded(word: str, values: Mapping[str, str], depth: int = 0) -> str:

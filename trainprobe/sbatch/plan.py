@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,6 +11,7 @@ from trainprobe.sbatch import numbers
 from trainprobe.sbatch.findings import Edit, Finding, State
 from trainprobe.sbatch.launches import Launch, launches
 from trainprobe.sbatch.layout import Shape, shape
+from trainprobe.sbatch.options import Option
 from trainprobe.sbatch.script import Script
 from trainprobe.sbatch.site import Here, Node, Partition, Site
 
@@ -25,8 +27,20 @@ class Plan:
     here: Here = field(default_factory=Here)
 
     @cached_property
+    def options(self) -> Mapping[str, Option]:
+        """The options of the part of the job in which the training runs; of a plain job all."""
+        groups = [one.step.options["het-group"].value for one in self.launches if one.step is not None and "het-group" in one.step.options]
+        number = numbers.whole(groups[0]) if groups else 0
+        parts = self.script.components
+        return parts[number] if number is not None and number < len(parts) else parts[0]
+
+    def given(self, name: str) -> str | None:
+        option = self.options.get(name)
+        return option.value if option else None
+
+    @cached_property
     def job(self) -> Shape:
-        return shape(self.script.options)
+        return shape(self.options)
 
     @cached_property
     def launches(self) -> tuple[Launch, ...]:
@@ -34,18 +48,18 @@ class Plan:
 
     @cached_property
     def partition(self) -> Partition | None:
-        return self.site.partition(self.script.given("partition") or "")
+        return self.site.partition(self.given("partition") or "")
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """The nodes on which it may run: those of its partition, by name or without those left out."""
         found = self.site.nodes_of(self.partition)
-        wanted, without = set(numbers.hosts(self.script.given("nodelist") or "")), set(numbers.hosts(self.script.given("exclude") or ""))
+        wanted, without = set(numbers.hosts(self.given("nodelist") or "")), set(numbers.hosts(self.given("exclude") or ""))
         return tuple(node for node in found if (not wanted or node.name in wanted) and node.name not in without)
 
     @property
     def exclusive(self) -> bool:
-        return "exclusive" in self.script.options or (self.partition is not None and self.partition.exclusive)
+        return "exclusive" in self.options or (self.partition is not None and self.partition.exclusive)
 
     @property
     def world(self) -> int:
@@ -63,7 +77,7 @@ class Plan:
 
     def setting(self, name: str, value: str) -> tuple[Edit, ...]:
         """The changes that give an option this value: of the line that has it, or as a line of its own. None where it stands outside of the script."""
-        option = self.script.options.get(name)
+        option = self.options.get(name)
         if option is None:
             return (Edit(self.above_commands, "insert", f"#SBATCH --{name}={value}"),)
         if option.line <= 0:
@@ -105,10 +119,10 @@ class Plan:
         return (Edit(max(outside, default=first), "insert", text),)
 
     def line_of(self, *names: str) -> int:
-        return next((self.script.options[name].line for name in names if name in self.script.options and self.script.options[name].line > 0), 0)
+        return next((self.options[name].line for name in names if name in self.options and self.options[name].line > 0), 0)
 
     def where_of(self, name: str) -> str:
-        option = self.script.options.get(name)
+        option = self.options.get(name)
         return option.where if option else ""
 
 

@@ -72,7 +72,7 @@ def _site(plan: Plan) -> Iterator[Finding]:
 
 
 def _partition(plan: Plan) -> Iterator[Finding]:
-    asked, line = plan.script.given("partition"), plan.line_of("partition")
+    asked, line = plan.given("partition"), plan.line_of("partition")
     known = [one.name for one in plan.site.partitions]
     if asked and known:
         strange = [name for name in asked.split(",") if name not in known]
@@ -88,7 +88,7 @@ def _partition(plan: Plan) -> Iterator[Finding]:
 def _enough_nodes(plan: Plan) -> Iterator[Finding]:
     wanted, partition = plan.job.nodes, plan.partition
     line = plan.line_of("nodes", "ntasks", "nodelist")
-    if plan.script.given("partition") and partition is None:
+    if plan.given("partition") and partition is None:
         return
     name = partition.name if partition else "the cluster"
     if partition is not None and partition.max_nodes is not None and wanted > partition.max_nodes:
@@ -104,7 +104,7 @@ def _enough_nodes(plan: Plan) -> Iterator[Finding]:
     there = {node.name for node in plan.site.nodes_of(partition)} or set(partition.nodes if partition else ())
     if not there:
         return
-    strange = [one for one in numbers.hosts(plan.script.given("nodelist") or "") if one not in there]
+    strange = [one for one in numbers.hosts(plan.given("nodelist") or "") if one not in there]
     if strange:
         yield found(SITE, "fail", f"{strange[0]} of --nodelist is no node of {name}", "correct --nodelist", plan.line_of("nodelist"), strange[0])
         return
@@ -120,7 +120,7 @@ def _enough_nodes(plan: Plan) -> Iterator[Finding]:
 
 
 def _features(plan: Plan) -> Iterator[Finding]:
-    asked = plan.script.given("constraint")
+    asked = plan.given("constraint")
     if not asked or not plan.nodes or re.search(r"[\[\](]", asked):
         return
     there = {feature for node in plan.nodes for feature in node.features}

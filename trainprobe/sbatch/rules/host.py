@@ -21,7 +21,7 @@ def check(plan: Plan) -> Iterator[Finding]:
 
 def _propagates(plan: Plan, name: str) -> bool:
     """Whether SLURM copies this soft limit from where sbatch runs (slurm.conf, PropagateResourceLimits; sbatch --propagate)."""
-    given = plan.script.options.get("propagate")
+    given = plan.options.get("propagate")
     if given is not None:
         chosen = given.value.upper().split(",")
         return "NONE" not in chosen and (not given.value or "ALL" in chosen or name.upper() in chosen)
@@ -98,7 +98,7 @@ def _bad_limits(plan: Plan, own: dict[str, str]) -> Iterator[Finding]:
 
 
 def _output(plan: Plan) -> Iterator[Finding]:
-    options, array = plan.script.options, "array" in plan.script.options
+    options, array = plan.options, "array" in plan.options
     wrong = []
     for name in ("output", "error"):
         option = options.get(name)

@@ -16,7 +16,7 @@ from trainprobe.sbatch.rules.rendezvous import FIRST_NODE, OWN_PORT, RENDEZVOUS,
 MASTER, PORT = "plan.master", "plan.port"
 _JOB_IDS = (1, 4711, 65_535, 999_983, 7_654_321, 67_043_327)  # MaxJobId is 67,043,328 by default
 _OF_JOB = re.compile(r"SLURM_(?:JOB_?ID|ARRAY_JOB_ID)")
-_RANDOM = re.compile(r"\$\{?RANDOM\b|\bshuf\b|get_free_port|free_port|getsockname|comm -23|/dev/urandom")
+_RANDOM = re.compile(r"\bRANDOM\b|\bshuf\b|get_free_port|free_port|getsockname|comm -23|/dev/urandom")
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def _judged(plan: Plan, launch: Launch, address: str, *, task: bool) -> tuple[St
             return state, says  # type: ignore[return-value]
     if "$" in address:
         return "unknown", f"is {address[:80]}, of which nobody can say here whether it is the first node"
-    wanted = numbers.hosts(plan.script.given("nodelist") or "")
+    wanted = numbers.hosts(plan.given("nodelist") or "")
     name = address.partition(".")[0]
     if wanted and name == wanted[0].partition(".")[0]:
         return "ok", f"{address}, the first of --nodelist"
@@ -189,7 +189,7 @@ def _port(plan: Plan, chosen: tuple[Launch, ...] | list[Launch]) -> Iterator[Fin
                 OWN_PORT,
                 line,
                 port[:100],
-                plan.before_launches(OWN_PORT),
+                plan.swap_in(line, port, "$((10000 + SLURM_JOB_ID % 20000))"),
             )
         else:
             yield found(PORT, "ok", "The port is drawn once for the job", value=port[:100])
@@ -228,7 +228,7 @@ def _fixed(plan: Plan, launch: Launch, port: str, line: int, *, said: bool = Tru
     )
     if alone:
         return found(PORT, "ok", f"Port {port}, on nodes that no other job shares", value=port)
-    array = "array" in plan.script.options
+    array = "array" in plan.options
     which = "The tasks of this array" if array else "Two jobs"
     how = f"Port {port} is the same in each job" if said else f"{launch.program} in line {launch.line} is given no port and takes {port} in each job"
     says = f"{how} (line {line}). {which} on one node would fight for it"
@@ -240,7 +240,7 @@ def _right_port(plan: Plan, port: str, line: int) -> tuple[Edit, ...]:
 
 
 def _of_job_id(plan: Plan, port: str, line: int) -> Finding:
-    if "SLURM_ARRAY_JOB_ID" in port and "SLURM_ARRAY_TASK_ID" not in port and "array" in plan.script.options:
+    if "SLURM_ARRAY_JOB_ID" in port and "SLURM_ARRAY_TASK_ID" not in port and "array" in plan.options:
         return found(PORT, "fail", f"The port of line {line} is made of SLURM_ARRAY_JOB_ID, the same for all tasks of the array", OWN_PORT, line, port[:100])
     inner = re.fullmatch(r"\$\(\((.*)\)\)", port)
     if inner:

@@ -27,12 +27,12 @@ def named_paths(plan: Plan) -> tuple[tuple[str, str, int], ...]:
         named += [(word, "data", launch.line) for word in _path_words(launch.arguments)]
     named += [row for done in plan.script.commands for row in _of_command(plan, done)]
     for name in ("output", "error"):
-        option = plan.script.options.get(name)
+        option = plan.options.get(name)
         if option is not None and "$" not in option.value:
-            folder = os.path.dirname(_full(option.value, plan.script.given("chdir") or plan.here.cwd, plan))
+            folder = os.path.dirname(_full(option.value, plan.given("chdir") or plan.here.cwd, plan))
             if "%" not in folder:
                 named.append((folder, name, option.line))
-    chdir = plan.script.options.get("chdir")
+    chdir = plan.options.get("chdir")
     if chdir is not None and "$" not in chdir.value:
         named.append((_full(chdir.value, plan.here.cwd, plan), "chdir", chdir.line))
     made: dict[tuple[str, str], int] = {}
@@ -77,7 +77,7 @@ def _full(path: str, folder: str | None, plan: Plan) -> str:
         return os.path.normpath(path)
     if path.startswith("~/"):
         return os.path.normpath(f"{plan.here.home}/{path[2:]}") if plan.here.home else ""
-    base = folder or plan.script.given("chdir") or plan.here.cwd
+    base = folder or plan.given("chdir") or plan.here.cwd
     return os.path.normpath(f"{base}/{path}") if base and base.startswith("/") and "$" not in base else ""
 
 

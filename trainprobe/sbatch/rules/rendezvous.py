@@ -103,7 +103,7 @@ def _torchrun(plan: Plan, launch: Launch) -> Iterator[Finding]:
 def _made_in_task(launch: Launch, text: str) -> bool:
     """Whether a substitution is still open where the task's own shell reads it."""
     step = launch.step
-    return step is not None and not any(text in word and word.startswith("--") for word in step.words)
+    return step is not None and not any(word == text or word.endswith(f"={text}") for word in step.words)
 
 
 def _with_meeting(plan: Plan) -> tuple[Edit, ...]:

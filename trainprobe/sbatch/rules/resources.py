@@ -60,7 +60,7 @@ def _too_few(plan: Plan, launch: Launch) -> Finding | None:
     tasks = launch.shape.tasks_on_node
     if launch.program != "python" and tasks > 1:
         return None  # too many launchers, which is said elsewhere
-    if any(name in plan.script.options for name in ("mincpus", "cores-per-socket", "hint", "extra-node-info")):
+    if any(name in plan.options for name in ("mincpus", "cores-per-socket", "hint", "extra-node-info")):
         return None
     cpus = launch.shape.cpus or (plan.job.tasks_on_node if launch.step is None else 1)
     cpus = max(cpus, plan.job.cpus or 1) if launch.step is None else cpus
@@ -101,7 +101,7 @@ def _more_than_there_are(plan: Plan) -> Finding | None:
     right = max(1, max(known) // plan.job.tasks_on_node)
     says = f"{asked} CPUs are asked for on each node, and the largest node there has {max(known)}: sbatch refuses the job"
     line = plan.line_of("cpus-per-task", "ntasks-per-node", "ntasks")
-    edits = plan.setting("cpus-per-task", str(right)) if "cpus-per-task" in plan.script.options else ()
+    edits = plan.setting("cpus-per-task", str(right)) if "cpus-per-task" in plan.options else ()
     return found(CPUS, "fail", says, f"--cpus-per-task={right}", line, str(asked), edits)
 
 
@@ -109,7 +109,7 @@ def _not_inherited(plan: Plan) -> Finding | None:
     """Srun of 22.05 to 23.02 does not take --cpus-per-task from sbatch (changelogs of 22.05 and 23.11)."""
     version = plan.site.version
     steps = [one for one in plan.launches if one.step is not None and "cpus-per-task" not in one.step.options and "exact" not in one.step.options]
-    if version is None or not (22, 5) <= version < (23, 11) or not steps or "cpus-per-task" not in plan.script.options or (plan.job.cpus or 1) < 2:
+    if version is None or not (22, 5) <= version < (23, 11) or not steps or "cpus-per-task" not in plan.options or (plan.job.cpus or 1) < 2:
         return None
     if any("SRUN_CPUS_PER_TASK" in one.done.environment() for one in steps) or "none" in plan.site.config.get("TaskPlugin", "") or plan.exclusive:
         return None
@@ -123,10 +123,10 @@ def _memory(plan: Plan) -> Iterator[Finding]:
     asked, how = _asked_memory(plan)
     sizes = [node.memory for node in plan.nodes if node.memory]
     largest = max(sizes, default=None)
-    if asked is not None and largest is not None and asked > largest:
+    if asked is not None and largest is not None and largest < asked < float("inf"):
         line = plan.line_of("mem", "mem-per-cpu", "mem-per-gpu")
         says = f"{_gb(asked)} are asked for on each node ({how}), and the largest node there has {_gb(largest)}: sbatch refuses the job"
-        edits = plan.setting("mem", "0") if "mem" in plan.script.options else ()
+        edits = plan.setting("mem", "0") if "mem" in plan.options else ()
         yield found(MEMORY, "fail", says, "--mem=0 asks for all of a node", line, f"{asked:.0f}", edits)
         return
     if asked is None:
@@ -139,9 +139,7 @@ def _memory(plan: Plan) -> Iterator[Finding]:
     if asked < need and launch is not None:
         says = f"{_gb(asked)} on each node ({how}) for {ranks} ranks with {number} workers each, which need {_gb(need)} before any data is read"
         right = f"{math.ceil(need / 1024)}G"
-        edits = (
-            plan.setting("mem", right) if "mem" in plan.script.options or not any(one in plan.script.options for one in ("mem-per-cpu", "mem-per-gpu")) else ()
-        )
+        edits = plan.setting("mem", right) if "mem" in plan.options or not any(one in plan.options for one in ("mem-per-cpu", "mem-per-gpu")) else ()
         yield found(
             MEMORY,
             "fail",
@@ -161,7 +159,7 @@ def _gb(size: float) -> str:
 
 def _asked_memory(plan: Plan) -> tuple[float | None, str]:
     """The memory of one node in MB, and where it is said; None with the reason where nobody can know."""
-    options, job = plan.script.options, plan.job
+    options, job = plan.options, plan.job
     cpus = (job.cpus or 1) * job.tasks_on_node
     if "mem" in options:
         size = numbers.megabytes(options["mem"].value)

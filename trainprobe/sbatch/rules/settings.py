@@ -94,7 +94,7 @@ def check(plan: Plan) -> Iterator[Finding]:
 def _settings(plan: Plan) -> dict[str, tuple[str, int]]:
     """Variables of the ranks: name to value and line, 0 where they come from the environment in which sbatch is called (--export=ALL is its default)."""
     environ = plan.launches[0].done.environment()
-    exports = plan.script.given("export")
+    exports = plan.given("export")
     alone = exports is not None and "ALL" not in exports.upper().split(",")
     lines = {one.name: one.line for one in plan.script.assigned}
     return {name: (value, lines.get(name, 0)) for name, value in environ.items() if name in lines or not alone}

@@ -16,6 +16,7 @@ NNODES = r"--nnodes(?:=|\s+)(?:\"[^\"]*\"|\S+)"
 def check(plan: Plan) -> Iterator[Finding]:
     if not plan.launches:
         yield skipped(TASKS, "No launcher and no Python program was found in the script, so tasks and GPUs were not compared")
+        yield skipped(GPUS, "No launch was found")
         return
     said = [*(_tasks(plan, one) for one in plan.launches), *(_nodes_told(plan, one) for one in plan.launches)]
     wrong = [one for one in said if one is not None]
@@ -61,13 +62,13 @@ def _one_each(plan: Plan, launch: Launch, several: int) -> tuple[Edit, ...]:
         text = f"--ntasks={launch.shape.nodes}" if "ntasks" in step.options else "--ntasks-per-node=1"
         pattern = r"(?:--ntasks(?!-)(?:=|\s+)|(?<!\S)-n\s*)\S+" if "ntasks" in step.options else r"--ntasks-per-node(?:=|\s+)\S+"
         return plan.swap(launch, pattern, text)
-    edits = plan.setting("ntasks-per-node", "1") if "ntasks-per-node" in plan.script.options or "ntasks" not in plan.script.options else ()
-    if "ntasks" in plan.script.options:
+    edits = plan.setting("ntasks-per-node", "1") if "ntasks-per-node" in plan.options or "ntasks" not in plan.options else ()
+    if "ntasks" in plan.options:
         edits += plan.setting("ntasks", str(plan.job.nodes))
         if plan.job.tasks and not plan.job.nodes_said:
             edits += plan.setting("nodes", str(plan.job.nodes))
     cpus = plan.job.cpus
-    if cpus and "cpus-per-task" in plan.script.options:
+    if cpus and "cpus-per-task" in plan.options:
         edits += plan.setting("cpus-per-task", str(cpus * several))
     return edits
 
@@ -126,7 +127,7 @@ def _prefixed(plan: Plan, launch: Launch) -> tuple[Edit, ...]:
 
 
 def _for_each_gpu(plan: Plan, gpus: int) -> tuple[Edit, ...]:
-    if "ntasks" in plan.script.options and "ntasks-per-node" not in plan.script.options:
+    if "ntasks" in plan.options and "ntasks-per-node" not in plan.options:
         return plan.setting("ntasks", str(gpus * plan.job.nodes))
     return plan.setting("ntasks-per-node", str(gpus))
 
@@ -179,7 +180,10 @@ def _for_ranks(plan: Plan, launch: Launch) -> Finding | None:
         return None
     if each == gpus:
         return None
-    edits = plan.swap(launch, NPROC, f"--nproc-per-node={gpus}") if launch.program == "torchrun" and "nproc-per-node" in launch.options else ()
+    edits: tuple[Edit, ...] = ()
+    if launch.program == "torchrun":
+        edits = plan.swap(launch, NPROC, f"--nproc-per-node={gpus}")
+        edits = edits or plan.swap(launch, r"(?<![\w./-])torchrun(?=\s)", f"torchrun --nproc-per-node={gpus}")
     fix = f"--nproc-per-node={gpus}" if launch.program == "torchrun" else f"as many processes as GPUs: {gpus} on each node"
     if each > gpus:
         says = f"{launch.program} in line {launch.line} starts {each} ranks on each node, and {gpus} GPUs are asked for there: two ranks cannot share one"

@@ -22,7 +22,7 @@ def check(plan: Plan) -> Iterator[Finding]:
 
 
 def _time(plan: Plan) -> Finding:
-    given, partition = plan.script.given("time"), plan.partition
+    given, partition = plan.given("time"), plan.partition
     line = plan.line_of("time")
     if given is None:
         default = partition.default_time if partition else None
@@ -81,7 +81,7 @@ def _traps(plan: Plan) -> dict[str, int]:
 
 
 def _signal(plan: Plan) -> Iterator[Finding]:
-    given, traps, line = plan.script.given("signal"), _traps(plan), plan.line_of("signal")
+    given, traps, line = plan.given("signal"), _traps(plan), plan.line_of("signal")
     if given is None:
         trapped = [name for name in traps if name in ("USR1", "USR2", "10", "12")]
         if trapped:
@@ -95,7 +95,7 @@ def _signal(plan: Plan) -> Iterator[Finding]:
         yield found(SIGNAL, "fail", f"--signal={given[:40]} is no signal that sbatch reads", "--signal=B:USR1@120", line, given)
         return
     to_batch, name, lead = "B" in (told[1] or ""), told[2].upper(), int(told[3] or 60)
-    limit = numbers.minutes(plan.script.given("time") or "")
+    limit = numbers.minutes(plan.given("time") or "")
     wrong = [*_lead(plan, given, lead, limit, line), *_receiver(plan, given, name, traps, to_batch=to_batch)]
     yield from wrong
     if not wrong:
@@ -148,7 +148,7 @@ def _in_background(plan: Plan, last: int) -> tuple[Edit, ...]:
 def _codes(plan: Plan) -> Iterator[Finding]:
     """Requeues: whether they are allowed, whether output survives, and which exit codes lead to one."""
     requeues = [done for done in plan.script.commands if done.words[:2] == ("scontrol", "requeue")]
-    options = plan.script.options
+    options = plan.options
     wrong = False
     if requeues and "no-requeue" in options:
         wrong = True

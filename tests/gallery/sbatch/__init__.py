@@ -1,0 +1,1 @@
+"""Batch scripts with a planted fault each and sound ones, as centres publish them."""

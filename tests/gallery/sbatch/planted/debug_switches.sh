@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --partition=gpu
+#SBATCH --nodes=1 --gpus-per-node=8 --cpus-per-task=64
+#SBATCH --time=02:00:00
+export NCCL_P2P_DISABLE=1
+export CUDA_LAUNCH_BLOCKING=1
+torchrun --standalone --nproc-per-node=8 train.py

@@ -1,0 +1,6 @@
+#!/bin/bash
+#SBATCH --partition=gpu
+#SBATCH --nodes=1 --gpus-per-node=8 --cpus-per-task=64
+#SBATCH --time=02:00:00
+export NCCL_SOCKET_IFNAMES=ib0
+torchrun --standalone --nproc-per-node=8 train.py

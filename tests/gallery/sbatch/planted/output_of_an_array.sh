@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --partition=gpu
+#SBATCH --array=1-10%2
+#SBATCH --output=sweep_%A.out
+#SBATCH --nodes=1 --gpus-per-node=8 --cpus-per-task=64
+#SBATCH --time=02:00:00
+torchrun --standalone --nproc-per-node=8 train.py --seed $SLURM_ARRAY_TASK_ID

@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --partition=gpu
+#SBATCH --nodes=1 --gpus-per-node=8 --cpus-per-task=64
+#SBATCH --time=02:00:00
+#SBATCH --output=logs/%x-%j.out
+mkdir -p logs
+torchrun --standalone --nproc-per-node=8 train.py

@@ -1,0 +1,8 @@
+#!/bin/bash
+#SBATCH --partition=gpu
+#SBATCH --nodes=1
+#SBATCH --gpus-per-node=8 --cpus-per-task=64
+#SBATCH --time=12:00:00
+trap "echo caught; kill -TERM %1" USR1
+srun torchrun --standalone --nproc-per-node=8 train.py &
+wait

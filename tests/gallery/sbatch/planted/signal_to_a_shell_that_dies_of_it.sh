@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --partition=gpu
+#SBATCH --nodes=1
+#SBATCH --gpus-per-node=8 --cpus-per-task=64
+#SBATCH --time=12:00:00
+#SBATCH --signal=B:USR1@600
+srun torchrun --standalone --nproc-per-node=8 train.py
