@@ -45,7 +45,7 @@ def named_paths(plan: Plan) -> tuple[tuple[str, str, int], ...]:
 def _of_command(plan: Plan, done: Done) -> Iterator[tuple[str, str, int]]:
     words, name = done.words, done.words[0].rpartition("/")[2]
     given = words[1] if len(words) > 1 and "$" not in words[1] else ""
-    if words[0] in ("source", ".") and given and not done.guarded:
+    if words[0] in ("source", ".") and "/" in given and not done.guarded:  # without a slash it is looked up in PATH, as conda's activate is
         yield _full(given, done.folder, plan), "source", done.line
     elif words[0] == "cd" and given and given != "-":
         yield _full(given, done.folder, plan), "cd", done.line
