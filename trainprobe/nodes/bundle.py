@@ -22,7 +22,9 @@ from trainprobe.system.own_programs import folder_of_probes
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # What concludes, reads logs or talks to people is not for a node.
 LEFT_OUT = frozenset({"__pycache__", "_probes", "causes", "cli", "logs", "report", "sbatch", "scaling", "waits"})
-OF_CLI = ("__init__.py", "bundled.py")
+OF_CLI = ("__init__.py", "bundled.py", "ready_slot.py")
+# The forms in which the administrators' slots tell what they saw.
+OF_REPORT = ("__init__.py", "json_report.py", "junit.py", "nagios.py", "outcomes.py", "prometheus.py", "slot_report.py", "words.py")
 FILES = (".py", ".yaml", ".json")
 MOMENT = (2020, 1, 1, 0, 0, 0)  # the same files make the same bundle
 START = b"#!/usr/bin/env python3\n"
@@ -103,8 +105,8 @@ def _files() -> Iterator[tuple[str, str]]:
     yield os.path.join(PACKAGE, "nodes", "bundle_main.py"), "__main__.py"
     for path in _below(PACKAGE):
         yield path, os.path.join("trainprobe", os.path.relpath(path, PACKAGE))
-    for name in OF_CLI:
-        yield os.path.join(PACKAGE, "cli", name), os.path.join("trainprobe", "cli", name)
+    for part, names in (("cli", OF_CLI), ("report", OF_REPORT)):
+        yield from ((os.path.join(PACKAGE, part, name), os.path.join("trainprobe", part, name)) for name in names)
     probes = folder_of_probes()
     for path in _below(probes):
         yield path, os.path.join("trainprobe", "_probes", os.path.relpath(path, probes))

@@ -14,7 +14,6 @@ from trainprobe.report.outcomes import STATES, Outcome, left_out, outcomes, pass
 VERDICTS: tuple[Verdict, ...] = typing.get_args(Verdict)
 NUMBER_OF = {"ok": 0, "warn": 1, "fail": 2, "unknown": 3, "skip": -1}
 """The state of a check as a number, in the order of Nagios' codes."""
-_KEYS = ("host", "check", "severity", "who")
 
 
 def prometheus_text(report: Report, at: float | None = None) -> str:
@@ -63,7 +62,7 @@ def _of_cause(row: Outcome) -> Mapping[str, str]:
 
 
 def _labels(row: Outcome) -> Mapping[str, str]:
-    return dict(zip(_KEYS, (row.host, row.id, row.severity, row.who), strict=True))
+    return {"host": row.host, "check": row.id, "severity": row.severity, "who": row.who}
 
 
 def _first(samples: list[tuple[Mapping[str, str], float]]) -> list[tuple[Mapping[str, str], float]]:
