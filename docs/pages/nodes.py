@@ -1,0 +1,77 @@
+"""docs/nodes-accuracy.md: faults planted in the nodes and links of a real cluster, and what `trainprobe ready` said of each (tests/gallery/nodes)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tests.gallery.nodes.decoys import DECOYS
+from tests.gallery.nodes.faults import FURTHER, PROMISED, Fault
+from tests.gallery.nodes.score import RESULTS, rate
+
+INTRO = """# Planted faults of nodes
+
+Four hosts, each with a network, a process table, mounts and a name of its own, under a real SLURM and a real sshd, are kept up. One
+fault after the other is planted in a node or in a link between two that are drawn, `trainprobe ready --{budget}` is run as a user would run it (in an
+allocation, as the first line of a batch script, over ssh), the report is scored, and the fault is taken back. Nothing that is told to the tool names it.
+
+A run is **right** where the first cause is one of the fault's, its hosts are exactly those of the fault, nobody else is excluded, and the exit code is as it must
+be: 10 where nodes can be left out, 1 where all share the trouble, either where a user can mend it on the one node. A healthy run is right where nobody is
+excluded and it ends with 0; two of three have *decoys*, differences between nodes that must not matter.
+
+The hosts are namespaces of one machine: they share its kernel, disks and processors. A wrong clock is planted by a library under every program of the host, another
+version by another metadata file and module, a quota by a control group, a mount that hangs by a file server that never answers.
+
+Run it: `python -m tests.gallery.nodes.score --runs 1 --healthy 100` (as root; half a minute a run on two cores).
+
+"""
+
+
+def pages() -> list[tuple[str, str]]:
+    """Return the page, with the results that are kept."""
+    kept: dict[str, Any] = {"budget": "quick", "faults": [], "healthy": []}
+    kept |= json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    parts = [
+        INTRO.replace("{budget}", kept["budget"]),
+        _sums(kept),
+        "## The kinds that were promised\n\n",
+        _table(PROMISED, kept["faults"]),
+        "\n## Others\n\n",
+        _table(FURTHER, kept["faults"]),
+        "\n## Healthy runs\n\n",
+        _healthy(kept["healthy"]),
+    ]
+    return [("nodes-accuracy.md", "".join(parts))]
+
+
+def _sums(kept: Mapping[str, Any]) -> str:
+    promised = {fault.name for fault in PROMISED}
+    right, made = rate([row for row in kept["faults"] if row["fault"] in promised])
+    well, healthy = rate(kept["healthy"])
+    excluding = sum(bool(row.get("exclude")) for row in kept["healthy"])
+    return (
+        f"- Planted faults of the promised kinds: **{right} of {made}** right.\n"
+        f"- Healthy runs: {healthy}; in **{excluding}** a node was excluded; {well} ended with 0 and no word against a node.\n\n"
+    )
+
+
+def _table(faults: Sequence[Fault], rows: Sequence[Mapping[str, Any]]) -> str:
+    lines = ["| fault | right causes | runs | right | what was wrong |", "|---|---|---|---|---|"]
+    for fault in faults:
+        own = [row for row in rows if row["fault"] == fault.name]
+        right, made = rate(own)
+        skipped = [row["skipped"] for row in own if "skipped" in row]
+        wrong = [f"{row['way']}: {'; '.join(row['wrong'])}" for row in own if row.get("wrong")]
+        causes = ", ".join(f"`{cause}`" for cause in fault.causes)
+        lines.append(f"| {fault.kind}: {fault.variant} | {causes} | {made} | {right} | {'<br>'.join((*wrong, *(f'not planted: {why}' for why in skipped)))} |")
+    return "\n".join(lines) + "\n"
+
+
+def _healthy(rows: Sequence[Mapping[str, Any]]) -> str:
+    lines = ["| beside | runs | excluded somebody | ended otherwise than with 0 |", "|---|---|---|---|"]
+    for name in ("nothing", *(decoy.name for decoy in DECOYS)):
+        own = [row for row in rows if any(one.startswith(f"{name} (") for one in row["decoys"]) or (name == "nothing" and not row["decoys"])]
+        lines.append(f"| {name} | {len(own)} | {sum(bool(row['exclude']) for row in own)} | {sum(row['exit'] != 0 for row in own)} |")
+    wrong = [f"- {', '.join(row['decoys']) or 'nothing'} ({row['way']}): {'; '.join(row['wrong'])}" for row in rows if row["wrong"]]
+    return "\n".join([*lines, "", *wrong]).rstrip("\n") + "\n"
