@@ -138,6 +138,10 @@ class Host:
         """Drop TCP to these ports of it, such as `1024-65535` or `29500`, as a firewall would."""
         self._rules("input", f"tcp dport {ports} drop")
 
+    def takes_no_new(self, ports: str) -> None:
+        """Drop what would begin a connection to these ports of it, as a firewall that knows connections does."""
+        self._rules("input", f"tcp flags & (syn | ack) == syn tcp dport {ports} drop")
+
     def cut(self) -> None:
         """Pull its cable."""
         _run("ip", "link", "set", self.outer, "down")

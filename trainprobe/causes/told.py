@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, late, said, text_of
 from trainprobe.causes.words import ranks_say, short
-from trainprobe.facts import Facts, LogEvent, LogJob, LogProgress, Progress, RankEnding, RankException
+from trainprobe.facts import Facts, LogEvent, LogJob, LogProgress, Progress, RankEnding, RankException, Rung
 from trainprobe.model.diagnosis import Weighing
 from trainprobe.model.facts import Fact
 from trainprobe.waits import SuspectGroup
@@ -165,6 +165,15 @@ def weigh_general(scene: Scene, general: str, says: str) -> Iterator[Weighing]:
 def captured(events: Iterable[LogEvent], name: str) -> tuple[str, ...]:
     """The values of one named group, each once, in order."""
     return tuple(dict.fromkeys(event.captured[name] for event in events if event.captured.get(name)))
+
+
+def unanswered_at_the_store(scene: Scene) -> tuple[LogEvent, ...]:
+    """Connects to the store that ran out of time on another host than that of rank 0, which said that it served the store and missed somebody."""
+    rung = scene.facts.one(Rung, cell=scene.cell)
+    if rung is None or len(rung.hosts) < 2 or not any(event.rank == 0 for event in lines(scene, "world-incomplete")):
+        return ()
+    found = [event for event in lines(scene, "rendezvous-timeout") if event.rank is not None and event.captured.get("host")]
+    return tuple(event for event in found if rung.host_of(event.rank or 0) not in ("", rung.hosts[0]))
 
 
 def of_several_hosts(scene: Scene) -> bool:

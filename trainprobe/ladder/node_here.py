@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from trainprobe.case import Case
+from trainprobe.collect.sockets import look_at_sockets
 from trainprobe.errors import TrainprobeError
 from trainprobe.ladder import cell_measures, launch, probe_cell
 from trainprobe.ladder.plan import Plan
@@ -150,6 +151,8 @@ class Here:
                 order = self._orders.get_nowait()
                 if order.get("do") == "look":
                     looked = watch.look()
+                    if asked.part.nodes > 1:  # who is asked for on another node, and does not answer
+                        look_at_sockets(self.case, asked.name, watch.alive_members())
                     self._send_evidence()
                     self._say(says="looked", cell=asked.name, seen=seen_of(looked))
                 elif order.get("do") == "end":

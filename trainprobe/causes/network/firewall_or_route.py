@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
-from trainprobe.causes.told import FOREIGN, captured, failed_of_something_else, lines, seen_live, told, weigh_told
+from trainprobe.causes.told import FOREIGN, captured, failed_of_something_else, lines, seen_live, told, unanswered_at_the_store, weigh_told
 from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, listed, ranks_say, sentence, short, verb
 from trainprobe.facts import Connection, Facts, LogEvent
@@ -44,6 +44,13 @@ def _unanswered(scene: Scene) -> tuple[Connection, ...]:
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
+    late = unanswered_at_the_store(scene)
+    if late:
+        rank, peer = late[0].rank or 0, captured(late, "host")[0]
+        yield weighing(
+            26, "suspects-log", f"Rank {rank} connects in vain to {peer}, where rank 0 serves the store and waits for it: {short(late[0].line)}", *late
+        )
+        return
     if group.mode == "crash":
         yield from _told(scene)
         return
@@ -90,20 +97,24 @@ def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     who, unanswered = _ranks(facts, group), _unanswered(scene)
+    late = unanswered_at_the_store(scene)
+    if late:
+        ranks = sorted({event.rank for event in late if event.rank is not None})
+        return sentence(f"{ranks_say(ranks)} cannot open a connection to port {captured(late, 'port')[0]} of {captured(late, 'host')[0]}, where rank 0 listens")
     to = listed(list(dict.fromkeys(one.remote for one in unanswered))[:3]) or listed(_peers(scene)[:3]) or "another rank"
     return sentence(f"{ranks_say(who)} cannot open a connection to {to}: nothing answers there")
 
 
 def _peers(scene: Scene) -> tuple[str, ...]:
     """Whom connects were sent to in vain, as the log has it."""
-    found = lines(scene, *SHOWS)
+    found = lines(scene, *SHOWS) or unanswered_at_the_store(scene)
     return captured(found, "peer") or captured(found, "host")
 
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     unanswered = _unanswered(scene)
-    ports = captured(lines(scene, *SHOWS), "port")
+    ports = captured(lines(scene, *SHOWS) or unanswered_at_the_store(scene), "port")
     host, _, port = unanswered[0].remote.rpartition(":") if unanswered else (next(iter(_peers(scene)), "HOST"), "", next(iter(ports), "PORT"))
     return (
         fix(scene, "See how far packets come", f"ip route get {host}", f"timeout 5 bash -c '</dev/tcp/{host}/{port}' && echo open"),

@@ -17,7 +17,7 @@ from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.told import FOREIGN, Told, failed_of_something_else, last_words, lines, made_steps, told, weigh_told
 from trainprobe.causes.unready import Signs, readied
 from trainprobe.causes.words import fix, sentence, short
-from trainprobe.facts import Facts
+from trainprobe.facts import Facts, Rung
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
 
@@ -48,7 +48,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         return
     own = lines(scene, "own-name-not-resolved", "reverse-name-missing")
     if own:
-        alone = not failed_of_something_else(scene) and scene.origin is None and made_steps(scene) < 2
+        passing = not lines(scene, "own-name-not-resolved") and any(len(rung.hosts) > 1 for rung in facts.of(Rung, cell=scene.cell))
+        alone = not passing and not failed_of_something_else(scene) and scene.origin is None and made_steps(scene) < 2
         yield weighing(13 if alone else 3, "suspects-log", f"A name was looked up in vain: {short(own[0].line)}", own[0])
 
 
