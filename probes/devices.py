@@ -60,8 +60,8 @@ def of_this_job(pid: int) -> bool:
 
 
 def values(answer: smi.Answer, _told: checking.Told) -> None:
-    checking.value("version.driver", answer.driver)
-    checking.value("version.cuda_driver", answer.cuda)
+    checking.value("driver.version", answer.driver)
+    checking.value("driver.cuda", answer.cuda)
     checking.value("gpus_per_node", str(len(answer.gpus)))
     for name, what in (
         ("gpu.models", [gpu.name for gpu in answer.gpus]),

@@ -49,7 +49,7 @@ def reserved(asked: checking.Asked, told: checking.Told) -> None:
     most = told.threshold("host.memory", 0.5)
     says = f"Memory: {memory['MemTotal'] / 2**30:.1f} GiB, of which unused huge pages and the kernel hold {share:.0%}."
     told.say("host.memory", "warn" if share > most else "ok", says, round(share, 3), fix="sudo sysctl vm.nr_hugepages=0; slabtop -o | head", threshold=most)
-    checking.value("memory.total_bytes", round(memory["MemTotal"] / 2**30) * 2**30)  # machines of one kind differ by what their firmware keeps
+    checking.value("memory.total_bytes", str(memory["MemTotal"]))
 
 
 def huge_pages(asked: checking.Asked, told: checking.Told) -> None:
@@ -131,4 +131,4 @@ def virtualisation(asked: checking.Asked, told: checking.Told) -> None:
         [bool(flags), vendor, len(translated)],
         fix="boot with iommu=pt, and switch PCIe ACS off in the BIOS: peer copies go through the root complex",
     )
-    checking.value("host.product", vendor)
+    checking.value("product", vendor)

@@ -129,12 +129,12 @@ def hardware(asked: checking.Asked, told: checking.Told) -> None:
 def limits(root: str) -> None:
     """Values of the kernel's switches that nodes should share."""
     checking.value(
-        "kernel.cmdline",
+        "boot.settings",
         " ".join(
             word for word in places.line(root, "/proc/cmdline").split() if re.match(r"(?:intel_|amd_)?iommu|pci=|isolcpus|nohz|hugepages|mitigations|tsc", word)
         ),
     )
     checking.value(
-        "kernel.modules",
+        "modules",
         [name for name in ("nvidia_peermem", "gdrdrv", "mlx5_ib", "ib_uverbs", "lustre") if glob.glob(places.below(root, f"/sys/module/{name}"))],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import socket
 from typing import Any, Dict, List
 
@@ -90,6 +91,11 @@ def own_addresses() -> List[str]:
     return list(answer.reply) if answer.how == "answered" else []
 
 
+def kind(name: str) -> str:
+    """What nodes can be compared by: `enp65s0` and `eno1` are alike, `lo` and `docker0` are not. Subnets differ by right where a rack has its own."""
+    return "en" if re.match(r"en[opsx]", name) else re.sub(r"\d.*", "", name)
+
+
 def takes(asked: checking.Asked, told: checking.Told) -> None:
     """What NCCL and gloo will talk over; on several nodes it must be one network that others reach."""
     rows = interfaces.interfaces()
@@ -105,10 +111,9 @@ def takes(asked: checking.Asked, told: checking.Told) -> None:
     apart = of_nccl and of_gloo and several and of_nccl[0].network != of_gloo.network and not wrong
     says = "; ".join(wrong) or f"{', '.join(chosen)}{': two networks' if apart else ''}"
     told.say("net.if", "fail" if wrong else "ok", f"Interfaces that will be used: {says}.", chosen, fix=fix)
-    checking.value("net.interface", " ".join(one.name for one in of_nccl))
-    checking.value("net.interface.gloo", of_gloo.name if of_gloo else "none")
+    checking.value("net.interface", " ".join(dict.fromkeys(kind(one.name) for one in of_nccl)))
+    checking.value("net.interface.gloo", kind(of_gloo.name) if of_gloo else "none")
     for one in of_nccl[:1]:
-        checking.value("net.subnet", one.network)
         checking.value("net.mtu", places.number(asked.root, f"/sys/class/net/{one.name}/mtu"))
 
 

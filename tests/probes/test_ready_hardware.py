@@ -66,7 +66,7 @@ def test_healthy_gpus(run_probe: RunProbe, tmp_path: Path) -> None:
     assert set(told.values()) == {"ok", "skip"}, done.output
     assert [name for name, state in told.items() if state == "skip"] == ["drv.peermem"]
     assert values(done) == {
-        "version.driver": "570.1",
+        "driver.version": "570.1",
         "gpus_per_node": "2",
         "gpu.models": "NVIDIA H100 80GB HBM3",
         "gpu.memory_mib": "81559",

@@ -30,6 +30,12 @@ _FAMILIES: Mapping[str, str] = {
     "fs": "fs.same",
     "quota": "fs.same",
     "driver": "drv.same",
+    "gpus_per_node": "drv.same",
+    "writable": "fs.same",
+    "cpus": "lim.same",
+    "pids": "lim.same",
+    "shm": "lim.same",
+    **dict.fromkeys(("thp", "clock", "cpu", "product", "sysctl", "numa", "boot", "modules"), "settings.same"),
     "gpu": "drv.same",
     "cuda": "drv.same",
 }
