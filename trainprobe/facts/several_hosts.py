@@ -25,7 +25,7 @@ KIND = "node.look"
 TELLS_A_PART = ("job", "rank.ended", "process")  # kinds of which each host that has a part of a cell sends some
 # What ssh and srun say of a host that is not to be reached at all, where a look that it merely refused would say why.
 _UNREACHABLE = re.compile(
-    r"timed out|No route to host|Host is down|Network is unreachable|Connection (?:refused|reset|closed)|Unable to contact|Node failure|not responding",
+    r"timed out|No route to host|Host is down|Network is unreachable|Connection (?:refused|reset|closed)|Unable to contact|Node failure|not responding|Communication connection failure|Required node not available",
     re.IGNORECASE,
 )
 _NAME = re.compile(r"[\w.:@-]{1,320}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -29,6 +30,8 @@ ANSWER_CAP_BYTES = 16 * 2**20  # four ranks send some 0.1 MB
 START_S = 12.0  # for the way to a node, and a Python on a cold file system there
 BEHIND, LEAST_BEHIND_S = 2.0, 3.0  # once most have answered, the rest get so many times what the slowest of those took, and at least so long
 SKEW_S = 1.0  # clocks that are further apart are set right by the difference
+# What srun says behind the reason for which it ends.
+_AFTERWARDS = re.compile(r"Job step aborted|[Ff]orcing job termination|got SIG[A-Z]+|Force Terminated|CANCELLED AT|STEPS? \S+ ON ")
 
 
 @dataclass(frozen=True)
@@ -210,8 +213,12 @@ def outcome_of(node: Node, call: Call, answer: Answer, accept: Accept) -> tuple[
         return "partial", f"{node.name} sent {len(answer.records)} records and {much}"
     if late:
         return "timed_out", f"{node.name} did not answer within {call.ended - call.began:.0f} s"
-    last = ran.stderr[-4000:].decode("utf-8", "replace").strip().splitlines()[-1:]
-    why = last or [ran.ended.reason or f"it ended with {_ending(ran)} and {f'told of no {accept.tells}' if answer.begun else 'said nothing'}"]
+    lines = ran.stderr[-4000:].decode("utf-8", "replace").strip().splitlines()
+    why = (
+        [line for line in lines if not _AFTERWARDS.search(line)][-1:]
+        or lines[-1:]
+        or [ran.ended.reason or f"it ended with {_ending(ran)} and {f'told of no {accept.tells}' if answer.begun else 'said nothing'}"]
+    )
     return "unavailable", f"{node.name} cannot be looked at: {why[0][:300]}"
 
 
