@@ -240,3 +240,35 @@ def test_nccls_rule_for_interfaces(rule: str, names: list[str]) -> None:
     assert interfaces.nccl(rows[5:], {})[0][0].name == "lo"
     taken = [interfaces.gloo(rows, {"GLOO_SOCKET_IFNAME": "eth1,ib0"}, []), interfaces.gloo(rows, {}, ["10.0.0.1"]), interfaces.gloo(rows, {}, ["192.0.2.1"])]
     assert [one.address for one in taken if one] == ["10.1.0.1", "10.0.0.1", "127.0.0.1"]
+
+
+def test_mounts_that_fstab_plans_and_caches_on_the_network(run_probe: RunProbe, tmp_path: Path) -> None:
+    data, scratch = tmp_path / "my data", tmp_path / "scratch"
+    data.mkdir()
+    scratch.mkdir()
+    planned = str(data).replace(" ", "\\040")
+    mounted = f"21 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw\n30 21 0:44 / {scratch} rw,relatime - nfs4 server:/scratch rw,vers=4.2\n"
+    fstab = f"# a comment\nserver:/data {planned} nfs defaults 0 0\nserver:/old /old nfs noauto 0 0\n"
+    root = tree(tmp_path / "root", {"/proc/self/mountinfo": mounted, "/etc/fstab": fstab})
+    done = run_probe("storage", "--root", root, env={"TRAINPROBE_PATHS": f"{data}:{scratch}", "TMPDIR": str(scratch)})
+    assert check(done, "fs.mounts")["status"] == "fail"
+    assert f"{data} should lie on {data} (nfs), which is not mounted" in check(done, "fs.mounts")["says"]
+    assert "/old" not in check(done, "fs.mounts")["says"]
+    assert f"TMPDIR={scratch} (nfs4 server:/scratch at {scratch})" in check(done, "fs.cache")["says"]
+    told = values(done)
+    assert (told[f"mount.{data}"], told[f"mount.{scratch}"]) == ("ext4 at /", f"nfs4 server:/scratch at {scratch}")
+    unnamed = run_probe("storage", "--root", root)
+    assert check(unnamed, "fs.mounts")["status"] == "warn"  # planned and not there, and the job does not need it
+
+
+def test_quotas_as_their_tools_tell_them(run_probe: RunProbe, tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "quota"
+    program.write_text(
+        "#!/bin/sh\ncat <<'END'\nDisk quotas for user me (uid 1000):\n     Filesystem  blocks   quota   limit   grace   files   quota   limit   grace\n"
+        "server:/home 9500000* 9000000 10000000       0    1200       0       0       0\n/dev/sdb1    1000 0 0 0 10 0 100 0\nEND\n"
+    )
+    program.chmod(0o755)
+    done = run_probe("storage", env={"PATH": f"{folder}:/usr/bin:/bin"})
+    assert check(done, "fs.quota")["value"] == ["server:/home is 106% used"]

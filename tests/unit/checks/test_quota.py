@@ -1,0 +1,71 @@
+"""CPU quotas of cgroup version 2, from a tree of files: this machine has version 1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.probes.conftest import PROBES
+
+
+@pytest.fixture
+def readiness(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(PROBES))
+    from _host import _readiness  # type: ignore[import-not-found,unused-ignore]  # as the program does
+
+    monkeypatch.setenv("TRAINPROBE_SLOT", "step")
+    return _readiness
+
+
+@pytest.mark.parametrize(
+    ("upper", "lower", "ranks", "status", "value"),
+    [
+        ("max 100000", "max 100000", 1, "ok", None),
+        ("150000 100000", "max 100000", 1, "warn", 1.5),
+        ("150000 100000", "20000 100000", 1, "fail", 0.2),  # the least up the tree counts
+        ("20000 100000", "800000 100000", 1, "fail", 0.2),
+        ("150000 100000", "max 100000", 2, "fail", 1.5),
+        ("nonsense", "", 1, "ok", None),
+    ],
+)
+def test_the_least_quota_up_the_tree_counts(
+    upper: str, lower: str, ranks: int, status: str, value: float | None, readiness: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = tmp_path / "job"
+    below.mkdir()
+    (tmp_path / "cpu.max").write_text(upper)
+    (below / "cpu.max").write_text(lower)
+    (below / "cpu.stat").write_text("nr_periods 100\nnr_throttled 80\n")
+    monkeypatch.setattr(readiness, "cgroup_folders", lambda _: iter([str(below), str(tmp_path)]))
+    monkeypatch.setattr(readiness.os, "sched_getaffinity", lambda _: set(range(8)))
+    ((name, said, found, says, _),) = readiness.quota(ranks)
+    assert (name, said) == ("lim.cgcpu", status)
+    assert (found[0] if found else None) == value
+    assert ("80%" in says) == (lower.startswith("20000"))
+
+
+def test_a_site_and_a_ladder_ask_for_less(readiness: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cpu.max").write_text("50000 100000")
+    monkeypatch.setattr(readiness, "cgroup_folders", lambda _: iter([str(tmp_path)]))
+    assert next(readiness.quota(1))[1] == "fail"
+    monkeypatch.setenv("TRAINPROBE_THRESHOLDS", '{"lim.cgcpu": 0.5}')
+    assert next(readiness.quota(1))[1] == "warn"
+    monkeypatch.delenv("TRAINPROBE_THRESHOLDS")
+    monkeypatch.delenv("TRAINPROBE_SLOT")
+    assert next(readiness.quota(1))[1] == "warn"  # on the ladder ranks are few and short
+
+
+@pytest.mark.parametrize(("world", "nodes", "least"), [("", "", 64), ("8", "a", 64), ("4", "a,b", 1024), ("16", "", 1024), ("64", "a,b", 1025)])
+def test_open_files_follow_the_planned_world(world: str, nodes: str, least: int, readiness: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINPROBE_WORLD", world)
+    monkeypatch.setenv("TRAINPROBE_NODES", nodes)
+    assert readiness.least_files() == least
+
+
+def test_an_adapter_counts_when_its_port_is_up(readiness: Any, tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("1: DOWN")
+    assert not readiness.active_rdma(f"{tmp_path}/*")
+    (tmp_path / "two").write_text("4: ACTIVE")
+    assert readiness.active_rdma(f"{tmp_path}/*")
