@@ -16,16 +16,14 @@ from trainprobe.facts import read
 from trainprobe.facts.pairs import BadLink, BadNode, CommonFault, PairsDone, PairTry
 from trainprobe.isolation import Verdict
 from trainprobe.model.progress import Silence
-from trainprobe.nodes.way import PACKAGE, Way, ssh_way
+from trainprobe.nodes.way import Way, ssh_way
 from trainprobe.ready.isolate import isolate
-
-START = f"import sys; sys.path.insert(0, {PACKAGE!r}); from trainprobe.cli import main; main()"
 
 
 def beside(hosts: Sequence[Host]) -> Way:
     """A way to the hosts that does not lead over their network, so that a dead link leaves them to be asked."""
     by = {host.name: host for host in hosts}
-    return Way("ssh", tuple(by), lambda name, words, _: tuple(by[name].argv(sys.executable, "-c", START, *words)))
+    return Way("ssh", tuple(by), lambda name, argv, _: tuple(by[name].argv(*argv)))
 
 
 def searched(cluster: Cluster, folder: Path, way: Way | None = None, budget: str = "quick", left_s: float = 60.0, arm: str = "tcp") -> tuple[Verdict, Case]:

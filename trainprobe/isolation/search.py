@@ -49,8 +49,9 @@ def _pairs(history: Sequence[Try], nodes: tuple[str, ...], plan: Plan, rail: int
             return Round(groups, plan.arm, "every node with a neighbour" + why, rail=rail)
     if not books.passed and len(books.alone) < len(nodes):
         return _another_pairing(nodes, books, plan, rail)
-    if not books.passed:
-        return None
+    if not books.passed:  # all of them were silent: that says more of whoever asked
+        groups = _not_yet(books, rotation(nodes, 0), 2)
+        return Round(groups, plan.arm, "nobody spoke: once more" + why, rail=rail) if groups else None
     named = blamed(books)
     step = _settling(books, named.keys(), plan)
     if step:

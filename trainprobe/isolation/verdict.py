@@ -21,7 +21,14 @@ def conclude(history: Iterable[Try], nodes: Sequence[str] = (), left: Sequence[s
     for arm in ARMS:
         for rail in sorted({one.rail for one in tries if one.arm == arm}, key=lambda rail: -1 if rail is None else rail):
             found = _of_arm(found, tries, order, arm, rail)
-    return replace(found, sizes=tuple(fault for arm in ARMS for fault in scale.found(tries, arm)))
+    found = replace(found, sizes=tuple(fault for arm in ARMS for fault in scale.found(tries, arm)))
+    measured = {name for one in tries if one.outcome != "not_measured" for name in one.members} | {one.host for one in found.nodes}
+    untold = [name for name in order if name not in measured]
+    if tries and untold:
+        seen = next((one.says for one in tries if one.outcome == "not_measured" and one.says and set(one.members) & set(untold)), "")
+        sentence = f"no try of {_and(untold)} gave a result" + (f" ({seen[:300]})" if seen else "")
+        found = replace(found, left=tuple(dict.fromkeys((*found.left, sentence))))
+    return found
 
 
 def _of_arm(found: Verdict, tries: Sequence[Try], order: Sequence[str], arm: str, rail: int | None) -> Verdict:

@@ -31,6 +31,7 @@ MEETING_PORT = 29500
 MEET_S = {"quick": 5.0, "standard": 8.0, "deep": 15.0}
 AFTER_S = 8.0  # for ports that do not answer, tried three times; where all is well a member is through in 2 s
 TORCH_S = {"quick": 20.0, "standard": 45.0, "deep": 90.0}  # torch has to be imported first
+FEW, SPARE_S = 8, 10.0  # nodes all of whose pairs are tried, with so much time left before each further round
 LEAST_S = 4.0  # with less time left no round is begun
 WAY_S = 4.0
 
@@ -70,12 +71,19 @@ def isolate(
     asked = meeting.plan or plan_of(budget, arm, len(nodes), meeting.rails)
     search = _Search(way, case, budget, meeting, python)
     left: tuple[str, ...] = ()
+    spare = False
     with Interruption() as interruption:
         while True:
             following = isolation.next_round(search.history, nodes, asked)
             if isinstance(following, isolation.Verdict):
                 left = following.left
-                break
+                more = _more(asked, len(nodes), deadline - time.monotonic())
+                if more == asked or left:
+                    break
+                asked, spare = more, True
+                continue
+            if spare and deadline - time.monotonic() < SPARE_S:
+                break  # beyond what was asked for
             if interruption.asked or deadline - time.monotonic() < LEAST_S:
                 left = (f"{following.why}: {len(following.groups)} groups, {'interrupted' if interruption.asked else 'the time was over'}",)
                 break
@@ -85,11 +93,17 @@ def isolate(
             if left:
                 break
     verdict = isolation.conclude(search.history, nodes, left)
+    left = verdict.left
     data = {"done": True, "nodes": list(nodes), "tried": verdict.tried, "left": list(left), "arm": asked.arm}
     case.add(KIND, cell=CELL, source=PROGRAM, outcome="partial" if left else "ok", reason="; ".join(left), data=data)
     if interruption.asked:
         raise Interrupted
     return verdict
+
+
+def _more(plan: Plan, nodes: int, left_s: float) -> Plan:
+    """Where time is left over and the nodes are few, all pairs: a bad link that no round has met is found by none."""
+    return replace(plan, breadth=max(plan.breadth, nodes - 1)) if nodes <= FEW and left_s >= SPARE_S else plan
 
 
 def plan_of(budget: str, arm: str, nodes: int, rails: int = 0) -> Plan:

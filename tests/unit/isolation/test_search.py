@@ -113,8 +113,9 @@ def test_a_silent_node_is_named_and_its_partner_gets_another() -> None:
 
 
 def test_nobody_is_named_where_all_are_silent() -> None:
-    verdict, _ = searched(names(4), lambda group, *_: {"outcome": "not_measured", "missing": group})
-    assert verdict.nodes == ()
+    verdict, history = searched(names(4), lambda group, *_: {"outcome": "not_measured", "missing": group, "says": "no route"})
+    assert (verdict.nodes, len(history)) == ((), 4)
+    assert verdict.left == ("no try of n0, n1, n2 and n3 gave a result (no route)",)
 
 
 @pytest.mark.parametrize(("arm", "below", "how"), [("gloo", "passed", "gloo-only"), ("nccl", "passed", "fabric"), ("nccl", "failed", "loss")])
