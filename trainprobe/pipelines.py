@@ -84,6 +84,8 @@ def ready(request: ReadyRequest, settings: Settings, progress: Progress) -> Repo
 
     Raises UsageError before anything is started where the request cannot be carried out. Ctrl-C ends the checks, not the report.
     """
+    import threading
+
     from trainprobe.ready.gathering import check_request, gather
     from trainprobe.ready.keeping import case_for
     from trainprobe.ready.surroundings import way_to_nodes
@@ -94,6 +96,7 @@ def ready(request: ReadyRequest, settings: Settings, progress: Progress) -> Repo
     site = read_site()
     site.refuse(request.budget, os.getuid())
     way = way_to_nodes(request)
+    threading.Thread(target=_make_ready_to_judge, name="trainprobe-judge", daemon=True).start()  # while the nodes are waited for
     with case_for(request) as (case, name):
         try:
             gather(request, way, case, site, settings, progress)

@@ -24,6 +24,8 @@ PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper_proce
 HEARD_S = 10.0  # how long the keeper may take to read a command before it counts as broken
 CLOSE_S = 5.0
 
+_still_there: List[subprocess.Popen[bytes]] = []  # keepers that stay with what cannot be killed; they are collected later
+
 
 class Keeper:
     """Starts children and sees everything below them; a context manager, one per cell.
@@ -157,6 +159,7 @@ class Keeper:
         try:
             self._process.wait(self._close_s)
         except subprocess.TimeoutExpired:  # it holds on to something unkillable, and goes by itself
+            _still_there[:] = [*(process for process in _still_there if process.poll() is None), self._process]
             self.trouble = self.trouble or "A process below cannot be killed; the keeper stays with it for some seconds."
         self.poll()
         self._closed = True
