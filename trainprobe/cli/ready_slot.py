@@ -69,6 +69,7 @@ def ready_slot(argv: Sequence[str]) -> int:
     inconclusive = inconclusive_of(slot, site, asked.inconclusive)
     given_up = NOT_READY if inconclusive == "fail" else 0
     stop_s = stop_after(slot, site, asked.stop_s)
+    os.chdir("/")
     surrounding, own = dict(os.environ), environment_of(slot, os.environ, site)
     os.environ.clear()
     os.environ.update(own)
@@ -131,7 +132,7 @@ def _looked(asked: Asked, slot: Slot, site: Site, stop_s: float, inconclusive: I
 
     told: list[Told] = []
     began = time.time()
-    run_checks(Wanted("quick", slot.name, max(1.0, stop_s), env=dict(os.environ), leave_out=site.leave_out), told.append)
+    run_checks(Wanted("quick", slot.name, max(1.0, stop_s), env=dict(os.environ), leave_out=site.leave_out, alone=slot.own_environment), told.append)
     programs = _programs(told)
     report = slot_report(programs, host=_host(), slot=slot.name, budget="quick", looked_s=time.time() - began)
     rows = rows_of(programs)

@@ -45,6 +45,7 @@ class Wanted:
 
     `folder` holds the check programs, "" for our own. `interpreter` runs them, "" for the Python of this tool.
     `cwd` is where they run, "" for where we are; where that cannot be entered in a moment, they run in /.
+    `alone` runs them without site-packages, where the standard library will do and each file that is looked for costs a shared disk.
     """
 
     budget: str = "quick"
@@ -55,6 +56,7 @@ class Wanted:
     leave_out: tuple[str, ...] = ()
     folder: str = ""
     cwd: str = ""
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ class _Running:
     def child_spec(self) -> ChildSpec:
         env = {**os.environ, **self.wanted.env, "TRAINPROBE_BUDGET": self.wanted.budget, "TRAINPROBE_SLOT": self.wanted.slot}
         env.update({"TRAINPROBE_DEADLINE_S": f"{self.deadline_s:g}", "TRAINPROBE_EVENTS": _path(self._events)})
-        argv = (self.wanted.interpreter or sys.executable, self.spec.program)
+        argv = (self.wanted.interpreter or sys.executable, *(("-I", "-S") if self.wanted.alone else ()), self.spec.program)
         return ChildSpec(self.spec.name, argv, env, self.cwd, _path(self._output), _path(self._output), output_cap_bytes=OUTPUT_BYTES)
 
     def watch(self, child: Child) -> None:
