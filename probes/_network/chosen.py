@@ -6,12 +6,13 @@ import ipaddress
 import os
 import re
 import socket
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Sequence
 
 from _network import interfaces
 from _ready import checking, child, places
 
 DNS_S = 5.0
+MOST_NAMES = 32
 
 
 def resolved(name: str) -> List[str]:
@@ -39,11 +40,22 @@ def _asked_of_dns(own: str, others: List[str]) -> Dict[str, Any]:
     return found
 
 
+def sample(nodes: Sequence[str], own: str) -> List[str]:
+    """The other nodes whose names are asked for: all of a few, of many the first, which is the master, and those that come after this one.
+
+    Every name is so asked for by some node, and hundreds of nodes that ask at once are no storm for the name server.
+    """
+    short = own.partition(".")[0]
+    place = next((place for place, name in enumerate(nodes) if name.partition(".")[0] == short), 0)
+    after = [*nodes[place + 1 :], *nodes[:place]]
+    return [name for name in dict.fromkeys([*nodes[:1], *after]) if name.partition(".")[0] != short][:MOST_NAMES]
+
+
 def dns(asked: checking.Asked, told: checking.Told) -> None:
     """This host's own name must lead to an address that others reach; every other node's name must resolve, and not to this host."""
     own, limit_s = socket.gethostname(), told.threshold("host.dns", DNS_S)
-    others = [name for name in asked.nodes if name.partition(".")[0] != own.partition(".")[0]]
-    answer = child.ask(lambda: _asked_of_dns(own, others[:256]), limit_s)
+    others = sample(asked.nodes, own)
+    answer = child.ask(lambda: _asked_of_dns(own, others), limit_s)
     if answer.how != "answered":
         told.say(
             "host.dns",
@@ -73,7 +85,7 @@ def dns(asked: checking.Asked, told: checking.Told) -> None:
         odd.append(f"{found['own'][0]} is {found['back']} backwards, and this host calls itself {own}")
     fix = f"mend /etc/hosts: take {own} off the 127.0.x.1 line and give it its address; or export GLOO_SOCKET_IFNAME=… NCCL_SOCKET_IFNAME=…"
     says = "; ".join(wrong or odd) or f"{own} resolves to {', '.join(found['own'][:3])}" + (
-        f", and {len(found['others'])} other nodes resolve" if others else ""
+        f", and {len(found['others'])} other nodes' names resolve" if others else ""
     )
     told.say(
         "host.dns",

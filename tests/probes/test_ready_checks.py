@@ -48,6 +48,7 @@ def test_nothing_fails_on_this_machine_and_all_of_it_takes_three_seconds_of_cpu(
         done = run_probe(program, env={"TRAINPROBE_SLOT": "step", "TRAINPROBE_PATHS": str(tmp_path)})
         assert (done.answer, done.exit_code) == ("yes", 0), done.output
         assert not done.of("dropped") or program == "storage"
+        assert not [one for one in done.of("phase.end") if "strange" in one], "a check says an id that is not its own"
         told.update(states(done))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert [name for name, state in told.items() if state == "fail"] == []

@@ -272,3 +272,18 @@ def test_quotas_as_their_tools_tell_them(run_probe: RunProbe, tmp_path: Path) ->
     program.chmod(0o755)
     done = run_probe("storage", env={"PATH": f"{folder}:/usr/bin:/bin"})
     assert check(done, "fs.quota")["value"] == ["server:/home is 106% used"]
+
+
+def test_hundreds_of_nodes_do_not_all_ask_for_all_names() -> None:
+    sys.path.insert(0, str(PROBES))
+    try:
+        from _network import chosen  # type: ignore[import-not-found,unused-ignore]  # as the program does
+    finally:
+        sys.path[:] = [entry for entry in sys.path if entry != str(PROBES)]  # _emit takes it off by itself
+    nodes = tuple(f"node{number}" for number in range(1, 513))
+    asked = {own: chosen.sample(nodes, own) for own in nodes}
+    assert max(len(names) for names in asked.values()) == 32
+    assert all(own not in names and (own == "node1" or names[0] == "node1") for own, names in asked.items())
+    assert {name for names in asked.values() for name in names} == set(nodes)
+    assert chosen.sample(("a", "b.site", "c"), "b") == ["a", "c"]
+    assert chosen.sample((), "b") == []
