@@ -17,6 +17,7 @@ from _pair.serving import ANSWER, BYE, ECHO, PORT, SINK, exactly, hello
 PORT_S = 2.5  # the kernel asks again after 1 s
 ECHOES, ECHO_S = 60, 0.6
 SEND_S, WINDOW_S = 0.5, 0.1
+STUCK_BYTES, STUCK_S = 2**16, 3.0  # with 400 ms for a round trip TCP needs 1.6 s for so much; where large packets vanish nothing comes at all
 MOST_MBPS = 250  # what is sent at most: enough to tell a crippled link, and no burden for a shared one
 CHUNK = 2**16
 TCP_INFO_BYTES = 160
@@ -125,9 +126,9 @@ def throughput(asked: Asked, peer: Peer, port: int) -> Dict[str, Any]:
     with one:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**19)
         one.settimeout(WINDOW_S / 2)
-        load, sent, began = memoryview(bytes(CHUNK)), 0, time.monotonic()
+        load, sent, began, whole = memoryview(bytes(CHUNK)), 0, time.monotonic(), False
         with contextlib.suppress(OSError):
-            while time.monotonic() - began < SEND_S:
+            while time.monotonic() - began < SEND_S or (tcp_info(one).get("acknowledged", STUCK_BYTES) < STUCK_BYTES and time.monotonic() - began < STUCK_S):
                 if sent > (time.monotonic() - began) * MOST_MBPS * 125_000:
                     time.sleep(0.002)
                 else:
@@ -136,15 +137,17 @@ def throughput(asked: Asked, peer: Peer, port: int) -> Dict[str, Any]:
                 now = time.monotonic()
                 if not marks or now - marks[-1][0] >= WINDOW_S:
                     marks.append((now, tcp_info(one).get("acknowledged", sent)))
+            whole = True
         info = tcp_info(one)
         marks.append((time.monotonic(), info.get("acknowledged", sent)))
         with contextlib.suppress(OSError):
             one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)  # what is still queued need not arrive
     steady = marks[1:] if len(marks) > 2 else marks  # a limit lets a first burst pass
     rates = [(later[1] - earlier[1]) / (later[0] - earlier[0]) for earlier, later in zip(steady, steady[1:]) if later[0] - earlier[0] >= WINDOW_S / 2]
-    whole = marks[-1][1] / max(1e-6, marks[-1][0] - began)
+    average = marks[-1][1] / max(1e-6, marks[-1][0] - began)
     return {
-        "mbps": round((max(rates) if rates else whole) * 8 / 1e6, 3),
+        "mbps": round((max(rates) if rates else average) * 8 / 1e6, 3),
+        "stuck": whole and marks[-1][1] < STUCK_BYTES,
         "mbytes": round(marks[-1][1] / 1e6, 3),
         "segments": info.get("segments", 0),
         "segments_again": info.get("retransmitted", 0),

@@ -62,6 +62,7 @@ FAULTS: dict[str, tuple[Fault, str, str]] = {
     "some ports blocked": (lambda found: found[2].blocks("40000-50000"), "node2", "blocked-ports"),
     "losing 1 %": (lambda found: found[2].losing(1), "node2", "loss"),
     "limited": (lambda found: found[2].limited(1000), "node2", "slow"),
+    "large packets dropped": (lambda found: found[2]._rules("input", "meta length > 1000 drop"), "node2", "large-packets"),
     "cut": (lambda found: found[2].cut(), "node2", "unreachable"),
     "delayed": (lambda found: found[4].delayed(200), "node4", "delay"),
 }

@@ -139,6 +139,8 @@ def _flaw(a: Side, b: Side) -> tuple[str, str]:
         refused = all(state in ("refused", "reset", "foreign") for state in bad.values())
         ports = ", ".join(f"{port} {state}" for port, state in list(bad.items())[:6])
         return "refused" if refused else "blocked-ports", f"{way}: {len(bad)} of {len(there)} ports do not answer ({ports})"
+    if row.get("stuck") is True:
+        return "large-packets", f"{way}: small messages pass, and of a larger transfer next to nothing arrives"
     lost, of = _lost(back)
     if lost >= LEAST_LOST and lost >= LEAST_LOST_SHARE * of:
         return "loss", f"{way}: {lost} of {of} datagrams were lost"

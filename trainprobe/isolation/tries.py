@@ -15,6 +15,7 @@ HOWS = (
     "wrong-address",
     "wrong-result",
     "one-way",
+    "large-packets",
     "blocked-ports",
     "refused",
     "unreachable",

@@ -69,6 +69,7 @@ CASES: Mapping[str, tuple[Side, Side, str, str, list[tuple[str, str]]]] = {
     "a busy host is slow to speak": (side("a", "b", states(p40000="silent")), side("b", "a", states()), "passed", "", []),
     "ten of a thousand are lost": (side("a", "b", states()), side("b", "a", states(), {**WELL, "series_missing": 10}), "failed", "loss", [("a", "b")]),
     "a full buffer is no loss": (side("a", "b", states()), side("b", "a", states(), {**WELL, "series_missing": 10, "dropped_here": 9}), "passed", "", []),
+    "large packets vanish": (side("a", "b", states(), {**WELL, "stuck": True, "mbps": 0.0}), side("b", "a", states()), "failed", "large-packets", [("a", "b")]),
     "two are no loss": (side("a", "b", states()), side("b", "a", states(), {**WELL, "series_missing": 2}), "passed", "", []),
     "TCP alone shows the loss": (
         side("a", "b", states(), {**WELL, "datagrams": 0, "series_theirs": 0, "segments_again": 100}),
