@@ -194,7 +194,7 @@ class Host:
             self.relay.kill()
         for child in (self.init, *self.services, *([self.relay] if self.relay else [])):
             with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(5)
+                child.wait(15)  # the namespaces of a loaded machine take their time to go
         subprocess.run(["ip", "netns", "del", _space(self.bridge, self.number)], capture_output=True, check=False)
 
 

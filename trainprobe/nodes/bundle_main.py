@@ -25,8 +25,7 @@ def run(archive: zipfile.ZipFile, words: list[str]) -> NoReturn:
         raise SystemExit(f"trainprobe: Python {OLDEST[0]}.{OLDEST[1]} or newer is needed; this is {sys.version.split()[0]} of {sys.executable}.")
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
-    root = _room()
-    folder = tempfile.mkdtemp(prefix=PREFIX, dir=root)
+    folder = _new_folder()
     try:
         archive.extractall(folder)
         archive.close()
@@ -34,7 +33,7 @@ def run(archive: zipfile.ZipFile, words: list[str]) -> NoReturn:
         sys.dont_write_bytecode = True
         folders = importlib.import_module("trainprobe.system.working_folders")  # by name: until now there is no such package here
         folders.mark(folder)
-        folders.sweep(root)
+        folders.sweep(os.path.dirname(folder))
         py_spy = os.path.join(folder, PY_SPY)
         if os.path.exists(py_spy):
             os.chmod(py_spy, 0o700)
@@ -49,21 +48,24 @@ def _end(number: int, _frame: object) -> NoReturn:
     raise SystemExit(128 + number)
 
 
-def _room() -> str:
-    """A folder that can be written to, and from which a program can be run if there is one: a pod may have nothing but /dev/shm."""
-    found = ""
+def _new_folder() -> str:
+    """A private folder, from which a program can be run where there is such a place: a pod may have nothing but /dev/shm."""
+    second = ""
     for place in (os.environ.get("TMPDIR", ""), "/tmp", "/dev/shm", "/var/tmp", os.getcwd()):  # noqa: S108 - the folder in it is private
         try:
-            runs = not os.statvfs(place).f_flag & os.ST_NOEXEC
+            folder = tempfile.mkdtemp(prefix=PREFIX, dir=place) if place else ""
+            runs = bool(folder) and not os.statvfs(folder).f_flag & os.ST_NOEXEC
         except OSError:
             continue
-        if os.access(place, os.W_OK | os.X_OK) and (runs or not found):
-            found = place
-            if runs:
-                break
-    if not found:
+        if runs or (folder and not second):
+            second, folder = folder, second
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+        if runs:
+            return second
+    if not second:
         raise SystemExit(f"trainprobe: there is no folder on {os.uname().nodename} in which a file can be made.")
-    return found
+    return second
 
 
 if __name__ == "__main__":
