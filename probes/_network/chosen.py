@@ -78,8 +78,8 @@ def dns(asked: checking.Asked, told: checking.Told) -> None:
         (wrong if several and not gloo_set else odd if several else []).append(
             f"this host's own name {own} resolves to {own_loops[0]}: gloo binds to it, and no other node reaches that"
         )
-    lost = [f"{name} does not resolve ({why})" for name, why in found["lost"].items() if name != own]
-    (wrong if found["others"] else odd).extend(lost[:8])  # where none of them does, the nodes' names are no names of hosts, and MASTER_ADDR decides
+    # Whether the name or this host's look-up is at fault is for the comparison of nodes to say; MASTER_ADDR, which everybody needs, has a check of its own.
+    odd += [f"{name} does not resolve here ({why})" for name, why in list(found["lost"].items())[:8] if name != own]
     wrong += [f"{name} resolves to {addresses[0]}, which is this host" for name, addresses in found["others"].items() if all(map(loops, addresses))]
     if found["back"] and not own_loops and found["back"].partition(".")[0] != own.partition(".")[0]:
         odd.append(f"{found['own'][0]} is {found['back']} backwards, and this host calls itself {own}")
@@ -95,6 +95,7 @@ def dns(asked: checking.Asked, told: checking.Told) -> None:
         fix=fix,
         threshold=f"{limit_s:g} s",
     )
+    checking.value("net.resolves", ("yes" if found["others"] else "none of the other nodes") if others else "")
     checking.value("host.own_name_loops", "yes" if own_loops and len(own_loops) == len(found["own"]) else "no")
 
 

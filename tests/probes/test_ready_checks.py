@@ -200,6 +200,12 @@ def test_the_own_name_on_the_loopback(address: str, state: str, run_probe: RunPr
         assert "127.0.1.1" in check(done, "host.dns")["says"]
         alone = run_probe("network", shell=shell)
         assert check(alone, "host.dns")["status"] == "ok"  # on one node gloo may well take the loopback
+        return
+    # A name that does not resolve may be that node's fault: nobody is left out for not knowing it.
+    lost = run_probe("network", shell=shell, env={"TRAINPROBE_NODES": f"{own},other,no-such-host.invalid"})
+    assert check(lost, "host.dns")["status"] == "warn"
+    assert values(lost)["net.resolves"] == "yes"
+    assert values(run_probe("network", shell=shell, env={"TRAINPROBE_NODES": f"{own},no-such-host.invalid"}))["net.resolves"] == "none of the other nodes"
 
 
 def test_variables_that_name_no_usable_interface(run_probe: RunProbe) -> None:
