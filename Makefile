@@ -64,11 +64,13 @@ soak: environment-dev ## Healthy runs in a row: nobody may be blamed (minutes).
 	$(PYTEST) -m soak
 
 .PHONY: bench
-bench: environment-dev ## Start-up time, the cost of a rung, the time of an attach and the reading of logs, against their limits.
+bench: environment-dev ## Start-up, the cost of a rung, the time of an attach, the reading of logs, 2,048 ranks, a prolog; against their limits.
 	$(RUN)/python tests/bench/startup.py
 	$(RUN)/python tests/bench/rung_cost.py
 	$(RUN)/python tests/bench/attach.py
 	$(RUN)/python tests/bench/logs.py
+	$(RUN)/python tests/bench/gather.py
+	$(RUN)/python tests/bench/prolog.py
 
 .PHONY: accuracy
 accuracy: environment-dev ## Live: some 480 jobs, broken and healthy, each looked at by attach (an hour; goes on where it stopped).
@@ -97,6 +99,16 @@ small: environment-dev ## Live: the field cases, broken and mended, found at sma
 climbs: environment-dev ## Live: the climb over a Trainer, a Lightning and a plain DDP script (half an hour).
 	$(RUN)/python -m pip install --quiet --requirement .ci/pins-accuracy.txt
 	$(RUN)/python -m tests.gallery.climbs.run
+
+.PHONY: nodes
+nodes: environment-dev ## Live: faults planted in the nodes and links of a real SLURM, and a hundred healthy runs (hours).
+	$(RUN)/python -m tests.gallery.nodes.score --runs 3 --healthy 100
+	$(RUN)/python docs/generate.py
+
+.PHONY: isolation
+isolation: environment-dev ## The search for a bad node, simulated to 1,024 nodes, against two other ways (minutes).
+	$(RUN)/python -m tests.gallery.isolation.run
+	$(RUN)/python docs/generate.py
 
 .PHONY: wheel
 wheel: environment-dev ## Build dist/*.whl and dist/*.tar.gz.
