@@ -68,6 +68,7 @@ def test_a_failed_check_names_the_illness_that_the_catalogue_says(spec: CheckSpe
         ("env.OMP_NUM_THREADS", "environment-differs"),
         ("env.GLOO_SOCKET_IFNAME", "wrong-network-interface"),
         ("env.NCCL_IB_HCA", "nccl-env-misconfig"),
+        ("env.NCCL_SOCKET_IFNAME", "wrong-network-interface"),
         ("limit.memlock", "memlock-limit"),
         ("limit.nofile", "fd-exhaustion"),
         ("limit.stack", "address-space-limit"),

@@ -28,14 +28,15 @@ Traffic = BadNode | BadLink | CommonFault | ScaleFault
 class Signs:
     """What shows one illness of a node or link.
 
-    `checks` are ids of the catalogue, `values` names that all nodes must share; one that ends in a dot stands for all that begin so. `hows` are
-    the ways in which traffic fails (isolation), `silence` is a node without an answer. `says` is the illness as a predicate, of one node and of several.
+    `checks` are ids of the catalogue, `values` names that all nodes must share; one that ends in a dot stands for all that begin so, `but`
+    these. `hows` are the ways in which traffic fails (isolation), `silence` is a node without an answer. `says` is the illness as a predicate, of one node and of several.
     `admin` is for who runs the nodes.
     """
 
     says: tuple[str, str]
     checks: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
+    but: tuple[str, ...] = ()
     hows: tuple[str, ...] = ()
     silence: bool = False
     admin: tuple[str, ...] = ()
@@ -82,7 +83,7 @@ def weigh_signs(facts: Facts, group: SuspectGroup, signs: Signs) -> Iterator[Wei
     for check in failing(facts, group, signs.checks)[:1]:
         hosts = _hosts_of(failing(facts, group, (check.name,)))
         yield weighing(26, "probe-outcome", f"{folded(hosts)}: {short(check.says)}".rstrip("."), *failing(facts, group, (check.name,))[:MOST_SHOWN])
-    for one in unlike(facts, group, signs.values)[:MOST_SHOWN]:
+    for one in unlike(facts, group, signs)[:MOST_SHOWN]:
         yield weighing(13, "environment-and-limits", difference_says(one), one)
     for told in traffic(facts, group, signs.hows)[:MOST_SHOWN]:
         points = 13 if getattr(told, "certain", True) else 10
@@ -99,10 +100,10 @@ def failing(facts: Facts, group: SuspectGroup, names: Sequence[str]) -> list[Hos
     return sorted(found, key=lambda fact: fact.severity != "blocker")
 
 
-def unlike(facts: Facts, group: SuspectGroup, names: Sequence[str]) -> list[Difference]:
+def unlike(facts: Facts, group: SuspectGroup, signs: Signs) -> list[Difference]:
     """The values of this group's nodes that the others do not share."""
     found = [fact for fact in facts.of(Difference) if f"same.{fact.name}" in group.unready and set(fact.hosts) <= set(group.hosts)]
-    return [fact for fact in found if _meant(fact.name, names)]
+    return [fact for fact in found if _meant(fact.name, signs.values) and not _meant(fact.name, signs.but)]
 
 
 def traffic(facts: Facts, group: SuspectGroup, hows: Sequence[str]) -> list[Traffic]:
@@ -150,7 +151,7 @@ def _details(facts: Facts, group: SuspectGroup, signs: Signs) -> str:
         well = [fact for fact in facts.of(HostCheck) if fact.name == failed[0].name and fact.status == "ok" and fact.host and fact.host not in group.hosts]
         others = f" ({folded(_hosts_of(well))}: {short(well[0].says, 120).rstrip('.')})" if well else ""
         return short(failed[0].says, 240).rstrip(".") + others
-    found: list[str] = [difference_says(one) for one in unlike(facts, group, signs.values)[:2]]
+    found: list[str] = [difference_says(one) for one in unlike(facts, group, signs)[:2]]
     found += [short(one.says, 300).rstrip(".") for one in traffic(facts, group, signs.hows)[:1]]
     found += [short(one.says, 200).rstrip(".") for one in facts.of(SilentNode) if one.host in group.hosts][:1] if signs.silence else []
     return "; ".join(found) or short(group.says, 240).rstrip(".")
@@ -159,7 +160,7 @@ def _details(facts: Facts, group: SuspectGroup, signs: Signs) -> str:
 def _fixes(facts: Facts, group: SuspectGroup, signs: Signs, illness: str) -> tuple[Fix, ...]:
     """First what the checks themselves advise, then how to start without these nodes, then what an administrator can do."""
     scene = Scene(facts, group)
-    told: list[HostCheck | Difference] = [*failing(facts, group, signs.checks), *unlike(facts, group, signs.values)]
+    told: list[HostCheck | Difference] = [*failing(facts, group, signs.checks), *unlike(facts, group, signs)]
     found: list[Fix] = []
     for who in ("user", "admin"):
         steps = tuple(dict.fromkeys(one.fix for one in told if one.fix and (one.who or "user") == who))

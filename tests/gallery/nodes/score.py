@@ -4,7 +4,8 @@
 
 `--runs N` plants every variant N times, on nodes and in ways that are drawn. A run is right where the first cause is one of the planted fault's, its
 hosts are those of the fault, nobody else is excluded, and the exit code is as it must be. A healthy run is right where nobody is excluded and it ends with 0.
-Writes results.json beside this file as it goes; `--append` keeps the rows of other variants that are there.
+Writes results.json beside this file as it goes; `--append` keeps the rows of other variants that are there, and earlier healthy runs, and goes on behind them;
+`--missing` runs only variants that have no row yet.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,6 +27,7 @@ from tests.gallery.nodes.ways import Answer, ready
 
 RESULTS = Path(__file__).with_name("results.json")
 PROMISE = 0.95
+SETTLED_S, REPORTS_ANEW_S = 60.0, 5.0
 
 
 def planted(stand: Stand, draw: Draw, stack: ExitStack) -> None:
@@ -105,11 +108,17 @@ def one_run(stand: Stand, draw: Draw, folder: Path, budget: str) -> dict[str, An
 
 
 def settled(stand: Stand) -> None:
-    """Wait until all nodes are idle again; a node that was cut off comes back by itself."""
-    import time
-
-    until = time.monotonic() + 60
-    while time.monotonic() < until and any(state not in ("idle", "idle*") for state in stand.slurm.states().values()):
+    """Wait until all nodes are idle again. A node that was cut off for so long that it was set down comes back when its daemon reports itself anew."""
+    until = time.monotonic() + SETTLED_S
+    anew = time.monotonic() + REPORTS_ANEW_S
+    while time.monotonic() < until:
+        down = [name for name, state in stand.slurm.states().items() if state.rstrip("*") != "idle"]
+        if not down:
+            return
+        if time.monotonic() > anew:
+            for name in down:
+                stand.restart(stand[name])
+            anew = time.monotonic() + REPORTS_ANEW_S
         time.sleep(0.2)
 
 
@@ -143,6 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--append", action="store_true")
+    parser.add_argument("--missing", action="store_true")
     parser.add_argument("--folder", type=Path, default=None)
     asked = parser.parse_args(arguments)
     reason = why_not()
@@ -150,14 +160,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"no cluster on this machine: {reason}\n")
         return 3
     seeded = {} if asked.seed is None else {"seed": asked.seed}
-    faults = [fault for fault in EVERY if asked.only in fault.name]
-    draws = [*fault_draws(faults, asked.runs, COUNT, **seeded), *healthy_draws(asked.healthy, COUNT, **seeded)]
-    before = json.loads(asked.out.read_text(encoding="utf-8")) if asked.append and asked.out.exists() else {"faults": [], "healthy": []}
+    kept = (asked.append or asked.missing) and asked.out.exists()
+    before = json.loads(asked.out.read_text(encoding="utf-8")) if kept else {"faults": [], "healthy": []}
+    there = {one["fault"] for one in before["faults"]} if asked.missing else set()
+    faults = [fault for fault in EVERY if asked.only in fault.name and fault.name not in there]
+    healthy_before = len(before["healthy"])
+    healthy_drawn = healthy_draws(healthy_before + asked.healthy, COUNT, **seeded)[healthy_before:]
+    draws = [*fault_draws(faults, asked.runs, COUNT, **seeded), *healthy_drawn]
     again = {draw.fault.name for draw in draws if draw.fault is not None}
     results = {
         "budget": asked.budget,
         "faults": [one for one in before["faults"] if one["fault"] not in again],
-        "healthy": before["healthy"] if not asked.healthy else [],
+        "healthy": list(before["healthy"]),
     }
     folder = asked.folder or Path(tempfile.mkdtemp(prefix="nodes-"))
     for draw, found in run(draws, folder, asked.lane, asked.budget):

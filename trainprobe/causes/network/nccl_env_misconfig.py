@@ -117,5 +117,6 @@ CAUSE = readied(
         says=("has settings of NCCL that the others do not have or that do harm", "have settings of NCCL that do harm"),
         checks=("plan.debugenv", "plan.names", "plan.rename"),
         values=("env.NCCL_", "nccl.conf", "nccl.conf."),
+        but=("env.NCCL_SOCKET_IFNAME",),
     ),
 )
