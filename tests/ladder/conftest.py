@@ -18,6 +18,7 @@ from trainprobe.ladder.planning import make_plan
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.progress import Silence
 from trainprobe.model.request import DiagnoseRequest
+from trainprobe.nodes.way import Way
 from trainprobe.system.interruption import Interrupted
 
 SPEAK = """
@@ -59,11 +60,11 @@ QUICK = Settings(first_output_s=6.0, stall_s=3.0, run_s=6.0)
 
 @pytest.fixture
 def climbed(tmp_path: Path) -> Climb:
-    """Climb and return what was learnt. `settings` are short times; everything else goes into the request."""
+    """Climb and return what was learnt. `settings` are short times, `way` leads to nodes; everything else goes into the request."""
 
-    def run(*, settings: Settings = QUICK, **asked: Any) -> Climbed:
+    def run(*, settings: Settings = QUICK, way: Way | None = None, **asked: Any) -> Climbed:
         request = replace(DiagnoseRequest(interpreter=sys.executable), **asked)
-        plan = make_plan(request, settings)
+        plan = make_plan(request, settings, way=way)
         case = Case.create(str(tmp_path / "case"), "diagnose", ()) if request.resume is None else Case.reopen(request.resume)
         interrupted = False
         try:

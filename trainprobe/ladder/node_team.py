@@ -69,9 +69,9 @@ class Team:
         hello = line(schema=SCHEMA, do="hello", plan=plan_for_nodes(self.plan))
         began = time.monotonic()
         for place, name in enumerate(self.plan.nodes):
-            ask = self.plan.way.node(name, ("climb-here",), held=True)
+            ask = self.plan.way.node(name, ("climb-here",), hello + b"\n", held=True)
             self.nodes.append(FarNode(name, place, Conversation(ask.argv, ask.env)))
-            self.nodes[-1].conversation.tell(hello)
+            self.nodes[-1].conversation.send(ask.said)
         until = began + START_S
         while (waiting := [node for node in self.nodes if not node.begun and not node.lost]) and not self.interruption.asked:
             self.pump(0.1)

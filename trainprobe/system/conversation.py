@@ -60,7 +60,11 @@ class Conversation:
 
     def tell(self, line: bytes) -> None:
         """Send a line; it goes out when the program reads it."""
-        self._unsent.append(line + b"\n")
+        self.send(line + b"\n")
+
+    def send(self, content: bytes) -> None:
+        """Send something as it is."""
+        self._unsent.append(content)
         self.push()
 
     def push(self) -> None:
