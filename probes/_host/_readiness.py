@@ -43,9 +43,11 @@ def usual_memlock() -> int:
     return 64 * 1024 + 1 if planned()[1] > 1 else 0
 
 
-def active_rdma(pattern: str = "/sys/class/infiniband/*/ports/*/state") -> bool:
-    """Whether an adapter is there whose port is up: NCCL takes it, and registers memory that has to be locked."""
-    return any("ACTIVE" in read(path) for path in glob.glob(pattern))
+def active_rdma(root: str = "") -> bool:
+    """Whether an adapter is there over which memory will be locked: InfiniBand, or RoCE where there are GPUs (NCCL takes it, gloo does not)."""
+    gpus = bool(glob.glob(f"{root}/dev/nvidia[0-9]*"))
+    ports = [os.path.dirname(path) for path in glob.glob(f"{root}/sys/class/infiniband/*/ports/*/state") if "ACTIVE" in read(path)]
+    return any(gpus or "InfiniBand" in read(f"{port}/link_layer") for port in ports)
 
 
 def least_shm(nproc: int) -> int:

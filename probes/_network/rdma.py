@@ -77,8 +77,9 @@ def state(asked: checking.Asked, told: checking.Told) -> None:
         for port in up
         if port.layer == "InfiniBand" and port.rate < fastest and _kin(port, up, fastest)
     ]
-    none = [] if up else [f"none of {len(used)} ports is active: NCCL goes over TCP"]
-    says = "; ".join(none + down + slow) or f"{len(up)} ports are active, at {fastest:g} Gb/s"
+    needed = bool(places.found(asked.root, "/dev/nvidia[0-9]*")) or any(port.layer == "InfiniBand" for port in used)  # gloo goes over TCP in any case
+    none = [] if up or not needed else [f"none of {len(used)} ports is active: NCCL goes over TCP"]
+    says = "; ".join(none + down + slow) or (f"{len(up)} ports are active, at {fastest:g} Gb/s" if up else "no port is active, and none is needed")
     told.say(
         "ib.state",
         "ok" if off or not (none or down or slow) else "fail",

@@ -17,7 +17,7 @@ LARGE_BYTES, LARGE_S = 64 * MIB, 5.0
 def small_files(_asked: checking.Asked, told: checking.Told) -> None:
     """Open and read many small files of the installed packages, which is what an import does."""
     folder = sysconfig.get_paths()["purelib"]
-    least = told.threshold("fs.smallfile", 200.0)
+    least = told.threshold("fs.smallfile", 100.0)
     answer = child.ask(lambda: _read_small(folder), 10.0)
     if answer.how != "answered":
         told.say(

@@ -64,8 +64,16 @@ def test_open_files_follow_the_planned_world(world: str, nodes: str, least: int,
     assert readiness.least_files() == least
 
 
-def test_an_adapter_counts_when_its_port_is_up(readiness: Any, tmp_path: Path) -> None:
-    (tmp_path / "one").write_text("1: DOWN")
-    assert not readiness.active_rdma(f"{tmp_path}/*")
-    (tmp_path / "two").write_text("4: ACTIVE")
-    assert readiness.active_rdma(f"{tmp_path}/*")
+@pytest.mark.parametrize(
+    ("state", "layer", "gpus", "locks"),
+    [("4: ACTIVE", "InfiniBand", 0, True), ("1: DOWN", "InfiniBand", 1, False), ("4: ACTIVE", "Ethernet", 0, False), ("4: ACTIVE", "Ethernet", 1, True)],
+)
+def test_memory_is_locked_for_infiniband_and_for_nccl(state: str, layer: str, gpus: int, locks: bool, readiness: Any, tmp_path: Path) -> None:
+    port = tmp_path / "sys/class/infiniband/mlx5_0/ports/1"
+    port.mkdir(parents=True)
+    (port / "state").write_text(state)
+    (port / "link_layer").write_text(layer)
+    (tmp_path / "dev").mkdir()
+    for place in range(gpus):
+        (tmp_path / "dev" / f"nvidia{place}").touch()
+    assert readiness.active_rdma(str(tmp_path)) is locks
