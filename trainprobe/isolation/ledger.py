@@ -141,8 +141,12 @@ def blamed(books: Ledger) -> Mapping[str, tuple[str, ...]]:
                 new[name] = tuple(shown)
         if not new:
             return found
+        dead = {name: shown for name, shown in new.items() if books.dead(name)}
+        if dead:
+            found.update(dead)
+            continue
         # Where several could be blamed at once the one with most against it goes first: it may be what the others failed with.
-        first = max(new, key=lambda name: (books.dead(name), len(new[name]), -books.nodes.index(name)))
+        first = max(new, key=lambda name: len(new[name]))
         found[first] = new[first]
 
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from math import gcd
 
 Groups = tuple[tuple[str, ...], ...]
+SORTED = 64  # nodes, up to which rounds with few neighbours come first
 
 
 @lru_cache(maxsize=256)
@@ -24,6 +25,8 @@ def rotation(nodes: tuple[str, ...], turn: int) -> Groups:
         return _odd(nodes, turn)
     if turn < 2:
         return _neighbours([*nodes[turn:], *nodes[:turn]])
+    if count > SORTED:
+        return _of_tournament(nodes, turn - 2)
     rounds = _apart(nodes)
     return rounds[(turn - 2) % len(rounds)]
 
@@ -48,22 +51,22 @@ def _odd(nodes: Sequence[str], turn: int) -> Groups:
     return (*_neighbours(walked[:-3]), tuple(walked[-3:]))
 
 
-def _tournament(nodes: list[str]) -> list[Groups]:
+def _tournament(nodes: Sequence[str]) -> list[Groups]:
     """The circle method: of n nodes, n - 1 rounds, in which everyone meets everyone once."""
-    count = len(nodes)
-    ring = nodes[1:]
-    rounds: list[Groups] = []
-    for _ in range(count - 1):
-        row = [nodes[0], *ring]
-        rounds.append(tuple((row[place], row[count - 1 - place]) for place in range(count // 2)))
-        ring = [ring[-1], *ring[:-1]]
-    return rounds
+    return [_of_tournament(nodes, turn) for turn in range(len(nodes) - 1)]
+
+
+def _of_tournament(nodes: Sequence[str], turn: int) -> Groups:
+    ring = list(nodes[1:])
+    turn %= len(ring)
+    row = [nodes[0], *ring[len(ring) - turn :], *ring[: len(ring) - turn]]
+    return tuple((row[place], row[-1 - place]) for place in range(len(row) // 2))
 
 
 @lru_cache(maxsize=4)
 def _apart(nodes: tuple[str, ...]) -> tuple[Groups, ...]:
     """All rounds of the tournament, those first that hold the fewest neighbours."""
-    return tuple(sorted(_tournament(list(nodes)), key=lambda pairs: _near(nodes, pairs)))
+    return tuple(sorted(_tournament(nodes), key=lambda pairs: _near(nodes, pairs)))
 
 
 def _near(nodes: Sequence[str], pairs: Groups) -> int:

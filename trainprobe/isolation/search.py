@@ -166,7 +166,7 @@ def _partner(books: Ledger, name: str, sound: Sequence[str], taken: AbstractSet[
     ]
     if not fresh:
         return ""
-    return min(fresh, key=lambda other: (uses.get(other, 0), books.tries.get(other, 0), books.nodes.index(other)))
+    return min(fresh, key=lambda other: (uses.get(other, 0), books.tries.get(other, 0)))
 
 
 def _control(history: Sequence[Try], books: Ledger, named: AbstractSet[str], plan: Plan) -> Groups:

@@ -136,18 +136,32 @@ def camps_of(books: Ledger) -> tuple[tuple[str, ...], ...]:
     """Sets of two nodes or more that pass among themselves, where several pairs across were tried and all failed."""
     if len(books.failed) < 2:
         return ()
-    camps: list[set[str]] = []
-    for pair in books.passed:
-        touching = [camp for camp in camps if camp & pair]
-        camps = [*(camp for camp in camps if not camp & pair), set(pair).union(*touching)]
+    camps = [set(names) for names in _parted(books).values()]
+    of = {name: place for place, camp in enumerate(camps) for name in camp}
     if len(camps) < 2:
         return ()
-    across = [pair for pair in books.failed if len({_camp(camps, name) for name in pair} - {None}) > 1]
+    across = [pair for pair in books.failed if len({of[name] for name in pair if name in of}) > 1]
     fails = sum(len(books.failed[pair]) for pair in across)
     if fails < LEAST_ACROSS or len(across) < 2 or not _covers(across, camps):
         return ()
     places = {name: place for place, name in enumerate(books.nodes)}
     return tuple(tuple(sorted(camp, key=places.__getitem__)) for camp in camps)
+
+
+def _parted(books: Ledger) -> dict[str, list[str]]:
+    """Nodes that pass with each other, over however many others: by the first of each camp."""
+    found: dict[str, list[str]] = {}
+    seen: set[str] = set()
+    for name in books.nodes:
+        if name in seen or books.dead(name):
+            continue
+        seen.add(name)
+        found[name] = camp = [name]
+        for member in camp:  # grows while it is walked
+            fresh = [other for other in books.partners[member] if other not in seen]
+            seen.update(fresh)
+            camp += fresh
+    return found
 
 
 def _covers(across: Sequence[Pair], camps: Sequence[AbstractSet[str]]) -> bool:
