@@ -10,20 +10,26 @@ from _devices.driver import NO_GPU
 from _machine import hardware, kernel
 from _ready import checking, child, places
 
+RECENT_HOURS = 2.0  # AzNHC looks as far back
+
 
 def xid(asked: checking.Asked, told: checking.Told) -> None:
-    lines = kernel.log(asked.root)
-    if lines is None:
+    rows = kernel.timed_log(asked.root)
+    if rows is None:
         gpus = bool(list(hardware.gpus(asked.root)))
         told.say("drv.xid", "unknown" if gpus else "skip", "The kernel's log may not be read: XIDs are not told." if gpus else NO_GPU)
         return
-    bad, worth = xids.worst(xids.found(lines))
+    hours = told.threshold("drv.xid", RECENT_HOURS)
+    now_s = float((places.line(asked.root, "/proc/uptime").split() or ["0"])[0])
+    bad, worth = xids.worst(xids.found([text for at_s, text in rows if now_s - at_s <= hours * 3600]))
+    # What a reset mends says nothing of today once it is old; what only a reboot or hands mend holds until the next boot.
+    bad += [one for one in xids.worst(xids.found([text for _, text in rows]))[0] if one.action != xids.RESET and one not in bad]
     says = "; ".join(f"XID {one.code} of {one.device}{f' ({one.text[:60]})' if one.text else ''}" for one in (bad or worth)[:6])
     fix = "; ".join(dict.fromkeys(xids.FIX[one.action] for one in bad or worth))
     told.say(
         "drv.xid",
         "fail" if bad else "warn" if worth else "ok",
-        f"XIDs since boot: {says or 'none that matters'}.",
+        f"XIDs: {says or 'none that matters'}.",
         [[one.device, one.code, one.action] for one in (bad + worth)[:64]],
         fix=fix,
         source=xids.SOURCE,

@@ -7,7 +7,7 @@ import ctypes
 import glob
 import os
 import re
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 from _ready import checking, places
 
@@ -89,7 +89,13 @@ def settings(asked: checking.Asked, told: checking.Told) -> None:
 
 
 def log(root: str) -> Optional[List[str]]:
-    """The lines of the kernel's ring; None where it may not be read. Below another root it is a plain file."""
+    """The lines of the kernel's ring; None where it may not be read."""
+    rows = timed_log(root)
+    return None if rows is None else [text for _, text in rows]
+
+
+def timed_log(root: str) -> Optional[List[Tuple[float, str]]]:
+    """(seconds since boot, line); records are `prio,seq,µs since boot,flags;text`. None where it may not be read. Below another root it is a plain file."""
     text = b""
     try:
         file = os.open(places.below(root, "/dev/kmsg"), os.O_RDONLY | os.O_NONBLOCK)
@@ -108,7 +114,9 @@ def log(root: str) -> Optional[List[str]]:
         pass  # all has been read (EAGAIN), or reading is forbidden after opening
     finally:
         os.close(file)
-    return [line.partition(";")[2] or line for line in text.decode("utf-8", "replace").splitlines()] if text else None
+    rows = [line.partition(";") for line in text.decode("utf-8", "replace").splitlines()]
+    stamps = [head.split(",")[2] if head.count(",") >= 2 else "" for head, _, _ in rows]
+    return [(int(stamp) / 1e6 if stamp.isdigit() else 0.0, line or head) for stamp, (head, _, line) in zip(stamps, rows)] if text else None
 
 
 def hardware(asked: checking.Asked, told: checking.Told) -> None:

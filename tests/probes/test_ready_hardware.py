@@ -154,6 +154,16 @@ def test_a_driver_that_does_not_answer(behaves: str, answer: str, module: str, r
     assert (check(done, "drv.count")["status"], check(done, "drv.xid")["status"]) == ("fail", "fail")
 
 
+def test_an_old_xid_that_a_reset_mends_forbids_nothing(run_probe: RunProbe, tmp_path: Path) -> None:
+    """A node would never start a job again; what only a reboot mends holds until then. The host is up for 90,000 s, the lines are of second 5."""
+    path = smi(tmp_path / "bin", [GPU.format(bus=1)])
+    for code, state in ((119, "ok"), (79, "fail")):
+        root = node(tmp_path / str(code), 1, XIDS.format(code=code, text="of old"))
+        assert check(run_probe("devices", "--root", root, env={"PATH": path}), "drv.xid")["status"] == state
+    longer = run_probe("devices", "--root", str(tmp_path / "119"), env={"PATH": path, "TRAINPROBE_THRESHOLDS": '{"drv.xid": 48}'})
+    assert check(longer, "drv.xid")["status"] == "fail"
+
+
 def port(device: str, state: str = "4: ACTIVE", rate: str = "400 Gb/sec (4X NDR)", layer: str = "InfiniBand", downs: int = 0) -> dict[str, str]:
     top = f"/sys/class/infiniband/{device}/ports/1"
     physical = "5: LinkUp" if "ACTIVE" in state else "3: Disabled"
