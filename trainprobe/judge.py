@@ -48,7 +48,7 @@ from trainprobe.waits.deadlines import advice, expiries, killing
 from trainprobe.waits.divergence import claims_say, ranks_say
 from trainprobe.waits.foreseen import foreseen_groups, predictions
 from trainprobe.waits.logged import ordered_groups
-from trainprobe.waits.readiness import doubts_of, is_readiness, ready_groups, ready_verdict
+from trainprobe.waits.readiness import doubts_of, is_readiness, of_rungs, ready_groups, ready_verdict
 from trainprobe.waits.readiness_told import readiness, ready_notices, ready_says
 from trainprobe.waits.stressed import told_of, told_of_row
 from trainprobe.waits.timeline import echoes_said, logged_extra
@@ -75,7 +75,7 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
         logged = () if views or facts.of(Rung) else logged
     found = list(ordered_groups(logged)) if logged else sorted(suspect_groups(facts, views), key=lambda group: _MODE_ORDER[group.mode])
     ready = is_readiness(facts)
-    found = [*ready_groups(facts), *found]
+    found = [*ready_groups(facts), *of_rungs(facts, found)] if ready else found
     foreseen = predictions(facts)
     if not ready and all(group.mode == "check" for group in found):  # what has failed already comes before what will
         found += foreseen_groups(facts, foreseen)
@@ -281,7 +281,7 @@ def _world(facts: Facts, groups: Sequence[SuspectGroup]) -> World:
         launched = [rung for rung in rungs if rung.nproc > 1 and rung.outcome == "passed"]
         rung = launched[-1] if launched else None
     plan = facts.one(Plan)
-    size = plan.world_size if plan else 0
+    size = max(plan.nproc, plan.world_size) if plan else 0
     if rung is None or (groups and not groups[0].ranks and not groups[0].victims and rung.nproc <= 1):
         return World(size=size)
     blamed = {rank: group for group in groups if group.cell == rung.cell for rank in group.victims}

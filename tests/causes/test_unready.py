@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from trainprobe import causes
 from trainprobe.causes.priors import load_priors
 from trainprobe.checks import CheckSpec, catalogue
-from trainprobe.facts import Difference, Facts, HostCheck, ReadyPlan, SilentNode
+from trainprobe.facts import Difference, Facts, HostCheck, ReadyPlan, Rung, SilentNode
 from trainprobe.facts.pairs import BadLink, BadNode
 from trainprobe.model.diagnosis import PlacedCause
 from trainprobe.model.facts import Fact
 from trainprobe.ranking import rank_group
 from trainprobe.waits import SuspectGroup
+from trainprobe.waits.readiness import of_rungs
+from trainprobe.waits.readiness_told import to_leave_out
 
 NODES = ("node1", "node2", "node3", "node4")
 PLAN = ReadyPlan(("E1",), "", None, "quick", "step", "slurm", NODES)
@@ -65,6 +69,7 @@ def test_a_failed_check_names_the_illness_that_the_catalogue_says(spec: CheckSpe
         ("version.torch", "environment-differs"),
         ("version.nccl", "nccl-version-mismatch"),
         ("kernel", "environment-differs"),
+        ("net.resolves", "hostname-resolution"),
         ("env.OMP_NUM_THREADS", "environment-differs"),
         ("env.GLOO_SOCKET_IFNAME", "wrong-network-interface"),
         ("env.NCCL_IB_HCA", "nccl-env-misconfig"),
@@ -102,6 +107,7 @@ def test_a_value_unlike_the_others_names_its_illness(value: str, illness: str) -
         ("gloo-only", "wrong-network-interface"),
         ("fabric", "ib-roce-misconfig"),
         ("failed", "network-fault"),
+        ("large-packets", "network-fault"),
     ],
 )
 def test_traffic_that_fails_names_its_illness_for_a_node_and_for_a_link(how: str, illness: str) -> None:
@@ -147,3 +153,16 @@ def test_what_all_nodes_share_leaves_nobody_out() -> None:
 
     assert (first.id, first.hosts) == ("shm-exhausted", NODES)
     assert not any("--exclude" in step or "drain" in step for one in first.fixes for step in one.steps)
+
+
+def test_ranks_over_several_nodes_exclude_nobody_and_what_the_budget_cut_short_is_no_hang() -> None:
+    over = SuspectGroup("gloo_control@4", "gloo_control", (0, 1), "stuck-inside", "ranks 0 and 1 stand still", "hang", hosts=("node2",), world_size=4)
+    alone = SuspectGroup("host@node3", "host", (), "failed-first", "a limit", "check", hosts=("node3",))
+    small = SuspectGroup("checks", "ready", (), "failed-first", "/dev/shm is small", "check", hosts=("node4",), unready=("shm.size",))
+    rung = Rung(("E5",), "gloo_control@4", None, 60, "gloo_control", nproc=4, outcome="timed_out", deadline_s=3.7, hosts=NODES)
+
+    assert to_leave_out((over,), NODES) == ((), True)
+    assert to_leave_out((small, over), NODES) == (("node4",), False)
+    assert to_leave_out((alone,), NODES) == (("node3",), False)
+    assert of_rungs(Facts([PLAN, rung]), (over, alone)) == [alone]
+    assert of_rungs(Facts([PLAN, replace(rung, deadline_s=30.0)]), (over,)) == [over]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trainprobe.errors import UsageError
@@ -52,5 +53,6 @@ def climb_nodes(
     if plan.interpreter.torch is None:
         reason = plan.interpreter.reason or "torch is not there"
         return [(name, reason) for name in names_of(request)]
-    climb(plan, case, progress, settings)
+    whole = tuple(replace(rung, sizes=rung.sizes[-1:]) for rung in plan.rungs)  # pairs of nodes have been tried before
+    climb(replace(plan, rungs=whole), case, progress, settings)
     return []

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from trainprobe.facts import CheckProgram, Difference, DroppedCheck, Facts, HostCheck, Interrupted, NodeValues, ReadyPlan, SilentNode
+from trainprobe.facts import CheckProgram, Difference, DroppedCheck, Facts, HostCheck, Interrupted, NodeValues, ReadyPlan, Rung, SilentNode
 from trainprobe.facts.node_checks import CELL, spec_of
 from trainprobe.model.diagnosis import Verdict
 from trainprobe.model.node_names import folded
@@ -19,6 +19,7 @@ BAD = ("blocker", "degraded")
 # What shows itself in traffic between nodes too: then the traffic is no trouble of its own.
 _EXPLAINS_TRAFFIC = ("net.", "host.dns", "host.skew", "ib.", "plan.", "same.net", "same.rdma", SILENT)
 _LAST_STAGE = 50
+LEAST_RUNG_S = 20.0  # measured: four ranks on four nodes of two shared cores import torch and meet in 14 to 20 s; what had less time may have needed more
 
 
 def is_readiness(facts: Facts) -> bool:
@@ -50,6 +51,17 @@ def ready_verdict(facts: Facts, groups: Sequence[SuspectGroup]) -> Verdict:
     if groups:
         return "at-risk"
     return "undetermined" if facts.one(Interrupted) is not None or doubts_of(facts) else "healthy"
+
+
+def cut_short(facts: Facts) -> tuple[Rung, ...]:
+    """The rungs over several nodes that the budget ended before they had the time which such a rung takes: no answer, and no hang."""
+    return tuple(rung for rung in facts.of(Rung) if rung.outcome == "timed_out" and len(rung.hosts) > 1 and rung.deadline_s < LEAST_RUNG_S)
+
+
+def of_rungs(facts: Facts, groups: Sequence[SuspectGroup]) -> list[SuspectGroup]:
+    """Of the groups of the rungs those that `ready` may conclude from."""
+    short = {rung.cell for rung in cut_short(facts)}
+    return [group for group in groups if group.cell not in short]
 
 
 def doubts_of(facts: Facts) -> tuple[str, ...]:

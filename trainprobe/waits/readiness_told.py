@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from trainprobe.facts import Difference, DroppedCheck, Facts, HostCheck, ReadyPlan
+from trainprobe.facts import Difference, DroppedCheck, Facts, HostCheck, Interrupted, ReadyPlan
 from trainprobe.facts.node_checks import spec_of
 from trainprobe.model.diagnosis import Notice, Verdict
 from trainprobe.model.node_names import folded
-from trainprobe.waits.readiness import BAD, camps_say, compared, difference_says, doubts_of, nodes_of, where_says
+from trainprobe.waits.readiness import BAD, camps_say, compared, cut_short, difference_says, doubts_of, nodes_of, where_says
 from trainprobe.waits.readiness_pairs import CHECK, PAIR, isolation_told, pair_rows, surely_at_fault
 from trainprobe.waits.suspects import SuspectGroup
 
@@ -22,7 +22,8 @@ def readiness(facts: Facts, groups: Sequence[SuspectGroup], verdict: Verdict, *,
     """The report's `readiness`: see docs/ready.md. `exclude` are the nodes without which the rest is ready, `shared` whether something is amiss that this does not heal."""
     plan = facts.one(ReadyPlan) or ReadyPlan()
     nodes = nodes_of(facts)
-    exclude, shared = to_leave_out(groups, nodes, surely_at_fault(facts))
+    interrupted = facts.one(Interrupted) is not None  # what was not looked at may be what matters
+    exclude, shared = ((), True) if interrupted else to_leave_out(groups, nodes, surely_at_fault(facts))
     return {
         "ready": verdict == "healthy" and conclusive,
         "budget": plan.budget,
@@ -46,6 +47,8 @@ def to_leave_out(groups: Iterable[SuspectGroup], nodes: Sequence[str], sure: Abs
     that is in most of the failing links. Leaving out every node is no help at all.
     """
     groups = tuple(groups)
+    over = [group for group in groups if not group.unready and group.hosts != (group.cell.partition("@")[2],)]  # ranks over several nodes tell no node apart
+    groups = tuple(group for group in groups if group not in over)
     out: dict[str, None] = {}
     shared = False
     ends = Counter(end for group in groups for link in group.links for end in link)
@@ -60,6 +63,7 @@ def to_leave_out(groups: Iterable[SuspectGroup], nodes: Sequence[str], sure: Abs
             out.update(dict.fromkeys(group.hosts))
         else:
             shared = True
+    shared = shared or (bool(over) and not out)  # where nodes are at fault, what hangs hangs for them
     if out and set(out) >= set(nodes):
         return (), True
     return tuple(node for node in nodes if node in out), shared
@@ -178,6 +182,7 @@ def _dropped(facts: Facts, plan: ReadyPlan) -> list[dict[str, Any]]:
         if not dropped.hung:
             rows[dropped.name, dropped.reason.removeprefix(f"{dropped.name} is left out: ")].append(dropped.host)
     told = [{"id": name, "reason": reason, "hosts": _hosts(hosts)} for (name, reason), hosts in rows.items()]
+    told += [{"id": rung.probe, "reason": f"the time was over {rung.deadline_s:.0f} s after its start", "hosts": list(rung.hosts)} for rung in cut_short(facts)]
     return told + [{"id": name, "reason": reason, "hosts": []} for name, reason in plan.undone if name != CHECK]
 
 

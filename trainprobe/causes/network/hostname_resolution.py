@@ -98,7 +98,7 @@ CAUSE = readied(
     Signs(
         says=("does not find the nodes by their names", "do not find the nodes by their names"),
         checks=("host.dns", "plan.master"),
-        values=("host.own_name_loops",),
+        values=("host.own_name_loops", "net.resolves"),
         hows=("wrong-address",),
     ),
 )

@@ -142,7 +142,7 @@ CAUSE = readied(
     Signs(
         says=("has a network that does not carry the data", "do not carry each other's data"),
         checks=("net.errors", "ib.flap"),
-        hows=("failed", "wrong-result", "scale"),
+        hows=("failed", "wrong-result", "large-packets", "scale"),
         admin=("ip -s link; ethtool -S eth0; ip route get OTHER; tracepath OTHER   (frames that are too large for a switch between them are lost)",),
     ),
 )
