@@ -10,6 +10,7 @@ from typing import Any
 
 from trainprobe.facts import fields
 from trainprobe.facts.cgroups import MemoryLimit
+from trainprobe.facts.far_locks import with_far_locks
 from trainprobe.facts.jobs import Job, JobRank
 from trainprobe.facts.kernel_logs import OomKill, Segfault, Xid
 from trainprobe.facts.ports import PortCounters
@@ -131,7 +132,7 @@ def _rewritten(value: Any, host: str, place: int, *, depth: int) -> Any:
 
 @functools.lru_cache(maxsize=4096)
 def _names_a_pid(key: object) -> bool:
-    return isinstance(key, str) and (key in ("pid", "ppid", "pids") or key.endswith(("_pid", "_pids")))
+    return isinstance(key, str) and (key in ("pid", "ppid", "pids", "used_by") or key.endswith(("_pid", "_pids")))
 
 
 def _pid(value: Any, host: str, place: int) -> Any:
@@ -162,7 +163,7 @@ def join_hosts(facts: list[Fact]) -> list[Fact]:
                 rest.append(_one_job(parted[fact.cell], ranks, reach, silent))
         else:
             rest.append(fact)
-    return _joined_ends(rest, parted)
+    return with_far_locks(_joined_ends(rest, parted))
 
 
 def _one_job(parts: Sequence[Job], ranks: Iterable[JobRank], reach: Reach, silent: Sequence[SilentNode]) -> Job:
