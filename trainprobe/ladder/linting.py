@@ -18,7 +18,7 @@ def lint_the_script(plan: Plan, case: Case, left_s: float) -> None:
     if plan.lint and path and wanted and left_s > 0:
         there = "datasets" in (*plan.interpreter.installed, *plan.imports)  # the only package whose version lint asks for
         counted = plan.form == "launch" or any(RANKS in word for word in plan.argv)  # otherwise the launcher knows how many there will be
-        asked = Asked(path, plan.cwd, plan.interpreter.path if there else "", plan.nproc if counted else None)
+        asked = Asked(path, plan.cwd, plan.interpreter.path if there else "", plan.world if counted else None)
         look_with_lint(case, asked, deadline_s=min(DEADLINE_S, left_s))
 
 

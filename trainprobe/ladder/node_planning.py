@@ -22,7 +22,10 @@ def way_to(request: DiagnoseRequest, environ: Mapping[str, str]) -> Way | None:
         return None
     _check(request)
     if request.nodes == (ALL,):
-        return way_of_surroundings(environ)
+        try:
+            return way_of_surroundings(environ)
+        except UsageError as error:
+            raise UsageError(error.says, "Name them, and they are reached over ssh: --nodes node1,node2; or begin with salloc or sbatch.") from error
     job, listed = environ.get("SLURM_JOB_ID", ""), environ.get("SLURM_JOB_NODELIST", "")
     if job.isdigit() and listed and set(request.nodes) <= set(host_names("SLURM_JOB_NODELIST", listed)):
         return srun_way(job, request.nodes)

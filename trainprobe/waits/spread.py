@@ -12,7 +12,7 @@ def spread(facts: Facts, cell: str = "") -> DataParallelMade | None:
     A line of the user's own counts only where several ranks were asked for: then it is not what was meant.
     """
     plan = facts.one(Plan)
-    several = plan is not None and (plan.nproc > 1 or (plan.gpus_requested or 0) > 1 or plan.planned.get("ranks", 1) > 1)
+    several = plan is not None and (max(plan.nproc, plan.world_size) > 1 or (plan.gpus_requested or 0) > 1 or plan.planned.get("ranks", 1) > 1)
     found = [made for made in facts.of(DataParallelMade) if made.devices > 1 and (not cell or made.cell == cell) and (made.unasked or several)]
     return next((made for made in found if not _has_ranks(facts, made.cell)), None)
 

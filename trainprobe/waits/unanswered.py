@@ -32,7 +32,7 @@ def unanswered(facts: Facts) -> tuple[str, ...]:
     for rung in as_given(facts):
         if rung.rows is None or rung.probe != COMMAND or rung.rows >= most_rows:
             largest[rung.probe] = max(rung.nproc, largest.get(rung.probe, 0))
-    return tuple(name for name in plan.probes if largest.get(name, 0) < (plan.world_size if name == COMMAND else 1))
+    return tuple(name for name in plan.probes if largest.get(name, 0) < (max(plan.nproc, plan.world_size) if name == COMMAND else 1))
 
 
 def as_given(facts: Facts) -> list[Rung]:
