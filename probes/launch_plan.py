@@ -65,10 +65,14 @@ def tasks(asked: checking.Asked, told: checking.Told) -> None:
 def gpus(asked: checking.Asked, told: checking.Told) -> None:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     given = os.environ.get("SLURM_GPUS_ON_NODE", "")
+    named = os.environ.get("TRAINPROBE_GPUS", "").isdigit()  # GPUs were asked for, so that a host without one is no host for it
     devices = len(places.found(asked.root, "/dev/nvidia[0-9]*"))
     count = len([one for one in visible.split(",") if one.strip()]) if visible is not None else int(given) if given.isdigit() else devices
-    if not devices and not given:
+    if not devices and not given and not named:
         told.say("plan.gpus", "skip", "This host has no GPU, and none was asked for.")
+    elif not count:
+        fix = f"srun --gpus-per-node={asked.nproc}; or in a container: --gpus all"
+        told.say("plan.gpus", "fail", f"{asked.nproc} GPUs are asked for, and none is given to this host.", 0, fix=fix)
     elif count < asked.nproc:
         fix = f"torchrun --nproc-per-node {count}, or srun --gpus-per-node={asked.nproc}"
         told.say("plan.gpus", "fail", f"{asked.nproc} ranks on this host, and {count} GPUs for them: NCCL refuses two ranks on one GPU.", count, fix=fix)
