@@ -54,7 +54,9 @@ def _json_too(report: Report, json_to: str) -> None:
 
 
 def write_exclude_file(report: Report, path: str) -> None:
-    """Write the nodes to leave out, one line in SLURM's short form; a file of an earlier run goes where there are none. A failure is said, not raised."""
+    """Write the nodes to leave out, one line in SLURM's short form; a file of an earlier run goes where there are none, and stays where we were interrupted. A failure is said, not raised."""
+    if report.extra.get("interrupted") is True:
+        return
     exclude = _names(report, "exclude")
     try:
         if exclude:

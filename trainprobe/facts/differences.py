@@ -157,7 +157,7 @@ def _clocks(told: Sequence[NodeClock]) -> Iterable[HostCheck]:
             CLOCK,
             "fail" if beyond else "unknown" if doubt else "ok",
             f"{off:.3f}",
-            f"The exchange took {2 * fact.within_s:.1f} s, too long to compare the clocks." if doubt else says,
+            "The exchange took too long to compare the clocks to a second." if doubt else says,
             spec.fix if spec else "chronyc makestep",
             "",
             host,

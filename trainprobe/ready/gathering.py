@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from trainprobe.nodes.way import Way
     from trainprobe.site import Site
 
-JUDGE_S = 2.5  # of the hard stop, for what comes after gathering
+JUDGE_S = 4.0  # of the hard stop, for what comes after gathering
 WAY_S = 4.0  # for the way to a node and a Python there
 CHECKS_SHARE = 0.4  # of the time, where the nodes' traffic is to be tried too
-LEAST_PAIRS_S, LEAST_RUNGS_S = 5.0, 10.0
+LEAST_PAIRS_S, LEAST_RUNGS_S = 5.0, 15.0
 RUNGS_SHARE = 0.3  # of what is left after the checks, kept for ranks across the nodes
 PAIRS = "pairs"
 
@@ -74,6 +74,7 @@ def _wanted(request: ReadyRequest, way: Way, site: Site, stop: float) -> Wanted:
     nproc = request.nproc or request.gpus or 1
     told: dict[str, str] = {
         "TRAINPROBE_NPROC": str(nproc),
+        "TRAINPROBE_GPUS": str(request.gpus) if request.gpus else "",
         "TRAINPROBE_WORLD": str(nproc * len(way.names)),
         "TRAINPROBE_NODES": ",".join(way.names),
         "TRAINPROBE_SCRIPT": request.script,

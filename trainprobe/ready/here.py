@@ -83,9 +83,11 @@ def run_checks(wanted: Wanted, tell: Tell, given_up: Callable[[], bool] = lambda
     until = time.monotonic() + wanted.stop_s
     specs = check_programs(wanted.budget, wanted.slot, wanted.folder)
     left = still_there()
-    if left:
-        for spec in specs:
-            tell(_not_started(spec, wanted, _still_says(left)))
+    for spec in specs:
+        if _held_up(spec, left, wanted.slot):
+            tell(_not_started(spec, wanted, _still_says(spec, left)))
+    specs = tuple(spec for spec in specs if not _held_up(spec, left, wanted.slot))
+    if not specs:
         return
     until -= min(KILL_S + CLOSE_S, wanted.stop_s / 4)
     with contextlib.ExitStack() as stack:
@@ -230,10 +232,19 @@ def _not_started(spec: ProbeSpec, wanted: Wanted, reason: str) -> Told:
     return Told(KIND, spec.name, {"program": spec.name, "checks": [], "open": "", "dropped": dropped}, "unavailable", reason, time.time())
 
 
-def _still_says(left: Sequence[Left]) -> str:
-    one = left[0]
+def _held_up(spec: ProbeSpec, left: Sequence[Left], slot: str) -> bool:
+    """In a slot of the administrators nothing more is started; in the user's own step all but the program that hangs."""
+    return bool(left) if slot != "step" else any(_is_of(spec, one) for one in left)
+
+
+def _is_of(spec: ProbeSpec, left: Left) -> bool:
+    return left.check == spec.name or os.path.basename(spec.program) in left.check
+
+
+def _still_says(spec: ProbeSpec, left: Sequence[Left]) -> str:
+    one = next((one for one in left if _is_of(spec, one)), left[0])
     began = time.strftime("%Y-%m-%d %H:%M", time.gmtime(one.since))
-    return f"nothing was started: the check {one.check} of {began} UTC (pid {one.pid}) still hangs in the kernel and cannot be killed"
+    return f"not started: a check of {began} UTC still hangs in the kernel and cannot be killed (pid {one.pid}, {one.check})"
 
 
 def _told(check: str, told: Any) -> bool:

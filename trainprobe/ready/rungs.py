@@ -23,7 +23,7 @@ ALWAYS = ("gloo_control",)
 ON_GPUS = ("basic_cuda", "single_gpu", "nccl_collectives")
 WITH_TIME = ("import_memory",)
 MOST_RANKS_EACH = 8
-END_S = 3.0  # for a climb to end what it has started when its time is over
+END_S = 5.0  # for a climb to end what it has started when its time is over
 
 
 def names_of(request: ReadyRequest) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ def readiness_lines(report: Report, width: int) -> list[Line]:
     checks = [row for row in _rows(found, "checks") if _text(row, "id")]
     several = len(_list(found, "nodes")) > 1
     lines = _leave_out(found, width)
-    lines += _counts(checks, width)
+    lines += _counts(checks, width, len(_list(found, "nodes")))
     lines += _failed(checks, width, several=several, told={host for cause in report.causes if cause.named for host in cause.hosts})
     lines += _differences([row for row in _rows(found, "differences") if _text(row, "name")], width)
     return lines + _dropped(_rows(found, "dropped"), width)
@@ -54,7 +54,7 @@ def _leave_out(found: Mapping[str, Any], width: int) -> list[Line]:
     return lines
 
 
-def _counts(checks: Sequence[Mapping[str, Any]], width: int) -> list[Line]:
+def _counts(checks: Sequence[Mapping[str, Any]], width: int, nodes: int) -> list[Line]:
     """Each check counts once, by the worst that it was on any node."""
     order = ("fail", "unknown", "warn", "ok", "skip")
     worst: dict[str, str] = {}
@@ -64,7 +64,7 @@ def _counts(checks: Sequence[Mapping[str, Any]], width: int) -> list[Line]:
         worst[name] = min((state, worst.get(name, "skip")), key=order.index)
     counted = Counter(worst.values())
     parts = [f"{counted[state]} {word}" for state, word in _WORDS if counted[state]]
-    return wrapped([span(", ".join(parts) if parts else "none were made")], width, first="checks     ")
+    return wrapped([span((", ".join(parts) if parts else "none were made") + (f"; on {nodes} nodes" if nodes > 1 else ""))], width, first="checks     ")
 
 
 def _failed(checks: Sequence[Mapping[str, Any]], width: int, *, several: bool, told: AbstractSet[str]) -> list[Line]:
@@ -90,6 +90,12 @@ def _failed(checks: Sequence[Mapping[str, Any]], width: int, *, several: bool, t
             lines += wrapped([span(_text(row, "fix"), "command")], width, first="     do: ")
     if len(matter) > MOST_ROWS:
         lines += wrapped([span(f"and {len(matter) - MOST_ROWS} more in the JSON", "faint")], width, first="  ")
+    beside: dict[str, list[str]] = {}
+    for row in checks:
+        if _text(row, "state") == "unknown" and not _matters(row):
+            beside.setdefault(_text(row, "says") or "no reason was given", []).append(_text(row, "id"))
+    for says, names in list(beside.items())[:MOST_ROWS]:
+        lines += wrapped([span("not known", "warn"), span(f"{', '.join(dict.fromkeys(names))}: {says}", "faint")], width, first="  ", rest="     ")
     return lines
 
 
