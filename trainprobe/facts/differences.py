@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,8 +13,13 @@ from trainprobe.model.facts import Fact
 
 UNSET = "none"
 CLOCK, CLOCK_S = "host.skew", 1.0
-# Numbers that a node of the same kind may miss a little of, as the kernel keeps some for itself: AzNHC allows 3 to 5 % of the memory.
-_NEARLY = {"memory_bytes": 0.05, "memory.total_bytes": 0.05, "shm.size_bytes": 0.05}
+# Amounts of which a node may have more than the others, and less by such a share. AzNHC allows 3 to 5 % of the memory, which the kernel keeps for itself;
+# shared memory and limits have checks of their own that say what is too little, so that only far less than the others have is a fault of the node.
+_AMOUNTS: Mapping[str, float] = {
+    **dict.fromkeys(("memory_bytes", "memory.total_bytes", "memory.limit_bytes"), 0.05),
+    **dict.fromkeys(("cpus", "cpu_quota"), 0.0),
+    **dict.fromkeys(("shm.size_bytes", "limit.nofile", "limit.memlock_bytes", "limit.nproc", "limit.as_bytes", "limit.stack_bytes", "pids.max"), 0.5),
+}
 # Which check of the catalogue a name belongs to, by its first word; all else is of the host.
 _FAMILIES: Mapping[str, str] = {
     "version": "py.same",
@@ -40,6 +46,7 @@ _FAMILIES: Mapping[str, str] = {
     "cuda": "drv.same",
 }
 OTHERS = "host.same"
+_LITTLE = 0.05
 
 
 @dataclass(frozen=True)
@@ -109,10 +116,13 @@ def _of_name(name: str, told: Mapping[str, NodeValues]) -> Iterable[Difference]:
     majority, majority_hosts = rows[0]
     if 2 * len(majority_hosts) <= len(told):
         everybody = tuple(host for _, hosts in rows for host in hosts)
+        if all(_enough(name, value, other) for value, _ in rows for other, _ in rows):
+            base = replace(base, severity="warning")
         yield replace(base, evidence=_evidence(told, everybody), value=majority, hosts=everybody, tie=True)
         return
     for value, hosts in rows[1:]:
-        yield replace(base, evidence=_evidence(told, hosts), value=value, hosts=hosts, majority=majority, majority_hosts=majority_hosts)
+        severity = "warning" if _enough(name, value, majority) and base.severity in ("blocker", "degraded") else base.severity
+        yield replace(base, severity=severity, evidence=_evidence(told, hosts), value=value, hosts=hosts, majority=majority, majority_hosts=majority_hosts)
 
 
 def _evidence(told: Mapping[str, NodeValues], hosts: Iterable[str]) -> tuple[str, ...]:
@@ -120,16 +130,27 @@ def _evidence(told: Mapping[str, NodeValues], hosts: Iterable[str]) -> tuple[str
 
 
 def _same(name: str, one: str, other: str) -> bool:
+    """A little more or less memory is the same amount."""
     if one == other:
         return True
-    share = _NEARLY.get(name)
-    if share is None:
-        return False
+    share = _AMOUNTS.get(name, 0.0)
+    return 0 < share <= _LITTLE and _enough(name, one, other) and _enough(name, other, one)
+
+
+def _enough(name: str, value: str, other: str) -> bool:
+    """Is this amount at least that of the others but for the share that may be missing? False for what is no amount."""
+    share = _AMOUNTS.get(name)
+    mine, theirs = _amount(value), _amount(other)
+    return share is not None and mine is not None and theirs is not None and (mine >= theirs or mine >= (1 - share) * theirs)
+
+
+def _amount(value: str) -> float | None:
+    if value in (UNSET, "unlimited", "max", "-1") or value.endswith(" or more"):
+        return math.inf
     try:
-        first, second = float(one), float(other)
+        return float(value)
     except ValueError:
-        return False
-    return abs(first - second) <= share * max(abs(first), abs(second))
+        return None
 
 
 def _clocks(told: Sequence[NodeClock]) -> Iterable[HostCheck]:

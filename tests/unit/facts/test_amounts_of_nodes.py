@@ -1,0 +1,45 @@
+"""Amounts that nodes have more or less of: more is no fault, and a little less is none either."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainprobe.facts import Difference, NodeValues
+from trainprobe.facts.differences import join_differences
+
+GIB = 2**30
+
+
+def told(name: str, *values: str) -> list[tuple[tuple[str, ...], str, bool]]:
+    """The nodes that differ in this value, with the severity and whether it is a tie."""
+    nodes = [NodeValues((f"E{number}",), "checks", None, f"node{number}", "machine", {name: value}) for number, value in enumerate(values, 1)]
+    return [(one.hosts, one.severity, one.tie) for one in join_differences([*nodes]) if isinstance(one, Difference)]
+
+
+@pytest.mark.parametrize(
+    ("name", "most", "other", "severity"),
+    [
+        ("shm.size_bytes", f"{GIB}", f"{3 * GIB // 4}", "warning"),
+        ("shm.size_bytes", f"{GIB}", f"{2 * GIB}", "warning"),
+        ("shm.size_bytes", f"{GIB}", f"{GIB // 16}", "degraded"),
+        ("memory.total_bytes", "1000", "2000", "warning"),
+        ("memory.total_bytes", "1000", "900", "degraded"),
+        ("limit.nofile", "65536", "unlimited", "warning"),
+        ("limit.nofile", "65536", "40000", "warning"),
+        ("limit.nofile", "65536", "256", "degraded"),
+        ("cpu_quota", "none", "0.5", "degraded"),
+        ("cpus", "8", "16", "warning"),
+        ("cpus", "8", "4", "degraded"),
+        ("version.torch", "2.13.0", "2.9.1", "blocker"),
+    ],
+)
+def test_one_node_with_another_amount(name: str, most: str, other: str, severity: str) -> None:
+    assert told(name, most, other, most, most) == [(("node2",), severity, False)]
+
+
+def test_a_little_more_or_less_memory_is_the_same() -> None:
+    assert told("memory.total_bytes", "1000", "980", "1000", "1010") == []
+
+
+def test_halves_that_both_have_enough_are_only_told() -> None:
+    assert told("shm.size_bytes", f"{GIB}", f"{GIB}", f"{3 * GIB // 4}", f"{3 * GIB // 4}") == [(("node1", "node2", "node3", "node4"), "warning", True)]
