@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trainprobe.errors import UsageError
-from trainprobe.ladder.probes import built_in_folder, check_programs, find, in_folder, parse_header
+from trainprobe.ladder.probes import built_in_folder, find, in_folder, parse_header
 
 GOOD = ["# /// trainprobe", "# rung: 15", "# question: Is it so?", "# needs: [torch]", "# timeout_s: 3.5", "# colour: red", "# ///", "import torch"]
 
@@ -57,7 +57,7 @@ def test_every_file_of_ours_has_a_good_block_and_rungs_ascend() -> None:
         for path in Path(built_in_folder()).glob("[!_]*.py")
         if path.read_text().startswith("# /// trainprobe") or "\n# /// trainprobe\n" in path.read_text()
     ]
-    no_rungs = {spec.name for spec in check_programs() if spec.extra.get("ladder") is False}
+    no_rungs = {spec.name for spec in in_folder(built_in_folder()) if spec.extra.get("ladder") is False}
     assert {spec.name for spec in specs} == {path.stem for path in blocks} - no_rungs
     assert no_rungs
     assert [spec.rung for spec in specs] == sorted(spec.rung for spec in specs)
