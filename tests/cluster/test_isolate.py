@@ -14,10 +14,10 @@ from tests.cluster.hosts import Host
 from trainprobe.case import Case
 from trainprobe.facts import read
 from trainprobe.facts.pairs import BadLink, BadNode, CommonFault, PairsDone, PairTry
-from trainprobe.isolation import Verdict
+from trainprobe.isolation import Plan, Verdict
 from trainprobe.model.progress import Silence
 from trainprobe.nodes.way import Way, ssh_way
-from trainprobe.ready.isolate import isolate
+from trainprobe.ready.isolate import Meeting, isolate
 
 
 def beside(hosts: Sequence[Host]) -> Way:
@@ -26,10 +26,11 @@ def beside(hosts: Sequence[Host]) -> Way:
     return Way("ssh", tuple(by), lambda name, argv, _: tuple(by[name].argv(*argv)))
 
 
-def searched(cluster: Cluster, folder: Path, way: Way | None = None, budget: str = "quick", left_s: float = 60.0, arm: str = "tcp") -> tuple[Verdict, Case]:
+def searched(cluster: Cluster, folder: Path, way: Way | None = None, left_s: float = 60.0, plan: Plan | None = None) -> tuple[Verdict, Case]:
     names = [host.name for host in cluster.hosts]
     with Case.create(str(folder / "case"), "ready", []) as case:
-        verdict = isolate(names, way or beside(cluster.hosts), case, budget, time.monotonic() + left_s, Silence(), arm=arm, python=sys.executable)
+        meeting = Meeting(plan=plan)
+        verdict = isolate(names, way or beside(cluster.hosts), case, "quick", time.monotonic() + left_s, Silence(), python=sys.executable, meeting=meeting)
     return verdict, case
 
 
@@ -104,8 +105,9 @@ def test_healthy_hosts_are_never_blamed(cluster: Cluster, tmp_path: Path) -> Non
 
 @pytest.mark.soak
 @pytest.mark.torch
-def test_gloo_meets_on_all_hosts(cluster: Cluster, tmp_path: Path) -> None:
-    verdict, case = searched(cluster, tmp_path, budget="deep", left_s=300.0, arm="gloo")
+def test_gloo_meets_in_pairs_and_in_growing_groups(cluster: Cluster, tmp_path: Path) -> None:
+    verdict, case = searched(cluster, tmp_path, left_s=300.0, plan=Plan("gloo", breadth=1, ladder=True))
     tried = read(case.evidence).of(PairTry)
     assert (verdict.clean, verdict.left) == (True, ())
-    assert {one.outcome for one in tried} == {"passed"}
+    assert {(one.arm, one.outcome) for one in tried} == {("gloo", "passed")}
+    assert max(len(one.members) for one in tried) == 4

@@ -11,6 +11,7 @@ from trainprobe.isolation.peers import compared
 from trainprobe.isolation.tries import Link, Outcome, Try
 
 Pair = frozenset[str]
+PASSING = frozenset({"loss", "delay", "slow"})  # failures in which traffic passes
 MIXED_FAILS = 3  # so many failures with sound partners name a node that passes at other times
 
 
@@ -127,8 +128,8 @@ def _pair(whole: Try, there: Link, back: Link) -> Try:
 def blamed(books: Ledger) -> Mapping[str, tuple[str, ...]]:
     """Return the nodes at fault with the sound partners that show it (empty: it never spoke). Blame of one may clear others, so this goes on until it is stable.
 
-    A node that passes with nobody needs two sound partners against it. One that passes at times needs failures with two sound partners, three in all, and
-    a third partner or a pair that both failed and passed: two bad links of a good node fail every time.
+    A node that passes with nobody needs two sound partners that saw the same sort of failure. One that passes at times needs failures with two sound partners, three in all, and
+    a third partner or a pair that failed twice and passed: two bad links of a good node fail every time.
     """
     found: dict[str, tuple[str, ...]] = {name: () for name, tries in books.alone.items() if books.passed and len(tries) >= 2 and books.dead(name)}
     while True:
@@ -137,7 +138,7 @@ def blamed(books: Ledger) -> Mapping[str, tuple[str, ...]]:
             if name in found or name not in books.against:
                 continue
             shown = books.against_sound(name, found.keys())
-            if len(shown) >= 2 and (books.dead(name) or _at_times(books, name, shown)):
+            if len(shown) >= 2 and (_alike(books, name, shown) if books.dead(name) else _at_times(books, name, shown)):
                 new[name] = tuple(shown)
         if not new:
             return found
@@ -150,9 +151,15 @@ def blamed(books: Ledger) -> Mapping[str, tuple[str, ...]]:
         found[first] = new[first]
 
 
+def _alike(books: Ledger, name: str, shown: Sequence[str]) -> bool:
+    """Two partners saw the same sort of failure, or three saw any: a busy host may lose a packet beside another's dead link."""
+    sorts = [{one.how in PASSING for one in books.failed[frozenset((name, other))]} for other in shown]
+    return len(shown) >= 3 or any(sum(sort in seen for seen in sorts) >= 2 for sort in (True, False))
+
+
 def _at_times(books: Ledger, name: str, shown: Sequence[str]) -> bool:
     fails = sum(books.fails(name, other) for other in shown)
-    both = any(books.fails(name, other) and books.passes(name, other) for other in shown)
+    both = any(books.fails(name, other) >= 2 and books.passes(name, other) for other in shown)
     return fails >= MIXED_FAILS and (len(shown) >= 3 or both)
 
 

@@ -28,7 +28,7 @@ class Tolerance:
 # Costs: the larger, the slower. Throughput is turned into seconds for a gigabit.
 TOLERANCES: Mapping[tuple[str, str], Tolerance] = {
     ("tcp", "rtt_ms"): Tolerance(1.0, 9.0, 5.0),
-    ("tcp", "mbps"): Tolerance(2.0, 4.0, 1.0),
+    ("tcp", "mbps"): Tolerance(4.0, 6.0, 1.0),
     ("gloo", "took_ms"): Tolerance(1.0, 4.0, 20.0),
     ("nccl", "took_ms"): Tolerance(0.05, 1.0, 0.05),
 }

@@ -103,6 +103,16 @@ def test_two_camps_are_told_as_such() -> None:
     assert (verdict.nodes, [sorted(map(set, one.camps), key=sorted) for one in verdict.shared]) == ((), [[left, {"n2", "n3"}]])
 
 
+def test_a_packet_lost_beside_a_dead_link_blames_no_node() -> None:
+    def answer(group: tuple[str, ...], _arm: str, before: int) -> Mapping[str, Any]:
+        if set(group) == {"n0", "n1"}:
+            return {"outcome": "failed", "how": "one-way"}
+        return BAD if set(group) == {"n1", "n3"} and before == 0 else OK
+
+    verdict, _ = searched(names(6), answer)
+    assert (verdict.nodes, [{link.a, link.b} for link in verdict.links]) == ((), [{"n0", "n1"}])
+
+
 def test_a_silent_node_is_named_and_its_partner_gets_another() -> None:
     def answer(group: tuple[str, ...], _arm: str, _before: int) -> Mapping[str, Any]:
         return {"outcome": "not_measured", "missing": ("n1",), "how": "silent"} if "n1" in group else OK
