@@ -100,7 +100,8 @@ def test_a_check_that_blocks_in_the_kernel_holds_no_prolog(nodes: Sequence[Host]
         log = (tmp_path / "log").read_text()
         assert said == [(1, True), (0, True)], log
         assert f"fs.hang (blocker, admin): {dead} (fuse dead at {dead}) gives no answer" in log
-        assert "nothing was started" in log
+        assert "trainprobe: UNDETERMINED. " in log
+        assert "not started: a check of" in log
     finally:
         for pid in nodes[0].pids():
             with contextlib.suppress(OSError):
