@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from trainprobe.model.evidence import Ended
 from trainprobe.model.subjects import Subject
 from trainprobe.nodes.answers import Accept, Answer, at_host, read_answer
+from trainprobe.nodes.tree import MANY, asked_by_tree
 from trainprobe.nodes.way import Node
 from trainprobe.system.interruption import Interrupted, Interruption
 from trainprobe.system.run import Ran, run
@@ -94,6 +95,17 @@ def call_all(
     turns = -(-len(nodes) // AT_ONCE)  # who is asked later may take as long
     until = began + (turns * (look_s + START_S) if most_s is None else most_s)
     spoke = 0
+    by_tree = asked_by_tree(nodes, look_s + START_S if most_s is None else most_s, lambda: interruption.asked) if len(nodes) > MANY else {}
+    if by_tree:
+        now = time.time()
+        start = now - (time.monotonic() - began)
+        for node in nodes:
+            if node.name in by_tree:
+                spoke += heard(node, Call(by_tree[node.name], start, now, interruption.asked and by_tree[node.name].ended.how == "timed_out"))
+        nodes = [node for node in nodes if node.name not in by_tree]
+        if most_s is None:  # those that the tree did not reach have as long again
+            until = time.monotonic() + -(-len(nodes) // AT_ONCE) * (look_s + START_S)
+        progress.note(f"{spoke} nodes have answered; {len(nodes)} are left to be asked directly.")
     with ThreadPoolExecutor(max_workers=min(AT_ONCE, max(1, len(nodes)))) as pool:
         shorter = Shorter(until)
         waiting = {pool.submit(_asked, node, shorter): node for node in nodes}
@@ -179,6 +191,8 @@ def _skew_s(call: Call, answer: Answer) -> float:
     """How far the node's clock is from ours. By its last line; by its first where it was cut off, which may have been on its way for a while."""
     if answer.now:
         skew = answer.now - call.ended
+        if answer.began and skew <= 0 <= answer.began - call.began:  # the call may have lasted longer than the answer, as with a silent host in one tree
+            return 0.0
         return skew if abs(skew) > SKEW_S else 0.0
     skew = (answer.began or call.began) - call.began
     return skew if abs(skew) > START_S else 0.0

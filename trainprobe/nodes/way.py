@@ -51,7 +51,7 @@ _BENDS = (
 class Node:
     """A node and the command that asks it. `said` goes to that command's stdin, which stays open behind it where `held`: its end says that nobody waits.
 
-    `env` is the environment of the command on this machine, None for our own.
+    `env` is the environment of the command on this machine, None for our own. `far` is what runs on the node, where plain OpenSSH goes there.
     """
 
     name: str
@@ -59,6 +59,7 @@ class Node:
     said: bytes = b""
     held: bool = False
     env: Mapping[str, str] | None = field(default=None, compare=False)
+    far: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ class Way:
         """The command that has `name` run `trainprobe WORDS`, with `said` on its stdin. Secrets and plans go there: a command line is for all to see."""
         whole = self.sent + said if said and self.sent else said or self.sent  # the tool is some megabytes, and the same for all
         held = held or bool(self.sent)
-        return Node(name, self.command(name, self.start(words), bool(whole) or held), whole, held, self.env)
+        far = self.start(words)
+        return Node(name, self.command(name, far, bool(whole) or held), whole, held, self.env, far if self.by == "ssh" else ())
 
     def nodes(self, words: Sequence[str], said: bytes = b"", *, held: bool = False) -> list[Node]:
         """The same for all of its nodes."""

@@ -62,6 +62,13 @@ def test_a_clock_that_goes_wrong_is_set_right_by_the_difference(tmp_path: Path) 
     assert (look.data["clock_skew_s"] == pytest.approx(300, abs=5), job.began == pytest.approx(began - 300, abs=5)) == (True, True)
 
 
+def test_an_answer_that_had_come_long_before_the_call_was_over_is_no_clock_that_goes_wrong(tmp_path: Path) -> None:
+    rows = [json.dumps({**BEGIN, "now": time.time() + 0.5}), json.dumps({**JOB, "began": 1000.0}), json.dumps(end())]
+    slow = Node("node7", (sys.executable, "-c", f"import time; print({chr(10).join(rows)!r}, flush=True); time.sleep(2.5)"))
+    (look, job) = looked(tmp_path, [slow])["node7"]
+    assert (look.outcome, look.data["clock_skew_s"], job.began) == ("ok", 0.0, 1000.0)
+
+
 def test_a_node_that_has_no_such_job_says_so(tmp_path: Path) -> None:
     (look,) = looked(tmp_path, [saying("node7", BEGIN, end("No training process of job 4 runs on node7.", none=True))])["node7"]
     assert (look.outcome, look.reason, look.data["answered"]) == ("unavailable", "No training process of job 4 runs on node7.", True)
