@@ -85,9 +85,8 @@ def weigh_signs(facts: Facts, group: SuspectGroup, signs: Signs) -> Iterator[Wei
         yield weighing(26, "probe-outcome", f"{folded(hosts)}: {short(check.says)}".rstrip("."), *failing(facts, group, (check.name,))[:MOST_SHOWN])
     for one in unlike(facts, group, signs)[:MOST_SHOWN]:
         yield weighing(13, "environment-and-limits", difference_says(one), one)
-    for told in traffic(facts, group, signs.hows)[:MOST_SHOWN]:
-        points = 13 if getattr(told, "certain", True) else 10
-        yield weighing(points, "network", short(told.says, 300).rstrip("."), told, ids=told.tries[:MOST_SHOWN])
+    for told in traffic(facts, group, signs.hows)[:MOST_SHOWN]:  # how it fails was measured, even where it is open which end is at fault
+        yield weighing(13, "network", short(told.says, 300).rstrip("."), told, ids=told.tries[:MOST_SHOWN])
     if signs.silence and SILENT in group.unready:
         silent = [one for one in facts.of(SilentNode) if one.host in group.hosts and one.late]
         if silent:

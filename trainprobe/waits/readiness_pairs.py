@@ -47,7 +47,17 @@ def untried(facts: Facts, nodes: Sequence[str]) -> tuple[str, ...]:
         return (f"the traffic between the nodes: {why}",)
     seen = {name for one in tries for name in one.members}
     missed = [name for name in nodes if name in told and name not in seen]
-    return (f"the traffic of {folded(missed)} with the other nodes was not tried",) if missed else ()
+    rows = (f"the traffic of {folded(missed)} with the other nodes was not tried",) if missed else ()
+    return (*rows, *_left_open(facts, tries))
+
+
+def _left_open(facts: Facts, tries: Sequence[PairTry]) -> tuple[str, ...]:
+    """Tries that failed, were not made again, and of which nothing was concluded: what failed once is no pass."""
+    blamed = {node.host for node in facts.of(BadNode)} | {end for link in facts.of(BadLink) for end in (link.a, link.b)}
+    blamed |= {name for fault in (*facts.of(CommonFault), *facts.of(ScaleFault)) for name in (fault.hosts if isinstance(fault, CommonFault) else fault.members)}
+    latest = {frozenset(one.members): one for one in tries}
+    failed = [one for one in latest.values() if one.outcome != "passed" and not blamed & set(one.members)]
+    return tuple(f"the traffic between {folded(one.members)} failed and was not tried again: {one.says}" for one in failed)
 
 
 def pair_rows(facts: Facts, nodes: Sequence[str]) -> list[dict[str, Any]]:

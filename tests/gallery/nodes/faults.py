@@ -42,7 +42,9 @@ class Fault:
 def _one_way(stand: Stand, host: Host, other: Host) -> AbstractContextManager[None]:
     """What `other` sends does not come in; what `host` sends to it goes out."""
     del stand
-    return links.rule(host, f"ip saddr {other.address} tcp dport != {CONTROL} drop")
+    return links.rule(
+        host, f"ip saddr {other.address} tcp dport {CONTROL} accept\n ip saddr {other.address} tcp sport {CONTROL} accept\n ip saddr {other.address} drop"
+    )
 
 
 def _deaf_to_nodes(stand: Stand, host: Host, other: Host) -> AbstractContextManager[None]:
