@@ -88,7 +88,7 @@ def _breadth(nodes: tuple[str, ...], books: Ledger, named: AbstractSet[str], pla
         for repeat in range(plan.repeats):
             groups = _not_yet(books, rotation(left, turn), repeat + 1)
             if groups:
-                return Round(groups, plan.arm, "every node with its other neighbour" if turn == 1 else "pairs that have not met", rail=rail)
+                return Round(groups, plan.arm, "every node with its other neighbour" if turn == 1 else "pairs that have not met", rail=rail, further=True)
     return None
 
 

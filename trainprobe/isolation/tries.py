@@ -70,13 +70,14 @@ class Try:
 
 @dataclass(frozen=True)
 class Round:
-    """Groups to be tried at the same time; no node is in two of them."""
+    """Groups to be tried at the same time; no node is in two of them. `further` where nothing is open and more pairs are tried for good measure."""
 
     groups: tuple[tuple[str, ...], ...]
     arm: str
     why: str
     phase: str = "pairs"
     rail: int | None = None
+    further: bool = False
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def _links(books: Ledger, tries: Sequence[Try], named: AbstractSet[str], arm: st
     for pair in open_pairs(books, named):
         shown = books.failed.get(pair, [])
         a, b = (name for name in books.nodes if name in pair)
-        if len(shown) < 2 and not (books.dead(a) or books.dead(b)):
+        if len(shown) < 2 and books.passes(a, b):
             once.append((a, b))
             continue
         if not shown:
@@ -78,6 +78,7 @@ def _links(books: Ledger, tries: Sequence[Try], named: AbstractSet[str], arm: st
         way = f" from {direction[0]} to {direction[1]}" if direction else ""
         says = f"{a} and {b} fail with each other{way}"
         says += ", and both are good with others" if certain else ": one of them, or what is between them"
+        says += "" if len(shown) > 1 else "; it was not tried again"
         links.append(LinkFault(a, b, direction, how, _and_seen(says, shown), _ids(shown), arm, certain))
     return links, once
 

@@ -82,7 +82,7 @@ def isolate(
                     break
                 asked, spare = more, True
                 continue
-            if spare and deadline - time.monotonic() < SPARE_S:
+            if spare and following.further and deadline - time.monotonic() < SPARE_S:
                 break  # beyond what was asked for
             if interruption.asked or deadline - time.monotonic() < LEAST_S:
                 left = (f"{following.why}: {len(following.groups)} groups, {'interrupted' if interruption.asked else 'the time was over'}",)

@@ -86,6 +86,13 @@ def test_a_pair_that_fails_once_and_passes_again_blames_nobody() -> None:
     assert (verdict.clean, verdict.once) == (True, (("n0", "n1"),))
 
 
+def test_a_failure_that_was_not_tried_again_is_no_pass() -> None:
+    tries = [Try((a, b), outcome="passed") for a, b in (("a", "b"), ("c", "d"), ("b", "c"))]
+    verdict = conclude([*tries, Try(("d", "a"), outcome="failed", how="blocked-ports")])
+    assert [(link.certain, link.how) for link in verdict.links] == [(False, "blocked-ports")]
+    assert "not tried again" in verdict.links[0].says
+
+
 def test_of_two_nodes_neither_is_named() -> None:
     verdict, _ = searched(names(2), faulty("n0"))
     assert (verdict.nodes, [link.certain for link in verdict.links]) == ((), [False])
