@@ -54,7 +54,7 @@ def untried(facts: Facts, nodes: Sequence[str]) -> tuple[str, ...]:
 def _left_open(facts: Facts, tries: Sequence[PairTry]) -> tuple[str, ...]:
     """Tries that failed, were not made again, and of which nothing was concluded: what failed once is no pass."""
     blamed = {node.host for node in facts.of(BadNode)} | {end for link in facts.of(BadLink) for end in (link.a, link.b)}
-    blamed |= {name for fault in (*facts.of(CommonFault), *facts.of(ScaleFault)) for name in (fault.hosts if isinstance(fault, CommonFault) else fault.members)}
+    blamed |= {name for common in facts.of(CommonFault) for name in common.hosts} | {name for scale in facts.of(ScaleFault) for name in scale.members}
     latest = {frozenset(one.members): one for one in tries}
     failed = [one for one in latest.values() if one.outcome != "passed" and not blamed & set(one.members)]
     return tuple(f"the traffic between {folded(one.members)} failed and was not tried again: {one.says}" for one in failed)

@@ -72,15 +72,24 @@ def lane() -> int:
 
 
 @pytest.mark.torch
-def test_a_node_with_a_small_dev_shm_is_named_and_a_healthy_cluster_is_ready(tmp_path: Path) -> None:
+def test_a_node_with_a_small_dev_shm_is_named_beside_one_with_more_memory(tmp_path: Path) -> None:
+    """That well nodes are ready is tested in tests/cluster."""
     reason = why_not()
     if reason:
         pytest.skip(f"no cluster on this machine: {reason}")
-    draws = [Draw(0, "ssh", SMALL, 1, 2), Draw(1, "salloc", None, decoys=((DECOYS[0], 2),))]
+    draw = Draw(0, "ssh", SMALL, 1, 2, ((DECOYS[0], 2),))
 
-    found = [row["wrong"] for _, row in run(draws, tmp_path, lane(), "quick")]
+    assert [row["wrong"] for _, row in run([draw], tmp_path, lane(), "quick")] == [[]]
 
-    assert found == [[], []]
+
+@pytest.mark.soak
+def test_no_harmless_difference_excludes_a_node(tmp_path: Path) -> None:
+    reason = why_not()
+    if reason:
+        pytest.skip(f"no cluster on this machine: {reason}")
+    draws = [Draw(number, WAYS[number % 3], decoys=((decoy, number % COUNT),)) for number, decoy in enumerate(DECOYS)]
+
+    assert {row["decoys"][0]: row["wrong"] for _, row in run(draws, tmp_path, lane(), "quick") if row["wrong"]} == {}
 
 
 @pytest.mark.soak
