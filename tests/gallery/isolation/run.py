@@ -1,6 +1,6 @@
 """The table of docs/isolation.md: every method on the same draws of every kind of fault, from 2 to 1,024 nodes.
 
-    python -m tests.gallery.isolation.run [--draws N] [--most NODES]
+    python -m tests.gallery.isolation.run [--draws N] [--least NODES] [--most NODES]
 
 Writes results.json beside this file, which is all that the page is made from. It draws with fixed seeds: the same numbers come out each time.
 """
@@ -74,15 +74,23 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=40)
     parser.add_argument("--most", type=int, default=max(SIZES))
+    parser.add_argument("--least", type=int, default=0, help="keep the rows of smaller sizes as they are")
     asked = parser.parse_args(arguments)
-    rows = []
-    for nodes in (size for size in SIZES if size <= asked.most):
-        draws = max(5, min(asked.draws, asked.draws * 16 // nodes))
+    kept = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"] if asked.least else []
+    rows = [row for row in kept if not asked.least <= row["nodes"] <= asked.most]
+    for nodes in (size for size in SIZES if asked.least <= size <= asked.most):
+        draws = max(2, min(asked.draws, asked.draws * 16 // nodes))
         began = time.monotonic()
         methods = [name for name in METHODS if name != "deep" or nodes <= LARGEST_DEEP]
         rows += [row for kind in KINDS for method in methods if (row := cell(kind, nodes, method, draws))]
         sys.stderr.write(f"{nodes} nodes: {draws} draws of each kind, {time.monotonic() - began:.0f} s\n")
-        RESULTS.write_text(json.dumps({"rows": rows}, separators=(",", ":")).replace('{"kind"', '\n{"kind"') + "\n", encoding="utf-8")
+        RESULTS.write_text(
+            json.dumps(
+                {"rows": sorted(rows, key=lambda row: (KINDS.index(row["kind"]), row["nodes"], list(METHODS).index(row["method"])))}, separators=(",", ":")
+            ).replace('{"kind"', '\n{"kind"')
+            + "\n",
+            encoding="utf-8",
+        )
     return 0
 
 
