@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from trainprobe.causes.parting import Place, camps
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Block, SourceSite
 
 TEXT_CAP = 500
+_OF_A_MESH = re.compile(r"\bget_group\(|mesh", re.IGNORECASE)
 
 
 def crossed_groups(scene: Scene, found: dict[int, Place]) -> tuple[tuple[str, str], tuple[SourceSite, SourceSite]] | None:
@@ -21,6 +23,21 @@ def crossed_groups(scene: Scene, found: dict[int, Place]) -> tuple[tuple[str, st
         return None
     groups = (_group(one.text, found[sides[0][0]].op), _group(other.text, found[sides[1][0]].op))
     return (groups, (one, other)) if all(groups) and groups[0] != groups[1] else None
+
+
+def along_a_mesh(scene: Scene, found: dict[int, Place]) -> tuple[str, SourceSite] | None:
+    """The group of the smallest camp's call as spelled, and its line, where it is one along a dimension of a device mesh and the other camp's call is on another.
+
+    Such a group has fewer ranks than the world: who waits in it waits for its members, and those who are elsewhere may have made the call already.
+    """
+    sides = camps(found)
+    if len(sides) != 2:
+        return None
+    one, other = (_site(scene, found[side[0]]) for side in sides)
+    group = _group(one.text, found[sides[0][0]].op) if one is not None else ""
+    if one is None or not _OF_A_MESH.search(group) or (other is not None and _group(other.text, found[sides[1][0]].op) == group):
+        return None
+    return group, one
 
 
 def _site(scene: Scene, place: Place) -> SourceSite | None:

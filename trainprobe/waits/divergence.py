@@ -12,7 +12,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from trainprobe.facts.collectives import CollectiveCall
 from trainprobe.facts.flight_dumps import WORLD
 from trainprobe.stacks.tree import fold_ranks
-from trainprobe.waits.recorded import Key, circles, group_says, key_of, waits_in
+from trainprobe.waits.recorded import Key, RecordedWait, circles, group_says, key_of, waits_in
 from trainprobe.waits.suspects import Divergence, DivergenceKind
 
 Calls = Mapping[int, CollectiveCall]  # of one rank, by number
@@ -214,13 +214,17 @@ def _to_blame(found: list[tuple[float, Divergence]], recorded: Sequence[Collecti
     if kept:
         return kept
     for circle in circles(waits)[:1]:
+        skipped = _left_out(circle, waits, recorded)
+        if skipped is not None:
+            return [skipped]
         camps: dict[str, list[int]] = defaultdict(list)
         for rank in circle:
-            camps[waits[rank].meeting].append(rank)
+            camps[_dimension(waits[rank])].append(rank)
         ordered = sorted((tuple(sorted(camp)) for camp in camps.values()), key=lambda camp: (len(camp), camp))
         first = [waits[camp[0]].call for camp in ordered]
         ids = tuple(dict.fromkeys(id_ for rank in circle for id_ in waits[rank].call.evidence))
-        words = tuple(call_says(call) for call in first)
+        several = [len({waits[rank].meeting for rank in camp}) > 1 for camp in ordered]
+        words = tuple(call_says(call, of="a group of " + call.desc if many else "") for call, many in zip(first, several, strict=True))
         kept.append((min(call.at for call in first), Divergence("order", first[0].number, tuple(ordered), words, tuple((c.file, c.line) for c in first), ids)))
     for rank, wait in waits.items():
         if not kept and wait.call.p2p and any(other not in waits for other in wait.awaited):  # a send or receive without its other half
@@ -230,13 +234,40 @@ def _to_blame(found: list[tuple[float, Divergence]], recorded: Sequence[Collecti
     return kept
 
 
-def call_says(call: CollectiveCall, site: tuple[str, int] | None = None) -> str:
+def _left_out(circle: Sequence[int], waits: Mapping[int, RecordedWait], recorded: Sequence[CollectiveCall]) -> tuple[float, Divergence] | None:
+    """Of ranks that wait for each other the one that left a call out of a group which all other groups of that dimension of the mesh have made.
+
+    Data parallel groups make the same calls side by side: where one lacks a member at a number that its siblings have finished, that member is the odd one.
+    """
+    done: dict[tuple[str, Key], dict[int, int]] = defaultdict(dict)
+    for call in recorded:
+        if call.rank is not None and call.finished and call.members_known and not call.p2p and call.desc not in ("", WORLD, "undefined"):
+            numbers = done[call.desc, key_of(call)]
+            numbers[call.rank] = max(numbers.get(call.rank, call.number), call.number)
+    for rank in circle:
+        wait = waits[rank]
+        call, own = wait.call, set(wait.call.members)
+        siblings = [numbers for (desc, (_, members)), numbers in done.items() if desc == call.desc and own.isdisjoint(members) and set(numbers) == set(members)]
+        if call.members_known and not call.p2p and wait.awaited and siblings and all(min(numbers.values()) >= call.number for numbers in siblings):
+            present = tuple(other for other in call.members if other not in wait.awaited)
+            where = ((call.file, call.line),)
+            return call.at, Divergence("left-out", call.number, (wait.awaited, present), ("nothing", call_says(call)), where, call.evidence)
+    return None
+
+
+def _dimension(wait: RecordedWait) -> str:
+    """What ranks of a camp have in common: the groups along one dimension of a mesh are as many as the other dimension is long, and have one description."""
+    call = wait.call
+    return f"{call.op} of {call.desc}" if call.members_known and call.desc and call.desc not in (WORLD, "undefined") and not call.p2p else wait.meeting
+
+
+def call_says(call: CollectiveCall, site: tuple[str, int] | None = None, *, of: str = "") -> str:
     """`all_reduce [4, 2] float32 at train.py:88`, with the group where the recorder names one that is not the whole world."""
     what = f"{call.op} {list(call.sizes)} {call.dtype}" if call.dtype else call.op
     if call.p2p and call.peer is not None:
         what += f" {'from' if call.op == 'recv' else 'to'} rank {call.peer}"
     if call.recorded and call.desc != WORLD:
-        what += f" in {group_says(call)}"
+        what += f" in {of or group_says(call)}"
     file, line = site or (call.file, call.line)
     return f"{what} at {file.rsplit('/', 1)[-1]}:{line}" if file else what
 

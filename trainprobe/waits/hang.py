@@ -265,19 +265,24 @@ def _smallest(camps: tuple[tuple[int, ...], ...], members: list[Standing], by_no
 
 
 def divergence_group(rung: Rung, ranks: Sequence[Standing], divergence: Divergence) -> SuspectGroup:
-    least = [camp for camp in divergence.camps if len(camp) == len(divergence.camps[0])]
+    least = [camp for camp in divergence.camps if len(camp) == len(divergence.camps[0])][: 1 if divergence.kind == "left-out" else None]
     suspects = tuple(sorted(rank for camp in least for rank in camp))
     victims = tuple(standing.rank for standing in ranks if standing.rank not in suspects)
     chain = tuple(
         Link(ranks_say(camp), ranks_say(sorted({standing.rank for standing in ranks} - set(camp))), f"is at {call} and waits there for", divergence.evidence)
         for camp, call in zip(divergence.camps, divergence.calls, strict=True)
     )
+    says = f"the ranks part at collective #{divergence.position}: {camps_say(divergence)}"
+    if divergence.kind == "left-out":
+        absent, present = (ranks_say(camp) for camp in divergence.camps)
+        chain = (Link(present, absent, f"waits in {divergence.calls[1]} for", divergence.evidence),)
+        says = f"{absent} left {divergence.calls[1]} out, where {present} waits"
     return SuspectGroup(
         cell=rung.cell,
         probe=rung.probe,
         ranks=suspects,
         how="cycle",
-        says=f"the ranks part at collective #{divergence.position}: {camps_say(divergence)}",
+        says=says,
         mode="hang",
         victims=victims,
         chain=chain,

@@ -10,7 +10,7 @@ from trainprobe.model.predictions import Prediction
 from trainprobe.model.waits import SuspectHow
 
 Mode = Literal["hang", "crash", "slow", "check"]
-DivergenceKind = Literal["operation", "call-site", "shape", "dtype", "order", "missing"]
+DivergenceKind = Literal["operation", "call-site", "shape", "dtype", "order", "missing", "left-out"]
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class Divergence:
 
     `position` counts the collectives of one process group from 0. `camps` are sets of ranks that agree with each other, smallest first;
     `calls` says for each camp what it called, such as `all_reduce [4] float32 at train.py:88`. `sites` are (file, line) per camp.
-    `missing` means that the first camp made fewer calls than the other and is not inside one.
+    `missing` means that the first camp made fewer calls than the other and is not inside one; `left-out` that it waits elsewhere meanwhile, and that
+    all other groups of that dimension of the mesh have made the call.
     """
 
     kind: DivergenceKind

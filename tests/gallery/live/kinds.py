@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 RankSets = tuple[tuple[int, ...], ...]
 Ranks = Callable[[int, int], RankSets]
@@ -56,6 +56,32 @@ def absent(pick: int, world: int) -> RankSets:
     """The launch's own; naming the rank that never came says more."""
     del pick
     return ((world - 1,), ())
+
+
+def diagonal(pick: int, world: int) -> RankSets:
+    """Half of the ranks of a mesh go one way and half the other: two equal camps, and either is as right as both."""
+    del pick
+    odd = tuple(rank for rank in range(world) if rank // 2 == rank % 2)
+    rest = tuple(rank for rank in range(world) if rank not in odd)
+    return (odd, rest, tuple(range(world)))
+
+
+def across(pick: int, world: int) -> RankSets:
+    """The rank, or with it the one that waits for it in a group of these two; without --deep nobody can tell whose group that is, and all are as right."""
+    return ((pick,), tuple(sorted((pick, (pick + world // 2) % world))), tuple(range(world)))
+
+
+def beside(pick: int, world: int) -> RankSets:
+    """The same in the other dimension of the mesh."""
+    del world
+    return ((pick,), tuple(sorted((pick, pick ^ 1))))
+
+
+def stage_pair(pick: int, world: int) -> RankSets:
+    """Of two stages that talk only to each other, the sender, the receiver, or both."""
+    del world
+    first = pick // 2 * 2
+    return ((first,), (first + 1,), (first, first + 1))
 
 
 def own_or_culprit(pick: int, world: int) -> RankSets:
@@ -107,6 +133,8 @@ class Kind:
 
 PROCESSES = ("torchrun", "bare", "module")  # launches whose ranks carry RANK in the environment that they were started with
 HOOKED = ("torchrun", "module", "popen")
+
+MESH: dict[str, Any] = {"launches": ("torchrun", "module"), "sizes": (4,), "runs": 3, "settle_s": 4.0}
 
 BROKEN = (
     # own code
@@ -220,6 +248,17 @@ BROKEN = (
         words=("--watch", "4", "--times", "2"),
         sizes=(2, 3, 4),
     ),
+    # meshes of two dimensions
+    Kind("mesh_shard_poll", "rank-stuck", **MESH),
+    Kind("mesh_order", "collective-order-mismatch", ranks=diagonal, words=("--deep",), **MESH),
+    Kind("mesh_skip", "rank-conditional-collective", ranks=across, also=("collective-order-mismatch",), **MESH),
+    Kind("mesh_stopped", "process-stopped", program="mesh_plain", during=("stop_rank",), **MESH),
+    Kind("stages_no_send", "rank-conditional-collective", ranks=stage_pair, also=("collective-order-mismatch",), **MESH),
+    Kind("stages_uneven", "rank-conditional-collective", ranks=stage_pair, also=("collective-order-mismatch", "uneven-inputs"), **MESH),
+    Kind("stages_stuck", "rank-stuck", **MESH),
+    Kind("schedule_stuck", "rank-stuck", **MESH),
+    Kind("hsdp_branch", "rank-divergent-forward", ranks=beside, also=("rank-conditional-collective", "collective-order-mismatch"), **MESH),
+    Kind("hsdp_stuck", "rank-stuck", **MESH),
     # two faults
     Kind(
         "two_troubles",
@@ -238,7 +277,7 @@ WITHHELD = (
     Kind("memory_pause", "unknown", tier="withheld", launches=HOOKED, during=("memory_limit",), settle_s=8.0),
 )
 HEALTHY = tuple(
-    Kind(name, "none", program=program, ranks=no_rank, tier="healthy", runs=6, **{"verdicts": ("healthy",), **more})  # type: ignore[arg-type]
+    Kind(name, "none", program=program, ranks=no_rank, tier="healthy", **{"verdicts": ("healthy",), "runs": 6, **more})  # type: ignore[arg-type, dict-item]
     for name, program, more in (
         ("plain", "plain", {}),
         ("workers", "workers", {}),
@@ -258,6 +297,10 @@ HEALTHY = tuple(
         ("fsdp_plain", "fsdp_plain", {}),
         ("steady_download", "steady_download", {"before": ("trickle_server",)}),
         ("shared_lock", "shared_lock", {}),
+        *(
+            (name, name, {"launches": ("torchrun", "module"), "sizes": (4,), "runs": 2})
+            for name in ("mesh_plain", "stages_plain", "schedule_plain", "hsdp_plain")
+        ),
         ("kernel_idle", "kernel_idle", {"launches": ("single",), "sizes": (1,), "ready": "kernel ready", "verdicts": ("healthy", "undetermined")}),
         (
             "just_started",

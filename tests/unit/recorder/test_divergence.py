@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -203,6 +204,53 @@ def test_a_circle_through_three_groups_with_known_members() -> None:
     found = parting(dumps, 3)
     assert found is not None
     assert (found.kind, len(found.camps)) == ("order", 3)
+
+
+# ------------------------------------------------------------------------------------------------- meshes of two dimensions
+
+
+def mesh(rows: dict[int, list[dict[str, Any]]]) -> dict[int, bytes]:
+    """Ranks 0-3 as two by two: groups 1 {0,2} and 2 {1,3} along `data`, 3 {0,1} and 4 {2,3} along `tensor`."""
+    members = {"0": [0, 1, 2, 3], "1": [0, 2], "2": [1, 3], "3": [0, 1], "4": [2, 3]}
+    made = {}
+    for rank, entries in rows.items():
+        told = pickle.loads(nccl(entries, {name: ranks for name, ranks in members.items() if rank in ranks}))
+        for name, group in told["pg_config"].items():
+            group["desc"] = {"0": "default_pg", "1": "mesh_data", "2": "mesh_data"}.get(name, "mesh_tensor")
+        made[rank] = pickle.dumps(told, protocol=2)
+    return made
+
+
+def along(dimension: str, rank: int, seq: int, state: str = "completed") -> dict[str, Any]:
+    name = {"data": 1 + rank % 2, "tensor": 3 + rank // 2}[dimension]
+    return entry(seq, state=state, process_group=(str(name), f"mesh_{dimension}"), pg_id=name)
+
+
+def test_ranks_of_one_dimension_of_a_mesh_are_one_camp() -> None:
+    """Ranks 0 and 3 reduce over `data` first, 1 and 2 over `tensor`: four groups, and two orders."""
+    dumps = mesh({rank: [along("tensor", rank, 1), along("data" if rank in (0, 3) else "tensor", rank, 2, "started")] for rank in range(4)})
+    found = parting(dumps, 4)
+    assert found is not None
+    assert (found.kind, found.camps) == ("order", ((0, 3), (1, 2)))
+    assert ["mesh_data" in found.calls[0], "mesh_tensor" in found.calls[1]] == [True, True]
+
+
+def test_a_call_that_the_sibling_groups_have_made_was_left_out_by_who_waits_elsewhere() -> None:
+    """Rank 0 skips the reduction over `data` and waits in a barrier of all; rank 2 waits for it, and ranks 1 and 3 have made theirs."""
+    barrier = entry(2, "barrier", state="started")
+    rows = {rank: [entry(1), along("data", rank, 1), *([along("data", rank, 2)] if rank in (1, 3) else []), barrier] for rank in (0, 1, 3)}
+    dumps = mesh({**rows, 2: [entry(1), along("data", 2, 1), along("data", 2, 2, "started")]})
+    found = parting(dumps, 4)
+    assert found is not None
+    assert (found.kind, found.position, found.camps) == ("left-out", 2, ((0,), (2,)))
+    without = mesh(
+        {
+            **{rank: [row for row in rows[rank] if row["collective_seq_id"] == 1 or row is barrier] for rank in rows},
+            2: [entry(1), along("data", 2, 1), along("data", 2, 2, "started")],
+        }
+    )
+    other = parting(without, 4)
+    assert other is None or other.kind != "left-out", "no sibling has made it: then nobody can be told to have left it out"
 
 
 # -------------------------------------------------------------------------------------------------------- sends and receives

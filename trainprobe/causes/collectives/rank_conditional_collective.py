@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.collectives_told import away, of_conditional
-from trainprobe.causes.crossed_groups import crossed_groups
+from trainprobe.causes.crossed_groups import along_a_mesh, crossed_groups
 from trainprobe.causes.left_loops import steps_ahead
 from trainprobe.causes.parting import DISAGREE, all_asleep, camps, disagreement, exchange, own_blocks, places, rank_block, singled_out
 from trainprobe.causes.scene import Scene, weighing
@@ -44,6 +44,9 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(points, "flight-recorder", f"The ranks part at their collective {parted.position}: {calls}", ids=parted.evidence)
     elif parted is not None and parted.kind in OTHER_KINDS:
         yield weighing(-26, "flight-recorder", f"All ranks made the same calls; only {OTHER_KINDS[parted.kind]}", ids=parted.evidence)
+    if parted is not None and parted.kind == "left-out":
+        says = f"{ranks_say(parted.camps[0])} left {parted.calls[1]} out: all other groups of that dimension of the mesh have made it"
+        yield weighing(26, "flight-recorder", says, ids=parted.evidence)
     sides = camps(found := places(scene))
     shown = [place.fact for place in found.values()]
     if len(found) < 2 or (group.ranks and not set(group.ranks) & set(found)) or (parted is None and exchange(scene)):
@@ -74,12 +77,15 @@ def _source(scene: Scene) -> Iterator[Weighing]:
         says = f"A step can be skipped: `{short(skip.text, 80)}` (line {skip.line}), in the loop that {ranks_say(out, capital=False)} left first"
         yield weighing(10, "source", says, *scene.sites([frame for rank, place in found.items() if rank not in out for frame in place.frames]))
         return
+    if (own := along_a_mesh(scene, found)) is not None:
+        says = f"The call is on `{own[0]}`, along one dimension of a mesh: which of its ranks left it out only --deep can tell"
+        yield weighing(-3, "source", says, own[1])
     if (crossed := crossed_groups(scene, found)) is not None:
         yield weighing(-3, "source", f"Both camps call the same operation, on the groups {' and '.join(crossed[0])}", *crossed[1])
     for side in camps(found)[:1] if crossed is None else ():
-        own = own_blocks(scene, found, side)
-        if own and len(side) < len(scene.world):  # a condition that is not about the rank may still differ between ranks
-            says = f"The call of {ranks_say(side, capital=False)} stands under `{own[-1].text}`, the others' does not"
+        blocks = own_blocks(scene, found, side)
+        if blocks and len(side) < len(scene.world):  # a condition that is not about the rank may still differ between ranks
+            says = f"The call of {ranks_say(side, capital=False)} stands under `{blocks[-1].text}`, the others' does not"
             yield weighing(3, "source", says, *scene.sites(found[side[0]].frames))
 
 
@@ -87,15 +93,21 @@ def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
     scene, parted = Scene(facts, group), group.divergence
     if parted is not None and parted.kind in ("operation", "call-site", "missing") and len(parted.camps) > 1 and len(parted.camps[0]) < len(parted.camps[1]):
         return parted.camps[0]
+    if parted is not None and parted.kind == "left-out":
+        return parted.camps[0]
     found = places(scene)
     if skipped := steps_ahead(scene)[0]:
         return skipped
+    if parted is None and along_a_mesh(scene, found) is not None:
+        return tuple(sorted(found))  # which of its members left it out nobody can tell from outside
     return singled_out(scene, found) if len(camps(found)) > 1 else away(Timeouts(scene)) or group.ranks
 
 
 def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     who, found = _ranks(facts, group), places(scene)
+    if group.divergence is not None and group.divergence.kind == "left-out":
+        return sentence(f"{subject(scene, who)} left {group.divergence.calls[1]} out, where {ranks_say(group.divergence.camps[1], capital=False)} waits")
     if len(sides := camps({rank: found[rank] for rank in who if rank in found})) > 1:
         said_of = ", ".join(f"{ranks_say(side, capital=not number)} called {found[side[0]]}" for number, side in enumerate(sides[:4]))
         return sentence(f"{said_of}: not all ranks come to these calls")
@@ -115,6 +127,8 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     who, found = _ranks(facts, group), places(scene)
     place = next((file_line(found[rank].file, found[rank].line) for rank in who if rank in found), "") or "the call above"
+    if group.divergence is not None and group.divergence.kind == "left-out":
+        place = file_line(*group.divergence.sites[0]) or place
     block = rank_block(scene, found, who) if who else None
     under = f"`{block.text}` (line {block.line})" if block is not None else "the branch that only some ranks take"
     skipped = "or a rank skipped a step: look for `continue`, `break`, `return` and `except` around the calls above, and for a loop of another length"

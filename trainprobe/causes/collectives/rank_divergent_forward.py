@@ -58,7 +58,10 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if parted is not None and parted.kind in ("shape", "operation", "call-site"):
         calls = listed([f"{ranks_say(camp, capital=False)} called {call}" for camp, call in zip(parted.camps, parted.calls, strict=False)])
         yield weighing(13, "flight-recorder", f"Below sharded layers the ranks part at collective {parted.position}: {calls}", ids=parted.evidence)
-    if len(sides) > 1:
+    if len(sides) > 1 and group.ranks and parted is None and not set(group.ranks) & {rank for side in sides for rank in side}:
+        says = f"{ranks_say(group.ranks)} came to none of these calls: on a mesh each of the others waits where its own group needs {ranks_say(group.ranks, capital=False)}"
+        yield weighing(-6, "suspects-stack", says, *sharded)
+    elif len(sides) > 1:
         by_rank = {thread.rank: thread for thread in scene.threads(scene.world)}
         says = "; ".join(f"{ranks_say(side)}: {_word(by_rank[side[0]])}" for side in sides[:3])
         both = all(by_rank[side[0]] in sharded for side in sides)

@@ -179,3 +179,113 @@ def free_port():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
+
+
+def mesh_of_pairs(world, names):
+    from torch.distributed.device_mesh import init_device_mesh
+
+    return init_device_mesh("cpu", (world // 2, 2), mesh_dim_names=names)
+
+
+class TensorBlock:
+    def __init__(self, world, width=32):
+        from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+        self.mesh = mesh_of_pairs(world, ("data", "tensor"))
+        block = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        self.model = parallelize_module(block, self.mesh["tensor"], {"0": ColwiseParallel(), "2": RowwiseParallel()})
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
+        self.across = self.mesh.get_group("data")
+
+    def train_step(self, rows):
+        loss = self.model(rows).square().mean()
+        loss.backward()
+        for parameter in self.model.parameters():
+            dist.all_reduce(parameter.grad.to_local(), group=self.across)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        time.sleep(0.02)
+        return loss.detach()
+
+
+class Stage:
+    def __init__(self, world, width=16):
+        self.mesh = mesh_of_pairs(world, ("replica", "stage"))
+        self.number = self.mesh.get_local_rank("stage")
+        self.other = dist.get_rank() + (1 if self.number == 0 else -1)
+        self.layers = nn.Sequential(nn.Linear(width, width), nn.Tanh())
+        self.optimizer = torch.optim.SGD(self.layers.parameters(), lr=0.01)
+        self.width = width
+
+    def hand_on(self, hidden, micro, last):
+        dist.send(hidden.detach(), dst=self.other)
+
+    def forward(self, sizes):
+        done = []
+        for micro, size in enumerate(sizes):
+            rows = torch.randn(size, self.width)
+            if self.number > 0:
+                dist.recv(rows, src=self.other)
+                rows.requires_grad_()
+            hidden = self.layers(rows)
+            if self.number == 0:
+                self.hand_on(hidden, micro, len(sizes) - 1)
+            done.append((rows, hidden))
+        return done
+
+    def backward(self, done):
+        loss = 0.0
+        for rows, hidden in done:
+            if self.number == 0:
+                gradient = torch.empty_like(hidden)
+                dist.recv(gradient, src=self.other)
+                hidden.backward(gradient)
+            else:
+                loss = hidden.square().mean()
+                loss.backward()
+                dist.send(rows.grad, dst=self.other)
+        return loss
+
+    def train_step(self, sizes):
+        loss = self.backward(self.forward(sizes))
+        for parameter in self.layers.parameters():
+            dist.all_reduce(parameter.grad, group=self.mesh.get_group("replica"))
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        time.sleep(0.02)
+        return float(loss)
+
+
+def gpipe(rank, world, parts, width=16):
+    from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+
+    layer = nn.Sequential(nn.Linear(width, width), nn.Tanh())
+    stage = PipelineStage(layer, rank, world, torch.device("cpu"))
+    schedule = ScheduleGPipe(stage, n_microbatches=parts, loss_fn=F.mse_loss)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.01)
+
+    def run():
+        rows, wanted, losses = torch.randn(8, width), torch.zeros(8, width), []
+        if rank == 0:
+            schedule.step(rows)
+        elif rank == world - 1:
+            schedule.step(target=wanted, losses=losses)
+        else:
+            schedule.step()
+        optimizer.step()
+        optimizer.zero_grad()
+        time.sleep(0.02)
+        return float(losses[0].detach()) if losses else 0.0
+
+    return run
+
+
+def hybrid(world, width=32):
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = mesh_of_pairs(world, ("replicate", "shard"))
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(width, width), nn.GELU()) for _ in range(3)))
+    for block in model:
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    return model, torch.optim.AdamW(model.parameters())
