@@ -7,6 +7,7 @@ python -m tests.gallery.sbatch.score NAME        what is said of one script
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +26,32 @@ ADVICE = ("plan.errfile", "plan.flightrec")
 ENVIRON = {"HOME": "/home/me", "USER": "me", "PATH": "/usr/bin"}
 
 
+@cache
+def _site() -> dict[str, Any]:
+    told = {what: (HERE / "site" / f"{what}.txt").read_text(encoding="utf-8") for what in ("config", "partitions", "nodes")}
+    return {
+        "config": config_of(told["config"]),
+        "partitions": list(rows_of(told["partitions"], PARTITION_FIELDS)),
+        "nodes": list(rows_of(told["nodes"], NODE_FIELDS)),
+    }
+
+
+@cache
+def _surroundings() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((HERE / "surroundings.yaml").read_text(encoding="utf-8"))
+    return found
+
+
 def plan_for(name: str, text: str) -> Plan:
     """The plan of a script on the gallery's site, with what surroundings.yaml says of it."""
-    around: dict[str, Any] = yaml.safe_load((HERE / "surroundings.yaml").read_text(encoding="utf-8")).get(name, {})
-    told = {what: (HERE / "site" / f"{what}.txt").read_text(encoding="utf-8") for what in ("config", "partitions", "nodes")}
+    around: dict[str, Any] = _surroundings().get(name, {})
+    told = _site()
     site = site_of(
         {
             "version": around.get("version", "slurm 24.05.4"),
-            "config": config_of(told["config"]) | around.get("config", {}),
-            "partitions": list(rows_of(told["partitions"], PARTITION_FIELDS)),
-            "nodes": list(rows_of(told["nodes"], NODE_FIELDS)),
+            "config": told["config"] | around.get("config", {}),
+            "partitions": told["partitions"],
+            "nodes": told["nodes"],
         }
     )
     programs = {"train.py": {"workers": 2, "inits": True, "reads_slurm": True}, "main.py": {"reads_slurm": True}} | around.get("programs", {})
