@@ -166,3 +166,13 @@ def test_ranks_over_several_nodes_exclude_nobody_and_what_the_budget_cut_short_i
     assert to_leave_out((alone,), NODES) == (("node3",), False)
     assert of_rungs(Facts([PLAN, rung]), (over, alone)) == [alone]
     assert of_rungs(Facts([PLAN, replace(rung, deadline_s=30.0)]), (over,)) == [over]
+
+
+def test_of_a_batch_script_the_script_is_told_and_no_node() -> None:
+    plan = replace(PLAN, by="sbatch", nodes=("login",))
+    group = SuspectGroup("checks", "ready", (), "failed-first", "it does not fit", "check", hosts=("login",), unready=("plan.tasks",))
+
+    first = rank_group(Facts([plan, failed("plan.tasks", "login")]), group, causes.built(), load_priors()).placed[0]
+
+    assert (first.id, first.fixes[0].title, first.fixes[0].verify) == ("launcher-args", "Put it right in the batch script", "trainprobe ready --sbatch SCRIPT")
+    assert first.summary.startswith("The batch script has a launch that does not fit")

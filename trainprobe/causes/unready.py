@@ -135,7 +135,15 @@ def _hosts_of(found: Sequence[HostCheck]) -> tuple[str, ...]:
 
 def _summary(facts: Facts, group: SuspectGroup, signs: Signs) -> str:
     """`node3 has too little shared memory: /dev/shm: 8 MiB … (node[1-2,4]: /dev/shm: 1.0 GiB …)`."""
-    return sentence(f"{_who(group)} {signs.says[len(group.hosts) > 1 or bool(group.links)]}: {_details(facts, group, signs)}")
+    return sentence(
+        f"{'The batch script' if _of_a_script(facts) else _who(group)} {signs.says[len(group.hosts) > 1 or bool(group.links)]}: {_details(facts, group, signs)}"
+    )
+
+
+def _of_a_script(facts: Facts) -> bool:
+    """Was it a batch script that was checked, before there are any nodes?"""
+    plan = facts.one(ReadyPlan)
+    return plan is not None and plan.by == "sbatch"
 
 
 def _who(group: SuspectGroup) -> str:
@@ -164,7 +172,8 @@ def _fixes(facts: Facts, group: SuspectGroup, signs: Signs, illness: str) -> tup
     for who in ("user", "admin"):
         steps = tuple(dict.fromkeys(one.fix for one in told if one.fix and (one.who or "user") == who))
         if steps:
-            found.append(fix(scene, f"Put it right on {folded(group.hosts)}", *steps, risk="needs-admin" if who == "admin" else "safe", who=who))
+            where = "in the batch script" if _of_a_script(facts) else f"on {folded(group.hosts)}"
+            found.append(fix(scene, f"Put it right {where}", *steps, risk="needs-admin" if who == "admin" else "safe", who=who))
     plan = facts.one(ReadyPlan)
     out = (group.links[0][1],) if group.links else group.hosts
     if plan is not None and out and set(out) < set(plan.nodes):

@@ -119,6 +119,8 @@ def again(scene: Scene) -> str:
     plan, group = scene.plan, scene.group
     if group.unready:
         ready = scene.facts.one(ReadyPlan)
+        if ready is not None and ready.by == "sbatch":
+            return "trainprobe ready --sbatch SCRIPT"
         return f"trainprobe ready --nodes {folded(ready.nodes)}" if ready is not None and ready.by == "ssh" else "trainprobe ready"
     size = size_of(group.cell)
     words = ["trainprobe", "diagnose", "--nproc", str(max(group.world_size, plan.nproc, 1))]

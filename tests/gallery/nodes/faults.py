@@ -160,6 +160,7 @@ PROMISED = (
     Fault("clock", "5 s ahead", ("clock-skew",), _clock(5)),
     Fault("mount-missing", "not mounted", ("mount-missing",), lambda stand, host, _other: machine.unmounted(stand, host)),
     Fault("mount-missing", "another disk", ("mount-missing",), lambda stand, host, _other: machine.mounted_over(stand, host, "-t", "tmpfs", "scratch")),
+    Fault("mount-missing", "a disk of another kind", ("mount-missing",), lambda stand, host, _other: machine.mounted_over(stand, host, "-t", "ramfs", "local")),
     Fault("mount-missing", "read-only", ("mount-missing",), lambda stand, host, _other: machine.read_only(stand, host)),
     Fault("mount-hung", "no answer, callers in state D", ("storage-stall",), _hung("asleep")),
     Fault("mount-hung", "requests not taken", ("storage-stall",), _hung("deaf")),

@@ -105,5 +105,5 @@ CAUSE = readied(
         refines="user-exception",
         wording=WORDING,
     ),
-    Signs(says=("was given a launch that does not fit", "were given a launch that does not fit"), checks=PLAN),
+    Signs(says=("has a launch that does not fit", "have a launch that does not fit"), checks=PLAN),
 )
