@@ -8,7 +8,7 @@ from trainprobe.sbatch.findings import Edit, Finding
 from trainprobe.sbatch.launches import Launch
 from trainprobe.sbatch.plan import Plan, found, skipped
 
-TASKS, GPUS = "plan.tasks", "plan.gpus"
+TASKS, GPUS, SITE = "plan.tasks", "plan.gpus", "plan.site"
 NPROC = r"--nproc[-_]per[-_]node(?:=|\s+)(?:\"[^\"]*\"|\S+)"
 NNODES = r"--nnodes(?:=|\s+)(?:\"[^\"]*\"|\S+)"
 
@@ -19,11 +19,16 @@ def check(plan: Plan) -> Iterator[Finding]:
         yield skipped(GPUS, "No launch was found")
         return
     said = [*(_tasks(plan, one) for one in plan.launches), *(_nodes_told(plan, one) for one in plan.launches)]
-    wrong = [one for one in said if one is not None]
+    said += [one for launch in plan.launches for one in (_for_ranks(plan, launch), _left_visible(plan, launch))]
+    wrong = [one for one in (*said, _on_site(plan)) if one is not None]
     yield from wrong
-    if not wrong:
+    if not any(one.id == TASKS for one in wrong):
         yield found(TASKS, "ok", "; ".join(dict.fromkeys(_in_words(one) for one in plan.launches)))
-    yield from _gpus(plan)
+    if not any(one.id == GPUS for one in wrong):
+        gpus = next((one.shape.gpus for one in plan.launches if one.shape.gpus is not None), None)
+        yield (
+            found(GPUS, "ok", f"No rank shares one of the {gpus} GPUs of a node", value=str(gpus)) if gpus is not None else skipped(GPUS, "No GPU is asked for")
+        )
 
 
 def _in_words(launch: Launch) -> str:
@@ -153,19 +158,6 @@ def _nodes_told(plan: Plan, launch: Launch) -> Finding | None:
     return found(TASKS, "fail", says, f"{option}=$SLURM_JOB_NUM_NODES", launch.line, said or "1", edits)
 
 
-def _gpus(plan: Plan) -> Iterator[Finding]:
-    wrong = [one for launch in plan.launches for one in (_for_ranks(plan, launch), _left_visible(plan, launch)) if one is not None]
-    wrong += [one for one in (_on_site(plan),) if one is not None]
-    yield from wrong
-    if wrong:
-        return
-    gpus = next((one.shape.gpus for one in plan.launches if one.shape.gpus is not None), None)
-    if gpus is None:
-        yield skipped(GPUS, "No GPU is asked for")
-    else:
-        yield found(GPUS, "ok", f"{gpus} GPUs on each node, and the ranks fit them", value=str(gpus))
-
-
 def _for_ranks(plan: Plan, launch: Launch) -> Finding | None:
     gpus, each = launch.shape.gpus, launch.per_node
     if launch.program == "python" or each is None or "cpu" in launch.options or launch.done.loop:
@@ -175,7 +167,7 @@ def _for_ranks(plan: Plan, launch: Launch) -> Finding | None:
         if there and each > 1 and not plan.exclusive and plan.nodes and all(node.gpus for node in plan.nodes):
             says = f"No GPU is asked for, and {launch.program} in line {launch.line} starts {each} ranks on each node: SLURM hides the {there} GPUs that the nodes have"
             return found(
-                GPUS, "fail", says, f"#SBATCH --gpus-per-node={min(each, there)}", launch.line, "0", plan.setting("gpus-per-node", str(min(each, there)))
+                TASKS, "fail", says, f"#SBATCH --gpus-per-node={min(each, there)}", launch.line, "0", plan.setting("gpus-per-node", str(min(each, there)))
             )
         return None
     if each == gpus:
@@ -191,7 +183,7 @@ def _for_ranks(plan: Plan, launch: Launch) -> Finding | None:
     if each * launch.shape.tasks_on_node == gpus:
         return None  # the launchers' number is wrong, and that is said
     says = f"{launch.program} in line {launch.line} starts {each} {'rank' if each == 1 else 'ranks'} on each node, and {gpus} GPUs are asked for: {gpus - each} stay idle"
-    return found(GPUS, "fail", says, fix, launch.line, str(each), edits)
+    return found(TASKS, "fail", says, fix, launch.line, str(each), edits)
 
 
 def _left_visible(plan: Plan, launch: Launch) -> Finding | None:
@@ -205,7 +197,7 @@ def _left_visible(plan: Plan, launch: Launch) -> Finding | None:
     where = f"line {line}" if line else "the environment in which it is submitted"
     says = f"CUDA_VISIBLE_DEVICES={visible} ({where}) shows {count} of the {gpus} GPUs that are asked for"
     edits = (Edit(line, "delete"),) if line and plan.script.lines[line - 1].lstrip().startswith(("export CUDA_VISIBLE", "CUDA_VISIBLE")) else ()
-    return found(GPUS, "fail", says, "leave CUDA_VISIBLE_DEVICES to SLURM", line, visible, edits)
+    return found(TASKS, "fail", says, "leave CUDA_VISIBLE_DEVICES to SLURM", line, visible, edits)
 
 
 def _on_site(plan: Plan) -> Finding | None:
@@ -217,4 +209,4 @@ def _on_site(plan: Plan) -> Finding | None:
     line = plan.line_of("gpus-per-node", "gres", "gpus", "gpus-per-task")
     most = max(known)
     says = f"{gpus} GPUs are asked for on each node, and the nodes of {name} have {most or 'none'}: the job would never start"
-    return found(GPUS, "fail", says, f"at most {most} on each node, or another partition", line, str(gpus))
+    return found(SITE, "fail", says, f"at most {most} on each node, or another partition", line, str(gpus))
