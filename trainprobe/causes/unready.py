@@ -175,7 +175,7 @@ def _fixes(facts: Facts, group: SuspectGroup, signs: Signs, illness: str) -> tup
             where = "in the batch script" if _of_a_script(facts) else f"on {folded(group.hosts)}"
             found.append(fix(scene, f"Put it right {where}", *steps, risk="needs-admin" if who == "admin" else "safe", who=who))
     plan = facts.one(ReadyPlan)
-    out = (group.links[0][1],) if group.links else group.hosts
+    out = _left_out(group, plan)
     if plan is not None and out and set(out) < set(plan.nodes):
         found.append(fix(scene, "Start without it", f"sbatch --exclude={folded(out)} ...   (or srun, salloc)"))
         drain = f"scontrol update nodename={folded(out)} state=drain reason='{illness}'"
@@ -183,6 +183,13 @@ def _fixes(facts: Facts, group: SuspectGroup, signs: Signs, illness: str) -> tup
     elif signs.admin:
         found.append(fix(scene, "Have it mended", *signs.admin, risk="needs-admin", who="admin"))
     return tuple(found) or (fix(scene, "Look closer", "trainprobe ready --standard"),)
+
+
+def _left_out(group: SuspectGroup, plan: ReadyPlan | None) -> tuple[str, ...]:
+    """The group's nodes; of a link one end is enough, the same that the report leaves out: the later one of the plan."""
+    if not group.links or plan is None:
+        return group.hosts
+    return (max(group.links[0], key=lambda end: plan.nodes.index(end) if end in plan.nodes else 0),)
 
 
 def steps_of(facts: Facts, group: SuspectGroup) -> tuple[str, ...]:

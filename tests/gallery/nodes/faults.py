@@ -167,8 +167,6 @@ PROMISED = (
     Fault("name", "own name at 127.0.1.1", ("hostname-resolution",), _own_name("127.0.1.1")),
     Fault("name", "own name at 127.0.0.1", ("hostname-resolution",), _own_name("127.0.0.1")),
     Fault("name", "own name unknown", ("hostname-resolution",), _own_name("")),
-    Fault("name", "another's name unknown", ("hostname-resolution",), _name_of_another("")),
-    Fault("name", "another's name elsewhere", ("hostname-resolution",), _name_of_another("10.99.0.7")),
     Fault("quota", "a fifth of a CPU", ("cpu-quota",), _quota(0.2)),
     Fault("quota", "one CPU of two", ("cpu-quota",), _quota(1.0)),
     Fault("quota", "half a CPU", ("cpu-quota",), _quota(0.5)),
@@ -178,6 +176,8 @@ FURTHER = (
     Fault("frozen", "all stopped", ("node-not-answering",), lambda _stand, host, _other: machine.frozen(host), cuts=True),
     Fault("cable", "cut", ("node-not-answering",), lambda _stand, host, _other: links.unplugged(host), cuts=True),
     Fault("large-packets", "lost", (*WAY, "link-degraded"), _large_packets_lost, cuts=True, outside=True),
+    Fault("other-name", "unknown here", ("hostname-resolution",), _name_of_another("")),
+    Fault("other-name", "leads elsewhere here", ("hostname-resolution",), _name_of_another("10.99.0.7")),
     Fault("disk-full", "TMPDIR", ("disk-full",), _full_disk),
     Fault("processes", "64", ("process-limit",), _limit("--nproc=64:64"), exits=USERS),
 )

@@ -31,6 +31,7 @@ _HOST = re.compile(
     r"network addresses of \((?P<a>[\w.-]{1,128}),|resolve hostname (?P<b>[\w.-]{1,128})|Unable to find address for:? (?P<c>[\w.-]{1,128})|connect to \[?(?P<d>[A-Za-z][\w.-]{1,127})\]?:\d"
 )
 _WEB = re.compile(r"requests/|urllib3/|urllib/request|huggingface_hub/|aiohttp/|httpx/|boto")
+CHECK = "host.dns"
 
 
 def _heard(scene: Scene) -> Told | None:
@@ -43,6 +44,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     heard = _heard(scene)
     if heard is not None:
+        for check in scene.checks(CHECK)[:1]:
+            yield weighing(10, "environment-and-limits", f"{f'{check.host}: ' if check.host else ''}{short(check.says)}".rstrip("."), check)
         by_line = not heard.last_words and not failed_of_something_else(scene)
         yield from weigh_told(scene, heard, sign=26 if by_line and heard.captured else 13, at_start=True)
         return
