@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cluster.conftest import LANE
+from tests.cluster.conftest import lane
 from tests.gallery.nodes.decoys import DECOYS
 from tests.gallery.nodes.draws import Draw, fault_draws, healthy_draws
 from tests.gallery.nodes.faults import EVERY, PROMISED, Fault
@@ -66,11 +65,6 @@ def test_every_fault_and_decoy_is_drawn_on_each_way_that_it_can_be_seen_from() -
     assert sum(not draw.decoys for draw in healthy) == 34
 
 
-def lane() -> int:
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
-    return int(os.environ.get(LANE, "0")) * 10 + int("".join(filter(str.isdigit, worker)) or 0)
-
-
 @pytest.mark.torch
 def test_a_node_with_a_small_dev_shm_is_named_beside_one_with_more_memory(tmp_path: Path) -> None:
     """That well nodes are ready is tested in tests/cluster."""
@@ -79,7 +73,7 @@ def test_a_node_with_a_small_dev_shm_is_named_beside_one_with_more_memory(tmp_pa
         pytest.skip(f"no cluster on this machine: {reason}")
     draw = Draw(0, "ssh", SMALL, 1, 2, ((DECOYS[0], 2),))
 
-    assert [row["wrong"] for _, row in run([draw], tmp_path, lane(), "quick")] == [[]]
+    assert [row["wrong"] for _, row in run([draw], tmp_path, lane(2), "quick")] == [[]]
 
 
 @pytest.mark.soak
@@ -89,7 +83,7 @@ def test_no_harmless_difference_excludes_a_node(tmp_path: Path) -> None:
         pytest.skip(f"no cluster on this machine: {reason}")
     draws = [Draw(number, WAYS[number % 3], decoys=((decoy, number % COUNT),)) for number, decoy in enumerate(DECOYS)]
 
-    assert {row["decoys"][0]: row["wrong"] for _, row in run(draws, tmp_path, lane(), "quick") if row["wrong"]} == {}
+    assert {row["decoys"][0]: row["wrong"] for _, row in run(draws, tmp_path, lane(2), "quick") if row["wrong"]} == {}
 
 
 @pytest.mark.soak
@@ -99,7 +93,7 @@ def test_each_kind_of_fault_is_named(kind: str, tmp_path: Path) -> None:
     if reason:
         pytest.skip(f"no cluster on this machine: {reason}")
     draw = next(draw for draw in fault_draws(PROMISED, 1, COUNT) if draw.fault is not None and draw.fault.kind == kind)
-    with standing(tmp_path / "stand", lane()) as stand:
+    with standing(tmp_path / "stand", lane(2)) as stand:
         row = one_run(stand, draw, tmp_path / "run", "quick")
 
     assert row.get("skipped") or row["wrong"] == []
