@@ -1,4 +1,4 @@
-"""Clusters for tests: made once for a module, or skipped with the reason."""
+"""Clusters for tests: made once for a test process, or skipped with the reason."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Cluster:
         return self.hosts[number - 1]
 
 
-def lane() -> int:
-    """What keeps the clusters of test processes apart: one of ten for each run, and in it one for each worker."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
-    return int(os.environ.get(LANE, "0")) * 10 + int("".join(filter(str.isdigit, worker)) or 0)
+def lane(place: int = 0) -> int:
+    """What keeps clusters on one machine apart: ten for each run of tests, three for each of its workers, by `place`, since they live side by side."""
+    worker = int("".join(filter(str.isdigit, os.environ.get("PYTEST_XDIST_WORKER", "gw0"))) or 0)
+    return int(os.environ.get(LANE, "0")) * 10 + worker % 3 * 3 + place
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Make the cluster; test processes that run side by side have one each."""
     reason = made_hosts.why_not() or made_slurm.why_not() or made_ssh.why_not()

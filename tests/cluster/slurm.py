@@ -99,7 +99,7 @@ def slurm(nodes: Sequence[Host], folder: Path, *, more: str = "") -> Iterator[Sl
             CONF.format(
                 here=socket.gethostname(),
                 address=nodes[0].bridge.address,
-                port=17801 + nodes[0].bridge.lane,
+                port=17700 + nodes[0].bridge.lane,
                 folder=folder,
                 socket=munge,
                 more=more,

@@ -29,7 +29,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sequence[Host]]:
     reason = made_hosts.why_not() or made_slurm.why_not()
     if reason:
         pytest.skip(f"no cluster on this machine: {reason}")
-    with made_hosts.hosts(2, tmp_path_factory.mktemp("hosts"), lane=lane()) as found:
+    with made_hosts.hosts(2, tmp_path_factory.mktemp("hosts"), lane=lane(1)) as found:
         yield found
 
 
