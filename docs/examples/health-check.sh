@@ -14,4 +14,4 @@ timeout --kill-after=2 55 "$TRAINPROBE" ready --slot healthcheck --quiet --drain
     </dev/null >"$METRICS.$$" 2>>"$LOG"
 CODE=$?
 if [ -s "$METRICS.$$" ]; then mv "$METRICS.$$" "$METRICS"; else rm -f "$METRICS.$$"; fi
-[ "$CODE" -ne 1 ]
+[ "$CODE" -ne 10 ]

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Prolog=/etc/slurm/trainprobe-prolog.sh   (slurm.conf; as root, on each node, before a job's first step)
-# A code other than 0 drains the node and puts the job back into the queue. So 1 is the only one that is passed on:
+# A code other than 0 drains the node and puts the job back into the queue. So 10 is the only one that counts:
 # a check has failed without which no job can run here, and an administrator must mend it. Anything else lets the job start.
 TRAINPROBE=/opt/trainprobe/bin/trainprobe # on the node's own disk
 LOG=/var/log/trainprobe.log
@@ -8,4 +8,4 @@ PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 
 timeout --kill-after=2 40 "$TRAINPROBE" ready --slot prolog --quiet </dev/null >/dev/null 2>>"$LOG"
-[ $? -ne 1 ]
+[ $? -ne 10 ]

@@ -23,7 +23,7 @@ RULES = """## What holds in the administrators' slots
 - `PATH` and `HOME` are not needed. Of root's environment only `SLURMD_NODENAME`, `SLURM_JOB_ID` and `SLURM_JOB_UID` are used.
 - Every check runs in a child of its own. What does not answer is killed, and all is over within the seconds above.
 - A child that the kernel does not let go is left behind and written down. While it lives nothing is started on that node, and that is said.
-- The exit code is 1 only where a check failed that is a `blocker` and an administrator's to mend; else 0.
+- The exit code is 10 only where a check failed that is a `blocker` and an administrator's to mend; else 0.
   What a user must change, and what only makes jobs slow, goes to stderr and takes no node away.
 - What could not be measured takes no node away either, unless `--inconclusive fail` or the site says so.
 - A drain of somebody else's is never touched, and nothing is ever undrained.

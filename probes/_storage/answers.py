@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 from typing import Dict, List, Optional, Set, Tuple
 
@@ -41,7 +42,7 @@ class Paths:
         says = "; ".join(
             f"{one.path} ({one.mount.shown() if one.mount else 'no mount'}) gives no answer{f', it waits in {one.where}' if one.where else ''}" for one in hung
         )
-        fix = f"umount -f -l {' '.join((one.mount.point if one.mount else one.path) for one in hung)}, and mount again; else drain the node"
+        fix = f"umount -f -l {' '.join(shlex.quote(one.mount.point if one.mount else one.path) for one in hung)}, and mount again; else drain the node"
         state = "fail" if needed else "warn" if hung else "ok"
         told.say("fs.hang", state, f"{says}." if hung else f"All {len(looked)} paths answer.", [one.path for one in hung], fix=fix, threshold=f"{limit_s:g} s")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import time
 from typing import List, Set
 
@@ -59,7 +60,7 @@ def stale(_asked: checking.Asked, told: checking.Told) -> None:
     disk = os.statvfs(SHM) if os.path.isdir(SHM) else None
     total = disk.f_blocks * disk.f_frsize if disk else 0
     size, most = sum(size for _, size in left), told.threshold("shm.stale", 0.1)
-    names = " ".join(os.path.join(SHM, name) for name, _ in left[:20])
+    names = " ".join(shlex.quote(os.path.join(SHM, name)) for name, _ in left[:20])  # others chose the names, and the line is there to be copied
     says = f"{len(left)} files of dead processes hold {size / MIB:.0f} MiB of {SHM}" if left else f"No file of a dead process lies in {SHM}"
     told.say("shm.stale", "warn" if total and size > total * most else "ok", f"{says}.", [name for name, _ in left[:100]], fix=f"rm {names}", threshold=most)
 

@@ -45,6 +45,13 @@ class Asked:
     drain: tuple[str, ...] = ()
 
 
+@dataclass
+class Settled:
+    """The exit code as far as it is known: what the site wants of a node that could not be looked at, then what the checks came to."""
+
+    code: int = 0
+
+
 def is_for_a_slot(argv: Sequence[str], environment: Mapping[str, str]) -> bool:
     """Is this `ready` in one of the administrators' slots?"""
     if argv[:1] != ["ready"] or any(word in ("-h", "--help") for word in argv):
@@ -54,10 +61,21 @@ def is_for_a_slot(argv: Sequence[str], environment: Mapping[str, str]) -> bool:
 
 
 def ready_slot(argv: Sequence[str]) -> int:
-    """Run the checks of a slot and return its exit code: 1 where the node must be taken away, else 0."""
+    """Run the checks of a slot and return its exit code: 10 where the node must be taken away, else 0."""
     sys.dont_write_bytecode = True  # the tool may lie on a disk that all nodes share
     began = time.monotonic()
     asked = read(argv, os.environ)
+    settled = Settled()
+    try:
+        return _in_slot(asked, began, settled)
+    except (TrainprobeError, OSError) as error:
+        _say(f"The node could not be looked at: {error}")
+    except Exception as error:  # noqa: BLE001 - a fault of ours must not take a node away from everybody
+        _say(f"A fault of trainprobe itself: {type(error).__name__}: {' '.join(str(error).split())[:300]}.")
+    return settled.code
+
+
+def _in_slot(asked: Asked, began: float, settled: Settled) -> int:
     from trainprobe.ready.slots import NOT_READY, environment_of, inconclusive_of, slot_of, stop_after
     from trainprobe.site import read_site
 
@@ -67,34 +85,28 @@ def ready_slot(argv: Sequence[str]) -> int:
     if slot.name == "taskprolog" and os.environ.get("SLURM_LOCALID", "0") != "0":
         return 0
     inconclusive = inconclusive_of(slot, site, asked.inconclusive)
-    given_up = NOT_READY if inconclusive == "fail" else 0
+    settled.code = NOT_READY if inconclusive == "fail" else 0
     stop_s = stop_after(slot, site, asked.stop_s)
     os.chdir("/")
     surrounding, own = dict(os.environ), environment_of(slot, os.environ, site)
     os.environ.clear()
     os.environ.update(own)
-    watchdog = threading.Timer(stop_s + GRACE_S, _give_up, (stop_s, given_up))
+    watchdog = threading.Timer(stop_s + GRACE_S, _give_up, (stop_s, settled))
     watchdog.daemon = True
     watchdog.start()
     try:
-        report, code = _looked(asked, slot, site, stop_s - (time.monotonic() - began), inconclusive)
-    except (TrainprobeError, OSError) as error:
-        _say(f"The node could not be looked at: {error}")
-        return given_up
-    except Exception as error:  # noqa: BLE001 - a fault of ours must not take a node away from everybody
-        _say(f"A fault of trainprobe itself: {type(error).__name__}: {' '.join(str(error).split())[:300]}.")
-        return given_up
+        report = _looked(asked, slot, site, stop_s - (time.monotonic() - began), inconclusive, settled)
     finally:
         watchdog.cancel()
         os.environ.clear()
         os.environ.update(surrounding)
-    if _host() in asked.drain and code == NOT_READY:
+    if _host() in asked.drain and settled.code == NOT_READY:
         _drain(report)
     if asked.form == "nagios":
         from trainprobe.report.nagios import nagios_code
 
         return nagios_code(report)
-    return code
+    return settled.code
 
 
 def read(argv: Sequence[str], environment: Mapping[str, str]) -> Asked:
@@ -116,15 +128,22 @@ def read(argv: Sequence[str], environment: Mapping[str, str]) -> Asked:
         _one_of("--format", found.get("--format", "text"), FORMATS),
         "fail" if _one_of("--inconclusive", found.get("--inconclusive", "pass"), ("pass", "fail")) == "fail" else "pass" if "--inconclusive" in found else None,
         _seconds(found["--timeout"]) if "--timeout" in found else None,
-        found.get("--json", ""),
-        found.get("--case", ""),
+        _whole_path(found.get("--json", "")),
+        _whole_path(found.get("--case", "")),
         "--quiet" in found,
         tuple(name.strip() for name in found.get("--drain", "").split(",") if name.strip()),
     )
 
 
-def _looked(asked: Asked, slot: Slot, site: Site, stop_s: float, inconclusive: Inconclusive) -> tuple[Report, int]:
-    """Look, tell and keep; return the report and the exit code of the slot."""
+def _whole_path(given: str) -> str:
+    """The checks run in /, and a path is meant from where we were called."""
+    with contextlib.suppress(OSError):  # where we were called from is gone
+        return os.path.abspath(given) if given not in ("", "-") else given
+    return given
+
+
+def _looked(asked: Asked, slot: Slot, site: Site, stop_s: float, inconclusive: Inconclusive, settled: Settled) -> Report:
+    """Look, settle the exit code, tell and keep. What is told and kept may hang on a disk: the code is known by then."""
     from trainprobe.checks.settled import doubts_of, rows_of
     from trainprobe.ready.here import Wanted, run_checks
     from trainprobe.ready.slots import exit_of
@@ -136,10 +155,10 @@ def _looked(asked: Asked, slot: Slot, site: Site, stop_s: float, inconclusive: I
     programs = _programs(told)
     report = slot_report(programs, host=_host(), slot=slot.name, budget="quick", looked_s=time.time() - began)
     rows = rows_of(programs)
-    code = exit_of(rows, doubts_of(programs, rows), inconclusive)
-    _tell(asked, slot, report, code)
+    settled.code = exit_of(rows, doubts_of(programs, rows), inconclusive)
+    _tell(asked, slot, report, settled.code)
     _keep(asked, slot, site, told)
-    return report, code
+    return report
 
 
 def _programs(told: Sequence[Told]) -> list[ProgramTold]:
@@ -155,11 +174,13 @@ def _keep(asked: Asked, slot: Slot, site: Site, told: Sequence[Told]) -> None:
     """A case where one was asked for, and one where the site keeps them. What cannot be kept is said and changes nothing."""
     if not asked.case and not site.keep_in:
         return
-    from trainprobe.ready.kept import keep, place_in, prune
+    from trainprobe.ready.kept import keep, new_folder, place_in, prune
 
     for folder in (asked.case, place_in(site, host=_host(), slot=slot.name)):
         if folder:
             try:
+                if folder != asked.case:
+                    new_folder(folder)
                 keep(told, folder=folder, host=_host(), slot=slot.name, budget="quick", argv=("trainprobe", "ready", "--slot", slot.name))
             except (TrainprobeError, OSError) as error:
                 _say(f"No case was kept: {error}")
@@ -169,6 +190,7 @@ def _keep(asked: Asked, slot: Slot, site: Site, told: Sequence[Told]) -> None:
 def _drain(report: Report) -> None:
     """Only where it was asked for: the health check has to do it by itself, a prolog does it by its exit code."""
     from trainprobe.ready.drain import drain, refuse_drain
+    from trainprobe.ready.slots import PATH
     from trainprobe.site import read_site
 
     try:
@@ -176,7 +198,7 @@ def _drain(report: Report) -> None:
     except UsageError as error:
         _say(str(error))
         return
-    for sentence in drain((_host(),), report.says, dict(os.environ)).says:
+    for sentence in drain((_host(),), report.says, {"PATH": PATH, **os.environ}).says:
         _say(sentence)
 
 
@@ -221,7 +243,12 @@ def _write(path: str, text: str) -> None:
     """Whole or not at all: whoever collects it reads while it is written."""
     fresh = f"{path}.{os.getpid()}.new"
     try:
-        with open(fresh, "w", encoding="utf-8") as file:
+        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)  # root follows nobody's link
+    except OSError as error:
+        _say(f"{path} could not be written: {error.strerror}.")
+        return
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
             file.write(text)
         os.replace(fresh, path)
     except OSError as error:
@@ -230,10 +257,10 @@ def _write(path: str, text: str) -> None:
             os.unlink(fresh)
 
 
-def _give_up(stop_s: float, code: int) -> None:
+def _give_up(stop_s: float, settled: Settled) -> None:
     """This process hangs itself; the keeper, a process of its own, ends what runs below."""
-    _say(f"Nothing was decided within {stop_s:g} s.")
-    os._exit(code)
+    _say(f"Not all was done within {stop_s:g} s; it ends with {settled.code}.")
+    os._exit(settled.code)
 
 
 def _host() -> str:

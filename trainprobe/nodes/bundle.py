@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from trainprobe.collect import pyspy
 from trainprobe.errors import UsageError
 from trainprobe.nodes import bundle_main
-from trainprobe.nodes.way import Way
+from trainprobe.nodes.way import WITHOUT_CWD, Way
 from trainprobe.system.own_programs import folder_of_probes
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -29,8 +29,10 @@ FILES = (".py", ".yaml", ".json")
 MOMENT = (2020, 1, 1, 0, 0, 0)  # the same files make the same bundle
 START = b"#!/usr/bin/env python3\n"
 # Reads `LENGTH\n` and so many bytes from stdin, not one more: what is behind them is the command's.
-LOADER = """
-import io, os, sys, zipfile
+LOADER = (
+    f"{WITHOUT_CWD}\n"
+    + """
+import io, os, zipfile
 def read(count):
     parts = []
     while count > 0:
@@ -45,6 +47,7 @@ names = {"__name__": "bundle"}
 exec(archive.read("__main__.py"), names)
 names["run"](archive, sys.argv[1:])
 """.strip()
+)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from trainprobe.targets.host_names import host_names
 from trainprobe.targets.kube_pods import Pod
 
 CONNECT_S = 12  # for the connection alone; a site's name service may need its five seconds twice
+# Python looks first where it was started: in a project's folder, whose queue.py or types.py is not the one that is meant.
+WITHOUT_CWD = "import sys; sys.path[:] = [path for path in sys.path if path]"
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # What an allocation or an outer step leaves in the environment, and what srun would take as options of our own step: its output may be
 # labelled or sent elsewhere, and a mask of CPUs is one of another node.
@@ -92,7 +94,7 @@ class Way:
 
 def ours(*words: str) -> tuple[str, ...]:
     """The command that is this very tool with this very Python, wherever its package lies."""
-    start = f"import sys; sys.path.insert(0, {PACKAGE!r}); from trainprobe.cli import main; main()"
+    start = f"{WITHOUT_CWD}; sys.path.insert(0, {PACKAGE!r}); from trainprobe.cli import main; main()"
     return (sys.executable, "-c", start, *words)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainprobe.errors import UsageError
+from trainprobe.model.evidence import Ended
 from trainprobe.redact import clean
 from trainprobe.site import Site
 from trainprobe.system.run import Ran, run
@@ -37,7 +38,7 @@ def refuse_drain(site: Site, uid: int) -> None:
 
 def drain(nodes: Sequence[str], reason: str, environment: Mapping[str, str] | None = None, ask: Asking | None = None) -> Drained:
     """Set each of `nodes` to drain that is not drained or down already. Never raises; each call of scontrol has a deadline."""
-    asked = ask or (lambda argv: run(argv, timeout_s=ASK_S, env=environment, output_cap_bytes=2**20))
+    asked = ask or (lambda argv: _run(argv, environment))
     done: list[str] = []
     says: list[str] = []
     for node in dict.fromkeys(nodes):
@@ -58,6 +59,13 @@ def drain(nodes: Sequence[str], reason: str, environment: Mapping[str, str] | No
             else:
                 says.append(f"{node} was not drained: {_why(told)}.")
     return Drained(tuple(done), tuple(says))
+
+
+def _run(argv: Sequence[str], environment: Mapping[str, str] | None) -> Ran:
+    try:
+        return run(argv, timeout_s=ASK_S, env=environment, output_cap_bytes=2**20, kill_s=0.5)
+    except OSError as error:  # no place for its answer on any disk
+        return Ran(tuple(argv), Ended("not_started", reason=f"its answer has no place here: {error.strerror or error}"), b"", b"", cut=False)
 
 
 def command_of(nodes: str, reason: str) -> str:

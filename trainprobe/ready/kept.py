@@ -42,6 +42,12 @@ def keep(told: Sequence[Told], *, folder: str, host: str, slot: str, budget: str
             )
 
 
+def new_folder(path: str) -> None:
+    """Make the folder of a new case, which nobody may have made before us: in a folder that others can write it could be a link to elsewhere."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    os.mkdir(path, 0o700)
+
+
 def place_in(site: Site, *, host: str, slot: str) -> str:
     """Return the folder of a new case in that of the site, "" where the site keeps none."""
     if not site.keep_in:

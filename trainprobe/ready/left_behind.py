@@ -21,7 +21,8 @@ from trainprobe.system.proc import read_file, read_stat
 PREFIX = "trainprobe-checks-"
 IN_MEMORY = ("/dev/shm", "/run/lock")  # noqa: S108 - a memory file system, where a full disk does not matter
 MOST_BYTES = 2**16
-MOST_FILES = 64
+OF_ROOT = "/run"  # nobody else can fill it with files of this name
+MOST_FILES, MOST_NAMES = 64, 4096
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,8 @@ def still_there(folders: Sequence[str] | None = None) -> list[Left]:
             names = sorted(name for name in os.listdir(folder) if name.startswith(f"{PREFIX}{os.getuid()}-"))
         except OSError:
             continue
-        for name in names[:MOST_FILES]:
-            path = os.path.join(folder, name)
+        paths = [path for name in names[:MOST_NAMES] if _is_ours(path := os.path.join(folder, name))]
+        for path in paths[:MOST_FILES]:
             rows = _rows(path)
             if rows is None or _alive(*rows[0]):  # not ours to judge, or a run that is at work just now
                 continue
@@ -94,8 +95,19 @@ class Marker:
         self._fd = -1
 
 
+def _is_ours(path: str) -> bool:
+    """Others may give their files our names, so that ours are not reached."""
+    try:
+        return os.lstat(path).st_uid == os.getuid()
+    except OSError:
+        return False
+
+
 def _folders() -> list[str]:
-    return [folder for folder in dict.fromkeys((*IN_MEMORY, tempfile.gettempdir() if os.environ.get("TMPDIR") is None else "/tmp")) if os.path.isdir(folder)]  # noqa: S108 - the last resort
+    first = (OF_ROOT,) if os.getuid() == 0 else ()
+    return [
+        folder for folder in dict.fromkeys((*first, *IN_MEMORY, tempfile.gettempdir() if os.environ.get("TMPDIR") is None else "/tmp")) if os.path.isdir(folder)
+    ]
 
 
 def _space() -> str:

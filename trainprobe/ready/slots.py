@@ -17,7 +17,8 @@ from trainprobe.checks.settled import CheckRow
 from trainprobe.errors import UsageError
 from trainprobe.site import Site
 
-READY, NOT_READY = 0, 1
+READY, NOT_READY = 0, 10
+"""10 as of `ready` where a node is at fault. Not 1: with that a Python ends that cannot even load the tool, which is no fault of the node."""
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 Inconclusive = Literal["pass", "fail"]
 
@@ -100,7 +101,7 @@ HEALTHCHECK = Slot(
     "SLURMD_NODENAME and no more",
     "as for Prolog",
     "nothing: SLURM writes it to slurmd's log, the program has to drain the node",
-    50.0,
+    40.0,  # two questions to SLURM may come behind it
     "pass",
     own_environment=True,
 )
@@ -147,7 +148,7 @@ def inconclusive_of(slot: Slot, site: Site, asked: Inconclusive | None) -> Incon
 def exit_of(rows: Sequence[CheckRow], doubts: Sequence[str], inconclusive: Inconclusive) -> int:
     """Return the exit code of an administrators' slot.
 
-    1 only where a check has failed without which no job can run and which an administrator must mend: it takes the node away from everybody.
+    NOT_READY only where a check has failed without which no job can run and which an administrator must mend: it takes the node away from everybody.
     What a user must change, and what only makes jobs slow, is said and is no reason. What was not measured counts where that was asked for.
     """
     if any(row.state == "fail" and row.severity == "blocker" and row.who == "admin" for row in rows):

@@ -13,7 +13,7 @@ _MEANT = re.compile(r"#\s*(?:SBATCH|sbatch|Sbatch|SBTACH|SBACTH|SBATH|SBACH|SABT
 
 @dataclass(frozen=True)
 class Flaw:
-    """Something of the script itself that sbatch will refuse or pass over. `kind`: late, unknown, variable, meant, word, shebang, dos, empty."""
+    """Something of the script itself that sbatch will refuse or pass over. `kind`: late, unknown, variable, meant, word, shebang, dos, empty, long, more."""
 
     kind: str
     line: int
@@ -83,25 +83,28 @@ def _of_the_line(given: Given, number: int) -> list[Flaw]:
 def split_directive(text: str) -> list[str]:
     """Split one line into words as sbatch does."""
     found: list[str] = []
-    current, has, quote, escaped = "", False, "", False
+    current: list[str] = []
+    has, quote, escaped = False, "", False
     for char in text:
         if escaped:
-            current, has, escaped = current + char, True, False
+            current.append(char)
+            has, escaped = True, False
         elif char == "\\":
             escaped = True
         elif quote:
             if char == quote:
                 quote = ""
             else:
-                current += char
+                current.append(char)
         elif char in "\"'":
             quote, has = char, True
         elif char == "#":
             break
         elif char.isspace():
             if has:
-                found.append(current)
-            current, has = "", False
+                found.append("".join(current))
+            current, has = [], False
         else:
-            current, has = current + char, True
-    return [*found, current] if has else found
+            current.append(char)
+            has = True
+    return [*found, "".join(current)] if has else found

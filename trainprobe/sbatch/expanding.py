@@ -78,8 +78,8 @@ def expanded(word: str, values: Mapping[str, str], depth: int = 0) -> str:
 
 def _parts(word: str, values: Mapping[str, str], depth: int) -> list[Part]:
     found: list[Part] = []
-    at = 0
-    while at < len(word):
+    at = grown = 0
+    while at < len(word) and grown <= MOST_TEXT:  # a variable that is named a thousand times multiplies
         char = word[at]
         if char == "'":
             end = end_of_quote(word, at)
@@ -102,13 +102,14 @@ def _parts(word: str, values: Mapping[str, str], depth: int) -> list[Part]:
         else:
             end = at + 1
             found.append(Part(char))
+        grown += len(found[-1].text)
         at = end
     return found
 
 
 def _in_quotes(text: str, values: Mapping[str, str], depth: int) -> str:
     found, at = "", 0
-    while at < len(text):
+    while at < len(text) and len(found) <= MOST_TEXT:
         if text[at] == "\\" and text[at + 1 : at + 2] in ("$", '"', "\\", "`", "\n"):
             found, at = found + text[at + 1], at + 2
         elif text[at] == "`":

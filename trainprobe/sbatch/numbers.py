@@ -8,6 +8,7 @@ _UNITS = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
 _SIZE = re.compile(r"(\d{1,12})(?:\.\d+)?([KMGT]?)(?:B|iB)?", re.IGNORECASE)
 _BRACKET = re.compile(r"([^\[\],]*)\[([0-9,\-]+)\]([^\[\],]*)|([^\[\],]+)")
 MOST_HOSTS = 20_000
+MOST_GRES = 4_000  # characters; that of a node with eight GPUs has some fifty
 
 
 def minutes(text: str) -> float | None:
@@ -60,17 +61,28 @@ def gpu_count(text: str) -> int | None:
 def gres_gpus(text: str) -> int | None:
     """The GPUs of a --gres value or of scontrol's Gres field, such as `gpu:a100:4(S:0-1),ssd:1`; `gpu` alone is one; None where it names none."""
     found = None
-    for part in re.split(r",(?![^()]*\))", text.removeprefix("gres/").removeprefix("gres:")):
+    for part in _outside_brackets(text.removeprefix("gres/").removeprefix("gres:")):
         words = part.partition("(")[0].replace("=", ":").removeprefix("gres/").split(":")
         if words[0].strip().lower() in ("gpu", "gpus"):
             found = (found or 0) + (whole(words[-1]) if len(words) > 1 and whole(words[-1]) is not None else 1)  # type: ignore[operator]
     return found
 
 
+def _outside_brackets(text: str) -> list[str]:
+    """Split at commas, but not inside (…): `gpu:4(S:0,1),ssd:1` are two."""
+    parts, begun, depth = [], 0, 0
+    for at, char in enumerate(text[:MOST_GRES]):
+        if char == "," and not depth:
+            parts.append(text[begun:at])
+            begun = at + 1
+        depth = max(0, depth + (char == "(") - (char == ")"))
+    return [*parts, text[begun:MOST_GRES]]
+
+
 def gres_types(text: str) -> tuple[str, ...]:
     """The types of GPU that it names."""
     types = []
-    for part in re.split(r",(?![^()]*\))", text):
+    for part in _outside_brackets(text):
         words = part.partition("(")[0].replace("=", ":").removeprefix("gres/").split(":")
         if words[0].strip().lower() == "gpu" and len(words) > 1 and whole(words[1]) is None:
             types.append(words[1].lower())

@@ -13,6 +13,7 @@ from trainprobe.sbatch.options import OF_ENVIRONMENT, Option, options_of
 from trainprobe.sbatch.shell import ASSIGNED, Command, commands
 
 MOST_TEXT = 300_000
+MOST_FLAWS = 50
 DEEPEST = 4
 _OF_JOB = ("SLURM_JOB_ID", "SLURM_JOBID", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
 _SHELLS = re.compile(r"(?:.*/)?(?:ba|z|da|k)?sh")
@@ -109,22 +110,24 @@ def read_script(text: str, given: Sequence[str] = (), environ: Mapping[str, str]
     typed = options_of(given, where="the command line")
     flaws += [Flaw("unknown", 0, f"On the command line {flaw}") for flaw in typed.flaws]
     above = [Option(name, environ[key], -1, f"{key} in the environment") for key, name in OF_ENVIRONMENT.items() if key in environ]
-    components, repeated = [], []
+    components: list[dict[str, Option]] = []
+    repeated: list[tuple[Option, Option]] = []
     for place, part in enumerate(told.components):
         found: dict[str, Option] = {}
         for option in (*part, *(above if place == 0 else ()), *(typed.options if place == 0 else ())):
             before = found.get(option.name)
-            if before is not None and before.line > 0 and option.line > 0 and before.value != option.value:
+            if before is not None and before.line > 0 and option.line > 0 and before.value != option.value and len(repeated) < MOST_FLAWS:
                 repeated.append((before, option))
             found[option.name] = option
         components.append(found)
     flow = _Flow(dict(environ), home, cwd or _chdir(components[0]))
     flow.start(components[0], environ)
+    flaws += told.flaws
+    if len(flaws) > MOST_FLAWS:
+        flaws[MOST_FLAWS:] = [Flaw("more", flaws[MOST_FLAWS].line, f"{len(flaws) - MOST_FLAWS} more lines like these are not shown")]
     body = "\n".join(text.split("\n")[max(0, told.first_command - 1) :]) if told.first_command else ""
     flow.read(body, max(1, told.first_command), DEEPEST)
-    return Script(
-        text, tuple(components), tuple(repeated), (*flaws, *told.flaws), told.first_command, tuple(flow.done), tuple(flow.assigned), tuple(typed.rest)
-    )
+    return Script(text, tuple(components), tuple(repeated), tuple(flaws), told.first_command, tuple(flow.done), tuple(flow.assigned), tuple(typed.rest))
 
 
 def _chdir(options: Mapping[str, Option]) -> str:

@@ -72,3 +72,14 @@ def test_a_place_that_cannot_be_written_is_an_error_of_usage(tmp_path: Path) -> 
     with pytest.raises(UsageError, match="cannot be written"):
         write_bundle(str(tmp_path / "no" / "folder.pyz"))
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("sent", [False, True])
+def test_modules_of_the_folder_in_which_it_is_started_are_not_taken(sent: bool, tmp_path: Path, bundle: Bundle) -> None:
+    """A project's own queue.py or zipfile.py lies where an ssh, a pod or a step begins."""
+    for name in ("io", "json", "queue", "types", "zipfile", "trainprobe", "yaml", "select"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('theirs')", encoding="utf-8")
+    way = carrying(here_way(), bundle, sys.executable) if sent else here_way()
+    node = way.node("here", ("look-here", "--slurm-job", "999999999"))
+    done = subprocess.run(node.argv, input=node.said, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, capture_output=True, check=False, timeout=60)
+    assert b"No training process of job 999999999" in done.stdout, done.stderr

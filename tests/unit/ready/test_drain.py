@@ -40,6 +40,15 @@ def test_a_node_at_work_is_drained_with_the_reason(state: str) -> None:
     assert updates == [("scontrol", "update", "NodeName=node3", "State=DRAIN", "Reason=trainprobe: /dev/shm is full ; (reboot)")]
 
 
+def test_where_the_answer_has_no_place_nothing_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> Ran:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("trainprobe.ready.drain.run", full)
+    found = drain(["node3"], "x")
+    assert (found.set, found.says) == ((), ("node3 was not drained: SLURM did not say its state (its answer has no place here: No space left on device).",))
+
+
 @pytest.mark.parametrize(
     ("state", "reason"),
     [

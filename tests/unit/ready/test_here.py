@@ -33,6 +33,9 @@ def told(wanted: Wanted) -> tuple[dict[str, Told], dict[str, Told], float]:
     return {one.source: one for one in found if one.kind == "checks"}, {one.source: one for one in found if one.kind == "values"}, took_s
 
 
+REAL_FOLDERS = left_behind._folders
+
+
 @pytest.fixture(autouse=True)
 def own_marks(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What another run on this machine has left behind is no business of these tests."""
@@ -122,6 +125,27 @@ def test_a_mark_that_is_not_ours_beyond_doubt_is_no_mark(own_marks: Path, text: 
     (own_marks / f"{left_behind.PREFIX}{os.getuid()}-2-2").symlink_to("/etc/passwd")
     assert still_there() == []
     assert len(list(own_marks.iterdir())) == 2  # and it is left where it is
+
+
+def test_files_of_others_with_our_names_do_not_hide_ours(own_marks: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files away")
+    for number in range(left_behind.MOST_FILES + 5):
+        theirs = own_marks / f"{left_behind.PREFIX}0-0-{number}"
+        theirs.write_text("{}", encoding="utf-8")
+        os.chown(theirs, 65534, 65534)
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as lives:
+        ticks = int(Path(f"/proc/{lives.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
+        Marker().close({lives.pid: (ticks, "storage")})
+        found = still_there()
+        lives.kill()
+    assert [left.pid for left in found] == [lives.pid]
+
+
+@pytest.mark.parametrize(("uid", "of_root"), [(0, True), (1000, False)])
+def test_root_keeps_its_marks_where_nobody_else_can_write(uid: int, of_root: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: uid)
+    assert (REAL_FOLDERS()[0] == left_behind.OF_ROOT) == of_root
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from trainprobe.case import read_case
 from trainprobe.ready.here import Told
-from trainprobe.ready.kept import DAY_S, keep, place_in, prune
+from trainprobe.ready.kept import DAY_S, keep, new_folder, place_in, prune
 from trainprobe.site import Site
 
 TOLD = [Told("checks", "machine", {"program": "machine", "checks": [{"id": "host.swap", "state": "ok"}], "open": "", "dropped": []}, began=5.0, took_s=0.5)]
@@ -37,6 +37,17 @@ def test_its_place_is_a_new_folder_in_that_of_the_site(tmp_path: Path) -> None:
     assert place_in(Site(), host="node1", slot="prolog") == ""
     place = place_in(Site(keep_in=str(tmp_path)), host="../node 1", slot="prolog")
     assert (os.path.dirname(place), os.path.basename(place).startswith("ready-prolog-.._node_1-2")) == (str(tmp_path), True)
+
+
+def test_a_place_that_somebody_made_before_is_not_taken(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "a").symlink_to(theirs)
+    with pytest.raises(FileExistsError):
+        new_folder(str(tmp_path / "kept" / "a"))
+    new_folder(str(tmp_path / "kept" / "b"))
+    assert (tmp_path / "kept" / "b").stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize(

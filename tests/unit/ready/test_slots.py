@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from tests.conftest import ROOT, python_path
 from trainprobe.checks import SLOTS as CHECK_SLOTS
 from trainprobe.checks.settled import ProgramTold, doubts_of, rows_of, verdict_of
+from trainprobe.cli import ready_slot
 from trainprobe.cli.app import help_of
 from trainprobe.cli.ready_slot import FLAGS, VALUES, Asked, is_for_a_slot, read
 from trainprobe.errors import UsageError
@@ -112,16 +115,16 @@ def test_the_site_decides_how_long_and_what_a_blind_look_means() -> None:
     ("programs", "verdict", "code", "strict"),
     [
         (told(check("ok")), "healthy", 0, 0),
-        (told(check("fail")), "at-risk", 1, 1),
+        (told(check("fail")), "at-risk", 10, 10),
         (told(check("fail", who="user")), "at-risk", 0, 0),  # the node is as it should be
         (told(check("fail", "degraded")), "at-risk", 0, 0),
         (told(check("fail", "warning")), "healthy", 0, 0),
-        (told(check("unknown")), "undetermined", 0, 1),
+        (told(check("unknown")), "undetermined", 0, 10),
         (told(check("unknown", "degraded")), "healthy", 0, 0),
-        (told(check("unknown"), check("fail", name="z")), "at-risk", 1, 1),
-        (told(check("ok"), outcome="timed_out"), "undetermined", 0, 1),
+        (told(check("unknown"), check("fail", name="z")), "at-risk", 10, 10),
+        (told(check("ok"), outcome="timed_out"), "undetermined", 0, 10),
         (told(check("ok"), outcome="timed_out", dropped=("lim.nofile",)), "healthy", 0, 0),  # what it did not come to is no blocker
-        ([], "undetermined", 0, 1),
+        ([], "undetermined", 0, 10),
     ],
 )
 def test_only_a_blocker_that_an_administrator_must_mend_takes_a_node_away(programs: list[ProgramTold], verdict: str, code: int, strict: int) -> None:
@@ -149,7 +152,7 @@ def test_hostile_answers_of_a_program_become_rows_or_nothing() -> None:
 
 def test_the_command_line_of_a_slot() -> None:
     words = "--slot=prolog --format nagios --inconclusive fail --timeout 9 --quick --json - --case c --quiet --drain node1,node2"
-    assert read(["ready", *words.split()], {}) == Asked("prolog", "nagios", "fail", 9.0, "-", "c", quiet=True, drain=("node1", "node2"))
+    assert read(["ready", *words.split()], {}) == Asked("prolog", "nagios", "fail", 9.0, "-", os.path.abspath("c"), quiet=True, drain=("node1", "node2"))
     assert read(["ready"], {"TRAINPROBE_SLOT": "epilog"}) == Asked("epilog")
     for wrong in (["ready", "--deep"], ["ready", "--format", "xml"], ["ready", "--timeout", "nan"], ["ready", "--timeout"], ["ready", "more"]):
         with pytest.raises(UsageError):
@@ -172,8 +175,57 @@ def test_its_options_are_those_of_the_whole_command() -> None:
 def test_a_prolog_loads_little_and_nothing_of_strangers() -> None:
     done = subprocess.run([sys.executable, "-c", COUNT], env=python_path() or {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=True)
     code, *modules = done.stdout.split()
-    assert (code in ("0", "1"), HEAVY & set(modules)) == (True, set()), done.stderr
+    assert (code in ("0", "10"), HEAVY & set(modules)) == (True, set()), done.stderr
     assert len([name for name in modules if name.startswith("trainprobe")]) <= 60
+
+
+def test_a_tool_that_cannot_be_loaded_takes_no_node_away(tmp_path: Path) -> None:
+    """A Python that finds no module ends with 1, which must not be the code of a node at fault."""
+    broken = tmp_path / "trainprobe"
+    for script in ("prolog.sh", "epilog.sh", "health-check.sh"):
+        codes = []
+        for does in (f"exec {sys.executable} -c 'import no_such_tool'", "exit 10", "exit 2", "exit 70"):
+            broken.write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
+            broken.chmod(0o755)
+            text = (ROOT / "docs" / "examples" / script).read_text(encoding="utf-8")
+            for name, value in (("TRAINPROBE", broken), ("LOG", tmp_path / "log"), ("METRICS", tmp_path / "metrics")):
+                text = re.sub(rf"^{name}=\S*", f"{name}={value}", text, flags=re.MULTILINE)
+            codes.append(subprocess.run(["sh", "-c", text], capture_output=True, check=False, timeout=30).returncode)
+        assert codes == [0, 1, 0, 0], script
+
+
+def test_a_file_is_written_through_nobodys_link_and_from_where_it_was_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.write_text("theirs", encoding="utf-8")
+    os.symlink(theirs, tmp_path / f"r.json.{os.getpid()}.new")
+    monkeypatch.chdir(tmp_path)
+    asked = read(["ready", "--slot", "prolog", "--json", "r.json"], {})
+    ready_slot._write(asked.json_to, "ours")
+    assert (asked.json_to, theirs.read_text(), (tmp_path / "r.json").exists()) == (str(tmp_path / "r.json"), "theirs", False)
+    os.unlink(tmp_path / f"r.json.{os.getpid()}.new")
+    ready_slot._write(asked.json_to, "ours")
+    assert (tmp_path / "r.json").read_text() == "ours"
+
+
+HANGS_BEHIND = """
+import sys, time
+from trainprobe.cli import ready_slot, run
+from trainprobe.ready import here, slots
+def told(wanted, tell, given_up=None):
+    row = {"id": "fs.mounts", "state": "fail", "says": "/data is not mounted."}
+    tell(here.Told("checks", "storage", {"program": "storage", "checks": [row], "open": "", "dropped": []}))
+here.run_checks = told
+ready_slot.GRACE_S = 0.2
+setattr(ready_slot, sys.argv[1], lambda *_: time.sleep(60) if sys.argv[2] == "hangs" else 1 / 0)
+sys.exit(run(["ready", "--slot", "prolog", "--timeout", "1"]))
+"""
+
+
+@pytest.mark.parametrize(("where", "how"), [("_tell", "hangs"), ("_keep", "hangs"), ("_keep", "breaks")])
+def test_what_was_found_counts_also_where_it_cannot_be_told_or_kept(where: str, how: str) -> None:
+    argv = [sys.executable, "-c", HANGS_BEHIND, where, how]
+    done = subprocess.run(argv, env=python_path() or {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 10, done.stderr
 
 
 def test_in_the_tasks_own_prolog_stdout_holds_only_what_slurm_understands() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+import tracemalloc
 
 import pytest
 
@@ -226,3 +227,30 @@ def test_planted_faults_are_told_sound_scripts_are_left_alone_and_corrections_he
     assert (found["sound"] >= 15, found["alarms"]) == (True, {})
     assert found["mended"] >= 55
     assert found["healed"] == found["mended"]
+
+
+HEAD = "#!/bin/bash\n#SBATCH --nodes=2\n"
+LARGE = {
+    "a variable that doubles": HEAD + "A=xxxxxxxx\n" + "A=$A$A\n" * 40 + "B=" + "$A" * 100_000 + "\nsrun python $B\n",
+    "in quotes": HEAD + "A=xxxxxxxx\n" + "A=$A$A\n" * 20 + 'B="' + "$A" * 100_000 + '"\nsrun python "$B"\n',
+    "commas": HEAD + "#SBATCH --gres=" + "," * 250_000 + "\nsrun python a.py\n",
+    "options that come late": HEAD + "srun python a.py\n" + "#SBATCH --mem=1\n" * 15_000,
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_large_script_costs_neither_minutes_nor_gigabytes(name: str) -> None:
+    tracemalloc.start()
+    try:
+        began = time.process_time()
+        found = checked(plan_of(LARGE[name]))
+        assert (time.process_time() - began < 20, tracemalloc.get_traced_memory()[1] < 200e6) == (True, True)
+    finally:
+        tracemalloc.stop()
+    assert {one.id for one in found} >= set(CHECKS[:3])
+    assert len(found) < 200
+
+
+def test_commas_in_brackets_belong_to_one_kind_of_gpu() -> None:
+    text = "gpu:a100:4(S:0,1),ssd:1,gpu:h100:2(S:2-3)"
+    assert (numbers.gres_gpus(text), numbers.gres_types(text)) == (6, ("a100", "h100"))
