@@ -16,12 +16,12 @@ def reaches(cluster: Cluster, number: int, *, within_s: int = 2) -> bool:
 
 
 def test_a_job_step_runs_on_hosts_of_their_own_names(cluster: Cluster) -> None:
-    done = cluster.slurm.run("srun", "-N3", "-n3", "hostname")
+    done = cluster.slurm.run("srun", "-N3", "-n3", "--nodelist=node[1-3]", "hostname")
     assert (done.returncode, sorted(done.stdout.split())) == (0, ["node1", "node2", "node3"])
 
 
 def test_a_second_step_overlaps_a_running_job_and_sees_only_its_own_host(cluster: Cluster) -> None:
-    job = cluster.slurm.job("#!/bin/sh\nsrun sleep 98\n", "-N2", "-n2")
+    job = cluster.slurm.job("#!/bin/sh\nsrun sleep 98\n", "-N2", "-n2", "--nodelist=node[1-2]")
     until = time.monotonic() + 10
     seen: list[str] = []
     while time.monotonic() < until and len(seen) < 2:
