@@ -28,7 +28,7 @@ def hung(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     output = folder / "output.txt"
     command = f"srun -N3 -n6 {sys.executable} {TRAINING} {folder} {SICK}"
     script = f"#!/bin/sh\nexport MASTER={cluster[1].address} OMP_NUM_THREADS=1\n{command}\n"
-    job = cluster.slurm.job(script, "-N3", "--ntasks-per-node=2", f"--output={output}")
+    job = cluster.slurm.job(script, "-N3", "--nodelist=node[1-3]", "--ntasks-per-node=2", f"--output={output}")
     until = time.monotonic() + 90
     while not (output.exists() and "rank 0 step 2" in output.read_text()):
         if time.monotonic() > until:

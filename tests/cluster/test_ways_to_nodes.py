@@ -69,7 +69,9 @@ def test_a_probe_runs_on_all_nodes_of_the_allocation_that_we_are_in(cluster: Clu
     output = tmp_path / "output.txt"
     script = asking(tmp_path, None, "host", 15.0)
     step = "srun -N1 -n1 --label --cpu-bind=none " if inside == "step" else ""  # an outer step's label must not be ours
-    cluster.slurm.job(f"#!/bin/sh\n{step}{sys.executable} {script}\n", "-N3", "--ntasks-per-node=2", "--cpus-per-task=2", f"--output={output}")
+    cluster.slurm.job(
+        f"#!/bin/sh\n{step}{sys.executable} {script}\n", "-N3", "--nodelist=node[1-3]", "--ntasks-per-node=2", "--cpus-per-task=2", f"--output={output}"
+    )
 
     assert eventually(lambda: output.exists() and output.read_text().count("}") == 1, 60), output.read_text() if output.exists() else "no output"
     said = output.read_text()
