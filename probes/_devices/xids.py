@@ -29,7 +29,8 @@ FIX = {
     UPDATE: "update the driver",
 }
 BAD = (RESET, REBOOT, HANDS)
-_LINE = re.compile(r"NVRM: Xid \(([^)]{1,80})\): (\d+)(?:,|\b)(.{0,160})")
+# From the beginning: the kernel also logs names of programs, which users choose.
+_LINE = re.compile(r"(?:^|;)NVRM: Xid \(([^)]{1,80})\): (\d+)(?:,|\b)(.{0,160})")
 # XID 154 tells the action itself.
 _TOLD = re.compile(r"recovery action changed from \S.{0,40}? to (0x\w+)? ?\(?([A-Za-z ]{3,40})\)?", re.IGNORECASE)
 

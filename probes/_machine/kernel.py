@@ -15,9 +15,10 @@ LEAST_KERNEL = (5, 5)  # accelerate warns below: huggingface/accelerate#1929
 FAST_CLOCKS = {"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", "timebase", "tod", "xen"}
 UNSYNCHRONISED = 0x40  # STA_UNSYNC, linux/timex.h
 LOG_CAP = 2**23
+# Anchored where fifteen characters are enough: the kernel also logs names of programs, which users choose.
 UNCORRECTED = re.compile(
     r"mce:.*\[Hardware Error\].*(?:Uncorrected|UC\b|PCC)|\bUncorrected error|AER:.*(?:Uncorrect(?:ed|able).*(?:Fatal|Non-Fatal)|severity=Uncorrect)"
-    r"|EDAC .*\bUE\b|Memory failure: 0x|severity: (?:fatal|uncorrected)|nvme.*controller is down|Unrecovered read error",
+    r"|^EDAC \w+:? .*\bUE\b|Memory failure: 0x|\[Hardware Error\]:.* severity: (?:fatal|uncorrected)|nvme.*controller is down|Unrecovered read error",
     re.IGNORECASE,
 )
 NARROW = re.compile(r"\S+ \S+: .*PCIe bandwidth, limited by .*", re.IGNORECASE)

@@ -65,12 +65,11 @@ def state(asked: checking.Asked, told: checking.Told) -> None:
         told.say("ib.state", "skip", "This host has no InfiniBand or RoCE adapter.")
         return
     up = [port for port in used if port.state == "ACTIVE"]
-    down = [f"{port.device} port {port.number} is {port.state}/{port.physical}" for port in used if port.state != "ACTIVE" and port.layer == "InfiniBand"]
-    down += [
-        f"{port.device} port {port.number} is {port.state}"
-        for port in used
-        if port.state != "ACTIVE" and port.layer != "InfiniBand" and port.physical == "LinkUp"
-    ]
+    down = [port for port in used if port.state != "ACTIVE" and (port.layer == "InfiniBand" or port.physical == "LinkUp")]
+    named = os.environ.get("NCCL_IB_HCA", "")[:1] not in ("", "^")
+    # Of a port that was never up since the boot nobody can say here that it should be: cards have two, and often one cable.
+    lost = [f"{_shown(port)}{' and was up before' if port.counters['link_downed'] else ''}" for port in down if named or port.counters["link_downed"]]
+    never = [f"{_shown(port)} and was not up since the boot" for port in down if not named and not port.counters["link_downed"]]
     fastest = max((port.rate for port in up), default=0.0)
     slow = [
         f"{port.device} runs at {port.rate:g} of {fastest:g} Gb/s"
@@ -79,10 +78,13 @@ def state(asked: checking.Asked, told: checking.Told) -> None:
     ]
     needed = bool(places.found(asked.root, "/dev/nvidia[0-9]*")) or any(port.layer == "InfiniBand" for port in used)  # gloo goes over TCP in any case
     none = [] if up or not needed else [f"none of {len(used)} ports is active: NCCL goes over TCP"]
-    says = "; ".join(none + down + slow) or (f"{len(up)} ports are active, at {fastest:g} Gb/s" if up else "no port is active, and none is needed")
+    least = told.threshold("ib.state", 0)
+    few = [f"{len(up)} of {least:g} ports are active"] if len(up) < least else []
+    bad, worth = few + none + lost, slow + never
+    says = "; ".join(bad + worth) or (f"{len(up)} ports are active, at {fastest:g} Gb/s" if up else "no port is active, and none is needed")
     told.say(
         "ib.state",
-        "ok" if off or not (none or down or slow) else "fail",
+        "ok" if off or not (bad or worth) else "fail" if bad else "warn",
         f"InfiniBand and RoCE: {says}.",
         [port._asdict() for port in used][:16],
         fix="ibstat; drain the node, look at cable and switch port",
@@ -92,8 +94,12 @@ def state(asked: checking.Asked, told: checking.Told) -> None:
     checking.value("rdma.ports", len(up))
 
 
+def _shown(port: Port) -> str:
+    return f"{port.device} port {port.number} is {port.state}{f'/{port.physical}' if port.layer == 'InfiniBand' else ''}"
+
+
 def _kin(port: Port, others: List[Port], rate: float) -> bool:
-    """Whether most ports of its kind run at that rate: one that is meant to be slower, as for storage, is no fault."""
+    """Whether most ports of its kind run at that rate. One for storage may be meant to be slower, so that this alone is worth a word and no more."""
     kind = [one for one in others if one.layer == port.layer]
     return sum(one.rate == rate for one in kind) > len(kind) / 2
 

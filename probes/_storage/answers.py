@@ -16,6 +16,15 @@ Looked = Dict[str, mounts.Path]
 CACHES = ("TMPDIR", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH", "XDG_CACHE_HOME")
 
 
+def _patience_s(asked: checking.Asked, told: checking.Told) -> float:
+    return told.threshold("fs.hang", mounts.HANG_S if asked.slot == "step" else mounts.HANG_OF_ADMIN_S)
+
+
+def _only_denied_to_root(one: mounts.Path, asked: checking.Asked) -> bool:
+    """A server that maps root to nobody answers, and lets users in whom it knows."""
+    return asked.slot != "step" and one.stat.get("errno") in ("EACCES", "EPERM")
+
+
 class Paths:
     """The paths of one run, looked at once: the first check that needs them asks."""
 
@@ -24,7 +33,7 @@ class Paths:
 
     def of(self, asked: checking.Asked, told: checking.Told) -> Looked:
         if self._looked is None:
-            self._looked = mounts.look(asked, told.threshold("fs.hang", mounts.HANG_S))
+            self._looked = mounts.look(asked, _patience_s(asked, told))
         return self._looked
 
     def writable(self, asked: checking.Asked, told: checking.Told) -> List[str]:
@@ -33,7 +42,7 @@ class Paths:
 
     def hang(self, asked: checking.Asked, told: checking.Told) -> None:
         """A path that the job needs must answer; another one is only told."""
-        looked, limit_s = self.of(asked, told), told.threshold("fs.hang", mounts.HANG_S)
+        looked, limit_s = self.of(asked, told), _patience_s(asked, told)
         hung = [one for one in looked.values() if one.how in ("timed_out", "stuck")]
         needed = [one for one in hung if one.path in asked.paths]
         if not looked:
@@ -56,9 +65,10 @@ class Paths:
             if one is None or one.how in ("timed_out", "stuck"):
                 checking.value(f"mount.{path}", "gives no answer")
                 continue
-            checking.value(f"mount.{path}", "missing" if one.problem else one.mount.shown() if one.mount else "no mount")
-            if one.problem:
-                bad.append(f"{path}: {one.problem}")
+            problem = "" if _only_denied_to_root(one, asked) else one.problem
+            checking.value(f"mount.{path}", "missing" if problem else one.mount.shown() if one.mount else "no mount")
+            if problem:
+                bad.append(f"{path}: {problem}")
                 continue
             writable = one.stat.get("writable")
             checking.value(f"writable.{path}", {"": "yes", None: "no folder"}.get(writable, f"no, {writable}"))

@@ -11,6 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from _ready import checking, child, places
 
 HANG_S = 5.0
+HANG_OF_ADMIN_S = 15.0  # a server that is slow for a moment is slow for all nodes: none of them is taken away for that
 NETWORK = re.compile(r"nfs\d?|lustre|gpfs|beegfs\w*|ceph|cifs|smb\d?|9p|afs|panfs|weka\w*|wekafs|glusterfs|orangefs|daos|fuse(?:\.\w[\w.-]*)?")
 # File systems of fuse that are local.
 LOCAL_FUSE = re.compile(r"fuse\.(?:lxcfs|portal|gvfsd-fuse|squashfuse\w*|overlayfs|fuse-overlayfs|snapfuse|gocryptfs|rosetta)|fusectl|fuseblk")

@@ -168,6 +168,30 @@ def test_a_mount_that_does_not_answer_is_named_and_takes_nothing_else_with_it(ru
 
 
 @needs_root
+def test_a_server_that_knows_no_root_is_no_missing_mount_and_users_still_must_get_in(run_probe: RunProbe, tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    os.chown(closed, 65534, 65534)
+    as_nobody = 'exec setpriv --bounding-set=-all --inh-caps=-all "$@"'  # root without the rights of root, as a server sees it
+    states_by_slot = {}
+    for slot in ("prolog", "step"):
+        done = run_probe("storage", shell=as_nobody, env={"TRAINPROBE_SLOT": slot, "TRAINPROBE_PATHS": str(closed)})
+        states_by_slot[slot] = check(done, "fs.mounts")["status"]
+    assert states_by_slot == {"prolog": "ok", "step": "fail"}
+
+
+def test_a_command_that_is_printed_runs_no_file_name(run_probe: RunProbe) -> None:
+    path = Path("/dev/shm/vader_segment.x;touch${IFS}owned")
+    try:
+        path.write_bytes(b"x" * 4096)
+        os.utime(path, (1, 1))
+        done = run_probe("storage", env={"TRAINPROBE_SLOT": "epilog", "TRAINPROBE_THRESHOLDS": '{"shm.stale": 0}'})
+        assert f"'{path}'" in check(done, "shm.stale")["fix"]
+    finally:
+        path.unlink()
+
+
+@needs_root
 def test_folders_that_are_missing_full_or_read_only(run_probe: RunProbe, tmp_path: Path) -> None:
     full, fixed, gone = tmp_path / "full", tmp_path / "fixed", tmp_path / "gone"
     full.mkdir()

@@ -137,6 +137,16 @@ def test_xids_by_the_table(code: int, text: str, state: str, fix: str) -> None:
     assert not fix or fix in xids.FIX[(bad + worth)[0].action]
 
 
+def test_names_of_programs_in_the_kernels_log_are_no_illness(run_probe: RunProbe, tmp_path: Path) -> None:
+    """A user may call a program what he likes, and have it crash."""
+    names = ("EDAC UE", "severity: fatal", "NVRM: Xid (1): ")
+    log = "".join(f"6,{place},{place},-;{name}[77]: segfault at 0 ip 0 sp 0 error 4\n" for place, name in enumerate(names))
+    log += "6,9,9,-;oom-kill:constraint=CONSTRAINT_MEMCG,task_memcg=/user.slice/NVRM: Xid (PCI:0): 79, x,task=a,pid=7\n"
+    root = tree(tmp_path / "root", {"/dev/kmsg": log, "/proc/uptime": "90000 1\n", "/proc/meminfo": "MemTotal: 1 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n"})
+    assert check(run_probe("machine", "--root", root), "host.mce")["status"] == "ok"
+    assert check(run_probe("devices", "--root", root), "drv.xid")["status"] == "ok"
+
+
 @pytest.mark.parametrize(
     ("behaves", "answer", "module"),
     [
@@ -175,14 +185,18 @@ def test_adapters(run_probe: RunProbe, tmp_path: Path) -> None:
     done = run_probe("network", "--root", tree(tmp_path / "healthy", healthy))
     assert [states(done)[name] for name in ("ib.state", "ib.flap", "ib.gid")] == ["ok", "ok", "skip"]
     assert values(done)["rdma.mlx5_0"] == "ACTIVE InfiniBand 400 Gb/s"
-    ill = {**healthy, **port("mlx5_1", rate="200 Gb/sec (4X HDR)", downs=40), **port("mlx5_3", "1: DOWN")}
+    ill = {**healthy, **port("mlx5_1", rate="200 Gb/sec (4X HDR)", downs=40), **port("mlx5_3", "1: DOWN", downs=1)}
     done = run_probe("network", "--root", tree(tmp_path / "ill", ill))
     assert check(done, "ib.state")["status"] == check(done, "ib.flap")["status"] == "fail"
     assert "mlx5_1 runs at 200 of 400 Gb/s" in check(done, "ib.state")["says"]
-    assert "mlx5_3 port 1 is DOWN" in check(done, "ib.state")["says"]
+    assert "mlx5_3 port 1 is DOWN/Disabled and was up before" in check(done, "ib.state")["says"]
     assert values(done)["rdma.ports"] == 3
     done = run_probe("network", "--root", str(tmp_path / "ill"), env={"NCCL_IB_HCA": "^mlx5_1,mlx5_3"})
     assert check(done, "ib.state")["status"] == "ok"
+    usual = {**healthy, **port("mlx5_3", rate="200 Gb/sec (4X HDR)"), **port("mlx5_4", "1: DOWN")}  # one for storage, one without a cable
+    root = tree(tmp_path / "usual", usual)
+    for env, state in (({}, "warn"), ({"NCCL_IB_HCA": "mlx5_4"}, "fail"), ({"TRAINPROBE_THRESHOLDS": '{"ib.state": 5}'}, "fail")):
+        assert check(run_probe("network", "--root", root, env=env), "ib.state")["status"] == state
     roce = {**port("mlx5_0", layer="Ethernet"), "/sys/class/infiniband/mlx5_0/ports/1/gids/0": "fe80:0000:0000:0000:0000:0000:0000:0001"}
     roce["/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/0"] = "IB/RoCE v1"
     done = run_probe("network", "--root", tree(tmp_path / "roce", roce))
