@@ -13,7 +13,7 @@ import threading
 import time
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from trainprobe import __version__
 from trainprobe.errors import UsageError
@@ -50,6 +50,7 @@ class Case:
         self._evidence: List[Evidence] = []
         self._unwritten: List[Tuple[str, bytes]] = []
         self._lock = threading.RLock()
+        self.heard: Callable[[Evidence], None] = lambda _: None  # told of each look before it is written
         self._stuck = self._lost = ""
         self._torn, self._size, self._sealed, self._last = False, 0, False, 0
         self._fd = os.open(os.path.join(folder, EVIDENCE), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -158,6 +159,7 @@ class Case:
                 return new
             self._last += 1
             self._evidence.append(new)
+            self.heard(new)
             self._unwritten.append((new.id, json.dumps(to_json(new)).encode() + b"\n"))
             self._write()
         return new

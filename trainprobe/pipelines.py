@@ -86,22 +86,26 @@ def ready(request: ReadyRequest, settings: Settings, progress: Progress) -> Repo
     """
     import threading
 
-    from trainprobe.ready.gathering import check_request, gather
+    from trainprobe.ready.gathering import check_request, gather, tell_findings
     from trainprobe.ready.keeping import case_for
     from trainprobe.ready.surroundings import way_to_nodes
     from trainprobe.site import read_site
-    from trainprobe.system.interruption import Interrupted
+    from trainprobe.system.interruption import Interrupted, Interruption
+    from trainprobe.system.overseer import tell
 
     check_request(request)
     site = read_site()
     site.refuse(request.budget, os.getuid())
     way = way_to_nodes(request)
     threading.Thread(target=_make_ready_to_judge, name="trainprobe-judge", daemon=True).start()  # while the nodes are waited for
-    with case_for(request) as (case, name):
+    with Interruption() as interruption, case_for(request) as (case, name):  # also between two looks, and while it is judged, nothing is lost
+        tell(case=name, nodes=list(way.names)[:64], budget=request.budget)
+        case.heard = tell_findings
         try:
-            gather(request, way, case, site, settings, progress)
+            gather(request, way, case, site, settings, progress, around=interruption)
         except Interrupted:
             progress.note("Interrupted: this is what was learnt.")
+        tell(doing="judging what was found")
         report = conclude(case.seal(), "ready", name, (*((case.trouble,) if case.trouble and name else ()), *site.notes))
         return _kept(case, report)
 

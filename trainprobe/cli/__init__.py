@@ -16,7 +16,12 @@ DEBUG = "TRAINPROBE_DEBUG"
 def main() -> NoReturn:
     """Run the command line of this process and end it with the exit code of docs/exits.md."""
     _mend_streams()
-    sys.exit(run(sys.argv[1:]))
+    argv = sys.argv[1:]
+    if argv[:1] == ["ready"]:
+        from trainprobe.cli.overseen import oversee_ready
+
+        oversee_ready(argv)
+    sys.exit(run(argv))
 
 
 def _mend_streams() -> None:

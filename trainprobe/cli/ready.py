@@ -11,6 +11,7 @@ import typer
 if TYPE_CHECKING:
     from trainprobe.model.diagnosis import Report
 
+DRAIN_S = 3600.0  # the report is out; each node is asked with a deadline of its own
 FORMATS = ("text", "json", "junit", "prometheus", "nagios")
 
 
@@ -93,12 +94,17 @@ def ready(  # noqa: PLR0913, PLR0917 - one parameter per option
     )
     from trainprobe.cli.readiness_told import drained, show_ready, write_exclude_file
     from trainprobe.pipelines import ready as check
+    from trainprobe.system.overseer import tell
 
+    tell(form=format_, json_to=json_to, quiet=quiet, no_color=no_color, inconclusive=inconclusive)
     with looking(quiet=quiet) as progress:
         report: Report = check(request, read_settings(None), progress)
     show_ready(report, format_, json_to=json_to, quiet=quiet, no_color=no_color)
+    code = ready_code_of(report, strict=strict, inconclusive=inconclusive or "")
+    tell(code=code)
     if exclude_file is not None:
         write_exclude_file(report, exclude_file)
     if drain is not None:
+        tell(within_s=DRAIN_S)
         drained(report, drain)
-    return ready_code_of(report, strict=strict, inconclusive=inconclusive or "")
+    return code

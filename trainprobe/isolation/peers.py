@@ -29,7 +29,7 @@ class Tolerance:
 TOLERANCES: Mapping[tuple[str, str], Tolerance] = {
     ("tcp", "rtt_ms"): Tolerance(1.0, 9.0, 5.0),
     ("tcp", "mbps"): Tolerance(4.0, 6.0, 1.0),
-    ("gloo", "took_ms"): Tolerance(1.0, 4.0, 20.0),
+    ("gloo", "took_ms"): Tolerance(4.0, 9.0, 200.0),  # 4 MiB: with both processors at other work healthy pairs took 5 to 60 ms
     ("nccl", "took_ms"): Tolerance(0.05, 1.0, 0.05),
 }
 HOW = {"rtt_ms": "delay", "mbps": "slow", "took_ms": "slow"}

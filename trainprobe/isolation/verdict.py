@@ -103,7 +103,7 @@ def _by_control(tries: Sequence[Try], members: AbstractSet[str], arm: str, how: 
     """Where the arm below passes for the same nodes, the fault lies above it."""
     below = [one for one in tries if arm in BELOW and one.arm == BELOW[arm] and one.phase == "pairs" and members <= set(one.members)]
     if below and all(one.outcome == "passed" for one in below):
-        return "gloo-only" if arm == "gloo" else "fabric"
+        return "fabric" if arm == "nccl" else how if how == "slow" else "gloo-only"
     return how
 
 

@@ -45,7 +45,7 @@ class Call:
     interrupted: bool = False
 
 
-def ask(
+def ask(  # noqa: PLR0913 - one parameter per way to bound it
     nodes: Sequence[Node],
     case: Case,
     look_s: float,
@@ -56,11 +56,13 @@ def ask(
     patient: bool = False,
     most_s: float | None = None,
     interruption: Interruption | None = None,
+    at_once: int | None = None,
 ) -> tuple[str, ...]:
     """Ask all nodes at once, put what they send into `case`, and return the names of those that told something; a node has `look_s` and the time for the way.
 
-    `most_s` bounds the whole instead. Where at least half have answered, the others are waited for in proportion to that, and not to the whole deadline,
-    unless we are `patient`. For each node there is a record `node.look`: ok with the time that it took and how far its clock is from ours (seconds), or
+    `at_once` nodes are asked at the same time, 64 where it is None. `most_s` bounds the whole instead: then a node for which less than `look_s` would
+    be left, since others took their time before it, is not asked, and the record says so. Where at least half have answered, the others are waited for
+    in proportion to that, and not to the whole deadline, unless we are `patient`. For each node there is a record `node.look`: ok with the time that it took and how far its clock is from ours (seconds), or
     why it gave no answer. What a node had sent when its time was up is kept, and the record says `partial`.
     Raises Interrupted after Ctrl-C, when what was learnt until then is in the case and nobody is asked any more; `phase` says in it what was going on.
     """
@@ -73,7 +75,7 @@ def ask(
         return spoke
 
     with Interruption() if interruption is None else contextlib.nullcontext(interruption) as asked:
-        call_all(nodes, look_s, heard, asked, progress, patient=patient, most_s=most_s)
+        call_all(nodes, look_s, heard, asked, progress, patient=patient, most_s=most_s, at_once=at_once)
     if asked.asked:
         case.add("interrupted", source="signal", data={"phase": phase, "cell": accept.cell})
         raise Interrupted
@@ -89,10 +91,12 @@ def call_all(
     *,
     patient: bool = False,
     most_s: float | None = None,
+    at_once: int | None = None,
 ) -> None:
     """Run the commands of all nodes and hand each to `heard`, in this thread, when it is over; that says whether the node has spoken."""
+    width = max(1, at_once or AT_ONCE)
     began = time.monotonic()
-    turns = -(-len(nodes) // AT_ONCE)  # who is asked later may take as long
+    turns = -(-len(nodes) // width)  # who is asked later may take as long
     until = began + (turns * (look_s + START_S) if most_s is None else most_s)
     spoke = 0
     by_tree = asked_by_tree(nodes, look_s + START_S if most_s is None else most_s, lambda: interruption.asked) if len(nodes) > MANY else {}
@@ -104,11 +108,12 @@ def call_all(
                 spoke += heard(node, Call(by_tree[node.name], start, now, interruption.asked and by_tree[node.name].ended.how == "timed_out"))
         nodes = [node for node in nodes if node.name not in by_tree]
         if most_s is None:  # those that the tree did not reach have as long again
-            until = time.monotonic() + -(-len(nodes) // AT_ONCE) * (look_s + START_S)
+            until = time.monotonic() + -(-len(nodes) // width) * (look_s + START_S)
         progress.note(f"{spoke} nodes have answered; {len(nodes)} are left to be asked directly.")
-    with ThreadPoolExecutor(max_workers=min(AT_ONCE, max(1, len(nodes)))) as pool:
+    with ThreadPoolExecutor(max_workers=min(width, max(1, len(nodes)))) as pool:
         shorter = Shorter(until)
-        waiting = {pool.submit(_asked, node, shorter): node for node in nodes}
+        least_s = look_s if most_s is not None and len(nodes) > width else 0.0
+        waiting = {pool.submit(_asked, node, shorter, least_s): node for node in nodes}
         while waiting:
             done, _ = wait(waiting, timeout=AGAIN_S, return_when=FIRST_COMPLETED)
             shorter.interrupted = interruption.asked
@@ -136,10 +141,10 @@ class Shorter:
         return self.interrupted or time.monotonic() > self.until
 
 
-def _asked(node: Node, deadline: Shorter) -> Call:
+def _asked(node: Node, deadline: Shorter, least_s: float = 0.0) -> Call:
     began = time.time()
     left_s = deadline.until - time.monotonic()
-    if left_s <= 0 or deadline.stopped():
+    if left_s <= 0 or left_s < least_s or deadline.stopped():
         return Call(None, began, began, deadline.stopped())
     try:
         ran = run(

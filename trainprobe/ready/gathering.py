@@ -6,29 +6,34 @@ import json
 import os
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from trainprobe.errors import UsageError
 from trainprobe.model.subjects import Subject
-from trainprobe.nodes.asking import ask
+from trainprobe.nodes.asking import AT_ONCE, ask
 from trainprobe.ready.far import ACCEPT, CELL, COMMAND, said
-from trainprobe.ready.here import HARD_STOP_S, Told, Wanted, run_checks
+from trainprobe.ready.here import HARD_STOP_S, KIND, Told, Wanted, run_checks
 from trainprobe.ready.isolate import MEETING_PORT, Meeting, isolate
 from trainprobe.ready.rungs import climb_nodes, names_of
 from trainprobe.system.interruption import Interrupted, Interruption
+from trainprobe.system.overseer import tell
 from trainprobe.targets.interpreter import choose
 
 if TYPE_CHECKING:
     from trainprobe.case import Case
     from trainprobe.config import Settings
+    from trainprobe.model.evidence import Evidence
     from trainprobe.model.progress import Progress
     from trainprobe.model.request import ReadyRequest
     from trainprobe.nodes.way import Way
     from trainprobe.site import Site
 
 JUDGE_S = 4.0  # of the hard stop, for what comes after gathering
+GRACE_S = 4.0  # beyond the hard stop, before this whole process is given up
 WAY_S = 4.0  # for the way to a node and a Python there
+LEAST_CHECKS_S = 6.0  # measured: a node's programs are through in 3 to 5 s
 CHECKS_SHARE = 0.4  # of the time, where the nodes' traffic is to be tried too
 LEAST_PAIRS_S, LEAST_RUNGS_S = 5.0, 15.0
 RUNGS_SHARE = 0.3  # of what is left after the checks, kept for ranks across the nodes
@@ -40,6 +45,7 @@ class _Asked:
     request: ReadyRequest
     way: Way
     case: Case
+    around: Interruption
 
 
 def stop_s(request: ReadyRequest) -> float:
@@ -47,18 +53,23 @@ def stop_s(request: ReadyRequest) -> float:
     return min(HARD_STOP_S[request.budget], request.timeout_s or HARD_STOP_S[request.budget])
 
 
-def gather(request: ReadyRequest, way: Way, case: Case, site: Site, settings: Settings, progress: Progress) -> None:
-    """Put all that can be learnt of the nodes within the time into `case`. Raises Interrupted after Ctrl-C, when nothing of ours runs any more."""
+def gather(request: ReadyRequest, way: Way, case: Case, site: Site, settings: Settings, progress: Progress, *, around: Interruption) -> None:
+    """Put all that can be learnt of the nodes within the time into `case`. Raises Interrupted after Ctrl-C, when nothing of ours runs any more.
+
+    `around` hears a signal that comes between two parts of it.
+    """
     began = time.monotonic()
     until = began + stop_s(request) - min(JUDGE_S, stop_s(request) / 5)
     alone = len(way.names) == 1 and way.by == "here"
     undone: list[tuple[str, str]] = []
+    tell(within_s=stop_s(request) + GRACE_S, doing=f"checking {len(way.names)} nodes" if len(way.names) > 1 else "checking this node")
     try:
         if alone:
             _here(_wanted(request, way, site, until - time.monotonic()), case, way.names[0], progress)
         else:
-            told = _there(_wanted(request, way, site, 0.0), way, case, until, progress)
-            undone += _between(_Asked(request, way, case), told, until, settings, progress)
+            told = _there(_wanted(request, way, site, 0.0), way, case, until, progress, site.fan_out)
+            undone += _between(_Asked(request, way, case, around), told, until, settings, progress)
+        _heard(case, around)
     finally:
         data = {"budget": request.budget, "slot": request.slot, "by": way.by, "nodes": list(way.names), "nproc": request.nproc or request.gpus or 0}
         case.add("ready", cell=CELL, source="trainprobe", data={**data, "undone": [{"id": name, "reason": reason} for name, reason in undone]})
@@ -116,11 +127,13 @@ def _here(wanted: Wanted, case: Case, name: str, progress: Progress) -> None:
         raise Interrupted
 
 
-def _there(wanted: Wanted, way: Way, case: Case, until: float, progress: Progress) -> tuple[str, ...]:
+def _there(wanted: Wanted, way: Way, case: Case, until: float, progress: Progress, fan_out: int | None) -> tuple[str, ...]:
     """The checks on all nodes at once; a node that takes its whole time holds up no other's findings. Return the nodes that told something."""
-    checks_s = max(2.0, (until - time.monotonic()) * CHECKS_SHARE - WAY_S)
+    most_s = max(2.0, (until - time.monotonic()) * CHECKS_SHARE - WAY_S)
+    turns = -(-len(way.names) // (fan_out or AT_ONCE))
+    checks_s = most_s if turns == 1 else min(most_s, max(LEAST_CHECKS_S, (most_s + WAY_S) / turns - WAY_S))
     nodes = way.nodes([COMMAND], said(replace(wanted, stop_s=checks_s)), held=True)
-    return ask(nodes, case, checks_s, progress, ACCEPT, "ready", patient=True, most_s=checks_s + WAY_S)
+    return ask(nodes, case, checks_s, progress, ACCEPT, "ready", patient=True, most_s=most_s + WAY_S, at_once=fan_out)
 
 
 def _between(asked: _Asked, told: tuple[str, ...], until: float, settings: Settings, progress: Progress) -> list[tuple[str, str]]:
@@ -129,6 +142,8 @@ def _between(asked: _Asked, told: tuple[str, ...], until: float, settings: Setti
         return []
     undone: list[tuple[str, str]] = []
     good = told
+    _heard(asked.case, asked.around)
+    tell(doing="trying the traffic between the nodes")
     left_s = until - time.monotonic()
     if left_s < LEAST_PAIRS_S:
         undone.append((PAIRS, f"no time for it: {max(left_s, 0):.0f} s were left"))
@@ -140,10 +155,26 @@ def _between(asked: _Asked, told: tuple[str, ...], until: float, settings: Setti
         if len(good) < 2:
             why = "fewer than two nodes are left whose traffic passes"
             return [*undone, *((name, why) for name in names_of(asked.request))]
+    _heard(asked.case, asked.around)
+    tell(doing="trying ranks across the nodes")
     left_s = until - time.monotonic()
     if left_s < LEAST_RUNGS_S:
         return [*undone, *((name, f"no time for it: {max(left_s, 0):.0f} s were left") for name in names_of(asked.request))]
     return undone + climb_nodes(asked.request, replace(asked.way, names=good), good, asked.case, left_s=left_s, settings=settings, progress=progress)
+
+
+def tell_findings(record: Evidence) -> None:
+    """Tell the process over us what failed or could not be measured: should we hang later on, it is said all the same."""
+    rows = record.data.get("checks") if record.kind == KIND else None
+    for row in rows if isinstance(rows, (list, tuple)) else ():
+        if isinstance(row, Mapping) and row.get("state") in ("fail", "unknown"):
+            tell(row={"id": str(row.get("id"))[:200], "state": row["state"], "host": record.subject.host, "says": str(row.get("says", ""))[:600]})
+
+
+def _heard(case: Case, around: Interruption) -> None:
+    if around.asked:
+        case.add("interrupted", source="signal", data={"phase": "ready", "cell": CELL})
+        raise Interrupted
 
 
 def check_request(request: ReadyRequest) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
     from typing_extensions import Self
+
+
+ONE_S = 0.3  # a terminal or a scheduler signals a whole group, and who is over us passes it on: that is one signal
 
 
 class Interrupted(Exception):  # noqa: N818 - no error: the user asked for it
@@ -27,7 +31,7 @@ class Interruption:
     SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def __init__(self) -> None:
-        self.asked = False
+        self.asked, self._at = False, 0.0
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
@@ -40,8 +44,15 @@ class Interruption:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+            outer = getattr(handler, "__self__", None)
+            if self.asked and isinstance(outer, Interruption):  # whoever looks only there hears of it too
+                outer.hear_of(self._at)
 
     def _hear(self, _number: int, _frame: FrameType | None) -> None:
-        if self.asked:
+        if self.asked and time.monotonic() - self._at > ONE_S:
             os._exit(130)
-        self.asked = True
+        self.hear_of(time.monotonic() if not self.asked else self._at)
+
+    def hear_of(self, at: float) -> None:
+        """A signal came at `at` (of time.monotonic())."""
+        self.asked, self._at = True, at
