@@ -178,7 +178,7 @@ FURTHER = (
     Fault("large-packets", "lost", (*WAY, "link-degraded"), _large_packets_lost, cuts=True, outside=True),
     Fault("other-name", "unknown here", ("hostname-resolution",), _name_of_another("")),
     Fault("other-name", "leads elsewhere here", ("hostname-resolution",), _name_of_another("10.99.0.7")),
-    Fault("disk-full", "TMPDIR", ("disk-full",), _full_disk),
+    Fault("disk-full", "TMPDIR", ("disk-full",), _full_disk, outside=True),  # a batch step has a TMPDIR of its own
     Fault("processes", "64", ("process-limit",), _limit("--nproc=64:64"), exits=USERS),
 )
 EVERY = PROMISED + FURTHER
