@@ -63,17 +63,22 @@ def ready(  # noqa: PLR0913, PLR0917 - one parameter per option
     from trainprobe.errors import UsageError
     from trainprobe.ready.surroundings import leads
 
+    report: Report
     check_json_target(json_to)
-    if sbatch is not None:
-        from trainprobe.cli.sbatch_plan import sbatch_plan
-
-        return sbatch_plan(sbatch, tuple(context.args), write=write, case=case, json_to=json_to, quiet=quiet, no_color=no_color)
-    if context.args or write is not None:
-        raise UsageError(f"{context.args[0]!r} is not an option." if context.args else "--write belongs to --sbatch.", "See trainprobe ready --help.")
     if format_ not in FORMATS:
         raise UsageError(f"--format knows {', '.join(FORMATS)}, not {format_[:20]!r}.")
     if inconclusive not in (None, "pass", "fail"):
         raise UsageError(f"--inconclusive needs pass or fail, not {inconclusive[:20]!r}.")
+    if sbatch is not None:
+        from trainprobe.cli.sbatch_plan import sbatch_plan
+
+        of_nodes = {"--nodes": nodes, "--slot": slot, "--exclude-file": exclude_file, "--drain": drain}
+        if any(of_nodes.values()):
+            raise UsageError(f"{next(name for name, given in of_nodes.items() if given)} is of nodes, and --sbatch looks at none.", "Give one of them.")
+        report = sbatch_plan(sbatch, tuple(context.args), write=write, case=case, form=format_, json_to=json_to, quiet=quiet, no_color=no_color)
+        return ready_code_of(report, strict=strict, inconclusive=inconclusive or "")
+    if context.args or write is not None:
+        raise UsageError(f"{context.args[0]!r} is not an option." if context.args else "--write belongs to --sbatch.", "See trainprobe ready --help.")
     if not no_slurm and slot is None and nodes is None and not leads():
         sys.stdout.write(f"trainprobe: task {os.environ.get('SLURM_PROCID')} leaves it to task 0, which looks at all nodes.\n")
         return 0
@@ -98,7 +103,7 @@ def ready(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     tell(form=format_, json_to=json_to, quiet=quiet, no_color=no_color, inconclusive=inconclusive)
     with looking(quiet=quiet) as progress:
-        report: Report = check(request, read_settings(None), progress)
+        report = check(request, read_settings(None), progress)
     show_ready(report, format_, json_to=json_to, quiet=quiet, no_color=no_color)
     code = ready_code_of(report, strict=strict, inconclusive=inconclusive or "")
     tell(code=code)

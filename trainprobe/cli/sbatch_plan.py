@@ -6,19 +6,24 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from trainprobe.errors import UsageError
 
+if TYPE_CHECKING:
+    from trainprobe.model.diagnosis import Report
 
-def sbatch_plan(script: str, options: Sequence[str], *, write: str | None, case: str | None, json_to: str | None, quiet: bool, no_color: bool) -> int:
+
+def sbatch_plan(
+    script: str, options: Sequence[str], *, write: str | None, case: str | None, form: str = "text", json_to: str | None, quiet: bool, no_color: bool
+) -> Report:
     """Check a batch script, print what is wrong with its corrected lines, and return the exit code of `ready`.
 
     `options` are those of sbatch's command line. `write` is a file for the corrected script, which is written only there; the script itself is never
     changed and never run. Raises UsageError where it cannot be read, or `write` names the script itself or a place where nothing can be written.
     """
     from trainprobe.case import Case
-    from trainprobe.cli.exit_codes import ready_code_of
-    from trainprobe.cli.showing import show_report
+    from trainprobe.cli.readiness_told import show_ready
     from trainprobe.collect.sbatch_script import look_at_script, read_text
     from trainprobe.pipelines import conclude
     from trainprobe.report.json_report import report_text
@@ -40,10 +45,10 @@ def sbatch_plan(script: str, options: Sequence[str], *, write: str | None, case:
         if case:
             kept.write_derived("diagnosis.json", report_text(report))
             kept.write_derived("report.txt", text_of(report))
-    show_report(report, json_to=json_to, quiet=quiet, no_color=no_color)
+    show_ready(report, form, json_to=json_to, quiet=quiet, no_color=no_color)
     if write is not None:
         _write(write, data)
-    return ready_code_of(report)
+    return report
 
 
 def _argv(script: str, options: Sequence[str]) -> tuple[str, ...]:

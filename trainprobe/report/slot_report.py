@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -25,7 +26,7 @@ def slot_report(programs: Sequence[ProgramTold], *, host: str, slot: str, budget
     elif doubts:
         says = _and_more(doubts[0], len(doubts) - 1, "could not be measured either")
     else:
-        says = f"All {len(rows)} checks that apply to {host} passed."
+        says = _passed(rows, host)
     return Report(
         schema=REPORT_SCHEMA,
         tool=Tool("trainprobe", __version__),
@@ -59,6 +60,13 @@ def slot_text(report: Report) -> str:
             fix = f" [{row.fix}]" if row.fix and row.state != "unknown" else ""
             lines.append(f"{row.state:<7} {row.id} ({about}): {row.says}{fix}")
     return "".join(f"trainprobe: {clean(line)}\n" for line in lines)
+
+
+def _passed(rows: Sequence[CheckRow], host: str) -> str:
+    count = Counter("warn" if row.state == "fail" else row.state for row in rows)
+    others = (("warn", "with a warning"), ("unknown", "not measured, which forbids nothing"), ("skip", "that do not apply"))
+    more = "".join(f", {count[state]} {says}" for state, says in others if count[state])
+    return f"{host} is ready: {count['ok']} checks passed{more}."
 
 
 def _and_more(says: str, more: int, end: str) -> str:

@@ -69,7 +69,10 @@ def _sentences(failed: Mapping[str, str]) -> tuple[str, ...]:
     by_reason: dict[str, list[str]] = {}
     for what, why in failed.items():
         by_reason.setdefault(why.partition(": ")[2] or why, []).append(what)
-    return tuple(f"{' and '.join(whats).capitalize()} of the site could not be asked: {why}" for why, whats in by_reason.items())
+    return tuple(
+        f"{' and '.join(filter(None, (', '.join(whats[:-1]), whats[-1]))).capitalize()} of the site could not be asked: {why}"
+        for why, whats in by_reason.items()
+    )
 
 
 def _failed(ran: Ran) -> str:

@@ -144,6 +144,12 @@ def test_the_text_of_a_slot_names_what_fails_with_its_fix() -> None:
     )
 
 
+def test_what_does_not_apply_has_not_passed() -> None:
+    rows = [check(state, "degraded", name=f"{state}.{place}") for place, state in enumerate(["ok", "ok", "skip", "unknown", "warn"])]
+    says = "node1 is ready: 2 checks passed, 1 with a warning, 1 not measured, which forbids nothing, 1 that do not apply."
+    assert reported(told(*rows)).says == says
+
+
 def test_hostile_answers_of_a_program_become_rows_or_nothing() -> None:
     odd = [None, 3, {"id": 7}, {"id": "a", "state": {}, "says": ["x"], "severity": 9, "who": None, "value": {"x": 1}}]
     report = reported([ProgramTold("m", "ok", "", {"checks": odd, "dropped": "no"}), ProgramTold("n", "ok", "", {"checks": {"id": "b"}})])

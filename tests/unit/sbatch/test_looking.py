@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from trainprobe.cli import run
 from trainprobe.cli.sbatch_plan import sbatch_plan
 from trainprobe.collect.sbatch_script import look_at_paths, read_text
 from trainprobe.errors import UsageError
@@ -78,6 +79,16 @@ def test_without_slurm_it_cannot_be_told_and_secrets_stay_here(tmp_path: Path) -
     assert "0123456789abcdef" not in kept
     assert "0123456789abcdef" in (tmp_path / "fixed.sh").read_text(encoding="utf-8")
     assert (tmp_path / "job.sh").read_text(encoding="utf-8") == SCRIPT
+
+
+def test_a_script_is_told_in_each_form_and_with_its_own_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "job.sh").write_text("#!/bin/sh\n#SBATCH --nodes=1\nsrun hostname\n", encoding="utf-8")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    argv = ["ready", "--sbatch", str(tmp_path / "job.sh"), "--quiet"]
+    assert (run([*argv, "--format", "nagios"]), run([*argv, "--inconclusive", "pass"])) == (3, 0)  # no SLURM is here to be asked
+    assert capsys.readouterr().out.startswith("TRAINPROBE UNKNOWN - undetermined: ")
+    for wrong in (["--format", "xml"], ["--nodes", "node1"], ["--exclude-file", "bad"], ["--drain", "node1"]):
+        assert run([*argv, *wrong]) == 2
 
 
 @pytest.mark.parametrize("content", [None, b"\0\1", b"x" * (2**20 + 1)])
