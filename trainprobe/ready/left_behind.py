@@ -105,9 +105,8 @@ def _is_ours(path: str) -> bool:
 
 def _folders() -> list[str]:
     first = (OF_ROOT,) if os.getuid() == 0 else ()
-    return [
-        folder for folder in dict.fromkeys((*first, *IN_MEMORY, tempfile.gettempdir() if os.environ.get("TMPDIR") is None else "/tmp")) if os.path.isdir(folder)
-    ]
+    last = tempfile.gettempdir() if os.environ.get("TMPDIR") is None else "/tmp"  # noqa: S108 - a job's own TMPDIR is another one in the next job
+    return [folder for folder in dict.fromkeys((*first, *IN_MEMORY, last)) if os.path.isdir(folder)]
 
 
 def _space() -> str:
