@@ -16,6 +16,7 @@ STATES: tuple[State, ...] = ("ok", "warn", "fail", "skip", "unknown")
 """`skip`: it does not apply here, with the reason. `unknown`: it could not be measured, which is no pass."""
 SEVERITIES: tuple[Severity, ...] = ("blocker", "degraded", "warning", "info")
 BUDGETS = ("quick", "standard", "deep")
+LONGEST_ID = 200
 SLOTS = ("step", "prolog", "epilog", "healthcheck", "taskprolog")
 
 
@@ -51,6 +52,15 @@ def catalogue() -> Mapping[str, CheckSpec]:
 
     rows: Any = yaml.safe_load(Path(__file__).with_name("catalogue.yaml").read_text(encoding="utf-8"))
     return MappingProxyType({row["id"]: _spec(row) for row in rows})
+
+
+def spec_of(check: str) -> CheckSpec | None:
+    """Return the row of a check; of `fs.space:/data` and `env.NAME` that of `fs.space` and `env`. A node may have told any name, of any length."""
+    rows = catalogue()
+    name = check[:LONGEST_ID]
+    while name and name not in rows:
+        name = name[: max(name.rfind("."), name.rfind(":"), 0)]
+    return rows.get(name)
 
 
 def _spec(row: Mapping[str, Any]) -> CheckSpec:

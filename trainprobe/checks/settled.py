@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from trainprobe.checks.catalogue import SEVERITIES, STATES, CheckSpec, catalogue
+from trainprobe.checks.catalogue import SEVERITIES, STATES, spec_of
 
 BAD = ("blocker", "degraded")
 ENDED_BADLY = ("timed_out", "crashed", "unavailable")
@@ -50,15 +50,6 @@ class ProgramTold:
     outcome: str
     reason: str
     data: Mapping[str, Any]
-
-
-def spec_of(check: str) -> CheckSpec | None:
-    """The catalogue's row of a check; of `fs.space:/data` and `env.NAME` that of `fs.space` and `env`."""
-    rows = catalogue()
-    name = check
-    while name and name not in rows:
-        name = name[: max(name.rfind("."), name.rfind(":"), 0)]
-    return rows.get(name)
 
 
 def rows_of(programs: Iterable[ProgramTold]) -> tuple[CheckRow, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from trainprobe.cli.showing import show_report, to_a_reader
 from trainprobe.model.node_names import folded
+from trainprobe.report.forms import in_form
 from trainprobe.report.readiness_section import readiness_of
 from trainprobe.report.words import clean
 
@@ -24,26 +25,8 @@ def show_ready(report: Report, form: str, *, json_to: str | None, quiet: bool, n
     if json_to is not None:
         show_report(report, json_to=json_to, quiet=True, no_color=True) if json_to == "-" else _json_too(report, json_to)
     with to_a_reader(sys.stdout):
-        sys.stdout.write(_in_form(report, form))
+        sys.stdout.write(in_form(report, form, time.time()))
         sys.stdout.flush()
-
-
-def _in_form(report: Report, form: str) -> str:
-    if form == "junit":
-        from trainprobe.report.junit import junit_text
-
-        return junit_text(report)
-    if form == "prometheus":
-        from trainprobe.report.prometheus import prometheus_text
-
-        return prometheus_text(report, at=time.time())
-    if form == "nagios":
-        from trainprobe.report.nagios import nagios_line
-
-        return nagios_line(report)
-    from trainprobe.report.json_report import report_text
-
-    return report_text(report)
 
 
 def _json_too(report: Report, json_to: str) -> None:
@@ -79,7 +62,8 @@ def drained(report: Report, named: str) -> None:
         sys.stderr.write(f"trainprobe: None of {folded(wanted)} was found at fault; nothing was drained.\n")
         return
     checks = [row for row in readiness_of(report).get("checks", ()) if row.get("state") == "fail" and set(row.get("hosts", ())) & set(chosen)]
-    for says in drain(chosen, f"trainprobe: {' '.join(dict.fromkeys(str(row.get('id')) for row in checks))}").says:
+    reason = ", ".join(dict.fromkeys(str(row.get("id")) for row in checks)) or "no answer"  # a node that gave none has no checks
+    for says in drain(chosen, reason).says:
         sys.stderr.write(f"trainprobe: {clean(says)}\n")
 
 

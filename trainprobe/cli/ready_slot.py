@@ -204,10 +204,11 @@ def _drain(report: Report) -> None:
 
 def _tell(asked: Asked, slot: Slot, report: Report, code: int) -> None:
     """The text goes to stderr, which SLURM logs; another form to stdout, except where SLURM reads that."""
+    from trainprobe.report.forms import in_form
     from trainprobe.report.slot_report import slot_text
 
     if asked.json_to and asked.json_to != "-":
-        _write(asked.json_to, _formatted("json", report))
+        _write(asked.json_to, in_form(report, "json", time.time()))
     if not asked.quiet or code or report.verdict != "healthy":
         with contextlib.suppress(OSError, ValueError):
             sys.stderr.write(slot_text(report))
@@ -217,26 +218,8 @@ def _tell(asked: Asked, slot: Slot, report: Report, code: int) -> None:
         if slot.speaks_to_slurm:
             sys.stdout.write(f"print trainprobe: {report.verdict}: {report.says}\n" if report.verdict != "healthy" else "")
         elif form != "text":
-            sys.stdout.write(_formatted(form, report))
+            sys.stdout.write(in_form(report, form, time.time()))
         sys.stdout.flush()
-
-
-def _formatted(form: str, report: Report) -> str:
-    if form == "junit":
-        from trainprobe.report.junit import junit_text
-
-        return junit_text(report)
-    if form == "prometheus":
-        from trainprobe.report.prometheus import prometheus_text
-
-        return prometheus_text(report, time.time())
-    if form == "nagios":
-        from trainprobe.report.nagios import nagios_line
-
-        return nagios_line(report)
-    from trainprobe.report.json_report import report_text
-
-    return report_text(report)
 
 
 def _write(path: str, text: str) -> None:

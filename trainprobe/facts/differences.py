@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from trainprobe.checks import spec_of
 from trainprobe.facts.host_checks import HostCheck
-from trainprobe.facts.node_checks import CELL, NodeClock, NodeValues, spec_of
+from trainprobe.facts.node_checks import CELL, NodeClock, NodeValues
 from trainprobe.model.facts import Fact
 
 UNSET = "none"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainprobe.checks import SEVERITIES, CheckSpec, catalogue
+from trainprobe.checks import SEVERITIES, spec_of
 from trainprobe.facts import fields
 from trainprobe.facts.host_checks import STATES, HostCheck, shown
 from trainprobe.model.evidence import Evidence
@@ -68,15 +68,6 @@ class NodeClock(Fact):
     host: str = ""
     offset_s: float = 0.0
     within_s: float = 0.0
-
-
-def spec_of(check: str) -> CheckSpec | None:
-    """The catalogue's row of a check; of `fs.space:/data` and `env.NAME` that of `fs.space` and `env`."""
-    rows = catalogue()
-    name = check
-    while name and name not in rows:
-        name = name[: max(name.rfind("."), name.rfind(":"), 0)]
-    return rows.get(name)
 
 
 def parse_ready(record: Evidence) -> list[Fact]:

@@ -24,7 +24,7 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LEFT_OUT = frozenset({"__pycache__", "_probes", "causes", "cli", "logs", "report", "sbatch", "scaling", "waits"})
 OF_CLI = ("__init__.py", "bundled.py", "ready_slot.py")
 # The forms in which the administrators' slots tell what they saw.
-OF_REPORT = ("__init__.py", "json_report.py", "junit.py", "nagios.py", "outcomes.py", "prometheus.py", "slot_report.py", "words.py")
+OF_REPORT = ("__init__.py", "forms.py", "json_report.py", "junit.py", "nagios.py", "outcomes.py", "prometheus.py", "slot_report.py", "words.py")
 FILES = (".py", ".yaml", ".json")
 MOMENT = (2020, 1, 1, 0, 0, 0)  # the same files make the same bundle
 START = b"#!/usr/bin/env python3\n"

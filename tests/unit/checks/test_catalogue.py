@@ -6,13 +6,14 @@ import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.conftest import ROOT
-from trainprobe.checks import BUDGETS, SEVERITIES, SLOTS, catalogue
+from trainprobe.checks import BUDGETS, SEVERITIES, SLOTS, catalogue, spec_of
 from trainprobe.ladder.probes import built_in_folder, find, in_folder
 from trainprobe.model.probes import ProbeSpec
 
@@ -97,3 +98,11 @@ def test_admin_slots_run_no_program_that_loads_more_than_the_standard_library() 
         if set(spec.extra["slots"]) & {"prolog", "epilog", "healthcheck"}:
             assert "torch" not in spec.needs
             assert "import torch" not in Path(spec.program).read_text(encoding="utf-8")
+
+
+def test_a_check_of_one_place_has_the_row_of_its_kind_and_any_name_is_soon_looked_up() -> None:
+    found = [spec_of(name) for name in ("fs.space:/data/a.b", "env.NCCL_DEBUG", "lim.nofile", "no.such", "", ":")]
+    assert [spec.id if spec else None for spec in found] == ["fs.space", "env", "lim.nofile", None, None, None]
+    began = time.process_time()
+    assert spec_of("." * 10**6) is None
+    assert time.process_time() - began < 1
