@@ -17,6 +17,7 @@ from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.model.facts import Fact
 from trainprobe.model.node_names import folded
 from trainprobe.waits import SuspectGroup
+from trainprobe.waits.readiness_pairs import PAIR, surely_at_fault
 
 GENERAL = "environment-differs"
 SILENT = "node.look"
@@ -175,7 +176,7 @@ def _fixes(facts: Facts, group: SuspectGroup, signs: Signs, illness: str) -> tup
             where = "in the batch script" if _of_a_script(facts) else f"on {folded(group.hosts)}"
             found.append(fix(scene, f"Put it right {where}", *steps, risk="needs-admin" if who == "admin" else "safe", who=who))
     plan = facts.one(ReadyPlan)
-    out = _left_out(group, plan)
+    out = _left_out(facts, group, plan)
     if plan is not None and out and set(out) < set(plan.nodes):
         found.append(fix(scene, "Start without it", f"sbatch --exclude={folded(out)} ...   (or srun, salloc)"))
         drain = f"scontrol update nodename={folded(out)} state=drain reason='{illness}'"
@@ -185,8 +186,13 @@ def _fixes(facts: Facts, group: SuspectGroup, signs: Signs, illness: str) -> tup
     return tuple(found) or (fix(scene, "Look closer", "trainprobe ready --standard"),)
 
 
-def _left_out(group: SuspectGroup, plan: ReadyPlan | None) -> tuple[str, ...]:
-    """The group's nodes; of a link one end is enough, the same that the report leaves out: the later one of the plan."""
+def _left_out(facts: Facts, group: SuspectGroup, plan: ReadyPlan | None) -> tuple[str, ...]:
+    """The group's nodes; of a link one end is enough, the same that the report leaves out: the later one of the plan.
+
+    None where only traffic accuses them and they were not tried with enough good partners: a healthy node is not taken out for its partner.
+    """
+    if group.unready == (PAIR,) and not set(group.hosts) <= surely_at_fault(facts):
+        return ()
     if not group.links or plan is None:
         return group.hosts
     return (max(group.links[0], key=lambda end: plan.nodes.index(end) if end in plan.nodes else 0),)

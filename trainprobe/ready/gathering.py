@@ -35,8 +35,8 @@ GRACE_S = 4.0  # beyond the hard stop, before this whole process is given up
 WAY_S = 4.0  # for the way to a node and a Python there
 LEAST_CHECKS_S = 6.0  # measured: a node's programs are through in 3 to 5 s
 CHECKS_SHARE = 0.4  # of the time, where the nodes' traffic is to be tried too
-LEAST_PAIRS_S, LEAST_RUNGS_S = 5.0, 15.0
-RUNGS_SHARE = 0.3  # of what is left after the checks, kept for ranks across the nodes
+LEAST_PAIRS_S, LEAST_RUNGS_S = 5.0, 25.0  # measured: four ranks on four nodes that share two processors meet in 14 to 20 s; what is cut off tells nothing
+RUNGS_SHARE = 0.3  # of what is left after the checks, kept for ranks across the nodes as long as the traffic passes
 PAIRS = "pairs"
 
 
@@ -149,8 +149,9 @@ def _between(asked: _Asked, told: tuple[str, ...], until: float, settings: Setti
         undone.append((PAIRS, f"no time for it: {max(left_s, 0):.0f} s were left"))
     else:
         port = int(os.environ.get("MASTER_PORT", "")) if os.environ.get("MASTER_PORT", "").isdigit() else MEETING_PORT
-        found = isolate(told, asked.way, asked.case, asked.request.budget, until - left_s * RUNGS_SHARE, progress, meeting=Meeting(port=port))
+        found = isolate(told, asked.way, asked.case, asked.request.budget, until, progress, meeting=Meeting(port=port), keep_s=_kept_s(left_s))
         at_fault = {one.host for one in found.nodes} | {end for link in found.links for end in (link.a, link.b)}
+        at_fault |= {name for common in found.shared for name in common.hosts}
         good = tuple(name for name in told if name not in at_fault)
         if len(good) < 2:
             why = "fewer than two nodes are left whose traffic passes"
@@ -175,6 +176,11 @@ def _heard(case: Case, around: Interruption) -> None:
     if around.asked:
         case.add("interrupted", source="signal", data={"phase": "ready", "cell": CELL})
         raise Interrupted
+
+
+def _kept_s(left_s: float) -> float:
+    """What of the time left is for ranks across the nodes: nothing where it would not do for both."""
+    return max(left_s * RUNGS_SHARE, LEAST_RUNGS_S) if left_s >= LEAST_RUNGS_S + 2 * LEAST_PAIRS_S else 0.0
 
 
 def check_request(request: ReadyRequest) -> None:

@@ -49,7 +49,7 @@ class Meeting:
     plan: Plan | None = None
 
 
-def isolate(
+def isolate(  # noqa: PLR0913 - one parameter per way to bound it
     nodes: Sequence[str],
     way: Way,
     case: Case,
@@ -60,20 +60,25 @@ def isolate(
     arm: str = "tcp",
     python: str = "",
     meeting: Meeting | None = None,
+    keep_s: float = 0.0,
 ) -> Verdict:
     """Look for nodes and links at fault among `nodes` and return what was found; each group tried is a `pair` record in `case`, and a last one says what was not.
 
-    `deadline` is of time.monotonic, and no round is begun that could not end by then.
+    `deadline` is of time.monotonic, and no round is begun that could not end by then. The last `keep_s` before it are left alone as long as all is well:
+    a failure that was not tried again names nobody, and is worth more than what comes after.
     `python` runs the members, the tool's own where it is empty; arms gloo and nccl need torch in it.
     Raises Interrupted after Ctrl-C, with what was learnt until then in the case.
     """
     meeting = meeting or Meeting()
     asked = meeting.plan or plan_of(budget, arm, len(nodes), meeting.rails)
     search = _Search(way, case, budget, meeting, python)
+    last, deadline = deadline, deadline - keep_s
     left: tuple[str, ...] = ()
     spare = False
     with Interruption() as interruption:
         while True:
+            if any(one.outcome != "passed" for one in search.history):
+                deadline = last
             following = isolation.next_round(search.history, nodes, asked)
             if isinstance(following, isolation.Verdict):
                 left = following.left

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from trainprobe.checks import spec_of
 from trainprobe.facts import CheckProgram, Difference, DroppedCheck, Facts, HostCheck, Interrupted, NodeValues, ReadyPlan, Rung, SilentNode
-from trainprobe.facts.node_checks import CELL, spec_of
+from trainprobe.facts.node_checks import CELL
 from trainprobe.model.diagnosis import Verdict
 from trainprobe.model.node_names import folded
 from trainprobe.waits.readiness_pairs import pair_groups, untried
@@ -42,7 +43,7 @@ def ready_groups(facts: Facts) -> tuple[SuspectGroup, ...]:
     for group in _differences(facts):
         groups = _merged(groups, group, lambda known, new: set(new.hosts) <= set(known.hosts) and _family(known) == _family(new))
     for group in pair_groups(facts):
-        groups = _merged(groups, group, lambda known, new: bool(set(new.hosts) & set(known.hosts)) and _explains(known))
+        groups = _merged(groups, group, lambda known, new: _accounts_for(known, new, nodes_of(facts)))
     return tuple(sorted(groups, key=_stage))
 
 
@@ -78,6 +79,10 @@ def doubts_of(facts: Facts) -> tuple[str, ...]:
         if program.outcome in ("timed_out", "crashed", "unavailable") and not any(one.host == program.host for one in facts.of(DroppedCheck)):
             found[f"{program.name}: {program.reason}"].append(program.host)
     rows = [f"{_at(hosts, facts)}{says}" for says, hosts in found.items()]
+    rows += [
+        f"{rung.probe}: ranks across {len(rung.hosts)} nodes had not met when the time was over, {rung.deadline_s:.0f} s after their start"
+        for rung in cut_short(facts)
+    ]
     told = {fact.host for fact in facts.of(CheckProgram)}
     rows += [node.says for node in facts.of(SilentNode) if not node.late or node.host not in told]
     rows += [f"{node}: no check has spoken" for node in nodes_of(facts) if node not in told and not any(one.host == node for one in facts.of(SilentNode))]
@@ -177,8 +182,14 @@ def _family(group: SuspectGroup) -> str:
     return first.partition(".")[0]
 
 
-def _explains(group: SuspectGroup) -> bool:
-    return any(name.startswith(_EXPLAINS_TRAFFIC) for name in group.unready)
+def _accounts_for(known: SuspectGroup, traffic: SuspectGroup, nodes: Sequence[str]) -> bool:
+    """Is this traffic what a known trouble shows itself in? What all nodes share does not tell why one of them fails, nor one node's trouble why all do."""
+    if not any(name.startswith(_EXPLAINS_TRAFFIC) for name in known.unready):
+        return False
+    ill, failing = set(known.hosts), set(traffic.hosts)
+    if len(failing) > 1 and not traffic.links:
+        return failing <= ill
+    return bool(ill & failing) and (ill < set(nodes) or ill <= failing)
 
 
 def _stage(group: SuspectGroup) -> tuple[int, int, str]:

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from trainprobe.facts import Difference, DroppedCheck, Facts, HostCheck, Interrupted, ReadyPlan
-from trainprobe.facts.node_checks import spec_of
+from trainprobe.checks import spec_of
+from trainprobe.facts import Difference, DroppedCheck, Facts, HostCheck, Interrupted, ReadyPlan, Rung
 from trainprobe.model.diagnosis import Notice, Verdict
 from trainprobe.model.node_names import folded
 from trainprobe.waits.readiness import BAD, camps_say, compared, cut_short, difference_says, doubts_of, nodes_of, where_says
 from trainprobe.waits.readiness_pairs import CHECK, PAIR, isolation_told, pair_rows, surely_at_fault
 from trainprobe.waits.suspects import SuspectGroup
 
+_IN_WORDS = {PAIR: "its traffic fails", "node.look": "no answer"}
 MOST_HOSTS_TOLD = 4096
 
 
@@ -80,7 +81,8 @@ def ready_says(facts: Facts, verdict: Verdict, groups: Sequence[SuspectGroup]) -
     passed = len({row["id"] for row in rows if row["state"] != "skip"})
     if verdict == "healthy":
         warned = len({(check.name, check.says) for check in facts.of(HostCheck) if check.host and _warns(check)}) + len(_warned_differences(facts))
-        return f"Ready: {passed} checks passed on {where}" + (f", {warned} with a warning." if warned else ".")
+        untried = "; ranks across them were not tried" if len(nodes) > 1 and not any(len(rung.hosts) > 1 for rung in facts.of(Rung)) else ""
+        return f"Ready: {passed} checks passed on {where}" + (f", {warned} with a warning" if warned else "") + f"{untried}."
     first = next(iter(doubts_of(facts)), "the run was interrupted").rstrip(".")
     return f"Not known whether {where} {'are' if len(nodes) > 1 else 'is'} ready: {first}."
 
@@ -187,8 +189,11 @@ def _dropped(facts: Facts, plan: ReadyPlan) -> list[dict[str, Any]]:
 
 
 def _reason(groups: Iterable[SuspectGroup], exclude: Sequence[str]) -> str:
-    names = dict.fromkeys(name for group in groups if set(group.hosts) <= set(exclude) for name in group.unready)
-    return " ".join(list(names)[:4])
+    out = set(exclude)
+    names = dict.fromkeys(
+        _IN_WORDS.get(name, name) for group in groups if set(group.hosts) <= out or (group.links and out & set(group.hosts)) for name in group.unready
+    )
+    return ", ".join(list(names)[:4]) or "at fault"
 
 
 def _hosts(hosts: Iterable[str]) -> list[str]:

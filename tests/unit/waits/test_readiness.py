@@ -17,6 +17,7 @@ from trainprobe.report.text import text_of
 NODES = ("node1", "node2", "node3", "node4")
 FEW = {"id": "lim.memlock", "state": "fail", "value": 65536, "says": "Limit memlock: soft 65536, hard 65536.", "severity": "blocker", "who": "admin"}
 WELL = {"id": "lim.memlock", "state": "ok", "value": -1, "says": "Limit memlock: unlimited."}
+RING = (("node1", "node2"), ("node3", "node4"))
 
 
 class Told:
@@ -209,3 +210,35 @@ def test_warnings_count_only_where_they_are_asked_to() -> None:
 def test_foreign_records_end_no_report(data: Mapping[str, Any]) -> None:
     report = Told().everybody(WELL).add("checks", "node2", data).add("values", "node2", {"values": [1]}).add("ready", "", {"nodes": 3}).pairs().report()
     assert "\x1b" not in text_of(report)
+
+
+def test_ranks_that_the_budget_cut_off_are_no_pass_and_those_not_tried_are_said() -> None:
+    told = Told().everybody(WELL).pairs("passed", *RING)
+    assert "; ranks across them were not tried." in told.report().says
+    met = {"probe": "gloo_control", "rung": 60, "outcome": "timed_out", "nproc": 4, "deadline_s": 9.0, "hosts": list(NODES)}
+    report = told.add("rung", "", met, cell="gloo_control@4").report()
+    assert (report.verdict, report.conclusive, ready_code_of(report)) == ("undetermined", False, 3)
+    assert "ranks across 4 nodes had not met when the time was over, 9 s after their start" in report.says
+
+
+def test_what_all_nodes_share_does_not_hide_the_one_whose_traffic_fails() -> None:
+    shared = {"id": "net.ifname", "state": "fail", "says": "No such interface.", "severity": "blocker", "who": "user"}
+    told = Told().everybody(shared)
+    for members in (("node1", "node2"), ("node4", "node1"), ("node2", "node4")):
+        told.pairs("passed", members)
+    for place, members in enumerate((("node3", "node1"), ("node3", "node2"), ("node3", "node4"))):
+        told.add("pair", "", {"round": 2 + place, "arm": "tcp", "members": list(members), "outcome": "failed", "how": "blocked-ports"}, cell="pairs")
+    report = told.report()
+    assert {cause.hosts for cause in report.causes if cause.named} == {NODES, ("node3",)}
+    assert (readiness(report)["exclude"], readiness(report)["shared"], ready_code_of(report)) == (["node3"], True, 1)
+    assert readiness(report)["drain"][0].endswith("reason='trainprobe: its traffic fails'")
+
+
+def test_of_a_pair_that_failed_once_nobody_is_taken_out() -> None:
+    told = Told().everybody(WELL).pairs("passed", ("node1", "node2"))
+    told.add(
+        "pair", "", {"round": 1, "arm": "tcp", "members": ["node3", "node4"], "outcome": "failed", "how": "blocked-ports", "says": "9 of 13"}, cell="pairs"
+    )
+    report = told.report()
+    assert (report.verdict, readiness(report)["exclude"], ready_code_of(report)) == ("at-risk", [], 1)
+    assert not any("--exclude" in step or "drain" in step for cause in report.causes for one in cause.fixes for step in one.steps)
