@@ -19,6 +19,7 @@ Flags and environment: see _ready/checking.py. Events: checks, and as `value` wh
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 
@@ -28,6 +29,7 @@ from _ready import checking, child, places  # isort: skip
 
 FULL = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 TASK = ("step", "taskprolog")
+GPU = re.compile(r"\d+|(?:GPU|MIG)-[\w/-]+")
 
 
 def ranks(_asked: checking.Asked, told: checking.Told) -> None:
@@ -62,14 +64,20 @@ def tasks(asked: checking.Asked, told: checking.Told) -> None:
     told.say("plan.tasks", "warn" if wrong else "ok", f"{says}.", planned, fix=f"torchrun --nnodes {max(1, len(asked.nodes))} --nproc-per-node {asked.nproc} …")
 
 
+def seen_by_cuda(visible: str) -> int:
+    """How many GPUs CUDA_VISIBLE_DEVICES leaves: what stands behind a word that names none, as -1 or NoDevFiles, is not read (CUDA's programming guide)."""
+    words = [word.strip() for word in visible.split(",")]
+    return next((place for place, word in enumerate(words) if not GPU.fullmatch(word)), len(words))
+
+
 def gpus(asked: checking.Asked, told: checking.Told) -> None:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     given = os.environ.get("SLURM_GPUS_ON_NODE", "")
     named = os.environ.get("TRAINPROBE_GPUS", "").isdigit()  # GPUs were asked for, so that a host without one is no host for it
     devices = len(places.found(asked.root, "/dev/nvidia[0-9]*"))
-    count = len([one for one in visible.split(",") if one.strip()]) if visible is not None else int(given) if given.isdigit() else devices
-    if not devices and not given and not named:
-        told.say("plan.gpus", "skip", "This host has no GPU, and none was asked for.")
+    count = seen_by_cuda(visible) if visible is not None else int(given) if given.isdigit() else devices
+    if not named and given in ("", "0") and not (count and devices):
+        told.say("plan.gpus", "skip", f"{'This host has no GPU' if not devices else 'No GPU of this host is given to us'}, and none was asked for.")
     elif not count:
         fix = f"srun --gpus-per-node={asked.nproc}; or in a container: --gpus all"
         told.say("plan.gpus", "fail", f"{asked.nproc} GPUs are asked for, and none is given to this host.", 0, fix=fix)

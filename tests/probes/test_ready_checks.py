@@ -257,6 +257,26 @@ def test_rank_variables_that_do_not_fit(env: dict[str, str], said: str, run_prob
     assert said in check(done, "plan.ranks")["says"]
 
 
+@pytest.mark.parametrize(
+    ("visible", "asked", "state"),
+    [
+        ("0,1", {}, "ok"),
+        ("0", {}, "fail"),
+        ("GPU-8932f937-d72c,MIG-GPU-1/2/0", {}, "ok"),
+        ("0,-1,1", {"SLURM_GPUS_ON_NODE": "2"}, "fail"),
+        ("NoDevFiles", {"TRAINPROBE_GPUS": "2"}, "fail"),
+        ("NoDevFiles", {}, "skip"),
+        ("", {"SLURM_GPUS_ON_NODE": "0"}, "skip"),  # a job without GPUs on a host that has some
+    ],
+)
+def test_gpus_that_are_given_and_asked_for(visible: str, asked: dict[str, str], state: str, run_probe: RunProbe, tmp_path: Path) -> None:
+    for number in range(4):
+        (tmp_path / "dev").mkdir(exist_ok=True)
+        (tmp_path / "dev" / f"nvidia{number}").touch()
+    done = run_probe("launch_plan", "--root", str(tmp_path), env={"CUDA_VISIBLE_DEVICES": visible, "TRAINPROBE_NPROC": "2", **asked})
+    assert check(done, "plan.gpus")["status"] == state
+
+
 def test_variables_of_the_libraries(run_probe: RunProbe, tmp_path: Path) -> None:
     etc = tmp_path / "root" / "etc"
     etc.mkdir(parents=True)
