@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 
 from trainprobe.attach.discovery import numbered
 from trainprobe.attach.visit import look_at_job
@@ -12,6 +11,7 @@ from trainprobe.errors import UsageError
 from trainprobe.model.progress import Silence
 from trainprobe.model.request import AttachRequest
 from trainprobe.nodes.telling import Telling
+from trainprobe.system.working_folders import working_folder
 from trainprobe.targets.environment import environ_of
 from trainprobe.targets.jobs import LiveJob, find_jobs
 
@@ -23,8 +23,8 @@ def look_here(slurm: str, timeout_s: float) -> int:
         telling.none = job is None
         if job is None:
             raise UsageError(f"No training process of {f'job {slurm}' if slurm else 'yours'} runs on {os.uname().nodename}.")
-        with tempfile.TemporaryDirectory(prefix="trainprobe-node-") as folder:
-            case = Case.create(folder, "attach", ())
+        with working_folder() as folder:
+            case = Case.create(os.path.join(folder, "case"), "attach", ())
             look_at_job(job, case, AttachRequest(timeout_s=timeout_s), Silence())
             for record in case.seal():
                 telling.record(record)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -28,6 +27,7 @@ def sbatch_plan(
     from trainprobe.pipelines import conclude
     from trainprobe.report.json_report import report_text
     from trainprobe.report.text import text_of
+    from trainprobe.system.working_folders import working_folder
     from trainprobe.targets.slurm_site import slurm_site
 
     _check_target(write, script)
@@ -37,7 +37,7 @@ def sbatch_plan(
     site = slurm_site()
     told = {"version": site.version, "config": dict(site.config), "partitions": list(site.partitions), "nodes": list(site.nodes), "unknown": list(site.unknown)}
     with (
-        tempfile.TemporaryDirectory(prefix="trainprobe-") as folder,
+        working_folder() as folder,
         Case.create(case or os.path.join(folder, "case"), "ready", _argv(script, options)) as kept,
     ):
         _, data = look_at_script(kept, script, options, told)

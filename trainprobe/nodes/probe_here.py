@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ from trainprobe.nodes.telling import Task, Telling
 from trainprobe.system.child import ChildSpec
 from trainprobe.system.keeper import Keeper
 from trainprobe.system.own_programs import folder_of_probes
-from trainprobe.system.working_folders import make_working_folder
+from trainprobe.system.working_folders import working_folder
 
 CELL = "probe"
 EVENT, ENDED = "probe.event", "probe.ended"
@@ -38,14 +37,12 @@ def probe_here() -> int:
     with Telling() as telling:
         said = task.read()
         program, env, timeout_s, python = _understood(said)
-        try:
-            folder = make_working_folder()
-        except OSError as error:
-            raise UsageError(f"No working folder can be made on {os.uname().nodename}: {error.strerror}.") from error
-        try:
+        with contextlib.ExitStack() as stack:
+            try:
+                folder = stack.enter_context(working_folder())
+            except OSError as error:
+                raise UsageError(f"No working folder can be made on {os.uname().nodename}: {error.strerror}.") from error
             _run(task, telling, (python, program), {**os.environ, **env}, timeout_s, folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
     return 0
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 
 from trainprobe.case import Case
 from trainprobe.errors import UsageError
 from trainprobe.model.request import ReadyRequest
+from trainprobe.system.working_folders import make_working_folder
 
 IN_MEMORY = "/dev/shm"  # noqa: S108 - the last resort where the disks are full
-PREFIX = "trainprobe-ready-"
 
 
 @contextlib.contextmanager
@@ -35,15 +34,15 @@ def case_for(request: ReadyRequest) -> Iterator[tuple[Case, str]]:
             return
     folder = _folder()
     try:
-        with Case.create(folder, "ready", request.argv) as case:
+        with Case.create(os.path.join(folder, "case"), "ready", request.argv) as case:
             yield case, ""
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _folder() -> str:
-    for place in (IN_MEMORY, None):
-        if place is None or os.access(place, os.W_OK):
+    for place in (IN_MEMORY, ""):
+        if not place or os.access(place, os.W_OK):
             with contextlib.suppress(OSError):
-                return tempfile.mkdtemp(prefix=PREFIX, dir=place)
+                return make_working_folder(place)
     raise UsageError("There is no place to write anything, not even in memory.", "Name a folder with --case DIR.")

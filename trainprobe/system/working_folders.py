@@ -14,7 +14,7 @@ import shutil
 import stat
 import tempfile
 import time
-from typing import List, Optional
+from typing import Iterator, List, Optional
 
 from trainprobe.system.proc import read_file, read_stat
 
@@ -26,12 +26,22 @@ LOOK_AT = 200
 TOLD = re.compile(r"(\d{1,10}) (\d{1,20}) ([0-9a-f-]{36} pid:\[\d{1,20}\])\n")
 
 
-def make_working_folder() -> str:
-    """Clear away what killed runs left, and make a new folder. Raises OSError where none can be made."""
-    sweep()
-    folder = tempfile.mkdtemp(prefix=PREFIX)
+def make_working_folder(root: str = "") -> str:
+    """Clear away what killed runs left in `root`, the temporary directory by default, and make a new folder there. Raises OSError where none can be made."""
+    sweep(root)
+    folder = tempfile.mkdtemp(prefix=PREFIX, dir=root or None)
     mark(folder)
     return folder
+
+
+@contextlib.contextmanager
+def working_folder() -> Iterator[str]:
+    """A new folder that goes at the end of the block; where this process is killed in it, the next run clears it away. Raises OSError where none can be made."""
+    folder = make_working_folder()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def mark(folder: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -84,3 +85,32 @@ def test_the_clearing_is_bounded_in_time(root: Path) -> None:
     assert sweep(str(root), within_s=-1.0) == []
     assert left.is_dir()
     assert sweep(str(root / "missing")) == []
+
+
+MAKES = {
+    "a node that is asked": "from trainprobe.attach.here import look_here; look_here('', 5)",
+    "a batch script": "from trainprobe.cli import run; run(['ready', '--sbatch', sys.argv[1]])",
+    "a check that keeps no case": "from trainprobe.ready import keeping; keeping.IN_MEMORY = sys.argv[2]; keeping.case_for(ReadyRequest(slot='prolog')).__enter__()",
+}
+
+
+@pytest.mark.parametrize("who", MAKES)
+def test_what_a_killed_look_leaves_is_cleared_away_by_the_next(who: str, tmp_path: Path) -> None:
+    """Every folder that is made for a look bears its mark: killed inside of it, it leaves no other kind."""
+    script, places = tmp_path / "job.sh", tmp_path / "places"
+    script.write_text("#!/bin/sh\nsrun true\n", encoding="ascii")
+    places.mkdir()
+    code = f"""
+import os, signal, sys
+import trainprobe.case as cases
+cases.Case.create = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+import trainprobe.attach.here as here
+from trainprobe.model.request import ReadyRequest
+here._mine = lambda _: object()
+{MAKES[who]}
+"""
+    env = {**os.environ, "TMPDIR": str(places), "PYTHONPATH": str(Path(__file__).parents[3]), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([sys.executable, "-c", code, str(script), str(places)], cwd=tmp_path, env=env, capture_output=True, timeout=60, check=False)
+    left = [str(path) for path in places.iterdir()]
+    assert (done.returncode, len(left)) == (-signal.SIGKILL, 1), done.stderr
+    assert sweep(str(places)) == left
