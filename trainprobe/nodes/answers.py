@@ -79,6 +79,12 @@ def read_answer(answer: bytes, accept: Accept) -> Answer:
     return replace(found, records=tuple(records), flood=flood)
 
 
+def is_whole(tail: bytes) -> bool:
+    """Does the end of an answer hold its last line?"""
+    row = _row(tail.rstrip().rpartition(b"\n")[2]) if tail.endswith(b"\n") else None
+    return row is not None and row.get("schema") == SCHEMA and row.get("says") == "end"
+
+
 def at_host(record: Evidence, host: str, skew_s: float) -> Evidence:
     """The record as the site would tell it: of the host by the site's name for it, and by our clock."""
     subject = record.subject

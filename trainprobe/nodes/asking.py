@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from trainprobe.model.evidence import Ended
 from trainprobe.model.subjects import Subject
-from trainprobe.nodes.answers import Accept, Answer, at_host, read_answer
+from trainprobe.nodes.answers import Accept, Answer, at_host, is_whole, read_answer
 from trainprobe.nodes.tree import MANY, asked_by_tree
 from trainprobe.nodes.way import Node
 from trainprobe.system.interruption import Interrupted, Interruption
@@ -156,6 +156,7 @@ def _asked(node: Node, deadline: Shorter, least_s: float = 0.0) -> Call:
             kill_s=0.5,
             given_up=deadline.passed,
             hold_input=node.held,
+            enough=is_whole,  # srun may take many seconds to end where the way back from a node is blocked
         )
     except OSError as error:  # no room for the answer, or no descriptor left
         ran = Ran(node.argv, Ended("not_started", reason=f"the answer has no place here: {error.strerror or error}"), b"", b"", cut=False)
@@ -216,7 +217,7 @@ def outcome_of(node: Node, call: Call, answer: Answer, accept: Accept) -> tuple[
     ran = call.ran
     if ran is None:
         return "unavailable", f"{node.name} was not asked: {'the look was interrupted' if call.interrupted else 'the time was over'}"
-    late = ran.ended.how == "timed_out"
+    late = ran.ended.how == "timed_out" and not answer.whole
     told = any(record.kind == accept.tells for record in answer.records)
     if told and answer.whole and not answer.flood and not ran.cut and not answer.reason:
         return "ok", ""

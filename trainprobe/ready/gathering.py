@@ -46,6 +46,7 @@ class _Asked:
     way: Way
     case: Case
     around: Interruption
+    fan_out: int | None = None
 
 
 def stop_s(request: ReadyRequest) -> float:
@@ -68,7 +69,7 @@ def gather(request: ReadyRequest, way: Way, case: Case, site: Site, settings: Se
             _here(_wanted(request, way, site, until - time.monotonic()), case, way.names[0], progress)
         else:
             told = _there(_wanted(request, way, site, 0.0), way, case, until, progress, site.fan_out)
-            undone += _between(_Asked(request, way, case, around), told, until, settings, progress)
+            undone += _between(_Asked(request, way, case, around, site.fan_out), told, until, settings, progress)
         _heard(case, around)
     finally:
         data = {"budget": request.budget, "slot": request.slot, "by": way.by, "nodes": list(way.names), "nproc": request.nproc or request.gpus or 0}
@@ -149,7 +150,8 @@ def _between(asked: _Asked, told: tuple[str, ...], until: float, settings: Setti
         undone.append((PAIRS, f"no time for it: {max(left_s, 0):.0f} s were left"))
     else:
         port = int(os.environ.get("MASTER_PORT", "")) if os.environ.get("MASTER_PORT", "").isdigit() else MEETING_PORT
-        found = isolate(told, asked.way, asked.case, asked.request.budget, until, progress, meeting=Meeting(port=port), keep_s=_kept_s(left_s))
+        meeting = Meeting(port=port, at_once=min(asked.fan_out or AT_ONCE, AT_ONCE))
+        found = isolate(told, asked.way, asked.case, asked.request.budget, until, progress, meeting=meeting, keep_s=_kept_s(left_s))
         at_fault = {one.host for one in found.nodes} | {end for link in found.links for end in (link.a, link.b)}
         at_fault |= {name for common in found.shared for name in common.hosts}
         good = tuple(name for name in told if name not in at_fault)

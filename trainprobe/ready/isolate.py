@@ -40,13 +40,14 @@ WAY_S = 4.0
 class Meeting:
     """How the members meet: at `addresses`, by name where there is none; `port` is the job's own, tried beside others. `rails` is the number of local ranks to try apart, with NCCL.
 
-    `plan` is what to try, by default what the budget allows.
+    `plan` is what to try, by default what the budget allows. `at_once` is how many nodes are asked at the same time.
     """
 
     addresses: Mapping[str, str] = field(default_factory=dict)
     port: int = MEETING_PORT
     rails: int = 0
     plan: Plan | None = None
+    at_once: int = AT_ONCE
 
 
 def isolate(  # noqa: PLR0913 - one parameter per way to bound it
@@ -135,7 +136,7 @@ class _Search:
         waiting = list(following.groups)
         while waiting:
             now: list[tuple[str, ...]] = [waiting.pop(0)]
-            while waiting and sum(map(len, now)) + len(waiting[0]) <= AT_ONCE:
+            while waiting and sum(map(len, now)) + len(waiting[0]) <= self._meeting.at_once:
                 now.append(waiting.pop(0))
             left_s = deadline - time.monotonic()
             if left_s < LEAST_S or interruption.asked:

@@ -19,6 +19,8 @@ from trainprobe.system.tree import kill_below
 
 PR_SET_PDEATHSIG = 1
 LOOK_AGAIN_S = 0.05
+TAIL_BYTES = 4096
+BEHIND_S = 0.5  # for a program that has said all to end by itself
 KILL_S = 2.0  # how long a killed program may take to go before it counts as unkillable
 
 _libc = ctypes.CDLL(None)
@@ -36,7 +38,7 @@ class Ran:
     cut: bool
 
 
-def run(
+def run(  # noqa: PLR0913 - one parameter per way to bound it
     argv: Sequence[str],
     *,
     timeout_s: float,
@@ -47,12 +49,14 @@ def run(
     kill_s: float = KILL_S,
     given_up: Callable[[], bool] = lambda: False,
     hold_input: bool = False,
+    enough: Callable[[bytes], bool] = lambda _: False,
 ) -> Ran:
     """Run `argv` in a session of its own and return when it has ended, `timeout_s` has passed, or `given_up()` says that nobody waits any more.
 
     At the deadline its group and everything below it is killed (`ended.how` is timed_out). What it leaves in its group
     after a good end is killed as well. Nothing is raised for a program that is missing or fails. One that is still there `kill_s`
     after it was killed is `unkillable`; what it had written until then is returned all the same.
+    `enough` is asked with the end of its output, some kilobytes, whenever there is more: a program that has said all and does not end is waited for no longer.
     With `hold_input` its stdin stays open behind `input` as long as we wait: a program that is far away sees by its end that nobody does any more.
     """
     argv = tuple(argv)
@@ -76,9 +80,11 @@ def run(
             return Ran(argv, Ended("not_started", reason=reason, at=time.time()), b"", b"", cut=False)
         stdin.started()
 
+        said = _Said(stdout, enough)
+
         def nobody_waits() -> bool:
             stdin.push()
-            return given_up()
+            return given_up() or said.all()
 
         cut, in_time = [False], False
         try:
@@ -99,6 +105,22 @@ def run(
                 late = f"it gave no answer within {min(took_s, timeout_s):.3g} s"
                 ended = Ended("timed_out", signal=ended.signal, by_us=True, phase="run", reason=late, at=at, took_s=took_s)
         return Ran(argv, ended, _read(stdout, output_cap_bytes), _read(stderr, output_cap_bytes), cut=cut[0])
+
+
+class _Said:
+    """Whether a program has said all, for a moment already."""
+
+    def __init__(self, output: IO[bytes], enough: Callable[[bytes], bool]) -> None:
+        self._output, self._enough = output, enough
+        self._size, self._since = 0, 0.0
+
+    def all(self) -> bool:
+        size = os.fstat(self._output.fileno()).st_size
+        if size != self._size:
+            self._size = size
+            tail = os.pread(self._output.fileno(), TAIL_BYTES, max(0, size - TAIL_BYTES))
+            self._since = time.monotonic() if self._enough(tail) else 0.0
+        return bool(self._since) and time.monotonic() - self._since > BEHIND_S
 
 
 class _Input:

@@ -76,3 +76,11 @@ def test_nothing_is_given_to_a_shell(tmp_path: Path) -> None:
     ran = run(["echo", f"; touch {tmp_path / 'made'}", "$(id)"], timeout_s=30)
     assert ran.stdout.decode() == f"; touch {tmp_path / 'made'} $(id)\n"
     assert not os.listdir(tmp_path)
+
+
+def test_a_program_that_has_said_all_and_does_not_end_is_not_waited_for() -> None:
+    began = time.monotonic()
+    ran = run(("sh", "-c", "echo one; echo end; sleep 30"), timeout_s=20, enough=lambda tail: tail.endswith(b"end\n"))
+    assert (ran.stdout, time.monotonic() - began < 8) == (b"one\nend\n", True)
+    ran = run(("sh", "-c", "echo end; echo more; sleep 1; echo end"), timeout_s=20, enough=lambda tail: tail.endswith(b"end\n"))
+    assert (ran.ended.how, ran.ended.code, ran.stdout) == ("exited", 0, b"end\nmore\nend\n")
