@@ -7,6 +7,7 @@ and a prolog runs before every job on every node. A test holds the two together.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -98,7 +99,7 @@ def _row(row: Mapping[str, Any]) -> CheckRow:
         "" if state == "ok" else told("fix", spec.fix if spec else ""),
         told("threshold", spec.threshold if spec else ""),
         told("source", spec.source if spec else ""),
-        value if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None,
+        value if (isinstance(value, (int, str)) and not isinstance(value, bool)) or (isinstance(value, float) and math.isfinite(value)) else None,
     )
 
 

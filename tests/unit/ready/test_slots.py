@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -21,6 +22,7 @@ from trainprobe.cli.ready_slot import FLAGS, VALUES, Asked, is_for_a_slot, read
 from trainprobe.errors import UsageError
 from trainprobe.model.diagnosis import Report
 from trainprobe.ready.slots import ADMIN, PATH, PROLOG, SLOTS, STEP, TASKPROLOG, environment_of, exit_of, inconclusive_of, slot_of, stop_after
+from trainprobe.report.forms import in_form
 from trainprobe.report.outcomes import passed
 from trainprobe.report.slot_report import slot_report, slot_text
 from trainprobe.site import Site
@@ -154,6 +156,18 @@ def test_hostile_answers_of_a_program_become_rows_or_nothing() -> None:
     odd = [None, 3, {"id": 7}, {"id": "a", "state": {}, "says": ["x"], "severity": 9, "who": None, "value": {"x": 1}}]
     report = reported([ProgramTold("m", "ok", "", {"checks": odd, "dropped": "no"}), ProgramTold("n", "ok", "", {"checks": {"id": "b"}})])
     assert [(row["id"], row["state"], row["severity"], row["who"]) for row in report.extra["readiness"]["checks"]] == [("a", "unknown", "degraded", "user")]
+
+
+def test_every_form_holds_whatever_a_program_told() -> None:
+    odd = "a\ufffe\x00\x1b[31m\u2028 ]]> <b> & \\ \" \ud800 | 'x'=1;\n# HELP x"
+    rows = [{"id": odd, "state": "fail", "severity": "blocker", "who": "admin"} | dict.fromkeys(("says", "fix", "threshold"), odd)]
+    rows += [{"id": f"n{place}", "state": "ok", "value": value} for place, value in enumerate((float("nan"), float("inf"), 10**400, "1e999", True, [1]))]
+    report = slot_report([ProgramTold("m", "ok", "", {"checks": rows})], host=odd, slot="prolog", budget="quick")
+    told = {form: in_form(report, form, 1.0) for form in ("junit", "prometheus", "nagios", "json")}
+    assert ET.fromstring(told["junit"]).attrib["failures"] == "2"  # the check and the verdict
+    assert json.loads(told["json"])["verdict"] == "at-risk"
+    assert told["nagios"].count("\n") == told["nagios"].count("|") == 1
+    assert all(line.startswith(("# HELP trainprobe_", "# TYPE trainprobe_", "trainprobe_")) for line in told["prometheus"].splitlines())
 
 
 def test_the_command_line_of_a_slot() -> None:
