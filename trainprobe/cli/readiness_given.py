@@ -48,6 +48,9 @@ def ready_request(  # noqa: PLR0913 - one parameter per option
     relative = [folder for folder in folders if not os.path.isabs(folder)]
     if relative:
         raise UsageError(f"--paths {relative[0][:60]} is not a full path.", "On another node it would mean another folder; begin it with /.")
+    apart = [folder for folder in folders if ":" in folder or "\n" in folder]
+    if apart:
+        raise UsageError(f"--paths {apart[0][:60]!r} cannot be told to a node: a colon stands between two folders there.", "Name the folder above it.")
     return ReadyRequest(
         budget=budget,
         slot=where,

@@ -20,6 +20,7 @@ from trainprobe.ready.surroundings import leads, way_to_nodes
         ["--slot", "lunch"],
         ["--inconclusive", "maybe"],
         ["--paths", "data"],
+        ["--paths", "/data/a:b"],
         ["--nodes", "node[1-"],
         ["--nodes", "all", "--no-slurm"],
         ["--slot", "prolog", "--nodes", "node1"],

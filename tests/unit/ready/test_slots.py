@@ -160,7 +160,7 @@ def test_hostile_answers_of_a_program_become_rows_or_nothing() -> None:
 
 def test_every_form_holds_whatever_a_program_told() -> None:
     odd = "a\ufffe\x00\x1b[31m\u2028 ]]> <b> & \\ \" \ud800 | 'x'=1;\n# HELP x"
-    rows = [{"id": odd, "state": "fail", "severity": "blocker", "who": "admin"} | dict.fromkeys(("says", "fix", "threshold"), odd)]
+    rows: list[dict[str, Any]] = [{"id": odd, "state": "fail", "severity": "blocker", "who": "admin", **dict.fromkeys(("says", "fix", "threshold"), odd)}]
     rows += [{"id": f"n{place}", "state": "ok", "value": value} for place, value in enumerate((float("nan"), float("inf"), 10**400, "1e999", True, [1]))]
     report = slot_report([ProgramTold("m", "ok", "", {"checks": rows})], host=odd, slot="prolog", budget="quick")
     told = {form: in_form(report, form, 1.0) for form in ("junit", "prometheus", "nagios", "json")}
