@@ -99,7 +99,8 @@ def ready(request: ReadyRequest, settings: Settings, progress: Progress) -> Repo
     way = way_to_nodes(request)
     threading.Thread(target=_make_ready_to_judge, name="trainprobe-judge", daemon=True).start()  # while the nodes are waited for
     with Interruption() as interruption, case_for(request) as (case, name):  # also between two looks, and while it is judged, nothing is lost
-        tell(case=name, nodes=list(way.names)[:64], budget=request.budget)
+        tell(case=name)
+        tell(count=len(way.names), nodes=list(way.names)[:64], budget=request.budget)
         case.heard = tell_findings
         try:
             gather(request, way, case, site, settings, progress, around=interruption)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from trainprobe.errors import UsageError
-from trainprobe.model.subjects import Subject
 from trainprobe.nodes.asking import AT_ONCE, ask
 from trainprobe.ready.far import ACCEPT, CELL, COMMAND, said
-from trainprobe.ready.here import HARD_STOP_S, KIND, Told, Wanted, run_checks
+from trainprobe.ready.here import HARD_STOP_S, KIND, Wanted, run_checks
 from trainprobe.ready.isolate import MEETING_PORT, Meeting, isolate
+from trainprobe.ready.kept import put
 from trainprobe.ready.rungs import climb_nodes, names_of
 from trainprobe.system.interruption import Interrupted, Interruption
 from trainprobe.system.overseer import tell
@@ -107,22 +107,8 @@ def _wanted(request: ReadyRequest, way: Way, site: Site, stop: float) -> Wanted:
 def _here(wanted: Wanted, case: Case, name: str, progress: Progress) -> None:
     progress.note("Checking this node.")
 
-    def tell(told: Told) -> None:
-        subject = Subject("host", host=name)
-        case.add(
-            told.kind,
-            subject=subject,
-            cell=CELL,
-            source=told.source,
-            began=told.began,
-            took_s=told.took_s,
-            outcome=told.outcome,
-            reason=told.reason,
-            data=told.data,
-        )
-
     with Interruption() as interruption:
-        run_checks(wanted, tell, lambda: interruption.asked)
+        run_checks(wanted, lambda told: put(case, told, name), lambda: interruption.asked)
     if interruption.asked:
         case.add("interrupted", source="signal", data={"phase": "ready", "cell": CELL})
         raise Interrupted
@@ -171,7 +157,7 @@ def tell_findings(record: Evidence) -> None:
     rows = record.data.get("checks") if record.kind == KIND else None
     for row in rows if isinstance(rows, (list, tuple)) else ():
         if isinstance(row, Mapping) and row.get("state") in ("fail", "unknown"):
-            tell(row={"id": str(row.get("id"))[:200], "state": row["state"], "host": record.subject.host, "says": str(row.get("says", ""))[:600]})
+            tell(row={"id": str(row.get("id"))[:60], "state": row["state"], "host": record.subject.host, "says": str(row.get("says", ""))[:250]})
 
 
 def _heard(case: Case, around: Interruption) -> None:

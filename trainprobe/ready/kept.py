@@ -28,18 +28,22 @@ def keep(told: Sequence[Told], *, folder: str, host: str, slot: str, budget: str
     with Case.create(folder, "ready", argv) as case:
         case.add("ready", cell=CELL, source="here", data={"budget": budget, "slot": slot, "by": "here", "nodes": [host], "nproc": 0, "undone": []})
         for one in told:
-            subject = Subject("host", host)
-            case.add(
-                one.kind,
-                subject=subject,
-                cell=CELL,
-                source=one.source,
-                began=one.began,
-                took_s=one.took_s,
-                outcome=one.outcome,
-                reason=one.reason,
-                data=one.data,
-            )
+            put(case, one, host)
+
+
+def put(case: Case, told: Told, host: str) -> None:
+    """Put what a check program of `host` told into an open case."""
+    case.add(
+        told.kind,
+        subject=Subject("host", host),
+        cell=CELL,
+        source=told.source,
+        began=told.began,
+        took_s=told.took_s,
+        outcome=told.outcome,
+        reason=told.reason,
+        data=told.data,
+    )
 
 
 def new_folder(path: str) -> None:

@@ -15,7 +15,8 @@ def unfinished_report(words: Mapping[str, Any], rows: Sequence[Mapping[str, Any]
     """Return an undetermined report. `rows` are the checks that had failed or could not be measured: id, state, host, says; `words` name case, nodes, budget and what was going on."""
     nodes = [name for name in words.get("nodes", ()) if isinstance(name, str)]
     doing = clean(str(words.get("doing") or "getting ready to look"))
-    where = f"{len(nodes)} nodes are" if len(nodes) > 1 else "this node is"
+    count = words.get("count")
+    where = f"{count} nodes are" if isinstance(count, int) and count > 1 else "this node is"
     checks = _checks(rows)
     failed = sum(row["state"] == "fail" for row in checks)
     why = f"trainprobe hung while {doing} and was ended after {after_s:.0f} s"
