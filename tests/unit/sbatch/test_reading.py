@@ -254,3 +254,9 @@ def test_a_large_script_costs_neither_minutes_nor_gigabytes(name: str) -> None:
 def test_commas_in_brackets_belong_to_one_kind_of_gpu() -> None:
     text = "gpu:a100:4(S:0,1),ssd:1,gpu:h100:2(S:2-3)"
     assert (numbers.gres_gpus(text), numbers.gres_types(text)) == (6, ("a100", "h100"))
+
+
+def test_a_signal_without_a_lead_is_given_one() -> None:
+    text = "#!/bin/sh\n#SBATCH -N 1 --time=0:30 --signal=B:USR1\ntrap save USR1\nsrun python a.py &\nwait\n"
+    found = [one for one in checked(plan_of(text)) if one.id == "plan.signal" and one.state == "fail"]
+    assert "--signal=B:USR1@120" in corrected(text, found)

@@ -106,11 +106,15 @@ def _lead(plan: Plan, given: str, lead: int, limit: float | None, line: int) -> 
     kill_wait = numbers.whole(re.sub(r"\D.*", "", plan.site.config.get("KillWait", "")) or "") or 30
     if limit is not None and lead >= limit * 60:
         says = f"--signal={given} comes {lead} s before the end of a job of {_span(limit)}: at its start"
-        yield found(SIGNAL, "fail", says, "a lead that is shorter than the time limit", line, given, plan.setting("signal", re.sub(r"@\d+", "@120", given)))
+        yield found(SIGNAL, "fail", says, "a lead that is shorter than the time limit", line, given, plan.setting("signal", _led(given, 120)))
     elif lead < max(LEAST_LEAD_S, kill_wait):
-        longer = re.sub(r"@\d+", "@300", given)
+        longer = _led(given, 300)
         says = f"--signal={given} gives {lead} s to save a checkpoint; SLURM counts in minutes, and after the limit ends all within KillWait ({kill_wait} s)"
         yield found(SIGNAL, "fail", says, f"--signal={longer}", line, given, plan.setting("signal", longer))
+
+
+def _led(given: str, seconds: int) -> str:
+    return f"{given.strip().partition('@')[0]}@{seconds}"
 
 
 def _receiver(plan: Plan, given: str, name: str, traps: dict[str, int], *, to_batch: bool) -> Iterator[Finding]:
