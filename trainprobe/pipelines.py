@@ -108,6 +108,8 @@ def ready(request: ReadyRequest, settings: Settings, progress: Progress) -> Repo
             progress.note("Interrupted: this is what was learnt.")
         tell(doing="judging what was found")
         report = conclude(case.seal(), "ready", name, (*((case.trouble,) if case.trouble and name else ()), *site.notes))
+        if interruption.asked:  # also while it was judged: who stopped us wants nothing started behind us
+            report = replace(report, extra={**report.extra, "interrupted": True})
         return _kept(case, report)
 
 

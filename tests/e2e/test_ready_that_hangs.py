@@ -31,6 +31,17 @@ gathering._here = here
 import trainprobe.cli
 trainprobe.cli.main()
 """
+SIGNALLED_LATE = """
+import os, signal
+import trainprobe.pipelines as pipelines
+before = pipelines.conclude
+def conclude(*words):
+    os.kill(os.getpid(), signal.SIGINT)
+    return before(*words)
+pipelines.conclude = conclude
+import trainprobe.cli
+trainprobe.cli.main()
+"""
 
 
 def ready(program: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -56,3 +67,9 @@ def test_a_signal_between_two_parts_ends_with_a_report(tmp_path: Path) -> None:
     report = json.loads(done.stdout)
     assert (done.returncode, report["interrupted"]) == (130, True), done.stderr
     assert report["readiness"]["checks"]
+
+
+def test_a_signal_while_it_is_judged_ends_with_the_report_and_the_code_of_an_interruption(tmp_path: Path) -> None:
+    done = ready(SIGNALLED_LATE, tmp_path)
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["interrupted"]) == (130, True), done.stderr
