@@ -22,6 +22,7 @@ PREFIX = "trainprobe-checks-"
 IN_MEMORY = ("/dev/shm", "/run/lock")  # noqa: S108 - a memory file system, where a full disk does not matter
 MOST_BYTES = 2**16
 OF_ROOT = "/run"  # nobody else can fill it with files of this name
+EMPTY_S = 3600.0
 MOST_FILES, MOST_NAMES = 64, 4096
 
 
@@ -45,6 +46,8 @@ def still_there(folders: Sequence[str] | None = None) -> list[Left]:
         paths = [path for name in names[:MOST_NAMES] if _is_ours(path := os.path.join(folder, name))]
         for path in paths[:MOST_FILES]:
             rows = _rows(path)
+            if rows is None:
+                _forget_empty(path)
             if rows is None or _alive(*rows[0]):  # not ours to judge, or a run that is at work just now
                 continue
             left = [Left(pid, check, since) for pid, ticks, check, since in rows[1] if _alive(pid, ticks)]
@@ -93,6 +96,14 @@ class Marker:
                 os.unlink(self._path)
         os.close(self._fd)
         self._fd = -1
+
+
+def _forget_empty(path: str) -> None:
+    """A run that was killed before its first word leaves an empty file, which nobody else takes away."""
+    with contextlib.suppress(OSError):
+        found = os.lstat(path)
+        if stat.S_ISREG(found.st_mode) and not found.st_size and time.time() - found.st_mtime > EMPTY_S:
+            os.unlink(path)
 
 
 def _is_ours(path: str) -> bool:
