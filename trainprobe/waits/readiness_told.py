@@ -78,11 +78,17 @@ def ready_says(facts: Facts, verdict: Verdict, groups: Sequence[SuspectGroup]) -
         more = f" {len(groups) - 1} more {'trouble' if len(groups) == 2 else 'troubles'} below." if len(groups) > 1 else ""
         return f"Not ready: {groups[0].says.rstrip('.')}.{more}"
     rows = [*_check_rows(facts), *_difference_rows(facts), *pair_rows(facts, nodes)]
-    passed = len({row["id"] for row in rows if row["state"] != "skip"})
+    unknown = {row["id"] for row in rows if row["state"] == "unknown"}  # of little weight, or there were doubts
+    passed = len({row["id"] for row in rows if row["state"] != "skip"} - unknown)
     if verdict == "healthy":
         warned = len({(check.name, check.says) for check in facts.of(HostCheck) if check.host and _warns(check)}) + len(_warned_differences(facts))
         untried = "; ranks across them were not tried" if len(nodes) > 1 and not any(len(rung.hosts) > 1 for rung in facts.of(Rung)) else ""
-        return f"Ready: {passed} checks passed on {where}" + (f", {warned} with a warning" if warned else "") + f"{untried}."
+        return (
+            f"Ready: {passed} checks passed on {where}"
+            + (f", {warned} with a warning" if warned else "")
+            + (f"; {len(unknown)} not known" if unknown else "")
+            + f"{untried}."
+        )
     first = next(iter(doubts_of(facts)), "the run was interrupted").rstrip(".")
     return f"Not known whether {where} {'are' if len(nodes) > 1 else 'is'} ready: {first}."
 

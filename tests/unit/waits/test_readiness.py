@@ -242,3 +242,9 @@ def test_of_a_pair_that_failed_once_nobody_is_taken_out() -> None:
     report = told.report()
     assert (report.verdict, readiness(report)["exclude"], ready_code_of(report)) == ("at-risk", [], 1)
     assert not any("--exclude" in step or "drain" in step for cause in report.causes for one in cause.fixes for step in one.steps)
+
+
+def test_a_check_that_could_not_be_made_does_not_count_as_passed() -> None:
+    report = Told().everybody(WELL, {"id": "host.skew", "state": "unknown", "says": "It took too long."}).pairs("passed", *RING).report()
+    assert report.verdict == "healthy"
+    assert report.says.startswith("Ready: 2 checks passed on 4 nodes; 1 not known")
