@@ -135,7 +135,7 @@ def _between(asked: _Asked, told: tuple[str, ...], until: float, settings: Setti
     if left_s < LEAST_PAIRS_S:
         undone.append((PAIRS, f"no time for it: {max(left_s, 0):.0f} s were left"))
     else:
-        port = int(os.environ.get("MASTER_PORT", "")) if os.environ.get("MASTER_PORT", "").isdigit() else MEETING_PORT
+        port = _port(os.environ.get("MASTER_PORT", ""))
         meeting = Meeting(port=port, at_once=min(asked.fan_out or AT_ONCE, AT_ONCE))
         found = isolate(told, asked.way, asked.case, asked.request.budget, until, progress, meeting=meeting, keep_s=_kept_s(left_s))
         at_fault = {one.host for one in found.nodes} | {end for link in found.links for end in (link.a, link.b)}
@@ -150,6 +150,11 @@ def _between(asked: _Asked, told: tuple[str, ...], until: float, settings: Setti
     if left_s < LEAST_RUNGS_S:
         return [*undone, *((name, f"no time for it: {max(left_s, 0):.0f} s were left") for name in names_of(asked.request))]
     return undone + climb_nodes(asked.request, replace(asked.way, names=good), good, asked.case, left_s=left_s, settings=settings, progress=progress)
+
+
+def _port(given: str) -> int:
+    """The job's own port where it is one; what is wrong with another is for the check of the launch plan to say."""
+    return int(given) if given.isascii() and given.isdigit() and len(given) <= 5 and 0 < int(given) < 1 << 16 else MEETING_PORT
 
 
 def tell_findings(record: Evidence) -> None:
