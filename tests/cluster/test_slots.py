@@ -151,8 +151,12 @@ def test_the_batch_script_acts_on_each_exit_code(nodes: Sequence[Host], tmp_path
         for code in (0, 1, 3, 10, 70):
             argv = ["sbatch", "--parsable", "--nodelist=node1", "--chdir", str(tmp_path), f"--export=ALL,ANSWER={code},PATH={path}", str(script)]
             jobs[code] = slurm.run(*argv).stdout.strip()
-        end = time.monotonic() + 40
-        while slurm.run("squeue", "--noheader").stdout.strip() and time.monotonic() < end:
+        outputs = [tmp_path / f"train-{job}.out" for job in jobs.values()]
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            left = slurm.run("squeue", "--noheader")
+            if left.returncode == 0 and not left.stdout.strip() and all(path.exists() for path in outputs):
+                break
             time.sleep(0.3)
         said = {code: (tmp_path / f"train-{job}.out").read_text() for code, job in jobs.items()}
         ended = {code: slurm.run("scontrol", "show", "job", job).stdout for code, job in jobs.items()}

@@ -49,7 +49,7 @@ def ready(program: str, folder: Path, *words: str) -> subprocess.CompletedProces
     return subprocess.run(argv, cwd=folder, env=environment("hangs"), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
 
 
-@pytest.mark.parametrize("inconclusive", ["", "fail"])
+@pytest.mark.parametrize("inconclusive", ["", pytest.param("fail", marks=pytest.mark.soak)])
 def test_a_judgement_that_hangs_ends_with_what_was_found(inconclusive: str, tmp_path: Path) -> None:
     began = time.monotonic()
     done = ready(HANGS, tmp_path, "--paths", str(tmp_path / "nowhere"), *(("--inconclusive", inconclusive) if inconclusive else ()))

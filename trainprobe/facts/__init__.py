@@ -29,6 +29,7 @@ from trainprobe.facts.main_threads import MainThread, Thread
 from trainprobe.facts.mounts import Mount
 from trainprobe.facts.node_checks import CheckProgram, DroppedCheck, NodeClock, NodeValues, ReadyPlan
 from trainprobe.facts.open_files import OpenFile, PipeEnd
+from trainprobe.facts.pairs import BadLink, BadNode, CommonFault, PairsDone, PairTry, ScaleFault
 from trainprobe.facts.plan import Interrupted, Plan, Script
 from trainprobe.facts.ports import PortCounters
 from trainprobe.facts.pressure import Pressure
@@ -49,11 +50,14 @@ from trainprobe.model.facts import Fact
 
 __all__ = [
     "ANY",
+    "BadLink",
+    "BadNode",
     "Block",
     "CheckProgram",
     "Checkpoint",
     "CollectiveCall",
     "ColumnsRemoved",
+    "CommonFault",
     "Connection",
     "DataParallelMade",
     "Deadline",
@@ -94,6 +98,8 @@ __all__ = [
     "OpenFile",
     "OtherRun",
     "Output",
+    "PairTry",
+    "PairsDone",
     "PipeEnd",
     "Plan",
     "PortCounters",
@@ -112,6 +118,7 @@ __all__ = [
     "Restarter",
     "Rung",
     "SbatchPlan",
+    "ScaleFault",
     "Script",
     "Segfault",
     "SilentNode",
