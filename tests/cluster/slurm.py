@@ -8,6 +8,7 @@ import secrets
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ SlurmUser=root
 AuthType=auth/munge
 AuthInfo=socket={socket}
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool-%n
+SlurmdSpoolDir={spool}/%n
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
@@ -88,8 +89,10 @@ class Slurm:
 def slurm(nodes: Sequence[Host], folder: Path, *, more: str = "") -> Iterator[Slurm]:
     """Start SLURM over these hosts and wait until all of them are idle. `more` are further lines of its configuration."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("state", *(f"spool-{host.name}" for host in nodes)):
-        (folder / name).mkdir(exist_ok=True)
+    (folder / "state").mkdir(exist_ok=True)
+    spool = tempfile.mkdtemp(prefix="spool-")  # short: slurmstepd's socket lies there, and its path may have 108 characters
+    for host in nodes:
+        Path(spool, host.name).mkdir()
     services: list[subprocess.Popen[bytes]] = []
     try:
         munge = _munged(folder, services)
@@ -101,6 +104,7 @@ def slurm(nodes: Sequence[Host], folder: Path, *, more: str = "") -> Iterator[Sl
                 address=nodes[0].bridge.address,
                 port=17700 + nodes[0].bridge.lane,
                 folder=folder,
+                spool=spool,
                 socket=munge,
                 more=more,
                 nodes=rows,
@@ -124,6 +128,7 @@ def slurm(nodes: Sequence[Host], folder: Path, *, more: str = "") -> Iterator[Sl
                 child.wait(5)
             except subprocess.TimeoutExpired:
                 child.kill()
+        shutil.rmtree(spool, ignore_errors=True)
 
 
 def _munged(folder: Path, services: list[subprocess.Popen[bytes]]) -> Path:
