@@ -128,12 +128,15 @@ def test_a_health_check_drains_a_sick_node_and_leaves_the_drains_of_others(nodes
                     slurm.run("scontrol", "update", "NodeName=node1", "State=DRAIN", "Reason=a disk is changed")
             found = until(slurm, "node2", "drain")
             assert found[1].startswith(f"trainprobe: Mounts: {data} should lie on"), (tmp_path / "log").read_text()
-            end = time.monotonic() + 20
+            end = time.monotonic() + 30
             while "node1 is IDLE+DRAIN already (a disk is changed) and was left so." not in (tmp_path / "log").read_text() and time.monotonic() < end:
                 time.sleep(0.2)
             assert state(slurm, "node1") == ("drained", "a disk is changed")
-            metrics = nodes[1].run("cat", "/dev/shm/trainprobe.prom").stdout
-            assert 'trainprobe_check_state{host="node2",check="fs.mounts",severity="blocker",who="admin"} 2' in metrics
+            # The drain comes first, the file with the states only when the look is over.
+            failed = 'trainprobe_check_state{host="node2",check="fs.mounts",severity="blocker",who="admin"} 2'
+            while failed not in (metrics := nodes[1].run("cat", "/dev/shm/trainprobe.prom").stdout) and time.monotonic() < end:
+                time.sleep(0.2)
+            assert failed in metrics
         finally:
             for host in nodes:
                 sites.with_its_mount(host)
