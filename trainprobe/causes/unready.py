@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from trainprobe.causes.cause import Cause
+from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.words import fix, sentence, short
 from trainprobe.facts import Difference, Facts, HostCheck, ReadyPlan, SilentNode
@@ -63,20 +63,22 @@ def readied(cause: Cause, signs: Signs) -> Cause:
     return replace(cause, weigh=weigh, summary=summary, fixes=fixes, ranks=ranks, modes=modes, accounts_for=brings)
 
 
-def only_unready(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    """The weighing of a cause that nothing but readiness shows."""
-    del facts, group
-    yield from ()
-
-
-def no_summary(facts: Facts, group: SuspectGroup) -> str:
-    del facts, group
-    return ""
-
-
-def no_fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    del facts, group
-    return ()
+def unready_cause(cause_id: str, signs: Signs, *, title: str, means: str, telling: str, would_settle: str, accounts_for: tuple[str, ...] = ()) -> Cause:
+    """A cause that nothing but readiness shows."""
+    silent = Cause(
+        id=cause_id,
+        title=title,
+        means=means,
+        telling=telling,
+        modes=("check",),
+        weigh=lambda facts, group: iter(()),  # noqa: ARG005 - the names are those of a cause's weighing
+        summary=lambda facts, group: "",  # noqa: ARG005
+        fixes=lambda facts, group: (),  # noqa: ARG005
+        ranks=nobody,
+        would_settle=would_settle,
+        accounts_for=accounts_for,
+    )
+    return readied(silent, signs)
 
 
 def weigh_signs(facts: Facts, group: SuspectGroup, signs: Signs) -> Iterator[Weighing]:

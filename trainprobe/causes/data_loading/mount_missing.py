@@ -9,26 +9,18 @@ be made there. A mount that does not answer at all is `storage-stall`.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.unready import Signs, no_fixes, no_summary, only_unready, readied
+from trainprobe.causes.unready import Signs, unready_cause
 
-CAUSE = readied(
-    Cause(
-        id="mount-missing",
-        title="A folder of the job is not what it is on the other nodes",
-        means="A folder of data or checkpoints is missing on a node, lies on another file system there, or cannot be written.",
-        telling="A given folder does not exist, is no mount, is of another type or device than on the other nodes, or refuses a file.",
-        modes=("check",),
-        weigh=only_unready,
-        summary=no_summary,
-        fixes=no_fixes,
-        ranks=nobody,
-        would_settle="findmnt --target FOLDER on each node, and touch a file there",
-    ),
+CAUSE = unready_cause(
+    "mount-missing",
     Signs(
         says=("lacks a folder as the others have it", "lack a folder as the others have it"),
         checks=("fs.mounts", "fs.same"),
         values=("mount.", "writable.", "fs."),
         admin=("findmnt --target FOLDER; mount FOLDER   (as /etc/fstab or the automounter has it)",),
     ),
+    title="A folder of the job is not what it is on the other nodes",
+    means="A folder of data or checkpoints is missing on a node, lies on another file system there, or cannot be written.",
+    telling="A given folder does not exist, is no mount, is of another type or device than on the other nodes, or refuses a file.",
+    would_settle="findmnt --target FOLDER on each node, and touch a file there",
 )

@@ -9,23 +9,10 @@ with partners that are good with others. A way that does not work at all is `fir
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.unready import Signs, no_fixes, no_summary, only_unready, readied
+from trainprobe.causes.unready import Signs, unready_cause
 
-CAUSE = readied(
-    Cause(
-        id="link-degraded",
-        title="A node's network loses packets or is slow",
-        means="The network of a node or the link between two nodes loses packets, or is far slower than those of the others.",
-        telling="Traffic between pairs of nodes: round trips, segments sent again or bytes a second are far from those of the other pairs.",
-        modes=("check",),
-        weigh=only_unready,
-        summary=no_summary,
-        fixes=no_fixes,
-        ranks=nobody,
-        would_settle="ping -c 100 -i 0.2 NODE and iperf3 between that node and two others; ethtool -S and ip -s link there",
-        accounts_for=("network-fault",),
-    ),
+CAUSE = unready_cause(
+    "link-degraded",
     Signs(
         says=("has a network that is worse than the others'", "have a link that is worse than the others"),
         checks=("net.mtu",),
@@ -35,4 +22,9 @@ CAUSE = readied(
             "look at the cable, the transceiver and the switch port",
         ),
     ),
+    title="A node's network loses packets or is slow",
+    means="The network of a node or the link between two nodes loses packets, or is far slower than those of the others.",
+    telling="Traffic between pairs of nodes: round trips, segments sent again or bytes a second are far from those of the other pairs.",
+    would_settle="ping -c 100 -i 0.2 NODE and iperf3 between that node and two others; ethtool -S and ip -s link there",
+    accounts_for=("network-fault",),
 )

@@ -8,27 +8,19 @@ It is recognised by the quota and the set of CPUs of the process itself, beside 
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.unready import Signs, no_fixes, no_summary, only_unready, readied
+from trainprobe.causes.unready import Signs, unready_cause
 
-CAUSE = readied(
-    Cause(
-        id="cpu-quota",
-        title="A node gives the job too few CPUs",
-        means="A quota or a set of CPUs gives the ranks of a node less processor time than they need or than the other nodes give.",
-        telling="The CPU quota or affinity of the process is below its ranks and threads, or below that of the other nodes.",
-        modes=("check",),
-        weigh=only_unready,
-        summary=no_summary,
-        fixes=no_fixes,
-        ranks=nobody,
-        would_settle="cat /sys/fs/cgroup/cpu.max (version 1: cpu.cfs_quota_us) of the job's cgroup, and nproc, on each node",
-        accounts_for=("cpu-oversubscribed",),
-    ),
+CAUSE = unready_cause(
+    "cpu-quota",
     Signs(
         says=("gives the job too few CPUs", "give the job too few CPUs"),
         checks=("lim.cgcpu", "lim.cpus"),
         values=("cpu_quota", "cpus"),
         admin=("look for a quota of the container or the job: cat /sys/fs/cgroup/cpu.max, systemctl show -p CPUQuotaPerSecUSec slurmd",),
     ),
+    title="A node gives the job too few CPUs",
+    means="A quota or a set of CPUs gives the ranks of a node less processor time than they need or than the other nodes give.",
+    telling="The CPU quota or affinity of the process is below its ranks and threads, or below that of the other nodes.",
+    would_settle="cat /sys/fs/cgroup/cpu.max (version 1: cpu.cfs_quota_us) of the job's cgroup, and nproc, on each node",
+    accounts_for=("cpu-oversubscribed",),
 )

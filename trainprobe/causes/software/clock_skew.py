@@ -9,25 +9,17 @@ It is recognised by asking every node for its time at the same moment: one is of
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.unready import Signs, no_fixes, no_summary, only_unready, readied
+from trainprobe.causes.unready import Signs, unready_cause
 
-CAUSE = readied(
-    Cause(
-        id="clock-skew",
-        title="The clock of a node is wrong",
-        means="The clock of a node differs from that of the others, so that what happened on several nodes cannot be put in order by time.",
-        telling="The time of one node, asked at the same moment, is off by more than a second while the others agree.",
-        modes=("check",),
-        weigh=only_unready,
-        summary=no_summary,
-        fixes=no_fixes,
-        ranks=nobody,
-        would_settle="date +%s.%N on each node at once; chronyc tracking",
-    ),
+CAUSE = unready_cause(
+    "clock-skew",
     Signs(
         says=("has a clock that is wrong", "have clocks that are wrong"),
         checks=("host.skew", "host.clock"),
         admin=("chronyc tracking; systemctl status chronyd", "chronyc makestep"),
     ),
+    title="The clock of a node is wrong",
+    means="The clock of a node differs from that of the others, so that what happened on several nodes cannot be put in order by time.",
+    telling="The time of one node, asked at the same moment, is off by more than a second while the others agree.",
+    would_settle="date +%s.%N on each node at once; chronyc tracking",
 )

@@ -9,22 +9,10 @@ nobody is in the wrong then. What has a name of its own, such as a limit or an i
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.unready import GENERAL, Signs, no_fixes, no_summary, only_unready, readied
+from trainprobe.causes.unready import GENERAL, Signs, unready_cause
 
-CAUSE = readied(
-    Cause(
-        id=GENERAL,
-        title="A node's software or settings are unlike the others'",
-        means="A version, a variable or a setting of one node differs from that of the other nodes.",
-        telling="A value that all nodes must share is another one on few of them.",
-        modes=("check",),
-        weigh=only_unready,
-        summary=no_summary,
-        fixes=no_fixes,
-        ranks=nobody,
-        would_settle="the same command on each node: python -c 'import torch; print(torch.__version__)', env, uname -r",
-    ),
+CAUSE = unready_cause(
+    GENERAL,
     Signs(
         says=("is not like the other nodes", "are not like the other nodes"),
         checks=("py.same", "host.same", "env.same", "lim.same", "net.same", "ib.same", "drv.same"),
@@ -49,4 +37,8 @@ CAUSE = readied(
         ),
         admin=("bring its image and its packages to the state of the others",),
     ),
+    title="A node's software or settings are unlike the others'",
+    means="A version, a variable or a setting of one node differs from that of the other nodes.",
+    telling="A value that all nodes must share is another one on few of them.",
+    would_settle="the same command on each node: python -c 'import torch; print(torch.__version__)', env, uname -r",
 )
