@@ -26,6 +26,7 @@ import time
 from typing import Any, Callable, Dict, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+import _backend
 import _emit
 
 Op = Tuple[Callable[[], Any], Callable[[], bool], int, float]  # run it, was it right, bytes of the message, factor of the bus bandwidth
@@ -85,17 +86,7 @@ def timed(torch: Any, dist: Any, run: Callable[[], Any], repeats: int, device: s
 
 
 def check(asked: Any, me: _emit.RankEnvironment) -> None:
-    with _emit.phase("import:torch"):
-        import torch
-        import torch.distributed as dist
-    if not dist.is_available() or not {"gloo": dist.is_gloo_available, "nccl": dist.is_nccl_available}[asked.backend]():
-        _emit.result("cannot", f"This torch {torch.__version__} is built without {asked.backend}.")
-    device = "cpu"
-    if asked.backend == "nccl":
-        if me.local_rank >= torch.cuda.device_count():
-            _emit.result("cannot", f"Local rank {me.local_rank} has no GPU of its own: torch sees {torch.cuda.device_count()}.")
-        device = f"cuda:{me.local_rank}"
-        torch.cuda.set_device(device)
+    torch, dist, device = _backend.torch_with(asked.backend, me.local_rank)
     with _emit.phase("init"):
         began = time.perf_counter()
         dist.init_process_group(asked.backend, rank=me.rank, world_size=me.world_size, timeout=dt.timedelta(seconds=asked.timeout_s))

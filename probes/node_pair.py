@@ -16,8 +16,8 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-import _pair.asked  # isort: skip - before _emit, which takes the folder of the probes off the path
-import _pair.collective  # isort: skip
+import _pair.collective  # isort: skip - before _emit, which takes the folder of the probes off the path
+import _pair.asked  # isort: skip
 import _pair.talking  # isort: skip
 import _emit
 

@@ -6,6 +6,7 @@ import datetime as dt
 import time
 from typing import Any
 
+import _backend
 import _emit
 from _pair.asked import Asked
 
@@ -15,17 +16,7 @@ REPEATS = 5
 
 def reduce_together(asked: Asked) -> None:
     """Make a group of the members and sum numbers whose sum is exact. Does not return. Element i of rank r is i % 97 + r + 1, as in gloo_control.py."""
-    with _emit.phase("import:torch"):
-        import torch
-        import torch.distributed as dist
-    if not dist.is_available() or not {"gloo": dist.is_gloo_available, "nccl": dist.is_nccl_available}[asked.arm]():
-        _emit.result("cannot", f"This torch {torch.__version__} is built without {asked.arm}.")
-    device = "cpu"
-    if asked.arm == "nccl":
-        if asked.local_rank >= torch.cuda.device_count():
-            _emit.result("cannot", f"There is no GPU {asked.local_rank} here: torch sees {torch.cuda.device_count()}.")
-        device = f"cuda:{asked.local_rank}"
-        torch.cuda.set_device(device)
+    torch, dist, device = _backend.torch_with(asked.arm, asked.local_rank)
     first = asked.members[0][1] or asked.members[0][0]
     where = f"tcp://{'[' + first + ']' if ':' in first else first}:{asked.meeting_port}"
     try:
