@@ -164,6 +164,11 @@ class Case:
             self._write()
         return new
 
+    def keep(self, record: Evidence, **changed: Any) -> Evidence:
+        """Keep a look that was made elsewhere, with an id of this case; `changed` are fields that it shall have here."""
+        made = ("subject", "cell", "source", "began", "took_s", "outcome", "reason", "data")
+        return self.add(record.kind, **{**{name: getattr(record, name) for name in made}, **changed})
+
     def keep_file(self, name: str, content: Union[bytes, str, os.PathLike[str]]) -> str:
         """Keep a redacted copy of `content`, bytes or the path of a file, and return its name relative to the case.
 

@@ -26,7 +26,8 @@ from trainprobe.ladder.probes import USER_SCRIPT
 from trainprobe.ladder.settle import settle
 from trainprobe.ladder.told import Told, told_of
 from trainprobe.ladder.watch import Watch
-from trainprobe.ladder.wire import BEAT_S, SCHEMA, CellAsked, PartOver, Snapshot, line, read, row_of, seen_of
+from trainprobe.ladder.wire import BEAT_S, SCHEMA, CellAsked, PartOver, Snapshot, line, read, seen_of
+from trainprobe.nodes.answers import row_of
 from trainprobe.system.interruption import Interruption
 from trainprobe.system.keeper import Keeper
 from trainprobe.system.working_folders import make_working_folder

@@ -10,12 +10,11 @@ from typing import Any
 
 from trainprobe.case import Case
 from trainprobe.ladder.plan import Plan
-from trainprobe.ladder.wire import KINDS, PING_S, SCHEMA, CellAsked, PartOver, Seen, Snapshot, line, plan_for_nodes, read, row_of
-from trainprobe.model.codec import from_json
-from trainprobe.model.evidence import Evidence
+from trainprobe.ladder.wire import KINDS, PING_S, SCHEMA, CellAsked, PartOver, Seen, Snapshot, line, plan_for_nodes, read
 from trainprobe.model.progress import Progress
 from trainprobe.model.subjects import Subject
-from trainprobe.nodes.answers import at_host, moment
+from trainprobe.nodes.answers import MOST_RECORDS, Accept, at_host, moment, record_of, row_of
+from trainprobe.nodes.asking import SKEW_S
 from trainprobe.redact import clean
 from trainprobe.system.conversation import Conversation, wait_for
 from trainprobe.system.interruption import Interruption
@@ -25,8 +24,6 @@ START_S = 20.0  # for the way to a node, and a Python on a cold file system ther
 BEHIND, LEAST_BEHIND_S = 2.0, 5.0  # once most have begun, the rest get so many times what the slowest of those took, and at least so long
 SILENT_S = 10.0  # a node says something every second; a host that swaps or that we share with others may be late
 CLOSE_S = 5.0
-SKEW_S = 1.0  # clocks that are further apart are set right by the difference
-MOST_RECORDS = 20_000  # of one cell of one node
 
 
 class FarNode:
@@ -172,33 +169,20 @@ class Team:
 
     def _keep(self, node: FarNode, row: Any) -> None:
         """Put a record into the case as one of this node and of the cell that it was asked for, and of no other."""
-        if node.asked is None or not isinstance(row, dict) or row.get("kind") not in KINDS or row.get("cell") != node.asked.name:
+        if node.asked is None or not isinstance(row, dict):
             return
         node.records += 1
-        if node.records > MOST_RECORDS:
-            return
-        try:
-            record = from_json(Evidence, row)
-        except (ValueError, TypeError, OverflowError, RecursionError):
+        record = record_of(row, Accept(KINDS, node.asked.name, "")) if node.records <= MOST_RECORDS else None
+        if record is None:
             return
         part, rank = node.asked.part, record.subject.rank
-        if (rank is not None and not part.first <= rank < part.first + part.nproc) or moment(record.began) is None:
+        if rank is not None and not part.first <= rank < part.first + part.nproc:
             return
         record = at_host(record, node.name, node.skew_s)
         data = dict(record.data)
         if node.skew_s and record.kind == "rank.ended":
             data.update({name: at - node.skew_s for name in ("at", "started_at") if (at := moment(data.get(name))) is not None})
-        self.case.add(
-            record.kind,
-            subject=record.subject,
-            cell=record.cell,
-            source=record.source,
-            began=record.began,
-            took_s=max(0.0, record.took_s) if record.took_s == record.took_s else 0.0,
-            outcome=record.outcome,
-            reason=record.reason,
-            data=data,
-        )
+        self.case.keep(record, took_s=max(0.0, record.took_s), data=data)
 
 
 def names_of(nodes: Sequence[FarNode]) -> tuple[str, ...]:

@@ -161,15 +161,6 @@ def line(**row: Any) -> bytes:
     return json.dumps(to_json(row)).encode()
 
 
-def row_of(said: bytes) -> Mapping[str, Any] | None:
-    """The object that a line holds; None where it holds none."""
-    try:
-        row = json.loads(said)
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) else None
-
-
 def read(kind: type[T], value: Any) -> T | None:
     """A `kind` from what was said; None where it has another shape."""
     try:

@@ -49,8 +49,7 @@ def gather(case: Case, asked: ExplainRequest, found: Found, progress: Progress) 
     since = _since(asked.since)
     for folder in found.cases:
         for record in read_case(folder).evidence:
-            case.add(record.kind, subject=record.subject, cell=record.cell, source=record.source, began=record.began, took_s=record.took_s,
-                     outcome=record.outcome, reason=record.reason, data=record.data)  # fmt: skip
+            case.keep(record)
     look_at_given(case, asked.env_files, asked.nodes, asked.gpus)
     saved = find_saved(found.files)
     with PackedDumps() as packed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,7 +65,7 @@ def read_answer(answer: bytes, accept: Accept) -> Answer:
     found = Answer()
     flood = False
     for line in answer.splitlines():
-        row = _row(line)
+        row = row_of(line)
         if row is None:
             continue
         if row.get("schema") == SCHEMA:
@@ -74,14 +75,14 @@ def read_answer(answer: bytes, accept: Accept) -> Answer:
                 found = replace(found, whole=found.begun, reason=_text(row, "reason"), none=row.get("none") is True, now=moment(row.get("now")))
         elif found.begun and len(records) >= MOST_RECORDS:
             flood = True
-        elif found.begun and (record := _record(row, accept)) is not None:
+        elif found.begun and (record := record_of(row, accept)) is not None:
             records.append(record)
     return replace(found, records=tuple(records), flood=flood)
 
 
 def is_whole(tail: bytes) -> bool:
     """Does the end of an answer hold its last line?"""
-    row = _row(tail.rstrip().rpartition(b"\n")[2]) if tail.endswith(b"\n") else None
+    row = row_of(tail.rstrip().rpartition(b"\n")[2]) if tail.endswith(b"\n") else None
     return row is not None and row.get("schema") == SCHEMA and row.get("says") == "end"
 
 
@@ -94,7 +95,8 @@ def at_host(record: Evidence, host: str, skew_s: float) -> Evidence:
     return replace(record, subject=owner, began=record.began - skew_s, data=data)
 
 
-def _row(line: bytes) -> dict[str, Any] | None:
+def row_of(line: bytes) -> dict[str, Any] | None:
+    """The object that a line holds; None where it holds none, such as a banner of the login shell."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
@@ -102,13 +104,14 @@ def _row(line: bytes) -> dict[str, Any] | None:
     return row if isinstance(row, dict) else None
 
 
-def _record(row: dict[str, Any], accept: Accept) -> Evidence | None:
+def record_of(row: Mapping[str, Any], accept: Accept) -> Evidence | None:
+    """The look that a row tells of; None where it is none, or none that was asked for."""
     if not isinstance(row.get("kind"), str) or row["kind"] not in accept.kinds:
         return None
     try:
         record = from_json(Evidence, row)
         return record if accept.takes(record) else None
-    except (ValueError, OverflowError, RecursionError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         return None
 
 

@@ -178,18 +178,8 @@ def _kept(case: Case, node: Node, call: Call, accept: Accept) -> tuple[bool, boo
     case.add(KIND, subject=subject, cell=accept.cell, source=source, began=call.began, took_s=took_s, outcome=outcome, reason=says, data=data)
     if outcome not in ("ok", "partial"):
         return answer.whole, False
-    for record in (at_host(one, node.name, skew) for one in answer.records):
-        case.add(
-            record.kind,
-            subject=record.subject,
-            cell=record.cell,
-            source=record.source,
-            began=record.began,
-            took_s=record.took_s,
-            outcome=record.outcome,
-            reason=record.reason,
-            data=record.data,
-        )
+    for record in answer.records:
+        case.keep(at_host(record, node.name, skew))
     return True, True
 
 
