@@ -18,7 +18,7 @@ OLD_SYNTAX = ("collect", "system", "model", "import_lock", "case.py", "redact.py
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
 # Modules that belong to the job's own Python are imported inside the phase that needs them; this is what a probe may name.
 ROUND_TRIPS = {ROOT / "probes" / "_dataset" / "checks.py"}
-PROBE_MODULES = {"torch", "_emit", "_given", "_memory"}
+PROBE_MODULES = {"torch", "_backend", "_emit", "_given", "_memory"}
 
 
 def name_of(path: Path) -> str:

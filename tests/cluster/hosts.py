@@ -1,4 +1,4 @@
-"""Hosts that are namespaces of this machine: own network, name, process table and /dev/shm, joined by a bridge; their links can be cut, slowed and blocked.
+"""Hosts that are namespaces of this machine: own network, name, process table, /dev/shm and /run, joined by a bridge; their links can be cut, slowed and blocked.
 
 Packets are dropped by nftables; a delay needs a link through relay.py, since not every kernel has netem. They share the file system, as the nodes of a cluster share /home. What runs on one ends with it: the first process of its table is killed.
 Needs root, iproute2, nftables and util-linux.
@@ -28,6 +28,8 @@ mount --rbind /sys/fs/cgroup {folder}/cgroup
 mount -t sysfs sysfs /sys
 mount --rbind {folder}/cgroup /sys/fs/cgroup
 mount -t tmpfs -o size={shm} shm /dev/shm
+mount -t tmpfs -o mode=755 run /run
+mkdir -m 755 /run/sshd
 mount --bind {names} /etc/hosts
 [ ! -e /etc/resolv.conf ] || mount --bind {names}.resolver /etc/resolv.conf
 hostname {name}

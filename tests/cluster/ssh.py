@@ -50,7 +50,6 @@ def sshd(nodes: Sequence[Host], folder: Path) -> Iterator[Path]:
     for key in ("host_key", "user_key"):
         (folder / key).unlink(missing_ok=True)
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)], check=True, timeout=20)
-    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # its own root for what has no rights yet
     for host in nodes:
         conf = folder / f"sshd_config-{host.name}"
         conf.write_text(CONF.format(folder=folder) % host.name, encoding="utf-8")

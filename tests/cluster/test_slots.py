@@ -81,7 +81,6 @@ def test_before_and_after_a_job(nodes: Sequence[Host], tmp_path: Path) -> None:
         assert [sites.of_ours(host) for host in nodes] == [[], []]
 
 
-@pytest.mark.soak  # its mark in /run, which the hosts share, keeps the prologs of tests beside it from looking
 def test_a_check_that_blocks_in_the_kernel_holds_no_prolog(nodes: Sequence[Host], tmp_path: Path) -> None:
     """It is over by its deadline with a child that cannot be killed, and the next one starts nothing while that lives: that is no fault of the node."""
     dead = tmp_path / "dead"

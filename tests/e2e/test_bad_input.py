@@ -97,6 +97,7 @@ def test_an_interpreter_that_is_no_python(run: Refused, text: str, job_folder: P
 
 
 @pytest.mark.slow
+@pytest.mark.soak  # twenty seconds, which is how long it is waited for
 def test_an_interpreter_that_never_answers(run: Refused, job_folder: Path) -> None:
     run(*HOST, "--python", program(job_folder, "py", "#!/bin/sh\nexec sleep 1000\n"), parts=("did not answer within 20 s",))
 

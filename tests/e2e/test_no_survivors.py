@@ -36,10 +36,10 @@ WORDS = {
 IN_FULL_SWING = {"import_memory": 5, "gloo_control": 4, "train_step": 3, "launched": 8, "torchrun": 9}
 ENDS = ["SIGKILL", "SIGTERM", "SIGHUP", "ctrl-c", "ctrl-c-twice"]
 CHOSEN = {
-    "import_memory": ENDS,
-    "gloo_control": ["SIGKILL", "ctrl-c"],
-    "train_step": ["SIGKILL", "SIGTERM"],
-    "launched": ["SIGKILL", "SIGHUP", "ctrl-c-twice"],
+    "import_memory": ["SIGKILL", "SIGTERM", "ctrl-c-twice"],
+    "gloo_control": ["ctrl-c"],
+    "train_step": ["SIGKILL"],
+    "launched": ["SIGHUP", "ctrl-c-twice"],
     "torchrun": ["SIGKILL", "ctrl-c"],
 }
 

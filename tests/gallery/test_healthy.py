@@ -26,7 +26,7 @@ def assert_nobody_is_blamed(done: ToolRun) -> None:
 
 @pytest.mark.torch
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "form"), [("silent", "own"), ("slow_first_step", "own"), ("with_workers", "torchrun")])
+@pytest.mark.parametrize(("name", "form"), [("silent", "own"), ("with_workers", "torchrun")])
 def test_nobody_is_blamed(name: str, form: str, run_tool: RunTool, job_folder: Path) -> None:
     assert_nobody_is_blamed(healthy(run_tool, job_folder, name, form, nproc=2))
 

@@ -38,7 +38,7 @@ dist.destroy_process_group()
 """
 
 
-@pytest.mark.parametrize("command", [(), TORCHRUN], ids=["launch", "torchrun"])
+@pytest.mark.parametrize("command", [(), pytest.param(TORCHRUN, marks=pytest.mark.soak)], ids=["launch", "torchrun"])
 def test_steps_are_seen_without_a_line_of_output(script: Climb, command: tuple[str, ...]) -> None:
     done = script(LOOP.format(fault="pass"), form="command" if command else "launch", command=command, settings=TIMES)
 
@@ -46,7 +46,7 @@ def test_steps_are_seen_without_a_line_of_output(script: Climb, command: tuple[s
     assert "8 steps" in done.rung("user_script@2")["says"]
 
 
-@pytest.mark.parametrize("command", [(), TORCHRUN], ids=["launch", "torchrun"])
+@pytest.mark.parametrize("command", [pytest.param((), marks=pytest.mark.soak), TORCHRUN], ids=["launch", "torchrun"])
 def test_a_rank_that_never_comes_is_seen_beside_the_one_that_waits(script: Climb, command: tuple[str, ...]) -> None:
     done = script(LOOP.format(fault="time.sleep(1000)"), form="command" if command else "launch", command=command, settings=TIMES)
     rung = done.rung("user_script@2")

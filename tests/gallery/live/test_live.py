@@ -16,9 +16,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.slow]
 TWICE = Planned("barrier_in_save", 0, 2, "loud", "bare", 0, 10, 4)
 RUNS = [
     Planned("flock_cache", 0, 2, "masked", "torchrun", 1, 7, 4),
-    Planned("worker_poll", 0, 2, "quiet", "torchrun", 0, 5, 4),
     Planned("rank_stopped", 0, 2, "loud", "torchrun", 1, 20, 4),
-    Planned("plain", 0, 2, "masked", "spawn", 0, 15, 4),
     Planned("workers", 0, 2, "quiet", "torchrun", 0, 25, 4),
 ]
 
