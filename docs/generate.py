@@ -19,7 +19,7 @@ MADE = "<!-- This page is generated: python docs/generate.py -->\n\n"
 BEGIN, END = "<!-- ladder: generated from here -->", "<!-- ladder: to here -->"
 sys.path.insert(0, str(ROOT))
 
-from docs.pages import accuracy, causes, checks, field_cases, isolation, ladder, nodes, predictions, reference, slots  # noqa: E402 - the repository has to be on the path first
+from docs.pages import accuracy, causes, checks, field_cases, isolation, ladder, nodes, predictions, reference, sbatch, slots  # noqa: E402 - the repository has to be on the path first
 
 
 def pages() -> dict[Path, str]:
@@ -37,6 +37,7 @@ def pages() -> dict[Path, str]:
             *isolation.pages(),
             *nodes.pages(),
             *slots.pages(),
+            *sbatch.pages(),
         )
     }
     made[DOCS / "report.schema.json"] = reference.schema()

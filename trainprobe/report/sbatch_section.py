@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainprobe.model.diagnosis import Report
@@ -27,15 +27,26 @@ def sbatch_lines(report: Report, width: int) -> list[Line]:
         lines += wrapped(head, width, rest="    ")
         if row.get("fix"):
             lines += wrapped([Span(clean(str(row["fix"])), "command")], width, first="    do: ")
-    changes = [line for line in told.get("changes") or () if isinstance(line, str)]
+    changes = [line for line in _listed(told, "changes") if isinstance(line, str)]
     if changes:
         lines += [(span("corrected:", "strong"),)]
     for change in changes[:MOST_LINES]:
         kind: Style = "good" if change.startswith("+") else "bad" if change.startswith("-") else "faint"
-        lines.append((Span(f"  {clean(change)}", kind),))
+        lines.append((Span(f"  {_as_it_stands(change)}", kind),))
     return lines
 
 
+def _as_it_stands(change: str) -> str:
+    """A line of a diff with its mark and its indentation, which `clean` takes away."""
+    mark, text = change[:1], change[1:]
+    return mark + " " * (len(text) - len(text.lstrip())) + clean(text)
+
+
 def _rows(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    rows = [row for row in told.get("rows") or () if isinstance(row, Mapping) and row.get("state") in _STATES]
+    rows = [row for row in _listed(told, "rows") if isinstance(row, Mapping) and row.get("state") in _STATES]
     return sorted(rows, key=lambda row: list(_STATES).index(str(row["state"])))
+
+
+def _listed(told: Mapping[str, Any], name: str) -> Sequence[Any]:
+    found = told.get(name)
+    return found if isinstance(found, list | tuple) else ()

@@ -27,7 +27,7 @@ ENVIRON = {"HOME": "/home/me", "USER": "me", "PATH": "/usr/bin"}
 
 
 @cache
-def _site() -> dict[str, Any]:
+def site_told() -> dict[str, Any]:
     told = {what: (HERE / "site" / f"{what}.txt").read_text(encoding="utf-8") for what in ("config", "partitions", "nodes")}
     return {
         "config": config_of(told["config"]),
@@ -45,7 +45,7 @@ def _surroundings() -> dict[str, Any]:
 def plan_for(name: str, text: str) -> Plan:
     """The plan of a script on the gallery's site, with what surroundings.yaml says of it."""
     around: dict[str, Any] = _surroundings().get(name, {})
-    told = _site()
+    told = site_told()
     site = site_of(
         {
             "version": around.get("version", "slurm 24.05.4"),

@@ -1,0 +1,96 @@
+"""docs/sbatch.md: what is said of a batch script before it is submitted, from a wrong one that is judged here on an invented site."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.gallery.sbatch.score import ENVIRON, score, site_told
+from trainprobe.case import Case
+from trainprobe.checks import catalogue
+from trainprobe.pipelines import conclude
+from trainprobe.report.text import text_of
+from trainprobe.sbatch.checking import CHECKS
+
+WRONG = Path(__file__).resolve().parents[1] / "examples" / "wrong.sbatch"
+INTRO = """# A batch script before it is submitted
+
+```
+trainprobe ready --sbatch job.sh
+trainprobe ready --sbatch job.sh --write mended.sh -- --nodes 8 --time 4:00:00
+```
+
+It reads the script, asks SLURM what the site allows (`scontrol show` of configuration, partitions and nodes, each with a deadline), and looks at the paths and limits
+of the login node. Nothing is submitted and nothing of the script is run: its variables are followed as far as they can be, and what is known only
+when the job runs stays open. Options of sbatch's own command line come after `--`.
+
+It ends with 0 where nothing is wrong, 1 where something is, 2 where there is no such script, and 3 where the site gave no answer on which it depends.
+`--write FILE` writes the corrected script there; the script itself is never changed. Without SLURM it judges what the script alone shows.
+
+## An example
+
+"""
+AFTER = """
+## What is looked at
+
+| check | what | right is | a failure is | where that comes from |
+|---|---|---|---|---|
+"""
+FIGURES = """
+## How well
+
+On {planted} scripts with one planted fault each, on an invented site, the fault was told in {told}, and {healed} are free of it when
+they are corrected by rule. Of {sound} sound scripts something was called wrong or doubtful in {wrong}.
+The scripts and the rules have the same author, so expect less on yours.
+
+## What it cannot see
+
+- Values that a program prints, a file that is sourced, or a module that is loaded set.
+- What the nodes are like: `srun trainprobe ready` in the allocation tells that.
+- Launchers other than `srun`, `torchrun`, `accelerate`, `deepspeed` and `python`, and containers' own limits.
+- A site's plugins and `job_submit` scripts, which change a job after it was submitted.
+"""
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Give the page under docs/ and its text."""
+    yield (
+        "sbatch.md",
+        f"{INTRO}[examples/wrong.sbatch](examples/wrong.sbatch):\n\n```bash\n{_script()}```\n\n```\n{_said()}\n```\n{AFTER}{_checks()}{_figures()}",
+    )
+
+
+def _script() -> str:
+    return WRONG.read_text(encoding="utf-8")
+
+
+def _said() -> str:
+    here: dict[str, Any] = {
+        "environ": ENVIRON,
+        "limits": {"nofile": [1024, 524288], "as": [None, None], "cpu": [None, None], "memlock": [8388608, 8388608]},
+        "programs": {"train.py": {"workers": 8, "inits": True}},
+        "cwd": "/work/project",
+        "home": "/home/me",
+        "host": "login1",
+        "paths": {"/work/project/logs": "missing", "/work/project/train.py": "file"},
+    }
+    data = {"script": "wrong.sbatch", "text": _script(), "options": [], "site": {"version": "slurm 24.05.4", **site_told()}, "here": here}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Case.create(os.path.join(folder, "case"), "ready", ("trainprobe", "ready", "--sbatch", "wrong.sbatch")) as case,
+    ):
+        case.add("sbatch", cell="checks", data=data)
+        return text_of(conclude(case.seal(), "ready", "", ()), width=110).strip()
+
+
+def _checks() -> str:
+    specs = [catalogue()[name] for name in CHECKS]
+    return "".join(f"| `{spec.id}` | {spec.title} | {spec.threshold} | {spec.severity} | {spec.source} |\n" for spec in specs)
+
+
+def _figures() -> str:
+    figures = score()
+    return FIGURES.format(planted=figures["planted"], told=figures["told"], sound=figures["sound"], wrong=len(figures["alarms"]), healed=figures["healed"])
