@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from typing import Annotated
 
 import typer
+from typer.models import CommandInfo
 
 from trainprobe import __version__
 from trainprobe.cli.attach import attach
@@ -81,7 +83,7 @@ def command_line(argv: list[str]) -> int:
     argv = argv or ["--help"]
     dashes = argv.index("--") if "--" in argv else len(argv)
     try:
-        result = app(args=argv, prog_name="trainprobe", standalone_mode=False, obj={"after_dashes": len(argv) - dashes - 1})
+        result = _with_only(argv[0])(args=argv, prog_name="trainprobe", standalone_mode=False, obj={"after_dashes": len(argv) - dashes - 1})
     except typer.Exit as ended:
         return ended.exit_code
     except typer.Abort:
@@ -91,10 +93,27 @@ def command_line(argv: list[str]) -> int:
         if told is None:
             raise
         says = str(told())
-        commands = [str(one.name or one.callback.__name__) for one in app.registered_commands if one.callback]
+        commands = [_name(one) for one in app.registered_commands]
         command = f"{argv[0]} " if argv[0] in commands else ""
         raise UsageError(f"{' '.join(says.split()).rstrip('.')}.", f"See trainprobe {command}--help.") from None
     return result if isinstance(result, int) else 0
+
+
+def _with_only(name: str) -> typer.Typer:
+    """The application with the options of the command `name` alone. The others are there to be listed: to read all their options takes longer than to import typer."""
+    made = copy.copy(app)
+    made.registered_commands = [one if _name(one) == name else _listed(one) for one in app.registered_commands]
+    return made
+
+
+def _listed(command: CommandInfo) -> CommandInfo:
+    shown = copy.copy(command)
+    shown.name, shown.help, shown.callback = _name(command), command.help or (command.callback.__doc__ if command.callback else ""), lambda: None
+    return shown
+
+
+def _name(command: CommandInfo) -> str:
+    return command.name or (command.callback.__name__ if command.callback else "")
 
 
 def help_of(command: str = "") -> str:
