@@ -9,7 +9,7 @@ NPROC ?= 4
 RUN := .venv/bin
 PYTEST := $(RUN)/python -m pytest
 # Two workers: most of a test that starts ranks is waiting, for a rank that hangs or for torch to be read from the disk.
-PARALLEL ?= -n 2 --dist worksteal
+PARALLEL ?= -n 3 --dist worksteal
 
 .PHONY: help
 help: ## Show this list.
