@@ -118,13 +118,12 @@ def explain(asked: ExplainRequest | str | Sequence[str], case: str | None = None
 
     `case` is the folder for the new one, None for a temporary one that is gone afterwards. Raises UsageError where nothing can be judged.
     """
-    import tempfile
-
     from trainprobe.case import Case
     from trainprobe.errors import UsageError
     from trainprobe.logs.finding import find_inputs
     from trainprobe.model.progress import Silence
     from trainprobe.model.request import ExplainRequest
+    from trainprobe.system.working_folders import working_folder
 
     if not isinstance(asked, ExplainRequest):
         paths = (asked,) if isinstance(asked, str) else tuple(asked)
@@ -136,7 +135,7 @@ def explain(asked: ExplainRequest | str | Sequence[str], case: str | None = None
         return _explain_case(found.cases[0], progress or Silence())
     listener = progress or Silence()
     if asked.case is None:
-        with tempfile.TemporaryDirectory(prefix="trainprobe-explain-") as temporary, Case.create(temporary, "explain", asked.argv) as made:
+        with working_folder() as folder, Case.create(os.path.join(folder, "case"), "explain", asked.argv) as made:
             return _explain_found(asked, found, made, "", listener)
     with Case.create(asked.case, "explain", asked.argv) as made:
         return _kept(made, _explain_found(asked, found, made, made.name, listener))

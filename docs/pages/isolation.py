@@ -12,7 +12,7 @@ from trainprobe.isolation.tries import HOWS
 
 FOLDER = Path(__file__).resolve().parents[2] / "tests" / "gallery" / "isolation"
 RESULTS, LIVE = FOLDER / "results.json", FOLDER / "live.json"
-SHOWN = (4, 8, 16, 64, 256, 1024)
+SHOWN = (4, 8, 16, 32, 64, 256, 512, 1024)
 METHODS = {"quick": "ours, quick", "standard": "ours, standard", "deep": "ours, deep", "dlrover": "DLRover's rule", "bisection": "bisection"}
 INTRO = """# Finding the bad node or link
 

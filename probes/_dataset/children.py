@@ -82,7 +82,7 @@ def run(task: Dict[str, Any], ranks: int, deadline_s: float, patience_s: float, 
 
     All are ended after `deadline_s`, when no child has said anything for `patience_s`, and when none has for `idle_s` and none computed either.
     """
-    folder = tempfile.mkdtemp(prefix="trainprobe-data-")
+    folder = tempfile.mkdtemp(prefix="trainprobe-data-", dir=os.path.dirname(os.environ.get("TRAINPROBE_EVENTS", "")) or None)
     try:
         return _Run(task, ranks, folder).watch(deadline_s, patience_s, idle_s)
     finally:

@@ -12,6 +12,7 @@ from tests.cluster.hosts import Host
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
+TORCHRUN = 'echo "torchrun on $(hostname) $*"\n'
 ASKS_SLURM = ("scontrol", "squeue", "srun", "sinfo", "sbatch", "sacct")
 
 
@@ -35,10 +36,10 @@ def example(name: str, folder: Path, **values: object) -> Path:
     return path
 
 
-def batch_script(folder: Path) -> Path:
-    """Return a copy of the published batch script for one small node."""
+def batch_script(folder: Path, nodes: int = 1) -> Path:
+    """Return a copy of the published batch script for so many small nodes."""
     text = (EXAMPLES / "job.sbatch").read_text(encoding="utf-8")
-    for line, smaller in (("--nodes=4\n", "--nodes=1\n"), ("--cpus-per-task=8\n", "--cpus-per-task=1\n")):
+    for line, smaller in (("--nodes=4\n", f"--nodes={nodes}\n"), ("--cpus-per-task=8\n", "--cpus-per-task=1\n")):
         assert text.count(line) == 1
         text = text.replace(line, smaller)
     path = folder / "job.sbatch"
@@ -50,11 +51,21 @@ def answering(folder: Path) -> None:
     """Put programs there that stand in for the two of the batch script: `trainprobe` ends with ANSWER, 10 on node1 alone; `torchrun` says that it runs."""
     programs = {
         "trainprobe": 'for file; do :; done\n[ "$ANSWER" != 10 ] || [ "$(hostname)" = node1 ] || exit 0\n[ "$ANSWER" != 10 ] || hostname >"$file"\nexit "$ANSWER"\n',
-        "torchrun": 'echo "torchrun on $(hostname) $*"\n',
+        "torchrun": TORCHRUN,
     }
     for name, text in programs.items():
-        (folder / name).write_text(f"#!/bin/sh\n{text}", encoding="utf-8")
-        (folder / name).chmod(0o755)
+        _program(folder / name, text)
+
+
+def ready_for_real(folder: Path) -> None:
+    """Put this checkout's own `trainprobe` there, and a `torchrun` that says that it runs."""
+    installed(folder)
+    _program(folder / "torchrun", TORCHRUN)
+
+
+def _program(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}", encoding="utf-8")
+    path.chmod(0o755)
 
 
 def poisoned(hosts: Sequence[Host], folder: Path) -> Path:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cluster import sites
 from tests.cluster.conftest import Cluster
 
 REPOSITORY = Path(__file__).parents[2]
@@ -65,6 +68,31 @@ def test_well_nodes_are_ready_and_two_faults_name_their_nodes(cluster: Cluster, 
     assert first["node2",] == "shm-exhausted"
     assert first["node3",] == "node-not-answering"
     assert "--exclude=node[2-3]" in said
+
+
+@pytest.mark.soak
+def test_the_published_batch_script_starts_elsewhere_without_the_node_that_is_named(cluster: Cluster, tmp_path: Path) -> None:
+    script = sites.batch_script(tmp_path, nodes=3)
+    sites.ready_for_real(tmp_path)
+    slurm = cluster.slurm
+    cluster[2].run("mount", "-o", "remount,size=512k", "/dev/shm")
+    try:
+        export = f"--export=ALL,PATH={tmp_path}:{slurm.env['PATH']}"
+        job = slurm.run("sbatch", "--parsable", "--nodelist=node[1-3]", "--chdir", str(tmp_path), export, str(script)).stdout.strip()
+        first, end = tmp_path / f"train-{job}.out", time.monotonic() + 150
+        again = ""
+        while time.monotonic() < end and not (again and (tmp_path / f"train-{again}.out").exists() and not slurm.run("squeue", "--noheader").stdout.strip()):
+            time.sleep(0.5)
+            found = re.search(r"Submitted batch job (\d+)", first.read_text(encoding="utf-8")) if first.exists() else None
+            again = found[1] if found else again
+    finally:
+        cluster[2].run("mount", "-o", "remount,size=256m", "/dev/shm")
+    said = first.read_text(encoding="utf-8")
+    assert "shm-exhausted" in said, said
+    assert (tmp_path / f"bad-nodes-{job}.txt").read_text(encoding="ascii") == "node2\n"
+    assert "ExcNodeList=node2" in slurm.run("scontrol", "show", "job", again).stdout
+    began = (tmp_path / f"train-{again}.out").read_text(encoding="utf-8")
+    assert [f"torchrun on node{number} --nnodes=3" in began for number in (1, 2, 3, 4)] == [True, False, True, True], began
 
 
 def test_of_a_step_with_several_tasks_one_leads(cluster: Cluster, tmp_path: Path) -> None:

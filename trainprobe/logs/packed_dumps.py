@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import tempfile
 from types import TracebackType
 
 from trainprobe.collect.flight_reading import FILE_CAP_BYTES
 from trainprobe.collect.inputs import Saved, find_saved, looks_like_stacks
 from trainprobe.logs.opening import STDIN
+from trainprobe.system.working_folders import working_folder
 
 CAP_BYTES = FILE_CAP_BYTES
 MOST_BYTES = 4 * 2**30
@@ -22,15 +23,15 @@ class PackedDumps:
     def __init__(self) -> None:
         self.saved = Saved([], [], [], [])
         self.shown: dict[str, str] = {}
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder = ""
+        self._at_end = contextlib.ExitStack()
         self._bytes = 0
 
     def __enter__(self) -> PackedDumps:  # noqa: PYI034 - Self came with 3.11
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._folder is not None:
-            self._folder.cleanup()
+        self._at_end.close()
 
     def may_be(self, what: str, head: bytes) -> bool:
         """Say by its first bytes, decompressed, and by what `kinds` takes it for, whether it is worth laying aside."""
@@ -59,11 +60,12 @@ class PackedDumps:
 
     def _write(self, path: str, content: bytes, newest: float | None) -> str:
         """Under the name that it has once unpacked and in a folder of the name that its own has, since both may tell the rank."""
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="trainprobe-dumps-")
+        if not self._folder:
+            self._folder = os.path.join(self._at_end.enter_context(working_folder()), "dumps")
+            os.mkdir(self._folder)
         name = os.path.basename(path) if path != STDIN else "stdin"
         stem = next((name[: -len(ending)] for ending in _ENDINGS if name.endswith(ending)), name) or name
-        folder = os.path.join(self._folder.name, str(len(os.listdir(self._folder.name))), os.path.basename(os.path.dirname(path)) or "packed")
+        folder = os.path.join(self._folder, str(len(os.listdir(self._folder))), os.path.basename(os.path.dirname(path)) or "packed")
         os.makedirs(folder, mode=0o700)
         place = os.path.join(folder, stem)
         with open(place, "xb") as file:

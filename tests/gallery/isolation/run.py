@@ -21,7 +21,7 @@ from trainprobe.isolation import Plan
 from trainprobe.ready.isolate import plan_of
 
 RESULTS = Path(__file__).with_name("results.json")
-SIZES = (2, 3, 4, 5, 8, 16, 32, 64, 128, 256, 1024)
+SIZES = (2, 3, 4, 5, 8, 16, 32, 64, 128, 256, 512, 1024)
 LARGEST_DEEP = 32  # hundreds of rounds of pairs: half an hour is for few nodes
 AT_SCALE = ("node at scale", "size alone")
 
