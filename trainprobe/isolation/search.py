@@ -46,7 +46,7 @@ def _pairs(history: Sequence[Try], nodes: tuple[str, ...], plan: Plan, rail: int
     for repeat in range(plan.repeats):
         groups = _not_yet(books, rotation(nodes, 0), repeat + 1)
         if groups:
-            return Round(groups, plan.arm, "every node with a neighbour" + why, rail=rail)
+            return Round(groups, plan.arm, "every node with a neighbour" + why, rail=rail, further=repeat > 0)
     if not books.passed and len(books.alone) < len(nodes):
         return _another_pairing(nodes, books, plan, rail)
     if not books.passed:  # all of them were silent: that says more of whoever asked

@@ -78,9 +78,9 @@ def isolate(  # noqa: PLR0913 - one parameter per way to bound it
     spare = False
     with Interruption() as interruption:
         while True:
-            if any(one.outcome != "passed" for one in search.history):
-                deadline = last
             following = isolation.next_round(search.history, nodes, asked)
+            if any(one.outcome != "passed" for one in search.history) or (search.history and _settles(following)):
+                deadline = last
             if isinstance(following, isolation.Verdict):
                 left = following.left
                 more = _more(asked, len(nodes), deadline - time.monotonic())
@@ -105,6 +105,11 @@ def isolate(  # noqa: PLR0913 - one parameter per way to bound it
     if interruption.asked:
         raise Interrupted
     return verdict
+
+
+def _settles(following: Round | Verdict) -> bool:
+    """Is something open that this round settles? A slow pair has passed by itself, and is open all the same."""
+    return isinstance(following, isolation.Round) and following.phase == "pairs" and not following.further
 
 
 def _more(plan: Plan, nodes: int, left_s: float) -> Plan:
