@@ -32,11 +32,14 @@ def ready(cluster: Cluster, folder: Path, *, before: str = "", more: str = "", p
     folder.mkdir()
     script = folder / "job.sh"
     script.write_text(SCRIPT.format(folder=folder, repository=REPOSITORY, before=before, more=more, python=python or sys.executable), encoding="utf-8")
-    done = cluster.slurm.run("sbatch", "--wait", "--parsable", "-N4", "-o", str(folder / "slurm.out"), str(script), timeout_s=100)
-    assert (folder / "code").exists(), done.stderr + (folder / "slurm.out").read_text(encoding="utf-8")
+    done = cluster.slurm.run("sbatch", "--parsable", "-N4", "-o", str(folder / "slurm.out"), str(script))
+    code, end = folder / "code", time.monotonic() + 100
+    while not (code.exists() and code.read_text(encoding="ascii").strip()) and time.monotonic() < end:  # sbatch --wait looks every ten seconds or less often
+        time.sleep(0.2)
+    assert code.exists(), done.stderr + ((folder / "slurm.out").read_text(encoding="utf-8") if (folder / "slurm.out").exists() else "")
     report = json.loads((folder / "report.json").read_text(encoding="utf-8")) if (folder / "report.json").exists() else {}
     return (
-        int((folder / "code").read_text(encoding="ascii")),
+        int(code.read_text(encoding="ascii")),
         report,
         (folder / "out").read_text(encoding="utf-8") + (folder / "err").read_text(encoding="utf-8"),
     )
