@@ -44,7 +44,7 @@ The same draws of faults for each method, and the same luck for the same try. *R
 DLRover's rule is two rounds, neighbours and then the fastest with the slowest, where who failed in both is bad; it gives up below four nodes. Bisection is plain:
 halves of what fails, and a good partner for the last two. Both know no links and no sizes, and DLRover's misses a node that is less than twice as slow as the median.
 A node *at scale* fails in any group from some size on; *size alone* is any group of that size. For those the tool climbs after its pairs, as it does where the whole job fails.
-Larger clusters have fewer draws (the column says how many), and `deep` was drawn to {deep} nodes.
+`deep` was drawn to {deep} nodes.
 
 """
 LIVE_INTRO = """

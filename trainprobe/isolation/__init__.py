@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from trainprobe.isolation.pairing import rounds_for_all
 from trainprobe.isolation.search import next_round
 from trainprobe.isolation.tries import Link, LinkFault, NodeFault, Plan, Round, Shared, SizeFault, Try, Verdict
 from trainprobe.isolation.verdict import conclude
 
-__all__ = ["Link", "LinkFault", "NodeFault", "Plan", "Round", "Shared", "SizeFault", "Try", "Verdict", "conclude", "next_round"]
+__all__ = ["Link", "LinkFault", "NodeFault", "Plan", "Round", "Shared", "SizeFault", "Try", "Verdict", "conclude", "next_round", "rounds_for_all"]

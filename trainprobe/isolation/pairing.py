@@ -31,6 +31,11 @@ def rotation(nodes: tuple[str, ...], turn: int) -> Groups:
     return rounds[(turn - 2) % len(rounds)]
 
 
+def rounds_for_all(count: int) -> int:
+    """How many turns of `rotation` let each of so many nodes, eight at the most, meet each other: the ring and the tournament share pairs, and threes overlap."""
+    return 2 * count + 2
+
+
 def one_idle(nodes: tuple[str, ...], turn: int) -> Groups:
     """The same in pairs only: of an odd number one node rests, another each turn."""
     if len(nodes) % 2 == 0:

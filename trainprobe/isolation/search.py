@@ -84,7 +84,7 @@ def _another_pairing(nodes: tuple[str, ...], books: Ledger, plan: Plan, rail: in
 def _breadth(nodes: tuple[str, ...], books: Ledger, named: AbstractSet[str], plan: Plan, rail: int | None) -> Round | None:
     """More pairs where all is settled: links that no round has tried yet."""
     left = tuple(name for name in nodes if name not in named)
-    for turn in range(1, min(plan.breadth, len(left) - 1)):
+    for turn in range(1, plan.breadth):
         for repeat in range(plan.repeats):
             groups = _not_yet(books, rotation(left, turn), repeat + 1)
             if groups:

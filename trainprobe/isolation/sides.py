@@ -90,7 +90,8 @@ def _of_links(members: tuple[str, ...], sides: Sequence[Side]) -> Try:
     if untold:
         says = f"{' and '.join(untold)} did not tell what became of it"
         return Try(members, "tcp", "not_measured", says=says, missing=tuple(untold) if len(untold) < len(sides) else ())
-    apart = [(a.name, b.name) for a in sides for b in sides if a.name < b.name and not _met(a, b) and min(a.ended, b.ended) - max(a.began, b.began) < OVERLAP_S]
+    unmet = [(a, b) for a in sides for b in sides if a.name < b.name and not _met(a, b) and not _no_address(a, b)]
+    apart = [(a.name, b.name) for a, b in unmet if min(a.ended, b.ended) - max(a.began, b.began) < OVERLAP_S]
     if apart:
         return Try(members, "tcp", "not_measured", says=f"{' and '.join(apart[0])} were not there at the same time")
     links = tuple(_link(a, b) for a in sides for b in sides if a is not b)
@@ -109,6 +110,11 @@ def _of_links(members: tuple[str, ...], sides: Sequence[Side]) -> Try:
 
 def _met(a: Side, b: Side) -> bool:
     return _row(a, b).get("heard") is True or _row(b, a).get("heard") is True
+
+
+def _no_address(a: Side, b: Side) -> bool:
+    """One of them could not find out where the other is, and so did not wait for it."""
+    return bool(_text(_row(a, b).get("trouble")) or _text(_row(b, a).get("trouble")))
 
 
 def _row(a: Side, b: Side) -> Mapping[str, Any]:
@@ -155,8 +161,9 @@ def _nothing(a: Side, b: Side, there: Mapping[str, str], home: Mapping[str, str]
     way, address, own = f"{a.name} to {b.name}", _text(_row(a, b).get("address")), _text(b.here.get("address"))
     arrive, return_ = _count(_row(b, a), "datagrams") > 0, _count(_row(a, b), "datagrams") > 0
     states = set(there.values())
+    elsewhere = bool(own and address) and address != own and not own.startswith(LOOPBACK)
     if states <= {"refused", "reset", "foreign"}:
-        if own and address != own and not own.startswith(LOOPBACK):
+        if elsewhere:
             return "wrong-address", f"{way}: {address} answers, but {b.name} is {own} to itself"
         return "refused", f"{way}: all {len(there)} ports are refused"
     if arrive and return_:
@@ -167,6 +174,8 @@ def _nothing(a: Side, b: Side, there: Mapping[str, str], home: Mapping[str, str]
         )
     if arrive and "ok" not in home.values():
         return "", ""  # this way is open; answers do not come back
+    if elsewhere:
+        return "wrong-address", f"{way}: nothing arrives at {address}, and {b.name} is {own} to itself"
     if return_ or "ok" in home.values():
         return "one-way", f"{way}: nothing arrives, while {b.name} reaches {a.name}"
     return "unreachable", f"{way}: nothing arrives on any of {len(there)} ports"

@@ -47,6 +47,8 @@ def _of_arm(found: Verdict, tries: Sequence[Try], order: Sequence[str], arm: str
     if rail is not None:
         return replace(found, nodes=(*found.nodes, *hosts), rails=(*found.rails, *((rail, one.host) for one in hosts)))
     links, once = _links(books, tries, named.keys(), arm)
+    hosts += [fault for link in links if (fault := _misled(link, books.failed.get(frozenset((link.a, link.b)), ()))) is not None]
+    links = [link for link in links if not {link.a, link.b} & {one.host for one in hosts}]
     known_links = {frozenset((one.a, one.b)) for one in found.links}
     links = [one for one in links if frozenset((one.a, one.b)) not in known_links]
     return replace(found, nodes=(*found.nodes, *hosts), links=(*found.links, *links), once=(*found.once, *once))
@@ -81,6 +83,16 @@ def _links(books: Ledger, tries: Sequence[Try], named: AbstractSet[str], arm: st
         says += "" if len(shown) > 1 else "; it was not tried again"
         links.append(LinkFault(a, b, direction, how, _and_seen(says, shown), _ids(shown), arm, certain))
     return links, once
+
+
+def _misled(link: LinkFault, shown: Sequence[Try]) -> NodeFault | None:
+    """Of two good nodes the one that has a wrong address for the other, whom others reach: no way between them is at fault."""
+    ways = [{(one.a, one.b) for one in each.links if one.how == "wrong-address"} for each in shown]
+    always = set.intersection(*ways) if ways else set()
+    if not link.certain or len(always) != 1:
+        return None
+    ((host, other),) = always
+    return NodeFault(host, "wrong-address", _and_seen(f"{host} has a wrong address for {other}, whom others reach", shown), link.tries, link.arm)
 
 
 def _good_end(books: Ledger, end: str, other: str, named: AbstractSet[str]) -> bool:

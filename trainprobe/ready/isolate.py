@@ -114,7 +114,7 @@ def _settles(following: Round | Verdict) -> bool:
 
 def _more(plan: Plan, nodes: int, left_s: float) -> Plan:
     """Where time is left over and the nodes are few, all pairs: a bad link that no round has met is found by none."""
-    return replace(plan, breadth=max(plan.breadth, nodes - 1)) if nodes <= FEW and left_s >= SPARE_S else plan
+    return replace(plan, breadth=max(plan.breadth, isolation.rounds_for_all(nodes))) if nodes <= FEW and left_s >= SPARE_S else plan
 
 
 def plan_of(budget: str, arm: str, nodes: int, rails: int = 0) -> Plan:

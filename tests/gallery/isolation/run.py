@@ -79,11 +79,10 @@ def main(arguments: list[str]) -> int:
     kept = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"] if asked.least else []
     rows = [row for row in kept if not asked.least <= row["nodes"] <= asked.most]
     for nodes in (size for size in SIZES if asked.least <= size <= asked.most):
-        draws = max(2, min(asked.draws, asked.draws * 16 // nodes))
         began = time.monotonic()
         methods = [name for name in METHODS if name != "deep" or nodes <= LARGEST_DEEP]
-        rows += [row for kind in KINDS for method in methods if (row := cell(kind, nodes, method, draws))]
-        sys.stderr.write(f"{nodes} nodes: {draws} draws of each kind, {time.monotonic() - began:.0f} s\n")
+        rows += [row for kind in KINDS for method in methods if (row := cell(kind, nodes, method, asked.draws))]
+        sys.stderr.write(f"{nodes} nodes: {asked.draws} draws of each kind, {time.monotonic() - began:.0f} s\n")
         RESULTS.write_text(
             json.dumps(
                 {"rows": sorted(rows, key=lambda row: (KINDS.index(row["kind"]), row["nodes"], list(METHODS).index(row["method"])))}, separators=(",", ":")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainprobe.isolation import Link, Plan, Try, Verdict, conclude, next_round
-from trainprobe.isolation.pairing import one_idle, rotation
+from trainprobe.isolation.pairing import one_idle, rotation, rounds_for_all
 from trainprobe.isolation.tries import BELOW
 
 Answer = Callable[[tuple[str, ...], str, int], Mapping[str, Any]]
@@ -79,6 +79,25 @@ def test_a_bad_link_between_good_nodes_is_named_after_it_failed_twice() -> None:
     (link,) = verdict.links
     assert ({link.a, link.b}, link.certain, verdict.nodes) == ({"n2", "n3"}, True, ())
     assert sum(set(one.members) == {"n2", "n3"} for one in history) == 2
+
+
+@pytest.mark.parametrize("count", range(4, 9))
+def test_of_few_nodes_any_bad_link_is_met(count: int) -> None:
+    nodes = names(count)
+    for link in (frozenset(pair) for pair in combinations(nodes, 2)):
+        verdict, _ = searched(nodes, faulty(links=[link]), Plan(breadth=rounds_for_all(count)))
+        assert [{one.a, one.b} for one in verdict.links] == [link]
+        assert verdict.nodes == ()
+
+
+def test_of_two_good_nodes_the_one_with_a_wrong_address_for_the_other_is_named() -> None:
+    way = Link("n2", "n5", "wrong-address", "n2 to n5: nothing arrives at 10.9.0.7, and n5 is 10.0.0.5 to itself")
+    back = Link("n5", "n2", "refused", "n5 to n2: all ports are refused")
+    bad = {"outcome": "failed", "how": way.how, "says": way.says, "links": (way, back)}
+    verdict, _ = searched(names(6), lambda group, _arm, _before: bad if set(group) == {"n2", "n5"} else OK, Plan(breadth=rounds_for_all(6)))
+    assert [(one.host, one.how) for one in verdict.nodes] == [("n2", "wrong-address")]
+    assert verdict.nodes[0].says.startswith("n2 has a wrong address for n5, whom others reach (n2 to n5: nothing arrives at 10.9.0.7")
+    assert verdict.links == ()
 
 
 def test_a_pair_that_fails_once_and_passes_again_blames_nobody() -> None:

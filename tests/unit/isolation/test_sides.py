@@ -58,6 +58,20 @@ CASES: Mapping[str, tuple[Side, Side, str, str, list[tuple[str, str]]]] = {
         "wrong-address",
         [("a", "b")],
     ),
+    "nobody answers at another address": (
+        side("a", "b", states("timeout"), {**WELL, "address": "10.9.0.7"}),
+        side("b", "a", states(), {**WELL, "datagrams": 0}),
+        "failed",
+        "wrong-address",
+        [("a", "b")],
+    ),
+    "the name is unknown, and nobody waits": (
+        side("a", "b", {}, {**DEAD, "trouble": "b: Name or service not known"}, ended=0.2),
+        side("b", "a", states("refused"), DEAD, began=3.0),
+        "failed",
+        "wrong-address",
+        [("a", "b"), ("b", "a")],
+    ),
     "the name is a loopback": (
         side("a", "b", states("refused"), {**DEAD, "address": "127.0.1.1"}),
         side("b", "a", states()),
