@@ -150,7 +150,7 @@ def changes(draw: st.DrawFn) -> Callable[[list[bytes]], bytes]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(change=changes())
 def test_nonsense_in_a_case_never_makes_the_judge_fall(name: str, tmp_path: Path, change: Callable[[list[bytes]], bytes]) -> None:
     damaged(name, tmp_path, change)

@@ -53,7 +53,7 @@ def readied(cause: Cause, signs: Signs) -> Cause:
         return _summary(facts, group, signs) if group.unready else cause.summary(facts, group)
 
     def fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-        return _fixes(facts, group, signs, cause.id) if group.unready else cause.fixes(facts, group)
+        return _fixes(facts, group, signs) if group.unready else cause.fixes(facts, group)
 
     def ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
         return () if group.unready else cause.ranks(facts, group)
@@ -167,7 +167,7 @@ def _details(facts: Facts, group: SuspectGroup, signs: Signs) -> str:
     return "; ".join(found) or short(group.says, 240).rstrip(".")
 
 
-def _fixes(facts: Facts, group: SuspectGroup, signs: Signs, illness: str) -> tuple[Fix, ...]:
+def _fixes(facts: Facts, group: SuspectGroup, signs: Signs) -> tuple[Fix, ...]:
     """First what the checks themselves advise, then how to start without these nodes, then what an administrator can do."""
     scene = Scene(facts, group)
     told: list[HostCheck | Difference] = [*failing(facts, group, signs.checks), *unlike(facts, group, signs)]
@@ -181,9 +181,7 @@ def _fixes(facts: Facts, group: SuspectGroup, signs: Signs, illness: str) -> tup
     out = _left_out(facts, group, plan)
     if plan is not None and out and set(out) < set(plan.nodes):
         found.append(fix(scene, "Start without it", f"sbatch --exclude={folded(out)} ...   (or srun, salloc)"))
-        drain = f"scontrol update nodename={folded(out)} state=drain reason='{illness}'"
-        found.append(fix(scene, "Have it taken out until it is mended", *signs.admin, drain, risk="needs-admin", who="admin"))
-    elif signs.admin:
+    if signs.admin:  # the command that drains them stands once in the report, for all causes together
         found.append(fix(scene, "Have it mended", *signs.admin, risk="needs-admin", who="admin"))
     return tuple(found) or (fix(scene, "Look closer", "trainprobe ready --standard"),)
 
