@@ -23,8 +23,9 @@ Where nodes fail together, the failing one is looked for by small groups with re
 1. All nodes in disjoint pairs at once; of an odd number one group has three. Who passes is good.
 2. Who failed is tried with a partner that is good. Who fails with two good partners is named; who passes is let off.
 3. Two that fail with each other and are both good with others are tried once more. A second failure makes it the link; a pass is told as seen once.
+   Where the one has a wrong address for the other, whom others reach, that one is named and not the link.
 4. Where no pair passes, others meet others, up to three times, before it is called a common cause. Two camps that never pass across are told as such.
-5. Then the other neighbours of the ring, and as many more rounds as the budget allows: a bad link shows only where its two ends meet.
+5. Then the other neighbours of the ring, and as many more rounds as the budget allows: a bad link shows only where its two ends meet. Of {few} nodes or fewer all meet, where time is left.
 6. What fails in NCCL is tried in gloo, what fails in gloo by plain TCP: so the fabric is told from the host.
 7. Where all pairs pass and the whole fails: groups of 2, 4 … all, the smallest that fails, and then members changed for others at that size, half of them at a time.
 
