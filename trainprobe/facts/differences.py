@@ -21,6 +21,8 @@ _AMOUNTS: Mapping[str, float] = {
     **dict.fromkeys(("cpus", "cpu_quota"), 0.0),
     **dict.fromkeys(("shm.size_bytes", "limit.nofile", "limit.memlock_bytes", "limit.nproc", "limit.as_bytes", "limit.stack_bytes", "pids.max"), 0.5),
 }
+# Lists in which the first counts, such as the interfaces that NCCL takes: it meets the others over the first; more or fewer behind that are only told.
+_FIRST_COUNTS = frozenset({"net.interface"})
 # Which check of the catalogue a name belongs to, by its first word; all else is of the host.
 _FAMILIES: Mapping[str, str] = {
     "version": "py.same",
@@ -139,7 +141,9 @@ def _same(name: str, one: str, other: str) -> bool:
 
 
 def _enough(name: str, value: str, other: str) -> bool:
-    """Is this amount at least that of the others but for the share that may be missing? False for what is no amount."""
+    """Is this amount at least that of the others but for the share that may be missing, or the first of a list the same? False for what is neither."""
+    if name in _FIRST_COUNTS:
+        return value.split()[:1] == other.split()[:1] != []
     share = _AMOUNTS.get(name)
     mine, theirs = _amount(value), _amount(other)
     return share is not None and mine is not None and theirs is not None and (mine >= theirs or mine >= (1 - share) * theirs)

@@ -30,6 +30,10 @@ def told(name: str, *values: str) -> list[tuple[tuple[str, ...], str, bool]]:
         ("cpu_quota", "none", "0.5", "degraded"),
         ("cpus", "8", "16", "warning"),
         ("cpus", "8", "4", "degraded"),
+        ("net.interface", "eth", "eth mgmt", "warning"),
+        ("net.interface", "eth ib", "eth", "warning"),
+        ("net.interface", "eth", "mgmt eth", "degraded"),
+        ("net.interface", "eth", "none", "degraded"),
         ("version.torch", "2.13.0", "2.9.1", "blocker"),
     ],
 )
