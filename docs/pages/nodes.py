@@ -50,8 +50,12 @@ def _sums(kept: Mapping[str, Any]) -> str:
     right, made = rate([row for row in kept["faults"] if row["fault"] in promised])
     well, healthy = rate(kept["healthy"])
     excluding = sum(bool(row.get("exclude")) for row in kept["healthy"])
-    again = sum(bool(row.get("judged_again")) for row in (*kept["faults"], *kept["healthy"]))
-    mended = f"- In {again} rows the evidence is from before a rule was mended, and was judged again after.\n" if again else ""
+    again = sum(bool(row.get("run_again")) for row in (*kept["faults"], *kept["healthy"]))
+    mended = (
+        f"- {again} of the rows are of a second run, after rules were mended that the first had shown to be wrong: three healthy runs had left out a node with a second network card.\n"
+        if again
+        else ""
+    )
     return (
         f"- Planted faults of the promised kinds: **{right} of {made}** right.\n"
         f"- Healthy runs: {healthy}; in **{excluding}** a node was excluded; {well} ended with 0 and no word against a node.\n"
