@@ -83,18 +83,19 @@ def test_the_published_batch_script_starts_elsewhere_without_the_node_that_is_na
         export = f"--export=ALL,PATH={tmp_path}:{slurm.env['PATH']}"
         job = slurm.run("sbatch", "--parsable", "--nodelist=node[1-3]", "--chdir", str(tmp_path), export, str(script)).stdout.strip()
         first, end = tmp_path / f"train-{job}.out", time.monotonic() + 150
-        again = ""
-        while time.monotonic() < end and not (again and (tmp_path / f"train-{again}.out").exists() and not slurm.run("squeue", "--noheader").stdout.strip()):
+        again = began = ""
+        while time.monotonic() < end and began.count("torchrun on") < 3:
             time.sleep(0.5)
             found = re.search(r"Submitted batch job (\d+)", first.read_text(encoding="utf-8")) if first.exists() else None
-            again = found[1] if found else again
+            again = found[1] if found else ""
+            output = tmp_path / f"train-{again}.out"
+            began = output.read_text(encoding="utf-8") if again and output.exists() else ""
     finally:
         cluster[2].run("mount", "-o", "remount,size=256m", "/dev/shm")
     said = first.read_text(encoding="utf-8")
     assert "shm-exhausted" in said, said
     assert (tmp_path / f"bad-nodes-{job}.txt").read_text(encoding="ascii") == "node2\n"
     assert "ExcNodeList=node2" in slurm.run("scontrol", "show", "job", again).stdout
-    began = (tmp_path / f"train-{again}.out").read_text(encoding="utf-8")
     assert [f"torchrun on node{number} --nnodes=3" in began for number in (1, 2, 3, 4)] == [True, False, True, True], began
 
 
