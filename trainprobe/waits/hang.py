@@ -107,7 +107,7 @@ def group_of_end(
     """Who must act at this end, and who waits for them. `by_node` are the ranks by their nodes, for whoever asks of thousands of ends."""
     by_node = by_node or {Node("rank", str(standing.rank)): standing for standing in ranks}
     members = [by_node[node] for node in end if node in by_node]
-    outside = [node for node in end if node.kind in ("process", "lock")]
+    outside = [node for node in end if node.kind in ("process", "lock") or _of_processes_alone(graph, node)]
     reached = graph.reaches(end)
     victims = tuple(sorted(by_node[node].rank for node in reached if node in by_node))
     if not members and end[0].kind == "collective":  # everybody is inside it, and nobody gets out
@@ -190,6 +190,11 @@ def _around_the_lock(graph: Graph, end: tuple[Node, ...], by_node: dict[Node, St
     start = holding[0] if holding else wanting[0]
     chain = (*graph.chain(start, [lock]), *(wait for wait in graph.waits_of(lock) if wait.awaited == start))
     return [by_node[node] for node in dict.fromkeys([*wanting, *holding])], chain
+
+
+def _of_processes_alone(graph: Graph, node: Node) -> bool:
+    """Is this somebody elsewhere for whom no rank itself waits, but a worker or child of one?"""
+    return node.kind == "peer" and all(wait.waiter.kind == "process" for wait in graph.waits if wait.awaited == node)
 
 
 def _first_ranks(graph: Graph, start: Node, by_node: dict[Node, Standing]) -> list[Node]:

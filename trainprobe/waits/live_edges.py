@@ -173,7 +173,7 @@ class Edges:
                             ids=(*evidence, *end.evidence),
                         )
         for one in self.facts.of(Connection, cell=self.cell):
-            if one.pid == pid and one.fd == number:
+            if one.pid == pid and one.fd == number and one.state != "LISTEN":  # who listens waits for whoever comes
                 node = self._process(one.peer_pid) if one.peer_pid else Node("peer", one.remote or one.local)
                 self._add(me, node, f"waits for an answer over a socket ({one.remote or one.local}) from", ids=(*evidence, *one.evidence))
 

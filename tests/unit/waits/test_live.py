@@ -196,6 +196,25 @@ def test_a_socket_leads_to_the_process_at_its_other_end() -> None:
     assert chain.endswith("rank 1 -> pid 913")
 
 
+@pytest.mark.parametrize(
+    ("state", "remote", "syscall", "wchan", "last"),
+    [
+        ("LISTEN", "0.0.0.0:0", "288 0x12 0x7ff", "inet_csk_accept", "which waits for the network at train.py:9 in __getitem__"),
+        ("ESTAB", "93.184.216.34:443", "45 0x12 0x7ff", "sk_wait_data", "93.184.216.34:443"),
+    ],
+)
+def test_a_worker_that_waits_for_somebody_elsewhere_holds_up_its_rank(state: str, remote: str, syscall: str, wchan: str, last: str) -> None:
+    """Who listens waits for nobody in particular, and a host outside of the job is none of its ranks."""
+    get = (*own("train", 20), Frame("__next__", LOADER, 725), Frame("_get_data", LOADER, 1464))
+    stuck = process(700, own("__getitem__", 9), own("__getitem__", 9), rank=1, role="loader-worker", ppid=101, syscall=syscall, wchan=wchan)
+    socket = Connection(("E6",), CELL, pid=700, fd=0x12, kind="tcp", state=state, remote=remote)
+
+    ranks, chain = hung(job(2), rank(0), rank(1, get, get), stuck, socket)
+
+    assert ranks == (1,)
+    assert chain.endswith(last)
+
+
 def test_a_receive_waits_for_the_rank_that_its_line_names() -> None:
     recv = (MAIN, Frame("pipe", "/job/train.py", 60), Frame("recv", C10D, 2500))
     found = view(
