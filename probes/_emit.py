@@ -109,6 +109,19 @@ def phase(name: str) -> Iterator[None]:
     emit("phase.end", name=name, took_s=round(time.monotonic() - began, 6))
 
 
+@contextlib.contextmanager
+def scratch_folder(name: str) -> Iterator[str]:
+    """A folder that goes at the end of the block. It lies beside the events, where the ladder clears up also after a probe that it had to kill."""
+    import shutil
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix=f"trainprobe-{name}-", dir=os.path.dirname(os.environ.get("TRAINPROBE_EVENTS", "")) or None)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def measure(name: str, value: Any, unit: str, **more: Any) -> None:
     """Report a number; `more` may hold threshold, source, who and labels."""
     emit("measure", name=name, value=value, unit=unit, **more)

@@ -19,11 +19,9 @@ What fails in a child is done once more in the process that was not forked: only
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from typing import Any
 
@@ -52,9 +50,7 @@ def main() -> None:
     environment.pop("TRAINPROBE_EVENTS", None)
     if asked.nproc > 1:
         environment.setdefault("OMP_NUM_THREADS", "1")  # as torchrun does
-    events = os.environ.get("TRAINPROBE_EVENTS", "")
-    folder = tempfile.mkdtemp(prefix="trainprobe-fork-", dir=os.path.dirname(events) or None)
-    try:
+    with _emit.scratch_folder("fork") as folder:
         with _emit.phase("prepare and fork"), open(f"{folder}/out", "wb") as output:
             child = subprocess.Popen(
                 [sys.executable, PREPARE, folder], env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
@@ -68,8 +64,6 @@ def main() -> None:
                 time.sleep(0.5)
             child.wait(3)
         conclude(folder, asked, late, child.returncode)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def conclude(folder: str, asked: Any, late: bool, code: int) -> None:

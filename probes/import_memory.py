@@ -25,9 +25,7 @@ from __future__ import annotations
 import os
 import re
 import resource
-import shutil
 import sys
-import tempfile
 import time
 from typing import Any, Dict, List
 
@@ -119,15 +117,13 @@ def main() -> None:
     modules = list(dict.fromkeys(name.strip() for name in asked.imports.split(",") if name.strip()))
     if not modules or not all(re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", name) for name in modules):
         _emit.result("cannot", f"These are no module names: {asked.imports!r}.")
-    # Beside the events, where the ladder clears up also after a probe that it had to kill.
-    scratch = tempfile.mkdtemp(prefix="trainprobe-import-", dir=os.path.dirname(os.environ.get("TRAINPROBE_EVENTS", "")) or None)
-    rung, seen, space = Rung(asked, scratch), memory_limits(), resource.getrlimit(resource.RLIMIT_AS)[0]
-    for name, value in (("memory_bytes", seen.limit), ("memory_free_bytes", seen.free), ("as_bytes", space if space != resource.RLIM_INFINITY else 0)):
-        if value:
-            _emit.measure(f"limit.{name}", value, "bytes")
-    rung.beside = [name for name in _guards.neighbours(asked.script) if name not in modules][:8] if asked.script else []
-    modules += rung.beside
-    try:
+    with _emit.scratch_folder("import") as scratch:
+        rung, seen, space = Rung(asked, scratch), memory_limits(), resource.getrlimit(resource.RLIMIT_AS)[0]
+        for name, value in (("memory_bytes", seen.limit), ("memory_free_bytes", seen.free), ("as_bytes", space if space != resource.RLIM_INFINITY else 0)):
+            if value:
+                _emit.measure(f"limit.{name}", value, "bytes")
+        rung.beside = [name for name in _guards.neighbours(asked.script) if name not in modules][:8] if asked.script else []
+        modules += rung.beside
         alone = [rung.one([module], "alone", place) for place, module in enumerate(modules)]
         works = [module for module, told in zip(modules, alone) if told["outcome"] == "passed"]
         slowest_s = sum(told.get("took_s", 0.0) for told in alone)
@@ -139,8 +135,6 @@ def main() -> None:
             rung.together(works, min(timeout_s, max(5.0, rung.left_s())))
         if whole is not None and whole["outcome"] == "passed":
             rung.foresee(whole, alone)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     good = f"{len(works)} imports work, alone and in {asked.nproc} processes at once."
     if rung.failed:
         _emit.result("no", f"Imports failed: {', '.join(rung.failed)}.")

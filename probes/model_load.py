@@ -20,9 +20,7 @@ The children volunteer for the OOM killer (oom_score_adj), so that it takes one 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import tempfile
 import time
 from typing import Any, Dict, List
 
@@ -151,12 +149,8 @@ def main() -> None:
     limits = memory_limits()
     _emit.measure("limit.memory_bytes", limits.limit, "bytes")
     _emit.measure("limit.memory_free_bytes", limits.free, "bytes")
-    events = os.environ.get("TRAINPROBE_EVENTS", "")
-    folder = tempfile.mkdtemp(prefix="trainprobe-model-", dir=os.path.dirname(events) or None)
-    try:
+    with _emit.scratch_folder("model") as folder:
         Rung(asked, folder).climb()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

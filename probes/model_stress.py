@@ -20,15 +20,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
-import tempfile
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import _given  # isort: skip  # noqa: F401 - before _emit, which takes this folder off the path
 import _memory  # isort: skip  # noqa: F401 - the suites ask it
 import _stress.suites  # isort: skip  # noqa: F401 - it knows its own folder from here on
+import _emit
 from _stress import telling
 from _stress.asked import Asked, asked
 from _stress.children import as_child, in_a_child
@@ -54,16 +53,12 @@ def main() -> None:
     given = asked()
     if given.alone:
         alone(given)
-    events = os.environ.get("TRAINPROBE_EVENTS", "")
-    folder = tempfile.mkdtemp(prefix="trainprobe-stress-", dir=os.path.dirname(events) or None)
-    try:
+    with _emit.scratch_folder("stress") as folder:
         outcome = in_a_child(
             lambda look: Stress(given, folder, look, PROGRAM).whole(), os.path.join(folder, "whole"), max(5.0, given.timeout_s - 3), heard=True
         )
         if outcome.how != "done":
             telling.broken(outcome)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     raise SystemExit(outcome.answer)
 
 

@@ -11,14 +11,13 @@ import ctypes
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+import _emit
 from _dataset import looks
 from _memory import memory_limits
 
@@ -82,11 +81,8 @@ def run(task: Dict[str, Any], ranks: int, deadline_s: float, patience_s: float, 
 
     All are ended after `deadline_s`, when no child has said anything for `patience_s`, and when none has for `idle_s` and none computed either.
     """
-    folder = tempfile.mkdtemp(prefix="trainprobe-data-", dir=os.path.dirname(os.environ.get("TRAINPROBE_EVENTS", "")) or None)
-    try:
+    with _emit.scratch_folder("data") as folder:
         return _Run(task, ranks, folder).watch(deadline_s, patience_s, idle_s)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Run:
