@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from trainprobe.model.diagnosis import Report
+from trainprobe.report.extra import listed, rows_of
 from trainprobe.report.lines import Line, span, wrapped
 from trainprobe.report.words import ranks_in_words
 
@@ -34,7 +35,7 @@ def _attempt(attempt: Mapping[str, Any], width: int, most: int, *, named: bool) 
     if named:
         lines += wrapped([span(_text(attempt, "attempt"), "strong"), span(_text(attempt, "verdict"))], width, first=label)
         label = blank
-    rows = [row for row in _list(attempt, "ranks") if isinstance(row, Mapping)]
+    rows = rows_of(attempt, "ranks")
     for row in rows[:RANKS_CAP]:
         parts = [_text(row, "last_step"), _text(row, "last_collective"), _text(row, "exit")]
         said = " · ".join(part for part in parts if part)
@@ -44,7 +45,7 @@ def _attempt(attempt: Mapping[str, Any], width: int, most: int, *, named: bool) 
             label = blank
     if len(rows) > RANKS_CAP:
         lines += wrapped([span(f"and {len(rows) - RANKS_CAP} more kinds of rank; all are in the JSON", "faint")], width, first=label)
-    events = [row for row in _list(attempt, "events") if isinstance(row, Mapping)]
+    events = rows_of(attempt, "events")
     for place, event in enumerate(events[:most], start=1):
         lines += wrapped(_event(event, place), width, first=label, rest=blank + "   ")
         label = blank
@@ -54,7 +55,7 @@ def _attempt(attempt: Mapping[str, Any], width: int, most: int, *, named: bool) 
 
 
 def _event(event: Mapping[str, Any], place: int) -> list[Any]:
-    ranks = [rank for rank in _list(event, "ranks") if isinstance(rank, int)]
+    ranks = [rank for rank in listed(event, "ranks") if isinstance(rank, int)]
     count = event.get("count")
     who = ranks_in_words(ranks) or "a process"
     more = f"({count} times)" if isinstance(count, int) and count > max(1, len(ranks)) else ""
@@ -69,8 +70,3 @@ def _event(event: Mapping[str, Any], place: int) -> list[Any]:
 def _text(row: Mapping[str, Any], name: str) -> str:
     value = row.get(name)
     return value if isinstance(value, str) else ""
-
-
-def _list(row: Mapping[str, Any], name: str) -> list[Any]:
-    value = row.get(name)
-    return list(value) if isinstance(value, (list, tuple)) else []

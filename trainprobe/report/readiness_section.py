@@ -9,6 +9,7 @@ from typing import Any
 
 from trainprobe.model.diagnosis import Report
 from trainprobe.model.node_names import folded
+from trainprobe.report.extra import listed, rows_of
 from trainprobe.report.lines import Line, Span, Style, span, wrapped
 from trainprobe.report.words import clean, columns
 
@@ -28,18 +29,18 @@ def readiness_lines(report: Report, width: int) -> list[Line]:
     found = readiness_of(report)
     if not found:
         return []
-    checks = [row for row in _rows(found, "checks") if _text(row, "id")]
-    several = len(_list(found, "nodes")) > 1
+    checks = [row for row in rows_of(found, "checks") if _text(row, "id")]
+    several = len(listed(found, "nodes")) > 1
     lines = _leave_out(found, width)
-    lines += _counts(checks, width, len(_list(found, "nodes")))
+    lines += _counts(checks, width, len(listed(found, "nodes")))
     lines += _failed(checks, width, several=several, told={host for cause in report.causes if cause.named for host in cause.hosts})
-    lines += _differences([row for row in _rows(found, "differences") if _text(row, "name")], width)
-    return lines + _dropped(_rows(found, "dropped"), width)
+    lines += _differences([row for row in rows_of(found, "differences") if _text(row, "name")], width)
+    return lines + _dropped(rows_of(found, "dropped"), width)
 
 
 def told_already(report: Report, says: str) -> bool:
     """Does the list of checks say the same?"""
-    return any(_matters(row) and _text(row, "says") and clean(says).endswith(_text(row, "says")) for row in _rows(readiness_of(report), "checks"))
+    return any(_matters(row) and _text(row, "says") and clean(says).endswith(_text(row, "says")) for row in rows_of(readiness_of(report), "checks"))
 
 
 def _leave_out(found: Mapping[str, Any], width: int) -> list[Line]:
@@ -47,9 +48,9 @@ def _leave_out(found: Mapping[str, Any], width: int) -> list[Line]:
     if not line:
         return []
     rest = "the rest is ready without" if not found.get("shared") else "some of it stays without"
-    names = [name for name in _list(found, "exclude") if isinstance(name, str)]
+    names = [name for name in listed(found, "exclude") if isinstance(name, str)]
     lines = wrapped([Span(clean(line), "command"), span(f"({rest} {'it' if len(names) == 1 else 'them'})", "faint")], width, first="leave out  ")
-    for step in _list(found, "drain")[:1]:
+    for step in listed(found, "drain")[:1]:
         lines += wrapped([Span(clean(str(step)), "command"), span("[admin]", "faint")], width, first="drain      ")
     return lines
 
@@ -77,10 +78,10 @@ def _failed(checks: Sequence[Mapping[str, Any]], width: int, *, several: bool, t
     for row in matter[:MOST_ROWS]:
         state = _text(row, "state")
         head = [Span(f"{'failed' if state == 'fail' else 'not known'}", _STYLES[state]), span(_text(row, "id"), "strong")]
-        head += [span(folded([name for name in _list(row, "hosts") if isinstance(name, str)]))] if several else []
+        head += [span(folded([name for name in listed(row, "hosts") if isinstance(name, str)]))] if several else []
         head += [span(f"[{_text(row, 'who') or 'user'}]", "faint")]
         lines += wrapped(head, width, first="  ", rest="     ")
-        known = state == "fail" and {name for name in _list(row, "hosts") if isinstance(name, str)} <= told
+        known = state == "fail" and {name for name in listed(row, "hosts") if isinstance(name, str)} <= told
         if not known:
             lines += wrapped([span(_text(row, "says"))], width, first="     ")
         limit, source = _text(row, "threshold"), _text(row, "source")
@@ -112,8 +113,8 @@ def _differences(rows: Sequence[Mapping[str, Any]], width: int) -> list[Line]:
     names = min(28, max(columns(_text(row, "name")) for row in shown))
     lines: list[Line] = []
     for row in shown:
-        camps = [camp for camp in _list(row, "camps") if isinstance(camp, Mapping)]
-        said = [f"{folded([name for name in _list(camp, 'hosts') if isinstance(name, str)])}: {_short(_text(camp, 'value'))}" for camp in reversed(camps)]
+        camps = rows_of(row, "camps")
+        said = [f"{folded([name for name in listed(camp, 'hosts') if isinstance(name, str)])}: {_short(_text(camp, 'value'))}" for camp in reversed(camps)]
         label = "differs    " if not lines else " " * 11
         name = clean(_text(row, "name"))[:names]
         lines += wrapped([span("   ".join(said))], width, first=f"{label}{name}{' ' * (names - columns(name))}  ")
@@ -137,15 +138,6 @@ def _dropped(rows: Sequence[Mapping[str, Any]], width: int) -> list[Line]:
 
 def _short(value: str) -> str:
     return value if len(value) <= 48 else f"{value[:47]}…"
-
-
-def _rows(found: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    return [row for row in _list(found, name) if isinstance(row, Mapping)]
-
-
-def _list(row: Mapping[str, Any], name: str) -> list[Any]:
-    value = row.get(name)
-    return list(value) if isinstance(value, (list, tuple)) else []
 
 
 def _text(row: Mapping[str, Any], name: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from trainprobe.model.diagnosis import Report
+from trainprobe.report.extra import listed, rows_of
 from trainprobe.report.lines import Line, Span, Style, span, wrapped
 from trainprobe.report.words import clean
 
@@ -27,7 +28,7 @@ def sbatch_lines(report: Report, width: int) -> list[Line]:
         lines += wrapped(head, width, rest="    ")
         if row.get("fix"):
             lines += wrapped([Span(clean(str(row["fix"])), "command")], width, first="    do: ")
-    changes = [line for line in _listed(told, "changes") if isinstance(line, str)]
+    changes = [line for line in listed(told, "changes") if isinstance(line, str)]
     if changes:
         lines += [(span("corrected:", "strong"),)]
     for change in changes[:MOST_LINES]:
@@ -43,10 +44,5 @@ def _as_it_stands(change: str) -> str:
 
 
 def _rows(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    rows = [row for row in _listed(told, "rows") if isinstance(row, Mapping) and row.get("state") in _STATES]
+    rows = [row for row in rows_of(told, "rows") if row.get("state") in _STATES]
     return sorted(rows, key=lambda row: list(_STATES).index(str(row["state"])))
-
-
-def _listed(told: Mapping[str, Any], name: str) -> Sequence[Any]:
-    found = told.get(name)
-    return found if isinstance(found, list | tuple) else ()
