@@ -28,6 +28,10 @@ class Graph:
         """The waits that leave `node`."""
         return tuple(self._out.get(node, ()))
 
+    def waiters_of(self, node: Node) -> tuple[Node, ...]:
+        """Those who wait for `node` itself."""
+        return tuple(self._into.get(node, ()))
+
     def ends(self) -> tuple[tuple[Node, ...], ...]:
         """The components that nothing leads out of: a single node is a sink, several are a cycle. In the order of `nodes`."""
         components = self._components()

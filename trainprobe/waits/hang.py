@@ -194,7 +194,7 @@ def _around_the_lock(graph: Graph, end: tuple[Node, ...], by_node: dict[Node, St
 
 def _of_processes_alone(graph: Graph, node: Node) -> bool:
     """Is this somebody elsewhere for whom no rank itself waits, but a worker or child of one?"""
-    return node.kind == "peer" and all(wait.waiter.kind == "process" for wait in graph.waits if wait.awaited == node)
+    return node.kind == "peer" and all(waiter.kind == "process" for waiter in graph.waiters_of(node))
 
 
 def _first_ranks(graph: Graph, start: Node, by_node: dict[Node, Standing]) -> list[Node]:
