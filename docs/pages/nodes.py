@@ -51,8 +51,9 @@ def _sums(kept: Mapping[str, Any]) -> str:
     well, healthy = rate(kept["healthy"])
     excluding = sum(bool(row.get("exclude")) for row in kept["healthy"])
     again = sum(bool(row.get("run_again")) for row in (*kept["faults"], *kept["healthy"]))
+    healthy_again = sum(bool(row.get("run_again")) for row in kept["healthy"])
     mended = (
-        f"- {again} of the rows are of a second run, after rules were mended that the first had shown to be wrong: three healthy runs had left out a node with a second network card.\n"
+        f"- {again} of the rows are of a second run, after rules were mended that the first had shown to be wrong; {healthy_again} are healthy runs, in which a node had been left out for its second network card.\n"
         if again
         else ""
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from docs.pages.causes import cell
-from trainprobe.cli.app import app, help_of
+from trainprobe.cli.app import command_names, help_of
 from trainprobe.cli.exit_codes import MEANINGS, code_of
 from trainprobe.config import FILE_NAME, setting_rows
 from trainprobe.model.diagnosis import Report, Verdict
@@ -52,7 +52,7 @@ def _cli() -> str:
         "```",
         "",
     ]
-    for name in [one.name or (one.callback.__name__ if one.callback else "") for one in app.registered_commands]:
+    for name in command_names():
         lines += [f"## {name}", "", "```", help_of(name).rstrip(), "```", ""]
     return "\n".join(lines)
 

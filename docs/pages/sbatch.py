@@ -72,10 +72,10 @@ def _said() -> str:
         "environ": ENVIRON,
         "limits": {"nofile": [1024, 524288], "as": [None, None], "cpu": [None, None], "memlock": [8388608, 8388608]},
         "programs": {"train.py": {"workers": 8, "inits": True}},
-        "cwd": "/work/project",
+        "cwd": "/home/me/project",
         "home": "/home/me",
         "host": "login1",
-        "paths": {"/work/project/logs": "missing", "/work/project/train.py": "file"},
+        "paths": {"/home/me/project/logs": "missing", "/home/me/project/train.py": "file"},
     }
     data = {"script": "wrong.sbatch", "text": _script(), "options": [], "site": {"version": "slurm 24.05.4", **site_told()}, "here": here}
     with (

@@ -19,8 +19,7 @@ ASKS_SLURM = ("scontrol", "squeue", "srun", "sinfo", "sbatch", "sacct")
 def installed(folder: Path) -> Path:
     """Return a `trainprobe` that runs this checkout, needs no PATH, and counts its runs in `runs`."""
     path = folder / "trainprobe"
-    path.write_text(f'#!/bin/sh\necho "$*" >>{folder}/runs\nPYTHONPATH={ROOT} exec {sys.executable} -m trainprobe "$@"\n', encoding="utf-8")
-    path.chmod(0o755)
+    _program(path, f'echo "$*" >>{folder}/runs\nPYTHONPATH={ROOT} exec {sys.executable} -m trainprobe "$@"\n')
     return path
 
 

@@ -93,10 +93,14 @@ def command_line(argv: list[str]) -> int:
         if told is None:
             raise
         says = str(told())
-        commands = [_name(one) for one in app.registered_commands]
-        command = f"{argv[0]} " if argv[0] in commands else ""
+        command = f"{argv[0]} " if argv[0] in command_names() else ""
         raise UsageError(f"{' '.join(says.split()).rstrip('.')}.", f"See trainprobe {command}--help.") from None
     return result if isinstance(result, int) else 0
+
+
+def command_names() -> list[str]:
+    """Return the commands, hidden ones too, in the order of the help."""
+    return [_name(one) for one in app.registered_commands]
 
 
 def _with_only(name: str) -> typer.Typer:
