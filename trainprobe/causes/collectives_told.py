@@ -9,9 +9,10 @@ from trainprobe.causes.parting import camps, places
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.timeouts_told import SHARDED, Timeouts
 from trainprobe.causes.words import ranks_say, short
-from trainprobe.facts import LogEvent, LogFailure, LogProgress, RankException
+from trainprobe.facts import CollectiveCall, LogEvent, LogFailure, LogProgress, RankException
 from trainprobe.model.diagnosis import Weighing
 from trainprobe.model.facts import Fact
+from trainprobe.waits.divergence import call_says, camps_say
 
 SHORT_S = 300.0  # torch's defaults are 600 s for NCCL and 1800 s for gloo (torch/distributed/constants.py)
 _FINGERPRINT = re.compile(r"OpType=(\w{1,40}?)(?:,|\)|$)(?: ?TensorShape=(\[[\d, ]{0,80}\]))?(?:, ?TensorDtypes=(\w{1,20}))?")
@@ -58,17 +59,7 @@ def culprits(scene: Scene, *whats: str) -> tuple[LogEvent, ...]:
 
 def of_conditional(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     """Only some ranks reach a collective."""
-    parted, what = told.parted, differs(scene)
-    if parted is not None and parted.kind == "operation":
-        yield weighing(13, "flight-recorder", f"At collective #{parted.seq} the ranks were in different calls: {parted}", *call_lines(told))
-        if len(parted.camps[0]) < len(parted.camps[-1]):
-            yield weighing(
-                6, "other-stacks", f"{ranks_say(parted.camps[0])} alone {'was' if len(parted.camps[0]) == 1 else 'were'} in another call", *call_lines(told)
-            )
-    elif parted is not None:
-        yield weighing(
-            -13, "flight-recorder", f"The calls are the same; {'their order' if parted.kind == 'order' else 'their sizes'} differ: {parted}", *call_lines(told)
-        )
+    parted, what = scene.parted, differs(scene)
     found = said_sizes(scene)
     if what in ("operation", "number"):
         calls = f": {found[1][1]} against {found[2][1]}" if found is not None else ""
@@ -95,20 +86,13 @@ def of_conditional(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
         yield weighing(3, "suspects-log", missing.says, *missing.facts)
     elif parted is None and told.calls and not told.together and not what and (told.timeout_s or SHORT_S) >= SHORT_S:
         alone = list(told.first) == [0] and told.world != 1
-        says = f"{'Only rank 0' if alone else 'Not every rank'} gave up in {told.calls[0]}, and nobody says who was elsewhere"
-        yield weighing(3, "suspects-log", says, told.calls[0].fact)
+        says = f"{'Only rank 0' if alone else 'Not every rank'} gave up in {call_says(told.calls[0])}, and nobody says who was elsewhere"
+        yield weighing(3, "suspects-log", says, told.calls[0])
 
 
 def of_order(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     """The same calls in another order."""
-    parted, what = told.parted, differs(scene)
-    if parted is not None and parted.kind == "order":
-        yield weighing(26, "flight-recorder", f"From #{parted.seq} on each rank makes next the call that the other makes here: {parted}", *call_lines(told))
-    elif parted is not None and parted.kind == "operation":
-        points = 10 if len({call.op for call in parted.calls}) > 1 else 3  # one number against gradients: no other order of the same calls
-        yield weighing(points, "flight-recorder", f"At collective #{parted.seq} the ranks were in different calls: {parted}", *call_lines(told))
-    elif parted is not None:
-        yield weighing(-13, "flight-recorder", f"The ranks were in the same operation: {parted}", *call_lines(told))
+    what = differs(scene)
     if what == "operation":
         yield weighing(
             13, "suspects-log", "The backend compared the calls: same number, other operation", *told.events("collective-mismatch", "fingerprint-diff")
@@ -126,13 +110,7 @@ def of_order(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
 
 def of_shape(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     """One call with tensors of other size."""
-    parted, what = told.parted, differs(scene)
-    if parted is not None and parted.kind == "size":
-        yield weighing(13, "flight-recorder", f"One call, other sizes: {parted}", *call_lines(told))
-        yield weighing(10, "other-stacks", f"All were in {parted.calls[0].op} #{parted.seq}", *call_lines(told))
-    elif parted is not None:
-        yield weighing(-13, "flight-recorder", f"The ranks were in different operations: {parted}", *call_lines(told))
-    found = said_sizes(scene)
+    what, found = differs(scene), said_sizes(scene)
     if what == "shape":
         sizes = f": {found[1][2]} against {found[2][2]}" if found is not None else ""
         op = f" of {found[1][1]}" if found is not None else ""
@@ -154,13 +132,13 @@ def of_shape(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
 
 def of_divergent_forward(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     """Other layers of a sharded model."""
-    parted, traced = told.parted, told.events("zero-trace-invalidated")
+    parted, traced = scene.parted, told.events("zero-trace-invalidated")
     sharded = [call for call in told.calls if SHARDED.search(call.op)]
     context = told.events("zero-stage", "fsdp-used")
-    both = parted is not None and parted.kind != "order" and any(SHARDED.search(call.op) for call in parted.calls)
-    if parted is not None and both and (all(SHARDED.search(call.op) for call in parted.calls) or traced or context):
-        yield weighing(13, "flight-recorder", f"Calls of a sharded model part at #{parted.seq}: {parted}", *call_lines(told))
-        yield weighing(10, "other-stacks", "FSDP and ZeRO gather each layer by such a call, so the ranks were at different layers", *call_lines(told))
+    both = parted is not None and parted.kind != "order" and any(SHARDED.search(op) for op in parted.ops)
+    if parted is not None and both and (all(SHARDED.search(op) for op in parted.ops) or traced or context):
+        yield weighing(13, "flight-recorder", f"Calls of a sharded model part at collective {parted.position}: {camps_say(parted)}", ids=parted.evidence)
+        yield weighing(10, "other-stacks", "FSDP and ZeRO gather each layer by such a call, so the ranks were at different layers", ids=parted.evidence)
     prints = said_sizes(scene)
     if prints is not None and all(SHARDED.search(one[1]) for one in prints[1:]) and prints[1] != prints[2]:
         says = f"Calls by which a sharded model gathers or reduces a layer differ: {prints[1][1]} {prints[1][2]} against {prints[2][1]} {prints[2][2]}"
@@ -169,7 +147,7 @@ def of_divergent_forward(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
             10, "other-stacks", "FSDP and ZeRO gather each layer by such a call, so the ranks were at different layers", *told.events("collective-mismatch")
         )
     elif sharded and traced:
-        yield weighing(6, "other-stacks", f"The ranks gave up in {sharded[0]}, by which a layer is gathered or reduced", sharded[0].fact)
+        yield weighing(6, "other-stacks", f"The ranks gave up in {call_says(sharded[0])}, by which a layer is gathered or reduced", sharded[0])
     if traced and (told.calls or told.events("dump-signal")):
         yield weighing(10, "suspects-log", f"ZeRO says that the order of layers changed: {short(traced[-1].line, 100)}", traced[-1])
 
@@ -178,13 +156,13 @@ def of_stuck(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     """A rank that never came, and nobody says why."""
     missing = told.missing
     if missing is None or (not told.calls and not missing.sure):
-        if told.calls and told.parted is None and not told.together and (told.timeout_s or SHORT_S) >= SHORT_S and len(camps(places(scene))) < 2:
-            yield weighing(3, "other-stacks", f"Somebody did not come to {told.calls[0]}", told.calls[0].fact)
+        if told.calls and scene.parted is None and not told.together and (told.timeout_s or SHORT_S) >= SHORT_S and len(camps(places(scene))) < 2:
+            yield weighing(3, "other-stacks", f"Somebody did not come to {call_says(told.calls[0])}", told.calls[0])
         return
     if len(camps(places(scene))) < 2:
         yield weighing(13 if missing.sure and told.calls else 6, "other-stacks", missing.says, *missing.facts)
-    if told.parted is not None:
-        yield weighing(-13, "flight-recorder", f"The ranks were in different calls: {told.parted}", *call_lines(told))
+    if scene.parted is not None:
+        yield weighing(-13, "flight-recorder", f"The ranks were in different calls: {camps_say(scene.parted)}", ids=scene.parted.evidence)
 
 
 def of_uneven_inputs(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
@@ -213,7 +191,7 @@ def _who_left(scene: Scene, told: Timeouts) -> tuple[int, LogEvent, tuple[int, .
     """(the rank that was done, its words, those that waited, what shows these), None where nobody was done before the others gave up."""
     broken = [fact for fact in scene.facts.of(LogFailure, cell=scene.cell) if fact.echo and fact.rank is not None]
     late: dict[int | None, int] = {fact.rank: fact.place for fact in broken}
-    late.update({rank: call.place for rank, call in told.first.items()})
+    late.update({rank: -1 if call.place is None else call.place for rank, call in told.first.items()})
     last = max(late.values(), default=-1)
     for event in told.events("training-ended", "process-left", "data-ended"):
         rank = told.rank_of(event)
@@ -241,14 +219,15 @@ def away(told: Timeouts, *, task: bool = False) -> tuple[int, ...]:
     """The ranks for which the others waited, () where the logs do not tell."""
     if task and told.task is not None and told.task.rank is not None and told.task.rank not in told.first:
         return (told.task.rank,)
-    if told.parted is not None and len(told.parted.camps[0]) < len(told.parted.camps[-1]):
-        return told.parted.camps[0]
+    parted = told.scene.parted
+    if parted is not None and len(parted.camps[0]) < len(parted.camps[-1]):
+        return parted.camps[0]
     return told.missing.ranks if told.missing is not None else ()
 
 
-def call_lines(told: Timeouts) -> Sequence[LogEvent]:
-    """The lines of the first calls that timed out."""
-    return [call.fact for call in list(told.first.values())[:6]] or [call.fact for call in told.calls[:6]]
+def call_lines(told: Timeouts) -> Sequence[CollectiveCall]:
+    """The first calls that timed out."""
+    return tuple(told.first.values())[:6] or told.calls[:6]
 
 
 def _camps_of_frames(told: Timeouts) -> dict[str, list[int]]:

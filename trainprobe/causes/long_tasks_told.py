@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from trainprobe.causes.collectives_told import SHORT_S, call_lines
 from trainprobe.causes.parting import camps, places
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.timeouts_told import FIRST, Timeouts
+from trainprobe.causes.timeouts_told import Timeouts
 from trainprobe.causes.words import ranks_say, short
 from trainprobe.facts import LogEvent, LogProgress, Output, RankException
+from trainprobe.facts.collectives import NO_NUMBER
+from trainprobe.facts.timed_out_calls import FIRST
 from trainprobe.model.diagnosis import Weighing
+from trainprobe.waits.divergence import call_says, camps_say
 
 VERY_FIRST = 3
 FIRST_COLLECTIVES = 5  # a barrier with such a number stands at the start: data, weights and caches are prepared there
@@ -35,11 +38,11 @@ def of_long_task(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
         return
     if told.together:
         yield weighing(-13, "other-stacks", f"All {told.world} ranks gave up in one and the same call: nobody was away", *call_lines(told))
-    if told.parted is not None:
-        yield weighing(-13, "flight-recorder", f"The ranks were in different calls: {told.parted}", *call_lines(told))
+    if scene.parted is not None:
+        yield weighing(-13, "flight-recorder", f"The ranks were in different calls: {camps_say(scene.parted)}", ids=scene.parted.evidence)
     yield from _at_a_task(scene, told)
     yield from _met_at(scene, told)
-    words = _last_words(scene, told) if told.task is None and told.parted is None else None
+    words = _last_words(scene, told) if told.task is None and scene.parted is None else None
     if words is not None:
         rank, line, output = words
         yield weighing(10, "suspects-log", f"The last that rank {rank} said is «{short(line, 100)}»", output)
@@ -66,21 +69,16 @@ def _met_in_vain(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
 def _at_a_task(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
     """What somebody had begun when the others gave up, and whether it began one limit before."""
     task = told.task
-    if task is not None and told.parted is None:
+    if task is not None and scene.parted is None:
         went_on = _went_on(scene, task)
-        began = next((call for call in told.calls if call.at is not None), None)
+        began = next((call for call in told.calls if call.at), None)
         who = ranks_say([task.rank]) if task.rank is not None else "Somebody"
         load = task.event == "load-began"
         under_way = task.captured.get("percent", "100") != "100"
         points = 3 if went_on or (load and not under_way) else 10 if load else 13
         yield weighing(points, "suspects-log", f"{who} was at «{short(task.line, 100)}» when the others gave up", task)
-        if (
-            began is not None
-            and task.at is not None
-            and told.timeout_s
-            and abs((began.at or 0.0) - task.at - told.timeout_s) <= max(60.0, 0.1 * told.timeout_s)
-        ):
-            yield weighing(13, "scheduler", f"It began {(began.at or 0.0) - task.at:.0f} s before, and the limit is {told.timeout_s:.0f} s", task, began.fact)
+        if began is not None and task.at is not None and told.timeout_s and abs(began.at - task.at - told.timeout_s) <= max(60.0, 0.1 * told.timeout_s):
+            yield weighing(13, "scheduler", f"It began {began.at - task.at:.0f} s before, and the limit is {told.timeout_s:.0f} s", task, began)
 
 
 def _met_at(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
@@ -94,17 +92,17 @@ def _met_at(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
         yield weighing(
             10, "other-stacks", f"The others waited for {ranks_say(told.missing.ranks if told.missing else (0,), capital=False)} in {FIRST}", *call_lines(told)
         )
-    barriers = [call for call in told.calls if call.op == "BARRIER" or (call.numel_in == 1 and call.op in ("ALLREDUCE", "BROADCAST"))]
-    early = [call for call in barriers if call.seq is not None and call.seq <= FIRST_COLLECTIVES]
+    barriers = [call for call in told.calls if call.op == "barrier" or (call.numel_in == 1 and call.op in ("all_reduce", "broadcast"))]
+    early = [call for call in barriers if NO_NUMBER < call.number <= FIRST_COLLECTIVES]
     if first is not None:
         yield weighing(13, "other-stacks", f"The others waited inside {first[0]}, in which one rank goes first", first[1])
     elif early and not told.together:
-        points = 6 if 0 in told.first else 13 if (early[0].seq or 0) <= VERY_FIRST else 10  # rank 0 prepares, and here it did not give up
-        yield weighing(points, "other-stacks", f"The others waited in a barrier at the start, {early[0]}", early[0].fact)
+        points = 6 if 0 in told.first else 13 if early[0].number <= VERY_FIRST else 10  # rank 0 prepares, and here it did not give up
+        yield weighing(points, "other-stacks", f"The others waited in a barrier at the start, {call_says(early[0])}", early[0])
     elif kept is not None and (meet is not None or barriers):
         yield weighing(6, "other-stacks", f"The others waited inside {kept[0]}", kept[1])
     elif barriers and not told.together:
-        yield weighing(6, "other-stacks", f"The others waited in a barrier, {barriers[0]}", barriers[0].fact)
+        yield weighing(6, "other-stacks", f"The others waited in a barrier, {call_says(barriers[0])}", barriers[0])
 
 
 def of_short_timeout(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
@@ -114,16 +112,19 @@ def of_short_timeout(scene: Scene, told: Timeouts) -> Iterator[Weighing]:
         return
     # Any hang runs out a short limit as well: it takes a sign that somebody was still at work to make it more than a possibility.
     yield weighing(3, "scheduler", f"The limit that ran out is only {limit:.0f} s", *call_lines(told))
-    last = max((call.place for call in told.calls), default=-1)
+    last = max((call.place or 0 for call in told.calls), default=-1)
     after: list[LogEvent | LogProgress] = [event for event in told.events("task-ended", "training-ended") if (event.place or 0) > last]
     after += [worked] if (worked := _works_on(scene, told)) is not None else []
     if after:
         yield weighing(13, "suspects-log", f"Work came to its end right after: {short(after[0].line, 100)}", after[0])
     elif told.task is not None and not _went_on(scene, told.task):
         yield weighing(10, "suspects-log", f"A rank was still at work: {short(told.task.line, 100)}", told.task)
-    if told.parted is not None or len(camps(places(scene))) > 1:
+    if scene.parted is not None or len(camps(places(scene))) > 1:
         yield weighing(
-            -13, "flight-recorder", f"The ranks were in different calls, which no limit cures{f': {told.parted}' if told.parted else ''}", *call_lines(told)
+            -13,
+            "flight-recorder",
+            f"The ranks were in different calls, which no limit cures{f': {camps_say(scene.parted)}' if scene.parted else ''}",
+            *call_lines(told),
         )
 
 
@@ -142,7 +143,7 @@ def _last_words(scene: Scene, told: Timeouts) -> tuple[int, str, Output] | None:
 
 def _works_on(scene: Scene, told: Timeouts) -> LogEvent | LogProgress | None:
     """What a rank that did not give up printed of its work after the others had."""
-    begins = min((call.place for call in told.calls), default=None)
+    begins = min((call.place or 0 for call in told.calls), default=None)
     if begins is None or not told.first:
         return None
     told_of: list[LogEvent | LogProgress] = list(told.events("task-began", "load-began", "task-ended"))

@@ -11,6 +11,7 @@ from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
 from trainprobe.causes.spoken import Said
 from trainprobe.causes.words import file_line, short
 from trainprobe.facts import Block
+from trainprobe.facts.collectives import POINT_TO_POINT, WATCHDOG
 from trainprobe.model.diagnosis import Weighing
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.classify import classify
@@ -127,7 +128,7 @@ def _places_of(scene: Scene, rank: int) -> Iterator[Place]:
     for exception in (*scene.exceptions([rank]), *scene.exceptions([rank], echo=True)):
         yield from _from_frames(rank, exception.frames, exception)
     for call in reversed(scene.calls(rank)):
-        if not call.finished:
+        if not call.finished and (call.source != WATCHDOG or call.op in POINT_TO_POINT):  # a log's collectives have no line: the divergence compares them
             yield Place(rank, call.op, call.file, call.line, (Frame(call.function, call.file, call.line),), call)
 
 

@@ -31,7 +31,7 @@ from trainprobe.model.facts import Fact
 from trainprobe.model.pids import HostPid
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import user_frame
-from trainprobe.waits import SuspectGroup
+from trainprobe.waits import Divergence, SuspectGroup
 from trainprobe.waits.activity import Watch
 
 __all__ = ["WAITS_FOR_RANKS", "Scene", "user_frame", "weighing"]
@@ -56,6 +56,12 @@ class Scene:
     @property
     def cell(self) -> str:
         return self.group.cell
+
+    @property
+    def parted(self) -> Divergence | None:
+        """Where the ranks made different calls; None also where one of them only made fewer."""
+        found = self.group.divergence
+        return found if found is not None and found.kind not in ("missing", "left-out") else None
 
     @cached_property
     def world(self) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
-"""What logs tell of collectives that timed out: who waited in which, who never came, where the ranks' calls part, and what one rank was at meanwhile.
+"""What logs tell of collectives that timed out: who waited in which, who never came, and what one rank was at meanwhile.
 
-A watchdog's line is the last word of a rank that waited. Whom it waited for is told by the numbers in these lines (sequence number, operation, sizes),
-by the ranks that printed none, and by a recorder's or a monitored barrier's own analysis.
+A watchdog's line is the last word of a rank that waited. Whom it waited for is told by the ranks that printed none, and by a recorder's
+or a monitored barrier's own analysis. Where the calls of the ranks part is in the group's divergence.
 """
 
 from __future__ import annotations
@@ -11,61 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.words import ranks_say
-from trainprobe.facts import LogEvent, LogJob
+from trainprobe.facts import CollectiveCall, LogEvent, LogJob
+from trainprobe.facts.collectives import NO_NUMBER, WATCHDOG
 
-FIRST = "the first collective, for which NCCL is set up"
-# Of these two ranks of one group may well pass different sizes, or count on their own.
-_OWN_SIZES = re.compile(r"ALLTOALL|SEND|RECV|COALESCED|UNKNOWN|SCATTER$|GATHER$")
-_PAIRWISE = re.compile(r"SEND|RECV")
-_OPERATIONS = {"barrier-timeout": "BARRIER", "unique-id-timeout": FIRST}
-SHARDED = re.compile(r"ALLGATHER_BASE|REDUCE_SCATTER_BASE|ALLGATHER_INTO_TENSOR|REDUCE_SCATTER_TENSOR|ALLGATHER_COALESCED")
-MANY = 1000  # elements that no barrier and no flag has
-Kind = Literal["operation", "size", "order"]
-
-
-@dataclass(frozen=True)
-class TimedOut:
-    """One collective in which one rank gave up. `seq` counts within the group, None in old versions; sizes are elements, times seconds."""
-
-    rank: int | None
-    seq: int | None
-    op: str
-    numel_in: int | None
-    numel_out: int | None
-    timeout_s: float | None
-    fact: LogEvent
-
-    @property
-    def at(self) -> float | None:
-        return self.fact.at
-
-    @property
-    def place(self) -> int:
-        return self.fact.place if self.fact.place is not None else -1
-
-    def __str__(self) -> str:
-        number = f" #{self.seq}" if self.seq is not None else ""
-        sizes = f" of {self.numel_in} element{'' if self.numel_in == 1 else 's'}" if self.numel_in is not None else ""
-        return f"{self.op or 'a collective'}{number}{sizes}"
-
-
-@dataclass(frozen=True)
-class Parted:
-    """The first sequence number at which ranks were in different calls; the smallest camp first."""
-
-    kind: Kind
-    seq: int
-    camps: tuple[tuple[int, ...], ...]
-    calls: tuple[TimedOut, ...]
-
-    def __str__(self) -> str:
-        return ", ".join(
-            f"{ranks_say(camp, capital=not number)} in {call}" for number, (camp, call) in enumerate(zip(self.camps[:3], self.calls, strict=False))
-        )
+SHARDED = re.compile(r"_allgather_base|_reduce_scatter_base|all_gather_into_tensor|reduce_scatter_tensor|allgather_coalesced", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -75,7 +27,7 @@ class Missing:
     ranks: tuple[int, ...]
     sure: bool
     says: str
-    facts: tuple[LogEvent, ...]
+    facts: tuple[LogEvent | CollectiveCall, ...]
 
 
 class Timeouts:
@@ -98,20 +50,16 @@ class Timeouts:
         return own if own is not None else event.rank
 
     @cached_property
-    def calls(self) -> tuple[TimedOut, ...]:
-        """Every call that timed out, each once: an exception's text repeats the watchdog's line."""
-        found: dict[tuple[object, ...], TimedOut] = {}
-        for event in self.events("collective-timeout", "barrier-timeout", "unique-id-timeout"):
-            one = _timed_out(event)
-            found.setdefault((one.rank, one.seq, one.op, one.numel_in), one)
-        return tuple(found.values())
+    def calls(self) -> tuple[CollectiveCall, ...]:
+        """Every call that timed out."""
+        return tuple(call for call in self.scene.facts.of(CollectiveCall, cell=self.scene.cell) if call.source == WATCHDOG)
 
     @cached_property
-    def first(self) -> Mapping[int, TimedOut]:
+    def first(self) -> Mapping[int, CollectiveCall]:
         """The call in which each rank hung: the one with the lowest number, since later ones queue behind it."""
-        found: dict[int, TimedOut] = {}
+        found: dict[int, CollectiveCall] = {}
         for call in self.calls:
-            if call.rank is not None and (call.rank not in found or (call.seq or 0) < (found[call.rank].seq or 0)):
+            if call.rank is not None and (call.rank not in found or call.number < found[call.rank].number):
                 found[call.rank] = call
         return found
 
@@ -129,47 +77,8 @@ class Timeouts:
     @cached_property
     def together(self) -> bool:
         """Did every rank of the world give up in one and the same call?"""
-        keys = {(call.seq, call.op, call.numel_in) for call in self.first.values()}
-        return self.world > 1 and len(self.first) == self.world and len(keys) == 1
-
-    @cached_property
-    def parted(self) -> Parted | None:
-        by_seq: dict[int, dict[int, TimedOut]] = defaultdict(dict)
-        for call in self.calls:
-            if call.rank is not None and call.seq is not None and not _PAIRWISE.search(call.op):
-                by_seq[call.seq].setdefault(call.rank, call)
-        for seq in sorted(by_seq):
-            found = self._parted_at(seq, by_seq)
-            if found is not None:
-                return found
-        return None
-
-    def _parted_at(self, seq: int, by_seq: Mapping[int, Mapping[int, TimedOut]]) -> Parted | None:
-        ranks = by_seq[seq]
-        groups = {self._groups.get((rank, seq)) for rank in ranks} - {None}
-        camps: dict[tuple[str, int | None, int | None], list[int]] = defaultdict(list)
-        for rank, call in ranks.items():
-            own = _OWN_SIZES.search(call.op) is not None
-            camps[call.op, None if own else call.numel_in, None if own else call.numel_out].append(rank)
-        if len(camps) < 2 or len(groups) > 1:
-            return None
-        sides = sorted((sorted(side) for side in camps.values()), key=lambda side: (len(side), side))
-        sizes = [key[1] or 0 for key in camps]
-        scalar = min(sizes) <= 1 and max(sizes) >= MANY  # a barrier or one number meets gradients: not one call with other sizes
-        kind: Kind = "operation" if scalar or len({key[0] for key in camps}) > 1 else "size"
-        if _crossed([{**by_seq.get(seq, {})}, {**by_seq.get(seq + 1, {})}], sides[0][0], sides[-1][0]):
-            kind = "order"
-        return Parted(kind, seq, tuple(tuple(side) for side in sides), tuple(ranks[side[0]] for side in sides))
-
-    @cached_property
-    def _groups(self) -> Mapping[tuple[int, int], str]:
-        """(rank, sequence number) → the group's number, where the line behind the watchdog's names it."""
-        found: dict[tuple[int, int], str] = {}
-        for event in self.events("nccl-last-work"):
-            rank, seq = event.rank if event.rank is not None else _number(event, "rank"), _number(event, "seq")
-            if rank is not None and seq is not None and "group" in event.captured:
-                found[rank, seq] = event.captured["group"]
-        return found
+        keys = {(call.number, call.op, call.numel_in) for call in self.first.values()}
+        return self.world > 1 and len(self.first) == self.world and len(keys) == 1 and self.scene.parted is None
 
     @cached_property
     def missing(self) -> Missing | None:
@@ -189,7 +98,7 @@ class Timeouts:
 
     def _behind(self) -> Iterator[Missing]:
         """A rank that another's dump signal woke says how far it was: it had enqueued nothing beyond what was done."""
-        hung = {call.seq for call in self.first.values() if call.seq is not None}
+        hung = {call.number for call in self.first.values() if call.number != NO_NUMBER}
         found: dict[int, LogEvent] = {}
         for event in self.events("dump-signal"):
             rank = event.rank if event.rank is not None else _number(event, "me")
@@ -205,13 +114,13 @@ class Timeouts:
     def _silent(self) -> Iterator[Missing]:
         if self.world and self.first and self.world > len(self.first) >= self.world / 2:
             ranks = tuple(rank for rank in range(self.world) if rank not in self.first)
-            shown = tuple(call.fact for call in list(self.first.values())[:3])
+            shown = tuple(self.first.values())[:3]
             yield Missing(ranks, sure=False, says=f"{ranks_say(ranks)} printed no timeout; all others did", facts=shown)
 
     @cached_property
     def task(self) -> LogEvent | None:
         """The last long task (saving, validating, preparing data) that somebody began before the first timeout and did not end."""
-        begins = min((call.place for call in self.calls), default=None)
+        begins = min((call.place or 0 for call in self.calls), default=None)
         if begins is None:
             return None
         seen = [event for event in self.events("task-began", "load-began") if event.place is None or event.place < begins or event.rank not in self.first]
@@ -219,25 +128,6 @@ class Timeouts:
             ended = [end for end in self.events("task-ended") if (end.place or 0) > (event.place or 0) and end.rank == event.rank and (end.place or 0) < begins]
             return None if ended else event
         return None
-
-
-def _timed_out(event: LogEvent) -> TimedOut:
-    ms = _number(event, "timeout_ms") or _number(event, "ms")
-    rank = event.rank if event.rank is not None else _number(event, "rank")
-    op = event.captured.get("op", "") or _OPERATIONS.get(event.event) or event.captured.get("what", "")
-    return TimedOut(rank, _number(event, "seq"), op, _number(event, "numel_in"), _number(event, "numel_out"), ms / 1000 if ms else None, event)
-
-
-def _crossed(calls: list[Mapping[int, TimedOut]], one: int, other: int) -> bool:
-    """Does each of the two ranks make next the call that the other makes here?"""
-    here, then = calls
-    if not all(rank in found for found in calls for rank in (one, other)):
-        return False
-    return _key(here[one]) == _key(then[other]) and _key(here[other]) == _key(then[one])
-
-
-def _key(call: TimedOut) -> tuple[object, ...]:
-    return (call.op, call.numel_in, call.numel_out)
 
 
 def _number(event: LogEvent, name: str) -> int | None:

@@ -1,7 +1,7 @@
-"""Calls of collectives that a rank made, by the witness's journal or by torch's flight recorder: one fact per call, in order.
+"""Calls of collectives that a rank made, one fact per call, in order: from the witness's journal, torch's flight recorder or a log.
 
-The journal is a small memory-mapped ring beside the rank's events, so that it survives an abort or a kill of the rank. A flight-recorder
-dump is read by `facts/flight_dumps.py`, which builds the same fact.
+The journal is a small memory-mapped ring beside the rank's events, so that it survives an abort or a kill of the rank.
+`facts/flight_dumps.py` builds the same fact from a recorder's dump, `facts/timed_out_calls.py` from the lines of a watchdog.
 """
 
 from __future__ import annotations
@@ -14,15 +14,47 @@ from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.frames import Frame
 
+WITNESS = "witness"
 RECORDER = "flight-recorder"
+WATCHDOG = "watchdog"
+NO_NUMBER = -1
+
+# ProcessGroupNCCL's names of operations (opTypeToString, torch/csrc/distributed/c10d/Work.cpp) as
+# torch's functions are called.
+_OPERATIONS = {
+    "ALLREDUCE": "all_reduce",
+    "ALLREDUCE_COALESCED": "allreduce_coalesced",
+    "BROADCAST": "broadcast",
+    "REDUCE": "reduce",
+    "ALLGATHER": "all_gather",
+    "_ALLGATHER_BASE": "all_gather_into_tensor",
+    "ALLGATHER_INTO_TENSOR": "all_gather_into_tensor",
+    "ALLGATHER_COALESCED": "ALLGATHER_coalesced",
+    "REDUCE_SCATTER": "reduce_scatter",
+    "_REDUCE_SCATTER_BASE": "reduce_scatter_tensor",
+    "REDUCE_SCATTER_TENSOR": "reduce_scatter_tensor",
+    "GATHER": "gather",
+    "SCATTER": "scatter",
+    "ALLTOALL": "all_to_all",
+    "ALLTOALL_BASE": "all_to_all_single",
+    "SEND": "send",
+    "RECV": "recv",
+    "RECVANYSOURCE": "recv",
+    "BARRIER": "barrier",
+    "COALESCED": "coalesced",
+}
+POINT_TO_POINT = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list", "coalesced"})
 
 
 @dataclass(frozen=True)
 class CollectiveCall(Fact):
-    """One call. `number` counts this rank's calls in `group`, from 0 in the journal; in the recorder it is the group's sequence number.
+    """One call. `number` counts this rank's calls in `group`, from 0 in the journal; elsewhere it is the group's sequence number.
 
-    `sizes` and `dtype` are those of its first tensor. `finished` is false when the rank was still inside when the journal was read;
-    in the recorder, when the work was not done, whether or not the rank's Python waited for it. `at` is Unix time in seconds.
+    `number` is NO_NUMBER where a log does not name it. `sizes` and `dtype` are those of its first tensor; `numel_in` and `numel_out`
+    are the elements of all its inputs and of all its outputs, None where unknown. `finished` is false when the rank was still inside
+    when the journal was read; in the recorder, when the work was not done, whether or not the rank's Python waited for it; always in
+    a log, where the call ran into its timeout. `at` is Unix time in seconds, 0 where unknown. From a log only: `place` orders its
+    lines, and `seen_at` is file and line.
 
     From the recorder only: `members` are the world ranks of the group, in the order of their ranks in it, () where unknown;
     `members_known` is false where they are only those that were seen; `desc` names the group in words; `state` is scheduled, started or
@@ -40,7 +72,7 @@ class CollectiveCall(Fact):
     function: str = ""
     at: float = 0.0
     finished: bool = True
-    source: str = "witness"
+    source: str = WITNESS
     members: tuple[int, ...] = ()
     members_known: bool = False
     desc: str = ""
@@ -51,6 +83,10 @@ class CollectiveCall(Fact):
     frames: tuple[Frame, ...] = ()
     backend: str = ""
     timeout_s: float = 0.0
+    numel_in: int | None = None
+    numel_out: int | None = None
+    place: int | None = None
+    seen_at: str = ""
 
     @property
     def pending(self) -> bool:
@@ -60,6 +96,16 @@ class CollectiveCall(Fact):
     def recorded(self) -> bool:
         """By torch's flight recorder, not by our witness."""
         return self.source == RECORDER
+
+    @property
+    def journalled(self) -> bool:
+        """By our witness, which misses no call."""
+        return self.source == WITNESS
+
+
+def operation(name: str) -> str:
+    """`all_reduce` for the backend's `ALLREDUCE`; names that are not known in lower case."""
+    return _OPERATIONS.get(name) or (name.lower() if name.isupper() else name)
 
 
 def parse(record: Evidence) -> list[CollectiveCall]:

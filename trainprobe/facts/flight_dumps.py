@@ -5,9 +5,10 @@ A call is keyed by group and sequence number; the number that an entry has in it
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -87,7 +88,7 @@ def join_recorded_calls(facts: list[Fact]) -> list[Fact]:
 
     Where the witness journalled a cell too, its journal stands alone: both would tell the same calls twice.
     """
-    journalled = {fact.cell for fact in facts if isinstance(fact, CollectiveCall) and not fact.recorded}
+    journalled = {fact.cell for fact in facts if isinstance(fact, CollectiveCall) and fact.journalled}
     kept = [fact for fact in facts if not (isinstance(fact, CollectiveCall) and fact.recorded and fact.cell in journalled)]
     kept = _newest_of_each_rank(kept)
     worlds: dict[str, set[int]] = defaultdict(set)
@@ -201,4 +202,12 @@ def _call(
         frames=own[-60:],
         backend=fields.text(row, "backend"),
         timeout_s=(fields.whole(row, "timeout_ms") or 0) / 1000.0,
+        numel_in=_elements(shapes),
+        numel_out=_elements(fields.items(row, "sizes_out")),
     )
+
+
+def _elements(shapes: Sequence[Any]) -> int | None:
+    """The elements of all tensors together; None where no shape was recorded."""
+    found = [fields.wholes({"shape": shape}, "shape") for shape in shapes]
+    return sum(math.prod(shape) for shape in found) if found else None

@@ -56,6 +56,7 @@ from trainprobe.facts.sockets import parse_sockets
 from trainprobe.facts.sources import parse_source
 from trainprobe.facts.table import Facts, Look, Refusal
 from trainprobe.facts.thread_places import join_threads
+from trainprobe.facts.timed_out_calls import join_timed_out_calls
 from trainprobe.facts.worker_servers import parse_worker_server
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
@@ -146,6 +147,7 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_endings,
     join_progress,
     join_recorded_calls,
+    join_timed_out_calls,
     join_pressure,
     join_ports,
     join_log_failures,

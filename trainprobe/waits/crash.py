@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from trainprobe.facts import Facts, FatalSignal, LogEvent, RankEnding, Rung
-from trainprobe.facts.collectives import CollectiveCall
 from trainprobe.model.diagnosis import Link
 from trainprobe.model.waits import SuspectHow
-from trainprobe.waits.divergence import camps_say, earliest_divergence, ranks_say
+from trainprobe.waits.divergence import camps_say, divergence_in, ranks_say
 from trainprobe.waits.standings import IN_COLLECTIVE, Standing
 from trainprobe.waits.suspects import Divergence, Mode, SuspectGroup
 
@@ -34,7 +33,7 @@ def crash_groups(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> tuple[S
     first_mismatch = min((failed_at(standing) for standing in mismatches), default=_NEVER)
     if origins and (first_origin <= first_mismatch or not mismatches):
         return (_origin_group(rung, ranks, origins),)
-    divergence = earliest_divergence(facts.of(CollectiveCall, cell=rung.cell), [standing.rank for standing in ranks], hung=False)
+    divergence = divergence_in(facts, rung.cell, [standing.rank for standing in ranks], hung=False)
     left = _of(ranks, parts, "left")
     # A rank that left with exit code 0 may have got through the very collective in which another passed something else.
     if divergence is not None and not (left and divergence.kind == "call-site"):

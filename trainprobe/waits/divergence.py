@@ -1,7 +1,8 @@
 """The earliest collective at which the ranks of a group did not do the same: the root of most desynchronised runs.
 
-Ranks are aligned by group and by the number of the call in that group, never by time: collectives pair in order, not by name. The calls
-come from the witness's journals or from torch's flight recorder; whose ring has wrapped is compared from where all rings still reach.
+Ranks are aligned by group and by the number of the call in that group, never by time: collectives pair in order, not by name. Whether the
+calls come from the witness's journals, from torch's flight recorder or from the lines of a watchdog, the same rules compare them.
+A ring that has wrapped is compared from where all rings still reach.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
-from trainprobe.facts.collectives import CollectiveCall
+from trainprobe.facts import Facts
+from trainprobe.facts.collectives import NO_NUMBER, POINT_TO_POINT, WATCHDOG, CollectiveCall
 from trainprobe.facts.flight_dumps import WORLD
 from trainprobe.stacks.tree import fold_ranks
 from trainprobe.waits.recorded import Key, RecordedWait, circles, group_says, key_of, waits_in
 from trainprobe.waits.suspects import Divergence, DivergenceKind
 
 Calls = Mapping[int, CollectiveCall]  # of one rank, by number
+_MOST_NUMBERS = 100_000  # a hostile log may name any two
 
 # Operations in which every rank must pass a tensor of the same size and type, by the names of torch's functions and of its recorder.
 # In gather, scatter, all_to_all, the variants with `_v` and the object collectives ranks may rightly pass different ones.
@@ -26,7 +29,19 @@ SAME_SIZE = frozenset(
         "reduce_scatter_tensor", "reduce_scatter_single", "reduce_scatter_tensor_coalesced", "REDUCE_SCATTER_coalesced",
     }
 )  # fmt: skip
-POINT_TO_POINT = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list", "coalesced"})
+# With a list of tensors "uneven sized tensors are supported" (torch.distributed.all_gather): only the lists as a whole must be alike.
+SAME_TOTAL_OUT = frozenset({"all_gather"})
+SAME_TOTAL_IN = frozenset({"reduce_scatter"})
+# What all ranks put in comes out: over the whole group the elements in and out are as many.
+CONSERVING = frozenset({"all_to_all", "all_to_all_single"})
+SCALAR, MANY = 1, 1000  # elements: a flag or a barrier, and what no flag has
+
+
+def divergence_in(facts: Facts, cell: str, world: Sequence[int], hung: bool, *, dumped: Collection[int] | None = None) -> Divergence | None:
+    """Return the earliest divergence in a cell, from the calls that reach furthest: a journal or a recorder, else what the logs tell."""
+    calls = facts.of(CollectiveCall, cell=cell)
+    full = [call for call in calls if call.source != WATCHDOG]
+    return earliest_divergence(full or calls, world, hung, dumped=dumped)
 
 
 def earliest_divergence(calls: Iterable[CollectiveCall], world: Sequence[int], hung: bool, *, dumped: Collection[int] | None = None) -> Divergence | None:
@@ -46,7 +61,8 @@ def earliest_divergence(calls: Iterable[CollectiveCall], world: Sequence[int], h
         first = next(call for calls_of in by_rank.values() for call in calls_of.values())
         members = _members(key, first, by_rank, world)
         unseen = tuple(rank for rank in members if rank not in seen) if first.recorded else ()
-        divergence = _in_group({rank: by_rank.get(rank, {}) for rank in members if rank not in unseen}, hung)
+        whole = first.members_known or set(by_rank) >= set(world)
+        divergence = _in_group({rank: by_rank.get(rank, {}) for rank in members if rank not in unseen}, hung, whole and not unseen)
         if divergence is None and hung and unseen:
             divergence = _no_dump(by_rank, unseen)
         if divergence is not None:
@@ -61,7 +77,7 @@ def _groups(calls: Iterable[CollectiveCall]) -> Mapping[Key, Mapping[int, dict[i
     """By group, rank and number. Several entries of one number are the parts of one coalesced collective: the first stands for all."""
     groups: dict[Key, dict[int, dict[int, CollectiveCall]]] = defaultdict(lambda: defaultdict(dict))
     for call in calls:
-        if call.rank is not None and call.op not in POINT_TO_POINT and not call.p2p:
+        if call.rank is not None and call.number != NO_NUMBER and call.op and call.op not in POINT_TO_POINT and not call.p2p:
             mine = groups[key_of(call)][call.rank]
             if call.number not in mine or not call.recorded:
                 mine[call.number] = call
@@ -71,18 +87,21 @@ def _groups(calls: Iterable[CollectiveCall]) -> Mapping[Key, Mapping[int, dict[i
 def _members(key: Key, first: CollectiveCall, by_rank: Mapping[int, Calls], world: Sequence[int]) -> list[int]:
     if first.recorded:
         return sorted({*first.members, *by_rank, *(world if first.desc == WORLD and not first.members_known else ())})
-    return list(world) if key[0] == "" else sorted(by_rank)
+    return list(world) if first.journalled and key[0] == "" else sorted(by_rank)
 
 
-def _in_group(by_rank: Mapping[int, Calls], hung: bool) -> Divergence | None:
+def _in_group(by_rank: Mapping[int, Calls], hung: bool, whole: bool) -> Divergence | None:
+    """`whole`: the calls of all members of the group are known."""
     if len(by_rank) < 2 or not any(by_rank.values()):
         return None
     oldest = max((min(calls) for calls in by_rank.values() if calls), default=0)
     newest = max(max(calls) for calls in by_rank.values() if calls)
+    if any(not call.journalled and not call.recorded for calls in by_rank.values() for call in calls.values()):
+        oldest = min(min(calls) for calls in by_rank.values() if calls)  # a log holds only the calls that ended badly
     silent_pairing: Divergence | None = None
-    for position in range(oldest, newest + 1):
+    for position in range(oldest, newest + 1) if newest - oldest < _MOST_NUMBERS else sorted({number for calls in by_rank.values() for number in calls}):
         here = {rank: calls[position] for rank, calls in by_rank.items() if position in calls}
-        kind = _difference(here)
+        kind = _difference(here, whole and len(here) == len(by_rank))
         if kind == "call-site":
             # Two call sites may rightly form one collective (`if rank == 0: send one way, else the other`).
             # It is a fault only when the ranks do not agree again afterwards.
@@ -94,25 +113,41 @@ def _in_group(by_rank: Mapping[int, Calls], hung: bool) -> Divergence | None:
         if len(here) < len(by_rank):
             if silent_pairing is not None and silent_pairing.position < position:
                 return silent_pairing
+            if any(call.source == WATCHDOG for call in here.values()):
+                continue  # who printed nothing of it may have been killed first
             return _missing(position, by_rank, here) if hung else None
-        if all(call.recorded and call.pending for call in here.values()):
+        if all(not call.journalled and call.pending for call in here.values()):
             return None  # all have joined and none gets out: what some have enqueued behind it and others have not tells nothing
     return None
 
 
-def _difference(here: Mapping[int, CollectiveCall]) -> DivergenceKind | None:
+def _difference(here: Mapping[int, CollectiveCall], whole: bool) -> DivergenceKind | None:
     calls = list(here.values())
     if len({call.op for call in calls}) > 1:
         return "operation"
     sites = {site for call in calls if (site := _site(call)) is not None}
-    sizes = {call.sizes for call in calls}
-    types = {call.dtype for call in calls}
-    comparable = calls[0].op in SAME_SIZE if calls else False
-    if comparable and len(sizes) > 1:
-        return "shape" if len(sites) <= 1 else "operation"
-    if comparable and len(types) > 1:
+    if not _sizes_fit(calls, whole):
+        sizes = [call.numel_in or 0 for call in calls]
+        apart = len(sites) > 1 or (not sites and min(sizes) <= SCALAR and max(sizes) >= MANY)  # a flag and gradients are not one call
+        return "operation" if apart else "shape"
+    if calls and calls[0].op in SAME_SIZE and len({call.dtype for call in calls}) > 1:
         return "dtype" if len(sites) <= 1 else "operation"
     return "call-site" if len(sites) > 1 else None
+
+
+def _sizes_fit(calls: Sequence[CollectiveCall], whole: bool) -> bool:
+    """May these calls of one operation form one collective? True where too little is known."""
+    op = calls[0].op if calls else ""
+    put_in, come_out = [call.numel_in for call in calls], [call.numel_out for call in calls]
+    if op in SAME_TOTAL_OUT and None not in come_out:
+        return len(set(come_out)) < 2
+    if op in SAME_TOTAL_IN and None not in put_in:
+        return len(set(put_in)) < 2
+    if op in SAME_SIZE:
+        return len({call.sizes for call in calls}) < 2 and len(set(put_in)) < 2 and len(set(come_out)) < 2
+    if op in CONSERVING and whole and None not in put_in and None not in come_out:
+        return sum(put_in) == sum(come_out)  # type: ignore[arg-type] # None was asked for
+    return True
 
 
 def _site(call: CollectiveCall) -> Hashable:
@@ -120,9 +155,9 @@ def _site(call: CollectiveCall) -> Hashable:
 
     Paths differ between containers, so there the file's name alone counts. None where the record has no frames (JSON, or off).
     """
-    if call.recorded:
-        return tuple((frame.base, frame.line, frame.name) for frame in call.frames) or None
-    return (call.file, call.line)
+    if call.journalled:
+        return (call.file, call.line)
+    return tuple((frame.base, frame.line, frame.name) for frame in call.frames) or None
 
 
 def _swapped(by_rank: Mapping[int, Calls], position: int, kind: DivergenceKind) -> DivergenceKind:
@@ -135,14 +170,14 @@ def _swapped(by_rank: Mapping[int, Calls], position: int, kind: DivergenceKind) 
 
 
 def _key(call: CollectiveCall) -> Hashable:
-    sizes = call.sizes if call.op in SAME_SIZE else ()
-    return (call.op, _site(call), sizes, call.dtype if sizes else "")
+    sized = call.op in SAME_SIZE
+    return (call.op, _site(call), (call.sizes, call.numel_in, call.numel_out, call.dtype) if sized else ())
 
 
 def _divergence(kind: DivergenceKind, position: int, by_rank: Mapping[int, Calls], here: Mapping[int, CollectiveCall]) -> Divergence:
     camps: dict[Hashable, list[int]] = defaultdict(list)
     for rank, call in here.items():
-        camps[_key(call)].append(rank)
+        camps[(_key(call), call.numel_in, call.numel_out) if kind == "shape" else _key(call)].append(rank)
     ordered = sorted((tuple(sorted(ranks)) for ranks in camps.values()), key=lambda camp: (len(camp), camp))
     first = [here[camp[0]] for camp in ordered]
     apart = _parting_frames(first)
@@ -153,6 +188,8 @@ def _divergence(kind: DivergenceKind, position: int, by_rank: Mapping[int, Calls
         calls=tuple(call_says(call, place) for call, place in zip(first, apart, strict=True)),
         sites=apart,
         evidence=tuple(dict.fromkeys(id_ for rank in by_rank if rank in here for id_ in here[rank].evidence)),
+        ops=tuple(call.op for call in first),
+        followed=all(any(number > position for number in by_rank[rank]) for rank in here),
     )
 
 
@@ -264,12 +301,24 @@ def _dimension(wait: RecordedWait) -> str:
 def call_says(call: CollectiveCall, site: tuple[str, int] | None = None, *, of: str = "") -> str:
     """`all_reduce [4, 2] float32 at train.py:88`, with the group where the recorder names one that is not the whole world."""
     what = f"{call.op} {list(call.sizes)} {call.dtype}" if call.dtype else call.op
+    if call.source == WATCHDOG:
+        return _from_log_says(call)
     if call.p2p and call.peer is not None:
         what += f" {'from' if call.op == 'recv' else 'to'} rank {call.peer}"
     if call.recorded and call.desc != WORLD:
         what += f" in {of or group_says(call)}"
     file, line = site or (call.file, call.line)
     return f"{what} at {file.rsplit('/', 1)[-1]}:{line}" if file else what
+
+
+def _from_log_says(call: CollectiveCall) -> str:
+    """`all_reduce #17 of 8 elements`, `all_gather #17 of 8 elements to 32`."""
+    what = call.op or "a collective"
+    number = f" #{call.number}" if call.number != NO_NUMBER else ""
+    if call.numel_in is None:
+        return f"{what}{number}"
+    to = f" to {call.numel_out}" if call.numel_out is not None and call.numel_out != call.numel_in else ""
+    return f"{what}{number} of {call.numel_in} element{'' if call.numel_in == 1 else 's'}{to}"
 
 
 def camps_say(divergence: Divergence) -> str:

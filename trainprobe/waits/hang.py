@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trainprobe.facts import Facts, LockWait, MainThread, ProcessState, Rung
-from trainprobe.facts.collectives import CollectiveCall
 from trainprobe.model.diagnosis import Link
 from trainprobe.model.waits import Node, SuspectHow, Wait
-from trainprobe.waits.divergence import camps_say, earliest_divergence, ranks_say
+from trainprobe.waits.divergence import camps_say, divergence_in, ranks_say
 from trainprobe.waits.graph import Graph
 from trainprobe.waits.peers import P2P_OPS
 from trainprobe.waits.silent_work import at_work
@@ -23,7 +22,7 @@ WORKER_ROLES = ("loader-worker", "child")
 def hang_groups(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> tuple[SuspectGroup, ...]:
     """The suspects of a hung cell, most to blame first. Empty only where no rank was seen at all."""
     world = [standing.rank for standing in ranks]
-    divergence = earliest_divergence(facts.of(CollectiveCall, cell=rung.cell), world, hung=True)
+    divergence = divergence_in(facts, rung.cell, world, hung=True)
     if divergence is not None and divergence.kind != "missing" and all_met(ranks):
         return (divergence_group(rung, ranks, divergence),)
     graph = wait_graph(facts, rung, ranks)

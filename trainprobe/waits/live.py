@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from trainprobe.facts import Facts, Job, MainThread, Rung
-from trainprobe.facts.collectives import CollectiveCall
 from trainprobe.model.diagnosis import Link, Verdict
 from trainprobe.model.waits import Node
 from trainprobe.waits.activity import Activity, Watch
-from trainprobe.waits.divergence import earliest_divergence, ranks_say
+from trainprobe.waits.divergence import divergence_in, ranks_say
 from trainprobe.waits.graph import Graph
 from trainprobe.waits.hang import all_met, divergence_group, group_of_end, merged
 from trainprobe.waits.launching import launcher_group, waiting_launcher, waits_s
@@ -204,7 +203,7 @@ class _View:
 
     def _groups(self, ends: Sequence[tuple[Node, ...]]) -> tuple[SuspectGroup, ...]:
         world = [standing.rank for standing in self.ranks]
-        divergence = earliest_divergence(self.facts.of(CollectiveCall, cell=self.job.cell), world, hung=True)
+        divergence = divergence_in(self.facts, self.job.cell, world, hung=True)
         if divergence is not None and divergence.kind != "missing" and all_met(self.ranks):
             return (divergence_group(self.rung, self.ranks, divergence),)
         found = []

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from trainprobe.facts import Facts, LogEvent, LogFailure, LogJob, LogProgress, RankEnding
 from trainprobe.model.diagnosis import Link, RankRow, Verdict
-from trainprobe.waits.divergence import ranks_say
+from trainprobe.waits.divergence import divergence_in, ranks_say
 from trainprobe.waits.logged_hangs import hang_group
 from trainprobe.waits.logged_locks import lock_group
 from trainprobe.waits.logged_stacks import pressed, still_group
@@ -55,12 +55,13 @@ def logged_view(facts: Facts, job: LogJob) -> LoggedView:
     failures = tuple(sorted(facts.of(LogFailure, cell=job.cell), key=lambda one: one.order))
     origins = [failure for failure in failures if not failure.echo]
     rows = _rows(facts, job, failures)
+    divergence = divergence_in(facts, job.cell, _world(job, failures), hung=True)
     if pressed(failures) and (still := still_group(facts, job, failures)) is not None:
         return LoggedView(job, "hung", conclusive=True, says=still.says, groups=(still,), rows=rows, failures=failures)
     if origins:
-        group = _first_group(job, failures, origins)
+        group = replace(_first_group(job, failures, origins), divergence=divergence)
         return LoggedView(job, "crashed", conclusive=True, says=group.says, groups=(group,), rows=rows, failures=failures, origins=True)
-    hang = hang_group(facts, job, failures)
+    hang = hang_group(facts, job, failures, divergence)
     if hang is not None:
         return LoggedView(job, "hung" if hang.mode == "hang" else "crashed", conclusive=True, says=hang.says, groups=(hang,), rows=rows, failures=failures)
     if failures:

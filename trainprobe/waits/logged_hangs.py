@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-from trainprobe.facts import Facts, LogEvent, LogFailure, LogJob
+from trainprobe.facts import CollectiveCall, Facts, LogEvent, LogFailure, LogJob
+from trainprobe.facts.collectives import NO_NUMBER, POINT_TO_POINT, WATCHDOG
+from trainprobe.facts.timed_out_calls import FIRST
 from trainprobe.model.diagnosis import Link
 from trainprobe.stacks.tree import unfold_ranks
-from trainprobe.waits.divergence import SAME_SIZE, ranks_say
+from trainprobe.waits.divergence import camps_say, ranks_say
 from trainprobe.waits.logged_stacks import apart as stacks_apart
 from trainprobe.waits.suspects import Divergence, SuspectGroup
 
 PROBE = "job"
-# What ProcessGroupNCCL calls its operations, by torch's own functions (c10d/Types, opTypeToString).
-OPERATIONS = {
-    "ALLREDUCE": "all_reduce", "ALLREDUCE_COALESCED": "allreduce_coalesced", "BROADCAST": "broadcast", "REDUCE": "reduce", "ALLGATHER": "all_gather",
-    "_ALLGATHER_BASE": "all_gather_into_tensor", "ALLGATHER_COALESCED": "ALLGATHER_coalesced", "REDUCE_SCATTER": "reduce_scatter",
-    "_REDUCE_SCATTER_BASE": "reduce_scatter_tensor", "GATHER": "gather", "SCATTER": "scatter", "ALLTOALL": "all_to_all", "ALLTOALL_BASE": "all_to_all_single",
-    "SEND": "send", "RECV": "recv", "RECVANYSOURCE": "recv", "BARRIER": "barrier", "COALESCED": "coalesced",
-}  # fmt: skip
 # Echoes that mean that somebody was waited for in vain.
 TIMEOUTS = frozenset(
     {
@@ -40,57 +34,27 @@ TIMEOUTS = frozenset(
         "unique-id-timeout",
     }
 )
-_GROUP = re.compile(r"\[(?:PG (?:ID )?(?P<pg>\d{1,9})|.{0,40}?\bPG GUID (?P<guid>[^\s(\]]{1,40}))")
+# A timeout of one of these without a number is no watchdog's.
+_UNNUMBERED = POINT_TO_POINT | {"barrier", FIRST, ""}
 _WORKERS = re.compile(
     r"world_size[=: ]{1,3}(?P<world>\d{1,7})\D{1,40}worker_count[=: ]{1,3}(?P<count>\d{1,7})|(?P<came>\d{1,7})/(?P<all>\d{1,7}) clients joined"
 )
-_POINT = frozenset({"send", "recv", "coalesced"})
-
-
-@dataclass(frozen=True)
-class Waited:
-    """One rank's word that it gave up on a call."""
-
-    rank: int | None
-    group: str
-    seq: int | None
-    op: str
-    numel_in: int | None
-    numel_out: int | None
-    timeout_ms: int | None
-    event: LogEvent
-
-
-def waited(facts: Facts, cell: str) -> tuple[Waited, ...]:
-    """Every rank's first timeout of a collective, by the watchdog's own words."""
-    found: dict[tuple[int | None, str, int | None], Waited] = {}
-    for event in facts.of(LogEvent, cell=cell):
-        captured = event.captured
-        if event.event == "collective-timeout" and ("op" in captured or "seq" in captured):
-            match = _GROUP.search(event.line)
-            group = (match.group("pg") or match.group("guid") or "") if match else ""
-            op = captured.get("op", "")
-            one = Waited(
-                event.rank, captured.get("pg", group), _int(captured.get("seq")), OPERATIONS.get(op, op.lower()), _int(captured.get("numel_in")),
-                _int(captured.get("numel_out")), _int(captured.get("timeout_ms")), event,
-            )  # fmt: skip
-            found.setdefault((one.rank, one.group, one.seq), one)
-    return tuple(found.values())
 
 
 def _int(text: str | None) -> int | None:
     return int(text) if text and text.lstrip("-").isdigit() and len(text) < 19 else None
 
 
-def hang_group(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> SuspectGroup | None:
+def hang_group(facts: Facts, job: LogJob, failures: Sequence[LogFailure], divergence: Divergence | None) -> SuspectGroup | None:
     """The suspects where ranks only gave up waiting; None where nobody waited."""
     late = [failure for failure in failures if failure.echo_of in TIMEOUTS]
-    given_up = waited(facts, job.cell)
+    given_up = [
+        call for call in facts.of(CollectiveCall, cell=job.cell) if call.source == WATCHDOG and not (call.number == NO_NUMBER and call.op in _UNNUMBERED)
+    ]
     if not late and not given_up:
         return None
     world = sorted({rank for rank in (*job.ranks, *(failure.rank for failure in failures)) if rank is not None} | set(range(min(job.world_size or 0, 65536))))
     named = named_absent(facts, job.cell)
-    divergence = divergence_of(given_up)
     if divergence is not None:
         return _parted(job, world, given_up, divergence)
     apart = _at_places(late) if not named[0] else {}
@@ -98,15 +62,15 @@ def hang_group(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> Sus
         return _apart(job, world, late, apart)
     absent, why = named if named[0] else stacks_apart(facts, job.cell)
     absent, why = (absent, why) if absent else behind(facts, job, world, given_up, failures)
-    first = min((one.event for one in given_up), key=lambda event: event.place or 0, default=None)
+    first = min(given_up, key=lambda call: call.place or 0, default=None)
     shown = given_up[0] if given_up else None
     meeting = _meeting(shown)
-    ids = tuple(dict.fromkeys([*(id_ for one in given_up for id_ in one.event.evidence), *(id_ for failure in late for id_ in failure.evidence)]))[:16]
+    ids = tuple(dict.fromkeys([*(id_ for one in given_up for id_ in one.evidence), *(id_ for failure in late for id_ in failure.evidence)]))[:16]
     waiters = sorted(
         {failure.rank for failure in late if failure.rank is not None and failure.rank not in absent}
         | ({one.rank for one in given_up if one.rank is not None} - set(absent))
     )
-    seconds = f" after {shown.timeout_ms / 1000:g} s" if shown is not None and shown.timeout_ms else ""
+    seconds = f" after {shown.timeout_s:g} s" if shown is not None and shown.timeout_s else ""
     if absent:
         says = f"{ranks_say(absent)} did not join {meeting}{seconds}: {why}"
         how = "never-joined"
@@ -152,10 +116,10 @@ def _who(failure: LogFailure) -> str:
     return ranks_say((failure.rank,)) if failure.rank is not None else "A rank"
 
 
-def _meeting(one: Waited | None) -> str:
+def _meeting(one: CollectiveCall | None) -> str:
     if one is None:
         return "the meeting of all ranks"
-    return f"{one.op or 'a collective'}{f' #{one.seq}' if one.seq is not None else ''}"
+    return f"{one.op or 'a collective'}{f' #{one.number}' if one.number != NO_NUMBER else ''}"
 
 
 def named_absent(facts: Facts, cell: str) -> tuple[tuple[int, ...], str]:
@@ -186,16 +150,16 @@ def _ranks_in(text: str) -> tuple[int, ...]:
         return ()
 
 
-def behind(facts: Facts, job: LogJob, world: Sequence[int], given_up: Sequence[Waited], failures: Sequence[LogFailure]) -> tuple[tuple[int, ...], str]:
+def behind(facts: Facts, job: LogJob, world: Sequence[int], given_up: Sequence[CollectiveCall], failures: Sequence[LogFailure]) -> tuple[tuple[int, ...], str]:
     """Ranks whose last enqueued call is smaller than that in which the others wait, or that alone say nothing of a timeout."""
-    seqs = [one.seq for one in given_up if one.seq is not None]
+    seqs = [one.number for one in given_up if one.number != NO_NUMBER]
     enqueued: dict[int, int] = {}
     for event in facts.of(LogEvent, cell=job.cell):
         if event.event == "nccl-last-work" and event.rank is not None and (last := _int(event.captured.get("enqueued"))) is not None:
             enqueued[event.rank] = max(enqueued.get(event.rank, -2), last)
     if seqs and enqueued:
         late = tuple(
-            sorted(rank for rank, last in enqueued.items() if last < max(seqs) and not any(one.rank == rank and one.seq == max(seqs) for one in given_up))
+            sorted(rank for rank, last in enqueued.items() if last < max(seqs) and not any(one.rank == rank and one.number == max(seqs) for one in given_up))
         )
         if late and len(late) < max(len(world), 2):
             return late, f"the last that {'it' if len(late) == 1 else 'they'} had enqueued is #{enqueued[late[0]]}"
@@ -209,12 +173,12 @@ def behind(facts: Facts, job: LogJob, world: Sequence[int], given_up: Sequence[W
     return (), ""
 
 
-def _earliest(given_up: Sequence[Waited]) -> tuple[int, ...]:
+def _earliest(given_up: Sequence[CollectiveCall]) -> tuple[int, ...]:
     """Of ranks that gave up at different numbers of one group those at the smallest, where they are the fewer."""
     by_group: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     for one in given_up:
-        if one.rank is not None and one.seq is not None:
-            by_group[one.group][one.seq].add(one.rank)
+        if one.rank is not None and one.number != NO_NUMBER:
+            by_group[one.group][one.number].add(one.rank)
     for seqs in by_group.values():
         if len(seqs) > 1:
             least, most = seqs[min(seqs)], seqs[max(seqs)]
@@ -223,43 +187,11 @@ def _earliest(given_up: Sequence[Waited]) -> tuple[int, ...]:
     return ()
 
 
-def divergence_of(given_up: Iterable[Waited]) -> Divergence | None:
-    """Ranks that waited in different calls under the same number of the same group."""
-    places: dict[tuple[str, int], dict[int, Waited]] = defaultdict(dict)
-    for one in given_up:
-        if one.seq is not None and one.rank is not None and one.op:
-            places[one.group, one.seq].setdefault(one.rank, one)
-    for (_group, seq), here in sorted(places.items(), key=lambda item: item[0][1]):
-        ops = {one.op for one in here.values()}
-        sizes = {(one.numel_in, one.numel_out) for one in here.values()}
-        if len(here) < 2 or ops & _POINT:
-            continue
-        if len(ops) > 1:
-            return _divergence("operation", seq, here, {rank: one.op for rank, one in here.items()})
-        if len(sizes) > 1 and (ops <= SAME_SIZE or next(iter(ops)).startswith("all_gather")):
-            return _divergence("shape", seq, here, {rank: f"{one.op} [{one.numel_in}]" for rank, one in here.items()})
-    return None
-
-
-def _divergence(kind: str, seq: int, here: Mapping[int, Waited], words: Mapping[int, str]) -> Divergence:
-    camps: dict[str, list[int]] = defaultdict(list)
-    for rank, word in words.items():
-        camps[word].append(rank)
-    ordered = sorted(((tuple(sorted(ranks)), word) for word, ranks in camps.items()), key=lambda pair: (len(pair[0]), pair[0]))
-    ids = tuple(dict.fromkeys(id_ for one in here.values() for id_ in one.event.evidence))
-    return Divergence(kind, seq, tuple(camp for camp, _ in ordered), tuple(_call(word, here[camp[0]]) for camp, word in ordered), (), ids)  # type: ignore[arg-type]
-
-
-def _call(word: str, one: Waited) -> str:
-    return word if "[" in word or one.numel_in is None else f"{word} [{one.numel_in}]"
-
-
-def _parted(job: LogJob, world: Sequence[int], given_up: Sequence[Waited], divergence: Divergence) -> SuspectGroup:
+def _parted(job: LogJob, world: Sequence[int], given_up: Sequence[CollectiveCall], divergence: Divergence) -> SuspectGroup:
     least = [camp for camp in divergence.camps if len(camp) == len(divergence.camps[0])]
     suspects = tuple(sorted(rank for camp in least for rank in camp))
-    parts = ", ".join(f"{ranks_say(camp)} waited in {call}" for camp, call in zip(divergence.camps, divergence.calls, strict=True))
-    ids = tuple(dict.fromkeys(id_ for one in given_up for id_ in one.event.evidence))[:16]
+    ids = tuple(dict.fromkeys(id_ for one in given_up for id_ in one.evidence))[:16]
     return SuspectGroup(
-        cell=job.cell, probe=PROBE, ranks=suspects, how="cycle", says=f"The ranks part at collective #{divergence.position}: {parts}", mode="hang",
+        cell=job.cell, probe=PROBE, ranks=suspects, how="cycle", says=f"The ranks part at collective #{divergence.position}: {camps_say(divergence)}", mode="hang",
         victims=tuple(rank for rank in world if rank not in suspects), evidence=ids, world_size=max(len(world), 1), camps=divergence.camps, divergence=divergence,
     )  # fmt: skip

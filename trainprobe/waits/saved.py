@@ -12,7 +12,7 @@ from trainprobe.facts import Facts, FlightDump, Job, JobRank, MainThread, Rung
 from trainprobe.facts.collectives import CollectiveCall
 from trainprobe.model.diagnosis import RankState
 from trainprobe.model.waits import Node, Wait
-from trainprobe.waits.divergence import call_says, earliest_divergence, ranks_say
+from trainprobe.waits.divergence import call_says, divergence_in, ranks_say
 from trainprobe.waits.graph import Graph
 from trainprobe.waits.hang import divergence_group, group_of_end, merged, wait_graph
 from trainprobe.waits.recorded import RecordedWait, edges
@@ -42,7 +42,7 @@ def saved_groups(facts: Facts, job: Job, ranks: Sequence[Standing], waits: Mappi
         return _standing_still(facts, rung, ranks)
     dumped = [dump.rank for dump in facts.of(FlightDump, cell=job.cell) if dump.rank is not None and dump.format]
     world = [standing.rank for standing in ranks]
-    divergence = earliest_divergence(facts.of(CollectiveCall, cell=job.cell), world, hung=True, dumped=dumped) if dumped else None
+    divergence = divergence_in(facts, job.cell, world, hung=True, dumped=dumped) if dumped else None
     if divergence is not None and (divergence.kind != "missing"):
         return (divergence_group(rung, ranks, divergence),)
     graph = _graph(facts, rung, ranks, waits)

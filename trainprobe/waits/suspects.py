@@ -19,7 +19,8 @@ class Divergence:
 
     `position` counts the collectives of one process group from 0. `camps` are sets of ranks that agree with each other, smallest first;
     `calls` says for each camp what it called, such as `all_reduce [4] float32 at train.py:88`. `sites` are (file, line) per camp.
-    `missing` means that the first camp made fewer calls than the other and is not inside one; `left-out` that it waits elsewhere meanwhile, and that
+    `ops` are the operations per camp. `followed` is false where the calls behind this one are unknown, so that another order of the same calls
+    cannot be told from other calls. `missing` means that the first camp made fewer calls than the other and is not inside one; `left-out` that it waits elsewhere meanwhile, and that
     all other groups of that dimension of the mesh have made the call.
     """
 
@@ -29,6 +30,8 @@ class Divergence:
     calls: tuple[str, ...]
     sites: tuple[tuple[str, int], ...] = ()
     evidence: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+    followed: bool = True
 
 
 @dataclass(frozen=True)

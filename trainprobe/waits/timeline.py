@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from trainprobe.facts import Facts, LogEvent, LogFailure, LogProgress, RankEnding
+from trainprobe.facts.collectives import operation
 from trainprobe.model.codec import to_json
 from trainprobe.model.diagnosis import TimelineAttempt, TimelineEvent, TimelineRanks
 from trainprobe.stacks.tree import fold_ranks
 from trainprobe.waits.divergence import ranks_say
 from trainprobe.waits.logged import LoggedView
-from trainprobe.waits.logged_hangs import OPERATIONS
 
 EVENTS = 40  # where the command line says nothing else
 WORDS = {
@@ -118,7 +118,7 @@ def _last_calls(facts: Facts, cell: str) -> dict[int | None, str]:
     for event in facts.of(LogEvent, cell=cell):
         captured, said = event.captured, ""
         if "op" in captured and "seq" in captured:
-            said = f"{OPERATIONS.get(captured['op'], captured['op'].lower())} #{captured['seq']}"
+            said = f"{operation(captured['op'])} #{captured['seq']}"
         elif "completed" in captured:
             said = f"#{captured['completed']} completed"
         if said and (event.rank not in found or found[event.rank][0] <= (event.place or 0)):

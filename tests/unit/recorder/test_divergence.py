@@ -151,8 +151,34 @@ def test_two_equal_camps_are_both_named() -> None:
 
 @pytest.mark.parametrize("op", ["all_to_all", "all_to_all_single", "all_gather_v", "gather", "_broadcast_oop"])
 def test_sizes_may_differ_where_the_operation_allows_it(op: str) -> None:
-    dumps = {rank: nccl(steps(entry(3, op, state="started", input_sizes=[[rank + 1]])), WORLD3) for rank in range(3)}
-    assert parting(dumps, 3) is None
+    def row(rank: int) -> dict[str, Any]:
+        return entry(3, op, state="started", input_sizes=[[rank + 1]], output_sizes=[[3 - rank]])
+
+    assert parting({rank: nccl(steps(row(rank)), WORLD3) for rank in range(3)}, 3) is None
+
+
+@pytest.mark.parametrize("op", ["all_to_all", "all_to_all_single"])
+def test_what_all_ranks_put_into_an_exchange_must_come_out_of_it(op: str) -> None:
+    dumps = {rank: nccl(steps(entry(3, op, state="started", input_sizes=[[3 + (rank == 1)]], output_sizes=[[3]])), WORLD3) for rank in range(3)}
+    found = parting(dumps, 3)
+    assert found is not None
+    assert (found.kind, found.camps) == ("shape", ((1,), (0, 2)))
+    assert parting({rank: dumps[rank] for rank in (1, 2)}, 3) != found, "without rank 0's call nothing is known of the sum"
+
+
+def test_uneven_lists_may_be_gathered() -> None:
+    """torch.distributed.all_gather: "Uneven sized tensors are supported"; the lists as a whole must be alike."""
+
+    def gathered(out: int) -> Any:
+        return {
+            rank: nccl(steps(entry(3, "all_gather", state="started", input_sizes=[[4 + 4 * (rank == 0)]], output_sizes=[[16 + (rank == 0) * out]])), WORLD3)
+            for rank in range(3)
+        }
+
+    assert parting(gathered(0), 3) is None
+    found = parting(gathered(16), 3)
+    assert found is not None
+    assert (found.kind, found.camps) == ("shape", ((0,), (1, 2)))
 
 
 def test_paths_of_containers_may_differ_and_a_wrapper_may_be_called_from_two_places() -> None:

@@ -25,17 +25,23 @@ from trainprobe.causes.words import file_line, fix, ranks_say, sentence, subject
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
+from trainprobe.waits.divergence import camps_say
 
 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     told = Timeouts(scene)
-    parted = group.divergence if not told.calls else None  # what watchdogs print holds no journal
+    parted = group.divergence
     yield from of_order(scene, told)
     if parted is not None and parted.kind == "order":
         calls = ", ".join(f"{ranks_say(camp, capital=False)} called {call}" for camp, call in zip(parted.camps, parted.calls, strict=False))
         yield weighing(
             26, "flight-recorder", f"From collective {parted.position} on the ranks make the same calls in another order: {calls}", ids=parted.evidence
+        )
+    elif parted is not None and parted.kind == "operation" and not parted.followed:
+        points = 10 if len(set(parted.ops)) > 1 else 3  # one number against gradients: no other order of the same calls
+        yield weighing(
+            points, "flight-recorder", f"At collective {parted.position} the ranks were in different calls: {camps_say(parted)}", ids=parted.evidence
         )
     elif parted is not None and parted.kind != "missing":
         yield weighing(-26, "flight-recorder", f"The calls themselves differ between the ranks ({parted.kind}), not only their order", ids=parted.evidence)
@@ -84,8 +90,8 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
         return sentence(f"{subject(scene, group.ranks)} wait for each other in {what}: none of these calls is another's other half")
     if parted is not None and parted.kind == "order" and len(parted.calls) > 1:
         return sentence(f"{who} called {parted.calls[0]} where the others called {parted.calls[1]}, and the other way round next")
-    if (told := Timeouts(scene).parted) is not None:
-        return sentence(f"The ranks were in different calls at #{told.seq}: {told}")
+    if parted is not None:
+        return sentence(f"The ranks were in different calls at collective {parted.position}: {camps_say(parted)}")
     return sentence(f"{who} makes its collective calls in another order than the others")
 
 

@@ -32,7 +32,7 @@ WORDING = r"[Tt]ensors must have identical size|invalid tensor (?:size|type) at 
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     told = Timeouts(scene)
-    parted = group.divergence if not told.calls else None  # what watchdogs print holds no journal
+    parted = group.divergence
     if parted is not None and parted.kind in ("shape", "dtype"):
         calls = ", ".join(f"{ranks_say(camp, capital=False)} called {call}" for camp, call in zip(parted.camps, parted.calls, strict=False))
         yield weighing(26, "flight-recorder", f"Same call, other tensors, at collective {parted.position}: {calls}", ids=parted.evidence)
@@ -84,9 +84,7 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
         own = who if who in calls else parted.camps[0]
         rest = " and ".join(f"{ranks_say(camp, capital=False)} {call}" for camp, call in list(calls.items())[:3] if camp != own)
         return sentence(f"{subject(scene, own)} called {calls[own]}, but {rest}")
-    told, prints = Timeouts(scene).parted, said_sizes(scene)
-    if told is not None:
-        return sentence(f"At collective #{told.seq} the ranks passed tensors of different size: {told}")
+    prints = said_sizes(scene)
     if prints is not None and prints[1][2] != prints[2][2]:
         return sentence(f"The ranks passed tensors of different size or type to {prints[1][1]}: {prints[1][2]} against {prints[2][2]}")
     if (words := said(scene, WORDING)) is not None:

@@ -27,6 +27,7 @@ from trainprobe.causes.words import fix, live_pid, ranks_say, sentence, short, s
 from trainprobe.facts import Deadline, Facts, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
+from trainprobe.waits.divergence import call_says
 
 WORK = frozenset({"file-io", "python-run", "native-run", "child-wait", "dataloader", "net-io"})
 NAMES_A_TASK = re.compile(r"(?i)save|checkpoint|tokeni[sz]e|preprocess|prepare|valid|eval|export|download|index|report|metric|dump|write")
@@ -99,7 +100,7 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
         who, task, limit = away(told, task=True), told.task, told.timeout_s
         after = f", which gave up after {limit:.0f} s" if limit else ""
         at = f" at «{short(task.line, 90)}»" if task is not None else ""
-        return sentence(f"{ranks_say(who) if who else 'One rank'} worked alone{at} while the others waited in {told.calls[0]}{after}")
+        return sentence(f"{ranks_say(who) if who else 'One rank'} worked alone{at} while the others waited in {call_says(told.calls[0])}{after}")
     late = came_late(scene)
     if late is not None:
         return sentence(f"{ranks_say(late.ranks)} worked alone for longer than the others wait: {late.says[:1].lower()}{late.says[1:]}")

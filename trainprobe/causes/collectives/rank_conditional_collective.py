@@ -25,10 +25,11 @@ from trainprobe.causes.parting import DISAGREE, all_asleep, camps, disagreement,
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import said
 from trainprobe.causes.timeouts_told import Timeouts
-from trainprobe.causes.words import file_line, fix, ranks_say, sentence, short, subject
+from trainprobe.causes.words import file_line, fix, ranks_say, sentence, short, subject, verb
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
+from trainprobe.waits.divergence import camps_say
 
 OTHER_KINDS = {"shape": "the sizes differ", "dtype": "the types differ", "order": "the order of the same calls differs"}
 
@@ -36,12 +37,16 @@ OTHER_KINDS = {"shape": "the sizes differ", "dtype": "the types differ", "order"
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     told = Timeouts(scene)
-    parted = group.divergence if not told.calls else None  # what watchdogs print holds no journal
+    parted = group.divergence
     yield from of_conditional(scene, told)
     if parted is not None and parted.kind in ("operation", "call-site"):
         calls = ", ".join(f"{ranks_say(camp, capital=False)} called {call}" for camp, call in zip(parted.camps, parted.calls, strict=False))
-        points = 26 if parted.kind == "operation" else 13  # two call sites of one operation may be meant to meet
+        # Two call sites of one operation may be meant to meet, and calls of which the next are unknown may be another order of the same.
+        points = 26 if parted.kind == "operation" and parted.followed else 13
         yield weighing(points, "flight-recorder", f"The ranks part at their collective {parted.position}: {calls}", ids=parted.evidence)
+        if not parted.followed and len(parted.camps[0]) < len(parted.camps[-1]):
+            alone = f"{ranks_say(parted.camps[0])} alone {verb(parted.camps[0], 'was', 'were')} in another call"
+            yield weighing(6, "other-stacks", alone, ids=parted.evidence)
     elif parted is not None and parted.kind in OTHER_KINDS:
         yield weighing(-26, "flight-recorder", f"All ranks made the same calls; only {OTHER_KINDS[parted.kind]}", ids=parted.evidence)
     if parted is not None and parted.kind == "left-out":
@@ -111,8 +116,8 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     if len(sides := camps({rank: found[rank] for rank in who if rank in found})) > 1:
         said_of = ", ".join(f"{ranks_say(side, capital=not number)} called {found[side[0]]}" for number, side in enumerate(sides[:4]))
         return sentence(f"{said_of}: not all ranks come to these calls")
-    if (told := Timeouts(scene).parted) is not None and not found:
-        return sentence(f"At collective #{told.seq} the ranks were in different calls: {told}")
+    if (parted := scene.parted) is not None and not found:
+        return sentence(f"At collective {parted.position} the ranks were in different calls: {camps_say(parted)}")
     mine = next((str(found[rank]) for rank in who if rank in found), "a collective")
     others = {str(place) for rank, place in found.items() if rank not in who}
     block = rank_block(scene, found, who) if who else None

@@ -25,6 +25,7 @@ from trainprobe.facts import Facts, LogEvent, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.stacks.places import is_user
 from trainprobe.waits import SuspectGroup
+from trainprobe.waits.divergence import camps_say
 
 SHARDED = re.compile(r"torch/distributed/(?:fsdp|_composable)/|deepspeed/runtime/zero/|fairscale/nn/")
 Spot = tuple[str, tuple[tuple[str, int], ...]]
@@ -91,9 +92,8 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
     scene = Scene(facts, group)
     sides = _camps(scene)
     by_rank = {thread.rank: thread for thread in scene.threads(scene.world)}
-    told = Timeouts(scene)
     if not sides:
-        calls = f"they gave up in different calls: {told.parted}" if told.parted is not None else "ZeRO says that the order of layers changed"
+        calls = f"their calls part: {camps_say(scene.parted)}" if scene.parted is not None else "ZeRO says that the order of layers changed"
         return sentence(f"The ranks ran different layers of a sharded model in this step; {calls}")
     where = listed([f"{ranks_say(side, capital=False)} in {_word(by_rank[side[0]])}" for side in sides[:2]])
     return sentence(f"{ranks_say(_ranks(facts, group))} ran other layers than the rest in this step: {where}")

@@ -27,6 +27,7 @@ from trainprobe.causes.words import fix, sentence, subject, verb
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
+from trainprobe.waits.divergence import call_says
 from trainprobe.waits.sized import STARTUP
 
 
@@ -59,7 +60,9 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
         return sentence(f"Start-up will take longer than the ranks wait for each other: {one.says}")
     told = Timeouts(scene)
     if told.timeout_s:
-        return sentence(f"The ranks gave up in {told.calls[0]} after only {told.timeout_s:.0f} s: the limit of the process group is shorter than that step")
+        return sentence(
+            f"The ranks gave up in {call_says(told.calls[0])} after only {told.timeout_s:.0f} s: the limit of the process group is shorter than that step"
+        )
     slept, limit, _limits = waited(scene)
     left = max(limit - slept, 0)
     return sentence(f"{subject(scene)} {verb(group.ranks, 'is', 'are')} at work, and the others give up in {left:.0f} s: the timeout is only {limit:.0f} s")

@@ -1,0 +1,166 @@
+"""One situation, told by a witness's journal, a recorder's dumps (pickled and JSON) and a watchdog's log: one divergence, one answer."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.unit.recorder.dumps import entry, nccl
+from trainprobe.causes import built
+from trainprobe.causes.priors import load_priors
+from trainprobe.facts import CollectiveCall, Facts, Plan, Rung
+from trainprobe.judge import judge
+from trainprobe.model.facts import Fact
+from trainprobe.model.request import ExplainRequest
+from trainprobe.pipelines import explain
+
+RANKS = 4
+FIRST = 3  # number of the first call in which somebody is stuck; all earlier calls were done together
+BACKEND = {"all_reduce": "ALLREDUCE", "broadcast": "BROADCAST", "reduce": "REDUCE", "all_gather": "ALLGATHER", "barrier": "BARRIER",
+           "all_gather_into_tensor": "_ALLGATHER_BASE", "reduce_scatter": "REDUCE_SCATTER", "reduce_scatter_tensor": "_REDUCE_SCATTER_BASE",
+           "all_to_all_single": "ALLTOALL_BASE", "all_to_all": "ALLTOALL", "gather": "GATHER"}  # fmt: skip
+
+
+class Call(NamedTuple):
+    op: str
+    numel_in: int
+    numel_out: int
+
+
+class Situation(NamedTuple):
+    """`calls`: by rank, its calls from FIRST on, none of which ends. `cause` and `ranks` are the truth; `journal` is false where a journal tells too little."""
+
+    name: str
+    calls: tuple[tuple[Call, ...], ...]
+    cause: str
+    ranks: tuple[int, ...]
+    journal: bool = True
+
+
+def odd(rank: int, usual: Call, other: Call) -> tuple[tuple[Call, ...], ...]:
+    return tuple((other if one == rank else usual,) for one in range(RANKS))
+
+
+def same(op: str, numel: int, numel_out: int | None = None) -> Call:
+    return Call(op, numel, numel if numel_out is None else numel_out)
+
+
+SHAPE, ORDER, CONDITIONAL = "collective-shape-mismatch", "collective-order-mismatch", "rank-conditional-collective"
+A, B = same("all_reduce", 4096), same("broadcast", 512)
+SITUATIONS = [
+    *(Situation(f"size-{op}-{rank}", odd(rank, same(op, 512), same(op, 500)), SHAPE, (rank,)) for op in ("all_reduce", "broadcast", "reduce") for rank in (0, 2)),
+    Situation("size-two-camps", ((same("all_reduce", 8),), (same("all_reduce", 8),), (same("all_reduce", 9),), (same("all_reduce", 9),)), SHAPE, (0, 1, 2, 3)),
+    Situation("size-three-camps", (*odd(1, same("all_reduce", 8), same("all_reduce", 9))[:3], (same("all_reduce", 10),)), SHAPE, (1, 3)),
+    *(Situation(f"size-all_gather-{rank}", odd(rank, same("all_gather", 4, 16), same("all_gather", 8, 32)), SHAPE, (rank,)) for rank in (0, 3)),
+    Situation("size-reduce_scatter", odd(2, same("reduce_scatter", 64, 16), same("reduce_scatter", 32, 8)), SHAPE, (2,)),
+    Situation("size-all_to_all", odd(3, same("all_to_all_single", 16), same("all_to_all_single", 12, 16)), SHAPE, (3,), journal=False),
+    Situation("size-all_to_all-out", odd(1, same("all_to_all", 16), same("all_to_all", 16, 20)), SHAPE, (1,), journal=False),
+    *(Situation(f"order-{rank}", tuple((B, A) if one == rank else (A, B) for one in range(RANKS)), ORDER, (rank,)) for rank in range(RANKS)),
+    Situation("order-sizes", tuple((same("all_reduce", 9), A) if one == 1 else (A, same("all_reduce", 9)) for one in range(RANKS)), ORDER, (1,)),
+    *(Situation(f"operation-{rank}", odd(rank, A, B), CONDITIONAL, (rank,)) for rank in range(RANKS)),
+    Situation("operation-barrier", odd(0, A, same("barrier", 1)), CONDITIONAL, (0,)),
+    Situation("flag-among-gradients", odd(0, same("all_reduce", 25_000_000), same("all_reduce", 1)), CONDITIONAL, (0,), journal=False),
+]  # fmt: skip
+# Of these the ranks' calls fit together: nothing may be made of the sizes.
+FITTING = [
+    Situation("uneven-all_gather", odd(0, same("all_gather", 4, 20), same("all_gather", 8, 20)), "", ()),
+    Situation("uneven-reduce_scatter", odd(0, same("reduce_scatter", 20, 4), same("reduce_scatter", 20, 8)), "", ()),
+    Situation("uneven-all_to_all", ((same("all_to_all_single", 16, 12),), (same("all_to_all_single", 12, 16),), (same("all_to_all_single", 16),), (same("all_to_all_single", 16),)), "", ()),
+    Situation("gather-on-rank-0", odd(0, same("gather", 4, 0), same("gather", 4, 16)), "", ()),
+]  # fmt: skip
+
+
+def line_of(call: Call, situation: Situation) -> int:
+    """Calls of one operation come from one line of code, others from another; a flag is reduced elsewhere than gradients."""
+    kinds = sorted({_kind(one, situation) for calls in situation.calls for one in calls})
+    return 40 + kinds.index(_kind(call, situation)) if _kind(call, situation) in kinds else 30
+
+
+def _kind(call: Call, situation: Situation) -> tuple[str, int]:
+    return (call.op, 0 if situation.cause == SHAPE else call.numel_in)
+
+
+def journal(situation: Situation) -> Any:
+    facts: list[Fact] = [Plan(nproc=RANKS, host="node7", argv=("train.py",), form="launch")]
+    facts.append(Rung(("E1",), f"user_script@{RANKS}", None, 10, "user_script", "Does it?", RANKS, "timed_out", stopped_because="stall"))
+    for rank, calls in enumerate(situation.calls):
+        done = [Call("all_reduce", 4096, 4096)] * FIRST
+        for number, call in enumerate([*done, *calls]):
+            finished = number < FIRST
+            facts.append(CollectiveCall((f"E{rank + 2}",), f"user_script@{RANKS}", rank, number=number, op=call.op, sizes=(call.numel_in,), dtype="float32",
+                                        file="/job/train.py", line=line_of(call, situation), at=1000.0 + number, finished=finished))  # fmt: skip
+    return judge(Facts(facts), built(), load_priors())
+
+
+def dumps(situation: Situation, *, as_json: bool) -> Callable[[Path], Any]:
+    def write(folder: Path) -> Any:
+        for rank, calls in enumerate(situation.calls):
+            rows = [entry(number) for number in range(1, FIRST)]
+            rows += [entry(FIRST + place, call.op, line=line_of(call, situation), state="started" if place == 0 else "scheduled", input_sizes=[[call.numel_in]],
+                           output_sizes=[[call.numel_out]]) for place, call in enumerate(calls)]  # fmt: skip
+            made = nccl(rows, {"0": list(range(RANKS))})
+            path = folder / f"nccl_trace_rank_{rank}"
+            path.write_bytes(json.dumps(pickle.loads(made)).encode() if as_json else made)
+        return explain(ExplainRequest(paths=(str(folder),), argv=("trainprobe", "explain")))
+
+    return write
+
+
+def log(situation: Situation, folder: Path) -> Any:
+    lines = [f"[rank{rank}]: step {FIRST} loss 1.0" for rank in range(RANKS)]
+    for rank, calls in enumerate(situation.calls):
+        for place, call in enumerate(calls):
+            told = f"WorkNCCL(SeqNum={FIRST + place}, OpType={BACKEND[call.op]}, NumelIn={call.numel_in}, NumelOut={call.numel_out}, Timeout(ms)=600000)"
+            lines.append(
+                f"[rank{rank}]:[E1120 10:40:0{rank}.123456789 ProcessGroupNCCL.cpp:632] [Rank {rank}] "
+                f"Watchdog caught collective operation timeout: {told} ran for 600041 milliseconds before timing out."
+            )
+    (folder / "job.log").write_text("\n".join(lines) + "\n")
+    return explain(ExplainRequest(paths=(str(folder),), argv=("trainprobe", "explain")))
+
+
+def answers(situation: Situation, folder: Path) -> Mapping[str, Any]:
+    told: dict[str, Callable[[Path], Any]] = {
+        "dumps": dumps(situation, as_json=False),
+        "json dumps": dumps(situation, as_json=True),
+        "log": lambda there: log(situation, there),
+    }
+    if situation.journal:
+        told["journal"] = lambda _: journal(situation)
+    found = {}
+    for source, tell in told.items():
+        there = folder / source.replace(" ", "-")
+        there.mkdir(parents=True)
+        found[source] = tell(there)
+    return found
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: one.name)
+def test_each_source_gives_the_same_answer(situation: Situation, tmp_path: Path) -> None:
+    found = {source: (str(report.verdict), report.causes[0].id, sorted(report.causes[0].ranks)) for source, report in answers(situation, tmp_path).items()}
+    assert found == dict.fromkeys(found, ("hung", situation.cause, list(situation.ranks)))
+
+
+@pytest.mark.parametrize(
+    "situation", [one for one in SITUATIONS if one.name.startswith("order-") and one.calls[0][0].op != one.calls[0][1].op], ids=lambda one: one.name
+)
+def test_an_order_whose_next_calls_are_unknown_is_judged_alike(situation: Situation, tmp_path: Path) -> None:
+    """Of calls that block, each source shows only the one in which a rank is stuck."""
+    stuck = situation._replace(calls=tuple(calls[:1] for calls in situation.calls))
+    found = {source: (report.causes[0].id, sorted(report.causes[0].ranks)) for source, report in answers(stuck, tmp_path).items()}
+    assert len(set(map(str, found.values()))) == 1, found
+    for report in answers(stuck, tmp_path / "again").values():
+        assert {ORDER, CONDITIONAL} <= {cause.id for cause in report.causes}
+
+
+@pytest.mark.parametrize("situation", FITTING, ids=lambda one: one.name)
+def test_sizes_that_fit_are_no_mismatch_in_any_source(situation: Situation, tmp_path: Path) -> None:
+    for source, report in answers(situation._replace(journal=False), tmp_path).items():
+        assert SHAPE not in [cause.id for cause in report.causes if cause.named], source
+        assert not math.isnan(sum(cause.confidence for cause in report.causes))

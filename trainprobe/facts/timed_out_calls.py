@@ -1,0 +1,76 @@
+"""Calls of collectives that ran into their timeout, from the lines that a watchdog or a barrier left in a log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from trainprobe.facts.collectives import NO_NUMBER, WATCHDOG, CollectiveCall, operation
+from trainprobe.facts.log_events import LogEvent
+from trainprobe.facts.log_jobs import LogJob
+from trainprobe.model.facts import Fact
+
+FIRST = "the first collective, for which NCCL is set up"
+# Timeouts whose lines name no operation. None: the line names it.
+_OPERATION_OF = {"collective-timeout": None, "barrier-timeout": "barrier", "unique-id-timeout": FIRST}
+_GROUP = re.compile(r"\[(?:PG (?:ID )?(?P<id>\d{1,9})|.{0,40}?\bPG GUID (?P<guid>[^\s(\]]{1,40}))")
+
+
+def join_timed_out_calls(facts: list[Fact]) -> list[Fact]:
+    """Add one CollectiveCall for each call that a rank of a logged job gave up on.
+
+    An exception repeats the watchdog's line, so the same call is told several times and counts once.
+    """
+    cells = {fact.cell for fact in facts if isinstance(fact, LogJob)}
+    events = [fact for fact in facts if isinstance(fact, LogEvent) and fact.cell in cells]
+    groups = _groups(events)
+    found: dict[tuple[object, ...], CollectiveCall] = {}
+    for event in events:
+        if event.event in _OPERATION_OF:
+            call = _call(event, groups)
+            key = (call.cell, call.rank, call.number, call.op, call.numel_in)
+            if key not in found or (found[key].place or 0) > (call.place or 0):
+                found[key] = call
+    return [*facts, *sorted(found.values(), key=lambda call: call.place if call.place is not None else -1)]
+
+
+def _groups(events: list[LogEvent]) -> dict[tuple[str, int | None, int | None], str]:
+    """(cell, rank, sequence number) -> the group's number, where the line after the watchdog's names it."""
+    found = {}
+    for event in events:
+        if event.event == "nccl-last-work" and "group" in event.captured:
+            found[event.cell, _rank(event), _whole(event.captured, "seq")] = event.captured["group"]
+    return found
+
+
+def _call(event: LogEvent, groups: Mapping[tuple[str, int | None, int | None], str]) -> CollectiveCall:
+    captured = event.captured
+    rank, number = _rank(event), _whole(captured, "seq")
+    match = _GROUP.search(event.line)
+    group = captured.get("pg") or groups.get((event.cell, rank, number)) or (match and (match["id"] or match["guid"])) or ""
+    ms = _whole(captured, "timeout_ms") or _whole(captured, "ms")
+    return CollectiveCall(
+        evidence=event.evidence,
+        cell=event.cell,
+        rank=rank,
+        number=NO_NUMBER if number is None else number,
+        op=_OPERATION_OF[event.event] or operation(captured.get("op") or captured.get("what") or ""),
+        group=group,
+        at=event.at or 0.0,
+        finished=False,
+        source=WATCHDOG,
+        timeout_s=ms / 1000 if ms else 0.0,
+        numel_in=_whole(captured, "numel_in"),
+        numel_out=_whole(captured, "numel_out"),
+        place=event.place,
+        seen_at=event.seen_at,
+    )
+
+
+def _rank(event: LogEvent) -> int | None:
+    return event.rank if event.rank is not None else _whole(event.captured, "rank")
+
+
+def _whole(captured: Mapping[str, str], name: str) -> int | None:
+    text = captured.get(name, "").strip()
+    return int(text) if text.lstrip("-").isdigit() and len(text) < 19 else None
