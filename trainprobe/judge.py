@@ -50,6 +50,7 @@ from trainprobe.waits.foreseen import foreseen_groups, predictions
 from trainprobe.waits.logged import ordered_groups
 from trainprobe.waits.readiness import doubts_of, is_readiness, of_rungs, ready_groups, ready_verdict
 from trainprobe.waits.readiness_told import readiness, ready_notices, ready_says
+from trainprobe.waits.saved import is_saved
 from trainprobe.waits.stressed import told_of, told_of_row
 from trainprobe.waits.timeline import echoes_said, logged_extra
 from trainprobe.waits.unanswered import applies_not, as_given, doubts, outgrown, unanswered
@@ -86,8 +87,9 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
         groups, ranked, logged = _settled(logged, groups, ranked)
     placed = _in_order(ranked)
     live = views[0] if views else None
-    ends = expiries(facts, live) if live is not None else ()
-    cost = killing(facts, live) if live is not None else None
+    running = live if live is not None and not is_saved(live.job) else None  # of files that a job left there is nothing to kill
+    ends = expiries(facts, running) if running is not None else ()
+    cost = killing(facts, running) if running is not None else None
     verdict = live.verdict if live is not None else logged[0].verdict if logged else ready_verdict(facts, groups) if ready else verdict_of(facts, groups)
     says = live.says if live is not None else (groups[0] if groups else logged[0]).says if logged else _headline(facts, verdict, groups, placed)
     conclusive = _conclusive(facts, verdict) and (live is None or live.conclusive)
@@ -114,7 +116,7 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
         warnings=_warnings(facts, placed),
         expiry=ends,
         killing=cost,
-        advice=advice(live, ends, cost) if live is not None and cost is not None else "",
+        advice=advice(running, ends, cost) if running is not None and cost is not None else "",
         climb=climb_of(facts, placed),
         predictions=foreseen,
         extra=_extra(facts)
@@ -205,7 +207,7 @@ def _extra(facts: Facts) -> dict[str, object]:
     extra: dict[str, object] = {"form": plan.form} if plan is not None else {}
     job = facts.one(Job)
     if job is not None:
-        extra.update(form=job.launcher, world_seen=_world_says(job))
+        extra.update(form="" if is_saved(job) else job.launcher, world_seen=_world_says(job))
         pid = job.launcher_pid or next((member.pid for member in facts.of(JobRank, cell=job.cell)), None)
         extra.update(({"pid": pid} if pid and pid > 0 else {}) | ({"reach": facts.of(Reach)[0].command} if facts.of(Reach) else {}))
     if facts.one(Interrupted) is not None:

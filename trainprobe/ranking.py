@@ -23,6 +23,7 @@ from trainprobe.causes.words import again, live_pid
 from trainprobe.facts import Facts, LogJob
 from trainprobe.model.diagnosis import Fix, PlacedCause, RuledOut, Undecided, Weighing
 from trainprobe.waits import SuspectGroup
+from trainprobe.waits.saved import is_saved
 from trainprobe.waits.stressed import seen_by
 
 CLIP = 13
@@ -254,6 +255,8 @@ def _next_steps(scene: Scene, nearest: Cause | None) -> tuple[str, ...]:
             "or while it hangs, on each node: trainprobe attach",
             *((nearest.would_settle,) if nearest is not None else ()),
         )
+    if scene.live is not None and is_saved(scene.live):
+        return ("read the job's own output beside the dumps: trainprobe explain DUMPS LOGS", "or while it hangs, on each node: trainprobe attach")
     process = scene.process(scene.group.ranks[0]) if scene.group.ranks else None
     pid = str(process.pid) if process is not None else "PID"
     if nearest is not None:

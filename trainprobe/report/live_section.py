@@ -13,9 +13,9 @@ BRANCHES_CAP = 40
 _LABEL = "ranks  "
 
 
-def is_live(report: Report) -> bool:
-    """Say whether this is a report on a job that ran while it was looked at."""
-    return bool(report.expiry)
+def has_ranks(report: Report) -> bool:
+    """Say whether the report is on the ranks of a job: one that ran while it was looked at, or one that left its dumps."""
+    return bool(report.expiry) or "world_seen" in report.extra
 
 
 def rank_lines(report: Report, width: int) -> list[Line]:

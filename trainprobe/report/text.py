@@ -6,7 +6,7 @@ from trainprobe.model.diagnosis import LadderRow, PlacedCause, Report
 from trainprobe.report.cause_section import cause_lines
 from trainprobe.report.ladder_section import ladder_lines
 from trainprobe.report.lines import Line, Span, Style, plain, span, wrapped
-from trainprobe.report.live_section import header_parts, is_live, rank_lines, time_lines, tree_lines
+from trainprobe.report.live_section import has_ranks, header_parts, rank_lines, time_lines, tree_lines
 from trainprobe.report.log_section import log_lines
 from trainprobe.report.matrix_section import climb_sentence, matrix_lines
 from trainprobe.report.prediction_section import prediction_lines
@@ -47,7 +47,7 @@ def report_lines(report: Report, width: int = WIDTH) -> list[Line]:
         prediction_lines(report, width),
         log_lines(report, width),
     ]
-    if is_live(report):
+    if has_ranks(report):
         blocks += [[*rank_lines(report, width), *(tree_lines(report, width) if report.verdict != "healthy" else [])], time_lines(report, width)]
     blocks += [_open_ends(report, width), _footer(report, width)]
     lines: list[Line] = []

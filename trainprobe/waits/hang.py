@@ -243,7 +243,7 @@ def _how(members: Sequence[Standing], world_size: int, end: tuple[Node, ...]) ->
         return "failed-first", "crash", f"{who} died while the others wait"
     if first.state == "exited":
         return "left", "hang", f"{who} left while the others wait"
-    if first.state == "unseen":
+    if first.state == "unseen" and not first.evidence:
         return "not-visible", "hang", f"{who} could not be seen"
     place = f" at {first.where}" if first.where else ""
     if len(members) == world_size:

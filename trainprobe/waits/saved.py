@@ -100,11 +100,16 @@ def _said(facts: Facts, group: SuspectGroup, ranks: Sequence[Standing], waits: M
     call = next((wait.call for wait in waits.values() if set(group.ranks) & set(wait.awaited)), None)
     if group.how == "never-joined" and call is not None and group.ranks:
         first = by_rank[group.ranks[0]]
-        place = f"; it stands at {first.where}" if first.where and len(group.ranks) == 1 else ""
-        last = max((one for one in facts.of(CollectiveCall, cell=group.cell, rank=first.rank) if one.recorded), key=lambda one: one.at, default=None)
-        place = place or (f"; the last that was recorded of {'it' if len(group.ranks) == 1 else 'them'} is {call_says(last)}" if last is not None else "")
+        place = f"; it stands at {first.where}" if first.thread is not None and first.where and len(group.ranks) == 1 else ""
+        last = last_recorded(facts, group.cell, first.rank)
+        place = place or (f"; the last call recorded of {'it' if len(group.ranks) == 1 else 'them'} is {call_says(last)}" if last is not None else "")
         return replace(group, says=f"{ranks_say(group.ranks)} did not join {call_says(call)}{place}")
     return group
+
+
+def last_recorded(facts: Facts, cell: str, rank: int) -> CollectiveCall | None:
+    """The last call of a rank in its flight recorder's dump."""
+    return max((call for call in facts.of(CollectiveCall, cell=cell, rank=rank) if call.recorded), key=lambda call: call.at, default=None)
 
 
 def _standing(facts: Facts, cell: str, rank: int, wait: RecordedWait | None) -> Standing:
@@ -115,8 +120,6 @@ def _standing(facts: Facts, cell: str, rank: int, wait: RecordedWait | None) -> 
         state = "waiting"
     elif thread is not None:
         state = "waiting" if thread.leaf in IN_COLLECTIVE or thread.leaf == AT_THE_STORE or thread.leaf in OWN_WAITS else "computing"
-    elif dump is not None:
-        state = "computing"  # outside of every collective that is recorded
     where = thread.where if thread is not None else ""
     if not where and wait is not None:
         where = call_says(wait.call)

@@ -164,3 +164,27 @@ def test_sizes_that_fit_are_no_mismatch_in_any_source(situation: Situation, tmp_
     for source, report in answers(situation._replace(journal=False), tmp_path).items():
         assert SHAPE not in [cause.id for cause in report.causes if cause.named], source
         assert not math.isnan(sum(cause.confidence for cause in report.causes))
+
+
+MISSING = [Situation(f"missing-{rank}", tuple(() if one == rank else (A,) for one in range(RANKS)), "rank-stuck", (rank,)) for rank in range(RANKS)]
+
+
+@pytest.mark.parametrize("situation", MISSING, ids=lambda one: one.name)
+def test_a_rank_that_never_made_the_call_is_named_by_dumps_as_by_a_log(situation: Situation, tmp_path: Path) -> None:
+    found = answers(situation._replace(journal=False), tmp_path)
+    (rank,) = situation.ranks
+    assert {source: sorted(report.causes[0].ranks) for source, report in found.items()} == {source: [rank] for source in found}
+    assert {source: "rank-stuck" in [cause.id for cause in report.causes] for source, report in found.items()} == dict.fromkeys(found, True)
+    told = found["dumps"]
+    assert told.causes[0].id == "rank-stuck"
+    assert f"Rank {rank} did not join all_reduce [4096] Float" in told.causes[0].summary
+    assert [row.state for row in told.world.ranks if row.rank == rank] == ["unseen"], "outside of a recorded call is not computing"
+    assert (told.advice, told.expiry, told.killing) == ("", (), None), "of dumps there is nothing to kill"
+
+
+def test_a_rank_without_a_dump_is_named_and_not_accused(tmp_path: Path) -> None:
+    dumps(MISSING[1], as_json=False)(tmp_path)
+    (tmp_path / "nccl_trace_rank_1").unlink()
+    report = explain(ExplainRequest(paths=(str(tmp_path),), argv=("trainprobe", "explain")))
+    assert (str(report.verdict), report.causes[0].id, list(report.causes[0].ranks)) == ("hung", "unknown", [1])
+    assert any("trainprobe explain DUMPS LOGS" in step for fix in report.causes[0].fixes for step in fix.steps)

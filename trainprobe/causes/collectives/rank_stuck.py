@@ -23,9 +23,11 @@ from trainprobe.causes.network.rendezvous_incomplete import absent
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
 from trainprobe.causes.timeouts_told import Timeouts
 from trainprobe.causes.words import again, fix, native_stack, ranks_say, sentence, subject, verb
-from trainprobe.facts import Facts, MainThread
+from trainprobe.facts import Facts, FlightDump, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.waits import Divergence, SuspectGroup
+from trainprobe.waits.divergence import call_says
+from trainprobe.waits.saved import is_saved, last_recorded
 
 # Leaves that another cause explains better when its own evidence is there.
 SOMEBODY_ELSES = frozenset({"dataloader", "import-lock", "compile", "teardown"})
@@ -34,6 +36,10 @@ SOMEBODY_ELSES = frozenset({"dataloader", "import-lock", "compile", "teardown"})
 def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     scene = Scene(facts, group)
     yield from of_stuck(scene, Timeouts(scene))
+    if (calls := _never_made(scene)) is not None:
+        points = 13 if all(_left_record(scene, rank) for rank in calls.camps[0]) else 6
+        says = f"{ranks_say(calls.camps[0])} never made collective {calls.position}, {calls.calls[1]}, in which {ranks_say(calls.camps[1], capital=False)} wait"
+        yield weighing(points, "other-stacks", says, ids=calls.evidence)
     yield from weigh_broken(broken(scene, "stood"), 13)
     for rank in group.ranks:
         process, thread = scene.process(rank), scene.thread(rank)
@@ -47,7 +53,12 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
             yield weighing(-26, "exit-status", f"Rank {rank} has ended ({ending.signal_name or f'exit code {ending.code}'})", ending)
         if thread is not None:
             yield from _of_thread(scene, rank, thread)
-    if scene.live is not None and absent(scene) and not scene.live.elsewhere and not any(at_exit(scene.thread(rank)) for rank in group.ranks):
+    if (
+        scene.live is not None
+        and absent(scene)
+        and not (scene.live.elsewhere or is_saved(scene.live))
+        and not any(at_exit(scene.thread(rank)) for rank in group.ranks)
+    ):
         yield weighing(-10, "other-stacks", f"{ranks_say(absent(scene))} of the world has no process here, and it may wait for that", scene.live)
     elif (absent_ranks := absent(scene)) and group.ranks and all(at_exit(scene.thread(rank)) for rank in group.ranks):
         yield weighing(6, "other-stacks", f"{ranks_say(absent_ranks)} {verb(absent_ranks, 'has', 'have')} come to the end already", scene.live)
@@ -59,6 +70,19 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if waiting and len(waiting) == len(scene.others):
         who = ranks_say(scene.others)
         yield weighing(6, "other-stacks", f"{who} {verb(scene.others, 'waits', 'wait')} in a collective for {ranks_say(group.ranks, capital=False)}", *waiting)
+
+
+def _never_made(scene: Scene) -> Divergence | None:
+    """The call that the suspects did not make, where nobody saw what they did instead."""
+    found = scene.group.divergence
+    if found is None or found.kind != "missing" or set(found.camps[0]) != set(scene.group.ranks):
+        return None
+    return None if any(scene.thread(rank) or scene.process(rank) or scene.endings([rank]) for rank in found.camps[0]) else found
+
+
+def _left_record(scene: Scene, rank: int) -> bool:
+    """Its own recorder or journal reaches up to the end, so that the call was not only lost."""
+    return bool(scene.calls(rank)) or scene.facts.one(FlightDump, cell=scene.cell, rank=rank) is not None
 
 
 def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Iterator[Weighing]:
@@ -88,6 +112,10 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
         return sentence(given.says)
     if (told := Timeouts(scene).missing) is not None:
         return sentence(f"{ranks_say(told.ranks)} never came to the collective in which the others gave up")
+    if (calls := _never_made(scene)) is not None:
+        last = last_recorded(facts, group.cell, group.ranks[0])
+        after = f"; the last call recorded of {'it' if len(group.ranks) == 1 else 'them'} is {call_says(last)}" if last is not None else ""
+        return sentence(f"{subject(scene)} did not join {calls.calls[1]}, in which {ranks_say(calls.camps[1], capital=False)} wait{after}")
     threads = scene.threads(group.ranks)
     where = f" at {threads[0].where}" if threads and threads[0].where else ""
     inside = tuple(thread.rank or 0 for thread in scene.threads(scene.others) if thread.leaf in WAITS_FOR_RANKS or thread.in_backward)
@@ -101,7 +129,7 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
-    if Timeouts(scene).missing is not None:
+    if Timeouts(scene).missing is not None or _never_made(scene) is not None:
         return (
             fix(
                 scene,
