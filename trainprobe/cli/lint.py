@@ -25,13 +25,13 @@ def lint(  # noqa: PLR0913, PLR0917 - typer's options
     cpus: Annotated[int | None, typer.Option("--cpus", min=1, help="CPUs of a node of the job: its loaders are held against them.", show_default=False)] = None,
     ranks: Annotated[int | None, typer.Option("--ranks", min=1, help="Ranks of the job on a node.", show_default=False)] = None,
     no_color: Annotated[bool, typer.Option("--no-color", help="No colour, on a terminal either.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="One line per finding and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="One line per finding, and per file that could not be read.")] = False,
 ) -> int:
     """Read training code, without running it, for patterns that will hang or crash a job.
 
     \b
     A comment `# trainprobe: ignore[ID]` on a line, or above it, waives a finding.
-    Exit code: 0 nothing found, 1 findings, 2 usage.
+    Exit code: 0 nothing found, 1 findings, 2 usage, 3 nothing found, but a file could not be read, or not by all rules.
 
     \b
     Examples:
@@ -42,7 +42,7 @@ def lint(  # noqa: PLR0913, PLR0917 - typer's options
       trainprobe lint . --sarif findings.sarif
     """  # noqa: D301 - \b keeps the lines of the example apart
     from trainprobe import __version__
-    from trainprobe.cli.exit_codes import HEALTHY, ILL
+    from trainprobe.cli.exit_codes import HEALTHY, ILL, UNDETERMINED
     from trainprobe.cli.linting import check_paths, ids_given, look
     from trainprobe.cli.showing import check_json_target
     from trainprobe.errors import UsageError
@@ -60,7 +60,7 @@ def lint(  # noqa: PLR0913, PLR0917 - typer's options
     if sarif_to is not None:
         _write(sarif_to, as_sarif(told, all_rules(), __version__))
     _show(told, diffs, to_stderr="-" in (json_to, sarif_to), no_color=no_color, quiet=quiet)
-    return ILL if told.findings else HEALTHY
+    return ILL if told.findings else HEALTHY if told.complete else UNDETERMINED
 
 
 def _write(target: str, text: str) -> None:

@@ -48,7 +48,7 @@ def look(script: str, imported_lines: int, around: Surroundings) -> dict[str, An
         "lines": sum(len(module.lines) for module in program.modules.values()),
         "cut": imported > imported_lines,
         "findings": rows,
-        "not_read": [{"file": one.file, "reason": one.reason[:TEXT_CAP]} for one in (*program.not_read, *trouble)[:NOT_READ_CAP]],
+        "not_read": [{"file": one.file, "reason": one.reason[:TEXT_CAP], "rule": one.rule} for one in (*program.not_read, *trouble)[:NOT_READ_CAP]],
     }
 
 

@@ -90,7 +90,7 @@ def understand(ran: Ran, script: str, deadline_s: float) -> Seen:
         how = f"signal {ran.ended.signal}" if ran.ended.signal else f"exit status {ran.ended.code}"
         return refused("crashed", f"the program that reads {os.path.basename(script)} ended with {how}", **data)
     not_read = [row for row in told["not_read"] if isinstance(row, dict)]
-    own = next((str(row.get("reason")) for row in not_read if row.get("file") == script), "")
+    own = next((str(row.get("reason")) for row in not_read if row.get("file") == script and not row.get("rule")), "")
     if own:
         return refused("unavailable", f"{os.path.basename(script)}: {own}", **data)
     data.update({name: told[name] for name in ("files", "lines", "findings")})

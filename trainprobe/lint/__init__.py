@@ -2,7 +2,7 @@
 
 A rule is a file `rules/<pattern>.py` with one `RULE = Rule(id, cause, title, why, confidence, find)`, found by its presence. What it asks:
 
-    for module in program.modules.values():            # Module: path, name, tree, lines, functions, classes, given
+    for module in program.examined:                    # Module: path, name, tree, lines, functions, classes, given
         for call in module.of(ast.Call):               # all nodes of exactly one type, in no promised order
             program.dotted(module, call.func)          # "torch.distributed.barrier"; "accelerate.Accelerator().gather"; "~x.save" if unknown
             program.called(module, call)               # the project's Function that it runs, or None; `.calls`, `.returns`, `.parameters`, `.cls`

@@ -157,9 +157,10 @@ def calls_of(program: Program) -> dict[Function, list[tuple[Module, ast.Call]]]:
     if memory is None:
         memory = {}
         for module in program.modules.values():
-            for call in module.of(ast.Call):
-                function = program.called(module, call)
-                if function is not None:
-                    memory.setdefault(function, []).append((module, call))
+            with program.tolerance(module):
+                for call in module.of(ast.Call):
+                    function = program.called(module, call)
+                    if function is not None:
+                        memory.setdefault(function, []).append((module, call))
         program.memory["calls_of"] = memory
     return memory

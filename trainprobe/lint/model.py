@@ -73,7 +73,8 @@ class Rule:
 
 @dataclass(frozen=True)
 class NotRead:
-    """A file that was left out, with the reason as a sentence."""
+    """A file that was left out, by all rules or by `rule` alone, with the reason as a sentence. `file` is empty where it holds for all."""
 
     file: str
     reason: str
+    rule: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainprobe.lint.modules import SCOPES, Binding, Class, Function, Module, Scope
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
 DEEPEST = 12
 LONGEST = 300
+MOST_BASES = 50
+MOST_OPEN = 40
+"""Names followed inside each other; each needs up to a dozen frames of Python's stack."""
 SAME = {
     "torch.distributed.distributed_c10d.": "torch.distributed.",
     "torch.nn.parallel.distributed.": "torch.nn.parallel.",
@@ -37,6 +41,9 @@ class Names:
         self._known: dict[ast.AST, str] = {}
         self._definitions: dict[str, Function | Class | None] = {}
         self._within = 0
+        self._open: set[ast.AST] = set()
+        self._nameless: dict[ast.AST, int] = {}
+        self._cuts = 0
 
     def dotted(self, module: Module, node: ast.AST, depth: int = 0) -> str:
         """Return the full name of an expression, "" where it has none.
@@ -44,20 +51,30 @@ class Names:
         `dist.barrier` is "torch.distributed.barrier" under any import. What a call returns ends in "()": `acc.gather` with
         `acc = Accelerator()` is "accelerate.Accelerator().gather"; an element of it ends in "[]". A name whose origin is unknown (a
         parameter without annotation, a loop variable) starts with "~": "~trainer.save_model". Methods of the project's own classes
-        are "pkg.mod.Class().method".
+        are "pkg.mod.Class().method". A name that leads back to itself has no origin beyond the circle.
         """
         if node in self._known:
             return self._known[node]
-        if depth > DEEPEST:
+        if depth > DEEPEST or node in self._open or len(self._open) >= MOST_OPEN or self._nameless.get(node, DEEPEST + 1) <= depth:
+            self._cuts += 1
             return ""
-        answer = self._of(module, node, depth)
+        cuts = self._cuts
+        self._open.add(node)
+        try:
+            answer = self._of(module, node, depth)
+        finally:
+            self._open.discard(node)
         if len(answer) > LONGEST:
             answer = ""
         for long, short in SAME.items():
             if answer.startswith(long):
                 answer = short + answer[len(long) :]
-        if depth == 0 or answer:
+        if answer or not self._open or self._cuts == cuts:
             self._known[node] = answer
+        else:
+            self._nameless[node] = depth  # within this question; otherwise a circle with branches is walked in all combinations
+        if not self._open:
+            self._nameless.clear()
         return answer
 
     def bindings(self, module: Module, node: ast.Name) -> list[Binding]:
@@ -89,27 +106,26 @@ class Names:
             return before[-1] if before else found[0]
         return found[-1] if found[-1].kind != "other" else found[0]
 
-    def attribute_values(self, cls: Class, name: str, depth: int = 0) -> list[tuple[Module, ast.expr]]:
+    def attribute_values(self, cls: Class, name: str) -> list[tuple[Module, ast.expr]]:
         """What `self.name` is assigned in a class or its project bases."""
-        if name in cls.attributes:
-            return [(cls.module, value) for value in cls.attributes[name]]
-        if depth < 8:
-            for base in cls.node.bases:
-                above = self.definition(self.dotted(cls.module, base))
-                if isinstance(above, Class) and above is not cls and (found := self.attribute_values(above, name, depth + 1)):
-                    return found
-        return []
+        holder = next((one for one in self._lineage(cls) if name in one.attributes), None)
+        return [(holder.module, value) for value in holder.attributes[name]] if holder is not None else []
 
-    def method(self, cls: Class, name: str, depth: int = 0) -> Function | None:
+    def method(self, cls: Class, name: str) -> Function | None:
         """The method of a class or of its project bases."""
-        if name in cls.methods:
-            return cls.methods[name]
-        if depth < 8:
-            for base in cls.node.bases:
-                above = self.definition(self.dotted(cls.module, base))
-                if isinstance(above, Class) and above is not cls and (found := self.method(above, name, depth + 1)):
-                    return found
-        return None
+        return next((one.methods[name] for one in self._lineage(cls) if name in one.methods), None)
+
+    def _lineage(self, cls: Class) -> Iterator[Class]:
+        """A class and its project bases, depth first, each once."""
+        seen, left = {cls}, [cls]
+        while left:
+            one = left.pop()
+            yield one
+            for base in reversed(one.node.bases):
+                above = self.definition(self.dotted(one.module, base))
+                if isinstance(above, Class) and above not in seen and len(seen) < MOST_BASES:
+                    seen.add(above)
+                    left.append(above)
 
     def definition(self, dotted: str) -> Function | Class | None:
         """The project's function or class of a dotted name; re-exports followed."""

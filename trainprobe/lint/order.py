@@ -39,7 +39,7 @@ class Order:
 
     def traces(self) -> Iterator[list[Event]]:
         """Yield one order for each module's top level, and one for each function that nothing in the project calls, after that top level."""
-        for module in self.program.modules.values():
+        for module in self.program.examined:
             top = self.top(module)
             if top:
                 yield list(top)

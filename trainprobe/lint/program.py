@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import posixpath
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainprobe.lint.limits import Unreadable, parsed
 from trainprobe.lint.model import Finding, Fix, NotRead
 from trainprobe.lint.modules import Class, Function, Module
 from trainprobe.lint.notebooks import cells_as_text
+
+if TYPE_CHECKING:
+    from trainprobe.lint.names import Names
+    from trainprobe.lint.values import Values
 
 
 @dataclass(frozen=True)
@@ -47,21 +52,38 @@ class Program:
     """
 
     def __init__(self, sources: Iterable[Source], configs: Mapping[str, Any] | None = None, around: Surroundings | None = None) -> None:
-        from trainprobe.lint.names import Names
-        from trainprobe.lint.values import Values
-
         self.modules: dict[str, Module] = {}
         self.not_read: list[NotRead] = []
         self.configs = dict(configs or {})
         self.around = around or Surroundings()
+        self.examined: list[Module] = []
+        """What rules look for findings in: all modules, or fewer while a rule that failed is tried again. Names are followed through all."""
         self._by_path: dict[str, Module] = {}
         self._import_cache: dict[tuple[str, str], str] = {}
-        self.names = Names(self)
-        self.values = Values(self)
-        self.memory: dict[Any, Any] = {}
+        self.names: Names
+        self.values: Values
+        self.memory: dict[Any, Any]
         """What a rule or the engine has worked out once, by a key of its own."""
+        self.forget()
         for source in sources:
             self.add(source)
+
+    def forget(self) -> None:
+        """Drop all that was worked out. A rule that failed leaves half of its work behind, which would mislead the others in silence."""
+        from trainprobe.lint.names import Names
+        from trainprobe.lint.values import Values
+
+        self.names, self.values, self.memory = Names(self), Values(self), {}
+        self.examined = list(self.modules.values())
+
+    @contextlib.contextmanager
+    def tolerance(self, module: Module) -> Iterator[None]:
+        """Whatever fails inside costs what this one file would have told the index of calls, and is reported."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - whatever a stranger's source makes fail must not cost the other files
+            problem = NotRead(module.path, f"Its calls were not all followed: {problem_of(error)}.")
+            self.not_read += [] if problem in self.not_read else [problem]
 
     def add(self, source: Source) -> Module | None:
         """Parse and index one file; None, with a line in `not_read`, where it cannot be read."""
@@ -77,16 +99,14 @@ class Program:
             return None
         module.program = self
         self.modules[name] = module
+        self.examined.append(module)
         self._by_path[posixpath.normpath(source.path)] = module
         return module
 
     @property
-    def functions(self) -> list[Function]:
-        return [function for module in self.modules.values() for function in module.functions.values()]
-
-    @property
     def classes(self) -> list[Class]:
-        return [cls for module in self.modules.values() for cls in module.classes.values()]
+        """The classes of the modules under examination."""
+        return [cls for module in self.examined for cls in module.classes.values()]
 
     def dotted(self, module: Module, node: ast.AST) -> str:
         """Return the dotted name of an expression; see `names.Names.dotted`."""
@@ -139,4 +159,6 @@ class Program:
         return Finding(cause, rule, module.path, line, column, says, why, round(confidence, 2), fix)
 
 
-Finder = Callable[[Program], Iterable[Finding]]
+def problem_of(error: Exception) -> str:
+    """Say in words of the user's what ended a rule."""
+    return "it refers to itself too deeply" if isinstance(error, RecursionError) else f"a fault of trainprobe itself ({type(error).__name__})"

@@ -132,15 +132,23 @@ def _files(paths: Sequence[str], not_read: list[NotRead]) -> Iterator[str]:
             else:
                 yield path
             continue
-        for folder, folders, files in os.walk(path):  # links to folders are not followed, so that no circle can be walked
+
+        def refuse(error: OSError) -> None:
+            not_read.append(NotRead(str(error.filename), f"It cannot be opened: {error.strerror}."))
+
+        left_out, read = len(not_read), False
+        for folder, folders, files in os.walk(path, onerror=refuse):  # links to folders are not followed, so that no circle can be walked
             folders[:] = sorted(one for one in folders if one not in SKIPPED_FOLDERS and not one.startswith("."))
             for file in sorted(files):
                 whole = os.path.join(folder, file)
                 if file.endswith((".py", ".ipynb")):
                     if os.path.isfile(whole):
+                        read = True
                         yield os.path.normpath(whole)
                     else:
                         not_read.append(NotRead(whole, "It is a link that leads nowhere." if os.path.islink(whole) else "It is no ordinary file."))
+        if not read and len(not_read) == left_out:
+            not_read.append(NotRead(path, "It holds no Python file and no notebook."))
 
 
 def _imported(module: Module, roots: set[str]) -> Iterator[str]:

@@ -9,7 +9,11 @@ from collections.abc import Collection, Iterable
 from trainprobe.lint import calls, rules
 from trainprobe.lint.ignores import is_ignored, waivers
 from trainprobe.lint.model import SHOWN_FROM, Finding, NotRead, Rule
-from trainprobe.lint.program import Program
+from trainprobe.lint.modules import Module
+from trainprobe.lint.program import Program, problem_of
+
+MOST_TRIES = 64
+"""Runs of one rule: halves of a program are tried again until the files on which it fails are known, some ten of a thousand."""
 
 
 def all_rules() -> list[Rule]:
@@ -32,17 +36,11 @@ def findings_of(
     """
     found: list[Finding] = []
     trouble: list[NotRead] = []
-    try:
-        calls.calls_of(program)
-    except RecursionError:
-        trouble.append(NotRead("", "The program refers to itself too deeply; values were not followed through its calls."))
+    calls.calls_of(program)
     for rule in all_rules() if chosen is None else chosen:
         if rule.id in ignore or (select and not {rule.id, rule.cause, *rule.also} & set(select)):
             continue
-        try:
-            found += rule.find(program)
-        except RecursionError:
-            trouble.append(NotRead("", f"The rule {rule.id} met code that refers to itself too deeply; it was left out."))
+        found += _found_by(rule, program, trouble)
     files = {one.file for one in found}
     comments = {module.path: waivers(module.text) for module in program.modules.values() if module.path in files}
     kept = {
@@ -55,3 +53,27 @@ def findings_of(
         and not is_ignored(one, comments.get(one.file, {}))
     }
     return sorted(kept.values(), key=lambda one: (one.file, one.line, one.column, one.id)), trouble
+
+
+def _found_by(rule: Rule, program: Program, trouble: list[NotRead]) -> list[Finding]:
+    """What one rule finds. A rule that fails is tried on ever smaller parts of the program, so that it is left out for the files that it fails on alone."""
+    found: list[Finding] = []
+    parts: list[list[Module]] = [list(program.modules.values())]
+    tries = 0
+    while parts:
+        program.examined = parts.pop()
+        tries += 1
+        try:
+            found += list(rule.find(program))
+        except Exception as error:  # noqa: BLE001 - a rule that stumbles over a stranger's source must not cost the others
+            part, half = program.examined, len(program.examined) // 2
+            program.forget()
+            calls.calls_of(program)
+            if half and tries < MOST_TRIES:
+                parts += [part[half:], part[:half]]
+            else:
+                where = part[0].path if len(part) == 1 else ""
+                whose = "" if where else f"{len(part):,} files, {part[0].path} the first: "
+                trouble.append(NotRead(where, f"{whose}The rule {rule.id} was left out: {problem_of(error)}.", rule.id))
+    program.examined = list(program.modules.values())
+    return found

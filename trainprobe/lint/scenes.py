@@ -12,6 +12,7 @@ from trainprobe.lint.program import Program
 from trainprobe.lint.values import argument
 
 DEEPEST = 10
+MOST_KINDS = 100
 
 
 class Call(NamedTuple):
@@ -30,34 +31,43 @@ class Place(NamedTuple):
 
 
 def calls(program: Program, last: str) -> list[Call]:
-    """Return all calls whose full name ends in `last`, in the order of the source."""
+    """Return all calls under examination whose full name ends in `last`, in the order of the source."""
+    found = _by_last_name(program).get(last, [])
+    if len(program.examined) == len(program.modules):
+        return found
+    examined = set(program.examined)
+    return [call for call in found if call.module in examined]
+
+
+def _by_last_name(program: Program) -> dict[str, list[Call]]:
     known: dict[str, list[Call]] | None = program.memory.get("calls by name")
     if known is None:
         known = program.memory["calls by name"] = {}
         for module in program.modules.values():
-            for node in module.of(ast.Call):
-                name = program.dotted(module, node.func)
-                if name:
-                    known.setdefault(name.rpartition(".")[2], []).append(Call(module, node, name))
-                    for kind in kinds(program, name)[1:]:
-                        known.setdefault(kind.rpartition(".")[2], []).append(Call(module, node, kind))
+            with program.tolerance(module):
+                for node in module.of(ast.Call):
+                    name = program.dotted(module, node.func)
+                    if name:
+                        known.setdefault(name.rpartition(".")[2], []).append(Call(module, node, name))
+                        for kind in kinds(program, name)[1:]:
+                            known.setdefault(kind.rpartition(".")[2], []).append(Call(module, node, kind))
         for found in known.values():
             found.sort(key=lambda call: (call.module.path, call.node.lineno, call.node.col_offset))
-    return known.get(last, [])
+    return known
 
 
 def calls_of(program: Program, *names: str) -> list[Call]:
-    """Return all calls of exactly these full names; subclasses of the project count as their bases."""
+    """Return all calls under examination of exactly these full names; subclasses of the project count as their bases."""
     return [call for name in names for call in calls(program, name.rpartition(".")[2]) if call.name == name]
 
 
-def kinds(program: Program, name: str, depth: int = 0) -> list[str]:
+def kinds(program: Program, name: str) -> list[str]:
     """Return a class's full name and those of its bases, the project's followed."""
     found = [name]
-    cls = program.class_named(name) if depth < DEEPEST else None
-    if cls is not None:
-        for base in cls.node.bases:
-            found += [one for one in kinds(program, program.dotted(cls.module, base), depth + 1) if one and one not in found]
+    for one in found:  # which grows meanwhile
+        cls = program.class_named(one) if len(found) < MOST_KINDS else None
+        if cls is not None:
+            found += [base for node in cls.node.bases if (base := program.dotted(cls.module, node)) and base not in found]
     return found
 
 
@@ -238,7 +248,8 @@ def _closure(start: list[Module], edges: dict[Module, set[Module]]) -> list[Modu
 def among(program: Program, module: Module, *names: str) -> list[Call]:
     """Return the calls of these names in the job of `module`."""
     modules = set(job(program, module))
-    return [call for call in calls_of(program, *names) if call.module in modules]
+    known = _by_last_name(program)
+    return [call for name in names for call in known.get(name.rpartition(".")[2], ()) if call.name == name and call.module in modules]
 
 
 def runs_on_ranks(program: Program, module: Module) -> bool:

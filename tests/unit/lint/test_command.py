@@ -105,5 +105,5 @@ def test_circles_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     (tmp_path / "n.ipynb").write_text("[" * 100_000)
     (tmp_path / "c.yaml").write_text("a: &a [x]\nb: [*a, *a]\n")
     (tmp_path / "d.py").write_text("import yaml\nc = yaml.safe_load(open('c.yaml'))\nx = c['a']\n")
-    assert run(["lint", str(tmp_path)]) == 0
+    assert run(["lint", str(tmp_path)]) == 3
     assert "It is a link that leads nowhere." in capsys.readouterr().out

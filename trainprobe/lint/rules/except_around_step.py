@@ -21,7 +21,7 @@ ENDS = {"sys.exit", "os._exit", "os.abort", "exit", "quit", "os.kill"}
 
 
 def find(program: Program) -> Iterator[Finding]:
-    for module in program.modules.values():
+    for module in program.examined:
         for block in module.of(ast.Try):
             handler = next((one for one in block.handlers if _is_broad(program, module, one.type) and _goes_on(program, module, one)), None)
             if handler is not None and (step := _step(program, module, block.body)):

@@ -24,7 +24,7 @@ DO = "Hold the lock only around the work on the file, and call the collective af
 
 def find(program: Program) -> Iterator[Finding]:
     """Yield one finding per call that leads to a collective while a file lock is held."""
-    for module in program.modules.values():
+    for module in program.examined:
         if "lock" not in module.text.lower():
             continue
         blocks: list[ast.With | ast.AsyncWith] = [*module.of(ast.With), *module.of(ast.AsyncWith)]

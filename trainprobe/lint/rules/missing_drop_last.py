@@ -49,7 +49,7 @@ class Pass(NamedTuple):
 def find(program: Program) -> Iterator[Finding]:
     told: set[ast.AST] = set()
     known = {call.node: call for call in calls_of(program, LOADER)}
-    for module in program.modules.values() if known else ():
+    for module in program.examined if known else ():
         for loop in module.of(ast.For):
             for node in loaders_in(program, module, loop.iter):
                 if node in told or node not in known or not _may_be_uneven(program, known[node]):

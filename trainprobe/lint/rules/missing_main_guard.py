@@ -22,7 +22,7 @@ FIX = Fix('Put the body of the script into a function main(), and call it beneat
 
 def find(program: Program) -> Iterator[Finding]:
     order = Order(program, _sees)
-    for module in program.modules.values():
+    for module in program.examined:
         if module.is_notebook or module.is_package:
             continue
         told: set[ast.AST] = set()

@@ -20,7 +20,7 @@ DOUBLES = {"torch.float64", "torch.double", "numpy.float64", "numpy.double"}
 
 
 def find(program: Program) -> Iterator[Finding]:
-    for module in program.modules.values():
+    for module in program.examined:
         if not ("float64" in module.text or "double" in module.text) or not any('"mps' in one.text or "'mps" in one.text for one in job(program, module)):
             continue
         for call in module.of(ast.Call):

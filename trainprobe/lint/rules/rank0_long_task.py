@@ -32,7 +32,7 @@ DO = "Do it before the ranks start, or set init_process_group(timeout=timedelta(
 
 def find(program: Program) -> Iterator[Finding]:
     """Yield one finding per rank-0 block with long work that a collective of all ranks follows."""
-    for module in program.modules.values():
+    for module in program.examined:
         for node in module.of(ast.If):
             test = ranks.test(program, module, node.test)
             if test is None or test.polarity == "some":

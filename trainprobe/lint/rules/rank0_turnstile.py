@@ -25,7 +25,7 @@ LONG = {
 
 
 def find(program: Program) -> Iterator[Finding]:
-    for module in program.modules.values():
+    for module in program.examined:
         for holder in [None, *module.functions.values()]:
             nodes = module.top_calls if holder is None else holder.calls
             barriers = [call for call in nodes if _is_barrier(program, module, call)]

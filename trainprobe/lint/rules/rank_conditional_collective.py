@@ -25,7 +25,7 @@ WHO = {"main": "only the main rank reaches it", "others": "the main rank never r
 
 def find(program: Program) -> Iterator[Finding]:
     """Yield one finding per call that leads to a collective under a rank condition, paired ones left out."""
-    for module in program.modules.values():
+    for module in program.examined:
         for scope in _suspects(program, module):
             yield from _in_scope(program, module, scope)
 

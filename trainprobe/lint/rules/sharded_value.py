@@ -22,7 +22,7 @@ NUMBERS = {"float", "int", "bool"}
 def find(program: Program) -> Iterator[Finding]:
     if not sharded.is_used(program):
         return
-    for module in program.modules.values():
+    for module in program.examined:
         for call in module.of(ast.Call):
             held = _read(program, module, call)
             if held is not None and sharded.kind_of(program, module, held) == "partial":

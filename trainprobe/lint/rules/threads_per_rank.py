@@ -23,7 +23,7 @@ def find(program: Program) -> Iterator[Finding]:
         if place is not None and counts_all_cpus(program, place) and runs_on_ranks(program, call.module):
             says = "Each rank uses as many threads as the machine has CPUs."
             yield program.finding(ID, CAUSE, call.module, call.node, says=says, why=WHY, confidence=0.75, fix=_fix(program, place))
-    for module in program.modules.values():
+    for module in program.examined:
         for one in settings(program, module):
             place = Place(module, one.value) if one.variable in VARIABLES and one.value is not None else None
             if place is not None and counts_all_cpus(program, place) and runs_on_ranks(program, module):

@@ -25,7 +25,7 @@ WORDS = {"world_size", "world", "num_replicas", "worldsize", "n_ranks", "num_ran
 
 
 def find(program: Program) -> Iterator[Finding]:
-    for module in program.modules.values():
+    for module in program.examined:
         if "rank" not in module.text.lower():
             continue
         for node in _cuts(program, module):
