@@ -87,7 +87,7 @@ def rank_group(facts: Facts, group: SuspectGroup, causes: Iterable[Cause], prior
     read = linted(facts, group)
     if read:
         sure = _leader(candidates, priors)
-        read = read if sure is None else {id_: said for id_, said in read.items() if id_ == sure.cause.id}
+        read = read if sure is None else {id_: said for id_, said in read.items() if id_ == sure.cause.id or _may_decide(sure, id_, said)}
         candidates = _candidates(speaking, read, group, priors)
     possible = _possible(Scene(facts, group), silent, read, LISTED - len(candidates))
     placed, undecided = _placed(facts, group, candidates, possible, priors)
@@ -150,11 +150,20 @@ def _refined(candidates: list[Candidate]) -> list[Candidate]:
         if candidate.own_points < HOLDS_POINTS or candidate.cause.id in covered:
             continue
         for general in (by_id[name] for name in (candidate.cause.refines, *candidate.cause.accounts_for) if name in by_id):
+            if _may_decide(candidate, general.cause.id, general.linted):
+                raised[general.cause.id] = max(general.points, candidate.points + general.linted[0].weighing.points)
+                continue
             covered.add(general.cause.id)
             # Of several that stand for the same one, only the best shown inherits its points; a mere possibility does not draw level with it.
             if stands.setdefault(general.cause.id, candidate.own_points) == candidate.own_points:
                 raised[candidate.cause.id] = max(raised.get(candidate.cause.id, candidate.points), general.points)
     return [replace(c, points=raised.get(c.cause.id, c.points)) for c in candidates if c.cause.id not in covered]
+
+
+def _may_decide(special: Candidate, general: str, said: Sequence[Linted]) -> bool:
+    """Whether what was observed fits a cause and the one that stands for it alike, and the source speaks for the first: around all ranks, and not for the second."""
+    stands_for = general in (special.cause.refines, *special.cause.accounts_for)
+    return stands_for and any(one.holds_all for one in said) and not any(row.family == "source" and row.points > 0 for row in special.weighings)
 
 
 def _ordered(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -206,7 +215,7 @@ def _place(facts: Facts, group: SuspectGroup, candidate: Candidate, share: float
         summary=cause.summary(facts, group),
         chain=group.chain,
         because=tuple(sorted(_shown(candidate.weighings), key=lambda weighing: -weighing.points)),
-        fixes=(*cause.fixes(facts, group), *_mends(candidate)),
+        fixes=(*_mends(candidate, near=True), *cause.fixes(facts, group), *_mends(candidate, near=False)),
         docs=f"docs/causes/{cause.id}.md",
     )
 
@@ -224,14 +233,18 @@ def _mere(facts: Facts, group: SuspectGroup, candidate: Candidate, share: float)
         hosts=group.hosts,
         summary=f"{one.says}.",
         because=candidate.weighings,
-        fixes=(Fix("Look whether it is so", (cause.would_settle,), verify=again(Scene(facts, group))), *_mends(candidate)),
+        fixes=(
+            Fix("Look whether it is so", (cause.would_settle,), verify=again(Scene(facts, group))),
+            *_mends(candidate, near=True),
+            *_mends(candidate, near=False),
+        ),
         docs=f"docs/causes/{cause.id}.md",
     )
 
 
-def _mends(candidate: Candidate) -> tuple[Fix, ...]:
-    """How lint would write the lines that it found, each rewrite once."""
-    return tuple(dict.fromkeys(one.fix for one in candidate.linted if one.fix is not None))[:_MENDS_CAP]
+def _mends(candidate: Candidate, *, near: bool) -> tuple[Fix, ...]:
+    """How lint would write the lines that it found, each rewrite once: those where somebody stands, or the others."""
+    return tuple(dict.fromkeys(one.fix for one in candidate.linted if one.fix is not None and one.near is near))[:_MENDS_CAP]
 
 
 def _shown(weighings: Iterable[Weighing]) -> list[Weighing]:

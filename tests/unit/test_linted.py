@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from trainprobe.causes.linted import NOTICES_CAP, linted
 from trainprobe.causes.priors import load_priors
 from trainprobe.facts import Facts, HostCheck, LintFinding, LintRead, MainThread, Plan, RankEnding, RankException, Refusal, Rung
 from trainprobe.judge import judge
-from trainprobe.model.diagnosis import Diagnosis, Family, Weighing
+from trainprobe.model.diagnosis import Diagnosis, Family, Fix, Weighing
 from trainprobe.model.facts import Fact
 from trainprobe.ranking import RankedGroup, rank_group
 from trainprobe.stacks.frames import Frame
@@ -178,3 +179,37 @@ def test_what_lint_did_not_read_is_said_and_spoils_nothing() -> None:
     assert [one.says for one in cut.warnings] == ["lint did not read everything: Only the 20 lines nearest to the script were read at once."]
     assert [one.says for one in gone.warnings] == ["lint did not read the script: reading train.py did not end within 5 s"]
     assert (cut.verdict, gone.verdict, gone.conclusive) == ("healthy", "healthy", True)
+
+
+def test_between_two_causes_that_fit_alike_the_source_decides_where_all_ranks_stand_in_it() -> None:
+    special = replace(cause("special", weighing(13), weighing(10, "other-stacks")), refines="general")
+    general = cause("general", weighing(13))
+    ranks = [MainThread(("E4",), CELL, rank, frames=(Frame("step", "train.py", 36 + 8 * rank),)) for rank in (0, 1)]
+
+    def places(span: tuple[int, int], *weighings: Weighing, of: str = "general") -> list[tuple[str, bool]]:
+        spoken = replace(special, weigh=lambda *_: (weighing(13), weighing(10, "other-stacks"), *weighings))
+        found = ranked([spoken, general], *ranks, finding(of, line=50, confidence=0.6, span=span))
+        return [(one.id, one.named) for one in found.placed if one.confidence > 0.05]
+
+    assert places((35, 50)) == [("general", True), ("special", False)]
+    assert places((40, 50)) == [("special", True)]  # rank 0 stands outside of it
+    assert places((0, 0)) == [("special", True)]
+    assert places((35, 50), weighing(6, "source")) == [("special", True)]  # its own source speaks for it
+    assert places((35, 50), of="special") == [("special", True)]
+
+
+def test_a_line_within_the_code_of_a_finding_is_near() -> None:
+    (one,) = linted(Facts([STANDS, finding(line=70, confidence=0.6, span=(40, 71))]), GROUP)["a"]
+    assert (one.near, one.weighing.points) == (True, 6)
+
+
+def test_findings_of_a_live_job_are_weighed_and_those_of_several_nodes_count_once() -> None:
+    live = replace(GROUP, probe="job")
+    assert len(linted(Facts([STANDS, finding(), replace(finding(), evidence=("E9",))]), live)["a"]) == 1
+
+
+def test_the_rewrite_where_somebody_stands_comes_first() -> None:
+    spoken = replace(cause("a", weighing(26)), fixes=lambda *_: (Fix("Own", ("x",)),))
+    facts = (finding(line=42, fix="near"), finding(line=300, fix="elsewhere"))
+    (first, *_) = ranked([spoken], STANDS, *facts).placed
+    assert [one.steps for one in first.fixes] == [("near",), ("x",), ("elsewhere",)]

@@ -39,6 +39,7 @@ KINDS = frozenset(
         "job",
         "kernel_log",
         "leftovers",
+        "lint",
         "locks",
         "mounts",
         "output",

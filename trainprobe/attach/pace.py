@@ -19,6 +19,7 @@ class Pace:
     change. `settled_s`: where nobody moves, but nobody is known to have waited for so long either, a last look is taken when it has passed;
     a little more than the five seconds from which on a wait counts as a hang. `third_look_s` is the pause before a third look, taken when two leave it open whether somebody goes on.
     `beside_s` is what the looks beside the stacks may take at most, and `grace_s` how long they are waited for when all else is done.
+    `lint_s` ends the look with lint before the pause and the second look are over, on most machines.
     `pipe_s` is for the dumps that --trigger-dump asks for, `deep_s` for all ranks of --deep.
     """
 
@@ -31,6 +32,7 @@ class Pace:
     beside_s: float = 5.0
     grace_s: float = 1.0
     source_s: float = 1.0
+    lint_s: float = 1.5
     native_s: float = 2.5
     pipe_s: float = 8.0
     deep_s: float = 15.0

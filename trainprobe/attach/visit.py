@@ -7,16 +7,17 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from trainprobe.attach.beside import Beside
+from trainprobe.attach.beside import Beside, Side
 from trainprobe.attach.discovery import earlier_of, members_now, members_of
 from trainprobe.attach.moves import said_moves
 from trainprobe.attach.pace import Clock, Pace, at_once
 from trainprobe.attach.rounds import Rounds
 from trainprobe.attach.sides import sides_after, sides_between
 from trainprobe.collect.cgroup_watch import CgroupWatch
+from trainprobe.collect.lint_findings import look_with_lint_at_stacks
 from trainprobe.collect.members import Member
 from trainprobe.collect.native_stacks import look_at_native_stacks
-from trainprobe.collect.source import look_at_source, sites_in_stacks
+from trainprobe.collect.source import Site, look_at_source, sites_in_stacks
 from trainprobe.model.codec import to_json
 from trainprobe.model.subjects import Subject
 from trainprobe.system.child import ended_from_status
@@ -79,6 +80,7 @@ class Visit:
         began = time.monotonic()
         self._round()
         self.beside.start(sides_between(self.case, CELL, self.members, self.data))
+        self.beside.start([self._lint(sites_in_stacks(self.rounds.stacks))])
         self._earlier()
         meanwhile()
         self._pause(began + self.pace.between_looks_s - time.monotonic())
@@ -130,6 +132,11 @@ class Visit:
             self._pause(left_s)
             if not self._hurry():
                 self._round(again=True)
+
+    def _lint(self, sites: list[Site]) -> Side:
+        """What lint finds in the files in which the ranks stand. Reading them is no look at the job."""
+        cwd, began, allowed_s = str(self.data.get("cwd") or ""), self.job.began, self.clock.at_most(self.pace.lint_s)
+        return Side("lint", lambda: look_with_lint_at_stacks(self.case, CELL, sites, cwd=cwd, began=began, deadline_s=allowed_s))
 
     def _earlier(self) -> None:
         """Look once at what is left of each earlier elastic attempt, in a cell of its own: attempts are judged apart."""

@@ -16,7 +16,7 @@ OWN_LENGTH = re.compile(r"range\(|parameters\(|modules\(|buffers\(|children\(|pa
 OVER_DATA = re.compile(r"(?i)load|data|batch|iter|sampl|shard|stream|line|enumerate")
 
 # Conditions that count, and so hold on all ranks in the same passes: steps already done at a restart, every n-th step, the last step allowed.
-_COUNTS = re.compile(r"(?i)%|\b(\w*step\w*|\w*epoch\w*|\w*_?idx|i|n|it|iteration|resume\w*|start\w*)\b\s*(?:[<>]=?|==|!=)\s*[\w.]+\s*:?$")
+COUNTS = re.compile(r"(?i)%|\b(\w*step\w*|\w*epoch\w*|\w*_?idx|i|n|it|iteration|resume\w*|start\w*)\b\s*(?:[<>]=?|==|!=)\s*[\w.]+\s*:?$")
 
 
 def step_skipped(scene: Scene, out: Sequence[int]) -> Skip | None:
@@ -29,7 +29,7 @@ def step_skipped(scene: Scene, out: Sequence[int]) -> Skip | None:
         return None
     frames = [frame for rank, place in places(scene).items() if rank not in out for frame in place.frames]
     found = [skip for site in scene.sites(frames) for skip in site.skips if (skip.loop, skip.how) == (loop.line, "continue")]
-    return next((skip for skip in reversed(found) if not _COUNTS.search(skip.text)), None)
+    return next((skip for skip in reversed(found) if not COUNTS.search(skip.text)), None)
 
 
 def steps_ahead(scene: Scene) -> tuple[tuple[int, ...], Skip | None]:

@@ -1,8 +1,9 @@
 """What lint says of a cause, in one place for all of them: evidence of the family `source`, and warnings about what was not needed.
 
 A pattern in source tells that something can go wrong, not that it has. So a finding strengthens a cause that shows itself, with few points,
-and more where a stack or a traceback stands at its line; `ranking` lets it take no name away from what was measured. A cause that shows
-nothing else is only called possible, and only where somebody stands there. Nothing here makes a healthy run ill.
+and more where a stack or a traceback stands at its line; `ranking` lets it take no name away from what was measured. Only where that
+fits two causes, one standing for the other, and all ranks stand in the code that the finding is about, it decides between the two. A cause that
+shows nothing else is only called possible, and only where somebody stands there. Nothing here makes a healthy run ill.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from trainprobe.model.diagnosis import Fix, Notice, PlacedCause, Weighing
 from trainprobe.stacks.frames import Frame
 from trainprobe.waits import SuspectGroup
 from trainprobe.waits.grid import COMMAND
+from trainprobe.waits.live import PROBE
 
 LIKELY = 0.75
 """From this confidence on lint is seldom wrong: judgement over its findings in code that nobody here wrote."""
@@ -28,11 +30,15 @@ NOTICES_CAP = 5
 
 @dataclass(frozen=True)
 class Linted:
-    """One finding, weighed for the cause that it names. `near`: a suspect's stack or traceback stands at its line."""
+    """One finding, weighed for the cause that it names. `near`: a suspect's stack or traceback stands at its line, or in the code that it is about.
+
+    `holds_all`: all ranks stand in that code, so that what it says may be what parted them.
+    """
 
     weighing: Weighing
     near: bool
     finding: LintFinding
+    holds_all: bool = False
 
     @property
     def fix(self) -> Fix | None:
@@ -44,15 +50,16 @@ class Linted:
 def linted(facts: Facts, group: SuspectGroup) -> dict[str, tuple[Linted, ...]]:
     """Findings by the id of a cause, the strongest first; none where the group is no cell of the user's command."""
     found: dict[str, list[Linted]] = {}
-    if group.probe != COMMAND:
+    if group.probe not in (COMMAND, PROBE):
         return {}
-    findings = facts.of(LintFinding)
-    places = tuple(_places(Scene(facts, group))) if findings else ()
+    scene, findings = Scene(facts, group), _findings(facts)
+    places = tuple(_places(scene)) if findings else ()
     for finding in findings:
         near = any(_at(finding, *place) for place in places)
         points = POINTS[finding.confidence >= LIKELY, near]
         stands = ", where a suspect's stack stands" if near else ""
-        found.setdefault(finding.cause, []).append(Linted(weighing(points, "source", f"{_says(finding)}{stands}", finding), near, finding))
+        row = weighing(points, "source", f"{_says(finding)}{stands}", finding)
+        found.setdefault(finding.cause, []).append(Linted(row, near, finding, near and _holds_all(scene, finding)))
     return {cause_id: tuple(sorted(rows, key=lambda one: -one.weighing.points)) for cause_id, rows in found.items()}
 
 
@@ -71,14 +78,19 @@ def with_lint(measured: Sequence[Weighing], said: Sequence[Linted]) -> tuple[Wei
 
 def lint_notices(facts: Facts, placed: Sequence[PlacedCause]) -> tuple[Notice, ...]:
     """What lint found and no named cause tells of, the surest first; and what it could not read."""
-    left = sorted((one for one in facts.of(LintFinding) if not _told(one, placed)), key=lambda one: -one.confidence)
+    left = sorted((one for one in _findings(facts) if not _told(one, placed)), key=lambda one: -one.confidence)
     rows = [Notice(f"lint.{one.cause}", f"{_says(one)} ({round(100 * one.confidence)} % sure)", one.fix) for one in left[:NOTICES_CAP]]
     for read in facts.of(LintRead):
         if len(left) > NOTICES_CAP:
             rows.append(Notice("lint", f"lint says {len(left) - NOTICES_CAP} more things: trainprobe lint {read.script}"))
         if read.left_out:
             rows.append(Notice("lint", f"lint did not read everything: {read.left_out}"))
-    return (*rows, *(Notice("lint", f"lint did not read the script: {one.reason}") for one in facts.refused("lint")))
+    return (*rows, *(Notice("lint", f"lint did not read the script: {one.reason}") for one in facts.refused("lint") if not one.cell))
+
+
+def _findings(facts: Facts) -> tuple[LintFinding, ...]:
+    """Each once: several nodes of a job read the same source."""
+    return tuple({(one.cause, one.rule, one.file, one.line, one.says): one for one in reversed(facts.of(LintFinding))}.values())[::-1]
 
 
 def _says(finding: LintFinding) -> str:
@@ -107,8 +119,18 @@ def _places(scene: Scene) -> Iterator[tuple[str, int, int]]:
             yield file, line, NEAR_LINES
 
 
+def _holds_all(scene: Scene, finding: LintFinding) -> bool:
+    threads = scene.threads(scene.world)
+    return finding.span != (0, 0) and len(threads) == len(scene.world) > 1 and all(any(_within(finding, frame) for frame in one.frames) for one in threads)
+
+
+def _within(finding: LintFinding, frame: Frame) -> bool:
+    return finding.span[0] <= frame.line <= finding.span[1] and _at(finding, frame.file, finding.line, 0)
+
+
 def _at(finding: LintFinding, file: str, line: int, far: int) -> bool:
-    """Stacks name files as they were started, which may be beneath another folder."""
+    """Whether a line of a file is the finding's, or in its code. Stacks name files as they were started, which may be beneath another folder."""
     short = file.replace("\\", "/").removeprefix("./")
     same = finding.file == short or (bool(short) and finding.file.endswith(f"/{short}"))
-    return same and finding.line > 0 and abs(finding.line - line) <= far
+    inside = finding.span[0] <= line <= finding.span[1] and line > 0
+    return same and finding.line > 0 and (inside or abs(finding.line - line) <= far)

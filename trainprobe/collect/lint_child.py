@@ -1,6 +1,7 @@
 """The program that `lint_findings.py` runs: read a script and what it imports, and print what lint finds. Hostile source ends it and nobody else.
 
-Input: one JSON object {script, turns, versions, cpus, descriptors, ranks}; `turns` says how many lines of the script's imports are read in each turn,
+Input: one JSON object {script, others, turns, versions, cpus, descriptors, ranks, cpu_s, memory_bytes}; `others` are read with the script, `turns` says how
+many lines of their imports are read in each turn, `cpu_s` and `memory_bytes` bound this process,
 the others are what is known of the place where it runs, null where it is not. Output: one JSON object a line and a turn, so that what the smaller
 turn found is not lost at the deadline: {files, lines, cut, findings, not_read}.
 """
@@ -10,8 +11,9 @@ from __future__ import annotations
 import gc
 import json
 import os
+import resource
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,12 +24,12 @@ NOT_READ_CAP = 20
 TEXT_CAP = 600
 
 
-def look(script: str, imported_lines: int, around: Surroundings) -> dict[str, Any]:
-    """Lint a script with at most so many lines (and the rest of one file) of what it imports. `cut` is true where there was more."""
+def look(files: Sequence[str], imported_lines: int, around: Surroundings) -> dict[str, Any]:
+    """Lint files with at most so many lines (and the rest of one file) of what it imports. `cut` is true where there was more."""
     from trainprobe.lint.reading import read_program
     from trainprobe.lint.running import findings_of
 
-    program = read_program([script], imported_lines, around)
+    program = read_program(files, imported_lines, around)
     findings, trouble = findings_of(program)
     imported = sum(len(module.lines) for module in program.modules.values() if not module.given)
     rows = [
@@ -36,6 +38,7 @@ def look(script: str, imported_lines: int, around: Surroundings) -> dict[str, An
             "rule": one.rule,
             "file": one.file,
             "line": one.line,
+            "span": one.span,
             "says": one.says[:TEXT_CAP],
             "why": one.why[:TEXT_CAP],
             "confidence": one.confidence,
@@ -57,15 +60,23 @@ def main(asked: Mapping[str, Any]) -> None:
     from trainprobe.lint.program import Surroundings
     from trainprobe.lint.reading import installed_versions
 
+    _limit(resource.RLIMIT_CPU, asked["cpu_s"])  # should nobody be left to end it
+    _limit(resource.RLIMIT_AS, asked["memory_bytes"])
     gc.disable()  # syntax trees all stay until the end
     versions = asked["versions"] if asked["versions"] is not None else installed_versions()
     around = Surroundings(versions, asked["cpus"], asked["descriptors"], asked["ranks"])
     for turn in asked["turns"]:
-        told = look(asked["script"], turn, around)
+        told = look([asked["script"], *asked["others"]], turn, around)
         sys.stdout.write(json.dumps(told) + "\n")
         sys.stdout.flush()
         if not told["cut"]:
             return
+
+
+def _limit(what: int, most: int | None) -> None:
+    hard = resource.getrlimit(what)[1]
+    if most is not None and (hard == resource.RLIM_INFINITY or most < hard):
+        resource.setrlimit(what, (most, hard))
 
 
 if __name__ == "__main__":

@@ -9,13 +9,17 @@ import resource
 import sys
 import time
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from trainprobe.case import Case
 from trainprobe.collect import cgroup
+from trainprobe.collect.members import host_subject
 from trainprobe.collect.seen import Seen, record, refused, timed
+from trainprobe.collect.source import Site
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.subjects import JOB
+from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.places import is_user
 from trainprobe.system.run import Ran, run
 
 ASK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lint_child.py")
@@ -24,6 +28,9 @@ DEADLINE_S = 5.0
 # Lines of what the script imports, the nearest first: a first turn that any machine ends in time, and one for most projects.
 TURNS = (2_000, 20_000)
 OUTPUT_CAP_BYTES = 4 * 2**20
+LINT_NEEDS = (3, 10)
+FILES_CAP = 8  # of those in which the ranks of a live job stand
+MEMORY_CAP_BYTES = 150 * 2**20  # beside a live job, of address space: what all looks together may take
 
 
 @dataclass(frozen=True)
@@ -31,12 +38,17 @@ class Asked:
     """What is to be read, and where it will run. Configuration files are looked for beside the script and in `cwd`.
 
     `python` is the interpreter whose packages count, empty where none does; `ranks` are those on this machine, None where that is not known.
+    `others` are files that are read with the script, and `turns` how many lines of their imports, empty for TURNS. `as_started_here`: our own limits are those of the ranks.
     """
 
     script: str
     cwd: str
     python: str = ""
     ranks: Optional[int] = None
+    others: Tuple[str, ...] = ()
+    turns: Tuple[int, ...] = ()
+    as_started_here: bool = True
+    memory_bytes: Optional[int] = None
 
 
 def look_with_lint(case: Case, asked: Asked, *, deadline_s: float = DEADLINE_S) -> Evidence:
@@ -44,10 +56,49 @@ def look_with_lint(case: Case, asked: Asked, *, deadline_s: float = DEADLINE_S) 
     return record(case, "lint", timed(lambda: read_with_lint(asked, deadline_s)), subject=JOB, cell="", source="source text")
 
 
+def look_with_lint_at_stacks(case: Case, cell: str, sites: Iterable[Site], *, cwd: str, began: Optional[float], deadline_s: float) -> Optional[Evidence]:
+    """Record one `lint` about the user's files in which ranks stand, the script first; None where none of their lines is known.
+
+    `began` is when the job started, in Unix time: what was changed since is not what runs. The job's own limits are not known here.
+    """
+    names = dict.fromkeys(os.path.join(cwd, site.file) for site in sites if site.file.endswith(".py") and is_user(Frame(site.function, site.file, site.line)))
+    if not names:
+        return None
+    script, *others = list(names)[:FILES_CAP]
+    asked = Asked(script, cwd if os.path.isdir(cwd) else "/", "", None, tuple(others), (TURNS[0],), as_started_here=False, memory_bytes=MEMORY_CAP_BYTES)
+
+    def look() -> Seen:
+        changed = [name for name in (script, *others) if began is not None and _changed_at(name) > began]
+        if changed:
+            return refused("unavailable", f"{os.path.basename(changed[0])} was changed after the job had started: lint would not read what runs", script=script)
+        if sys.version_info < LINT_NEEDS:
+            return refused(
+                "unavailable", f"lint needs Python {LINT_NEEDS[0]}.{LINT_NEEDS[1]}, and the tool runs with {sys.version.split()[0]} here", script=script
+            )
+        return read_with_lint(asked, deadline_s)
+
+    return record(case, "lint", timed(look), subject=host_subject(), cell=cell, source="source text")
+
+
+def _changed_at(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0  # the look says why it cannot be read
+
+
 def read_with_lint(asked: Asked, deadline_s: float = DEADLINE_S) -> Seen:
     """The same without a case. With -E, since the job's PYTHONPATH must not decide which modules read it."""
     ends = time.monotonic() + deadline_s
-    told = {"script": asked.script, "turns": TURNS, "versions": _versions(asked.python, deadline_s / 2), "ranks": asked.ranks, **_limits()}
+    limits = _limits() if asked.as_started_here else {"cpus": None, "descriptors": None}
+    told = {
+        "script": asked.script,
+        "others": asked.others,
+        "turns": asked.turns or TURNS,
+        "versions": _versions(asked.python, deadline_s / 2),
+        "ranks": asked.ranks,
+    }
+    told |= {"cpu_s": math.ceil(deadline_s) + 1, "memory_bytes": asked.memory_bytes, **limits}
     left_s = max(0.1, ends - time.monotonic())
     argv = [sys.executable, "-E", "-B", ASK]
     ran = run(argv, timeout_s=left_s, cwd=asked.cwd, input=json.dumps(told).encode(), output_cap_bytes=OUTPUT_CAP_BYTES)
@@ -101,7 +152,7 @@ def understand(ran: Ran, script: str, deadline_s: float) -> Seen:
 def _left_out(told: Dict[str, Any], not_read: List[Dict[str, Any]], late_s: Optional[float]) -> str:
     """What was not read, as sentences; empty where all was."""
     says = []
-    if told["cut"] or late_s is not None:
+    if told["cut"]:
         why = f"in {late_s:g} s" if late_s is not None else "at once"
         says.append(f"Only the {told['lines']:,} lines nearest to the script were read {why}.")
     if not_read:

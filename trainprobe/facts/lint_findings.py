@@ -18,6 +18,7 @@ FINDINGS_CAP = 200  # each is held against every frame of the suspects
 class LintFinding(Fact):
     """One pattern in source. `cause` is the id that it would become, `rule` the pattern, `confidence` from 0 to 1.
 
+    `span` are the first and the last line of the code that it is about, 0 where that is `line` alone.
     `says` is what stands there, `fix` how it would better be written, empty where lint knows no rewrite.
     """
 
@@ -29,6 +30,7 @@ class LintFinding(Fact):
     why: str = ""
     confidence: float = 0.0
     fix: str = ""
+    span: tuple[int, int] = (0, 0)
 
     @property
     def where(self) -> str:
@@ -75,6 +77,13 @@ def parse_lint(record: Evidence) -> list[Fact]:
             fields.text(row, "why", cap=TEXT_CAP),
             min(1.0, max(0.0, fields.number(row, "confidence") or 0.0)),
             fields.text(row, "fix", cap=TEXT_CAP),
+            _span(row.get("span")),
         )
 
     return [read, *fields.each(fields.items(data, "findings")[:FINDINGS_CAP], finding)]
+
+
+def _span(value: Any) -> tuple[int, int]:
+    if isinstance(value, list) and len(value) == 2 and all(isinstance(one, int) for one in value) and 0 < value[0] <= value[1]:
+        return value[0], value[1]
+    return 0, 0

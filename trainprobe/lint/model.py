@@ -49,6 +49,8 @@ class Finding:
     why: str
     confidence: float
     fix: Fix | None = None
+    span: tuple[int, int] = (0, 0)
+    """The first and the last line of the code that it is about, where that is more than its line."""
 
     def as_json(self) -> dict[str, Any]:
         return {

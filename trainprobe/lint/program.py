@@ -152,11 +152,24 @@ class Program:
             folder = os.path.dirname(folder)
         return dotted  # which may be the full name of a module that was read from elsewhere
 
-    def finding(self, rule: str, cause: str, module: Module, node: ast.AST, *, says: str, why: str, confidence: float, fix: Fix | None = None) -> Finding:
-        """Make a finding at `node`. In a notebook the line is that of its text as `notebooks.cells_as_text` has it."""
+    def finding(
+        self,
+        rule: str,
+        cause: str,
+        module: Module,
+        node: ast.AST,
+        *,
+        says: str,
+        why: str,
+        confidence: float,
+        fix: Fix | None = None,
+        about: ast.AST | None = None,
+    ) -> Finding:
+        """Make a finding at `node`, `about` all the code that it concerns. In a notebook the line is that of its text as `notebooks.cells_as_text` has it."""
         line = getattr(node, "lineno", 1)
         column = module.column_of(line, getattr(node, "col_offset", 0)) + 1
-        return Finding(cause, rule, module.path, line, column, says, why, round(confidence, 2), fix)
+        span = (getattr(about, "lineno", 0), getattr(about, "end_lineno", None) or 0)
+        return Finding(cause, rule, module.path, line, column, says, why, round(confidence, 2), fix, span)
 
 
 def problem_of(error: Exception) -> str:

@@ -193,8 +193,10 @@ def _read_configs(program: Program, module: Module) -> None:
 
 
 def _config(path: str) -> Any:
-    import yaml
-
+    try:
+        import yaml
+    except ImportError:  # on a node to which only the tool itself was sent
+        return None
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(LARGEST_CONFIG)

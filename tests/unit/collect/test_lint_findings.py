@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,9 @@ import pytest
 
 from trainprobe.case import Case
 from trainprobe.collect import lint_findings
-from trainprobe.collect.lint_findings import Asked, look_with_lint, read_with_lint, understand
-from trainprobe.model.evidence import Ended
+from trainprobe.collect.lint_findings import Asked, look_with_lint, look_with_lint_at_stacks, read_with_lint, understand
+from trainprobe.collect.source import Site
+from trainprobe.model.evidence import Ended, Evidence
 from trainprobe.system.run import Ran
 
 ILL = """
@@ -153,3 +156,77 @@ def test_versions_are_those_of_the_python_that_is_named(tmp_path: Path) -> None:
     assert lint_findings._versions("/bin/false", 5.0) == {}
     assert lint_findings._versions("", 5.0) == {}
     assert lint_findings._versions(sys.executable, 5.0) is None
+
+
+SWALLOWS = """
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+dist.init_process_group("gloo")
+model = DDP(net)
+for batch in batches:
+    try:
+        loss = model(batch)
+        loss.backward()
+        optimizer.step()
+    except RuntimeError:
+        continue
+"""
+
+
+def at_stacks(folder: Path, sites: list[Site], began: float | None = None, deadline_s: float = 5.0) -> Evidence | None:
+    with Case.create(str(folder / "case"), "attach", ()) as case:
+        return look_with_lint_at_stacks(case, "job", sites, cwd=str(folder), began=began, deadline_s=deadline_s)
+
+
+def test_of_a_live_job_only_the_users_files_on_the_stacks_are_read(tmp_path: Path) -> None:
+    written(tmp_path, train="import helper\nhelper.go()\n", helper=SWALLOWS)
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "lib.py").write_text(ILL)
+    library = Site(str(tmp_path / "site-packages" / "lib.py"), 7, "save", 0)
+
+    one = at_stacks(tmp_path, [Site("train.py", 2, "<module>", 0), Site(str(tmp_path / "helper.py"), 10, "go", 0), library, Site("<string>", 1, "x", 0)])
+
+    assert one is not None
+    assert (one.kind, one.cell, one.outcome, one.data["files"], one.data["script"]) == ("lint", "job", "ok", 2, str(tmp_path / "train.py"))
+    (found,) = one.data["findings"]
+    assert (found["rule"], Path(found["file"]).name, found["span"]) == ("except-around-step", "helper.py", [8, 13])
+
+
+def test_stacks_without_a_file_of_the_users_are_no_look(tmp_path: Path) -> None:
+    assert at_stacks(tmp_path, [Site("<string>", 1, "x", 0), Site("/usr/lib/python3.11/threading.py", 5, "wait", 0)]) is None
+
+
+def test_a_file_that_was_changed_since_the_job_started_is_not_what_runs(tmp_path: Path) -> None:
+    path = written(tmp_path, train=SWALLOWS)
+
+    one = at_stacks(tmp_path, [Site("train.py", 9, "<module>", 0)], began=os.stat(path).st_mtime - 60)
+
+    assert one is not None
+    assert (one.outcome, one.data["script"]) == ("unavailable", path)
+    assert "train.py was changed after the job had started" in one.reason
+
+
+@pytest.mark.parametrize("text", ["x = " + "f(" * 200 + ")" * 200 + "\n", "x = [\n" + "    {'a': [1, 2, (3, 4)]},\n" * 150_000 + "]\n", None])
+def test_a_script_of_a_live_job_that_cannot_be_read_ends_in_a_reason_in_time(text: str | None, tmp_path: Path) -> None:
+    if text is None:
+        os.mkfifo(tmp_path / "train.py")
+    else:
+        (tmp_path / "train.py").write_text(text)
+    began = time.monotonic()
+
+    one = at_stacks(tmp_path, [Site("train.py", 1, "<module>", 0)], deadline_s=2.0)
+
+    assert one is not None
+    assert time.monotonic() - began < 6
+    assert one.outcome == "ok" or one.reason
+
+
+def test_lint_of_a_live_job_under_an_old_python_is_a_look_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lint_findings, "LINT_NEEDS", (9, 9))
+    written(tmp_path, train=SWALLOWS)
+
+    one = at_stacks(tmp_path, [Site("train.py", 9, "<module>", 0)])
+
+    assert one is not None
+    assert (one.outcome, one.reason[:23]) == ("unavailable", "lint needs Python 9.9, ")

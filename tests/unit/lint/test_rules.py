@@ -61,9 +61,9 @@ CASES = [
     ("checkpoint-corrupt", DIST + "if dist.get_rank() == 0:\n    torch.save(s, 'a.pt')", []),
     ("checkpoint-corrupt", "import torch\ntorch.save(s, 'a.pt')", []),
     # errors that one rank survives
-    ("collective-order-mismatch", DIST + "try:\n    loss.backward()\nexcept Exception:\n    pass", [7]),
-    ("collective-order-mismatch", DIST + "try:\n    loss.backward()\nexcept Exception:\n    raise", []),
-    ("collective-order-mismatch", DIST + "try:\n    loss.backward()\nexcept KeyboardInterrupt:\n    pass", []),
+    ("rank-conditional-collective", DIST + "try:\n    loss.backward()\nexcept Exception:\n    pass", [7]),
+    ("rank-conditional-collective", DIST + "try:\n    loss.backward()\nexcept Exception:\n    raise", []),
+    ("rank-conditional-collective", DIST + "try:\n    loss.backward()\nexcept KeyboardInterrupt:\n    pass", []),
     # the environment
     ("cpu-oversubscribed", "import os\nimport numpy\nos.environ['OMP_NUM_THREADS'] = '1'", [3]),
     ("cpu-oversubscribed", "import os\nos.environ['OMP_NUM_THREADS'] = '1'\nimport numpy", []),

@@ -17,10 +17,11 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.collectives_told import away, of_divergent_forward
-from trainprobe.causes.parting import all_asleep, places
+from trainprobe.causes.left_loops import COUNTS
+from trainprobe.causes.parting import all_asleep, own_blocks, places
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.timeouts_told import Timeouts
-from trainprobe.causes.words import fix, listed, ranks_say, sentence
+from trainprobe.causes.words import fix, listed, ranks_say, sentence, short
 from trainprobe.facts import Facts, LogEvent, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.stacks.places import is_user
@@ -69,11 +70,23 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         yield weighing(13 if both else 10, "other-stacks", f"The ranks stand in different collectives of sharded layers ({says})", *sharded)
         yield weighing(10 if both else 3, "suspects-stack", f"{ranks_say([t.rank or 0 for t in sharded])} wait below FSDP or ZeRO", *sharded)
         yield from all_asleep(scene, places(scene))
+        yield from _branch(scene, sides)
     elif len(sharded) == len(scene.world):
         yield weighing(-13, "other-stacks", f"All ranks wait in the same call of the same layer ({_word(sharded[0])})", *sharded)
     traced = [event for event in facts.of(LogEvent, cell=group.cell) if event.event == "zero-trace-invalidated"]
     if traced:
         yield weighing(10, "suspects-log", f"ZeRO says that the order of layers changed: {traced[-1].line[:100]}", traced[-1])
+
+
+def _branch(scene: Scene, sides: tuple[tuple[int, ...], ...]) -> Iterator[Weighing]:
+    """An `if` around the calls of one camp alone, which may hold on some ranks only: not one that counts steps."""
+    found = places(scene)
+    for side in sides:
+        block = next((one for one in own_blocks(scene, found, side) if not COUNTS.search(one.text)), None)
+        if block is not None:
+            says = f"The layer of {ranks_say(side, capital=False)} runs under `{short(block.text, 80)}` (line {block.line}), the others' does not"
+            yield weighing(6, "source", says, *scene.sites(found[side[0]].frames))
+            return
 
 
 def _word(thread: MainThread) -> str:

@@ -13,7 +13,7 @@ from trainprobe.lint.scenes import STARTS, WRAPS, among
 from trainprobe.lint.scenes import callers as scenes_callers
 
 ID = "except-around-step"
-CAUSE = "collective-order-mismatch"
+CAUSE = "rank-conditional-collective"
 WHY = "A rank that catches its error skips the rest of the step. The others wait in its gradient exchange, which then meets this rank's next step: another collective than theirs."
 FIX = Fix("Let the error end the job, or let the ranks agree first: all_reduce a flag 'my step failed', and skip the step on all of them.")
 BROAD = {"Exception", "BaseException", "RuntimeError", "torch.cuda.OutOfMemoryError", "torch.OutOfMemoryError", "ValueError", "torch.AcceleratorError"}
@@ -25,10 +25,10 @@ def find(program: Program) -> Iterator[Finding]:
         for block in module.of(ast.Try):
             handler = next((one for one in block.handlers if _is_broad(program, module, one.type) and _goes_on(program, module, one)), None)
             if handler is not None and (step := _step(program, module, block.body)):
-                yield _finding(program, module, handler, step)
+                yield _finding(program, module, handler, block, step)
         for within in module.of(ast.With):
             if any(_suppresses(program, module, item.context_expr) for item in within.items) and (step := _step(program, module, within.body)):
-                yield _finding(program, module, within, step)
+                yield _finding(program, module, within, within, step)
 
 
 def _suppresses(program: Program, module: Module, node: ast.expr) -> bool:
@@ -37,9 +37,9 @@ def _suppresses(program: Program, module: Module, node: ast.expr) -> bool:
     return any(_is_broad(program, module, one) for one in node.args)
 
 
-def _finding(program: Program, module: Module, node: ast.AST, step: str) -> Finding:
+def _finding(program: Program, module: Module, node: ast.AST, block: ast.AST, step: str) -> Finding:
     says = f"A rank that fails in {step} goes on here, without the others."
-    return program.finding(ID, CAUSE, module, node, says=says, why=WHY, confidence=0.65, fix=FIX)
+    return program.finding(ID, CAUSE, module, node, says=says, why=WHY, confidence=0.65, fix=FIX, about=block)
 
 
 def _is_broad(program: Program, module: Module, node: ast.expr | None) -> bool:
