@@ -118,9 +118,20 @@ def _talk(table: Table, kids: Sequence[Seen], top: Seen) -> bool:
 
 
 def same_program(one: Seen, other: Seen) -> bool:
-    """Whether both run the same script or module (Lightning starts its further ranks as the same command once more)."""
+    """Whether both run the same script or module (Lightning starts its further ranks as the same command once more, by its absolute path).
+
+    A relative path counts from the process's own folder; one that has changed folders since it started still names the end of the path.
+    """
     mine, its = program_of(one.argv), program_of(other.argv)
-    return mine.kind in ("script", "module") and (mine.kind, mine.name) == (its.kind, its.name)
+    if mine.kind != its.kind or mine.kind not in ("script", "module"):
+        return False
+    if mine.kind == "module":
+        return mine.name.removesuffix(".__main__") == its.name.removesuffix(".__main__")
+    if _path(mine.name, one.cwd) == _path(its.name, other.cwd):
+        return True
+    return os.path.isabs(mine.name) != os.path.isabs(its.name) and any(
+        _path(long, "").endswith("/" + os.path.normpath(short)) for long, short in ((mine.name, its.name), (its.name, mine.name)) if os.path.isabs(long)
+    )
 
 
 def team_of(table: Table, one: Seen) -> Team | None:

@@ -647,3 +647,20 @@ def test_the_worker_of_a_rank_that_is_gone_is_not_that_rank(tree: ProcTree) -> N
     job = job_of(100, tree.path)
 
     assert (ranks(job), job.absent, [one.pid for one in job.leftovers]) == ({100: (0, "environment")}, (1,), [120])
+
+
+@pytest.mark.parametrize(
+    ("typed", "cwd", "again"),
+    [
+        pytest.param("train.py", "/job", "/job/train.py", id="relative"),
+        pytest.param("src/train.py", "/job/outputs/today", "/job/src/train.py", id="relative, and the folder has changed since"),
+        pytest.param("-m app", "/job", "-m app.__main__", id="module"),
+    ],
+)
+def test_a_script_that_starts_itself_again_is_rank_0_however_its_path_is_spelled(tree: ProcTree, typed: str, cwd: str, again: str) -> None:
+    tree.add(200, 50, f"{PY} {typed}", {}, cwd=cwd)
+    tree.add(201, 200, f"{PY} {again}", {"LOCAL_RANK": 1, "NODE_RANK": 0, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500}, cwd=cwd)
+
+    for pid in (200, 201):
+        found = job_of(pid, tree.path)
+        assert (ranks(found)[200][0], ranks(found)[201][0], found.absent) == (0, 1, ())
