@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from trainprobe.attach.pace import at_once
+from trainprobe.collect.live_environment import own_number
 from trainprobe.collect.members import Member
 from trainprobe.collect.rank_locals import RankLocals, read_rank_locals
 from trainprobe.errors import UsageError
@@ -27,7 +28,7 @@ def find_target(pid: int | None, choose: Choose | None = None) -> LiveJob:
 
 
 def numbered(job: LiveJob) -> LiveJob:
-    """Ask the frames of ranks whose numbers are guesses, which pauses those for some milliseconds; the others are left alone."""
+    """Read the live environment of ranks whose numbers are guesses; ask the frames of those that have none, which pauses them for some milliseconds."""
     unsure = [
         Member(one.rank, one.pid, "rank", one.started_ticks)
         for one in job.ranks
@@ -38,8 +39,11 @@ def numbered(job: LiveJob) -> LiveJob:
     if len(job.ranks) == 1:
         # What looks like a single process may have started the ranks.
         unsure += [Member(one.rank, one.pid, one.role, one.started_ticks) for one in job.others if one.role in ("child", "loader-worker")]
-    said = read_rank_locals(unsure, deadline_s=HINTS_S, at_once=at_once())
-    hints = {pid: _hint(one, one_host=job.nnodes in (None, 1)) for pid, one in said.items()}
+    found = {member.pid: number for member in unsure if member.role == "rank" for number in [own_number(member.pid)] if number is not None}
+    hints = {pid: RankHint(one.rank, one.local_rank, one.world_size, "environment") for pid, one in found.items()}
+    unsure = [member for member in unsure if member.pid not in hints]
+    said = read_rank_locals(unsure, deadline_s=HINTS_S, at_once=at_once()) if unsure else {}
+    hints |= {pid: _hint(one, one_host=job.nnodes in (None, 1)) for pid, one in said.items()}
     return with_hints(job, hints)
 
 

@@ -24,7 +24,7 @@ __all__ = ["LiveJob", "RankHint", "find_jobs", "job_of", "with_hints"]
 
 @dataclass(frozen=True)
 class RankHint:
-    """What a look inside a process told of its number. `source` is frame-locals, sockets or gpu-order."""
+    """What a look inside a process told of its number. `source` is environment, frame-locals, sockets or gpu-order."""
 
     rank: int | None = None
     local_rank: int | None = None

@@ -13,6 +13,7 @@ from trainprobe.collect.members import Member
 from trainprobe.collect.rank_locals import RankLocals
 from trainprobe.errors import UsageError
 from trainprobe.targets.live_job import Companion, Former, LaunchedBy, LiveJob, LiveRank
+from trainprobe.targets.numbers import Number
 
 TORCHRUN = LaunchedBy("torchrun", 10, 100, "torchrun train.py")
 
@@ -68,6 +69,14 @@ def test_sure_numbers_are_left_alone_and_guesses_are_asked_of_the_frames(monkeyp
     told = numbered(guessed)
     assert asked == [11, 12]
     assert {one.pid: (one.rank, one.rank_source) for one in told.ranks} == {11: (1, "frame-locals"), 12: (0, "frame-locals")}
+
+
+def test_a_number_that_a_rank_gave_itself_needs_no_look_at_its_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(discovery, "read_rank_locals", lambda *_, **__: pytest.fail("a rank was paused"))
+    monkeypatch.setattr(discovery, "own_number", lambda pid: Number(12 - pid, 12 - pid, 2, "environment", "environment"))
+    told = numbered(job(ranks=[LiveRank(11, 200), LiveRank(12, 200, 0, "start-order")]))
+
+    assert {one.pid: (one.rank, one.rank_source) for one in told.ranks} == {11: (1, "environment"), 12: (0, "environment")}
 
 
 def test_a_single_process_without_children_is_not_paused(monkeypatch: pytest.MonkeyPatch) -> None:
