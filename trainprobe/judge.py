@@ -27,6 +27,7 @@ from trainprobe.model.diagnosis import (
     World,
 )
 from trainprobe.model.node_names import folded
+from trainprobe.model.unnumbered import by_pid, pid_of
 from trainprobe.ranking import RankedGroup, rank_group
 from trainprobe.stacks.folding import tree_of
 from trainprobe.stacks.frames import Frame
@@ -93,7 +94,7 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
     verdict = live.verdict if live is not None else logged[0].verdict if logged else ready_verdict(facts, groups) if ready else verdict_of(facts, groups)
     says = live.says if live is not None else (groups[0] if groups else logged[0]).says if logged else _headline(facts, verdict, groups, placed)
     conclusive = _conclusive(facts, verdict) and (live is None or live.conclusive)
-    return Diagnosis(
+    found_all = Diagnosis(
         verdict=verdict,
         conclusive=conclusive,
         says=_sentence(says),
@@ -124,6 +125,15 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
         | ({"readiness": readiness(facts, groups, verdict, conclusive=conclusive)} if ready else {})
         | told_of_script(facts),
     )
+    return _unnumbered_by_pid(found_all) if any(pid_of(one.rank) is not None for one in facts.of(JobRank)) else found_all
+
+
+def _unnumbered_by_pid(found: Diagnosis) -> Diagnosis:
+    """Processes without a known rank are named by their pids."""
+    pids = [tuple(pid for rank in cause.ranks for pid in [pid_of(rank)] if pid is not None) for cause in found.causes]
+    causes = tuple(replace(cause, pids=tuple(dict.fromkeys((*cause.pids, *more)))) for cause, more in zip(found.causes, pids, strict=True))
+    named: Diagnosis = by_pid(replace(found, causes=causes))
+    return named
 
 
 def _warnings(facts: Facts, placed: Sequence[PlacedCause]) -> tuple[Notice, ...]:
@@ -207,7 +217,8 @@ def _extra(facts: Facts) -> dict[str, object]:
     extra: dict[str, object] = {"form": plan.form} if plan is not None else {}
     job = facts.one(Job)
     if job is not None:
-        extra.update(form="" if is_saved(job) else job.launcher, world_seen=_world_says(job))
+        known = all(pid_of(member.rank) is None for member in facts.of(JobRank, cell=job.cell))
+        extra.update(form="" if is_saved(job) else job.launcher, world_seen=_world_says(job) if known else "not all ranks are known")
         pid = job.launcher_pid or next((member.pid for member in facts.of(JobRank, cell=job.cell)), None)
         extra.update(({"pid": pid} if pid and pid > 0 else {}) | ({"reach": facts.of(Reach)[0].command} if facts.of(Reach) else {}))
     if facts.one(Interrupted) is not None:

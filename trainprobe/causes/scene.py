@@ -29,6 +29,7 @@ from trainprobe.facts.collectives import CollectiveCall
 from trainprobe.model.diagnosis import Family, Weighing
 from trainprobe.model.facts import Fact
 from trainprobe.model.pids import HostPid
+from trainprobe.model.unnumbered import pid_of
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import user_frame
 from trainprobe.waits import Divergence, SuspectGroup
@@ -67,7 +68,8 @@ class Scene:
     def world(self) -> tuple[int, ...]:
         """All ranks of the cell, seen or not."""
         seen = {fact.rank for kind in (RankEnding, MainThread) for fact in self.facts.of(kind, cell=self.cell) if fact.rank is not None}
-        return tuple(sorted({*range(self.group.world_size), *self.group.ranks, *seen}))
+        unknown = any(pid_of(rank) is not None for rank in seen)  # each of them is one of those that the range would add
+        return tuple(sorted({*(() if unknown else range(self.group.world_size)), *self.group.ranks, *seen}))
 
     @cached_property
     def suspects(self) -> tuple[int, ...]:

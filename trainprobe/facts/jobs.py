@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainprobe.facts import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
+from trainprobe.model.unnumbered import number_of
 
 LIVE_CELL = "job"
 WORLD_CAP = 1_000_000  # no job has more ranks; a number beyond is nonsense, and the judgement counts up to it
@@ -128,6 +129,14 @@ def parse_job(record: Evidence) -> list[Fact]:
     for one in fields.each(fields.items(data, "ranks"), rank):
         ranks.setdefault(one.pid, one)
     return [job, *ranks.values()]
+
+
+def join_unnumbered(facts: list[Fact]) -> list[Fact]:
+    """Give each process of a job whose rank nobody knows a number that no rank has, in all that was seen of it, so that it is judged like the others."""
+    unknown = {(fact.cell, fact.pid) for fact in facts if isinstance(fact, JobRank) and fact.rank is None and fact.pid}
+    if not unknown:
+        return facts
+    return [replace(fact, rank=number_of(fact.pid)) if fact.rank is None and (fact.cell, getattr(fact, "pid", None)) in unknown else fact for fact in facts]
 
 
 def _processes(data: Mapping[str, Any], name: str) -> tuple[Process, ...]:

@@ -19,7 +19,7 @@ from trainprobe.facts.flight_dumps import join_recorded_calls, parse_flight_dump
 from trainprobe.facts.gpus import parse_gpus
 from trainprobe.facts.host_checks import parse_host_checks
 from trainprobe.facts.imports import parse_imports
-from trainprobe.facts.jobs import parse_job
+from trainprobe.facts.jobs import join_unnumbered, parse_job
 from trainprobe.facts.kernel_logs import parse_kernel_log
 from trainprobe.facts.knobs import parse_knob
 from trainprobe.facts.leftover_joins import join_leftovers
@@ -135,6 +135,7 @@ TELLS_ALL_THE_SAME = frozenset({"checks"})
 # What only several records together tell. Each takes all facts and returns them with its own kind put together; the order matters.
 JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_hosts,
+    join_unnumbered,
     join_limits,
     join_processes,
     join_log_stacks,

@@ -166,7 +166,7 @@ def join_hosts(facts: list[Fact]) -> list[Fact]:
     return with_far_locks(_joined_ends(rest, parted))
 
 
-def _one_job(parts: Sequence[Job], ranks: Iterable[JobRank], reach: Reach, silent: Sequence[SilentNode]) -> Job:
+def _one_job(parts: Sequence[Job], ranks: Sequence[JobRank], reach: Reach, silent: Sequence[SilentNode]) -> Job:
     """The part with the lowest rank speaks for the whole: its script, its launcher. Where all nodes were asked, who is missing is nowhere else."""
     claims: dict[int, dict[str, None]] = {}
     for one in ranks:
@@ -181,7 +181,8 @@ def _one_job(parts: Sequence[Job], ranks: Iterable[JobRank], reach: Reach, silen
     # Hosts that somebody listed need not be all; SLURM's list is. Of a node that refused to be looked at nobody knows what runs there.
     listed = reach.by in ("ssh", "kubectl") and all(job.nnodes is None for job in parts) and any(job.elsewhere for job in parts)
     refused = bool(silent) and not any(one.late for one in silent)
-    absent = tuple(rank for rank in range(world or 0) if rank not in seen)
+    # While a process has no number, nobody can say which rank is absent.
+    absent = tuple(rank for rank in range(world or 0) if rank not in seen) if all(one.rank is not None for one in ranks) else ()
     return replace(
         first,
         evidence=tuple(dict.fromkeys(id_ for job in parts for id_ in job.evidence)),

@@ -104,9 +104,11 @@ class PlacedCause:
 
 @dataclass(frozen=True)
 class RankRow:
-    """One rank as it was last seen. `since_s` is how long it has been in that state, None when unknown."""
+    """One rank as it was last seen; `rank` is None for a process of the job whose number nobody knows. `since_s` is how long it has been in that state,
+    None when unknown.
+    """
 
-    rank: int
+    rank: Optional[int]
     host: str = ""
     pid: Optional[int] = None
     state: RankState = "unseen"

@@ -27,9 +27,12 @@ def rank_lines(report: Report, width: int) -> list[Line]:
     label = _LABEL
     for (state, where, waits_for), rows in list(alike.items())[:ROWS_CAP]:
         since = max((row.since_s for row in rows if row.since_s is not None), default=None)
-        parts = [span(f"{fold(row.rank for row in rows):<6}", "strong")]
-        if len(rows) == 1 and rows[0].pid:
-            parts.append(span(f"(pid {rows[0].pid})", "faint"))
+        unknown = [row.pid for row in rows if row.rank is None and row.pid]
+        numbers = [part for part in (fold(row.rank for row in rows if row.rank is not None), "?" if unknown else "") if part]
+        parts = [span(f"{','.join(numbers):<6}", "strong")]
+        pids = [row.pid for row in rows if row.pid] if len(rows) == 1 else unknown
+        if pids:
+            parts.append(span(f"(pid {', '.join(map(str, pids))})", "faint"))
         parts.append(span(state))
         if since is not None:
             parts.append(span(f"for {duration(since)}"))

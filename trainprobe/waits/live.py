@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from trainprobe.facts import Facts, Job, MainThread, Rung
 from trainprobe.model.diagnosis import Link, Verdict
+from trainprobe.model.unnumbered import pid_of
 from trainprobe.model.waits import Node
 from trainprobe.waits.activity import Activity, Watch
 from trainprobe.waits.divergence import divergence_in, ranks_say
@@ -60,7 +61,23 @@ def live_view(facts: Facts, job: Job) -> LiveView:
     if not ranks:
         return LiveView(job, "undetermined", conclusive=False, says="No rank of this job could be found")
     rung = Rung(job.evidence, job.cell, None, 0, PROBE, "", len(ranks), "timed_out")
-    return _View(facts, job, rung, ranks, watch).judged()
+    return _earned(_View(facts, job, rung, ranks, watch).judged())
+
+
+def _earned(view: LiveView) -> LiveView:
+    """Health is of all ranks: processes that may be any rank, and ranks of hosts that nobody looked at, leave it open."""
+    if view.verdict != "healthy":
+        return view
+    unknown = [one.rank for one in view.ranks if pid_of(one.rank) is not None]
+    doubts = [f"nobody knows the {'rank' if len(unknown) == 1 else 'ranks'} of {_processes(unknown)}, so one may be missing"] if unknown else []
+    if view.job.absent and view.job.elsewhere:
+        doubts.append(f"{ranks_say(view.job.absent)} of {view.job.world_size}, on other hosts or missing, could not be looked at")
+    return replace(view, verdict="undetermined", conclusive=False, says=f"{view.says}; but {' and '.join(doubts)}") if doubts else view
+
+
+def _processes(unknown: Sequence[int]) -> str:
+    pids = [str(pid_of(rank)) for rank in unknown]
+    return f"process{'es' if len(pids) > 1 else ''} {', '.join(pids[:8])}{' and others' if len(pids) > 8 else ''}"
 
 
 def _launching(job: Job, launcher: MainThread, waits: float | None) -> LiveView:
@@ -107,7 +124,7 @@ class _View:
             says = f"not hung so far{longest}; a hang shows after {HUNG_S:.0f} s, so attach again in {max(1.0, HUNG_S + 1 - (wait or 0.0)):.0f} s"
             return self._view("healthy", says, conclusive=wait is not None and wait < SHORT_S)
         unseen = [standing for standing in self.ranks if standing.thread is None and not standing.goes_on]
-        if unseen and not works:
+        if unseen:
             return self._view("undetermined", f"the stacks of {ranks_say([one.rank for one in unseen])} could not be read", conclusive=False)
         slow = slow_groups(self.facts, self.rung, self.ranks, self.watch, self._waiters(works))
         if slow:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from trainprobe.facts import Connection, Facts, LockWait, MainThread, OpenFile, PipeEnd, ProcessState
+from trainprobe.model.unnumbered import pid_of
 from trainprobe.model.waits import Node, Wait
 from trainprobe.waits.activity import ON_CHILDREN, Watch
 from trainprobe.waits.graph import Graph
@@ -89,7 +90,7 @@ class Edges:
         """A send or receive: to the rank that it names; where none can be read, to all that are in no communication, else to all others."""
         thread = standing.thread
         peer = wait.call.peer if (wait := self.recorded.get(standing.rank)) is not None and wait.call.p2p else None
-        if peer is None and thread is not None:
+        if peer is None and thread is not None and pid_of(standing.rank) is None:  # `rank + 1` of nobody knows which rank
             texts = [self.watch.sites[key].text for frame in reversed(thread.frames) if (key := (frame.file, frame.line)) in self.watch.sites]
             peer = next((found for text in texts if (found := peer_in(text, standing.rank, len(self.ranks), standing.op)) is not None), None)
         if peer in self.of_rank:

@@ -11,6 +11,7 @@ from tests.unit.targets.proc_tree import ProcTree
 from trainprobe.facts import Job, JobRank, read
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.subjects import JOB
+from trainprobe.model.unnumbered import number_of
 from trainprobe.targets.jobs import job_of
 
 
@@ -47,7 +48,7 @@ def test_nonsense_numbers_count_as_unknown() -> None:
     job = facts.one(Job)
     assert job is not None
     assert (job.world_size, job.absent) == (None, (3,))
-    assert [(one.pid, one.rank) for one in facts.of(JobRank)] == [(5, None), (6, None)]
+    assert [(one.pid, one.rank) for one in facts.of(JobRank)] == [(5, number_of(5)), (6, number_of(6))]  # no rank has such a number
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.waits.live_rows import ALL_REDUCE, C10D, CELL, LOADER, MAIN, SITE, STD, job, own, process, rank, site, unreadable, view
-from trainprobe.facts import Connection, LockWait, PipeEnd, SourceSite
+from trainprobe.facts import Connection, JobRank, LockWait, PipeEnd, SourceSite
+from trainprobe.facts.jobs import join_unnumbered
 from trainprobe.model.facts import Fact
+from trainprobe.model.unnumbered import by_pid, number_of, pid_of
 from trainprobe.stacks.frames import Frame
 
 LINEAR = Frame("forward", SITE + "torch/nn/modules/linear.py", 125)
@@ -331,3 +333,49 @@ def test_a_rank_that_connects_again_and_again_hangs_with_the_one_at_its_line_of_
 
     assert hung(job(2), rank(0, at, at, **serves), rank(1, at, at))[0] == (0, 1)
     assert hung(job(2), rank(0, other, other, **serves), rank(1, at, at))[0] == (1,)
+
+
+def unnumbered(pid: int, *looks: tuple[Frame, ...], **more: object) -> list[Fact]:
+    return join_unnumbered([JobRank((f"E{pid}",), CELL, None, pid=pid), *process(pid, *looks, **more)])
+
+
+def test_a_process_whose_rank_nobody_knows_is_judged_like_the_others() -> None:
+    found = view(job(3), rank(0), unnumbered(701, ALL_REDUCE, ALL_REDUCE), unnumbered(702, own("wait", 31), own("wait", 31)), FOREVER)
+
+    assert found.verdict == "hung"
+    assert [pid_of(number) for number in found.groups[0].ranks] == [702]
+    assert by_pid(found.groups[0].ranks) == ()
+    assert by_pid(found.says) == "process 702 on node7 holds up the other two"
+    assert by_pid(found.waits_for[0]) == "process 702"
+
+
+def test_health_is_not_claimed_of_ranks_that_nobody_knows_or_has_looked_at() -> None:
+    works = (((*own("evaluate", 33), LINEAR), (*own("evaluate", 33), RELU)), {"state": "R", "age_s": 0.0})
+    ranks = [rank(0), rank(1, *works[0], **works[1])]
+    assert (view(job(2), *ranks).verdict, view(job(2), *ranks).conclusive) == ("healthy", True)
+
+    unknown = view(job(3), *ranks, unnumbered(702, ALL_REDUCE, ALL_REDUCE))
+    assert (unknown.verdict, unknown.conclusive) == ("undetermined", False)
+    assert by_pid(unknown.says).endswith("; but nobody knows the rank of process 702, so one may be missing")
+
+    part = view(job(4, absent=(2, 3), elsewhere=True), *ranks)
+    assert (part.verdict, part.conclusive) == ("undetermined", False)
+    assert part.says.endswith("; but ranks 2-3 of 4, on other hosts or missing, could not be looked at")
+
+    refused = view(job(3), *ranks, unreadable(2, state="R", age_s=None, cpu_moved=None, cpu_s=0.0))
+    assert refused.verdict != "healthy"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("Rank {a} on vm", "Process 701 on vm"),
+        ("ranks 0,2-3,{a} wait", "ranks 0, 2-3 and process 701 wait"),
+        ("Rank 1 and rank {a}", "Rank 1 and process 701"),
+        ("ranks {a} and {b}", "processes 701, 702"),
+        ("0,{a}", "0,pid 701"),
+        ("rank 1 of 1000000 at 1000", "rank 1 of 1000000 at 1000"),
+    ],
+)
+def test_texts_name_such_a_process_by_its_pid(text: str, says: str) -> None:
+    assert by_pid(text.format(a=number_of(701), b=number_of(702))) == says
