@@ -103,7 +103,9 @@ class Watch:
 
     def _what(self, pid: int, process: ProcessState | None, main: MainThread | None) -> tuple[Kind, str, bool]:
         where = f" at {main.where}" if main is not None and main.where else ""
-        plain = _by_proc(process, main, where) if process is not None else None
+        workers = [child for child in self.children(pid) if child.role == "loader-worker" and child.state not in ("Z", "X")]
+        silent = bool(workers) and all(worker.wrote_bytes == 0 for worker in workers)
+        plain = _by_proc(process, main, where, silent_workers=silent) if process is not None else None
         if plain is not None:
             return (*plain, False)
         if main is None:
@@ -222,15 +224,15 @@ def _asks_inside_a_call(process: ProcessState | None, stacks: Sequence[Sequence[
     return ""
 
 
-def _by_proc(process: ProcessState, main: MainThread | None, where: str) -> tuple[Kind, str] | None:
-    """What /proc alone settles."""
+def _by_proc(process: ProcessState, main: MainThread | None, where: str, *, silent_workers: bool) -> tuple[Kind, str] | None:
+    """What /proc alone settles. `silent_workers` says that it has loader workers and none has answered between the looks."""
     if process.state in ("T", "t"):
         return "stopped", "is stopped"
     if process.frozen and process.state not in ("Z", "X"):
         return "stopped", "is frozen by its cgroup"
     if process.state in ("Z", "X"):
         return "ended", "has ended"
-    if _moves_bytes(process, main):
+    if _moves_bytes(process, main, silent_workers=silent_workers):
         return "works", f"moves data{where} ({_bytes(process)})"
     return ("blocked", f"is blocked in the kernel{where}") if process.state == "D" else None
 
@@ -241,9 +243,11 @@ def _busy(process: ProcessState) -> bool:
     return process.state == "R" and process.cpu_moved is not False
 
 
-def _moves_bytes(process: ProcessState, main: MainThread | None) -> bool:
-    if process.wrote_bytes and (process.role == "loader-worker" or (main is not None and main.leaf == "dataloader")):
-        return True  # a worker that answers writes to its queue, and who hands out work to one does too
+def _moves_bytes(process: ProcessState, main: MainThread | None, *, silent_workers: bool) -> bool:
+    # A worker that answers writes to its queue, and who hands out work to one does too. While no worker answers, some other thread has written:
+    # the threads of a notebook's kernel write to each other all the time.
+    if process.wrote_bytes and (process.role == "loader-worker" or (main is not None and main.leaf == "dataloader" and not silent_workers)):
+        return True
     if process.wrote_bytes is not None and process.wrote_bytes >= WROTE_BYTES:
         return True
     reads = process.read_moved if process.read_bytes is None else process.read_bytes >= READ_BYTES

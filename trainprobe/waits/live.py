@@ -10,6 +10,8 @@ from trainprobe.facts import Facts, Job, MainThread, Rung
 from trainprobe.model.diagnosis import Link, Verdict
 from trainprobe.model.unnumbered import pid_of
 from trainprobe.model.waits import Node
+from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.places import is_user
 from trainprobe.waits.activity import Activity, Watch
 from trainprobe.waits.divergence import divergence_in, ranks_say
 from trainprobe.waits.graph import Graph
@@ -139,7 +141,7 @@ class _View:
 
     def _is_server(self, node: Node) -> bool:
         standing = self.by_node.get(node)
-        frames = standing.thread.frames if standing is not None and standing.thread is not None and standing.leaf == "net-io" else ()
+        frames = _inside_own_code(standing) if standing is not None and standing.leaf == "net-io" else ()
         return self._activity(node).kind not in ("stopped", "blocked") and any(part in frame.file for frame in frames for part in _SERVERS)
 
     def _waiters(self, works: Sequence[tuple[Node, ...]]) -> dict[int, tuple[tuple[int, ...], float]]:
@@ -346,8 +348,17 @@ def _serves(standing: Standing) -> bool:
     """A kernel of a notebook, a server or a prompt waits for whoever comes: alone it is idle, not stuck."""
     if standing.op in ("asyncio", "terminal", "debugger"):
         return True
+    return any(part in frame.file for frame in _inside_own_code(standing) for part in ("/ipykernel", "/asyncio/", "/IPython/", "/code.py", "/tornado/"))
+
+
+def _inside_own_code(standing: Standing) -> Sequence[Frame]:
+    """The frames that the innermost code of somebody's own has called: a server that stands in its user's handler or cell does not wait for whoever comes."""
     frames = standing.thread.frames if standing.thread is not None else ()
-    return any(part in frame.file for frame in frames for part in ("/ipykernel", "/asyncio/", "/IPython/", "/code.py", "/tornado/"))
+    own = [place for place, frame in enumerate(frames) if is_user(frame) or frame.file.startswith(_TYPED_IN)]
+    return frames[own[-1] + 1 :] if own else frames
+
+
+_TYPED_IN = ("<stdin>", "<console>", "<ipython-input")
 
 
 # Libraries whose main loop waits for whoever comes, for as long as it takes.

@@ -379,3 +379,37 @@ def test_health_is_not_claimed_of_ranks_that_nobody_knows_or_has_looked_at() -> 
 )
 def test_texts_name_such_a_process_by_its_pid(text: str, says: str) -> None:
     assert by_pid(text.format(a=number_of(701), b=number_of(702))) == says
+
+
+KERNEL = (
+    Frame("<module>", SITE + "ipykernel_launcher.py", 18),
+    Frame("start", SITE + "ipykernel/kernelapp.py", 768),
+    Frame("run_forever", STD + "asyncio/base_events.py", 607),
+)
+IN_A_CELL = (*KERNEL, Frame("run_cell", SITE + "IPython/core/interactiveshell.py", 3009))
+IN_THE_LOADER = (Frame("_try_get_data", LOADER, 1291), Frame("wait", STD + "multiprocessing/connection.py", 947))
+
+
+@pytest.mark.parametrize("cell", ["/tmp/ipykernel_123/2825403464.py", "<ipython-input-3-1a2b>"])
+def test_a_notebook_s_cell_that_stands_in_its_loader_hangs_like_a_script(cell: str) -> None:
+    lock = Frame("__getitem__", "/job/data.py", 8)
+    stuck = process(300, (MAIN, lock), (MAIN, lock), role="loader-worker", ppid=100, wrote_bytes=0)
+    stack = (*IN_A_CELL, Frame("<module>", cell, 10), *IN_THE_LOADER)
+    source = site(8, "lock.acquire()", file="/job/data.py")
+
+    found = view(job(1), rank(0, stack, stack, wrote_bytes=80), stuck, source)  # by the threads of the kernel, among themselves
+    assert (found.verdict, found.groups[0].ranks) == ("hung", (0,))
+    answers = process(300, (MAIN, lock), (MAIN, lock), role="loader-worker", ppid=100, wrote_bytes=200)
+    assert view(job(1), rank(0, stack, stack, wrote_bytes=80), answers, source).verdict != "hung"
+
+
+def test_a_notebook_s_cell_that_stands_in_a_call_of_its_own_hangs() -> None:
+    stack = (*IN_A_CELL, Frame("<module>", "/tmp/ipykernel_123/9.py", 52), Frame("accept", STD + "socket.py", 293))
+
+    assert view(job(1), rank(0, stack, stack), site(52, "server.accept()", file="/tmp/ipykernel_123/9.py")).verdict == "hung"
+
+
+def test_a_notebook_without_work_is_idle() -> None:
+    idle = (*KERNEL, Frame("select", STD + "selectors.py", 468))
+
+    assert view(job(1), rank(0, idle, idle)).verdict != "hung"
