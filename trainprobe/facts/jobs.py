@@ -34,6 +34,7 @@ class Job(Fact):
 
     `hosts` are those that it was looked at on, where they are several, `silent` those that
     gave no answer, each with a sentence, `claimed` ranks that more than one of them has. `began` is Unix time in seconds. `environment` holds an allow-list of variables by rank, or under "job".
+    `torch` is False for a single process without a rank that has no libtorch in memory.
     """
 
     launcher: str = ""
@@ -59,6 +60,7 @@ class Job(Fact):
     container: str = ""
     backend: str = ""
     device: str = ""
+    torch: bool | None = None
     environment: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
@@ -108,6 +110,7 @@ def parse_job(record: Evidence) -> list[Fact]:
         container=fields.text(data, "container"),
         backend=fields.text(data, "backend"),
         device=fields.text(data, "device"),
+        torch=fields.flag(data, "torch"),
         environment=environment,
     )
 

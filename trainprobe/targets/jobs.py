@@ -16,7 +16,7 @@ from trainprobe.targets.numbering import ELASTIC, launched_shape, numbered, with
 from trainprobe.targets.numbers import STRENGTH, Number, Shape, settle
 from trainprobe.targets.process_table import Seen, Table, snapshot
 from trainprobe.targets.programs import is_tool, launcher_kind, whole
-from trainprobe.targets.rank_search import Team, is_trainer, key_of, script_path, team_of, told_environment
+from trainprobe.targets.rank_search import Team, is_trainer, key_of, own_number, script_path, team_of, told_environment, walk
 from trainprobe.targets.surroundings import attempt_of, backend_and_device, companions, container_of, earlier, former, leftovers
 
 __all__ = ["LiveJob", "RankHint", "find_jobs", "job_of", "with_hints"]
@@ -209,9 +209,18 @@ def _job(table: Table, team: Team) -> LiveJob:
         container=container_of(table, first) if first else "",
         backend=backend,
         device=device,
+        torch=_has_torch(table, team),
         environment=_environment(team, ranks, environs),
     )
     return _finished(job)
+
+
+def _has_torch(table: Table, team: Team) -> bool | None:
+    """Whether what seems to be a single process is one that trains: torch is in its memory, or in that of a process below it."""
+    if team.kind != "single" or any(own_number(one).rank is not None for one in team.ranks):
+        return None
+    found = [one.loads_torch for one in walk(table, team.ranks)]
+    return True if True in found else None if None in found else False
 
 
 def _finished(job: LiveJob) -> LiveJob:

@@ -79,7 +79,8 @@ class JobProcess:
 class LiveJob:
     """A whole job as far as this host shows it. `began` is Unix time in seconds, `age_s` seconds since the oldest rank started.
 
-    `absent` are ranks of the world that are not here; `elsewhere` says that they may live on other hosts.
+    `absent` are ranks of the world that are not here; `elsewhere` says that they may live on other hosts. `torch` says of a single process without
+    a rank whether it, or a process below it, has libtorch in memory; None of others, and where that may not be read.
     """
 
     launcher: LaunchedBy
@@ -102,6 +103,7 @@ class LiveJob:
     container: str = ""
     backend: str = ""
     device: str = ""
+    torch: bool | None = None
     environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
@@ -143,5 +145,6 @@ class LiveJob:
             "container": self.container,
             "backend": self.backend,
             "device": self.device,
+            "torch": self.torch,
             "environment": {rank: dict(values) for rank, values in self.environment.items()},
         }

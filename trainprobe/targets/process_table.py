@@ -110,8 +110,14 @@ class Seen:
         return named or (bool(self.argv) and PYTHON.fullmatch(os.path.basename(self.exe)) is not None)
 
     @cached_property
+    def loads_torch(self) -> bool | None:
+        """Whether it has libtorch in memory; None where that may not be read. What has no memory (a zombie) has no torch."""
+        maps = _text(f"{self.proc}/{self.pid}/maps", MAPS_BYTES)
+        return "libtorch" in maps if maps or self.ended else None
+
+    @property
     def maps_torch(self) -> bool:
-        return "libtorch" in _text(f"{self.proc}/{self.pid}/maps", MAPS_BYTES)
+        return self.loads_torch is True
 
     @cached_property
     def sockets(self) -> frozenset[str]:

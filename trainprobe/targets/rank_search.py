@@ -225,11 +225,12 @@ def _is_shell(one: Seen) -> bool:
 
 
 def _only_python_below(table: Table, one: Seen) -> Seen | None:
-    """A wrapper such as nsys or timeout stands for the program that it runs; a shell for none."""
+    """A wrapper such as nsys or timeout stands for the program that it runs; a shell, or who has started several (an init), for none."""
     if _is_shell(one):
         return None
     found = [each for each in table.descendants(one) if is_trainer(each) and not each.ended]
-    return found[0] if found else None
+    below = {each.pid for top in found[:1] for each in table.descendants(top)}
+    return found[0] if found and all(each.pid in below for each in found[1:]) else None
 
 
 def _of_spawn(table: Table, top: Seen, ranks: Sequence[Seen]) -> Team:

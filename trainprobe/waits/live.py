@@ -70,11 +70,23 @@ def _earned(view: LiveView) -> LiveView:
     """Health is of all ranks: processes that may be any rank, and ranks of hosts that nobody looked at, leave it open."""
     if view.verdict != "healthy":
         return view
+    if view.job.torch is False:
+        return replace(view, verdict="undetermined", conclusive=False, says=_no_training(view))
     unknown = [one.rank for one in view.ranks if pid_of(one.rank) is not None]
     doubts = [f"nobody knows the {'rank' if len(unknown) == 1 else 'ranks'} of {_processes(unknown)}, so one may be missing"] if unknown else []
     if view.job.absent and view.job.elsewhere:
         doubts.append(f"{ranks_say(view.job.absent)} of {view.job.world_size}, on other hosts or missing, could not be looked at")
     return replace(view, verdict="undetermined", conclusive=False, says=f"{view.says}; but {' and '.join(doubts)}") if doubts else view
+
+
+def _no_training(view: LiveView) -> str:
+    """A server, or a script before its first import: that it does not hang says nothing about a training."""
+    pid = next((one.pid for one in view.ranks if one.pid), None)
+    who = f"process {pid}" if pid else "this process"
+    return (
+        f"{who} shows no sign of a training job: it has no torch in memory, no rank and no launcher. If it has yet to import torch, attach again later; "
+        "`trainprobe attach` without a pid lists the training jobs of this host"
+    )
 
 
 def _processes(unknown: Sequence[int]) -> str:

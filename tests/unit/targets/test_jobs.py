@@ -664,3 +664,27 @@ def test_a_script_that_starts_itself_again_is_rank_0_however_its_path_is_spelled
     for pid in (200, 201):
         found = job_of(pid, tree.path)
         assert (ranks(found)[200][0], ranks(found)[201][0], found.absent) == (0, 1, ())
+
+
+def test_an_init_stands_for_none_of_the_programs_below_it_and_a_wrapper_for_its_one(tree: ProcTree) -> None:
+    tree.add(60, 1, "supervise --all", {})
+    for pid in (61, 62):
+        tree.add(pid, 60, f"{PY} train{pid}.py", {}, maps="/env/libtorch_cpu.so")
+    with pytest.raises(UsageError, match="Below it run several: attach to one of"):
+        job_of(60, tree.path)
+
+    tree.add(70, 50, "timeout 60 python train.py", {})
+    tree.add(71, 70, f"{PY} train.py", {})
+    tree.add(72, 71, f"{PY} train.py", {}, name="pt_data_worker")
+    assert [one.pid for one in job_of(70, tree.path).ranks] == [71]
+
+
+def test_a_single_process_is_asked_whether_it_has_torch(tree: ProcTree) -> None:
+    tree.add(80, 50, f"{PY} -m http.server", {}, maps="/lib/libc.so.6")
+    tree.add(81, 50, f"{PY} train.py", {}, maps="/env/libtorch_cpu.so")
+    tree.add(82, 50, f"{PY} start.py", {}, maps="/lib/libc.so.6")
+    tree.add(83, 82, f"{PY} child.py", {}, maps="/env/libtorch_cpu.so")
+    tree.add(84, 50, f"{PY} hidden.py", {})
+    torchrun(tree)
+
+    assert [job_of(pid, tree.path).torch for pid in (80, 81, 82, 84, 110)] == [False, True, True, None, None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.waits.live_rows import ALL_REDUCE, C10D, CELL, LOADER, MAIN, SITE, STD, job, own, process, rank, site, unreadable, view
@@ -413,3 +415,15 @@ def test_a_notebook_without_work_is_idle() -> None:
     idle = (*KERNEL, Frame("select", STD + "selectors.py", 468))
 
     assert view(job(1), rank(0, idle, idle)).verdict != "hung"
+
+
+def test_a_process_without_torch_is_no_healthy_training() -> None:
+    asleep = (MAIN, Frame("serve", STD + "socketserver.py", 235))
+    plain = replace(job(1), torch=False)
+
+    found = view(plain, rank(0, asleep, asleep, age_s=0.1))
+    assert (found.verdict, found.conclusive) == ("undetermined", False)
+    assert found.says.startswith("process 100 shows no sign of a training job: it has no torch in memory")
+    assert view(replace(plain, torch=None), rank(0, asleep, asleep, age_s=0.1)).verdict == "healthy"
+    importing = (MAIN, Frame("<module>", "/job/data.py", 3), Frame("acquire", STD + "threading.py", 9))
+    assert view(plain, rank(0, importing, importing)).verdict == "hung"  # a script may hang before it has come to its import of torch
