@@ -11,6 +11,7 @@ from trainprobe.causes.linted import lint_notices
 from trainprobe.causes.priors import Priors
 from trainprobe.causes.words import at_its_host
 from trainprobe.facts import Facts, FlightDump, HostCheck, Interrupted, Job, JobRank, MainThread, Plan, Reach, Rung
+from trainprobe.facts.jobs import LIVE_CELL
 from trainprobe.facts.sbatch_plan import told_of_script
 from trainprobe.model.diagnosis import (
     Cascade,
@@ -69,7 +70,7 @@ _MODE_ORDER = {"hang": 0, "crash": 0, "slow": 1, "check": 2}
 
 def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable[str] = ()) -> Diagnosis:
     """Give the verdict by rule, then name the causes. `notes` are sentences that the reader must see (a plugin that failed to load)."""
-    views = live_views(facts)
+    views = tuple(sorted(live_views(facts), key=_severity))  # of several groups of one job the one that is ill speaks
     logged = logged_views(facts)
     if logged and not _dumps_decide(views, logged[0]):
         views = ()  # what the logs tell first of is what the dumps show the rest of
@@ -102,7 +103,7 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
         suspects=tuple(Suspect(group.ranks, group.hosts, group.how, _sentence(group.says), extra=told_of(group)) for group in groups),
         causes=placed,
         cascade=_logged_cascade(logged, ranked, placed) if logged else _cascade(ranked, placed),
-        unexplained=(*_unexplained(facts), *(_earlier_attempts(logged)), *notes),
+        unexplained=(*_unexplained(facts), *_other_groups(views), *(_earlier_attempts(logged)), *notes),
         ruled_out=_unique([row for group in ranked for row in group.ruled_out if row.id not in {cause.id for cause in placed}]),
         undecided=_unique(
             [
@@ -113,14 +114,14 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
             ]
         ),
         ladder=tuple(_row(rung, facts) for rung in facts.of(Rung)),
-        stacks=_stack_classes(facts, groups),
+        stacks=_stack_classes(facts, groups, live),
         warnings=_warnings(facts, placed),
         expiry=ends,
         killing=cost,
         advice=advice(running, ends, cost) if running is not None and cost is not None else "",
         climb=climb_of(facts, placed),
         predictions=foreseen,
-        extra=_extra(facts)
+        extra=_extra(facts, live.job if live is not None else None)
         | (logged_extra(facts, logged) if logged else {})
         | ({"readiness": readiness(facts, groups, verdict, conclusive=conclusive)} if ready else {})
         | told_of_script(facts),
@@ -198,6 +199,31 @@ def _earlier_attempts(logged: Sequence[LoggedView]) -> tuple[str, ...]:
     return tuple(_sentence(f"an earlier attempt ({view.job.cell}) failed: {view.says}") for view in logged[1:] if view.groups)
 
 
+_SEVERITY: Sequence[Verdict] = ("hung", "crashed", "slow", "at-risk", "undetermined", "healthy")
+
+
+def _severity(view: LiveView) -> tuple[int, bool]:
+    return _SEVERITY.index(view.verdict), view.conclusive
+
+
+def _other_groups(views: Sequence[LiveView]) -> tuple[str, ...]:
+    """The job's further groups of processes, such as other steps of SLURM: which, and how they are."""
+    first = views[0].job if views else None
+    return tuple(
+        _sentence(
+            f"{_group_name(view.job)} ({len(view.ranks)} {'rank' if len(view.ranks) == 1 else 'ranks'}) is judged apart from {_group_name(first)}: {view.verdict}, {view.says}"
+        )
+        for view in views[1:]
+        if first is not None and view.job.cell.startswith(LIVE_CELL)
+    )
+
+
+def _group_name(job: Job) -> str:
+    label = job.cell.partition("#")[2]
+    step = label.removeprefix("step")
+    return f"step {step}" if step != label else f"the job at {label}" if label else "the largest job"
+
+
 def _live_world(live: LiveView) -> World:
     rows = [RankRow(one.rank, one.host, one.pid, one.state, one.where, live.waits_for.get(one.rank, ""), one.since_s) for one in live.ranks]
     return World(size=live.job.world_size or len(rows), ranks=tuple(rows))
@@ -212,10 +238,10 @@ def _world_says(job: Job) -> str:
     return f"{ranks_say(job.absent)} of {job.world_size} {'on other hosts or missing' if job.elsewhere else 'missing'}"
 
 
-def _extra(facts: Facts) -> dict[str, object]:
+def _extra(facts: Facts, job: Job | None) -> dict[str, object]:
     plan = facts.one(Plan)
     extra: dict[str, object] = {"form": plan.form} if plan is not None else {}
-    job = facts.one(Job)
+    job = job or facts.one(Job)
     if job is not None:
         known = all(pid_of(member.rank) is None for member in facts.of(JobRank, cell=job.cell))
         extra.update(form="" if is_saved(job) else job.launcher, world_seen=_world_says(job) if known else "not all ranks are known")
@@ -356,14 +382,14 @@ def _left_open(facts: Facts) -> list[Undecided]:
 
 def _deep_would_settle(facts: Facts, ranked: Sequence[RankedGroup]) -> list[Undecided]:
     """Ranks of a live job that stand in different calls, or all in one: stacks show neither group nor number, the flight recorder does."""
-    job = facts.one(Job)
     first = ranked[0] if ranked else None
+    job = facts.one(Job, cell=first.group.cell) if first is not None else None
     if job is None or not job.launcher or first is None or first.group.mode != "hang" or facts.of(FlightDump, cell=job.cell):
         return []
     sure = first.placed and first.placed[0].named and first.placed[0].confidence >= SURE
     if sure or first.group.how not in ("cycle", "stuck-inside") or not first.placed:
         return []
-    (look,) = at_its_host(f"trainprobe attach {_extra(facts).get('pid', 'PID')} --deep")
+    (look,) = at_its_host(f"trainprobe attach {_extra(facts, job).get('pid', 'PID')} --deep")
     return [Undecided(first.placed[0].id, f"{look}: the ranks' flight recorders tell the group and the number of every call")]
 
 
@@ -384,9 +410,8 @@ def _row(rung: Rung, facts: Facts) -> LadderRow:
     )
 
 
-def _stack_classes(facts: Facts, groups: Sequence[SuspectGroup]) -> Stacks:
-    job = facts.one(Job)
-    cell = groups[0].cell if groups else job.cell if job is not None else ""
+def _stack_classes(facts: Facts, groups: Sequence[SuspectGroup], live: LiveView | None) -> Stacks:
+    cell = groups[0].cell if groups else live.job.cell if live is not None else ""
     if not cell:
         return Stacks()
     stacks: dict[int, tuple[Frame, ...]] = {}

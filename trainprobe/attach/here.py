@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 
 from trainprobe.attach.discovery import numbered
-from trainprobe.attach.visit import look_at_job
+from trainprobe.attach.visit import CELL, look_at_job
 from trainprobe.case import Case
 from trainprobe.errors import UsageError
 from trainprobe.model.progress import Silence
@@ -15,32 +16,55 @@ from trainprobe.system.working_folders import working_folder
 from trainprobe.targets.environment import environ_of
 from trainprobe.targets.jobs import LiveJob, find_jobs
 
+MOST_GROUPS = 8
+_LABEL = re.compile(r"[\w.:-]{1,60}")
+
 
 def look_here(slurm: str, timeout_s: float) -> int:
-    """Look at the training of SLURM job `slurm` on this host, at any where it is empty, and print the evidence. Return the exit code."""
+    """Look at the training of SLURM job `slurm` on this host, at any where it is empty, and print the evidence. Return the exit code.
+
+    Each group of processes that form one world is looked at, in a cell of its own; they share the time.
+    """
     with Telling() as telling:
-        job = _mine(slurm)
-        telling.none = job is None
-        if job is None:
+        groups = _mine(slurm)
+        telling.none = not groups
+        if not groups:
             raise UsageError(f"No training process of {f'job {slurm}' if slurm else 'yours'} runs on {os.uname().nodename}.")
         with working_folder() as folder:
             case = Case.create(os.path.join(folder, "case"), "attach", ())
-            look_at_job(job, case, AttachRequest(timeout_s=timeout_s), Silence())
+            for cell, job in groups.items():
+                look_at_job(numbered(job), case, AttachRequest(timeout_s=timeout_s / len(groups)), Silence(), cell=cell)
             for record in case.seal():
                 telling.record(record)
             case.close()
     return 0
 
 
-def _mine(slurm: str) -> LiveJob | None:
+def _mine(slurm: str) -> dict[str, LiveJob]:
+    """The groups by their cells. A step of SLURM has one name on all nodes; elsewhere the largest group is taken for the job that is meant."""
     job, _, step = slurm.partition(".")
-    found = [one for one in find_jobs() if not slurm or _belongs(one, job, step)]
-    return numbered(max(found, key=lambda one: len(one.ranks))) if found else None
+    found: dict[str, LiveJob] = {}
+    for one in sorted(find_jobs(), key=lambda one: -len(one.ranks)):
+        of_job, of_step = _slurm_step(one)
+        if slurm and (of_job != job or (step and of_step != step)):
+            continue
+        label = f"step{of_step}" if slurm else "" if not found else _address(one)
+        cell = f"{CELL}#{label}" if label else CELL
+        found.setdefault(cell if cell not in found else f"{cell}.{one.pid}", one)
+    return dict(list(found.items())[:MOST_GROUPS])
 
 
-def _belongs(one: LiveJob, job: str, step: str) -> bool:
-    for rank in one.ranks:
-        environ = environ_of(rank.pid)
-        if environ.get("SLURM_JOB_ID") == job and (not step or (environ.get("SLURM_STEP_ID") or "batch") == step):
-            return True
-    return False
+def _slurm_step(one: LiveJob) -> tuple[str, str]:
+    """The job and the step that started its processes; empty where SLURM did not. A batch script is a step too."""
+    for pid in (*(rank.pid for rank in one.ranks), *([one.launcher.pid] if one.launcher.pid else [])):
+        environ = environ_of(pid)
+        if environ.get("SLURM_JOB_ID"):
+            step = environ.get("SLURM_STEP_ID", "")
+            return environ["SLURM_JOB_ID"], step if step.isdecimal() and len(step) < 10 else "batch"
+    return "", ""
+
+
+def _address(one: LiveJob) -> str:
+    """Where its ranks meet, which is the same on all of its hosts; else its pid."""
+    told = next((f"{values['MASTER_ADDR']}:{values.get('MASTER_PORT', '')}" for values in one.environment.values() if values.get("MASTER_ADDR")), "")
+    return told if _LABEL.fullmatch(told) else f"pid{one.pid}"

@@ -55,7 +55,7 @@ KINDS = frozenset(
         "worker_server",
     }
 )
-ACCEPT = Accept(KINDS, CELL, tells="job", cells=re.compile(r"job(?:#attempt\d{1,6})?"))
+ACCEPT = Accept(KINDS, CELL, tells="job", cells=re.compile(r"job(?:#(?!attempt)[\w.:-]{1,80})?(?:#attempt\d{1,6})?"))
 
 
 class Nodes:

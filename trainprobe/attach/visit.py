@@ -35,17 +35,19 @@ MOST_LOOKS = 1000  # of one --watch: a case of eight ranks then has some 300 MB
 OOM_SCORE = "/proc/self/oom_score_adj"
 
 
-def look_at_job(job: LiveJob, case: Case, request: AttachRequest, progress: Progress, meanwhile: Callable[[], object] = lambda: None) -> None:
-    """Write all that can be seen of `job` into `case`. `meanwhile` is called once, in the pause between two looks.
+def look_at_job(
+    job: LiveJob, case: Case, request: AttachRequest, progress: Progress, meanwhile: Callable[[], object] = lambda: None, *, cell: str = CELL
+) -> None:
+    """Write all that can be seen of `job` into `case`, as `cell`. `meanwhile` is called once, in the pause between two looks.
 
     Raises Interrupted after Ctrl-C, when what was learnt until then is in the case. With --watch, Ctrl-C is how it ends.
     """
     first_to_die()
     with Interruption() as interruption:
-        visit = Visit(job, case, request, progress, interruption)
+        visit = Visit(job, case, request, progress, interruption, cell)
         visit.look(meanwhile)
         if interruption.asked and not visit.watching:
-            case.add("interrupted", source="signal", data={"phase": "attach", "cell": CELL})
+            case.add("interrupted", source="signal", data={"phase": "attach", "cell": cell})
             raise Interrupted
 
 
@@ -58,34 +60,34 @@ def first_to_die() -> None:
 class Visit:
     """The looks at one job, with what they need to know of each other."""
 
-    def __init__(self, job: LiveJob, case: Case, request: AttachRequest, progress: Progress, interruption: Interruption) -> None:
-        self.job, self.case, self.request, self.progress, self.interruption = job, case, request, progress, interruption
-        self.data = job.as_data()
+    def __init__(self, job: LiveJob, case: Case, request: AttachRequest, progress: Progress, interruption: Interruption, cell: str = CELL) -> None:
+        self.job, self.case, self.request, self.progress, self.interruption, self.cell = job, case, request, progress, interruption, cell
+        self.data = {**job.as_data(), "cell": cell}
         self.members = members_of(job)
         self.pace = Pace()
         watched_s = (request.watch_s or 0.0) * (request.times or MOST_LOOKS)
         self.clock = Clock(request.timeout_s or self.pace.whole_s + watched_s)
-        self.rounds = Rounds(case, CELL, self.pace, self.clock, at_once())
-        self.beside = Beside(case, CELL)
+        self.rounds = Rounds(case, self.cell, self.pace, self.clock, at_once())
+        self.beside = Beside(case, self.cell)
         self.cgroups = CgroupWatch(ours=False)
         self.watching = False  # until the first two looks are over, Ctrl-C is an interruption like any other
 
     def look(self, meanwhile: Callable[[], object]) -> None:
         """Look twice, and a third time where two do not decide; everything else goes on beside that."""
         self._learn_secrets()
-        self.case.add("job", subject=Subject("job", host=str(self.data.get("host") or "")), cell=CELL, source="/proc", data=self.data)
+        self.case.add("job", subject=Subject("job", host=str(self.data.get("host") or "")), cell=self.cell, source="/proc", data=self.data)
         self._endings()
         self.cgroups.see(member.pid for member in self.members)
         self.progress.note(f"Looking at {len(self.members)} processes.")
         began = time.monotonic()
         self._round()
-        self.beside.start(sides_between(self.case, CELL, self.members, self.data))
+        self.beside.start(sides_between(self.case, self.cell, self.members, self.data))
         self.beside.start([self._lint(sites_in_stacks(self.rounds.stacks))])
         self._earlier()
         meanwhile()
         self._pause(began + self.pace.between_looks_s - time.monotonic())
         if not self._hurry():
-            self.beside.start(sides_after(self.case, CELL, self.members))
+            self.beside.start(sides_after(self.case, self.cell, self.members))
             self._round(again=True)
         if self.rounds.undecided() and not self._hurry():
             self.progress.note(f"A process computes or goes on: one more look, {self.pace.third_look_s:g} s later.")
@@ -96,7 +98,7 @@ class Visit:
         self._native()
         self._inside()
         self._watch()
-        self.cgroups.look(self.case, CELL, "after")
+        self.cgroups.look(self.case, self.cell, "after")
         self.beside.finish(self.clock.at_most(self.pace.grace_s))
 
     def _learn_secrets(self) -> None:
@@ -110,7 +112,7 @@ class Visit:
             if one.wait_status is not None:
                 data = to_json(ended_from_status(one.wait_status, seen_by="proc"))
                 subject = Member(one.rank, one.pid, "rank", one.started_ticks).subject
-                self.case.add("rank.ended", subject=subject, cell=CELL, source=f"/proc/{one.pid}/stat", data=data)
+                self.case.add("rank.ended", subject=subject, cell=self.cell, source=f"/proc/{one.pid}/stat", data=data)
 
     def _round(self, *, again: bool = False) -> None:
         if again:
@@ -119,7 +121,7 @@ class Visit:
         cwd = str(self.data.get("cwd") or "")
         # Beside the next pause: reading source is no look at the job.
         sites = sites_in_stacks(self.rounds.stacks)
-        look_at_source(self.case, CELL, sites, cwd=cwd, deadline_s=self.clock.at_most(self.pace.source_s))
+        look_at_source(self.case, self.cell, sites, cwd=cwd, deadline_s=self.clock.at_most(self.pace.source_s))
 
     def _settle(self, began: float) -> None:
         """Nobody moves, and nobody is known to have waited for long: look once more when that would be a hang."""
@@ -142,7 +144,7 @@ class Visit:
         """Look once at what is left of each earlier elastic attempt, in a cell of its own: attempts are judged apart."""
         for attempt, members in earlier_of(self.job).items():
             if not self._hurry():
-                Rounds(self.case, f"{CELL}#attempt{attempt}", self.pace, self.clock, at_once()).look(members)
+                Rounds(self.case, f"{self.cell}#attempt{attempt}", self.pace, self.clock, at_once()).look(members)
 
     def _native(self) -> None:
         """One at a time, only for frozen ranks whose Python frames do not decide; the pause that it costs them is recorded."""
@@ -150,7 +152,7 @@ class Visit:
             if self._hurry():
                 return
             self.progress.note(f"Looking at the C frames of process {member.pid}, which pauses it for some tenths of a second.")
-            look_at_native_stacks(self.case, CELL, member, self.rounds.number, deadline_s=self.clock.at_most(self.pace.native_s))
+            look_at_native_stacks(self.case, self.cell, member, self.rounds.number, deadline_s=self.clock.at_most(self.pace.native_s))
 
     def _inside(self) -> None:
         """What runs code inside the job, and so is done only when asked for: through its own pipe, and --deep."""
@@ -158,12 +160,12 @@ class Visit:
             from trainprobe.collect.trigger_dump import trigger_dump
 
             self.progress.note("Asking the job for its flight-recorder dumps, through its own pipe.")
-            trigger_dump(self.case, CELL, self.members, self.data.get("environment") or {}, deadline_s=self.clock.at_most(self.pace.pipe_s))
+            trigger_dump(self.case, self.cell, self.members, self.data.get("environment") or {}, deadline_s=self.clock.at_most(self.pace.pipe_s))
         if self.request.deep and not self._hurry():
             from trainprobe.collect.deep import look_deep
 
             self.progress.note("Having each rank write its flight recorder: this runs code inside the job.")
-            look_deep(self.case, CELL, self.members, deadline_s=self.clock.at_most(self.pace.deep_s))
+            look_deep(self.case, self.cell, self.members, deadline_s=self.clock.at_most(self.pace.deep_s))
 
     def _watch(self) -> None:
         if self.request.watch_s is None:

@@ -19,6 +19,8 @@ from trainprobe.targets.programs import is_tool, launcher_kind, whole
 from trainprobe.targets.rank_search import Team, is_trainer, key_of, own_number, script_path, team_of, told_environment, walk
 from trainprobe.targets.surroundings import attempt_of, backend_and_device, companions, container_of, earlier, former, leftovers
 
+NODE = "SLURMD_NODENAME"  # SLURM tells each task on which of its nodes it is
+
 __all__ = ["LiveJob", "RankHint", "find_jobs", "job_of", "with_hints"]
 
 
@@ -37,7 +39,7 @@ def job_of(pid: int, proc: str = "/proc") -> LiveJob:
 
     Raises UsageError, with what to do, where there is no such process or it belongs to no Python program.
     """
-    table = snapshot(proc)
+    table = _of_this_node(snapshot(proc), pid)
     one = table.by_pid.get(pid) or table.by_pid.get(_process_of_thread(pid, proc))
     if one is None and proc == "/proc" and _hidden(pid):
         raise UsageError(f"Process {pid} is hidden from us: /proc is mounted with hidepid.", "Attach as its owner or as root.")
@@ -62,7 +64,7 @@ def find_jobs(proc: str = "/proc", uid: int | None = None) -> tuple[LiveJob, ...
     A job is a known launcher with what it started, a process with a rank number, or a Python process that has libtorch in memory and is no
     tool such as pytest, a notebook server or this program.
     """
-    table = snapshot(proc)
+    table = _of_this_node(snapshot(proc))
     uid = os.geteuid() if uid is None else uid
     candidates = [
         one
@@ -70,6 +72,20 @@ def find_jobs(proc: str = "/proc", uid: int | None = None) -> tuple[LiveJob, ...
         if one.argv and not one.ended and one.pid != os.getpid() and (is_trainer(one) or launcher_kind(one.argv)) and uid in (0, one.uid)
     ]
     return _jobs(table, sorted(candidates, key=lambda one: (not launcher_kind(one.argv), one.started_ticks, one.pid)))
+
+
+def _of_this_node(table: Table, pid: int = 0) -> Table:
+    """Several nodes of SLURM may share a machine and its process table: on one of them, leave out the steps of the others. The node of `pid` counts first."""
+    if not os.environ.get(NODE):
+        return table
+
+    def node(one: Seen) -> str:
+        """A title may have been written over its environment: then it is where its parent is."""
+        return next((name for each in (one, *table.ancestors(one)) if (name := each.environ.get(NODE))), "")
+
+    ours = (node(table.by_pid[pid]) if pid in table.by_pid else "") or os.environ[NODE]
+    others = {one.pid for one in table.by_pid.values() if one.is_python and node(one) not in ("", ours)}
+    return table.without(others) if others else table
 
 
 def with_hints(job: LiveJob, hints: Mapping[int, RankHint]) -> LiveJob:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -147,6 +147,10 @@ class Table:
     proc: str = "/proc"
     below: Mapping[int, tuple[Seen, ...]] = field(default_factory=dict)
 
+    def without(self, pids: Collection[int]) -> Table:
+        """Return the same table without these processes."""
+        return _table({pid: one for pid, one in self.by_pid.items() if pid not in pids}, self.proc)
+
     def parent(self, one: Seen) -> Seen | None:
         above = self.by_pid.get(one.ppid)
         # A parent cannot be younger than its child: that is a reused pid in a torn picture.
@@ -218,6 +222,10 @@ def snapshot(proc: str = "/proc") -> Table:
                 one = _seen(int(name), proc)
                 if one is not None:
                     found[one.pid] = one
+    return _table(found, proc)
+
+
+def _table(found: Mapping[int, Seen], proc: str) -> Table:
     below: dict[int, list[Seen]] = {}
     for one in found.values():
         above = found.get(one.ppid)

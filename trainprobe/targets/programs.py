@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from trainprobe.system.own_programs import folder_of_probes
 from trainprobe.targets.process_table import PYTHON
 
 SPAWNED = re.compile(r"multiprocess(?:ing)?\.spawn import spawn_main")
@@ -143,6 +144,7 @@ TOOLS = frozenset(
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh", "tmux", "screen", "sshd", "login", "su", "sudo", "systemd", "init"})
 # Modules and programs that run the script named behind them in their own process or as a child.
 RUNS_ANOTHER = frozenset({"debugpy", "pdb", "cProfile", "profile", "trace", "coverage", "kernprof", "line_profiler", "memory_profiler", "scalene", "viztracer"})
+_OUR_CODE = ("from trainprobe.cli import main", "trainprobe: the bundle did not come whole")
 PYTHON_OPTIONS_WITH_WORD = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 
 
@@ -219,7 +221,14 @@ def is_tool(argv: Sequence[str]) -> bool:
     """Whether it is a program of the trade (a test runner, a notebook server, a package installer, this tool) and no training."""
     program = program_of(argv)
     first = program.base.split(".")[0]
-    return program.base in TOOLS or first in TOOLS or "trainprobe" in program.name.split("/")[-3:]
+    return program.base in TOOLS or first in TOOLS or _is_ours(program)
+
+
+def _is_ours(program: Program) -> bool:
+    """This tool, as a script, as what another node sent (`nodes/way.py`, `nodes/bundle.py`), one of its programs or of its probes."""
+    if program.kind == "code":
+        return any(text in program.name for text in _OUR_CODE)
+    return "trainprobe" in program.name.split("/")[-3:] or (program.kind == "script" and program.name.startswith(f"{folder_of_probes()}/"))
 
 
 def is_compiler(argv: Sequence[str], name: str) -> bool:

@@ -139,7 +139,9 @@ class _View:
             return self._view("healthy", says, conclusive=wait is not None and wait < SHORT_S)
         unseen = [standing for standing in self.ranks if standing.thread is None and not standing.goes_on]
         if unseen:
-            return self._view("undetermined", f"the stacks of {ranks_say([one.rank for one in unseen])} could not be read", conclusive=False)
+            gone = [one.rank for one in unseen if one.pid is None]
+            says = f"{ranks_say(gone)} of {self.job.world_size or len(self.ranks)} {'has' if len(gone) == 1 else 'have'} {_nowhere(self.job)}" if gone else ""
+            return self._view("undetermined", says or f"the stacks of {ranks_say([one.rank for one in unseen])} could not be read", conclusive=False)
         slow = slow_groups(self.facts, self.rung, self.ranks, self.watch, self._waiters(works))
         if slow:
             return replace(self._view("slow", slow[0].says), groups=slow)

@@ -688,3 +688,25 @@ def test_a_single_process_is_asked_whether_it_has_torch(tree: ProcTree) -> None:
     torchrun(tree)
 
     assert [job_of(pid, tree.path).torch for pid in (80, 81, 82, 84, 110)] == [False, True, True, None, None]
+
+
+def step(rank: int, node: str, number: int = 0, **more: object) -> dict[str, object]:
+    names = {"SLURM_PROCID": rank, "SLURM_NTASKS": 2, "SLURM_LOCALID": 0, "SLURM_NODEID": rank, "SLURM_NNODES": 2}
+    return {"SLURM_JOB_ID": 7, "SLURM_STEP_ID": number, "SLURMD_NODENAME": node, "MASTER_ADDR": "node1", "MASTER_PORT": 29500, **names, **more}
+
+
+def test_nodes_that_share_a_machine_have_their_own_tasks_only(tree: ProcTree, monkeypatch: pytest.MonkeyPatch) -> None:
+    for rank, node in enumerate(("node1", "node2")):
+        tree.add(300 + 10 * rank, 1, f"slurmstepd: [7.0] {node}", {})
+        tree.add(301 + 10 * rank, 300 + 10 * rank, f"{PY} train.py", step(rank, node))
+        tree.add(302 + 10 * rank, 301 + 10 * rank, f"{PY} train.py", None, name="pt_data_worker")  # its environment cannot be read
+
+    for rank, node in enumerate(("node1", "node2")):
+        monkeypatch.setenv("SLURMD_NODENAME", node)
+        (found,) = find_jobs(tree.path, 0)
+        assert ranks(found) == {301 + 10 * rank: (rank, "scheduler")}
+        assert set(others(found)) >= {302 + 10 * rank}
+        assert ranks(job_of(301, tree.path)) == {301: (0, "scheduler")}, "whoever names a process means that process"
+
+    monkeypatch.delenv("SLURMD_NODENAME")
+    assert len(find_jobs(tree.path, 0)) == 2

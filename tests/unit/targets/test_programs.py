@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from trainprobe.nodes.bundle import Bundle, carrying
+from trainprobe.nodes.way import here_way, ours
+from trainprobe.system.own_programs import folder_of_probes
 from trainprobe.targets.numbers import Shape, places, shape_of
 from trainprobe.targets.programs import is_compiler, is_tool, launcher_kind, option, program_of
 
@@ -51,6 +54,22 @@ def test_launchers(command: str, kind: str) -> None:
 def test_tools(command: str) -> None:
     assert is_tool(command.split())
     assert not is_tool(["python", "train.py", *command.split()])
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        pytest.param(ours("ready", "--hosts", "node1"), id="on another node"),
+        pytest.param(carrying(here_way("node1"), Bundle(b"")).node("node1", ("look-here",)).argv, id="sent along"),
+        pytest.param(("python", "-I", "-S", f"{folder_of_probes()}/ready_gemm.py"), id="a probe"),
+    ],
+)
+def test_this_tool_is_a_tool_however_it_was_started(argv: tuple[str, ...]) -> None:
+    assert is_tool(["python", *argv[1:]])
+
+
+def test_code_that_uses_the_heartbeat_is_no_tool() -> None:
+    assert not is_tool(["python", "-c", "import trainprobe, train; train.main(trainprobe.heartbeat)"])
 
 
 def test_compilers() -> None:

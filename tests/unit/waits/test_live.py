@@ -6,9 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.waits.live_rows import ALL_REDUCE, C10D, CELL, LOADER, MAIN, SITE, STD, job, own, process, rank, site, unreadable, view
+from tests.unit.waits.live_rows import ALL_REDUCE, C10D, CELL, LOADER, MAIN, SITE, STD, facts_of, job, own, process, rank, site, unreadable, view
+from trainprobe.causes import built
+from trainprobe.causes.priors import load_priors
 from trainprobe.facts import Connection, JobRank, LockWait, PipeEnd, SourceSite
 from trainprobe.facts.jobs import join_unnumbered
+from trainprobe.judge import judge
 from trainprobe.model.facts import Fact
 from trainprobe.model.unnumbered import by_pid, number_of, pid_of
 from trainprobe.stacks.frames import Frame
@@ -427,3 +430,17 @@ def test_a_process_without_torch_is_no_healthy_training() -> None:
     assert view(replace(plain, torch=None), rank(0, asleep, asleep, age_s=0.1)).verdict == "healthy"
     importing = (MAIN, Frame("<module>", "/job/data.py", 3), Frame("acquire", STD + "threading.py", 9))
     assert view(plain, rank(0, importing, importing)).verdict == "hung"  # a script may hang before it has come to its import of torch
+
+
+def test_of_several_groups_the_one_that_hangs_speaks_and_the_others_are_named() -> None:
+    def of_step(number: int, *facts: Fact | list[Fact]) -> list[Fact]:
+        flat = [each for fact in facts for each in (fact if isinstance(fact, list) else [fact])]
+        return [replace(fact, cell=f"job#step{number}") for fact in flat]
+
+    works = (((*own("evaluate", 33), LINEAR), (*own("evaluate", 33), RELU)), {"state": "R", "age_s": 0.0})
+    healthy = of_step(0, job(3), *(rank(number, *works[0], **works[1]) for number in range(3)))
+    ill = of_step(1, job(2), rank(0), rank(1, own("wait", 31), own("wait", 31)), replace(FOREVER))
+
+    found = judge(facts_of(healthy, ill), built(), load_priors())
+    assert (found.verdict, found.world.size, found.causes[0].ranks) == ("hung", 2, (1,))
+    assert "Step 0 (3 ranks) is judged apart from step 1: healthy, not hung: all 3 ranks go on." in found.unexplained
