@@ -11,7 +11,6 @@ from trainprobe.causes.linted import lint_notices
 from trainprobe.causes.priors import Priors
 from trainprobe.causes.words import at_its_host
 from trainprobe.facts import Facts, FlightDump, HostCheck, Interrupted, Job, JobRank, MainThread, Plan, Reach, Rung
-from trainprobe.facts.jobs import LIVE_CELL
 from trainprobe.facts.sbatch_plan import told_of_script
 from trainprobe.model.diagnosis import (
     Cascade,
@@ -50,6 +49,7 @@ from trainprobe.waits.deadlines import advice, expiries, killing
 from trainprobe.waits.divergence import claims_say, ranks_say
 from trainprobe.waits.foreseen import foreseen_groups, predictions
 from trainprobe.waits.logged import ordered_groups
+from trainprobe.waits.process_groups import other_groups, worst_first
 from trainprobe.waits.readiness import doubts_of, is_readiness, of_rungs, ready_groups, ready_verdict
 from trainprobe.waits.readiness_told import readiness, ready_notices, ready_says
 from trainprobe.waits.saved import is_saved
@@ -70,7 +70,7 @@ _MODE_ORDER = {"hang": 0, "crash": 0, "slow": 1, "check": 2}
 
 def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable[str] = ()) -> Diagnosis:
     """Give the verdict by rule, then name the causes. `notes` are sentences that the reader must see (a plugin that failed to load)."""
-    views = tuple(sorted(live_views(facts), key=_severity))  # of several groups of one job the one that is ill speaks
+    views = worst_first(live_views(facts))
     logged = logged_views(facts)
     if logged and not _dumps_decide(views, logged[0]):
         views = ()  # what the logs tell first of is what the dumps show the rest of
@@ -103,7 +103,7 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
         suspects=tuple(Suspect(group.ranks, group.hosts, group.how, _sentence(group.says), extra=told_of(group)) for group in groups),
         causes=placed,
         cascade=_logged_cascade(logged, ranked, placed) if logged else _cascade(ranked, placed),
-        unexplained=(*_unexplained(facts), *_other_groups(views), *(_earlier_attempts(logged)), *notes),
+        unexplained=(*_unexplained(facts), *map(_sentence, other_groups(views)), *(_earlier_attempts(logged)), *notes),
         ruled_out=_unique([row for group in ranked for row in group.ruled_out if row.id not in {cause.id for cause in placed}]),
         undecided=_unique(
             [
@@ -133,8 +133,7 @@ def _unnumbered_by_pid(found: Diagnosis) -> Diagnosis:
     """Processes without a known rank are named by their pids."""
     pids = [tuple(pid for rank in cause.ranks for pid in [pid_of(rank)] if pid is not None) for cause in found.causes]
     causes = tuple(replace(cause, pids=tuple(dict.fromkeys((*cause.pids, *more)))) for cause, more in zip(found.causes, pids, strict=True))
-    named: Diagnosis = by_pid(replace(found, causes=causes))
-    return named
+    return by_pid(replace(found, causes=causes))
 
 
 def _warnings(facts: Facts, placed: Sequence[PlacedCause]) -> tuple[Notice, ...]:
@@ -197,31 +196,6 @@ def _earlier_attempts(logged: Sequence[LoggedView]) -> tuple[str, ...]:
     if not logged or logged[0].groups:
         return ()
     return tuple(_sentence(f"an earlier attempt ({view.job.cell}) failed: {view.says}") for view in logged[1:] if view.groups)
-
-
-_SEVERITY: Sequence[Verdict] = ("hung", "crashed", "slow", "at-risk", "undetermined", "healthy")
-
-
-def _severity(view: LiveView) -> tuple[int, bool]:
-    return _SEVERITY.index(view.verdict), view.conclusive
-
-
-def _other_groups(views: Sequence[LiveView]) -> tuple[str, ...]:
-    """The job's further groups of processes, such as other steps of SLURM: which, and how they are."""
-    first = views[0].job if views else None
-    return tuple(
-        _sentence(
-            f"{_group_name(view.job)} ({len(view.ranks)} {'rank' if len(view.ranks) == 1 else 'ranks'}) is judged apart from {_group_name(first)}: {view.verdict}, {view.says}"
-        )
-        for view in views[1:]
-        if first is not None and view.job.cell.startswith(LIVE_CELL)
-    )
-
-
-def _group_name(job: Job) -> str:
-    label = job.cell.partition("#")[2]
-    step = label.removeprefix("step")
-    return f"step {step}" if step != label else f"the job at {label}" if label else "the largest job"
 
 
 def _live_world(live: LiveView) -> World:

@@ -136,10 +136,15 @@ def parse_job(record: Evidence) -> list[Fact]:
 
 def join_unnumbered(facts: list[Fact]) -> list[Fact]:
     """Give each process of a job whose rank nobody knows a number that no rank has, in all that was seen of it, so that it is judged like the others."""
-    unknown = {(fact.cell, fact.pid) for fact in facts if isinstance(fact, JobRank) and fact.rank is None and fact.pid}
+    unknown = {(fact.cell, fact.pid): number_of(fact.pid) for fact in facts if isinstance(fact, JobRank) and fact.rank is None and fact.pid}
     if not unknown:
         return facts
-    return [replace(fact, rank=number_of(fact.pid)) if fact.rank is None and (fact.cell, getattr(fact, "pid", None)) in unknown else fact for fact in facts]
+
+    def numbered(fact: Fact) -> Fact:
+        number = unknown.get((fact.cell, getattr(fact, "pid", 0))) if fact.rank is None else None
+        return fact if number is None else replace(fact, rank=number)
+
+    return [numbered(fact) for fact in facts]
 
 
 def _processes(data: Mapping[str, Any], name: str) -> tuple[Process, ...]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Any, Optional
+from typing import Any, Optional, TypeVar
 
+T = TypeVar("T")
 FIRST = 10**15
 STEP = 2  # so that no two of them follow each other, and none is folded into a range
 _END = 10**16
@@ -24,16 +25,21 @@ def pid_of(rank: Optional[int]) -> Optional[int]:
     return ((rank - FIRST) // STEP) & 0xFFFFFFFF if rank is not None and FIRST <= rank < _END else None
 
 
-def by_pid(value: Any) -> Any:
+def by_pid(value: T) -> T:
     """Return `value`, made of dataclasses, tuples and texts, with pids in place of such numbers in its texts, and without them in its sets of ranks."""
+    found: T = _by_pid(value)
+    return found
+
+
+def _by_pid(value: Any) -> Any:
     if isinstance(value, str):
         return _ALONE.sub(_alone, _LIST.sub(_listed, value)) if "10000" in value else value
     if isinstance(value, (tuple, list)):
-        return type(value)(by_pid(item) for item in value if not (isinstance(item, int) and pid_of(item) is not None))
+        return type(value)(_by_pid(item) for item in value if not (isinstance(item, int) and pid_of(item) is not None))
     if isinstance(value, dict):
-        return {key: by_pid(item) for key, item in value.items()}
+        return {key: _by_pid(item) for key, item in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.replace(value, **{field.name: by_pid(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init})
+        return dataclasses.replace(value, **{field.name: _by_pid(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init})
     return None if isinstance(value, int) and pid_of(value) is not None else value
 
 

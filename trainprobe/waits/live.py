@@ -10,8 +10,6 @@ from trainprobe.facts import Facts, Job, MainThread, Rung
 from trainprobe.model.diagnosis import Link, Verdict
 from trainprobe.model.unnumbered import pid_of
 from trainprobe.model.waits import Node
-from trainprobe.stacks.frames import Frame
-from trainprobe.stacks.places import is_user
 from trainprobe.waits.activity import Activity, Watch
 from trainprobe.waits.divergence import divergence_in, ranks_say
 from trainprobe.waits.graph import Graph
@@ -21,6 +19,7 @@ from trainprobe.waits.live_edges import Edges
 from trainprobe.waits.live_standings import live_standings
 from trainprobe.waits.recorded import recorded_waits
 from trainprobe.waits.saved import is_saved, saved_groups, saved_standings
+from trainprobe.waits.servers import is_server, serves
 from trainprobe.waits.slowness import slow_groups
 from trainprobe.waits.standings import AT_THE_STORE, Standing
 from trainprobe.waits.suspects import SuspectGroup
@@ -155,8 +154,7 @@ class _View:
 
     def _is_server(self, node: Node) -> bool:
         standing = self.by_node.get(node)
-        frames = _inside_own_code(standing) if standing is not None and standing.leaf == "net-io" else ()
-        return self._activity(node).kind not in ("stopped", "blocked") and any(part in frame.file for frame in frames for part in _SERVERS)
+        return standing is not None and self._activity(node).kind not in ("stopped", "blocked") and is_server(standing)
 
     def _waiters(self, works: Sequence[tuple[Node, ...]]) -> dict[int, tuple[tuple[int, ...], float]]:
         """For each working rank that others wait for: who, and the longest of their waits in seconds."""
@@ -214,7 +212,7 @@ class _View:
             return False
         if activity.kind in ("polls", "spins"):
             return activity.condition
-        return activity.kind == "still" and standing.leaf not in ("sleep", "") and not _serves(standing)
+        return activity.kind == "still" and standing.leaf not in ("sleep", "") and not serves(standing)
 
     def _activity(self, node: Node) -> Activity:
         standing = self.by_node.get(node)
@@ -356,39 +354,6 @@ def _go_on(ranks: Sequence[int]) -> str:
     if not ranks:
         return "it goes on"
     return f"{ranks_say(ranks)} {'goes' if len(ranks) == 1 else 'go'} on"
-
-
-def _serves(standing: Standing) -> bool:
-    """A kernel of a notebook, a server or a prompt waits for whoever comes: alone it is idle, not stuck."""
-    if standing.op in ("asyncio", "terminal", "debugger"):
-        return True
-    return any(part in frame.file for frame in _inside_own_code(standing) for part in ("/ipykernel", "/asyncio/", "/IPython/", "/code.py", "/tornado/"))
-
-
-def _inside_own_code(standing: Standing) -> Sequence[Frame]:
-    """The frames that the innermost code of somebody's own has called: a server that stands in its user's handler or cell does not wait for whoever comes."""
-    frames = standing.thread.frames if standing.thread is not None else ()
-    own = [place for place, frame in enumerate(frames) if is_user(frame) or frame.file.startswith(_TYPED_IN)]
-    return frames[own[-1] + 1 :] if own else frames
-
-
-_TYPED_IN = ("<stdin>", "<console>", "<ipython-input")
-
-
-# Libraries whose main loop waits for whoever comes, for as long as it takes.
-_SERVERS = (
-    "/uvicorn/",
-    "/hypercorn/",
-    "/gunicorn/",
-    "/aiohttp/web",
-    "/tornado/",
-    "/ipykernel",
-    "/werkzeug/",
-    "/waitress/",
-    "/socketserver.py",
-    "/http/server.py",
-    "/xmlrpc/server.py",
-)
 
 
 def _headline(group: SuspectGroup, ranks: Sequence[Standing]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -17,7 +17,7 @@ Start = Callable[..., int]
 
 
 @pytest.fixture
-def start() -> Start:
+def start() -> Iterator[Start]:
     children: list[subprocess.Popen[bytes]] = []
 
     def run(changes: dict[str, str], **env: str) -> int:
@@ -29,7 +29,7 @@ def start() -> Start:
         assert child.stdout.readline() == b"set\n"
         return child.pid
 
-    yield run  # type: ignore[misc] # a fixture
+    yield run
     for child in children:
         child.kill()
         child.communicate()

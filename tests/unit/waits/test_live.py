@@ -340,8 +340,8 @@ def test_a_rank_that_connects_again_and_again_hangs_with_the_one_at_its_line_of_
     assert hung(job(2), rank(0, other, other, **serves), rank(1, at, at))[0] == (1,)
 
 
-def unnumbered(pid: int, *looks: tuple[Frame, ...], **more: object) -> list[Fact]:
-    return join_unnumbered([JobRank((f"E{pid}",), CELL, None, pid=pid), *process(pid, *looks, **more)])
+def unnumbered(pid: int, *looks: tuple[Frame, ...]) -> list[Fact]:
+    return join_unnumbered([JobRank((f"E{pid}",), CELL, None, pid=pid), *process(pid, *looks)])
 
 
 def test_a_process_whose_rank_nobody_knows_is_judged_like_the_others() -> None:
