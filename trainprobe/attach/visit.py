@@ -138,7 +138,7 @@ class Visit:
     def _lint(self, sites: list[Site]) -> Side:
         """What lint finds in the files in which the ranks stand. Reading them is no look at the job."""
         cwd, began, allowed_s = str(self.data.get("cwd") or ""), self.job.began, self.clock.at_most(self.pace.lint_s)
-        return Side("lint", lambda: look_with_lint_at_stacks(self.case, CELL, sites, cwd=cwd, began=began, deadline_s=allowed_s))
+        return Side("lint", lambda: look_with_lint_at_stacks(self.case, self.cell, sites, cwd=cwd, began=began, deadline_s=allowed_s))
 
     def _earlier(self) -> None:
         """Look once at what is left of each earlier elastic attempt, in a cell of its own: attempts are judged apart."""
