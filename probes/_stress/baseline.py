@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -11,6 +12,7 @@ import torch
 
 import _given
 from _memory import memory_limits
+from _stress.fan_in import fan_ins
 from _stress.look import Look, gap
 from _stress.subject import Ran, Subject, Traits, max_length_of
 from _stress.tracing import apart_by_itself, traced
@@ -46,6 +48,9 @@ def first_look(subject: Subject, look: Look) -> Dict[str, Any]:
     began = time.perf_counter()
     subject.run(model, batch)
     took_s = min(took_s, time.perf_counter() - began)  # the first pass allocates, and imports what it needs
+    look.step("fan-ins")
+    with contextlib.suppress(Exception):  # what the model forbids to be watched has the fan-ins of its shapes
+        subject.traits = subject.traits._replace(fan_ins=fan_ins(model, lambda: subject.run(model, batch, grad=True)))
     longest, name = max_length_of(model)
     noisy = _is_noisy(subject, look)
     traits = Traits(
@@ -56,6 +61,7 @@ def first_look(subject: Subject, look: Look) -> Dict[str, Any]:
         own_loss=ran.own_loss,
         parameters=sum(one.numel() for one in model.parameters()),
         forward_s=took_s,
+        fan_ins=subject.traits.fan_ins,
     )
     subject.traits = traits
     look.step("other sizes")

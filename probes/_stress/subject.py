@@ -11,7 +11,8 @@ import os
 import random
 import sys
 import warnings
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from types import MappingProxyType
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 import torch
 
@@ -51,7 +52,7 @@ class Traits(NamedTuple):
 
     `doubles`: it calculates in float64 too. `noisy`: two runs in eval() differ. `couples_rows`: a row's outputs depend on the other rows.
     `resizes`: batches of another length go through. `max_length`: the longest that it declares, with the name that said so. `loss_couples`: the loss of
-    a batch is not the mean of its rows' losses. `parameters` is their number.
+    a batch is not the mean of its rows' losses. `parameters` is their number. `fan_ins`: of the parameters whose operations tell it.
     """
 
     doubles: bool = True
@@ -64,6 +65,7 @@ class Traits(NamedTuple):
     own_loss: bool = True
     parameters: int = 0
     forward_s: float = 0.0
+    fan_ins: Mapping[str, float] = MappingProxyType({})
 
 
 class Subject:
@@ -92,7 +94,7 @@ class Subject:
         self.kind = kind_of(model)
         model.to(self.device)
         if lively:
-            stir(model, seed)
+            stir(model, seed, self.traits.fan_ins)
         if dtype is not None:
             cast(model, dtype)
         return model.eval()
@@ -227,13 +229,20 @@ def kind_of(model: Any) -> str:
     return "transformers" if hasattr(model, "config") and hasattr(model, "save_pretrained") and hasattr(model, "main_input_name") else "module"
 
 
-def stir(model: Any, seed: int) -> None:
-    """Add to every weight a random part of the size that a usual initialisation has, and to every bias and scale a tenth."""
+def stir(model: Any, seed: int, fan_ins: Mapping[str, float]) -> None:
+    """Add a random part to every weight, as large as its fan-in allows; to biases and scales a tenth.
+
+    Where the fan-in is unknown, the shape stands in, as torch lays it out: (out, in, ...). A table,
+    whose rows are picked and not added up, has the width of its rows.
+    """
     draw = torch.Generator().manual_seed(seed + 1)
     with torch.no_grad():
-        for one in model.parameters():
+        for name, one in model.named_parameters():
             if one.is_floating_point():
-                size = 0.5 / math.sqrt(max(1, one.shape[-1])) if one.dim() > 1 else 0.1
+                fan_in = fan_ins.get(name, math.prod(one.shape[1:]))
+                if fan_in <= 1 and one.dim() > 1:
+                    fan_in = one.shape[-1]
+                size = min(0.5 / math.sqrt(max(1, fan_in)), 0.1 if one.dim() < 2 else math.inf)
                 one.add_((torch.randn(one.shape, generator=draw) * size).to(one))
 
 

@@ -27,7 +27,7 @@ FAULTS = {
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Wrote]:
     pytest.importorskip("torch")
-    return wrote("fuzz", tmp_path_factory.mktemp("models"), "sound", "refuses_most", "normed:normed_sample", *FAULTS)
+    return wrote("fuzz", tmp_path_factory.mktemp("models"), "sound", "refuses_most", "too_large", "normed:normed_sample", *FAULTS)
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -50,6 +50,13 @@ def test_a_sound_model_runs_in_all_configurations(found: dict[str, Wrote]) -> No
 
 def test_a_refusal_as_it_is_built_is_no_failure(found: dict[str, Wrote]) -> None:
     assert found["refuses_most"].findings == []
+
+
+def test_a_suite_that_judged_no_configuration_is_skipped(found: dict[str, Wrote]) -> None:
+    skipped = found["too_large"].says("skipped")
+    assert "none of the 12 configurations drawn was judged" in skipped
+    assert "too large" in skipped
+    assert not [row for row in found["too_large"].rows if row["row"] in ("held", "summary")]
 
 
 def test_a_factory_without_options_is_skipped_in_words(found: dict[str, Wrote]) -> None:

@@ -43,7 +43,7 @@ SOUND = (
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Wrote]:
     pytest.importorskip("torch")
-    return wrote("masks", tmp_path_factory.mktemp("models"), "Noisy", *SOUND, *FAULTS, source=SOURCE)
+    return wrote("masks", tmp_path_factory.mktemp("models"), "Noisy", "Smoother:frames", *SOUND, *FAULTS, source=SOURCE)
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -54,6 +54,11 @@ def test_a_fault_is_found_alone_and_by_its_name(name: str, found: dict[str, Wrot
 @pytest.mark.parametrize("name", SOUND)
 def test_a_sound_model_draws_no_finding(name: str, found: dict[str, Wrote]) -> None:
     assert found[name].findings == []
+
+
+def test_a_model_to_which_no_question_applies_is_skipped(found: dict[str, Wrote]) -> None:
+    assert "no mask was seen" in found["Smoother:frames"].says("skipped")
+    assert not [row for row in found["Smoother:frames"].rows if row["row"] in ("held", "summary")]
 
 
 def test_all_checks_are_made_of_a_sound_model(found: dict[str, Wrote]) -> None:

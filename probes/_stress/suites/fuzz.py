@@ -16,6 +16,7 @@ from _stress.subject import Subject
 
 LENGTH = 8
 REFUSALS = (ValueError, AssertionError, TypeError, NotImplementedError, RuntimeError)
+UNJUDGED = ("refused", "large", "left")
 RETRIES = 3  # of a configuration that was refused or not judged, each with half of its changes
 CAP = 4_000_000  # parameters, or four times as many as the model has as it is given
 NOT_THE_MODELS = ("out of memory", "not enough memory", "can't allocate memory")
@@ -33,7 +34,7 @@ class Tried(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        return self.how not in ("works", "refused", "large", "left")
+        return self.how not in ("works", *UNJUDGED)
 
     @property
     def signature(self) -> Any:
@@ -203,13 +204,14 @@ def run(subject: Subject, look: Look) -> None:
         _undivided(trier, look, defaults)
     done = sum(counts.values())
     look.number("config.tried", float(done), "configurations", **counts)
-    if done and counts.get("refused") == done:
-        look.skip("all configurations drawn were refused as they were built")
-    if not told:
-        look.held("config.fails", 0, 0, "configurations", "", what="option")
     parts = [
         f"{counts[how]} {says}" for how, says in (("refused", "refused as they were built"), ("large", "too large"), ("left", "not judged")) if how in counts
     ]
+    if all(how in UNJUDGED for how in counts):
+        why = ", ".join(parts) or "no time was left"
+        look.skip(f"none of the {len(picked)} configurations drawn was judged: {why}")
+    if not told:
+        look.held("config.fails", 0, 0, "configurations", "", what="option")
     also = f" ({', '.join(parts)})" if parts else ""
     cut = "" if done == len(picked) else f" of {len(picked)} for the time"
     look.summary(f"{done}{cut} configurations of {', '.join(sorted(defaults))[:200]} with seed {subject.asked.seed}{also}")

@@ -79,4 +79,7 @@ def run(subject: Subject, look: Look) -> None:
         with masks.part("mask.all_masked", "a row of zeros"):
             all_masked(masks)
     told = f"{port.told}: " if port is not None else "no mask was seen among what it takes: "
-    look.summary(told + ", ".join(dict.fromkeys(masks.tried)))
+    asked = ", ".join(dict.fromkeys(masks.tried))
+    if not masks.answers:
+        look.skip(told + (asked or "none of the questions applies"))
+    look.summary(told + asked)

@@ -85,6 +85,8 @@ class Precision:
                 self._one_by_one(dtype)
         for says, modes in self.missing.items():
             look.note(f"{says} is not tried here: {modes[0]}")
+        if not self.told and not self.tried and not self.modules:
+            look.skip("no narrower type runs here")
         if not self.told:
             look.held("precision.overflow", 0, 0, "modules", "", what="module")
         tried = ", ".join(self.tried) or "nothing"

@@ -1,0 +1,107 @@
+"""A weight's fan-in: how many products with it one element of a result adds up.
+
+The operations that the model runs give it, whatever the layers are called.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Set, Tuple
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from _stress.isolating import floats, rebuilt
+
+NONE: FrozenSet[str] = frozenset()
+
+
+def fan_ins(model: Any, run: Callable[[], Any]) -> Dict[str, float]:
+    """Return the fan-in of each parameter that `run` uses, the largest where it is used several times.
+
+    A parameter that is not used, or only in operations that are not linear in it, is left out.
+    Raises what the model raises.
+    """
+    asking = _Asking(model)
+    with asking:
+        run()
+    return asking.found
+
+
+class _Asking(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no type
+    """With ones for all numbers, an operation that is linear in its weight adds up its fan-in.
+
+    `made` holds what depends on no input, by its memory: parameters, constants, and what is made of
+    them alone (a cast, a normed or masked weight), with the names of the parameters in it. It keeps
+    these tensors alive, as freed memory would soon be another tensor's.
+    """
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.found: Dict[str, float] = {}
+        self.asked: Set[Any] = set()
+        self.made: Dict[int, Tuple[Any, FrozenSet[str]]] = {}
+        for buffer in model.buffers():
+            self.made[_memory(buffer)] = (buffer, NONE)
+        for name, one in model.named_parameters():
+            self.made[_memory(one)] = (one, self.names([one]) | {name})
+
+    def names(self, tensors: Iterable[Any]) -> FrozenSet[str]:
+        return NONE.union(*(self.made.get(_memory(one), (None, NONE))[1] for one in tensors))
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        given = list(_tensors((args, kwargs)))
+        if any(one.is_floating_point() and self.names([one]) for one in given):
+            self.ask(function, args, kwargs, given)
+        drawn = torch.Tag.nondeterministic_seeded in function.tags
+        constant = not drawn and all(_memory(one) in self.made for one in given)
+        names = self.names(given)
+        out = function(*args, **kwargs)
+        for one in _tensors(out):
+            if constant:
+                self.made.setdefault(_memory(one), (one, names))
+            else:
+                self.made.pop(_memory(one), None)
+        return out
+
+    def ask(self, function: Any, args: Any, kwargs: Any, given: List[Any]) -> None:
+        if function.is_view:
+            return
+        for weight in given:
+            names, key = self.names([weight]), (str(function), _memory(weight), weight.shape)
+            if not names or key in self.asked:
+                continue
+            self.asked.add(key)
+            with contextlib.suppress(Exception):  # an operation that does not take other numbers tells nothing
+                size = _summed(function, args, kwargs, weight)
+                for name in names if size > 0 else ():
+                    self.found[name] = max(size, self.found.get(name, 0.0))
+
+
+def _summed(function: Any, args: Any, kwargs: Any, weight: Any) -> float:
+    """The fan-in of `weight` in one operation, 0 where it is not linear in it."""
+
+    def result(level: float) -> Any:
+        def put(_: str, one: Any) -> Any:
+            if not one.is_floating_point():
+                return one.clone()
+            return torch.full_like(one, level if _memory(one) == _memory(weight) else 1.0)
+
+        changed, named = rebuilt((args, kwargs), put)
+        return next(iter(floats(function(*changed, **named)).values())).double()
+
+    none, one, two = result(0.0), result(1.0), result(2.0)
+    once, twice = one - none, two - none
+    linear = bool(twice.isfinite().all()) and torch.allclose(twice, 2 * once, rtol=0.01, atol=1e-6)
+    return float(once.abs().max()) if linear and once.numel() else 0.0
+
+
+def _memory(tensor: Any) -> int:
+    return int(tensor.untyped_storage().data_ptr())
+
+
+def _tensors(values: Any) -> Iterable[Any]:
+    found: List[Any] = []
+    rebuilt(values, lambda _, one: found.append(one) or one)
+    return found
