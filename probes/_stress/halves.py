@@ -222,7 +222,7 @@ def alone(narrow: Any, wide: Any, taken: Taken, dtype: Any, seed: int = 0) -> Op
     """Give one call to a module in `dtype` and to the same in a wider type; None where it cannot be called by itself.
 
     The wide one is given the very numbers that the narrow one gets, so that what differs is what its own code adds. How much a sound code may add is asked of
-    the wide one: what comes of inputs (of weights, where it is given none) that differ in the last digit. Five times that and five units of the type are allowed: a module of some tens of
+    the wide one: what comes of inputs and weights that differ in the last digit. Five times that and five units of the type are allowed: a module of some tens of
     operations, each rounded once (Higham, Accuracy and Stability of Numerical Algorithms, 2002, §3: errors add as the root of their number, seldom more).
     """
     wider = next((one.dtype for one in wide.parameters() if one.is_floating_point()), torch.float64 if dtype is torch.float32 else torch.float32)
@@ -337,15 +337,16 @@ def _times(given: Any, name: str, level: float) -> Any:
 
 
 def _moved(module: Any, given: Any, unit: float, draw: int, seed: int) -> List[Any]:
-    """What it gives for inputs that differ in the last digit of the narrow type; where it is given none but whole numbers, for weights that do."""
-    if any(one.is_floating_point() for one in leaves_of(given).values()):
-        return _called(module, _shaken(given, unit, draw), seed)
+    """What it gives for inputs and weights that differ in the last digit of the narrow type.
+
+    Each operation rounds, also deep inside: weights that differ stand for that.
+    """
     before = {name: one.detach().clone() for name, one in module.named_parameters()}
     with torch.no_grad():
         for name, one in module.named_parameters():
             one.copy_(_shaken(before[name], unit, draw))
     try:
-        return _called(module, given, seed)
+        return _called(module, _shaken(given, unit, draw), seed)
     finally:
         with torch.no_grad():
             for name, one in module.named_parameters():

@@ -16,6 +16,8 @@ from _stress.look import Look
 from _stress.passes import MODES, Mode, Pass, is_missing, name_of, passed, unreached
 from _stress.subject import Subject, cast
 
+BATCH_NORMS = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.SyncBatchNorm)
+ROWS = 8  # whose statistics stand for those of training
 LENGTH = 128  # positions where the model takes them: sums over few positions lose too little to be seen
 
 
@@ -27,6 +29,7 @@ class Precision:
         self.tried: List[str] = []
         self.modules = 0
         self.length: Optional[int] = None
+        self.statistics: Dict[bool, Dict[str, Any]] = {}  # of the norms, with and without stirred weights
         self.root = ""  # what the model's own code is called, where no module of it is to blame: its class
 
     # ---- making
@@ -37,12 +40,42 @@ class Precision:
         config: Any = getattr(model, "config", None)
         if hasattr(config, "use_cache"):
             config.use_cache = False
+        self.settle(model, lively=lively)
         if dtype is not None or any(one.dtype in (torch.float16, torch.bfloat16) for one in model.parameters()):
             if dtype in (torch.float16, torch.bfloat16):
                 model.to(dtype)  # as a script would do it
             else:
                 cast(model, torch.float32)
         return model
+
+    def settle(self, model: Any, *, lively: bool) -> None:
+        """Give norms that were never trained the statistics of a batch.
+
+        With those that they start with they norm nothing in eval(), and a deep residual network
+        grows by a power of two with each block, as it never does once it is trained.
+        """
+        norms = {
+            name: one
+            for name, one in model.named_modules()
+            if isinstance(one, BATCH_NORMS) and one.running_mean is not None and not bool(one.num_batches_tracked)
+        }
+        if norms and lively not in self.statistics:
+            momenta = {name: one.momentum for name, one in norms.items()}
+            for one in norms.values():
+                one.momentum = None  # the first batch's own
+            try:
+                self.subject.run(model.train(), self.subject.batch(ROWS, self.length, seed=3, model=model))
+            except Exception:  # training is other suites' business
+                for one in norms.values():
+                    one.reset_running_stats()
+            model.eval()
+            for name, one in norms.items():
+                one.momentum = momenta[name]
+            self.statistics[lively] = {name: (one.running_mean.clone(), one.running_var.clone()) for name, one in norms.items()}
+        for name, one in norms.items():
+            mean, variance = self.statistics[lively][name]
+            one.running_mean.copy_(mean)
+            one.running_var.copy_(variance)
 
     def batch(self, model: Any) -> Any:
         return self.subject.batch(2, self.length, seed=1, model=model)
