@@ -45,6 +45,7 @@ from trainprobe.waits import (
     suspect_groups,
 )
 from trainprobe.waits.climbed import climb_of
+from trainprobe.waits.data_timeouts import wait_expected
 from trainprobe.waits.deadlines import advice, expiries, killing
 from trainprobe.waits.divergence import claims_say, ranks_say
 from trainprobe.waits.foreseen import foreseen_groups, predictions
@@ -81,7 +82,9 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
     found = [*ready_groups(facts), *of_rungs(facts, found)] if ready else found
     foreseen = predictions(facts)
     if not ready and all(group.mode == "check" for group in found):  # what has failed already comes before what will
-        found += foreseen_groups(facts, foreseen)
+        ahead = foreseen_groups(facts, foreseen)
+        grown = {group.cell for group in ahead if group.how == "slow"}  # a size that did not end is one of its points
+        found = [group for group in found if group.cell not in grown or not wait_expected(facts, group.cell)] + list(ahead)
     groups = found[:_MOST_GROUPS]
     notes = (*notes, *((f"{len(found) - len(groups)} more groups of suspects were found and not weighed.",) if len(found) > len(groups) else ()))
     ranked = [rank_group(facts, group, causes, priors) for group in groups]

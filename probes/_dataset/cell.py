@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import faulthandler
 import json
+import math
 import os
 import signal
 import sys
@@ -26,6 +27,11 @@ if __name__ != "__main__":  # a spawned worker: it can be asked for its stack as
 
 REBUILD_SHARE = 0.02  # of the time that is left; a factory that takes longer is called once
 BRIEF_S = 1.0
+STEP = 4  # times the last size: from there on its own growth foretells the next one
+FREE_STEP = 10  # even a cube would then take a thousand times next to nothing
+CUBE = 3  # the steepest growth that loading is known for
+STEEPEST = 4.0
+TELLING_S = 0.05  # less than this is noise, and no growth
 HELD_FDS = 4  # libraries open as many by themselves
 
 
@@ -126,13 +132,9 @@ def read(job: Job) -> None:
     now_open = 0
     first_open: Optional[int] = None
     held: List[Tuple[int, int]] = []  # rows, and the most memory with them
-    for rows in job.task["rows"]:
-        if rows in job.task["further"] and not cheap(spent, held, rows, job.until - time.perf_counter()):
-            break
+    sizes = list(job.task["rows"])
+    while rows := next_size(job, sizes, spent, held, start_s):
         left_s, began = job.until - time.perf_counter(), time.perf_counter()
-        if spent and start_s + foreseen(spent, rows) > left_s:
-            telling.tell("skipped", rows=rows, says=f"{spent[-1][0]} rows took {start_s + spent[-1][1]:.1f} s, and {max(0.0, left_s):.0f} s were left")
-            break
         # Files that an object opened for the rows before, and holds, are not to be counted again with the next size.
         holds = first_open is not None and looks.fds(os.getpid()) > now_open + HELD_FDS and build_s < REBUILD_SHARE * left_s
         if not kept or objects.takes_rows(job.found) or holds:
@@ -205,12 +207,58 @@ def cheap(spent: List[Tuple[int, float]], held: List[Tuple[int, int]], rows: int
     return expected_s < left_s / 2 and slope * (rows - last) < free / 10
 
 
+def next_size(job: Job, sizes: List[int], spent: List[Tuple[int, float]], held: List[Tuple[int, int]], start_s: float) -> int:
+    """Take the next size from the front of `sizes`, or one on the way to it; 0 where none is left, or none fits the time."""
+    rows, left_s = sizes[0] if sizes else 0, job.until - time.perf_counter()
+    further = rows in job.task["further"]
+    if not rows or (further and not cheap(spent, held, rows, left_s)):
+        return 0
+    if job.task["steps"] and not further:
+        rows = nearest(spent, rows, left_s)
+    elif spent and start_s + foreseen(spent, rows) > left_s:
+        rows = 0
+    if rows == sizes[0]:
+        sizes.pop(0)
+    if not rows:
+        telling.tell("skipped", rows=sizes[0], says=f"{spent[-1][0]} rows took {start_s + spent[-1][1]:.1f} s, and {max(0.0, left_s):.0f} s were left")
+    return rows
+
+
+def nearest(spent: List[Tuple[int, float]], rows: int, left_s: float) -> int:
+    """`rows` itself, or a size on the way to it: nothing that was measured far below foretells it.
+
+    A size further away than STEP is taken at once only where even a cube of the rows would fit the
+    time. Returns 0 where no size fits any more.
+    """
+    if not spent:
+        return rows
+    last, last_s = spent[-1]
+    if last_s < TELLING_S and rows <= FREE_STEP * last:
+        return rows
+    if rows <= STEP * last or last_s * (rows / last) ** CUBE > left_s / 2:
+        steps = [rows] if rows <= STEP * last else []
+        steps += [last * factor for factor in (STEP, 2) if last * factor < rows]
+        return next((size for size in steps if foreseen(spent, size) <= left_s), 0)
+    return rows
+
+
 def foreseen(spent: List[Tuple[int, float]], rows: int) -> float:
-    """How long `rows` will take if time grows in step with them from the last two sizes on; of one size most is start-up, so three times as long."""
+    """How long `rows` will take if time goes on as from the last sizes on: in step, or as it bends.
+
+    Of a single size most is start-up, so three times as long.
+    """
     if len(spent) < 2:
         return 3 * spent[-1][1]
     (before, before_s), (last, last_s) = spent[-2:]
-    return last_s + max(0.0, last_s - before_s) / max(1, last - before) * (rows - last)
+    slope = max(0.0, last_s - before_s) / max(1, last - before)
+    power = 1.0
+    if len(spent) > 2 and last_s - before_s > TELLING_S and last > before > spent[-3][0]:
+        first, first_s = spent[-3]
+        earlier = max(before_s - first_s, 0.01 * (last_s - before_s)) / (before - first)
+        power = 1 + math.log(slope / earlier) / math.log((last + before) / (before + first))
+        power = min(max(power, 1.0), STEEPEST)
+    grown = ((rows / last) ** power - 1) / (1 - (before / last) ** power) if last > before else 0.0
+    return last_s + max(0.0, last_s - before_s) * grown
 
 
 def _workers_of(source: objects.Source, want: objects.Want) -> int:

@@ -42,6 +42,7 @@ class Course:
         self.failures: List[failures.Failure] = []
         self.stack = self.unknown = ""
         self.rows = self.growing = list(asked.rows)
+        self.measured: List[int] = []
         self.sources: List[Dict[str, Any]] = []
         self.costs: Dict[Tuple[int, str, int], Dict[str, float]] = {}
         self.steady, self.pickles, self.reported = False, True, set()  # type: Tuple[bool, bool, set[str]]
@@ -56,10 +57,11 @@ class Course:
         for name, (value, unit) in looks.limits().items():
             _emit.measure(f"limit.{name}", value, unit)
         children.become_subreaper()
-        good = self.read(0, "none", 1, [*self.rows, *self.asked.further])
+        good = self.read(0, "none", 1, [*self.rows, *self.asked.further], steps=True)
         if good:
-            self.growing = [rows for rows in [*self.rows, *self.asked.further] if rows <= good]
-            self.rows = [rows for rows in self.rows if rows <= good]
+            self.growing = [rows for rows in self.measured if rows <= good]
+            modest = max((rows for rows in self.growing if rows <= MODEST_ROWS), default=good)
+            self.rows = sorted({modest, *(rows for rows in self.rows if rows <= good)})
             self._check()
             self._with_workers()
         self._answer()
@@ -95,7 +97,9 @@ class Course:
             self.read(workers, method, 1, self.rows[-1:])
         safe.tell(self.costs, looks.limits(), self.asked.ranks, len(self.sources), [one.more for one in self.failures])
 
-    def cell(self, name: str, workers: int, method: str, ranks: int, rows: List[int], epochs: int = 1) -> Optional[Tuple[Dict[str, Any], children.Cell]]:
+    def cell(
+        self, name: str, workers: int, method: str, ranks: int, rows: List[int], epochs: int = 1, *, steps: bool = False
+    ) -> Optional[Tuple[Dict[str, Any], children.Cell]]:
         """Run one cell with its share of the time; None where none is left."""
         share_s = self.left_s * max(2.0 / max(2, self.steps_left), 0.5 if not self.costs else 0.0)
         self.steps_left -= 1
@@ -110,6 +114,7 @@ class Course:
             "rows": rows,
             "workers": workers,
             "further": list(self.asked.further),
+            "steps": steps,
         }
         task.update(method=method, ranks=ranks, soft_s=max(1.0, 0.75 * share_s), stack=self.stack, epochs=epochs, shard_rows=SHARD_ROWS)
         with _emit.phase(f"{name} rows={','.join(map(str, rows))} workers={workers} method={method} ranks={ranks}"):
@@ -131,9 +136,9 @@ class Course:
             _emit.fail(failure.says, kind=failure.kind, given="dataset", **failure.more)
         self.failures.append(failure)
 
-    def read(self, workers: int, method: str, ranks: int, rows: List[int], epochs: int = 1) -> int:
-        """Read growing sizes; return the largest that worked, 0 where none did."""
-        ran = self.cell("read", workers, method, ranks, rows, epochs)
+    def read(self, workers: int, method: str, ranks: int, rows: List[int], epochs: int = 1, *, steps: bool = False) -> int:
+        """Read growing sizes, with `steps` also those between that a law needs; return the largest that worked, 0 where none did."""
+        ran = self.cell("read", workers, method, ranks, rows, epochs, steps=steps)
         if ran is None:
             return 0
         task, cell = ran
@@ -147,12 +152,27 @@ class Course:
             _emit.note(f"{line['rows']} rows were not tried with {failures.of_workers(workers, method)}: {line['says']}.", check="data.time", status="unknown")
         if first.of("built") and not self.sources:
             self._tell_built(first.of("built")[0])
-        good = [self._measure(task, cell, size) for size in rows]
+        sizes = sorted({*rows, *(line["rows"] for line in first.of("read"))})
+        good = [self._measure(task, cell, size) for size in sizes]
+        self.measured = self.measured or [size for size in good if size]
         compared.tell_seeds(first, {"workers": workers, "ranks": ranks, "method": method})
         failure = failures.of_cell(cell, task, self.asked.dataset)
         if failure is not None:
+            self._tell_at_least(task, cell)
             self.fail(failure, too_soon=failures.too_soon(cell))
         return max(good)
+
+    def _tell_at_least(self, task: Dict[str, Any], cell: children.Cell) -> None:
+        """What a size took that did not end in its time is a measurement too: at least so long."""
+        for said in cell.said:
+            line = (said.of("phase") or [{}])[-1]
+            name = {"factory": "build_s", "reading": "took_s"}.get(str(line.get("phase")))
+            if said.how == "stood" and name is not None and isinstance(line.get("rows"), int):
+                took_s = said.lines[-1]["at"] + cell.waited_s - line["at"]
+                labels = {"rows": line["rows"], "ranks": task["ranks"]}
+                if name == "took_s":
+                    labels.update(workers=task["workers"], method=task["method"])
+                _emit.measure(name, round(took_s, 5), "s", at_least=True, **labels)
 
     def _tell_built(self, line: Dict[str, Any]) -> None:
         self.sources = line["sources"]

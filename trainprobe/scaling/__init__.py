@@ -1,7 +1,7 @@
 """How a number grows with a size: laws, their fit to few and noisy points, and predictions with an interval. Pure; only the standard library."""
 
 from trainprobe.scaling.counts import unmoved
-from trainprobe.scaling.fitting import Component, Fit, Point, TooFewError, fit
+from trainprobe.scaling.fitting import EXCLUDED, Component, Fit, Point, TooFewError, fit
 from trainprobe.scaling.laws import IN_WORDS, STEEP
 from trainprobe.scaling.predicting import (
     ANNOUNCED,
@@ -21,6 +21,7 @@ from trainprobe.scaling.predicting import (
 __all__ = [
     "ANNOUNCED",
     "ANNOUNCED_FAR",
+    "EXCLUDED",
     "FAR",
     "IN_WORDS",
     "STEEP",

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from trainprobe.scaling.laws import Shape, shapes
+from trainprobe.scaling.student import distribution
 
 LEAST_SIZES = 3
 LEAST_SPREAD = 4.0
@@ -24,6 +25,8 @@ _PRIOR_POINTS = 8  # what is known of the noise beforehand counts like so many p
 _WRONG = 0.02  # a point is wrong altogether
 _WRONG_DENSITY = 1 / (4 * math.log(10))  # and then it may be two decades off to either side
 _LEAST_WEIGHT = 1e-4  # of the likeliest shape's
+EXCLUDED = 0.02
+"""A measurement that the law makes less likely than this is none of it."""
 _KEPT = 0.999  # of the whole weight; what is left out moves no interval
 
 
@@ -52,6 +55,11 @@ class Component:
     level: float
     scatter: float
     freedom: int
+
+    def share_above(self, size: float, value: float) -> float:
+        """How probable it is that more than `value` is measured at `size`."""
+        off = (math.log(value) - self.level - self.shape.log_at(size)) / self.scatter
+        return 1 - distribution(off, self.freedom)
 
 
 @dataclass(frozen=True)
@@ -86,8 +94,12 @@ class Fit:
         return self.points[-1].size
 
 
-def fit(points: Iterable[Point], noise: float = NOISE) -> Fit:
+def fit(points: Iterable[Point], noise: float = NOISE, at_least: Iterable[Point] = ()) -> Fit:
     """Fit all laws. `noise` is the relative scatter that such numbers have: 0.1 for times, less for memory and counts.
+
+    `at_least` are lower bounds, of sizes that did not end in their time (right-censored): a shape
+    counts as much as it makes them likely. Where all shapes together all but exclude a bound, it is
+    no matter of growth (something stood still there), and is left out.
 
     Raises TooFewError where there are fewer than three sizes, or where the largest is less than four times the smallest.
     """
@@ -102,12 +114,17 @@ def fit(points: Iterable[Point], noise: float = NOISE) -> Fit:
     evidence = _Evidence(len(own), noise)
     found = [
         found
-        for shape in shapes(sizes, noise)
+        for shape in shapes(sizes, noise, math.exp(min(logs) - logs[-1]))
         for found in evidence.components(shape, [log - shape.log_at(one.size) for log, one in zip(logs, own, strict=True)], spare)
     ]
     top = max(log_weight for log_weight, _ in found)
     kept = [(math.exp(log_weight - top), one) for log_weight, one in found if log_weight - top > math.log(_LEAST_WEIGHT)]
-    return Fit(tuple(own), _heaviest(kept))
+    found_fit = Fit(tuple(own), _heaviest(kept))
+    for bound in at_least:
+        survived = [(one.weight * one.share_above(bound.size, bound.value), one) for one in found_fit.components]
+        if sum(weight for weight, _ in survived) >= EXCLUDED:
+            found_fit = Fit(found_fit.points, _heaviest(survived))
+    return found_fit
 
 
 def _heaviest(found: list[tuple[float, Component]]) -> tuple[Component, ...]:

@@ -25,6 +25,8 @@ STEEP = 1.2
 # How likely each law is beforehand: the simplest are the most frequent, and a power of no whole number stands for mixtures that nobody listed.
 # Found on invented sets of other seeds than those that the published numbers are made of (tests/unit/scaling/judged.py).
 BEFOREHAND = {"constant": 0.16, "linear": 0.50, "n log n": 0.10, "power": 0.04, "quadratic": 0.14, "step": 0.06}
+RARE, RARE_POWERS = 0.01, tuple(2.3 + 0.1 * number for number in range(18))  # pairs of rows over all rows: cubes
+LOW_FLOOR, FLOORED = 0.02, 0.1
 PURE = 0.35  # of a law's probability, what the curve without an offset has
 _JUMPS = (1.5, 2.0, 3.0, 5.0, 8.0, 14.0)
 _STEP_BASES = ((0.0, 0.6), (0.4, 0.1), (0.8, 0.1), (1.0, 0.2))  # the share that grows in step, and how likely that is: a jump is mostly of what is flat
@@ -48,9 +50,11 @@ def constant() -> Shape:
     return Shape("constant", BEFOREHAND["constant"], _flat, (1.0,))
 
 
-def shapes(sizes: Sequence[float], noise: float) -> list[Shape]:
+def shapes(sizes: Sequence[float], noise: float, floor: float = 1.0) -> list[Shape]:
     """Return every shape that is tried for these sizes (ascending, each once).
 
+    `floor` is the smallest value over the one at the largest size. Where values span decades, it is
+    the only offset that fits the small sizes, and lies outside of the grid of shares.
     Terms whose share at the largest size is much below `noise`, the relative scatter, are left out: nothing could show them.
     """
     largest = sizes[-1]
@@ -63,6 +67,11 @@ def shapes(sizes: Sequence[float], noise: float) -> list[Shape]:
         ]
     powers = [0.3 + 0.1 * number for number in range(20)]
     found += [Shape("power", BEFOREHAND["power"] / len(powers), _power(power, largest), (power,)) for power in powers]
+    found += [Shape("power", RARE / len(RARE_POWERS), _power(power, largest), (power,)) for power in RARE_POWERS]
+    if floor < LOW_FLOOR:
+        chance = BEFOREHAND["quadratic"] * FLOORED
+        found.append(Shape("quadratic", chance, _curve(((floor, _one), (1 - floor, _square)), largest), (floor, 0.0, 1 - floor)))
+        found += [Shape("power", RARE / len(RARE_POWERS), _curve(((floor, _one), (1 - floor, _raised(power))), largest), (power,)) for power in RARE_POWERS]
     return found + _quadratics(largest, noise) + _steps(sizes)
 
 
@@ -106,6 +115,10 @@ def _n_log_n(size: float) -> float:
 
 def _square(size: float) -> float:
     return size * size
+
+
+def _raised(power: float) -> Callable[[float], float]:
+    return lambda size: size**power
 
 
 def _flat(size: float) -> float:

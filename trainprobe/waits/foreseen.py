@@ -14,13 +14,14 @@ from trainprobe.scaling import ANNOUNCED, IN_WORDS, Fit, TooFewError, crossing, 
 from trainprobe.scaling.saying import amount, number, sizes, span
 from trainprobe.waits import bounds
 from trainprobe.waits.extrapolated import ASSUMED, Times, for_ranks, for_workers
-from trainprobe.waits.sized import PROBES, STARTUP, TIME, Series, Setting, series_of
+from trainprobe.waits.sized import DATA, PROBES, STARTUP, TIME, Series, Setting, series_of
 from trainprobe.waits.suspects import SuspectGroup
 
 LONG_S = 600.0  # an epoch that takes less hurts nobody, whatever its law
 FASTER = 3.0  # times what growth in step would have given
 OPEN = 20.0  # an interval whose ends are further apart, in times, says that the measured sizes do not tell
 START_NOISE = 0.2  # of times of a whole command: it starts processes and reads what the last one has left in the caches, or not
+FURTHER = 2.0  # times the largest size of another setting
 _NEARLY = 0.95  # of the planned size: that is as good as measured
 _CURVE = 9
 _MOST_WORKERS = 64
@@ -112,7 +113,8 @@ def foreseen_groups(facts: Facts, found: Sequence[Prediction]) -> tuple[SuspectG
 
 def _predicted(facts: Facts, probe: str, quantity: Quantity, want: Wanted) -> Prediction | None:
     found = series_of(facts, probe, quantity.name)
-    size = (want.ranks if found[0].axis == "ranks" else want.rows) if found else None
+    rows = want.rows or (_not_reached(facts, found) if probe == DATA else None)
+    size = (want.ranks if found[0].axis == "ranks" else rows) if found else None
     if not found or size is None:
         return None
     fits: dict[Setting, Fit | None] = {}
@@ -120,7 +122,7 @@ def _predicted(facts: Facts, probe: str, quantity: Quantity, want: Wanted) -> Pr
     for one in found:
         try:
             flat = unmoved(one.points, quantity.noise) if quantity.counts else None
-            fits[one.setting] = flat or fit(one.points, max(quantity.noise, START_NOISE if probe == COMMAND and one.unit == "s" else 0.0))
+            fits[one.setting] = flat or fit(one.points, max(quantity.noise, START_NOISE if probe == COMMAND and one.unit == "s" else 0.0), one.at_least)
         except TooFewError as error:
             why = why or error.says
             if one.largest.size >= _NEARLY * size:
@@ -129,8 +131,22 @@ def _predicted(facts: Facts, probe: str, quantity: Quantity, want: Wanted) -> Pr
         return _not_enough(found[-1], quantity, size, why)
     if found[0].axis == "ranks":
         want = replace(want, ranks=None)
-    chosen = next(one for one in found if one.setting == _nearest(list(fits), want))
+    settings = list(fits) if quantity.with_workers else _furthest(found, fits)
+    chosen = next(one for one in found if one.setting == _nearest(settings, want))
     return _Foresight(facts, quantity, want, found, chosen, fits, size).prediction()
+
+
+def _not_reached(facts: Facts, found: Sequence[Series]) -> int | None:
+    """The largest number of rows that was asked for, where the time did not suffice for it."""
+    plan = facts.one(Plan)
+    most = max(plan.rows, default=0) if plan is not None else 0
+    return most if found and most > max(one.largest.size for one in found) else None
+
+
+def _furthest(found: Sequence[Series], fits: dict[Setting, Fit | None]) -> list[Setting]:
+    """The settings that were measured about as far as any: how time bends shows at the largest sizes."""
+    sizes = {one.setting: one.largest.size for one in found if one.setting in fits}
+    return [setting for setting, size in sizes.items() if FURTHER * size > max(sizes.values())]
 
 
 def _nearest(settings: Sequence[Setting], want: Wanted) -> Setting:

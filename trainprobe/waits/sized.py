@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainprobe.facts import Facts, Measured, Plan
 from trainprobe.facts.cell_measures import COMMAND
@@ -31,7 +31,10 @@ class Setting:
 
 @dataclass(frozen=True)
 class Series:
-    """The largest value of any rank at each size, smallest size first; `axis` is rows or ranks."""
+    """The largest value of any rank at each size, smallest size first; `axis` is rows or ranks.
+
+    `at_least` are sizes that did not end in their time, with how long they had taken by then.
+    """
 
     probe: str
     name: str
@@ -40,6 +43,7 @@ class Series:
     setting: Setting
     points: tuple[Point, ...]
     facts: tuple[Measured, ...]
+    at_least: tuple[Point, ...] = ()
 
     @property
     def largest(self) -> Point:
@@ -65,13 +69,15 @@ def series_of(facts: Facts, probe: str, name: str) -> tuple[Series, ...]:
 def by_setting(own: Iterable[Measured], name: str) -> tuple[Series, ...]:
     """One series for each setting; of several ranks, epochs or tries at one size the largest value counts."""
     best: dict[Setting, dict[int, Measured]] = defaultdict(dict)
+    bounds: dict[Setting, dict[int, Measured]] = defaultdict(dict)
     for fact in own:
         rows = _whole(fact.labels, "rows")
         if fact.name == name and rows and _sane(rows, fact.value) and (name != TIME or fact.value >= _BRIEF_S):
-            at = best[_setting(fact)]
+            at = (bounds if fact.labels.get("at_least") is True else best)[_setting(fact)]
             if rows not in at or fact.value > at[rows].value:
                 at[rows] = fact
-    return tuple(_series(setting, "rows", at) for setting, at in sorted(best.items(), key=lambda one: _order(one[0])))
+    ordered = sorted(best.items(), key=lambda one: _order(one[0]))
+    return tuple(replace(_series(setting, "rows", at), at_least=_points(bounds[setting])) for setting, at in ordered)
 
 
 def _over_ranks(own: Iterable[Measured], name: str) -> tuple[Series, ...]:
@@ -103,14 +109,18 @@ def _startup(own: list[Measured]) -> tuple[Series, ...]:
         values = [(point, whole if whole is not None else build.at(point.size)) for point in one.points]
         points = tuple(Point(point.size, point.value + more) for point, more in values if more is not None)
         if points:
-            summed.append(Series(one.probe, STARTUP, "s", "rows", one.setting, points, (*one.facts, *build.facts)))
+            facts = (*one.facts, *build.facts)
+            summed.append(Series(one.probe, STARTUP, "s", "rows", one.setting, points, facts, build.at_least))
     return tuple(summed)
 
 
 def _series(setting: Setting, axis: str, at: Mapping[int, Measured]) -> Series:
     facts = tuple(at[size] for size in sorted(at))
-    points = tuple(Point(float(size), at[size].value) for size in sorted(at))
-    return Series(facts[0].probe, facts[0].name, _UNITS.get(facts[0].unit, facts[0].unit), axis, setting, points, facts)
+    return Series(facts[0].probe, facts[0].name, _UNITS.get(facts[0].unit, facts[0].unit), axis, setting, _points(at), facts)
+
+
+def _points(at: Mapping[int, Measured]) -> tuple[Point, ...]:
+    return tuple(Point(float(size), at[size].value) for size in sorted(at))
 
 
 def _renamed(one: Series, name: str) -> Series:

@@ -51,6 +51,29 @@ def test_a_sort_is_not_steep_and_a_square_is() -> None:
     assert exponent(square) == pytest.approx(2.0, abs=0.05)
 
 
+def test_a_cube_is_foretold_within_its_interval() -> None:
+    found = fit([Point(size, 1e-10 * size**3) for size in (500, 1000, 2000, 4000, 8000)])
+    said = interval(found, 240_000)
+    assert said.low <= 1e-10 * 240_000**3 <= said.high
+    assert exponent(found) == pytest.approx(3.0, abs=0.15)
+
+
+def test_a_size_that_did_not_end_counts_as_a_lower_bound() -> None:
+    few = [Point(100, 1.0), Point(1000, 10.5), Point(10000, 160.0)]
+    without, bounded = fit(few), fit(few, at_least=[Point(40000, 1500.0)])
+    assert interval(bounded, 300_000).low > interval(without, 300_000).low
+    assert interval(bounded, 300_000).value > interval(without, 300_000).value
+    assert exponent(bounded) > exponent(without)
+    slack = fit(few, at_least=[Point(40000, 1.0)])  # that it takes longer was clear before
+    assert interval(slack, 300_000).value == pytest.approx(interval(without, 300_000).value, rel=0.01)
+
+
+def test_a_bound_that_no_law_allows_is_no_matter_of_growth() -> None:
+    linear = points(linear=0.01)
+    bounded = fit(linear, 0.05, [Point(20_000, 90_000.0)])
+    assert interval(bounded, 300_000) == interval(fit(linear, 0.05), 300_000)
+
+
 def test_three_sizes_that_could_be_anything_leave_it_open() -> None:
     """From in step to a square: both fit, and the interval says so."""
     found = fit([Point(100, 1.0), Point(1000, 10.5), Point(10000, 160.0)])

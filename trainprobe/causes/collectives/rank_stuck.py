@@ -26,6 +26,7 @@ from trainprobe.causes.words import again, fix, native_stack, ranks_say, sentenc
 from trainprobe.facts import Facts, FlightDump, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import Divergence, SuspectGroup
+from trainprobe.waits.data_timeouts import wait_expected
 from trainprobe.waits.divergence import call_says
 from trainprobe.waits.saved import is_saved, last_recorded
 
@@ -40,7 +41,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         points = 13 if all(_left_record(scene, rank) for rank in calls.camps[0]) else 6
         says = f"{ranks_say(calls.camps[0])} never made collective {calls.position}, {calls.calls[1]}, in which {ranks_say(calls.camps[1], capital=False)} wait"
         yield weighing(points, "other-stacks", says, ids=calls.evidence)
-    yield from weigh_broken(broken(scene, "stood"), 13)
+    if not wait_expected(facts, group.cell):
+        yield from weigh_broken(broken(scene, "stood"), 13)
     for rank in group.ranks:
         process, thread = scene.process(rank), scene.thread(rank)
         if process is not None and process.state in ("T", "t"):

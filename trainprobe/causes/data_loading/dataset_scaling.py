@@ -22,6 +22,7 @@ from trainprobe.model.predictions import Prediction
 from trainprobe.scaling import TooFewError, exponent, fit, steep
 from trainprobe.scaling.saying import amount, number
 from trainprobe.waits import SuspectGroup
+from trainprobe.waits.data_timeouts import stop_says
 from trainprobe.waits.sized import STARTUP, Series, by_setting
 
 # What is looked at, how much it scatters, and below which value it is overhead.
@@ -44,9 +45,9 @@ def _growths(scene: Scene) -> tuple[Growth, ...]:
     found = []
     for name, (_, noise, least) in NAMES.items():
         for series in by_setting(own, name):
-            if series.largest.value >= least:
+            if max(point.value for point in (series.largest, *series.at_least)) >= least:
                 try:
-                    law = fit(series.points, noise)
+                    law = fit(series.points, noise, series.at_least)
                 except TooFewError:
                     continue
                 found.append(Growth(series, exponent(law), steep(law)))
@@ -69,6 +70,8 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         return
     if group.mode == "hang":
         return (yield from weigh_silent(Scene(facts, group)))
+    if says := stop_says(facts, group.cell):
+        return (yield weighing(-26, "probe-outcome", says))
     found = _growths(Scene(facts, group))
     if found and found[0].fast:
         yield weighing(26, "probe-outcome", _says(found[0]), *found[0].series.facts)
