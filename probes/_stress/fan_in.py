@@ -103,5 +103,10 @@ def _memory(tensor: Any) -> int:
 
 def _tensors(values: Any) -> Iterable[Any]:
     found: List[Any] = []
-    rebuilt(values, lambda _, one: found.append(one) or one)
+
+    def keep(_: str, one: Any) -> Any:
+        found.append(one)
+        return one
+
+    rebuilt(values, keep)
     return found

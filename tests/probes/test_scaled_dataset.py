@@ -208,7 +208,8 @@ def test_what_bends_is_foreseen_as_it_bends() -> None:
 @pytest.mark.parametrize("power", [1, 2, 3])
 def test_sizes_come_close_enough_to_tell_a_law_before_one_is_too_long(power: int) -> None:
     """Whatever the law, the time is not passed, and four sizes and more lie on the way."""
-    left_s, spent, sizes = 60.0, [], [2, 74_074, 2_000_000]
+    spent: list[tuple[int, float]] = []
+    left_s, sizes = 60.0, [2, 74_074, 2_000_000]
     while sizes and left_s > 0:
         rows = cell.nearest(spent, sizes[0], left_s)
         if not rows:

@@ -18,6 +18,7 @@ from trainprobe.waits.sized import DATA, PROBES, STARTUP, TIME, Series, Setting,
 from trainprobe.waits.suspects import SuspectGroup
 
 LONG_S = 600.0  # an epoch that takes less hurts nobody, whatever its law
+TELLING_S = 1.0  # a time of less tells of the machine, and of no law that is steep
 FASTER = 3.0  # times what growth in step would have given
 OPEN = 20.0  # an interval whose ends are further apart, in times, says that the measured sizes do not tell
 START_NOISE = 0.2  # of times of a whole command: it starts processes and reads what the last one has left in the caches, or not
@@ -204,7 +205,7 @@ class _Foresight:
         faster = steep(own) if own is not None else None
         endless = quantity.name == TIME and faster is True and value >= max(LONG_S, FASTER * in_step)
         least = least_chance(own, self.size) if own is not None else ANNOUNCED
-        hit = (chance is not None and chance >= least) or endless
+        hit = ((chance is not None and chance >= least) or endless) and not self._brief(faster)
         at = {self.chosen.axis: self.size, **({"ranks": self.want.ranks or setting.ranks} if quantity.sums and self.chosen.axis != "ranks" else {})}
         planned_workers = self.want.workers if self.want.workers is not None and quantity.with_workers else setting.workers
         at |= {"workers": planned_workers} if planned_workers is not None and setting.workers is not None else {}
@@ -236,6 +237,11 @@ class _Foresight:
             evidence=tuple(dict.fromkeys([*_ids(self.chosen), *(id_ for fact in (bound.facts if bound else ()) for id_ in fact.evidence)])),
         )
         return replace(found, says=self._says(found, bound))
+
+    def _brief(self, faster: bool | None) -> bool:
+        """Do times grow steeply that are too short to tell? On a busy machine milliseconds do."""
+        longest = max(point.value for point in (*self.chosen.points, *self.chosen.at_least))
+        return self.chosen.unit == "s" and faster is not False and longest < TELLING_S
 
     def _workers(self, planned: int | None) -> Times:
         if not self.quantity.with_workers:

@@ -11,6 +11,7 @@ from tests.unit.waits.test_foreseen import PLAN, Row, grown, judged, measured, o
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Diagnosis
 from trainprobe.waits.data_timeouts import stop_says, wait_expected
+from trainprobe.waits.foreseen import predictions
 
 CELL = "scaled_dataset@1"
 SIZES = (2, 8, 32, 128, 512, 2048, 8192)
@@ -76,3 +77,10 @@ def test_too_few_sizes_leave_the_wait_open() -> None:
     found = facts(quadratic, 32, 90.0)
     assert wait_expected(found, CELL) is None
     assert first(judged(found))[1] == "rank-stuck"
+
+
+def test_milliseconds_that_grow_steeply_announce_nothing() -> None:
+    """They do on a busy machine, and the rows that were asked for are a thousand times as many."""
+    took = [measured("took_s", value, "s", rows=rows, ranks=1, workers=2, method="fork") for rows, value in ((128, 0.013), (512, 0.044), (2048, 0.82))]
+    found = Facts.from_rows([{"Plan": {**PLAN, **ASKED}}, *took])
+    assert only(predictions(found), "took_s").will_hit is False
