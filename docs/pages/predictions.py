@@ -21,6 +21,9 @@ that should hold the value in 90 of 100 cases, and says which limit will be reac
 - Noise is taken as a factor. How well a law foretells each point from the smaller ones is its weight; none is chosen and then believed, but all are mixed.
   So an interval holds the noise of a measurement, the doubt about the numbers of a law, and the doubt about which law it is.
 - One point of a set may be wrong (a cold cache, a busy neighbour).
+- A size that did not end in its time is a lower bound. A law counts as much as it makes that bound likely; a bound that all laws together give less
+  than 2 % is no matter of growth, and is left out.
+- A steep law of times below one second announces nothing.
 - A limit is announced where it is passed with a probability of {announced:.0%} or more; beyond {far:g} times the largest measured size, {announced_far:.0%}.
 - Fewer than three sizes, or a largest that is less than four times the smallest, give no prediction, and the report says so.
 
