@@ -59,8 +59,9 @@ class Course:
         children.become_subreaper()
         good = self.read(0, "none", 1, [*self.rows, *self.asked.further], steps=True)
         if good:
-            self.growing = [rows for rows in self.measured if rows <= good]
-            modest = max((rows for rows in self.growing if rows <= MODEST_ROWS), default=good)
+            # Of the sizes on the way two are enough for workers, which start anew for each of them.
+            modest = max((rows for rows in self.measured if rows <= MODEST_ROWS), default=good)
+            self.growing = sorted({modest, good, *(rows for rows in [*self.rows, *self.asked.further] if rows <= good)})
             self.rows = sorted({modest, *(rows for rows in self.rows if rows <= good)})
             self._check()
             self._with_workers()

@@ -114,7 +114,7 @@ def foreseen_groups(facts: Facts, found: Sequence[Prediction]) -> tuple[SuspectG
 
 def _predicted(facts: Facts, probe: str, quantity: Quantity, want: Wanted) -> Prediction | None:
     found = series_of(facts, probe, quantity.name)
-    rows = want.rows or (_not_reached(facts, found) if probe == DATA else None)
+    rows = want.rows or (_not_reached(facts, found) if probe == DATA and quantity.name in (STARTUP, TIME) else None)
     size = (want.ranks if found[0].axis == "ranks" else rows) if found else None
     if not found or size is None:
         return None
@@ -138,7 +138,10 @@ def _predicted(facts: Facts, probe: str, quantity: Quantity, want: Wanted) -> Pr
 
 
 def _not_reached(facts: Facts, found: Sequence[Series]) -> int | None:
-    """The largest number of rows that was asked for, where the time did not suffice for it."""
+    """The largest number of rows that was asked for, where the time did not suffice for it.
+
+    Only times say how far it would have been: the sizes that were cheap enough may be a thousandth.
+    """
     plan = facts.one(Plan)
     most = max(plan.rows, default=0) if plan is not None else 0
     return most if found and most > max(one.largest.size for one in found) else None

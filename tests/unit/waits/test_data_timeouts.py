@@ -84,3 +84,10 @@ def test_milliseconds_that_grow_steeply_announce_nothing() -> None:
     took = [measured("took_s", value, "s", rows=rows, ranks=1, workers=2, method="fork") for rows, value in ((128, 0.013), (512, 0.044), (2048, 0.82))]
     found = Facts.from_rows([{"Plan": {**PLAN, **ASKED}}, *took])
     assert only(predictions(found), "took_s").will_hit is False
+
+
+def test_rows_that_were_not_reached_are_foretold_for_times_alone() -> None:
+    """Without a planned size, a descriptor more at 32 rows is no matter of millions."""
+    fds = [measured("fds", value, "", rows=rows, ranks=1, workers=2, method="fork") for rows, value in ((2, 18), (8, 18), (32, 21))]
+    found = Facts.from_rows([{"Plan": {**PLAN, **ASKED}}, *fds])
+    assert predictions(found) == ()
