@@ -13,7 +13,7 @@ from _stress import halves
 from _stress.holdings import loose
 from _stress.subject import Subject
 
-MISSING = ("not implemented for", "not supported", "unsupported", "could not run", "no kernel", "does not support")
+MISSING = ("not implemented for", "could not create a primitive", "not supported", "unsupported", "could not run", "no kernel", "does not support")
 
 
 class Mode(NamedTuple):

@@ -39,3 +39,16 @@ def test_what_an_exception_says_is_written_also_where_it_says_nothing(tmp_path: 
     wordless, long = [json.loads(line)["labels"] for line in (tmp_path / "suite").read_text().splitlines()]
     assert wordless == {"type": "WordlessError", "message": "(its message cannot be had: ValueError)"}
     assert len(long["message"]) == 600
+
+
+@pytest.mark.torch
+def test_a_kernel_that_this_processor_lacks_is_no_fault_of_the_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As oneDNN says it of an LSTM in float16."""
+    pytest.importorskip("torch")
+    monkeypatch.syspath_prepend(str(ROOT / "probes"))
+    is_missing = importlib.import_module("_stress.passes").is_missing
+
+    assert is_missing(RuntimeError("could not create a primitive descriptor for the LSTM forward propagation primitive."))
+    assert not is_missing(RuntimeError("mat1 and mat2 must have the same dtype"))
