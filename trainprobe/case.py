@@ -13,7 +13,7 @@ import threading
 import time
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
+from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from trainprobe import __version__
 from trainprobe.errors import UsageError
@@ -21,10 +21,15 @@ from trainprobe.model.codec import from_json, to_json
 from trainprobe.model.evidence import Evidence, LookOutcome
 from trainprobe.model.subjects import JOB, Subject
 from trainprobe.redact import Redactor, clean
+from trainprobe.regular_files import open_regular, read_regular_file
 
 SCHEMA = "trainprobe.case/1"
 META, EVIDENCE, FILES = "case.json", "evidence.jsonl", "files"
 MOST_FILE_BYTES = 64 * 2**20
+MOST_META_BYTES = 2**20
+MOST_EVIDENCE_BYTES = 2**30
+MOST_DAMAGED_LINES = 10_000
+MOST_LINE_BYTES = 64 * 2**20
 MOST_DAMAGE = 20
 ANOTHER = "Name another folder with --case DIR."
 
@@ -246,27 +251,48 @@ def read_case(folder: str) -> SavedCase:
     damage: List[str] = []
     evidence: Dict[str, Evidence] = {}
     try:
-        with open(os.path.join(folder, EVIDENCE), "rb") as file:
-            *lines, rest = file.read().split(b"\n")
-    except OSError as error:
-        return SavedCase(folder, meta, (), [f"{EVIDENCE} cannot be read: {_why(error)}."])
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            new = from_json(Evidence, json.loads(line.decode("utf-8")))
-        except (ValueError, RecursionError) as error:
-            damage.append(f"Line {number} of {EVIDENCE} cannot be read: {_short(error)}.")
-            continue
-        if new.id in evidence:
-            damage.append(f"Line {number} of {EVIDENCE} uses {new.id} again; the first one counts.")
-            continue
-        evidence[new.id] = new
-    if rest:
-        damage.append(f"The last line of {EVIDENCE} is torn: its writer was ended in the middle of it.")
+        fd, found = open_regular(os.path.join(folder, EVIDENCE), within=folder)
+        with open(fd, "rb") as file:
+            if found.st_size > MOST_EVIDENCE_BYTES:
+                raise ValueError(f"is larger than {MOST_EVIDENCE_BYTES // 2**20} MiB and was not read")
+            _read_lines(file, evidence, damage)
+    except (OSError, ValueError) as error:
+        damage.append(f"{EVIDENCE} {_refusal(error)}.")
     if len(damage) > MOST_DAMAGE:
         damage[MOST_DAMAGE:] = [f"{len(damage) - MOST_DAMAGE} more lines cannot be read."]
     return SavedCase(folder, meta, tuple(evidence.values()), damage)
+
+
+def _read_lines(file: BinaryIO, evidence: Dict[str, Evidence], damage: List[str]) -> None:
+    """Fill in what the lines hold, and what is wrong with them. ValueError ends the reading."""
+    number = 0
+    while line := file.readline(MOST_LINE_BYTES):
+        number += 1
+        if not line.endswith(b"\n"):
+            if len(line) == MOST_LINE_BYTES:
+                raise ValueError(f"was read to line {number}, which is larger than any look")
+            damage.append(f"The last line of {EVIDENCE} is torn: its writer was ended in the middle of it.")
+        elif line.strip():
+            _read_line(line, number, evidence, damage)
+        if len(damage) > MOST_DAMAGED_LINES:
+            raise ValueError(f"was read to line {number} only, for want of whole lines")
+
+
+def _read_line(line: bytes, number: int, evidence: Dict[str, Evidence], damage: List[str]) -> None:
+    try:
+        new = from_json(Evidence, json.loads(line.decode("utf-8")))
+    except (ValueError, RecursionError) as error:
+        damage.append(f"Line {number} of {EVIDENCE} cannot be read: {_short(error)}.")
+        return
+    if new.id in evidence:
+        damage.append(f"Line {number} of {EVIDENCE} uses {new.id} again; the first one counts.")
+        return
+    evidence[new.id] = new
+
+
+def _refusal(error: BaseException) -> str:
+    """A clause behind a file's name."""
+    return f"cannot be read: {_why(error)}" if isinstance(error, OSError) else str(error)
 
 
 def _read_meta(folder: str) -> Dict[str, Any]:
@@ -275,12 +301,13 @@ def _read_meta(folder: str) -> Dict[str, Any]:
     try:
         if not os.path.isdir(folder):
             raise UsageError(f"{folder} is a file, not the folder of a case." if os.path.exists(folder) else f"There is no folder {folder}.", do)
-        with open(path, "rb") as file:
-            meta = json.loads(file.read(2**20).decode("utf-8"))
+        meta = json.loads(read_regular_file(path, MOST_META_BYTES, within=folder).decode("utf-8"))
     except FileNotFoundError as error:
         raise UsageError(f"{folder} is not a case: it has no {META}.", do) from error
-    except (OSError, ValueError, RecursionError) as error:
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read: {_short(error)}.", do) from error
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} {_refusal(error)}.", do) from error
     schema = meta.get("schema") if isinstance(meta, dict) else None
     if not isinstance(meta, dict) or not isinstance(schema, str) or not schema.startswith("trainprobe.case/"):
         raise UsageError(f"{folder} is not a case: {path} does not say so.", do)
@@ -380,11 +407,11 @@ def _lock(fd: int) -> None:
 
 
 def _read_bounded(path: Union[str, os.PathLike[str]]) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # opening a FIFO must not wait for its writer
-    with os.fdopen(fd, "rb") as file:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(0, "it is not a plain file")
+    try:
+        fd, found = open_regular(os.fspath(path))
+    except ValueError as error:
+        raise OSError(0, f"it {error}") from error
+    with open(fd, "rb") as file:
         if found.st_size <= MOST_FILE_BYTES:
             return file.read(MOST_FILE_BYTES)
         half = MOST_FILE_BYTES // 2

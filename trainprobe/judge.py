@@ -58,8 +58,8 @@ from trainprobe.waits.stressed import told_of, told_of_row
 from trainprobe.waits.timeline import echoes_said, logged_extra
 from trainprobe.waits.unanswered import applies_not, as_given, doubts, outgrown, unanswered
 
-# What is done only when asked for by name (`--deep`, `--trigger-dump`).
-ASKED_FOR = ("deep", "trigger_dump", "node.look")
+# What is done only when asked for by name (`--deep`, `--trigger-dump`, `--env FILE`, PATH).
+ASKED_FOR = ("deep", "trigger_dump", "node.look", "given", "input")
 # Below this confidence one more look by name is worth its while.
 SURE = 0.9
 # Nobody reads more troubles than these, and weighing one takes time that grows with the world.

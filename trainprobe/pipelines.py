@@ -129,7 +129,8 @@ def explain(asked: ExplainRequest | str | Sequence[str], case: str | None = None
         paths = (asked,) if isinstance(asked, str) else tuple(asked)
         asked = ExplainRequest(paths=paths, case=case, argv=("trainprobe", "explain", *paths))
     found = find_inputs(asked.paths)
-    if len(found.cases) == 1 and not found.files:
+    adds = found.files or found.unread or asked.env_files or asked.nodes or asked.gpus
+    if len(found.cases) == 1 and not adds:
         if asked.case is not None:
             raise UsageError(f"{found.cases[0]} is a case already.", "--case says where a case is made of loose files; leave it out.")
         return _explain_case(found.cases[0], progress or Silence())

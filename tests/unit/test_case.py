@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -317,3 +318,81 @@ def test_no_folder_and_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="is a file"):
         read_case(str(tmp_path / "file"))
+
+
+def make(folder: str) -> None:
+    with Case.create(folder, "explain", []) as case:
+        case.add("plan", data={"nproc": 4})
+
+
+def _fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def _sparse(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 100 * 2**30)
+
+
+def _linked_away(path: Path) -> None:
+    path.symlink_to("/etc/passwd")
+
+
+@pytest.mark.parametrize("name", ["evidence.jsonl", "case.json"])
+@pytest.mark.parametrize(
+    ("put", "why"),
+    [
+        (_fifo, "is a FIFO"),
+        (_endless, "is a link out of its folder"),
+        (_linked_away, "is a link out of its folder"),
+        (Path.mkdir, "is a folder"),
+        (_sparse, "is larger than"),
+    ],
+)
+def test_only_regular_files_of_a_case_are_read(folder: str, name: str, put: Callable[[Path], None], why: str) -> None:
+    make(folder)
+    path = Path(folder, name)
+    path.unlink()
+    put(path)
+    program = f"""
+import resource
+from trainprobe.case import read_case
+from trainprobe.errors import UsageError
+resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
+try:
+    print(read_case({folder!r}).damage)
+except UsageError as error:
+    print(error)
+"""
+    command = [sys.executable, "-c", program]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert f"{name} {why}" in ran.stdout, ran.stderr
+
+
+def test_a_link_within_a_case_is_followed(tmp_path: Path) -> None:
+    folder = tmp_path / "case"
+    make(str(folder))
+    (folder / "evidence.jsonl").rename(folder / "files" / "moved.jsonl")
+    (folder / "evidence.jsonl").symlink_to("files/moved.jsonl")
+    (tmp_path / "link").symlink_to("case")
+    saved = read_case(str(tmp_path / "link"))
+    assert saved.evidence
+    assert saved.damage == []
+
+
+def test_lines_without_end_and_without_sense_are_not_read_for_ever(tmp_path: Path) -> None:
+    folder = tmp_path / "case"
+    make(str(folder))
+    before = len(read_case(str(folder)).evidence)
+    with open(folder / "evidence.jsonl", "ab") as file:
+        file.write(b"x\n" * 500_000)
+    saved = read_case(str(folder))
+    assert len(saved.evidence) == before
+    assert len(saved.damage) < 30
+    with open(folder / "evidence.jsonl", "ab") as file:
+        file.truncate(900 * 2**20)
+    assert len(read_case(str(folder)).damage) < 30

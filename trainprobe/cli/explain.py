@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from trainprobe.model.diagnosis import Report
 
 
 def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
@@ -56,5 +61,17 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     with reading(quiet=quiet) as progress:
         report = judge(request, None, progress)
+    _warn_of_inputs(report)
     show_report(report, json_to=json_to, quiet=quiet, no_color=no_color)
     return code_of(report.verdict, conclusive=report.conclusive, interrupted=report.command == "explain" and report.extra.get("interrupted") is True)
+
+
+def _warn_of_inputs(report: Report) -> None:
+    """Name on stderr what was given and could not be read; the rest was explained without it."""
+    from trainprobe.report.words import clean
+
+    for entry in report.undecided:
+        kind, _, says = entry.would_settle.partition(": ")
+        if entry.id == "cannot-look" and kind in ("given", "input"):
+            with contextlib.suppress(OSError, ValueError):
+                sys.stderr.write(f"trainprobe: Warning: {clean(says)}\n")

@@ -8,8 +8,8 @@ from typing import Any, Dict
 from trainprobe.case import Case
 from trainprobe.collect.members import Member
 from trainprobe.collect.seen import Seen, record, refused, side_by_side
-from trainprobe.collect.source import read_regular_file
 from trainprobe.model.evidence import Evidence
+from trainprobe.regular_files import read_regular_file
 
 FILE_CAP_BYTES = 2 * 2**20
 

@@ -15,9 +15,9 @@ from trainprobe.collect.flight_paths import dumps_of_job, find_dumps
 from trainprobe.collect.flight_reading import FILE_CAP_BYTES, NoDumpError, rank_in_entries, read_dump
 from trainprobe.collect.members import Member, host_name
 from trainprobe.collect.seen import Seen, record, refused
-from trainprobe.collect.source import read_regular_file
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.subjects import Subject
+from trainprobe.regular_files import read_regular_file
 
 # The clock of a file server may be behind the host's by some seconds.
 CLOCK_SLACK_S = 2.0

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import time
 from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
@@ -17,8 +16,9 @@ from trainprobe.collect import pyspy
 from trainprobe.collect.flight_reading import FILE_CAP_BYTES, NoDumpError, rank_in_entries, rank_in_name, read_dump
 from trainprobe.collect.flight_recorder import look_at_dump
 from trainprobe.collect.seen import Seen, record
-from trainprobe.collect.source import Site, look_at_source, read_regular_file
+from trainprobe.collect.source import Site, look_at_source
 from trainprobe.model.subjects import Subject
+from trainprobe.regular_files import read_head, read_regular_file
 from trainprobe.stacks.stack_text import ProcessStack, parse_stack_text
 
 CELL = "job"
@@ -64,7 +64,7 @@ class Saved(NamedTuple):
 
 def is_case(path: str) -> bool:
     """Say whether a folder is a case that an earlier run wrote, whole or damaged."""
-    return any(os.path.isfile(os.path.join(path, name)) for name in (META, EVIDENCE))
+    return any(os.path.lexists(os.path.join(path, name)) for name in (META, EVIDENCE))
 
 
 def find_saved(files: Sequence[str]) -> Saved:
@@ -174,19 +174,6 @@ def _sort(path: str, saved: Saved, ends: float) -> None:
     saved.stacks.extend(_Stack(path, process.rank, process, at) for process in stacks)
     if not stacks:
         saved.rest.append(path)
-
-
-def read_head(path: str, cap_bytes: int) -> bytes:
-    """The first bytes of a regular file. Raises OSError, or ValueError when it is something else."""
-    if "\0" in path:
-        raise ValueError("is no name of a file")
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise ValueError("is no regular file")
-        return os.read(fd, cap_bytes)
-    finally:
-        os.close(fd)
 
 
 def looks_like_stacks(head: bytes) -> bool:

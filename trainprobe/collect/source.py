@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import time
 import tokenize
 from dataclasses import asdict, dataclass
@@ -15,6 +14,7 @@ from trainprobe.collect.members import host_name
 from trainprobe.collect.seen import Seen, record, refused, side_by_side
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.subjects import Subject
+from trainprobe.regular_files import read_regular_file
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import is_user
 from trainprobe.stacks.source import read_places
@@ -92,35 +92,6 @@ def read_source(file: str, path: str, lines: Set[int]) -> Seen:
     if len(found.places) < len(lines):
         return refused("partial", f"{file} has fewer lines than the stack names; it was changed after the job had started, or is another file", **base)
     return Seen(base)
-
-
-def read_regular_file(path: str, cap_bytes: int) -> bytes:
-    """The content of a regular file. Raises OSError, or ValueError when it is something else or too large.
-
-    Opened without blocking and without a terminal, since a FIFO or a device by that name must not hold us up.
-    """
-    if "\0" in path:
-        raise ValueError("is no name of a file")
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise ValueError("is no regular file")
-        if found.st_size > cap_bytes:
-            raise ValueError(f"is larger than {cap_bytes} bytes and was not read")
-        parts: List[bytes] = []
-        size = 0
-        while size <= cap_bytes:
-            part = os.read(fd, 1 << 20)
-            if not part:
-                break
-            parts.append(part)
-            size += len(part)
-        if size > cap_bytes:
-            raise ValueError(f"is larger than {cap_bytes} bytes and was not read")
-        return b"".join(parts)
-    finally:
-        os.close(fd)
 
 
 def _decode(content: bytes) -> str:

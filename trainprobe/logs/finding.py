@@ -19,26 +19,39 @@ NAME = "Name logs, folders of logs, dumps, a case that trainprobe made, or - for
 
 @dataclass
 class Found:
-    """Files in the order of the command line, in folders by name, each once; the folders of cases; what was left out, one sentence each."""
+    """Files in the order of the command line, in folders by name, each once; the folders of cases.
+
+    `left_out` and `unread` hold one sentence for each part that was not asked for or names nothing.
+    """
 
     files: list[str] = field(default_factory=list)
     cases: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
 
 
 def find_inputs(paths: Sequence[str]) -> Found:
-    """List what `paths` name, without opening any of it. Raises UsageError where one of them names nothing."""
+    """List what `paths` name, without opening any of it. Raises UsageError where none of them names anything."""
     found = Found()
     seen: set[tuple[int, int] | str] = set()
+    first: UsageError | None = None
     for path in paths:
         if path == STDIN:
             _add(found, STDIN, seen)
             continue
-        for one in _expanded(path):
+        try:
+            names = _expanded(path)
+        except UsageError as error:
+            first = first or error
+            found.unread.append(error.says)
+            continue
+        for one in names:
             if os.path.isdir(one):
                 _add_folder(found, one, seen)
             else:
                 _add(found, one, seen)
+    if first is not None and not (found.files or found.cases):
+        raise first
     return found
 
 

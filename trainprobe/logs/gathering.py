@@ -47,13 +47,36 @@ def gather(case: Case, asked: ExplainRequest, found: Found, progress: Progress) 
     Ctrl-C ends the reading; what was read until then is written. Raises UsageError where nothing of it can be judged.
     """
     since = _since(asked.since)
-    for folder in found.cases:
-        for record in read_case(folder).evidence:
-            case.keep(record)
+    for says in found.unread:
+        _not_read(case, says)
+    found.cases[:] = _kept_cases(case, found.cases, alone=not found.files)
     look_at_given(case, asked.env_files, asked.nodes, asked.gpus)
     saved = find_saved(found.files)
     with PackedDumps() as packed:
         _gather_files(case, asked, found, saved, packed, progress, since)
+
+
+def _kept_cases(case: Case, folders: Sequence[str], *, alone: bool) -> list[str]:
+    """Keep the evidence of earlier cases; return those that could be read."""
+    kept = []
+    for folder in folders:
+        try:
+            earlier = read_case(folder)
+        except UsageError as error:
+            if alone and folder == folders[-1] and not kept:
+                raise
+            _not_read(case, error.says)
+            continue
+        kept.append(folder)
+        for record in earlier.evidence:
+            case.keep(record)
+        for damage in earlier.damage:
+            _not_read(case, f"{folder}: {damage}")
+    return kept
+
+
+def _not_read(case: Case, says: str) -> None:
+    case.add("input", cell=LAST, outcome="unavailable", reason=says)
 
 
 def _gather_files(  # noqa: PLR0917 - one look needs all of it

@@ -9,31 +9,34 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainprobe.case import Case
-from trainprobe.collect.source import read_regular_file
-from trainprobe.errors import UsageError
 from trainprobe.logs.surroundings_text import read_surroundings
 from trainprobe.logtext.plain import plain
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.subjects import Subject
+from trainprobe.regular_files import read_regular_file
 from trainprobe.targets.environment import SCHEMA
 
 FILE_CAP_BYTES = 8 * 2**20
 STDIN = "-"
 FORMS = (
-    "It reads an environment dump (env), ulimit -a, python -m torch.utils.collect_env, pip list, df, ip addr, nvidia-smi, or what trainprobe collect-env wrote."
+    "--env reads an environment dump (env), ulimit -a, python -m torch.utils.collect_env, pip list, df, ip addr, nvidia-smi, or what trainprobe collect-env wrote."
 )
 
 
 def look_at_given(case: Case, env_files: Sequence[str], nodes: int | None, gpus: int | None) -> None:
     """Record one `given` per file, and one for the size of the launch where it was told.
 
-    Data: {source, host, path, values: {name: value}}, the names being those of facts/given.py. Raises UsageError where a file cannot be
-    read or tells nothing of the kind.
+    Data: {source, host, path, values: {name: value}}, the names being those of facts/given.py.
+    A file that cannot be read or tells nothing of the kind is a look that failed.
     """
     for path in env_files:
-        text = _text_of(path)
-        if not look_at_given_text(case, path, text, "env-file").data.get("values"):
-            raise UsageError(f"{path} tells nothing of a job's surroundings.", FORMS)
+        try:
+            look_at_given_text(case, path, _text_of(path), "env-file")
+        except (OSError, ValueError) as error:
+            why = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
+            data = {"source": "env-file", "host": "", "path": path, "values": {}}
+            source, reason = os.path.basename(path), f"{path} {why}"
+            case.add("given", cell="job", source=source, outcome="unavailable", reason=reason, data=data)
     sizes: dict[str, str] = {}
     if nodes:
         sizes["nodes"] = str(nodes)
@@ -58,7 +61,7 @@ def look_at_given_text(case: Case, path: str, text: str, source: str, *, cell: s
             cell=cell,
             source=os.path.basename(path),
             outcome="unavailable",
-            reason="nothing in it tells of a job's surroundings",
+            reason=f"{path} tells nothing of a job's surroundings. {FORMS}",
             data=data,
         )
     return case.add("given", subject=subject, cell=cell, source=os.path.basename(path), data=data)
@@ -74,12 +77,7 @@ def _host_in(text: str) -> str:
 
 
 def _text_of(path: str) -> str:
-    try:
-        content = sys.stdin.buffer.read(FILE_CAP_BYTES) if path == STDIN else read_regular_file(path, FILE_CAP_BYTES)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.", FORMS) from None
-    except ValueError as error:
-        raise UsageError(f"{path} {error}.", FORMS) from None
+    content = sys.stdin.buffer.read(FILE_CAP_BYTES) if path == STDIN else read_regular_file(path, FILE_CAP_BYTES)
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return content.decode("utf-16", "replace")
     return content.replace(b"\0", b"\n").decode("utf-8", "replace")

@@ -7,11 +7,12 @@ import codecs
 import errno
 import lzma
 import os
-import stat
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from trainprobe.regular_files import open_regular
 
 STDIN = "-"
 PIECE_BYTES = 4 * 2**20
@@ -74,19 +75,15 @@ class Opened:
 
 
 def open_input(path: str) -> Opened:
-    """Open without waiting for anybody. Raises OSError, or NoLogError for what is no plain file.
-
-    A FIFO or a device is refused after it was opened, so that no other file can take its place in between; opening never blocks.
-    """
+    """Open without waiting for anybody. Raises OSError, or NoLogError for what is no plain file."""
     if path == STDIN:
         if os.isatty(0):
             raise NoLogError("is the terminal; pipe something into trainprobe")
         return Opened(path, os.dup(0))
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    found = os.fstat(fd)
-    if not stat.S_ISREG(found.st_mode):
-        os.close(fd)
-        raise NoLogError("is no plain file")
+    try:
+        fd, found = open_regular(path)
+    except ValueError as error:
+        raise NoLogError(str(error)) from None
     return Opened(path, fd, found.st_size, newest=found.st_mtime, sparse=found.st_blocks * 512 < found.st_size)
 
 

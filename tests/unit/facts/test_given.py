@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from trainprobe.case import Case, read_case
-from trainprobe.errors import UsageError
 from trainprobe.facts.given import Given
 from trainprobe.facts.reading import read
 from trainprobe.logs.given import look_at_given
@@ -123,17 +122,19 @@ def test_what_collect_env_wrote_keeps_its_host(tmp_path: Path) -> None:
     assert (fact.host, fact.source, fact.number) == ("node7", "collect-env", 1024)
 
 
-@pytest.mark.parametrize("content", ["", "hello\n"])
-def test_a_file_that_tells_nothing_is_refused(tmp_path: Path, content: str) -> None:
+@pytest.mark.parametrize("content", ["", "hello\n", None])
+def test_a_file_that_tells_nothing_is_a_look_that_failed(tmp_path: Path, content: str | None) -> None:
     file = tmp_path / "nothing.txt"
-    file.write_text(content)
-    with Case.create(str(tmp_path / "case"), command="explain", argv=["explain"]) as case, pytest.raises(UsageError, match="tells nothing"):
-        look_at_given(case, [str(file)], None, None)
-
-
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with Case.create(str(tmp_path / "case"), command="explain", argv=["explain"]) as case, pytest.raises(UsageError, match="cannot be read"):
-        look_at_given(case, [str(tmp_path / "none.txt")], None, None)
+    if content is not None:
+        file.write_text(content)
+    limits = tmp_path / "limits.txt"
+    limits.write_text("open files                      (-n) 1024\n")
+    with Case.create(str(tmp_path / "case"), command="explain", argv=["explain"]) as case:
+        look_at_given(case, [str(file), str(limits)], None, None)
+    facts = read(read_case(str(tmp_path / "case")).evidence)
+    (refusal,) = facts.refused("given")
+    assert refusal.reason.startswith(f"{file} {'cannot be read' if content is None else 'tells nothing'}")
+    assert [fact.name for fact in facts.of(Given)] == ["limit.nofile"]
 
 
 @pytest.mark.parametrize("unit", ["A=", "a ", "- `a ", "GPU 0: ", "1 ", "[pip] a ", "a.", "Max a ", "tmpfs 1 ", "env.a  "])

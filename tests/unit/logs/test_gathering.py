@@ -127,6 +127,30 @@ def test_junk_is_named_and_never_fatal(tmp_path: Path) -> None:
         explain(str(tmp_path / "logs"))
 
 
+def test_no_input_ends_the_explanation_of_the_others(tmp_path: Path) -> None:
+    write(tmp_path, {"train.log": "\n".join(TRACE), "env.txt": "hello\n", "broken/case.json": "{"})
+    (tmp_path / "fifo").mkdir()
+    os.mkfifo(tmp_path / "fifo" / "case.json")
+    paths = [str(tmp_path / name) for name in ("train.log", "missing.log", "broken", "fifo")]
+    env = (str(tmp_path / "env.txt"), str(tmp_path / "none.txt"), str(tmp_path / "fifo" / "case.json"))
+    report = explain(ExplainRequest(paths=tuple(paths), env_files=env))
+    assert report.verdict == "crashed"
+    failed = [entry.would_settle for entry in report.undecided if entry.id == "cannot-look"]
+    for words in ("missing.log", "broken", "fifo/case.json is a FIFO", "env.txt tells nothing", "none.txt cannot be read"):
+        assert [says for says in failed if words in says], words
+    with pytest.raises(UsageError, match=r"missing\.log"):
+        explain(paths[1:2])
+    with pytest.raises(UsageError, match="cannot be read"):
+        explain(paths[2:3])
+
+
+def test_a_case_is_judged_with_what_is_known_of_its_environment(tmp_path: Path) -> None:
+    write(tmp_path, {"train.log": "\n".join(TRACE), "env.txt": "hello\n"})
+    explain(ExplainRequest(paths=(str(tmp_path / "train.log"),), case=str(tmp_path / "case")))
+    asked = ExplainRequest(paths=(str(tmp_path / "case"),), env_files=(str(tmp_path / "env.txt"),))
+    assert any("env.txt tells nothing" in entry.would_settle for entry in explain(asked).undecided)
+
+
 def test_since_leaves_out_what_came_before(tmp_path: Path) -> None:
     write(tmp_path / "logs", {"a.log": "".join(f"2026-11-21 10:{minute:02d}:00 step {minute}\n" for minute in range(60))})
     for since, first in (("10m", "10:49"), ("2026-11-21T10:30", "10:30"), ("0.5h", "10:29")):
