@@ -11,37 +11,21 @@ import socket
 import stat
 import threading
 import time
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from trainprobe import __version__
 from trainprobe.errors import UsageError
-from trainprobe.model.codec import from_json, to_json
+from trainprobe.model.codec import to_json
 from trainprobe.model.evidence import Evidence, LookOutcome
 from trainprobe.model.subjects import JOB, Subject
 from trainprobe.redact import Redactor, clean
-from trainprobe.regular_files import open_regular, read_regular_file
+from trainprobe.regular_files import open_regular
+from trainprobe.saved_case import EVIDENCE, META, SCHEMA, read_case, why
 
-SCHEMA = "trainprobe.case/1"
-META, EVIDENCE, FILES = "case.json", "evidence.jsonl", "files"
+FILES = "files"
 MOST_FILE_BYTES = 64 * 2**20
-MOST_META_BYTES = 2**20
-MOST_EVIDENCE_BYTES = 2**30
-MOST_DAMAGED_LINES = 10_000
-MOST_LINE_BYTES = 64 * 2**20
-MOST_DAMAGE = 20
 ANOTHER = "Name another folder with --case DIR."
-
-
-@dataclass(frozen=True)
-class SavedCase:
-    """A case as it was found. `damage` holds one sentence for each part that could not be read."""
-
-    folder: str
-    meta: Mapping[str, Any]
-    evidence: Tuple[Evidence, ...]
-    damage: List[str]
 
 
 class Case:
@@ -102,7 +86,7 @@ class Case:
             os.makedirs(os.path.join(folder, FILES), mode=0o700, exist_ok=True)
             case = cls(os.path.abspath(folder), folder, Redactor(os.environ))
         except OSError as error:
-            raise UsageError(f"{folder} cannot be gone on with: {_why(error)}.", "Begin a new case.") from error
+            raise UsageError(f"{folder} cannot be gone on with: {why(error)}.", "Begin a new case.") from error
         case._evidence = list(saved.evidence)
         case._size = size
         case._last = max((int(one.id[1:]) for one in saved.evidence if one.id[1:].isdigit()), default=0)
@@ -186,7 +170,7 @@ class Case:
                 relative = self._free_name(name)
                 _write_whole(os.path.join(self.folder, relative), _without_secrets(whole, self.redactor))
         except (OSError, ValueError) as error:
-            self._lost = f"The file {name} could not be kept in the case {self.name}: {_why(error)}."
+            self._lost = f"The file {name} could not be kept in the case {self.name}: {why(error)}."
             return ""
         return relative
 
@@ -195,7 +179,7 @@ class Case:
         try:
             _write_whole(os.path.join(self.folder, name), text.encode("utf-8", "replace"))
         except (OSError, ValueError) as error:
-            self._lost = f"{name} could not be written into the case {self.name}: {_why(error)}."
+            self._lost = f"{name} could not be written into the case {self.name}: {why(error)}."
             return False
         return True
 
@@ -233,7 +217,7 @@ class Case:
                 self._unwritten.pop(0)
             self._stuck = ""
         except OSError as error:
-            self._stuck = f"The case {self.name} cannot be written ({_why(error)}); evidence from {self._unwritten[0][0]} on is in memory only."
+            self._stuck = f"The case {self.name} cannot be written ({why(error)}); evidence from {self._unwritten[0][0]} on is in memory only."
 
     def _free_name(self, name: str) -> str:
         safe = re.sub(r"[^A-Za-z0-9._@=,+-]", "_", name)[-100:].lstrip(".") or "file"
@@ -243,90 +227,6 @@ class Case:
             place += 1
             safe = f"{stem}-{place}{dot}{ending}"
         return f"{FILES}/{safe}"
-
-
-def read_case(folder: str) -> SavedCase:
-    """Read a saved case, as much of it as can be read; UsageError when `folder` is none."""
-    meta = _read_meta(folder)
-    damage: List[str] = []
-    evidence: Dict[str, Evidence] = {}
-    try:
-        fd, found = open_regular(os.path.join(folder, EVIDENCE), within=folder)
-        with open(fd, "rb") as file:
-            if found.st_size > MOST_EVIDENCE_BYTES:
-                raise ValueError(f"is larger than {MOST_EVIDENCE_BYTES // 2**20} MiB and was not read")
-            _read_lines(file, evidence, damage)
-    except (OSError, ValueError) as error:
-        damage.append(f"{EVIDENCE} {_refusal(error)}.")
-    if len(damage) > MOST_DAMAGE:
-        damage[MOST_DAMAGE:] = [f"{len(damage) - MOST_DAMAGE} more lines cannot be read."]
-    return SavedCase(folder, meta, tuple(evidence.values()), damage)
-
-
-def _read_lines(file: BinaryIO, evidence: Dict[str, Evidence], damage: List[str]) -> None:
-    """Fill in what the lines hold, and what is wrong with them. ValueError ends the reading."""
-    number = 0
-    while line := file.readline(MOST_LINE_BYTES):
-        number += 1
-        if not line.endswith(b"\n"):
-            if len(line) == MOST_LINE_BYTES:
-                raise ValueError(f"was read to line {number}, which is larger than any look")
-            damage.append(f"The last line of {EVIDENCE} is torn: its writer was ended in the middle of it.")
-        elif line.strip():
-            _read_line(line, number, evidence, damage)
-        if len(damage) > MOST_DAMAGED_LINES:
-            raise ValueError(f"was read to line {number} only, for want of whole lines")
-
-
-def _read_line(line: bytes, number: int, evidence: Dict[str, Evidence], damage: List[str]) -> None:
-    try:
-        new = from_json(Evidence, json.loads(line.decode("utf-8")))
-    except (ValueError, RecursionError) as error:
-        damage.append(f"Line {number} of {EVIDENCE} cannot be read: {_short(error)}.")
-        return
-    if new.id in evidence:
-        damage.append(f"Line {number} of {EVIDENCE} uses {new.id} again; the first one counts.")
-        return
-    evidence[new.id] = new
-
-
-def _refusal(error: BaseException) -> str:
-    """A clause behind a file's name."""
-    return f"cannot be read: {_why(error)}" if isinstance(error, OSError) else str(error)
-
-
-def _read_meta(folder: str) -> Dict[str, Any]:
-    path = os.path.join(folder, META)
-    do = "Name a folder that trainprobe made."
-    try:
-        if not os.path.isdir(folder):
-            raise UsageError(f"{folder} is a file, not the folder of a case." if os.path.exists(folder) else f"There is no folder {folder}.", do)
-        meta = json.loads(read_regular_file(path, MOST_META_BYTES, within=folder).decode("utf-8"))
-    except FileNotFoundError as error:
-        raise UsageError(f"{folder} is not a case: it has no {META}.", do) from error
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise UsageError(f"{path} cannot be read: {_short(error)}.", do) from error
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path} {_refusal(error)}.", do) from error
-    schema = meta.get("schema") if isinstance(meta, dict) else None
-    if not isinstance(meta, dict) or not isinstance(schema, str) or not schema.startswith("trainprobe.case/"):
-        raise UsageError(f"{folder} is not a case: {path} does not say so.", do)
-    if schema != SCHEMA:
-        raise UsageError(f"{path} has the format {schema}; this version reads {SCHEMA}.", "Read it with the version that wrote it.")
-    for name, kind in (("command", str), ("case", str), ("tool", dict)):
-        if not isinstance(meta.get(name), kind):
-            raise UsageError(f"{path} is damaged: its field {name} is missing or of the wrong type.", do)
-    return meta
-
-
-def _short(error: BaseException) -> str:
-    if isinstance(error, RecursionError):
-        return "it is nested too deeply"
-    return _why(error).split("\n")[0].rstrip(".")[:200]
-
-
-def _why(error: BaseException) -> str:
-    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
 
 
 def _default_name(host: str) -> str:
@@ -340,7 +240,7 @@ def _default_name(host: str) -> str:
             place += 1
             name = f"{stem}-{place}/"
         except OSError as error:
-            raise UsageError(f"The case folder {name} cannot be made: {_why(error)}.", ANOTHER) from error
+            raise UsageError(f"The case folder {name} cannot be made: {why(error)}.", ANOTHER) from error
         else:
             return name
 

@@ -176,7 +176,7 @@ def _judging(progress: Progress) -> Iterator[None]:
 
 
 def _explain_case(folder: str, progress: Progress) -> Report:
-    from trainprobe.case import read_case
+    from trainprobe.saved_case import read_case
 
     saved = read_case(folder)
     with _judging(progress):

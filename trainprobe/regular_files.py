@@ -26,15 +26,12 @@ def open_regular(path: str, *, within: str = "") -> Tuple[int, os.stat_result]:
             raise ValueError("is a link out of its folder and was not followed")
         path, flags = real, flags | os.O_NOFOLLOW
     fd = os.open(path, flags)
-    try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            kind = _KINDS.get(stat.S_IFMT(found.st_mode), "no regular file")
-            raise ValueError(f"is {kind} and was not read")
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd, found
+    found = os.fstat(fd)
+    if stat.S_ISREG(found.st_mode):
+        return fd, found
+    os.close(fd)
+    kind = _KINDS.get(stat.S_IFMT(found.st_mode), "no regular file")
+    raise ValueError(f"is {kind} and was not read")
 
 
 _KINDS = {

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, TOKEN, MakeCgroup, end, processes_with, python_path
-from trainprobe.case import Case, read_case
+from trainprobe.case import Case
 from trainprobe.collect.deep import look_deep
 from trainprobe.collect.members import Member
 from trainprobe.model.evidence import Evidence
+from trainprobe.saved_case import read_case
 from trainprobe.system import borrowed_thread
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow, pytest.mark.skipif(bool(borrowed_thread.unsupported()), reason="x86-64 only")]

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from tests.runner.stage import PATIENCE_S, Stage
-from trainprobe.case import read_case
+from trainprobe.saved_case import read_case
 from trainprobe.system.keeper import Keeper
 
 JOB = ("launcher", "rank-0", "rank-1", "loader-0", "loader-1", "deaf", "daemon")

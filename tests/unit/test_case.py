@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from trainprobe.case import Case, read_case
+from trainprobe.case import Case
 from trainprobe.errors import UsageError
 from trainprobe.model.subjects import Subject
+from trainprobe.saved_case import read_case
 
 SECRET = "hf_" + "AbCdEfGhIjKlMnOpQrStUv"
 
@@ -168,7 +169,8 @@ def test_a_full_disk_keeps_evidence_in_memory_and_loses_nothing_written(folder: 
     """The limit for file sizes stands for a disk with 4000 bytes left: writes come back short, then fail, then there is room again."""
     program = f"""
 import resource, signal
-from trainprobe.case import Case, read_case
+from trainprobe.case import Case
+from trainprobe.saved_case import read_case
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 case = Case.create({folder!r}, "diagnose", [])
 soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -360,7 +362,7 @@ def test_only_regular_files_of_a_case_are_read(folder: str, name: str, put: Call
     put(path)
     program = f"""
 import resource
-from trainprobe.case import read_case
+from trainprobe.saved_case import read_case
 from trainprobe.errors import UsageError
 resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
 try:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from trainprobe.case import Case, read_case
+from trainprobe.case import Case
 from trainprobe.errors import UsageError
+from trainprobe.saved_case import read_case
 
 
 @pytest.fixture

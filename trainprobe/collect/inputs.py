@@ -11,7 +11,7 @@ import time
 from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from trainprobe.case import EVIDENCE, META, Case
+from trainprobe.case import Case
 from trainprobe.collect import pyspy
 from trainprobe.collect.flight_reading import FILE_CAP_BYTES, NoDumpError, rank_in_entries, rank_in_name, read_dump
 from trainprobe.collect.flight_recorder import look_at_dump
@@ -19,6 +19,7 @@ from trainprobe.collect.seen import Seen, record
 from trainprobe.collect.source import Site, look_at_source
 from trainprobe.model.subjects import Subject
 from trainprobe.regular_files import read_head, read_regular_file
+from trainprobe.saved_case import EVIDENCE, META
 from trainprobe.stacks.stack_text import ProcessStack, parse_stack_text
 
 CELL = "job"

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from trainprobe.case import Case, read_case
+from trainprobe.case import Case
 from trainprobe.collect.inputs import Saved, find_saved, look_at_saved
 from trainprobe.errors import UsageError
 from trainprobe.logs.attempts import LAST, Timeline, split_at_restarts
@@ -25,6 +25,7 @@ from trainprobe.logs.scanning import WHOLE_LINES
 from trainprobe.logs.speaking import Speakers
 from trainprobe.model.progress import Progress
 from trainprobe.model.request import ExplainRequest
+from trainprobe.saved_case import read_case
 
 MOST_NAMED = 10
 RECORD_BYTES = 2**20
@@ -58,7 +59,7 @@ def gather(case: Case, asked: ExplainRequest, found: Found, progress: Progress) 
 
 def _kept_cases(case: Case, folders: Sequence[str], *, alone: bool) -> list[str]:
     """Keep the evidence of earlier cases; return those that could be read."""
-    kept = []
+    kept: list[str] = []
     for folder in folders:
         try:
             earlier = read_case(folder)

@@ -18,9 +18,7 @@ from trainprobe.targets.environment import SCHEMA
 
 FILE_CAP_BYTES = 8 * 2**20
 STDIN = "-"
-FORMS = (
-    "--env reads an environment dump (env), ulimit -a, python -m torch.utils.collect_env, pip list, df, ip addr, nvidia-smi, or what trainprobe collect-env wrote."
-)
+FORMS = "--env reads an environment dump (env), ulimit -a, python -m torch.utils.collect_env, pip list, df, ip addr, nvidia-smi, or what trainprobe collect-env wrote."
 
 
 def look_at_given(case: Case, env_files: Sequence[str], nodes: int | None, gpus: int | None) -> None:

@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 from trainprobe.attach.beside import Beside, Side
-from trainprobe.case import Case, read_case
+from trainprobe.case import Case
+from trainprobe.saved_case import read_case
 
 
 def test_each_look_writes_its_own_records_and_none_holds_up_another(tmp_path: Path) -> None:

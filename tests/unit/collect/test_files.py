@@ -190,10 +190,10 @@ def make_socket(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (make_fifo, "no regular file"),
+        (make_fifo, "is a FIFO"),
         (make_socket, "cannot be read"),
-        (Path.mkdir, "no regular file"),
-        (lambda path: path.symlink_to("/dev/zero"), "no regular file"),
+        (Path.mkdir, "is a folder"),
+        (lambda path: path.symlink_to("/dev/zero"), "is a device"),
         (lambda path: path.symlink_to(path), "cannot be read"),
         (lambda path: path.write_bytes(b"#" * (10 * 2**20)), "larger than"),
         (lambda _path: None, "No such file"),

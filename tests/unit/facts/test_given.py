@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from trainprobe.case import Case, read_case
+from trainprobe.case import Case
 from trainprobe.facts.given import Given
 from trainprobe.facts.reading import read
 from trainprobe.logs.given import look_at_given
 from trainprobe.logs.surroundings_text import read_surroundings
+from trainprobe.saved_case import read_case
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from trainprobe.case import Case, read_case
+from trainprobe.case import Case
 from trainprobe.facts.exceptions import RankException
 from trainprobe.facts.kernel_logs import OomKill, Xid
 from trainprobe.facts.reading import read
 from trainprobe.logs.kinds import kind_of, look_at_error_text, look_at_given_file, look_at_kernel_text
+from trainprobe.saved_case import read_case
 
 LOG = 'step 1 loss 3.0\nTraceback (most recent call last):\n  File "train.py", line 3, in <module>\n    main()\nRuntimeError: no\n'
 SACCT = """JobID           JobName  Partition    Account  AllocCPUS      State ExitCode

@@ -122,7 +122,7 @@ def test_pipes_and_devices_are_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "zero").symlink_to("/dev/zero")
     for name in ("pipe", "zero"):
         began = time.monotonic()
-        with pytest.raises(NoLogError, match="no plain file"):
+        with pytest.raises(NoLogError, match=r"is a (?:FIFO|device) and was not read"):
             read(tmp_path / name)
         assert time.monotonic() - began < 2
 

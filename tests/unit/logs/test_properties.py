@@ -17,11 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.waits.logs_by_hand import C10D, CLOSED, traceback, watchdog
-from trainprobe.case import read_case
 from trainprobe.facts import LogFailure, read
 from trainprobe.model.diagnosis import Report
 from trainprobe.model.request import ExplainRequest
 from trainprobe.pipelines import explain
+from trainprobe.saved_case import read_case
 
 BOUNDED = settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 Spoken = tuple[int, str]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from trainprobe.case import read_case
 from trainprobe.ready.here import Told
 from trainprobe.ready.kept import DAY_S, keep, new_folder, place_in, prune
+from trainprobe.saved_case import read_case
 from trainprobe.site import Site
 
 TOLD = [Told("checks", "machine", {"program": "machine", "checks": [{"id": "host.swap", "state": "ok"}], "open": "", "dropped": []}, began=5.0, took_s=0.5)]
