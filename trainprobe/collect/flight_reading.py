@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from trainprobe.collect import plain_pickle
 
@@ -41,22 +41,38 @@ def read_dump(content: bytes, *, deadline_s: float = 10.0) -> Dict[str, Any]:
     `status` maps a group's number in this process to {last_enqueued, last_started, last_completed} (-1: none).
     Of each group the last 400 entries are kept, and the pending ones; `dropped` counts the others. Frames are innermost first.
     """
+    return condense(parse_dump(content, lambda pickled: plain_pickle.loads(pickled, deadline_s=deadline_s)))
+
+
+def parse_dump(content: bytes, unpickle: Callable[[bytes], Any]) -> Dict[str, Any]:
+    """Return the dump's own dictionary; NoDumpError says why there is none."""
     if len(content) > FILE_CAP_BYTES:
         raise NoDumpError(f"it is larger than {FILE_CAP_BYTES // 2**20} MiB")
     head = content[:64].lstrip()
     if not head:
         raise NoDumpError("it is empty; its writer may have been ended over it")
-    form, data = ("json", _from_json(content)) if head[:1] == b"{" else ("pickle", _from_pickle(content, deadline_s))
+    data = _from_json(content) if head[:1] == b"{" else _from_pickle(content, unpickle)
     if not isinstance(data, dict) or not ("pg_status" in data or "pg_config" in data or "entries" in data):
         raise NoDumpError("it is no dump of the flight recorder: it has neither entries nor process groups")
-    rows = [row for row in _items(data.get("entries"))[-ENTRIES_CAP:] if isinstance(row, dict) and _text(row.get("profiling_name"))]
+    return {**data, "format": "json" if head[:1] == b"{" else "pickle"}
+
+
+def entries_of(data: Mapping[str, Any]) -> List[Mapping[str, Any]]:
+    """The entries of a dump that can be understood, in their order."""
+    rows = _items(data.get("entries"))[-ENTRIES_CAP:]
+    return [row for row in rows if isinstance(row, dict) and _text(row.get("profiling_name"))]
+
+
+def condense(data: Mapping[str, Any], last: int = LAST_PER_GROUP) -> Dict[str, Any]:
+    """What `read_dump` returns, with the `last` entries of each group."""
+    rows = entries_of(data)
     groups = [row for row in map(_group, list(_part(data.get("pg_config")).items())[:GROUPS_CAP]) if row is not None]
-    kept_rows = _kept(rows)
+    kept_rows = _kept(rows, last)
     kept = [_entry(row, pending) for row, pending in kept_rows]
     frames = _frame_table(kept, [row for row, _ in kept_rows])
     backends = Counter(entry["backend"] for entry in kept if entry["backend"])
     return {
-        "format": form,
+        "format": _text(data.get("format")),
         "version": _text(data.get("version")),
         "backend": backends.most_common(1)[0][0] if backends else "",
         "comm_lib_version": _text(data.get("comm_lib_version") or data.get("nccl_version")),
@@ -101,9 +117,9 @@ def _from_json(content: bytes) -> Any:
         raise NoDumpError("it is no JSON, or it ends in the middle") from error
 
 
-def _from_pickle(content: bytes, deadline_s: float) -> Any:
+def _from_pickle(content: bytes, unpickle: Callable[[bytes], Any]) -> Any:
     try:
-        return plain_pickle.loads(content, deadline_s=deadline_s)
+        return unpickle(content)
     except plain_pickle.NotPlainError as error:
         raise NoDumpError(f"it is no pickle of plain data: {error}") from error
 
@@ -140,7 +156,7 @@ def _entry(row: Mapping[str, Any], pending: bool) -> Dict[str, Any]:
     pg_id = _whole(row.get("pg_id"), 0)
     sizes = {f"sizes_{way}": [_wholes(shape) for shape in _items(row.get(f"{way}put_sizes"))[:16]] for way in ("in", "out")}
     return {
-        "group": _text(names[0]) if names else str(pg_id),
+        "group": group_of(row),
         "desc": _text(names[1]) if len(names) > 1 else "",
         "pg_id": pg_id,
         "seq": _whole(row.get("collective_seq_id", row.get("seq_id")), 0),
@@ -162,23 +178,48 @@ def _entry(row: Mapping[str, Any], pending: bool) -> Dict[str, Any]:
     }
 
 
-def _kept(rows: Sequence[Mapping[str, Any]]) -> List[Tuple[Mapping[str, Any], bool]]:
+def _kept(rows: Sequence[Mapping[str, Any]], last: int) -> List[Tuple[Mapping[str, Any], bool]]:
     """The last of each group, and the oldest pending ones, since there a rank waits; in their own order, each with whether it is pending."""
-    backends = [_text(row.get("profiling_name")).rpartition(":")[0] for row in rows]
-    finishing = {backend for backend, row in zip(backends, rows) if row.get("state") == "completed"}
-    pending = []
-    by_group: Dict[Tuple[str, int], List[int]] = defaultdict(list)
-    for place, (backend, row) in enumerate(zip(backends, rows)):
-        # gloo's entries stay `scheduled`; what it has finished it retires. NCCL retires only what completed, or what timed out.
+    unfinished = set(pending_places(rows))
+    pending = sorted(unfinished)
+    by_group: Dict[str, List[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        by_group[group_of(row)].append(place)
+    wanted = {place for places in by_group.values() for place in places[-last:]}
+    wanted = {*sorted(wanted)[-last * 25 :], *pending[:PENDING_CAP]}
+    return [(rows[place], place in unfinished) for place in sorted(wanted)]
+
+
+def pending_places(rows: Sequence[Mapping[str, Any]]) -> List[int]:
+    """Which entries are of unfinished work.
+
+    gloo's entries stay `scheduled`; what it has finished it retires. NCCL retires only what
+    completed, or what timed out.
+    """
+    open_rows = [place for place, row in enumerate(rows) if row.get("state") != "completed"]
+    backends = {place: _backend(rows[place]) for place in open_rows}
+    finishing = set()
+    if any(rows[place].get("retired") is True for place in open_rows):
+        finishing = {_backend(row) for row in rows if row.get("state") == "completed"}
+
+    def done(place: int) -> bool:
+        backend = backends[place]
         retired_is_done = backend == "gloo" or (backend not in finishing and "nccl" not in backend)
-        if row.get("state") != "completed" and not (row.get("retired") is True and retired_is_done):
-            pending.append(place)
-        names = _items(row.get("process_group"))
-        by_group[(_text(names[0]) if names else "", _whole(row.get("pg_id"), 0))].append(place)
-    wanted = {place for places in by_group.values() for place in places[-LAST_PER_GROUP:]}
-    wanted = {*sorted(wanted)[-LAST_PER_GROUP * 25 :], *pending[:PENDING_CAP]}
-    still = set(pending)
-    return [(rows[place], place in still) for place in sorted(wanted)]
+        return rows[place].get("retired") is True and retired_is_done
+
+    return [place for place in open_rows if not done(place)]
+
+
+def _backend(row: Mapping[str, Any]) -> str:
+    return _text(row.get("profiling_name")).rpartition(":")[0]
+
+
+def group_of(row: Mapping[str, Any]) -> str:
+    """The name of an entry's group, or its number in the process where it has none."""
+    names = row.get("process_group")
+    if isinstance(names, (list, tuple)) and names:
+        return _text(names[0])
+    return str(_whole(row.get("pg_id"), 0))
 
 
 def _frame_table(kept: List[Dict[str, Any]], rows: List[Mapping[str, Any]]) -> List[Dict[str, Any]]:
@@ -203,7 +244,12 @@ def _part(value: Any) -> Mapping[Any, Any]:
 
 
 def _text(value: Any, cap: int = TEXT_CAP) -> str:
-    return value[:cap] if isinstance(value, str) else str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
+    if isinstance(value, str):
+        return value[:cap]
+    if isinstance(value, bytes):
+        return value[:cap].decode("utf-8", "replace")
+    is_number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < NUMBER_CAP
+    return str(value) if is_number else ""
 
 
 def _whole(value: Any, default: int) -> int:

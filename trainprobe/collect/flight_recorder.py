@@ -11,6 +11,7 @@ import time
 from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from trainprobe.case import Case
+from trainprobe.collect.dump_files import DumpRead
 from trainprobe.collect.flight_paths import dumps_of_job, find_dumps
 from trainprobe.collect.flight_reading import FILE_CAP_BYTES, NoDumpError, rank_in_entries, read_dump
 from trainprobe.collect.members import Member, host_name
@@ -62,12 +63,26 @@ def look_at_live_dumps(
 
 
 def look_at_dump(
-    case: Case, cell: str, path: str, rank: Optional[int], members: Sequence[Member] = (), *, ends: float, shown: str = "", host: Optional[str] = None
+    case: Case,
+    cell: str,
+    path: str,
+    rank: Optional[int],
+    members: Sequence[Member] = (),
+    *,
+    ends: float,
+    shown: str = "",
+    host: Optional[str] = None,
+    read: Optional[DumpRead] = None,
 ) -> Evidence:
-    """Read one dump, copy it into the case, and record it. `rank` None: the rank is taken from its sends and receives, if it has any."""
+    """Read one dump unless it was `read` already, copy it into the case, and record it.
+
+    `rank` None: the rank is taken from its sends and receives, if it has any.
+    """
     began, clock = time.time(), time.monotonic()
     shown = shown or path
-    seen, name = _read(case, cell, path, shown, ends - clock) if clock < ends else (refused("timed_out", "no time was left to read this dump", path=shown), "")
+    seen, name = (
+        _read(case, cell, path, shown, ends - clock, read) if clock < ends else (refused("timed_out", "no time was left to read this dump", path=shown), "")
+    )
     if rank is None:
         rank = rank_in_entries(seen.data.get("entries") or [])
     subject = _subject(rank, members, host)
@@ -104,7 +119,7 @@ def _not_this_jobs(path: str, shown: str, owners: Set[int], began: Optional[floa
     return "", found.st_mtime
 
 
-def _read(case: Case, cell: str, path: str, shown: str, left_s: float) -> Tuple[Seen, str]:
+def _read(case: Case, cell: str, path: str, shown: str, left_s: float, read: Optional[DumpRead]) -> Tuple[Seen, str]:
     """What the dump says, and the name of its copy. A dump that cannot be understood is copied too: somebody else may."""
     try:
         content = read_regular_file(path, FILE_CAP_BYTES)
@@ -116,9 +131,11 @@ def _read(case: Case, cell: str, path: str, shown: str, left_s: float) -> Tuple[
     data = {"path": shown, "bytes": len(content), "written_at": written_at}
     name, trouble = _copy(case, cell, path, content)
     try:
-        said = read_dump(content, deadline_s=min(READ_S, left_s))
+        said = read.said if read else read_dump(content, deadline_s=min(READ_S, left_s))
     except NoDumpError as error:
-        return refused("partial", f"the dump cannot be used: {error}", **data), name
+        read = DumpRead({}, str(error))
+    if read is not None and read.broken:
+        return refused("partial", f"the dump cannot be used: {read.broken}", **data), name
     return Seen({**data, **said}, "partial" if trouble else "ok", trouble), name
 
 

@@ -13,7 +13,8 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 from trainprobe.case import Case
 from trainprobe.collect import pyspy
-from trainprobe.collect.flight_reading import FILE_CAP_BYTES, NoDumpError, rank_in_entries, rank_in_name, read_dump
+from trainprobe.collect.dump_files import DumpRead, read_dump_files
+from trainprobe.collect.flight_reading import FILE_CAP_BYTES, rank_in_entries, rank_in_name
 from trainprobe.collect.flight_recorder import look_at_dump
 from trainprobe.collect.seen import Seen, record
 from trainprobe.collect.source import Site, look_at_source
@@ -44,7 +45,11 @@ class _Dump(NamedTuple):
     world: Set[int]
     newest: float
     has_frames: bool
-    broken: str
+    read: DumpRead
+
+    @property
+    def broken(self) -> str:
+        return self.read.broken
 
 
 class _Stack(NamedTuple):
@@ -72,11 +77,17 @@ def find_saved(files: Sequence[str]) -> Saved:
     """Read the files as far as they are dumps. Never raises; a file that cannot be read here may still be read as a log, or be refused there."""
     ends = time.monotonic() + DEADLINE_S
     saved = Saved([], [], [], [])
+    pickled: Dict[str, bool] = {}
     for file in files:
         if file == STDIN or time.monotonic() > ends:
             saved.rest.append(file)
         else:
-            _sort(file, saved, ends)
+            _sort(file, saved, pickled)
+    for path, read in read_dump_files(list(pickled), ends).items():
+        if pickled[path] or not read.broken:
+            saved.dumps.append(_dump(path, read))
+    known = {dump.path for dump in saved.dumps}
+    saved.rest[:] = [path for path in saved.rest if path not in known]
     return saved._replace(dumps=_by_folder(saved.dumps))
 
 
@@ -103,7 +114,7 @@ def look_at_saved(case: Case, saved: Saved, shown: Mapping[str, str] = MappingPr
     chosen = _chosen(saved.dumps)
     for dump in saved.dumps:
         if dump in chosen:
-            look_at_dump(case, CELL, dump.path, dump.rank, ends=ends, host="", shown=shown.get(dump.path, ""))
+            look_at_dump(case, CELL, dump.path, dump.rank, ends=ends, host="", shown=shown.get(dump.path, ""), read=dump.read)
         else:
             seen = Seen(
                 {"rank": dump.rank, "path": shown.get(dump.path, dump.path)},
@@ -145,8 +156,11 @@ def _subject(rank: Optional[int], pid: Optional[int], role: str = "rank") -> Sub
     return Subject("rank" if rank is not None and role == "rank" else "process", rank=rank, pid=pid, role=role)
 
 
-def _sort(path: str, saved: Saved, ends: float) -> None:
-    """Tell a dump by how it begins, so that of a log of gigabytes only the head is read here."""
+def _sort(path: str, saved: Saved, dumps: Dict[str, bool]) -> None:
+    """Tell a dump by how it begins, so that of a log of gigabytes only the head is read here.
+
+    What may be one goes to `dumps`, with whether it is a pickle and so nothing else, and to `rest`.
+    """
     try:
         head = read_head(path, HEAD_BYTES)
     except (OSError, ValueError):
@@ -158,17 +172,14 @@ def _sort(path: str, saved: Saved, ends: float) -> None:
     if not pickled and first != b"{" and not listed and not looks_like_stacks(head):
         saved.rest.append(path)
         return
+    if pickled or first == b"{":
+        dumps[path] = pickled
+        saved.rest.append(path)
+        return
     try:
         content = read_regular_file(path, FILE_CAP_BYTES)
     except (OSError, ValueError):
         saved.rest.append(path)
-        return
-    if pickled or first == b"{":
-        dump = _dump(path, content, ends)
-        if not dump.broken or pickled:
-            saved.dumps.append(dump)
-        else:
-            saved.rest.append(path)
         return
     at = _modified(path)
     stacks = _stacks(content)
@@ -193,17 +204,15 @@ def _modified(path: str) -> float:
         return 0.0
 
 
-def _dump(path: str, content: bytes, ends: float) -> _Dump:
-    rank = rank_in_name(path)
-    try:
-        said = read_dump(content, deadline_s=min(10.0, max(0.1, ends - time.monotonic())))
-    except NoDumpError as error:
-        return _Dump(path, rank, set(), 0.0, has_frames=False, broken=str(error))
+def _dump(path: str, read: DumpRead) -> _Dump:
+    rank, said = rank_in_name(path), read.said
+    if read.broken:
+        return _Dump(path, rank, set(), 0.0, has_frames=False, read=read)
     entries = said["entries"]
     told = rank_in_entries(entries)
     world = {rank for group in said["groups"] if group["desc"] == "default_pg" or group["name"] == "0" for rank in group["ranks"] if rank < 1_000_000}
     newest = max((entry["created_at"] for entry in entries), default=0.0)
-    return _Dump(path, rank if rank is not None else told, world, newest, has_frames=bool(said["frames"]), broken="")
+    return _Dump(path, rank if rank is not None else told, world, newest, has_frames=bool(said["frames"]), read=read)
 
 
 def _stacks(content: bytes) -> List[ProcessStack]:
