@@ -64,11 +64,12 @@ soak: environment-dev ## Healthy runs in a row: nobody may be blamed (minutes).
 	$(PYTEST) -m soak
 
 .PHONY: bench
-bench: environment-dev ## Start-up, the cost of a rung, the time of an attach, the reading of logs, 2,048 ranks, a prolog; against their limits.
+bench: environment-dev ## Start-up, the cost of a rung, the time of an attach, the reading of logs and of dumps, 2,048 ranks, a prolog; against their limits.
 	$(RUN)/python tests/bench/startup.py
 	$(RUN)/python tests/bench/rung_cost.py
 	$(RUN)/python tests/bench/attach.py
 	$(RUN)/python tests/bench/logs.py
+	$(RUN)/python tests/bench/dumps.py
 	$(RUN)/python tests/bench/gather.py
 	$(RUN)/python tests/bench/prolog.py
 

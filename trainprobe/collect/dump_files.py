@@ -16,7 +16,7 @@ from trainprobe.system.run import run
 READ = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dump_files_child.py")
 OUTPUT_CAP_BYTES = 512 * 2**20
 # Entries of each group that are always kept, and those before the first that ranks do not share.
-KEPT, BEFORE = 16, 4
+KEPT, BEFORE = 8, 4
 RESTARTS = 20
 AT_ONCE, FILES_EACH = 4, 8
 

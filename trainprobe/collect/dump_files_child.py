@@ -37,8 +37,8 @@ from trainprobe.collect.flight_reading import (
 )
 from trainprobe.regular_files import read_regular_file
 
-MEMORY_BYTES = 2 * 2**30
-FILE_CPU_S = 10.0
+MEMORY_BYTES = 2**30
+FILE_CPU_S = 4.0
 AHEAD_BYTES = 2**20  # the unpickler reads ahead only where it may peek
 _TEXT: Any = {"encoding": "utf-8", "errors": "replace"}
 
@@ -98,7 +98,7 @@ def _unpickle(content: bytes) -> Any:
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - whatever it is, the other machine finds words for it
-        return plain_pickle.loads(content, deadline_s=FILE_CPU_S / 2)
+        return plain_pickle.loads(content, deadline_s=FILE_CPU_S * 0.75)
 
 
 def _calls(rows: Sequence[Mapping[str, Any]], unfinished: Set[int]) -> Dict[str, Dict[str, Any]]:

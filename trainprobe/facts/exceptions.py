@@ -14,9 +14,19 @@ from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.echoes import echo_of
 from trainprobe.stacks.frames import Frame
-from trainprobe.stacks.places import module_importing
+from trainprobe.stacks.places import is_native, is_user, module_importing
 from trainprobe.stacks.rank_prefix import split_ranks
 from trainprobe.stacks.traceback_text import MESSAGE_CAP, Printed, Raised, parse_tracebacks, unwrap
+
+INTERRUPTION = "KeyboardInterrupt"
+# torch/csrc/distributed/c10d/exception.h; the branches of CPython's OSError that a peer or a network causes.
+_OF_THE_SYSTEM = frozenset(
+    {
+        *("DistError", "DistNetworkError", "DistStoreError", "TimeoutError", "timeout"),
+        *("ConnectionError", "ConnectionRefusedError", "ConnectionResetError", "ConnectionAbortedError"),
+        *("BrokenPipeError", "EOFError", "RendezvousConnectionError", "RendezvousTimeoutError"),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,18 @@ class RankException(Fact):
     place: int | None = None
     host: str = ""
     seen_at: str = ""
+
+    @property
+    def interrupted(self) -> bool:
+        """A person pressed Ctrl-C: the traceback only shows where the process stood."""
+        return INTERRUPTION in (self.type.rsplit(".", 1)[-1], self.root_type.rsplit(".", 1)[-1])
+
+    @property
+    def of_the_system(self) -> bool:
+        """Of a kind that networks and systems cause, and not raised by a line of the user's."""
+        kind = (self.root_type or self.type).rsplit(".", 1)[-1]
+        python = [frame for frame in self.frames if not is_native(frame)]
+        return kind in _OF_THE_SYSTEM and not (python and is_user(python[-1]))
 
 
 def parse_witness_exceptions(record: Evidence) -> list[Fact]:

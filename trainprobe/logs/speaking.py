@@ -33,7 +33,8 @@ class Speakers:
         self._paths = ranks_of_paths([file.path for file in logs])
         self._pids: dict[tuple[str, int], int] = {}
         self._worlds: Counter[int] = Counter()
-        self._hosts: dict[str, str] = {file.path: host_of_path(file.path) for file in logs}
+        known = {line.host for file in logs for line in _lines(file)} - {""}
+        self._hosts: dict[str, str] = {file.path: host_of_path(file.path, known) for file in logs}
         hosts: set[str] = set()
         most = -1
         for file in logs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 MOST_RANK = 100_000
 _DATE = re.compile(r"(?<!\d)(?:19|20)\d{2}[-_.]?(?:0[1-9]|1[0-2])[-_.]?(?:[0-2]\d|3[01])(?:[-_.T ]?[0-2]\d[-_.:h]?[0-5]\d(?:[-_.:m]?[0-5]\d)?)?(?!\d)")
@@ -31,9 +31,11 @@ _OTHER_COUNTS = re.compile(
 _ATTEMPT = re.compile(r"attempt_\d{1,5}$")
 _HOST = re.compile(
     r"(?:^|[-_.=@])((?:[a-z]{1,20}[-_])?(?:node|host|nid|gpu|cn|worker|master|compute|dgx|hgx|rack|pod|launcher|chief|server|trainer)s?[-_]?\d{1,6}(?:[-_]\d{1,4})?|ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3}|"
-    r"(?:\d{1,3}\.){3}\d{1,3}|[a-z]{2,20}\d{0,4}[nrg]\d{1,5})(?=$|[-_.])",
+    r"(?:\d{1,3}\.){3}\d{1,3})(?=$|[-_.])",
     re.IGNORECASE,
 )
+# `gcn12`, `r1i0n5`: the shape of a host's name, and as well that of run1, train1, log1 and qwen25.
+_MAYBE_HOST = re.compile(r"(?:^|[-_.=@])([a-z]{1,20}\d{0,4}[a-z]?\d{0,4}[nrg]\d{1,5})(?=$|[-_.])", re.IGNORECASE)
 
 
 def rank_of_path(path: str) -> int | None:
@@ -97,14 +99,18 @@ def ranks_of_paths(paths: Sequence[str]) -> dict[str, int]:
     return told
 
 
-def host_of_path(path: str) -> str:
-    """Return the host that a path names (`slurm-1234-node7.out`, `logs/gpu-node-03/rank_3.log`), empty where it names none."""
+def host_of_path(path: str, known: Collection[str] = ()) -> str:
+    """Return the host that a path names (`slurm-1234-node7.out`, `logs/gpu-node-03/rank_3.log`), empty where it names none.
+
+    A name without a word for a machine in it counts where it is one of the `known` hosts, such as those that lines name.
+    """
     parts = [part for part in re.split(r"[/\\]", path) if part][-4:]
     for place, part in enumerate(reversed(parts)):
         text = _DATE.sub("", part)
         if place == 0:
             text = _ENDINGS.sub("", text)
         found = [match.group(1) for match in _HOST.finditer(text)]
+        found += [match.group(1) for match in _MAYBE_HOST.finditer(text) if match.group(1) in known]
         named = [
             each for each in found if not re.fullmatch(r"(?:gpu|trainer|worker|server|h|a|b)s?[-_]?\d{1,2}", each, re.IGNORECASE) or re.search(r"-\d", each)
         ]

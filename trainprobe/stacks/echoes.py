@@ -64,7 +64,14 @@ _LAUNCHERS = ("torch/distributed/launch.py", "torch/distributed/run.py", "accele
 # The same in a fragment that shows no frames: an interpreter was started with a script.
 _RUNS_PYTHON = re.compile(r"Command '?\[['\"][^'\"\n]{0,300}python[\d.]{0,8}(?:\.exe)?['\"],(?: ['\"]-[a-zA-Z]['\"],){0,3} ['\"][^'\"\n]{1,300}\.py['\"]")
 # The texts of the system's errors are RuntimeErrors only where C++ throws them: the TCPStore of torch 1.0 to 1.9.
-_ERRNO_TEXTS = {"Connection timed out": "rendezvous-timeout", "Connection refused": "connection-refused", "Connection reset by peer": "connection-reset"}
+# The two timeouts are all that c10d's socket.cpp and its stores say of theirs.
+_ERRNO_TEXTS = {
+    "Connection timed out": "rendezvous-timeout",
+    "Connection refused": "connection-refused",
+    "Connection reset by peer": "connection-reset",
+    "Socket Timeout": "store-timeout",
+    "Wait timeout": "store-timeout",
+}
 # Only these types can carry another rank's end; a KeyError with such words in it is the user's own.
 _CARRIERS = frozenset({"RuntimeError", "DistBackendError", "DistNetworkError", "DistStoreError", "DistError", "TimeoutError", "ConnectionError", "OSError"})
 _CARRIERS_OF_PEERS = frozenset({"ConnectionResetError", "BrokenPipeError", "ConnectionRefusedError", "EOFError", "ConnectionAbortedError"})
@@ -113,6 +120,8 @@ _UNMISTAKABLE = frozenset(
         "ncclRemoteError",
         "NCCL communicator was aborted",
         "Watchdog caught collective operation timeout",
+        "The client socket has timed out after",
+        "wait timeout after",
         "failed to pass monitoredBarrier",
         "timed out in monitoredBarrier",
         "Timed out initializing process group in store based barrier",

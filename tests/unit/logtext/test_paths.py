@@ -83,10 +83,17 @@ def test_files_that_differ_in_one_running_number() -> None:
         ("gpu3.log", ""),
         ("h100-run.log", ""),
         ("slurm-12345.out", ""),
+        *((f"{name}/rank_0.log", "") for name in ("run1", "train1", "log1", "qwen25", "gcn12")),
     ],
 )
 def test_hosts(path: str, host: str) -> None:
     assert host_of_path(path) == host
+
+
+def test_a_name_of_a_hosts_shape_is_a_host_where_lines_say_so() -> None:
+    assert host_of_path("gcn12/rank_0.log", {"gcn12"}) == "gcn12"
+    assert host_of_path("slurm-7-r1i0n5.out", {"r1i0n5"}) == "r1i0n5"
+    assert host_of_path("run1/rank_0.log", {"gcn12"}) == ""
 
 
 def test_a_lone_number_behind_a_log_is_no_rank_and_a_full_row_of_them_is() -> None:

@@ -52,14 +52,16 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if re.search(DISAGREE, text_of(origin)):
         yield weighing(-26, "suspects-log", "The exception is a collective's complaint about what another rank sent", origin)
         return
-    if origin.type.rsplit(".", 1)[-1] == "KeyboardInterrupt":
+    if origin.interrupted:
         yield weighing(-26, "suspects-log", "Somebody pressed Ctrl-C; the traceback only shows where it stood", origin)
         return
     if CHILD_DIED.search(text_of(origin)):
         yield weighing(-26, "suspects-log", "It only says that a child process died, not of what", origin)
         return
     who = f"Rank {origin.rank}" if origin.rank is not None else OBJECTS.get(origin.role, "The program")
-    yield weighing(26, "suspects-log", f"{who} raised {_what(origin)}, and nothing before it failed", origin)
+    # Only what the program itself raised decides; what the network or the system did to it is no fault of its lines.
+    points = 6 if origin.of_the_system else 26
+    yield weighing(points, "suspects-log", f"{who} raised {_what(origin)}, and nothing before it failed", origin)
     yield from first_to_fail(scene)
     echoes = scene.exceptions(scene.others, echo=True)
     if echoes:

@@ -39,12 +39,15 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     elif any(fact.how == "alone" and fact.outcome == "passed" for fact in tried) and all(fact.outcome != "failed" for fact in tried):
         yield weighing(-26, "probe-outcome", "No import failed alone", *tried)
     origin = scene.origin
+    if origin is not None and origin.interrupted and not failed:
+        yield weighing(-26, "suspects-log", "Somebody pressed Ctrl-C; the traceback only shows what was being imported", origin)
+        return
     if origin is not None and (origin.module_importing or re.search(WORDING, text_of(origin))):
         name = origin.module_importing or "a module"
         # Raised while a module's top level ran: that is what this cause means. ImportError elsewhere (a late import) counts less.
-        points = 26 if origin.module_importing else 13
+        points = 6 if origin.of_the_system else 26 if origin.module_importing else 13
         yield weighing(points, "suspects-log", f"The import of {name} raised {origin.type}: {short(origin.message, 120)}", origin)
-        if origin.module_importing:
+        if origin.module_importing and not origin.of_the_system:
             yield weighing(10, "suspects-stack", f"The traceback runs through the top level of {name}", origin)
         yield from first_to_fail(scene)
     elif origin is None and not failed:

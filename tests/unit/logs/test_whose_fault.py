@@ -1,0 +1,49 @@
+"""What a person, a network or a store did to a program is no fault of the line at which it stood."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trainprobe.pipelines import explain
+
+TORCH = "/opt/venv/lib/python3.11/site-packages/torch"
+USER = '  File "/home/ann/data.py", line 10, in prepare\n    store.get("ready")\n'
+IMPORT = (
+    '  File "/home/ann/train.py", line 3, in <module>\n    import torch\n'
+    f'  File "{TORCH}/__init__.py", line 1471, in <module>\n    from .functional import *\n'
+    f'  File "{TORCH}/functional.py", line 9, in <module>\n    import torch.nn.functional as F\n'
+)
+LAUNCHER = (
+    f'  File "/opt/venv/bin/torchrun", line 8, in <module>\n    sys.exit(main())\n  File "{TORCH}/distributed/run.py", line 883, in main\n    run(args)\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("frames", "raised"),
+    [
+        (IMPORT, "KeyboardInterrupt"),
+        (LAUNCHER, "KeyboardInterrupt"),
+        (USER, "KeyboardInterrupt"),
+        (USER, "RuntimeError: Socket Timeout"),
+        (USER, "RuntimeError: Wait timeout"),
+        (USER, "RuntimeError: wait timeout after 300000ms, keys: /ready"),
+        (USER, "torch.distributed.DistStoreError: Socket Timeout"),
+        (USER, "TimeoutError: The client socket has timed out after 900s while trying to connect to (10.0.0.1, 29500)."),
+        (IMPORT, "TimeoutError: The client socket has timed out after 900s while trying to connect to (10.0.0.1, 29500)."),
+    ],
+)
+def test_who_was_interrupted_or_waited_in_vain_is_not_blamed(frames: str, raised: str, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(f"step 1 loss 2.0\nTraceback (most recent call last):\n{frames}{raised}\n")
+    blamed = [cause for cause in explain(str(log)).causes if cause.id in ("user-exception", "import-failure")]
+    assert [cause.id for cause in blamed if cause.named or cause.points >= 13] == []
+
+
+def test_a_folder_of_a_run_is_no_host(tmp_path: Path) -> None:
+    for run in ("run1", "train2", "qwen25"):
+        (tmp_path / run).mkdir()
+        (tmp_path / run / "rank_0.log").write_text("step 1 loss 2.0\n")
+    report = explain([str(tmp_path / "run1"), str(tmp_path / "train2"), str(tmp_path / "qwen25")])
+    assert [rank.host for rank in report.world.ranks if rank.host] == []
