@@ -18,6 +18,8 @@ OLD_SYNTAX = ("collect", "system", "model", "import_lock", "case.py", "redact.py
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
 # Modules that belong to the job's own Python are imported inside the phase that needs them; this is what a probe may name.
 ROUND_TRIPS = {ROOT / "probes" / "_dataset" / "checks.py"}
+# Its unpickler finds no class, and runs in a child with limits; test_dump_files.py tries what it refuses.
+PLAIN_UNPICKLER = ROOT / "trainprobe" / "collect" / "dump_files_child.py"
 PROBE_MODULES = {"torch", "_backend", "_emit", "_given", "_memory"}
 
 
@@ -60,9 +62,19 @@ def test_nothing_evaluates_text_or_goes_through_a_shell(path: Path) -> None:
                 found.append(f"{node.lineno}: {called}")
         if isinstance(node, ast.Attribute) and node.attr in {"Loader", "UnsafeLoader", "FullLoader", "CLoader", "CUnsafeLoader", "CFullLoader"}:
             found.append(f"{node.lineno}: {node.attr} makes any object that the text asks for")
-    unpickles = path in ROUND_TRIPS  # what it has just pickled itself, in one process
+    unpickles = path in {*ROUND_TRIPS, PLAIN_UNPICKLER}  # what it has just pickled itself, in one process
     found += [f"{line}: {module}" for line, module in imported(tree_of(path)) if module in {"pickle", "shelve", "dill"} and not unpickles]
     assert found == []
+
+
+def test_the_one_unpickler_of_strangers_files_finds_no_class() -> None:
+    tree = tree_of(PLAIN_UNPICKLER)
+    used = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "pickle"}
+    assert used == {"pickle.Unpickler"}
+    (unpickler,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
+    methods = {node.name: node.body for node in unpickler.body if isinstance(node, ast.FunctionDef)}
+    assert set(methods) == {"find_class", "persistent_load"}
+    assert all(isinstance(body[-1], ast.Raise) and len(body) == 1 for body in methods.values())
 
 
 @pytest.mark.parametrize("path", [path for path in TOOL if "system" not in path.parts], ids=name_of)
