@@ -114,6 +114,7 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
                 *_could_not_look(facts, ranked, live_undecided=live is not None and verdict == "undetermined"),
                 *(_left_open(facts) if not ready else (Undecided("cannot-look", says) for says in doubts_of(facts))),
                 *_deep_would_settle(facts, ranked),
+                *_next_look(live, placed),
             ]
         ),
         ladder=tuple(_row(rung, facts) for rung in facts.of(Rung)),
@@ -368,6 +369,11 @@ def _deep_would_settle(facts: Facts, ranked: Sequence[RankedGroup]) -> list[Unde
         return []
     (look,) = at_its_host(f"trainprobe attach {_extra(facts, job).get('pid', 'PID')} --deep")
     return [Undecided(first.placed[0].id, f"{look}: the ranks' flight recorders tell the group and the number of every call")]
+
+
+def _next_look(live: LiveView | None, placed: Sequence[PlacedCause]) -> list[Undecided]:
+    """What would tell more of a live job than this look could."""
+    return [Undecided(placed[0].id if placed else "unknown", live.next_look)] if live is not None and live.next_look else []
 
 
 def _row(rung: Rung, facts: Facts) -> LadderRow:

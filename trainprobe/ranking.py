@@ -272,6 +272,8 @@ def _next_steps(scene: Scene, nearest: Cause | None) -> tuple[str, ...]:
         return ("read the job's own output beside the dumps: trainprobe explain DUMPS LOGS", "or while it hangs, on each node: trainprobe attach")
     process = scene.process(scene.group.ranks[0]) if scene.group.ranks else None
     pid = str(process.pid) if process is not None else "PID"
+    if nearest is None and scene.live is not None and scene.group.mode == "crash":  # nobody is left to look at
+        return ("trainprobe explain LOG, with the job's own log: what it printed last says why it ended",)
     if nearest is not None:
         return (nearest.would_settle.replace("PID", pid) if scene.live is not None else nearest.would_settle,)
     if scene.live is not None and process is not None and process.state == "D":  # whoever traces it waits with it

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from trainprobe.collect.members import Member
 from trainprobe.collect.watched import Watched
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import user_frame
@@ -13,8 +14,9 @@ from trainprobe.stacks.tree import fold_ranks
 MOST_PLACES = 4
 
 
-def said_moves(number: int, ranks: Iterable[Watched]) -> str:
-    """Say of look `number` which ranks stand where they stood in the look before, and where the others are now."""
+def said_moves(number: int, ranks: Iterable[Watched], ended: Collection[Member] = ()) -> str:
+    """Say of look `number` which ranks stand where they stood in the look before, where the others are now, and who has ended."""
+    over: list[int] = []
     still: list[int] = []
     now: dict[str, list[int]] = {}
     unseen: list[int] = []
@@ -22,7 +24,9 @@ def said_moves(number: int, ranks: Iterable[Watched]) -> str:
         rank = each.member.rank
         if rank is None:
             continue
-        if len(each.stacks) < 2:
+        if each.member in ended:
+            over.append(rank)
+        elif len(each.stacks) < 2:
             unseen.append(rank)
         elif own_place(each.stacks[-1]) == own_place(each.stacks[-2]):
             still.append(rank)
@@ -33,7 +37,8 @@ def said_moves(number: int, ranks: Iterable[Watched]) -> str:
         moved.append(f"{sum(len(here) for here in list(now.values())[MOST_PLACES:])} others moved too")
     stands = [f"{ranks_said(still)} {'stands' if len(still) == 1 else 'stand'} where {'it' if len(still) == 1 else 'they'} stood"] if still else []
     hidden = [f"{ranks_said(unseen)} could not be seen twice"] if unseen else []
-    return f"look {number}: {'; '.join([*moved, *stands, *hidden]) or 'no rank could be seen'}"
+    gone = [f"{ranks_said(over)} {'has' if len(over) == 1 else 'have'} ended"] if over else []
+    return f"look {number}: {'; '.join([*gone, *moved, *stands, *hidden]) or 'no rank could be seen'}"
 
 
 def where(frames: Sequence[Frame]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from trainprobe.collect.processes import look_at_processes
 from trainprobe.collect.stacks import look_at_stacks
 from trainprobe.collect.watched import WAITS, Watched, note_process, note_stack
+from trainprobe.stacks.stillness import FRESH_S, HUNG_S, SWITCHES_PER_LOOK
 
 if TYPE_CHECKING:
     from trainprobe.attach.pace import Clock, Pace
@@ -20,7 +21,7 @@ STACKS_CAP = 400
 NATIVE_CAP = 2
 UNDECIDED = frozenset({"python-run", "native-run", ""})
 MOVING = ("moving", "busy")
-SWITCHES_PER_LOOK = 2  # as in facts/sleep.py
+STEPPING = ("comm-wait", "gpu-wait")  # who runs there between two looks has gone through one and into the next
 
 
 class Rounds:
@@ -63,18 +64,26 @@ class Rounds:
     def age_s(self) -> float | None:
         """How long the longest waiting rank had waited at the first look; None where some rank goes on, or none can be seen.
 
-        The silence of the connections between ranks counts too: whoever looks at a stack wakes its thread. Who keeps the store wakes by itself,
-        to see who has come to the rendezvous, and waits there all the same.
+        The silence of the connections between ranks counts too: whoever looks at a stack wakes its thread. Who polls wakes by itself, and waits
+        all the same unless it has just exchanged data with another rank: 0 where nothing tells since when.
         """
         ranks = [each for each in self.ranks if each.asleep_s is not None and each.state not in ("", "Z", "X")]
-        if not ranks or any(each.moving() in MOVING or (_ran(each) and each.leaf != "store-wait") for each in self.ranks):
+        if not ranks or any(each.moving() in MOVING for each in self.ranks):
             return None
+        silent = self._silent_s()
+        for each in ranks:
+            if _ran(each) and (each.leaf in STEPPING or silent.get(each.member.pid, HUNG_S) < FRESH_S):
+                return None
+        in_collective = [silent.get(each.member.pid, 0.0) for each in ranks if each.leaf == "comm-wait"]
+        return max([*(0.0 if _ran(each) else each.asleep_s or 0.0 for each in ranks), *in_collective])
+
+    def _silent_s(self) -> dict[int, float]:
+        """For how long each rank had exchanged no data with another one, when the connections were looked at."""
         silent: dict[int, float] = {}
         for row in (row for record in self.case.evidence if record.kind == "sockets" for row in record.data.get("connections") or ()):
             if row.get("peer_rank") is not None and row.get("peer_pid") != row["pid"] and row.get("silent_s") is not None:
                 silent[row["pid"]] = min(row["silent_s"], silent.get(row["pid"], row["silent_s"]))
-        in_collective = [silent.get(each.member.pid, 0.0) for each in ranks if each.leaf == "comm-wait"]
-        return max([*(each.asleep_s or 0.0 for each in ranks), *in_collective])
+        return silent
 
     def native_suspects(self) -> list[Member]:
         """Return the frozen ranks, at most two, whose Python frames and system call do not say what they do."""

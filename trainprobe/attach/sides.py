@@ -67,3 +67,10 @@ def sides_after(case: Case, cell: str, members: Sequence[Member]) -> list[Side]:
         Side("pressure", lambda: look_at_pressure(case, cell, members, 2)),
         Side("ports", lambda: look_at_ports(case, cell, members, 2)),
     ]
+
+
+def sides_last(case: Case, cell: str, members: Sequence[Member]) -> list[Side]:
+    """Return the looks that are made once more after the last look at the stacks, where that came later than a moment."""
+    from trainprobe.collect.sockets import look_at_sockets
+
+    return [Side("sockets", lambda: look_at_sockets(case, cell, members))]

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from trainprobe.attach.beside import Beside, Side
 from trainprobe.attach.discovery import earlier_of, members_now, members_of
+from trainprobe.attach.lives import Lives
 from trainprobe.attach.moves import said_moves
 from trainprobe.attach.pace import Clock, Pace, at_once
 from trainprobe.attach.rounds import Rounds
-from trainprobe.attach.sides import sides_after, sides_between
+from trainprobe.attach.sides import sides_after, sides_between, sides_last
 from trainprobe.collect.cgroup_watch import CgroupWatch
 from trainprobe.collect.lint_findings import look_with_lint_at_stacks
 from trainprobe.collect.members import Member
@@ -20,6 +21,7 @@ from trainprobe.collect.native_stacks import look_at_native_stacks
 from trainprobe.collect.source import Site, look_at_source, sites_in_stacks
 from trainprobe.model.codec import to_json
 from trainprobe.model.subjects import Subject
+from trainprobe.stacks.stillness import FRESH_S
 from trainprobe.system.child import ended_from_status
 from trainprobe.system.interruption import Interrupted, Interruption
 from trainprobe.targets.environment import environ_of
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 CELL = "job"
 MOST_LOOKS = 1000  # of one --watch: a case of eight ranks then has some 300 MB
+LAUNCHER_S = 1.0  # torchrun looks at its workers ten times a second
 OOM_SCORE = "/proc/self/oom_score_adj"
 
 
@@ -70,6 +73,7 @@ class Visit:
         self.rounds = Rounds(case, self.cell, self.pace, self.clock, at_once())
         self.beside = Beside(case, self.cell)
         self.cgroups = CgroupWatch(ours=False)
+        self.lives = Lives()
         self.watching = False  # until the first two looks are over, Ctrl-C is an interruption like any other
 
     def look(self, meanwhile: Callable[[], object]) -> None:
@@ -77,6 +81,7 @@ class Visit:
         self._learn_secrets()
         self.case.add("job", subject=Subject("job", host=str(self.data.get("host") or "")), cell=self.cell, source="/proc", data=self.data)
         self._endings()
+        self.lives.hold(self.members)
         self.cgroups.see(member.pid for member in self.members)
         self.progress.note(f"Looking at {len(self.members)} processes.")
         began = time.monotonic()
@@ -98,6 +103,9 @@ class Visit:
         self._native()
         self._inside()
         self._watch()
+        if time.monotonic() - began > FRESH_S:  # what went between the ranks since the first look
+            self.beside.start(sides_last(self.case, self.cell, self.members))
+        self._who_ended()
         self.cgroups.look(self.case, self.cell, "after")
         self.beside.finish(self.clock.at_most(self.pace.grace_s))
 
@@ -114,9 +122,20 @@ class Visit:
                 subject = Member(one.rank, one.pid, "rank", one.started_ticks).subject
                 self.case.add("rank.ended", subject=subject, cell=self.cell, source=f"/proc/{one.pid}/stat", data=data)
 
+    def _who_ended(self) -> None:
+        """Tell who has ended while we looked, and how: what was seen of them before is not what is."""
+        if self.lives.all_ended():
+            self._pause(LAUNCHER_S)  # it has yet to wait for its ranks, and to end
+        self.lives.check()
+        for member, ended in self.lives.endings():
+            self.case.add("rank.ended", subject=member.subject, cell=self.cell, source="pidfd", data=to_json(ended))
+        self.lives.close()
+
     def _round(self, *, again: bool = False) -> None:
         if again:
             self.members = members_now(self.job, self.members)
+            self.lives.hold(self.members)
+            self.lives.check()
         self.rounds.look(self.members)
         cwd = str(self.data.get("cwd") or "")
         # Beside the next pause: reading source is no look at the job.
@@ -173,19 +192,21 @@ class Visit:
         self.watching = not self.interruption.asked
         taken = 1
         while not self._hurry() and self.rounds.number < MOST_LOOKS:
-            self.progress.note(f"{time.strftime('%H:%M:%S')} {said_moves(self.rounds.number, self.rounds.ranks)}")
+            self.progress.note(f"{time.strftime('%H:%M:%S')} {said_moves(self.rounds.number, self.rounds.ranks, self.lives.ended)}")
             if self.request.times is not None and taken >= self.request.times:
                 return
             self._pause(self.request.watch_s)
-            if self._hurry():
-                return
-            self._round(again=True)
+            if not self._hurry():
+                self._round(again=True)
             taken += 1
+        if self.lives.over():
+            self.progress.note(f"{time.strftime('%H:%M:%S')} the job has ended")
 
     def _hurry(self) -> bool:
-        return self.interruption.asked or self.clock.left_s <= 0
+        """Say whether there is no time for another look, or nobody left to look at."""
+        return self.lives.over() or self.interruption.asked or self.clock.left_s <= 0
 
     def _pause(self, pause_s: float) -> None:
         ends = time.monotonic() + min(pause_s, self.clock.left_s)
-        while (left_s := ends - time.monotonic()) > 0 and not self.interruption.asked:
-            time.sleep(min(0.05, left_s))
+        while (left_s := ends - time.monotonic()) > 0 and not self._hurry():
+            time.sleep(min(0.02, left_s))

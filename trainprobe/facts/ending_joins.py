@@ -12,7 +12,8 @@ from trainprobe.facts.progress import Progress
 from trainprobe.model.facts import Fact
 
 SAME_MOMENT_S = 0.005
-STOPPING_SIGNALS = (15, 9)
+SIGTERM = 15
+STOPPING_SIGNALS = (SIGTERM, 9)
 STOPPING_CODES = (143, 137)
 
 
@@ -41,8 +42,10 @@ def _cell(facts: list[Fact], endings: list[RankEnding]) -> list[RankEnding]:
     stopped = _stopped_pids(facts)
     has_launcher = any(ending.role == "launcher" for ending in endings)
     first = min((ending.failed_at for ending in timed if ending.role == "rank" and ending.abnormal and ending.failed_at is not None), default=None)
+    failed = min((ending.failed_at for ending in timed if ending.abnormal and not _asked(ending) and ending.failed_at is not None), default=None)
     marked = [
-        replace(ending, by_launcher=True) if ending.rank not in raised and _by_launcher(ending, stopped, has_launcher, first) else ending for ending in timed
+        replace(ending, by_launcher=True) if ending.rank not in raised and _by_launcher(ending, stopped, has_launcher, first, failed) else ending
+        for ending in timed
     ]
     return _ordered(marked)
 
@@ -65,14 +68,23 @@ def _stopped_pids(facts: list[Fact]) -> set[str]:
     return {fact.captured["pid"] for fact in facts if isinstance(fact, LogEvent) and fact.event == "launcher-stops" and "pid" in fact.captured}
 
 
-def _by_launcher(ending: RankEnding, stopped: set[str], has_launcher: bool, first: float | None) -> bool:
+def _asked(ending: RankEnding) -> bool:
+    """Did it end by SIGTERM, with which a launcher asks its ranks to stop?"""
+    return ending.role != "rank" or ending.signal == SIGTERM or (ending.how == "exited" and ending.code == 128 + SIGTERM)
+
+
+def _by_launcher(ending: RankEnding, stopped: set[str], has_launcher: bool, first: float | None, failed: float | None) -> bool:
+    """`first` is when any rank first ended abnormally, `failed` the same of those that nobody asked to stop."""
     if ending.role != "rank" or ending.by_us or ending.left_by_itself or not has_launcher:
         return False
     if not (ending.signal in STOPPING_SIGNALS or (ending.how == "exited" and ending.code in STOPPING_CODES)) or ending.how == "oom_killed":
         return False
     if stopped:  # torchrun says whom it stops
         return str(ending.pid) in stopped
-    return first is not None and ending.failed_at is not None and ending.failed_at > first + SAME_MOMENT_S
+    if ending.failed_at is None or first is None:
+        return False
+    # One that is asked to stop within the moment in which another fails is asked because of that.
+    return ending.failed_at > first + SAME_MOMENT_S or (_asked(ending) and failed is not None and ending.failed_at > failed - SAME_MOMENT_S)
 
 
 def _ordered(endings: list[RankEnding]) -> list[RankEnding]:

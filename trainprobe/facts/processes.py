@@ -10,6 +10,7 @@ from typing import Any
 from trainprobe.facts import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
+from trainprobe.stacks.stillness import Stillness
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class ProcessState(Fact):
     it was stopped (T or t). `frozen` says that the freezer of its cgroup holds it, which is to be thawed and not to be sent SIGCONT. Between the first look and the last, `looked_s` apart: `cpu_s` of the main thread and `all_cpu_s` of all threads,
     ended ones too (both to 10 ms), `read_moved` (anything was read, from caches, pipes or sockets too), `wrote_bytes` (handed to write wherever it went, or dirtied through a memory map) and
     `read_bytes` (the same in bytes; what comes by recv(2) is not in it), `grew_bytes` (how far its resident memory rose) and `major_faults` (pages fetched from a disk). All None where there was one look or the kernel hid it.
+    `looked_at` is when the last look began, Unix time in seconds. `stillness` is for how long its main thread has got no further (stacks.stillness), None where nobody judged it.
     """
 
     pid: int = 0
@@ -55,6 +57,8 @@ class ProcessState(Fact):
     frozen: bool | None = None
     read_bytes: int | None = None
     grew_bytes: int | None = None
+    looked_at: float | None = None
+    stillness: Stillness | None = None
 
 
 @dataclass(frozen=True)
@@ -153,6 +157,7 @@ def _joined(looks: list[ProcessLook]) -> ProcessState:
         cpu_s=None if used is None else used / last.clock_hz,
         all_cpu_s=None if used_by_all is None else used_by_all / last.clock_hz,
         switches=_rise(looks, "voluntary"),
+        looked_at=last.at or None,
         looked_s=round(last.at - first.at, 3) if len(looks) > 1 and last.at > first.at > 0 else None,
     )
     return ProcessState(**values)

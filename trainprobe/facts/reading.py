@@ -52,7 +52,7 @@ from trainprobe.facts.rungs import parse_rung
 from trainprobe.facts.sbatch_plan import parse_sbatch
 from trainprobe.facts.several_hosts import facts_at, join_hosts, parse_reach, places_of, silent_nodes, told_apart
 from trainprobe.facts.sleep import join_sleep
-from trainprobe.facts.sockets import parse_sockets
+from trainprobe.facts.sockets import join_connections, parse_sockets
 from trainprobe.facts.sources import parse_source
 from trainprobe.facts.table import Facts, Look, Refusal
 from trainprobe.facts.thread_places import join_threads
@@ -134,6 +134,7 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
 TELLS_ALL_THE_SAME = frozenset({"checks"})
 # What only several records together tell. Each takes all facts and returns them with its own kind put together; the order matters.
 JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
+    join_connections,
     join_hosts,
     join_unnumbered,
     join_limits,

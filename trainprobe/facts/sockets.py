@@ -20,6 +20,7 @@ class Connection(Fact):
     `retransmits` counts segments sent again without an answer, `timer` is retransmit, keepalive, zero-window or empty.
     `silent_s` is how long no data has gone either way, None where the kernel did not say (another network namespace).
     `peer_here` says whether the other end is a socket of this host (also where its process is not known); `peer_rank` is its rank in the job.
+    `at` is when it was looked at, Unix time in seconds.
     """
 
     pid: int = 0
@@ -37,6 +38,7 @@ class Connection(Fact):
     peer_here: bool | None = None
     peer_rank: int | None = None
     silent_s: float | None = None
+    at: float | None = None
 
     @property
     def port(self) -> int | None:
@@ -66,6 +68,17 @@ def parse_sockets(record: Evidence) -> list[Fact]:
             peer_here=fields.flag(row, "peer_here"),
             peer_rank=fields.whole(row, "peer_rank"),
             silent_s=fields.number(row, "silent_s"),
+            at=record.began or None,
         )
 
     return fields.each(fields.items(record.data, "connections"), connection)
+
+
+def join_connections(facts: list[Fact]) -> list[Fact]:
+    """Keep of each process the connections of the latest look: what they carried last is what several looks differ in."""
+    latest: dict[tuple[str, int], float] = {}
+    for fact in facts:
+        if isinstance(fact, Connection):
+            key = (fact.cell, fact.pid)
+            latest[key] = max(latest.get(key, 0.0), fact.at or 0.0)
+    return [fact for fact in facts if not isinstance(fact, Connection) or (fact.at or 0.0) >= latest[fact.cell, fact.pid]]

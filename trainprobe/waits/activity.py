@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from trainprobe.facts import Connection, Facts, MainThread, ProcessState, SourceSite, Thread
+from trainprobe.facts import Connection, Facts, MainThread, ProcessState, RankEnding, SourceSite, Thread
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.progress import own_place
+from trainprobe.stacks.stillness import FRESH_S, SWITCHES_PER_LOOK, Stillness
 from trainprobe.stacks.wait_channels import sleeps_in
 from trainprobe.waits.loops import Sites, bounded_work, counts_up, in_for_loop, in_library, loops_of, own_frames, polls, waits_for_a_condition
 from trainprobe.waits.standings import AT_THE_STORE, IN_COLLECTIVE
 
 Kind = Literal["works", "fresh", "still", "polls", "spins", "stopped", "blocked", "ended", "unseen"]
-FRESH_S = 1.0
-"""A thread that ran within the last second before the first look has not stood for long: a busy job's ranks sleep for milliseconds."""
 BUSY_SHARE = 0.3
 WROTE_BYTES = 64 * 1024
 READ_BYTES = 4096
@@ -37,13 +36,18 @@ _SLEEPS = re.compile(r"sleep|wait|delay|pause|back_?off|throttl|limit|tick|inter
 
 @dataclass(frozen=True)
 class Activity:
-    """`age_s` is how long its main thread had slept when we came, None where that is not known. `says` has no subject: `computes at train.py:3`."""
+    """`age_s` is how long its main thread has got no further at least, None where that is not known. `says` has no subject: `computes at train.py:3`.
+
+    `wakes`: it runs now and then while it waits, so that it may have waited for longer, but for no longer than `at_most_s` where that is known.
+    """
 
     kind: Kind
     says: str = ""
     age_s: float | None = None
     evidence: tuple[str, ...] = ()
     condition: bool = False
+    wakes: bool = False
+    at_most_s: float | None = None
 
     @property
     def goes_on(self) -> bool:
@@ -56,6 +60,7 @@ class Watch:
     def __init__(self, facts: Facts, cell: str) -> None:
         self.processes = {fact.pid: fact for fact in facts.of(ProcessState, cell=cell)}
         self.mains = {fact.pid: fact for fact in facts.of(MainThread, cell=cell) if fact.source == "py-spy"}
+        self.endings = {fact.pid: fact for fact in facts.of(RankEnding, cell=cell) if fact.pid is not None}
         self.sites: Sites = {(fact.file, fact.line): fact for fact in facts.of(SourceSite, cell=cell)}
         self.threads: dict[int, list[Thread]] = {}
         for thread in sorted(facts.of(Thread, cell=cell), key=lambda fact: fact.look):
@@ -91,7 +96,10 @@ class Watch:
         return [thread for thread in self.threads.get(pid, ()) if thread.main and thread.frames]
 
     def _judged(self, pid: int) -> Activity:
-        process, main = self.processes.get(pid), self.mains.get(pid)
+        process, main, ending = self.processes.get(pid), self.mains.get(pid), self.endings.get(pid)
+        if ending is not None:  # what was seen of it before is not what is
+            zombie = process is not None and process.state in ("Z", "X")
+            return Activity("ended", "has ended", process.asleep_s if process is not None and zombie else 0.0, ending.evidence)
         if process is None and main is None:
             return Activity("unseen")
         ids = tuple(dict.fromkeys(id_ for fact in (process, main) if fact is not None for id_ in fact.evidence))
@@ -99,7 +107,11 @@ class Watch:
         kind, says, condition = self._what(pid, process, main)
         if kind == "still" and main is not None and main.leaf == AT_THE_STORE and process is not None and process.looked_s is not None:
             age = max(age or 0.0, process.looked_s)  # who keeps the store asks every 10 ms who has come: it stands, and never sleeps for long
-        return Activity(kind, says, age, ids, condition)
+        stillness = process.stillness if process is not None and process.stillness is not None else Stillness(age or 0.0)
+        wakes = stillness.wakes and kind in ("still", "polls", "spins")
+        if wakes and age is not None:
+            age = max(age, stillness.at_least_s)
+        return Activity(kind, says, age, ids, condition, wakes, stillness.at_most_s if wakes else None)
 
     def _what(self, pid: int, process: ProcessState | None, main: MainThread | None) -> tuple[Kind, str, bool]:
         where = f" at {main.where}" if main is not None and main.where else ""
@@ -132,7 +144,7 @@ class Watch:
             return "polls", f"{asks}{where}", False
         if fresh and main.leaf == "net-io" and pid in self.receives:
             return "works", f"receives data{where}", False
-        return self._quiet(stacks, main, same=same, fresh=fresh, where=where)
+        return self._quiet(pid, stacks, main, same=same, fresh=fresh, where=where)
 
     def _in_collective(self, main: MainThread, *, same: bool, fresh: bool, where: str) -> tuple[Kind, str, bool]:
         what = main.op or "a collective"
@@ -150,7 +162,7 @@ class Watch:
             return "works", f"computes{where}", False
         gets_on = (process.grew_bytes or 0) >= GREW_BYTES or (process.read_bytes or 0) >= WROTE_BYTES
         # Python that goes round keeps the interpreter lock; a thread that runs without it is in an operation of C, inside a loop or not.
-        runs_c = process.cpu_s is not None and process.looked_s and process.cpu_s >= BUSY_SHARE * process.looked_s and not any(look.owns_gil for look in looks)
+        runs_c = (_uses_its_share(process) or _never_sleeps(process)) and not any(look.owns_gil for look in looks)
         if len(stacks) > 1 and not gets_on and not runs_c and not counts_up(stacks, self.sites) and polls(stacks, self.sites):
             return "spins", f"spins in a loop{where}", True
         in_steps = counts_up(stacks, self.sites) or in_for_loop(stacks, self.sites)
@@ -189,9 +201,20 @@ class Watch:
                 return "works", f"waits{where} for its child {child.pid}, which {activity.says or 'works'}", False
         return ("still", f"waits for a child{where}", False) if same else ("works", f"goes on{where}", False)
 
-    def _quiet(self, stacks: Sequence[Sequence[Frame]], main: MainThread, *, same: bool, fresh: bool, where: str) -> tuple[Kind, str, bool]:
+    def _working_child(self, pid: int) -> ProcessState | None:
+        """A command that it has started and that works; one that stays in one long call of C works too, as far as anybody can see from outside."""
+        for child in self.children(pid):
+            activity = self.activity(child.pid)
+            if child.role in ("child", "compiler") and (activity.goes_on or (activity.kind == "spins" and not activity.condition)):
+                return child
+        return None
+
+    def _quiet(self, pid: int, stacks: Sequence[Sequence[Frame]], main: MainThread, *, same: bool, fresh: bool, where: str) -> tuple[Kind, str, bool]:
         frames = stacks
         if len(frames) > 1 and polls(frames, self.sites) and (fresh or not same):
+            worker = self._working_child(pid)
+            if worker is not None:  # a loop around poll() or is_alive() asks for the end of that
+                return "works", f"asks again and again{where}, and its child {worker.pid} {self.activity(worker.pid).says}", False
             return "polls", f"asks again and again{where}", waits_for_a_condition(frames, self.sites)
         if not same:
             return "works", f"goes on{where}", False
@@ -241,6 +264,15 @@ def _busy(process: ProcessState) -> bool:
     if process.cpu_s is not None and process.looked_s:
         return process.cpu_s >= BUSY_SHARE * process.looked_s or (process.state == "R" and process.cpu_s > 0)
     return process.state == "R" and process.cpu_moved is not False
+
+
+def _uses_its_share(process: ProcessState) -> bool:
+    return process.cpu_s is not None and bool(process.looked_s) and process.cpu_s >= BUSY_SHARE * (process.looked_s or 0.0)
+
+
+def _never_sleeps(process: ProcessState) -> bool:
+    """Has it given up the processor for nothing but our looks? On a crowded machine that is work, however little of it it gets."""
+    return process.state == "R" and process.looks > 1 and process.switches is not None and process.switches <= SWITCHES_PER_LOOK * (process.looks - 1)
 
 
 def _moves_bytes(process: ProcessState, main: MainThread | None, *, silent_workers: bool) -> bool:

@@ -52,7 +52,7 @@ def part_of(facts: Facts, cell: str, standing: Standing) -> Part:
         return "alive"
     if ending.how == "exited" and ending.code == 0:
         return "left"
-    if ending.by_launcher:
+    if ending.by_launcher or (ending.echo and standing.exception is None):
         return "echo"
     exception = standing.exception
     if exception is not None and exception.echo:

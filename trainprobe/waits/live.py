@@ -10,10 +10,13 @@ from trainprobe.facts import Facts, Job, MainThread, Rung
 from trainprobe.model.diagnosis import Link, Verdict
 from trainprobe.model.unnumbered import pid_of
 from trainprobe.model.waits import Node
+from trainprobe.stacks.stillness import FRESH_S, HUNG_S
 from trainprobe.waits.activity import Activity, Watch
 from trainprobe.waits.divergence import divergence_in, ranks_say
+from trainprobe.waits.ended import ITS_LOG, all_ended, ended_together
 from trainprobe.waits.graph import Graph
 from trainprobe.waits.hang import all_met, divergence_group, group_of_end, merged
+from trainprobe.waits.headlines import go_on, headline, nowhere
 from trainprobe.waits.launching import launcher_group, waiting_launcher, waits_s
 from trainprobe.waits.live_edges import Edges
 from trainprobe.waits.live_standings import live_standings
@@ -24,8 +27,6 @@ from trainprobe.waits.slowness import slow_groups
 from trainprobe.waits.standings import AT_THE_STORE, Standing
 from trainprobe.waits.suspects import SuspectGroup
 
-HUNG_S = 5.0
-"""Nobody is called hung who has waited for less: a slow step of a healthy job looks the same for so long."""
 SHORT_S = 2.0
 """Where nobody has waited for longer than this, everybody has moved since; between the two bounds nobody can tell."""
 PROBE = "job"
@@ -43,6 +44,7 @@ class LiveView:
     groups: tuple[SuspectGroup, ...] = ()
     longest_wait_s: float | None = None
     waits_for: Mapping[int, str] = field(default_factory=dict)
+    next_look: str = ""
 
 
 def live_views(facts: Facts) -> tuple[LiveView, ...]:
@@ -107,7 +109,17 @@ def _saved_view(facts: Facts, job: Job) -> LiveView:
     if not groups:
         return LiveView(job, "undetermined", conclusive=False, says="nobody waited in a collective when these dumps were written", ranks=ranks)
     waits_for = {rank: ranks_say(wait.awaited) for rank, wait in waits.items() if wait.awaited}
-    return LiveView(job, "hung", conclusive=True, says=_headline(groups[0], ranks), ranks=ranks, groups=groups, waits_for=waits_for)
+    return LiveView(job, "hung", conclusive=True, says=headline(groups[0], ranks), ranks=ranks, groups=groups, waits_for=waits_for)
+
+
+@dataclass
+class _Ends:
+    """The ends of the graph by what they show; `open` are those of which nothing tells for how long they have lasted."""
+
+    hung: list[tuple[Node, ...]] = field(default_factory=list)
+    young: list[tuple[Node, ...]] = field(default_factory=list)
+    open: list[tuple[Node, ...]] = field(default_factory=list)
+    works: list[tuple[Node, ...]] = field(default_factory=list)
 
 
 class _View:
@@ -120,31 +132,48 @@ class _View:
     def judged(self) -> LiveView:
         if not any(standing.thread or standing.process or standing.state in ("exited", "crashed") for standing in self.ranks):
             return self._view("undetermined", "no rank's stack or state could be read", conclusive=False)
-        hung, young, works = self._sorted_ends()
+        if all_ended(self.ranks):
+            return self._over()
+        ends = self._sorted_ends()
+        hung = ends.hung
         serving = [end for end in hung if len(end) == 1 and self._is_server(end[0])]
         if serving and len(serving) == len(hung):
             who = self.edges.say(serving[0][0])
             says = f"{who} waits for requests and the others for it: idle, if nobody has asked it for anything"
             return self._view("undetermined", says, conclusive=False)
         if hung:
-            groups = self._groups([*hung, *self._at_one_rendezvous(hung, young)])
+            groups = self._groups([*hung, *self._at_one_rendezvous(hung, ends.young)])
             if not groups:  # the end is nobody whom the evidence makes a rank of this job
                 return self._view("undetermined", "somebody is waited for who cannot be told", conclusive=False)
-            return replace(self._view("hung", _headline(groups[0], self.ranks)), groups=groups)
-        if young:
-            wait = self._age(young[0])
+            return replace(self._view("hung", headline(groups[0], self.ranks)), groups=groups)
+        return self._not_hung(ends)
+
+    def _not_hung(self, ends: _Ends) -> LiveView:
+        left = [standing.rank for standing in self.ranks if standing.ending is not None]
+        if left:
+            return self._view("undetermined", f"{ranks_say(left)} ended while the others go on", conclusive=False)
+        if ends.young:
+            wait = self._at_most(ends.young[0]) or self._age(ends.young[0])
             longest = f": the longest wait is {wait:.1f} s" if wait is not None else ""
             says = f"not hung so far{longest}; a hang shows after {HUNG_S:.0f} s, so attach again in {max(1.0, HUNG_S + 1 - (wait or 0.0)):.0f} s"
             return self._view("healthy", says, conclusive=wait is not None and wait < SHORT_S)
+        if ends.open:
+            return self._of_unknown_age(ends.open[0])
         unseen = [standing for standing in self.ranks if standing.thread is None and not standing.goes_on]
         if unseen:
             gone = [one.rank for one in unseen if one.pid is None]
-            says = f"{ranks_say(gone)} of {self.job.world_size or len(self.ranks)} {'has' if len(gone) == 1 else 'have'} {_nowhere(self.job)}" if gone else ""
+            says = f"{ranks_say(gone)} of {self.job.world_size or len(self.ranks)} {'has' if len(gone) == 1 else 'have'} {nowhere(self.job)}" if gone else ""
             return self._view("undetermined", says or f"the stacks of {ranks_say([one.rank for one in unseen])} could not be read", conclusive=False)
-        slow = slow_groups(self.facts, self.rung, self.ranks, self.watch, self._waiters(works))
+        slow = slow_groups(self.facts, self.rung, self.ranks, self.watch, self._waiters(ends.works))
         if slow:
             return replace(self._view("slow", slow[0].says), groups=slow)
-        return self._healthy(works)
+        return self._healthy(ends.works)
+
+    def _over(self) -> LiveView:
+        """Nobody is left to wait."""
+        self.ranks, groups, says = ended_together(self.facts, self.rung, self.ranks)
+        verdict: Verdict = "crashed" if groups else "undetermined"
+        return replace(self._view(verdict, says, conclusive=bool(groups)), groups=groups, next_look=ITS_LOG)
 
     def _at_one_rendezvous(self, hung: Sequence[tuple[Node, ...]], young: Sequence[tuple[Node, ...]]) -> list[tuple[Node, ...]]:
         """Ends that stand at the same line of the rendezvous as one that hangs: a rank that tries to connect again and again has never slept for long."""
@@ -166,22 +195,62 @@ class _View:
                 found[ranks[0]] = (tuple(sorted(one.rank for one in victims)), max((one.since_s or 0.0 for one in victims), default=0.0))
         return found
 
-    def _sorted_ends(self) -> tuple[list[tuple[Node, ...]], list[tuple[Node, ...]], list[tuple[Node, ...]]]:
-        hung: list[tuple[Node, ...]] = []
-        young: list[tuple[Node, ...]] = []
-        works: list[tuple[Node, ...]] = []
+    def _sorted_ends(self) -> _Ends:
+        found = _Ends()
         anybody_goes_on = any(standing.goes_on for standing in self.ranks)
         for end in self.graph.ends():
             victims = [node for node in self.graph.reaches(end) if node in self.by_node]
             if any(self._activity(node).goes_on for node in end):
-                works.append(end)
-            elif not victims and len(end) == 1 and not self._stands_alone(end[0], anybody_goes_on=anybody_goes_on):
-                continue
-            else:
-                age = self._age(end)
-                known_still = any(self._activity(node).kind in ("stopped", "blocked") for node in end)
-                (hung if known_still or age is None or age >= HUNG_S else young).append(end)
-        return hung + (self._beside(hung) if hung else []), young, works
+                found.works.append(end)
+            elif victims or len(end) > 1 or self._stands_alone(end[0], anybody_goes_on=anybody_goes_on):
+                self._place(end, found)
+        found.hung += self._beside(found.hung) if found.hung else []
+        return found
+
+    def _place(self, end: tuple[Node, ...], found: _Ends) -> None:
+        """Sort an end that nobody was seen to work at, by how long it has lasted."""
+        age, most = self._age(end), self._at_most(end)
+        stands = any(self._activity(node).kind in ("stopped", "blocked") or self._has_failed(node) for node in end)
+        if stands or (age is not None and age >= HUNG_S):
+            found.hung.append(end)
+        elif most is not None and most < FRESH_S and all(self._activity(node).wakes for node in end):
+            found.works.append(end)
+        elif most is not None and most < HUNG_S:
+            found.young.append(end)
+        elif age is None:
+            found.hung.append(end)
+        elif self._nobody_sleeps(end):
+            found.open.append(end)
+        else:
+            found.young.append(end)
+
+    def _has_failed(self, node: Node) -> bool:
+        """Is it a rank that died? Who waits for that one waits for ever, however short the time."""
+        standing = self.by_node.get(node)
+        return standing is not None and standing.ending is not None and standing.ending.abnormal
+
+    def _at_most(self, end: Sequence[Node]) -> float | None:
+        """For how long this end can have lasted at most: since one of it last exchanged data with another rank. None where nothing tells."""
+        bounds = [self._activity(node).at_most_s for node in end]
+        return max((bound for bound in bounds if bound is not None), default=None) if None not in bounds else None
+
+    def _nobody_sleeps(self, end: Sequence[Node]) -> bool:
+        """Does everybody of this end, and of those that wait for it, wake by itself? Then no nap tells since when they wait."""
+        activities = [self._activity(node) for node in (*end, *self.graph.reaches(end))]
+        return all(activity.wakes for activity in activities if not activity.goes_on and activity.age_s is not None)
+
+    def _of_unknown_age(self, end: Sequence[Node]) -> LiveView:
+        who, activity = self.edges.say(end[0]), self._activity(end[0])
+        says = f"{who} {activity.says or 'stands'} and wakes now and then: since when it waits for the same cannot be told from {self._looked_s(end):.0f} s of looking"
+        return replace(self._view("undetermined", says, conclusive=False), next_look=self._watch())
+
+    def _watch(self) -> str:
+        pid = self.job.launcher_pid or self.ranks[0].pid
+        return f"trainprobe attach {pid or 'PID'} --watch 60 --times 2: who still stands there a minute later hangs"
+
+    def _looked_s(self, end: Sequence[Node]) -> float:
+        standing = self.by_node.get(end[0])
+        return standing.process.looked_s or 0.0 if standing is not None and standing.process is not None else 0.0
 
     def _beside(self, hung: Sequence[tuple[Node, ...]]) -> list[tuple[Node, ...]]:
         """Ranks that go round in the very loop in which another one hangs, though nobody waits for them: the loop holds them all."""
@@ -210,9 +279,9 @@ class _View:
             return True
         if anybody_goes_on or activity.kind in ("ended", "unseen"):
             return False
-        if activity.kind in ("polls", "spins"):
-            return activity.condition
-        return activity.kind == "still" and standing.leaf not in ("sleep", "") and not serves(standing)
+        if serves(standing):
+            return False
+        return activity.kind in ("polls", "spins") or (activity.kind == "still" and (activity.wakes or standing.leaf not in ("sleep", "")))
 
     def _activity(self, node: Node) -> Activity:
         standing = self.by_node.get(node)
@@ -288,7 +357,7 @@ class _View:
         first = next(standing for standing in self.ranks if standing.rank == group.ranks[0])
         who, rest = ranks_say(group.ranks), " while the others wait" if group.victims else ""
         if first.state == "unseen" and first.pid is None:
-            says = f"{who} of {self.job.world_size or len(self.ranks)} {'has' if len(group.ranks) == 1 else 'have'} {_nowhere(self.job)}{rest}"
+            says = f"{who} of {self.job.world_size or len(self.ranks)} {'has' if len(group.ranks) == 1 else 'have'} {nowhere(self.job)}{rest}"
             return replace(group, how="not-visible", says=says)
         if first.state in ("stopped", "blocked", "exited"):
             word = {"stopped": "stopped", "blocked": "blocked in the kernel", "exited": "ended"}[first.state]
@@ -313,8 +382,13 @@ class _View:
             )
         elif works:
             going = sorted(standing.rank for end in works for node in end if (standing := self.by_node.get(node)) is not None)
-            who = f"all {len(going)} ranks go on" if len(going) == len(self.ranks) > 2 else _go_on(going)
+            who = f"all {len(going)} ranks go on" if len(going) == len(self.ranks) > 2 else go_on(going)
             says = f"not hung: {who}"
+        elif len(self.ranks) > 1:  # health is earned: somebody must be seen to go on
+            first = self.ranks[0]
+            doing = self._activity(Node("rank", str(first.rank))).says or "is idle"
+            says = f"nobody is seen to go on, nor to wait for another rank; {ranks_say([first.rank])} {doing}: idle, if that is what it should do now"
+            return replace(self._view("undetermined", says, conclusive=False), next_look=self._watch())
         else:
             says = f"not hung: nobody waits for anybody; {ranks_say([self.ranks[0].rank])} {self._activity(Node('rank', str(self.ranks[0].rank))).says or 'is idle'}"
         return self._view("healthy", says)
@@ -341,28 +415,3 @@ class _View:
             if ranks or others:
                 found[standing.rank] = ", ".join([*others, *([ranks_say(ranks)] if ranks else [])])
         return found
-
-
-def _nowhere(job: Job) -> str:
-    silent = [host for host, _ in job.silent]
-    if silent:
-        return f"no process on the hosts that answered, and {', '.join(silent[:4])}{' and others' if len(silent) > 4 else ''} did not"
-    return f"no process on {'any host of the job' if job.hosts else 'this host'}"
-
-
-def _go_on(ranks: Sequence[int]) -> str:
-    if not ranks:
-        return "it goes on"
-    return f"{ranks_say(ranks)} {'goes' if len(ranks) == 1 else 'go'} on"
-
-
-def _headline(group: SuspectGroup, ranks: Sequence[Standing]) -> str:
-    rest = len(group.victims)
-    if group.how in ("never-joined", "left", "failed-first", "not-visible") and group.ranks and rest and rest + len(group.ranks) == len(ranks):
-        others = "the other one" if rest == 1 else f"the other {_NUMBERS.get(rest, str(rest))}"
-        host = next((f" on {standing.host}" for standing in ranks if standing.rank == group.ranks[0] and standing.host), "")
-        return f"{ranks_say(group.ranks)}{host} {'holds' if len(group.ranks) == 1 else 'hold'} up {others}"
-    return group.says
-
-
-_NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from trainprobe.facts import Facts, Job, JobRank, MainThread, ProcessState, Thread
 from trainprobe.model.diagnosis import RankState
@@ -12,6 +13,7 @@ from trainprobe.waits.activity import Activity, Watch
 from trainprobe.waits.recorded import recorded_waits
 from trainprobe.waits.standings import IN_COLLECTIVE, Standing
 
+F = TypeVar("F", ProcessState, MainThread)
 # Where the main thread only waits for another thread of its own process, that one may be the rank's voice.
 _BEHIND = frozenset({"lock", "child-wait", "net-io", ""})
 _STATES: dict[str, RankState] = {
@@ -52,8 +54,10 @@ def _of_rank(fact: object) -> bool:
 
 def _standing(facts: Facts, job: Job, watch: Watch, rank: int) -> Standing:
     member = facts.one(JobRank, cell=job.cell, rank=rank)
-    process = next((fact for fact in facts.of(ProcessState, cell=job.cell, rank=rank) if fact.role == "rank"), None)
-    main = next((fact for fact in facts.of(MainThread, cell=job.cell, rank=rank) if fact.role == "rank"), None)
+    process = _living(watch, facts.of(ProcessState, cell=job.cell, rank=rank))
+    main = _living(watch, facts.of(MainThread, cell=job.cell, rank=rank))
+    if member is not None and process is not None and member.pid in watch.endings and process.pid not in watch.endings:
+        member = replace(member, pid=process.pid)  # started again while we looked
     pid = next((one for one in (member.pid if member else None, process.pid if process else None, main.pid if main else None) if one), None)
     activity = watch.activity(pid) if pid is not None else Activity("unseen")
     state = _STATES[activity.kind]
@@ -63,7 +67,8 @@ def _standing(facts: Facts, job: Job, watch: Watch, rank: int) -> Standing:
     behind = _behind(watch.threads.get(pid or 0, ()), leaf) if not activity.goes_on else None
     if behind is not None:
         leaf, op, where = behind.leaf, behind.op, behind.user.where if behind.user is not None else where
-    shown = [fact.evidence for fact in (member, process, main) if fact is not None]
+    ending = watch.endings.get(pid) if pid is not None else None
+    shown = [fact.evidence for fact in (member, process, main, ending) if fact is not None]
     return Standing(
         rank=rank,
         state=state,
@@ -73,12 +78,19 @@ def _standing(facts: Facts, job: Job, watch: Watch, rank: int) -> Standing:
         leaf=leaf,
         op=op,
         moved=main.moved if main is not None else None,
+        ending=ending,
         since_s=activity.age_s if state in ("waiting", "blocked") else None,
         thread=main,
         process=process,
         evidence=tuple(dict.fromkeys(id_ for ids in (*shown, job.evidence if pid is None else ()) for id_ in ids)),
         goes_on=activity.goes_on,
     )
+
+
+def _living(watch: Watch, facts: Sequence[F]) -> F | None:
+    """The rank's fact; of a rank that ended and was started again, that of the process that lives."""
+    of_rank = sorted((fact for fact in facts if fact.role == "rank"), key=lambda fact: fact.pid in watch.endings)
+    return of_rank[0] if of_rank else None
 
 
 def _absent_host(job: Job) -> str:

@@ -11,6 +11,7 @@ from trainprobe.stacks.frames import Frame
 
 Sites = Mapping[tuple[str, int], SourceSite]
 LINES_OF_A_POLL = 3
+COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
 _TRIES_AGAIN = re.compile(r"\b(?:attempt|retr|tries|backoff)", re.IGNORECASE)
 _WAITS_FOR_A_CONDITION = re.compile(r"^while\s+(?:not\b|.*\bis None\b|.*(?:==|!=)|(?!.*\bnext\().*\w\()")
 _COUNTS = re.compile(r"^while\s+(?!not\b|True\b|1\b).*(?:<|>)=?\s*[\w.(\[]")
@@ -63,6 +64,8 @@ def around(looks: Sequence[Sequence[Frame]]) -> tuple[Frame, ...]:
 def loop_of(frame: Frame, sites: Sites) -> Block | None:
     """The innermost loop around a frame's line in its source, None where there is none or the source was not read."""
     site = sites.get((frame.file, frame.line))
+    if frame.name in COMPREHENSIONS:  # a loop over things in one line, whatever loop stands around that
+        return Block("for", frame.line, site.text if site is not None else "")
     loops = [block for block in site.blocks if block.kind in ("for", "while") and block.branch == "body"] if site is not None else []
     if site is not None and not loops and site.text.startswith("while "):
         return Block("while", site.line, site.text)

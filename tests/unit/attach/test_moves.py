@@ -27,3 +27,8 @@ def test_many_places_are_cut() -> None:
 
 def test_nobody() -> None:
     assert said_moves(2, []) == "look 2: no rank could be seen"
+
+
+def test_who_has_ended_stands_nowhere() -> None:
+    ranks = [at(0, 7, 7), at(1, 7, 7), at(2, 7, 7)]
+    assert said_moves(4, ranks, {ranks[1].member}) == "look 4: rank 1 has ended; ranks 0,2 stand where they stood"

@@ -116,7 +116,19 @@ def test_where_somebody_goes_on_there_is_no_age(rounds: Rounds, goes_on: Watched
     assert rounds.age_s() is None
 
 
+BATON = (MAIN, Frame("wait", "/envs/lib/python3.11/site-packages/torch/utils/file_baton.py", 50))
+
+
+@pytest.mark.parametrize(("silent_s", "age_s"), [(None, 0.0), (300.0, 0.0), (0.2, None)], ids=["nothing tells", "nobody talks", "they talk"])
+def test_who_polls_earns_a_last_look_unless_the_ranks_talk(rounds: Rounds, silent_s: float | None, age_s: float | None) -> None:
+    rounds.watched = {(100 + rank, None): young(rank, asleep_s=0.04, stacks=(BATON, BATON), voluntary=(10, 40)) for rank in (0, 1)}
+    if silent_s is not None:
+        rows = [{"pid": 100 + rank, "peer_pid": 101 - rank, "peer_rank": 1 - rank, "silent_s": silent_s} for rank in (0, 1)]
+        rounds.case.add("sockets", cell="job", data={"connections": rows})
+    assert rounds.age_s() == age_s
+
+
 def test_a_last_look_comes_after_what_counts_as_a_hang() -> None:
-    from trainprobe.waits.live import HUNG_S
+    from trainprobe.stacks.stillness import HUNG_S
 
     assert HUNG_S < Pace().settled_s < HUNG_S + 1

@@ -90,6 +90,11 @@ def test_a_kill_from_outside_is_not_the_launcher_s() -> None:
     assert [ending(facts, rank).by_launcher for rank in (0, 1)] == [True, False]
 
 
+def test_who_is_asked_to_stop_in_the_moment_in_which_another_fails_is_stopped_because_of_that() -> None:
+    facts = Records().ended(None, 1005.0, code=1, role="launcher").ended(0, 1003.0, signal=15).ended(1, 1003.001, code=1).ended(2, 1003.0, signal=9).facts()
+    assert [ending(facts, rank).by_launcher for rank in range(3)] == [True, False, False]
+
+
 def test_one_that_was_leaving_by_itself_is_not_killed() -> None:
     """The launcher stops a rank that has come to its end and waits in its own shut-down."""
     records = Records().ended(None, 1005.0, code=1, role="launcher").ended(1, 1004.3, signal=15, pid=8712).ended(2, 1004.2, signal=6)

@@ -68,3 +68,36 @@ def test_nobody_has_waited_for_longer_than_it_lives() -> None:
 def test_elsewhere_it_does_not() -> None:
     records = [*looks(ASLEEP, (100, 150)), connections({"peer_rank": 1, "silent_s": 700.0})]
     assert state(records).asleep_s == pytest.approx(0.02)
+
+
+def gloo(**environment: str) -> Evidence:
+    return Evidence("J", "job", cell="job", data={"cell": "job", "backend": "gloo", "ranks": [], "environment": {"0": environment}})
+
+
+def late(silent_s: float, *, at: float = 1004.2, remote: str = "127.0.0.1:40000") -> Evidence:
+    """Connections as they were after the last of three looks two seconds apart."""
+    return replace(connections({"peer_rank": 1, "silent_s": silent_s, "local": "127.0.0.1:50000", "remote": remote}), id=f"C{at}", began=at)
+
+
+def still(*more: Evidence) -> tuple[float, float | None]:
+    judged = state([*looks(ASLEEP, (100, 150, 200)), *more]).stillness
+    assert judged is not None
+    return judged.at_least_s, judged.at_most_s
+
+
+def test_a_poll_is_as_old_as_the_looks_where_nothing_went_between_the_ranks() -> None:
+    assert still(gloo(), late(60.0)) == pytest.approx((4.0, 60.0))
+    assert still(late(60.0)) == pytest.approx((0.02, 60.0)), "nobody knows what carries its collectives"
+
+
+def test_of_two_looks_at_the_connections_the_later_one_counts() -> None:
+    assert still(gloo(), late(60.0, at=1000.1), late(1.5)) == pytest.approx((0.02, 1.5))
+    assert still(gloo(), late(0.3, at=1000.1), late(4.4)) == pytest.approx((4.0, 4.4))
+    assert still(gloo(), late(60.0, at=1000.1)) == pytest.approx((0.02, 63.9)), "what went since the first look is not known"
+
+
+def test_words_to_the_store_are_no_exchange_between_ranks() -> None:
+    asks = late(0.01, remote="127.0.0.1:29500")
+    talks = {"peer_rank": 1, "silent_s": 60.0, "local": "127.0.0.1:50001", "remote": "127.0.0.1:40000"}
+    rows = [*asks.data["connections"], {"pid": 50, "kind": "tcp", "state": "ESTAB", "peer_pid": 51, **talks}]
+    assert still(gloo(MASTER_PORT="29500"), replace(asks, data={"connections": rows})) == pytest.approx((4.0, 60.0))

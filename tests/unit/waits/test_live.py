@@ -78,10 +78,11 @@ def test_a_wait_of_half_a_second_is_no_hang() -> None:
     assert found.verdict == "healthy"
 
 
-def test_all_ranks_asleep_wait_for_nobody() -> None:
+def test_all_ranks_asleep_wait_for_nobody_and_nobody_was_seen_to_go_on() -> None:
     found = view(job(2), *(rank(number, own("pause", 31), own("pause", 31)) for number in (0, 1)), FOREVER)
 
-    assert (found.verdict, found.groups) == ("healthy", ())
+    assert (found.verdict, found.groups, found.conclusive) == ("undetermined", (), False)
+    assert found.next_look.startswith("trainprobe attach 9 --watch")
 
 
 def test_all_ranks_that_poll_for_the_same_file_are_hung() -> None:

@@ -84,7 +84,7 @@ def test_the_same_main_thread_waits_where_that_thread_waits_in_a_collective() ->
 def test_servers_that_wait_for_requests_are_idle() -> None:
     select = (*own("serve", 50), Frame("run_forever", STD + "asyncio/base_events.py", 603), Frame("select", STD + "selectors.py", 468))
 
-    assert view(job(2), *(rank(number, select, select) for number in (0, 1))).verdict == "healthy"
+    assert view(job(2), *(rank(number, select, select) for number in (0, 1))).verdict == "undetermined", "idle or stuck: nobody goes on"
 
 
 def test_followers_of_a_server_that_waits_for_requests_may_be_idle() -> None:
