@@ -134,7 +134,7 @@ class Case:
                 f"E{self._last + 1}",
                 kind,
                 subject,
-                cell,
+                self.redactor.text(cell)[0],
                 shown_source,
                 time.time() - took_s if began is None else began,
                 took_s,

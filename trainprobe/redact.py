@@ -10,16 +10,33 @@ import math
 import re
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
+from trainprobe.secret_forms import FORMS
+
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\)|[ -/]{1,4}[0-~]|[0-Z\\^_`-~])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\ud800-\udfff]")
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _ALWAYS = ("password", "passwords", "passwd", "passphrase", "secret", "secrets", "credential", "credentials", "apikey", "apikeys")
-_ALONE = frozenset({"auth", "authorization", "cookie", "cookies", "dsn", "oauth"})
+_ALONE = frozenset(
+    {"auth", "authorization", "bearer", "cookie", "cookies", "cred", "creds", "dsn", "jwt", "oauth"} | {"passcode", "psk", "pw", "webhook", "webhooks"}
+)
+# Short words that are a secret's name only behind something that has one: DB_PASS, smtp_pwd, GITHUB_PAT.
+_BRIEF = frozenset({"pass", "pwd", "pat", "sas"})
+_ACCOUNTS = re.compile("admin|azure|blob|git|github|gitlab|registry|storage|user")
+_STAGES = re.compile(
+    "all|backward|bwd|compiler|did|each|early|first|forward|full|fusion|fwd|graph|inductor|joint|last|max|min|multi|must|n|next|num|old|"
+    "one|opt|optimization|pattern|per|post|pre|render|second|single|test|this|two"
+)
+# What ends so names a thing that looks random without being a secret.
+_IDENTIFIERS = re.compile(
+    "address|boundary|checksum|commit|comm|cursor|digest|etag|fingerprint|guid|hash|host|hostname|id|ids|image|"
+    "integrity|kernel|md5|node|nonce|ref|rev|revision|run|seed|sha|sha1|sha256|sha512|symbol|tag|trace|uid|url|uuid|xid"
+)
 # What makes a `key` or the plural `tokens` a secret: without one of these they are a dictionary's, a cache's or a vocabulary's.
 _OWNERS = re.compile(
-    "access|account|api|app|auth|azure|aws|client|deploy|encryption|gcp|github|gitlab|hf|hmac|openai|private|secret|service|session|"
-    "sign|signing|ssh|storage|subscription|wandb|webhook"
+    "access|account|anthropic|api|app|auth|azure|aws|client|cohere|comet|databricks|deploy|encryption|gcp|gemini|github|gitlab|google|"
+    "groq|hf|hmac|kaggle|mistral|neptune|nvidia|openai|openrouter|pinecone|private|replicate|secret|sendgrid|service|session|sign|"
+    "signing|ssh|storage|stripe|subscription|together|wandb|webhook"
 )
 _VOCABULARY = re.compile(
     "add|audio|bos|class|cls|current|end|eod|eos|extra|first|generated|image|input|last|mask|max|min|new|next|num|out|output|pad|per|"
@@ -38,10 +55,16 @@ _ATTRIBUTE = re.compile(r"[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}")
 
 _ASSIGNED = re.compile(r"(?<![A-Za-z0-9_])([A-Za-z_][\w.\-]{0,63})(\\?[\"']?)([ \t]{0,4})([=:])([ \t]{0,4})")
 _OPTION = re.compile(r"(?<![\w-])--?([A-Za-z][\w.\-]{0,63})[ \t]{1,4}")
+# A value that no quote encloses ends at a separator, unless what follows it can only be more of the value.
 _VALUE = re.compile(
-    r"(?:(?:Basic|Bearer|Digest|Token)[ \t]{1,4})?(?:\\?\"([^\"\\\n]{1,4096})|\\?'([^'\\\n]{1,4096})|([^\s\"'&;,<>()\[\]{}\\]{1,2048}))", re.IGNORECASE
+    r"(?:(?:Basic|Bearer|Digest|Token)[ \t]{1,4})?(?:[bru]{0,2}(?:"
+    r"\\\"([^\"\\\n]{1,4096})|\\'([^'\\\n]{1,4096})|\"((?:[^\"\\\n]|\\.){1,4096})|'((?:[^'\\\n]|\\.){1,4096})"
+    r")|([^\s\"'&;,<>()\[\]{}\\]{1,2048}(?:[&;,](?![\w.-]{0,64}=)[^\s\"'&;,<>()\[\]{}\\]{1,512}){0,4}))",
+    re.IGNORECASE,
 )
-_HINTS = ("token", "passw", "passphrase", "secret", "credential", "key", "auth", "cookie", "dsn", "x-amz-signature")
+_SEVERAL = re.compile(r"[\[(]([^\])\n]{1,4096})")
+_QUOTED = re.compile(r"\"([^\"\n]{1,1024})\"|'([^'\n]{1,1024})'")
+_HINTS = ("token", "pass", "pw", "secret", "cred", "key", "auth", "cookie", "dsn", "x-amz-signature", "hook", "jwt", "bearer", "psk", "_pat", "_sas")
 
 _PEM = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY( BLOCK)?-----")
 _PEM_BODY = re.compile(r"[A-Za-z0-9+/=\s\\:,-]{0,65536}")
@@ -49,28 +72,37 @@ _URL_USER = re.compile(r"://([^\s/:@\"'<>]{0,256})(?::([^\s/\"'<>]{0,256}))?@")
 _BEARER = re.compile(r"bearer[ \t]{1,4}([A-Za-z0-9._~+/-]{8,4096}={0,4})", re.IGNORECASE)
 # A key in a sentence ("API key 0a1b… is not valid"): hexadecimal digits alone are a hash as often, so the word must stand before them.
 _KEY_IN_PROSE = re.compile(r"(?i:\b(?:api|access|secret)[ _-]?key)\b[^\n0-9A-Za-z]{0,4}(?:[A-Za-z]{1,12} ){0,3}['\"(]?([0-9a-f]{32,128})\b")
-_RANDOM_ID = re.compile(r"[A-Za-z0-9_-]{16,}")
-# Prefix that must be there, stand-in, pattern. Each begins with its prefix, so the search for it is a plain one.
-_TOKENS: Tuple[Tuple[str, str, re.Pattern[str]], ...] = tuple(
-    (prefix, name, re.compile(pattern))
-    for prefix, name, pattern in (
-        ("hf_", "hf-token", r"hf_[A-Za-z0-9]{16,256}"),
-        ("sk-", "sk-key", r"sk-(?:[A-Za-z0-9]{1,12}-){0,3}[A-Za-z0-9_]{16,512}[A-Za-z0-9_-]{0,512}"),
-        ("ghp_", "github-token", r"ghp_[A-Za-z0-9]{16,256}"),
-        ("gho_", "github-token", r"gho_[A-Za-z0-9]{16,256}"),
-        ("ghs_", "github-token", r"ghs_[A-Za-z0-9]{16,256}"),
-        ("ghu_", "github-token", r"ghu_[A-Za-z0-9]{16,256}"),
-        ("ghr_", "github-token", r"ghr_[A-Za-z0-9]{16,256}"),
-        ("github_pat_", "github-token", r"github_pat_[A-Za-z0-9_]{16,256}"),
-        ("glpat-", "gitlab-token", r"glpat-[A-Za-z0-9_-]{16,256}"),
-        ("xox", "slack-token", r"xox[abeprs]-[A-Za-z0-9-]{10,256}"),
-        ("AKIA", "aws-access-key", r"AKIA[0-9A-Z]{16}(?![0-9A-Za-z])"),
-        ("ASIA", "aws-access-key", r"ASIA[0-9A-Z]{16}(?![0-9A-Za-z])"),
-        ("AIza", "google-key", r"AIza[0-9A-Za-z_-]{35}"),
-        ("npm_", "npm-token", r"npm_[A-Za-z0-9]{30,64}"),
-        ("eyJ", "jwt", r"(?<![A-Za-z0-9_])eyJ[A-Za-z0-9_-]{6,4096}\.[A-Za-z0-9_-]{6,8192}\.[A-Za-z0-9_-]{0,2048}"),
-    )
+# "the password is X": X is any word but one that says something about the password.
+_PASSWORD_IN_PROSE = re.compile(
+    r"(?i:\bpass(?:word|wd|phrase|code))\b[\"']?(?: for [\w.@'\"-]{1,64})?( (?:is|was)(?: now)?:?| (?:re)?set to| changed to| ?(?:->|=>|:=))?"
+    r" {1,2}(?:\"([^\"\n]{1,256})\"|'([^'\n]{1,256})'|([^\s\"'`]{1,256}))"
 )
+_ABOUT_A_PASSWORD = re.compile(
+    r"(?:an?|and|as|at|bad|be|but|by|case|correct|different|either|empty|expected|for|from|has|hidden|in\w*|left|likely|long|missing|"
+    r"must|never|no|none|not|now|null|of|ok|old|on|only|or|probably|same|set|short|so|still|the|this|that|to|too|un\w*|via|weak|"
+    r"when|with|without|wrong|your?|my|\w+(?:able|ed|ing|ly|ory))[.,;:!?)]{0,3}",
+    re.IGNORECASE,
+)
+_SECRET_BEFORE = re.compile(
+    r"\b((?i:(?:api|access|secret|auth|account|license)[ _-]?(?:key|token)|secret|credential|bearer)|(?i:token|key|pat|jwt))s?\b"
+    r"[^\n0-9A-Za-z]{0,4}(?:[A-Za-z]{1,12}:? ){0,3}[`'\"(<]?\Z"
+)
+_STRONG = re.compile("(?i)secret|credential|bearer|[ _-]")
+_RANDOM = re.compile(r"[A-Za-z0-9_+/.~-]{20,512}={0,2}")
+_CANDIDATE = re.compile(r"[A-Za-z0-9_+/.~-]{16,512}={0,2}")
+_LONG = re.compile(r"[A-Za-z0-9_.%~+-]{16}")  # no form has less in one piece
+_NAME_BEFORE = re.compile(r"([A-Za-z_][\w.-]{0,63})[\"']?[ ]?([=:])([\"' ]{0,2})\Z")
+_OPTION_BEFORE = re.compile(r"(?<![\w-])--([A-Za-z][\w.-]{0,63})[ \t]{1,4}\Z")
+_PIECES = re.compile(r"[A-Za-z0-9]+")
+_SHORT_OPTION = re.compile(r"(?<![\w-])-(-user|-proxy-user|[aPpuUw])(?:[ \t]{1,4}|=|(?<=p))[\"']?([^\s\"']{1,256})")
+_SHORT_ALONE = re.compile(r"-(-user|-proxy-user|[aPpuUw])")
+# Programs whose -p, -a or -w is a password, whatever it looks like; those whose -p is a partition.
+_LOGINS = re.compile(r"\b(?:sshpass|mysql\w{0,8}|mariadb[\w-]{0,8}|login|mongo\w{0,8}|redis-cli|ldap\w{1,8}|smbclient|htpasswd|unzip|zip|7z|sqlcmd)\b")
+_SCHEDULERS = re.compile(r"\b(?:srun|sbatch|salloc|sinfo|squeue|sacct|scancel|scontrol)\b|#SBATCH\b")
+# What stands before a form and makes it the end of a longer word; an escaped line end or sign does not.
+_WITHIN_A_WORD = re.compile(r"(?!.{0,1}\\[nrt].\Z|%[0-9A-Fa-f]{2}.\Z).{0,2}\w\w\Z")
+_STAND_IN = re.compile(r"<hidden:[\w.-]{1,64}>")
+_RANDOM_ID = re.compile(r"[A-Za-z0-9_-]{16,}")
 MOST_DEPTH = 100
 SHORT, MOST_SEEN = 200, 20_000
 MANY = 20  # rows from which on they are looked at together first
@@ -99,7 +131,10 @@ def _named_secret(name: str) -> bool:
         return False
     for place, word in enumerate(words):
         before = words[place - 1] if place else ""
-        if word.endswith(_ALWAYS) or word in _ALONE or (word in ("pass", "pwd") and name.isupper() and before not in ("", "old")):
+        if word.endswith(_ALWAYS) or word in _ALONE:
+            return True
+        owned = before and before != "old" and (name.isupper() or (_ACCOUNTS.fullmatch(before) if word in ("pat", "sas") else not _STAGES.fullmatch(before)))
+        if owned and word in _BRIEF and words[-1] == word:
             return True
         if word.endswith("token") and words[-1] == word:
             return not _VOCABULARY.fullmatch(before)
@@ -117,6 +152,36 @@ def _tells_nothing(name: str, value: str) -> bool:
 
 def _mixed(value: str) -> bool:
     return len(value) >= 6 and _DIGIT.search(value) is not None
+
+
+# Paths, mangled names, numbers, and JSON in base64, as DeepSpeed hands over its hosts.
+_NOT_DRAWN = ("/", "./", "../", "~/", "_Z", "0x", "eyJ", "W3si")
+
+
+def _random(value: str) -> bool:
+    """Say whether `value` was drawn at random from letters of both cases and digits.
+
+    In such a text neighbours are of different kinds six times of ten (62 signs), in names one to three times.
+    Hexadecimal digits and UUIDs are none: they identify things.
+    """
+    if not _RANDOM.fullmatch(value) or value.startswith(_NOT_DRAWN):
+        return False
+    pieces = _PIECES.findall(value)
+    whole = "".join(pieces)
+    if max(map(len, pieces)) < 16 or len(set(whole)) < 12:
+        return False
+    kinds = ["".join("0" if sign.isdigit() else "A" if sign.isupper() else "a" for sign in piece) for piece in pieces]
+    counts = ["".join(kinds).count(kind) for kind in "0Aa"]
+    changes = sum(one != following for piece in kinds for one, following in zip(piece, piece[1:]))
+    return counts[0] >= 2 and min(counts) >= 1 and changes >= 0.38 * (len(whole) - len(pieces))
+
+
+@functools.lru_cache(maxsize=8192)
+def _identifies(name: str) -> bool:
+    """Say whether `name` is that of something that looks random without being a secret."""
+    words = [word.lower() for word in _WORDS.findall(name)]
+    ends = ("".join(words[-1:]), "".join(words[-2:]))
+    return any(_IDENTIFIERS.fullmatch(end) for end in ends) or bool(_NEUTRAL.fullmatch(ends[0]))
 
 
 class Redactor:
@@ -210,19 +275,34 @@ class Redactor:
         return clean(text) == text and self.text(text)[1] == 0
 
     def _named(self, name: str, item: Any, depth: int) -> Tuple[Any, int]:
-        if isinstance(item, str) and looks_secret(name) and not _tells_nothing(name, item) and item:
+        held = isinstance(item, str) and item and not _tells_nothing(name, item)
+        if held and (looks_secret(name) or (_random(item.strip("'\"")) and not _identifies(name))):
             return self._stand_in(name, item), 1
         return self._data(item, depth + 1)
 
     def _list(self, data: Any, depth: int) -> Tuple[List[Any], int]:
         hidden: List[Any] = []
         total = 0
-        option = ""
+        option = before = last = ""
         for item in data:
-            taken = option and isinstance(item, str) and not item.startswith("-")
-            shown, count = self._named(option, item, depth) if taken else self._data(item, depth + 1)
+            shown, count = item, 0
+            if option and isinstance(item, str) and item and not item.startswith("-") and not _tells_nothing(option, item):
+                shown, count = self._stand_in(option, item), 1
+            elif isinstance(item, str) and last.startswith("--") and _random(item) and not _identifies(last):
+                shown, count = self._stand_in(last.lstrip("-"), item), 1
+            elif isinstance(item, str) and last.startswith("-"):
+                alone = _SHORT_ALONE.fullmatch(last)
+                at = _password_at(alone[1], item, before) if alone else -1
+                if at >= 0:
+                    shown, count = item[:at] + self._stand_in("password", item[at:]), 1
+            elif isinstance(item, str) and item.startswith("-p") and _LOGINS.search(before):
+                shown, count = "-p" + self._stand_in("password", item[2:]), 1
+            if not count:
+                shown, count = self._data(item, depth + 1)
             hidden.append(shown)
             total += count
+            last = item if isinstance(item, str) and len(item) <= SHORT else ""
+            before = f"{before[-SHORT:]} {last}"
             option = item.lstrip("-") if isinstance(item, str) and item.startswith("-") and "=" not in item and _takes_secret(item) else ""
         return hidden, total
 
@@ -236,7 +316,7 @@ class Redactor:
 
     def _all(self, text: str, hide: Hide) -> Tuple[str, int]:
         count = 0
-        for finder in (self._known_values, _pem_keys, _tokens, _url_passwords, self._assignments):
+        for finder in (self._known_values, _pem_keys, _tokens, _url_passwords, self._assignments, self._short_options):
             text, more = finder(text, hide)
             count += more
         return text, count
@@ -257,13 +337,18 @@ class Redactor:
 
     def _assignments(self, text: str, hide: Hide) -> Tuple[str, int]:
         """Hide the values of NAME=value, "name": "value", name: value and --name value, where the name looks secret."""
+        spans = _random_values(text)
+        if "assw" in text or "assp" in text or "assc" in text or "ASSW" in text or "ASSP" in text:
+            spans += _passwords_in_prose(text)
         lowered = text.lower()
         if not any(hint in lowered for hint in _HINTS):
-            return text, 0
-        spans: List[Tuple[int, int, str]] = []
+            return self._replaced(text, spans, hide)
         for found in _ASSIGNED.finditer(text):
             name, quote, before, sign, after = found.groups()
             if not looks_secret(name):
+                continue
+            if text[found.end() : found.end() + 1] in ("(", "[") and (quote or sign == "="):
+                spans += _several(text, found.end(), name)
                 continue
             span = _value_at(text, found.end())
             if span is not None and _is_value(text, name, quote, (before, sign, after), found.start(), span):
@@ -272,12 +357,98 @@ class Redactor:
             span = _value_at(text, found.end()) if _takes_secret(found[1]) else None
             if span is not None and not text.startswith("-", span[0]) and not _tells_nothing(found[1], text[span[0] : span[1]]):
                 spans.append((*span, found[1]))
+        return self._replaced(text, spans, hide)
+
+    def _short_options(self, text: str, hide: Hide) -> Tuple[str, int]:
+        """Hide `-u name:PASSWORD`, and the -p of programs for which it is one."""
+        spans: List[Tuple[int, int, str]] = []
+        for found in _SHORT_OPTION.finditer(text) if _has_short_option(text) else ():
+            before = text[max(0, found.start() - SHORT) : found.start()].rpartition("\n")[2]
+            if text[found.start(2) - 1] == "p" and not _LOGINS.search(before):
+                continue  # -python, -pthread
+            at = _password_at(found[1], found[2], before)
+            if at >= 0:
+                spans.append((found.start(2) + at, found.end(2), "password"))
+        return self._replaced(text, spans, hide)
+
+    def _replaced(self, text: str, spans: List[Tuple[int, int, str]], hide: Hide) -> Tuple[str, int]:
+        if "<hidden:" in text:  # what is hidden already says "password" and "key" as well
+            spans = [span for span in spans if not _hidden_already(text, span)]
         return _replace(text, spans, lambda name, secret: hide(self._stand_in(name, secret)[8:-1], secret))
 
 
 def _takes_secret(option: str) -> bool:
     words = option.lstrip("-").lower().replace("_", "-").split("-")
-    return words[0] not in ("use", "no", "disable", "enable", "with", "without", "skip") and looks_secret(option.lstrip("-"))
+    if words[0] in ("use", "no", "disable", "enable", "with", "without", "skip"):
+        return False
+    return looks_secret(option.lstrip("-")) or words[-1] in _BRIEF
+
+
+def _has_short_option(text: str) -> bool:
+    return "-p" in text or "-u" in text or "-P" in text or "-U" in text or "-a " in text or "-w " in text
+
+
+def _password_at(option: str, value: str, before: str) -> int:
+    """Return where in the value of a short option its password begins, or -1. `before` is the command up to it."""
+    if value.startswith(("-", "<hidden:")) or _tells_nothing("password", value):
+        return -1
+    if option in ("u", "U", "-user", "-proxy-user"):
+        name, colon, password = value.partition(":")
+        return len(name) + 1 if colon and not _NUMBER.fullmatch(password or "0") and not password.startswith("/") else -1
+    if _LOGINS.search(before):
+        return 0
+    if option != "p" or len(value) < 8 or not _mixed(value) or _SCHEDULERS.search(before):
+        return -1
+    return 0 if re.search("[A-Za-z]", value) and not re.search("[/:]|^[0-9.]+[A-Za-z]{0,2}$", value) else -1
+
+
+def _random_values(text: str) -> List[Tuple[int, int, str]]:
+    """Find NAME=value and "name": "value" where the value is random and the name is that of no
+    identifier, and "token X was refused".
+    """
+    spans: List[Tuple[int, int, str]] = []
+    for found in _CANDIDATE.finditer(text):
+        value = found[0]
+        if value[0] in "/." or not _mixed(value):
+            continue
+        random, before = _random(value), text[max(0, found.start() - 80) : found.start()]
+        name = _NAME_BEFORE.search(before) if random else None
+        option = _OPTION_BEFORE.search(before) if random and not name else None
+        if option is not None:
+            spans += () if _identifies(option[1]) else ((*found.span(), option[1]),)
+        elif name is not None:
+            if (name[2] == "=" or name[3].strip() or name[1].isupper()) and not _identifies(name[1]):
+                spans.append((*found.span(), name[1]))
+        elif (noun := _SECRET_BEFORE.search(before)) is not None:
+            strong = _STRONG.search(noun[1]) and re.search("[A-Za-z]", value) and not re.search(r"[/.]|^[a-z]+[-_]", value)
+            if random or strong:
+                spans.append((*found.span(), "secret"))
+    return spans
+
+
+def _passwords_in_prose(text: str) -> List[Tuple[int, int, str]]:
+    """Find "the password is X"; what only looks like a word of the sentence stays."""
+    spans: List[Tuple[int, int, str]] = []
+    for found in _PASSWORD_IN_PROSE.finditer(text):
+        group = found.lastindex or 0
+        value = found[group]
+        if group == 4 and (not (found[1] or _mixed(value)) or _ABOUT_A_PASSWORD.fullmatch(value) or value.endswith((":", "="))):
+            continue
+        if not _tells_nothing("password", value.rstrip(".,;!?)")):
+            spans.append((found.start(group), found.end(group), "password"))
+    return spans
+
+
+def _several(text: str, start: int, name: str) -> List[Tuple[int, int, str]]:
+    """Find the quoted values of auth=("user", "password"), as far as they stand on one line."""
+    inside = _SEVERAL.match(text, start)
+    found = _QUOTED.finditer(text, *inside.span(1)) if inside else ()
+    return [(*one.span(one.lastindex or 0), name) for one in found if not looks_secret(one[one.lastindex or 0])]
+
+
+def _hidden_already(text: str, span: Tuple[int, int, str]) -> bool:
+    found = _STAND_IN.match(text, max(0, text.rfind("<hidden:", max(0, span[0] - 73), span[1])))
+    return found is not None and found.end() > span[0]
 
 
 def _value_at(text: str, start: int) -> Optional[Tuple[int, int]]:
@@ -294,6 +465,8 @@ def _is_value(text: str, name: str, quote: str, sign: Tuple[str, str, str], star
     if _tells_nothing(name, value) or value == name:
         return False
     quoted = text[span[0] - 1] in "\"'"
+    if not quoted and text[span[1] : span[1] + 1] == "(" and value.isidentifier():
+        return False
     if quote or quoted or name.isupper() or _mixed(value):
         return True
     if start and text[start - 1] in "-?&":  # an option, or part of an address
@@ -335,12 +508,12 @@ def _pem_keys(text: str, hide: Hide) -> Tuple[str, int]:
 
 def _tokens(text: str, hide: Hide) -> Tuple[str, int]:
     spans: List[Tuple[int, int, str]] = []
-    for prefix, name, pattern in _TOKENS:
-        if prefix in text:
+    for literal, name, pattern, _ in FORMS if _LONG.search(text) or " password " in text else ():
+        if literal in text:
             spans += [
-                (found.start(), found.end(), name)
+                (*found.span(found.lastindex or 0), name)
                 for found in pattern.finditer(text)
-                if not (found.start() and (text[found.start() - 1].isalnum() or text[found.start() - 1] == "_"))
+                if not (_WITHIN_A_WORD.match(text[max(0, found.start() - 3) : found.start() + 1]))
             ]
     if "earer" in text or "EARER" in text:
         spans += [(found.start(1), found.end(1), "bearer") for found in _BEARER.finditer(text) if _mixed(found[1]) or len(found[1]) >= 16]

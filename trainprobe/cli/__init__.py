@@ -82,9 +82,11 @@ def _kept() -> str:
     import tempfile
     import traceback
 
+    from trainprobe.redact import Redactor
+
     try:
         with tempfile.NamedTemporaryFile("w", prefix="trainprobe-fault-", suffix=".txt", delete=False, encoding="utf-8") as file:
-            file.write(traceback.format_exc())
+            file.write(Redactor(os.environ).text(traceback.format_exc())[0])
             return f"The traceback lies in {file.name}."
     except OSError:
         return f"Set {DEBUG}=1 to see the traceback."

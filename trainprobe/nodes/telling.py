@@ -38,7 +38,7 @@ class Telling:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
-        reason = error.says if isinstance(error, UsageError) else ""
+        reason = self._redactor.text(error.says)[0] if isinstance(error, UsageError) else ""
         if error is None or reason:
             self._line({"schema": SCHEMA, "says": "end", "reason": reason, "none": self.none, "now": time.time()})
         return bool(reason)
@@ -54,6 +54,7 @@ class Telling:
             number = self._number
         more.setdefault("subject", Subject("host", host=os.uname().nodename))
         more.setdefault("began", time.time())
+        more.update({name: self._redactor.data(more[name])[0] for name in ("source", "reason") if name in more})
         self.record(Evidence(f"E{number}", kind, data=self._redactor.data(to_json(data))[0], **more))
 
     def _line(self, row: Any) -> None:
