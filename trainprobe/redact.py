@@ -10,7 +10,7 @@ import math
 import re
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
-from trainprobe.secret_forms import FORMS
+from trainprobe.secret_forms import FORMS, compiled
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\)|[ -/]{1,4}[0-~]|[0-Z\\^_`-~])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\ud800-\udfff]")
@@ -22,30 +22,25 @@ _ALONE = frozenset(
 )
 # Short words that are a secret's name only behind something that has one: DB_PASS, smtp_pwd, GITHUB_PAT.
 _BRIEF = frozenset({"pass", "pwd", "pat", "sas"})
-_ACCOUNTS = re.compile("admin|azure|blob|git|github|gitlab|registry|storage|user")
-_STAGES = re.compile(
-    "all|backward|bwd|compiler|did|each|early|first|forward|full|fusion|fwd|graph|inductor|joint|last|max|min|multi|must|n|next|num|old|"
-    "one|opt|optimization|pattern|per|post|pre|render|second|single|test|this|two"
+_ACCOUNTS = frozenset(["admin", "azure", "blob", "git", "github", "gitlab", "registry", "storage", "user"])
+_STAGES = frozenset(
+    ["all", "backward", "bwd", "compiler", "did", "each", "early", "first", "forward", "full", "fusion", "fwd", "graph", "inductor", "joint", "last", "max", "min", "multi", "must", "n", "next", "num", "old", "one", "opt", "optimization", "pattern", "per", "post", "pre", "render", "second", "single", "test", "this", "two"]
 )
 # What ends so names a thing that looks random without being a secret.
-_IDENTIFIERS = re.compile(
-    "address|boundary|checksum|commit|comm|cursor|digest|etag|fingerprint|guid|hash|host|hostname|id|ids|image|"
-    "integrity|kernel|md5|node|nonce|ref|rev|revision|run|seed|sha|sha1|sha256|sha512|symbol|tag|trace|uid|url|uuid|xid"
+_IDENTIFIERS = frozenset(
+    ["address", "boundary", "checksum", "commit", "comm", "cursor", "digest", "etag", "fingerprint", "guid", "hash", "host", "hostname", "id", "ids", "image", "integrity", "kernel", "md5", "node", "nonce", "ref", "rev", "revision", "run", "seed", "sha", "sha1", "sha256", "sha512", "symbol", "tag", "trace", "uid", "url", "uuid", "xid"]
 )
 # What makes a `key` or the plural `tokens` a secret: without one of these they are a dictionary's, a cache's or a vocabulary's.
-_OWNERS = re.compile(
-    "access|account|anthropic|api|app|auth|azure|aws|client|cohere|comet|databricks|deploy|encryption|gcp|gemini|github|gitlab|google|"
-    "groq|hf|hmac|kaggle|mistral|neptune|nvidia|openai|openrouter|pinecone|private|replicate|secret|sendgrid|service|session|sign|"
-    "signing|ssh|storage|stripe|subscription|together|wandb|webhook"
+_OWNERS = frozenset(
+    ["access", "account", "anthropic", "api", "app", "auth", "azure", "aws", "client", "cohere", "comet", "databricks", "deploy", "encryption", "gcp", "gemini", "github", "gitlab", "google", "groq", "hf", "hmac", "kaggle", "mistral", "neptune", "nvidia", "openai", "openrouter", "pinecone", "private", "replicate", "secret", "sendgrid", "service", "session", "sign", "signing", "ssh", "storage", "stripe", "subscription", "together", "wandb", "webhook"]
 )
-_VOCABULARY = re.compile(
-    "add|audio|bos|class|cls|current|end|eod|eos|extra|first|generated|image|input|last|mask|max|min|new|next|num|out|output|pad|per|"
-    "prev|separator|sep|special|start|stop|target|total|unk|vocab|word"
+_VOCABULARY = frozenset(
+    ["add", "audio", "bos", "class", "cls", "current", "end", "eod", "eos", "extra", "first", "generated", "image", "input", "last", "mask", "max", "min", "new", "next", "num", "out", "output", "pad", "per", "prev", "separator", "sep", "special", "start", "stop", "target", "total", "unk", "vocab", "word"]
 )
-_PLAIN_KEYS = re.compile("cache|foreign|group|hash|lookup|partition|primary|public|sort|store")
+_PLAIN_KEYS = frozenset(["cache", "foreign", "group", "hash", "lookup", "partition", "primary", "public", "sort", "store"])
 # A name that ends so tells about a secret without being one.
-_NEUTRAL = re.compile(
-    "class|count|dir|enabled|error|file|files|index|len|length|limit|method|mode|name|parallelism|path|rate|size|sock|timeout|ttl|type|version"
+_NEUTRAL = frozenset(
+    ["class", "count", "dir", "enabled", "error", "file", "files", "index", "len", "length", "limit", "method", "mode", "name", "parallelism", "path", "rate", "size", "sock", "timeout", "ttl", "type", "version"]
 )
 _TRIVIAL = re.compile("auto|default|disabled|enabled|false|no|none|null|off|on|optional|required|self|true|undefined|unset|yes", re.IGNORECASE)
 _DIGIT = re.compile(r"[0-9]")
@@ -127,18 +122,18 @@ def looks_secret(name: str) -> bool:
 @functools.lru_cache(maxsize=8192)
 def _named_secret(name: str) -> bool:
     words = [word.lower() for word in _WORDS.findall(name)]
-    if not words or _NEUTRAL.fullmatch(words[-1]):
+    if not words or words[-1] in _NEUTRAL:
         return False
     for place, word in enumerate(words):
         before = words[place - 1] if place else ""
         if word.endswith(_ALWAYS) or word in _ALONE:
             return True
-        owned = before and before != "old" and (name.isupper() or (_ACCOUNTS.fullmatch(before) if word in ("pat", "sas") else not _STAGES.fullmatch(before)))
+        owned = before and before != "old" and (name.isupper() or (before in _ACCOUNTS if word in ("pat", "sas") else before not in _STAGES))
         if owned and word in _BRIEF and words[-1] == word:
             return True
         if word.endswith("token") and words[-1] == word:
-            return not _VOCABULARY.fullmatch(before)
-        if word in ("key", "keys", "tokens") and (_OWNERS.fullmatch(before) or (word == "key" and name.isupper() and not _PLAIN_KEYS.fullmatch(before))):
+            return before not in _VOCABULARY
+        if word in ("key", "keys", "tokens") and (before in _OWNERS or (word == "key" and name.isupper() and before not in _PLAIN_KEYS)):
             return True
     return name.lower() == "x-amz-signature"
 
@@ -181,7 +176,7 @@ def _identifies(name: str) -> bool:
     """Say whether `name` is that of something that looks random without being a secret."""
     words = [word.lower() for word in _WORDS.findall(name)]
     ends = ("".join(words[-1:]), "".join(words[-2:]))
-    return any(_IDENTIFIERS.fullmatch(end) for end in ends) or bool(_NEUTRAL.fullmatch(ends[0]))
+    return any(end in _IDENTIFIERS for end in ends) or bool(ends[0] in _NEUTRAL)
 
 
 class Redactor:
@@ -512,7 +507,7 @@ def _tokens(text: str, hide: Hide) -> Tuple[str, int]:
         if literal in text:
             spans += [
                 (*found.span(found.lastindex or 0), name)
-                for found in pattern.finditer(text)
+                for found in compiled(pattern).finditer(text)
                 if not (_WITHIN_A_WORD.match(text[max(0, found.start() - 3) : found.start() + 1]))
             ]
     if "earer" in text or "EARER" in text:

@@ -10,6 +10,7 @@ detect-secrets 1.5 (plugins/), and where none has a form from what the service d
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import NamedTuple, Pattern, Tuple
 
@@ -21,8 +22,14 @@ class Form(NamedTuple):
 
     literal: str
     name: str
-    pattern: Pattern[str]
+    pattern: str
     source: str
+
+
+@functools.cache
+def compiled(pattern: str) -> Pattern[str]:
+    """Return the pattern, compiled when it is first needed: together they take longer than a prolog."""
+    return re.compile(pattern)
 
 
 # A W&B key is 40 hexadecimal digits, as a commit is: what stands between tells one from the other.
@@ -34,8 +41,8 @@ _WANDB = (
 _HOOK = r"(?i)https?://[^\s\"'<>]{1,256}?/(?:incoming)?(?:web)?hooks?(?:b2)?/([^\s\"'<>]{16,512})"
 
 FORMS: Tuple[Form, ...] = tuple(
-    Form(literal, name, re.compile(pattern), source)
-    for literal, name, pattern, source in (
+    Form(*row)
+    for row in (
         # models and experiments
         ("hf_", "hf-token", r"hf_[A-Za-z0-9]{16,256}", GITLEAKS),
         ("api_org_", "hf-token", r"api_org_[A-Za-z0-9]{16,256}", GITLEAKS),

@@ -10,8 +10,12 @@ PATH=/usr/sbin:/usr/bin:/sbin:/bin
 SLURM_CONF=/etc/slurm/slurm.conf
 export PATH SLURM_CONF
 
+# Where the log cannot be written, slurmd is told instead; the node is looked at all the same.
+if { true >>"$LOG"; } 2>/dev/null; then exec 2>>"$LOG"; fi
+FRESH=$METRICS.$$
+if ! { true >"$FRESH"; } 2>/dev/null; then FRESH=/dev/null; fi
 timeout --kill-after=2 55 "$TRAINPROBE" ready --slot healthcheck --quiet --drain "$SLURMD_NODENAME" --format prometheus \
-    </dev/null >"$METRICS.$$" 2>>"$LOG"
+    </dev/null >"$FRESH"
 CODE=$?
-if [ -s "$METRICS.$$" ]; then mv "$METRICS.$$" "$METRICS"; else rm -f "$METRICS.$$"; fi
+if [ -s "$FRESH" ]; then mv "$FRESH" "$METRICS"; else rm -f "$METRICS.$$"; fi
 [ "$CODE" -ne 10 ]

@@ -53,16 +53,26 @@ def run(argv: Sequence[str]) -> int:
 
         return command_line(list(argv))
     except TrainprobeError as error:
-        _say(str(error))
-        return error.exit_code
+        return _failed(str(error), error.exit_code, argv)
     except KeyboardInterrupt:
         _say("Interrupted.")
         return 130
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
-        _say(f"A fault of trainprobe itself: {type(error).__name__}: {' '.join(str(error).split())[:300]}. {_kept()}")
-        return 70
+        return _failed(f"A fault of trainprobe itself: {type(error).__name__}: {' '.join(str(error).split())[:300]}. {_kept()}", 70, argv)
+
+
+def _failed(sentence: str, code: int, argv: Sequence[str]) -> int:
+    """Say it, to a monitor in its own form: it reads stdout, and takes silence for health."""
+    _say(sentence)
+    if argv[:1] == ["ready"]:
+        from trainprobe.cli.ready_slot import asks_for_nagios, write_unknown
+
+        if asks_for_nagios(argv):
+            write_unknown(sentence)
+            return 3
+    return code
 
 
 def _say(sentence: str) -> None:

@@ -50,6 +50,9 @@ class Settled:
     """The exit code as far as it is known: what the site wants of a node that could not be looked at, then what the checks came to."""
 
     code: int = 0
+    nagios: bool = False
+    nagios_code: int = 3  # until a report says something else
+    printed: bool = False  # the one line that a monitor reads is out
 
 
 def is_for_a_slot(argv: Sequence[str], environment: Mapping[str, str]) -> bool:
@@ -65,14 +68,35 @@ def ready_slot(argv: Sequence[str]) -> int:
     sys.dont_write_bytecode = True  # the tool may lie on a disk that all nodes share
     began = time.monotonic()
     asked = read(argv, os.environ)
-    settled = Settled()
+    settled = Settled(nagios=asks_for_nagios(argv))
     try:
         return _in_slot(asked, began, settled)
     except (TrainprobeError, OSError) as error:
-        _say(f"The node could not be looked at: {error}")
+        return _could_not(f"The node could not be looked at: {error}", settled)
     except Exception as error:  # noqa: BLE001 - a fault of ours must not take a node away from everybody
-        _say(f"A fault of trainprobe itself: {type(error).__name__}: {' '.join(str(error).split())[:300]}.")
-    return settled.code
+        return _could_not(f"A fault of trainprobe itself: {type(error).__name__}: {' '.join(str(error).split())[:300]}.", settled)
+
+
+def asks_for_nagios(argv: Sequence[str]) -> bool:
+    return "--format=nagios" in argv or any(pair == ("--format", "nagios") for pair in zip(argv, argv[1:], strict=False))
+
+
+def _could_not(sentence: str, settled: Settled) -> int:
+    """Say why, to a monitor in its own form, and return the exit code: silence would read as health."""
+    _say(sentence)
+    if not settled.nagios:
+        return settled.code
+    if not settled.printed:
+        write_unknown(sentence)
+    return settled.nagios_code
+
+
+def write_unknown(sentence: str) -> None:
+    """Print the line of a monitor that could not check."""
+    text = _without_secrets(sentence).translate(str.maketrans("|\n", "/ "))
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.write(f"TRAINPROBE UNKNOWN - {text}\n")
+        sys.stdout.flush()
 
 
 def _in_slot(asked: Asked, began: float, settled: Settled) -> int:
@@ -102,11 +126,7 @@ def _in_slot(asked: Asked, began: float, settled: Settled) -> int:
         os.environ.update(surrounding)
     if _host() in asked.drain and settled.code == NOT_READY:
         _drain(report)
-    if asked.form == "nagios":
-        from trainprobe.report.nagios import nagios_code
-
-        return nagios_code(report)
-    return settled.code
+    return settled.nagios_code if asked.form == "nagios" else settled.code
 
 
 def read(argv: Sequence[str], environment: Mapping[str, str]) -> Asked:
@@ -156,7 +176,7 @@ def _looked(asked: Asked, slot: Slot, site: Site, stop_s: float, inconclusive: I
     report = slot_report(programs, host=_host(), slot=slot.name, budget="quick", looked_s=time.time() - began)
     rows = rows_of(programs)
     settled.code = exit_of(rows, doubts_of(programs, rows), inconclusive)
-    _tell(asked, slot, report, settled.code)
+    _tell(asked, slot, report, settled)
     _keep(asked, slot, site, told)
     return report
 
@@ -202,14 +222,14 @@ def _drain(report: Report) -> None:
         _say(sentence)
 
 
-def _tell(asked: Asked, slot: Slot, report: Report, code: int) -> None:
+def _tell(asked: Asked, slot: Slot, report: Report, settled: Settled) -> None:
     """The text goes to stderr, which SLURM logs; another form to stdout, except where SLURM reads that."""
     from trainprobe.report.forms import in_form
     from trainprobe.report.slot_report import slot_text
 
     if asked.json_to and asked.json_to != "-":
         _write(asked.json_to, in_form(report, "json", time.time()))
-    if not asked.quiet or code or report.verdict != "healthy":
+    if not asked.quiet or settled.code or report.verdict != "healthy":
         with contextlib.suppress(OSError, ValueError):
             sys.stderr.write(slot_text(report))
             sys.stderr.flush()
@@ -220,6 +240,10 @@ def _tell(asked: Asked, slot: Slot, report: Report, code: int) -> None:
         elif form != "text":
             sys.stdout.write(in_form(report, form, time.time()))
         sys.stdout.flush()
+        if asked.form == "nagios":
+            from trainprobe.report.nagios import nagios_code
+
+            settled.nagios_code, settled.printed = nagios_code(report), True
 
 
 def _write(path: str, text: str) -> None:
@@ -242,8 +266,7 @@ def _write(path: str, text: str) -> None:
 
 def _give_up(stop_s: float, settled: Settled) -> None:
     """This process hangs itself; the keeper, a process of its own, ends what runs below."""
-    _say(f"Not all was done within {stop_s:g} s; it ends with {settled.code}.")
-    os._exit(settled.code)
+    os._exit(_could_not(f"Not all was done within {stop_s:g} s.", settled))
 
 
 def _host() -> str:
@@ -251,11 +274,15 @@ def _host() -> str:
 
 
 def _say(sentence: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"trainprobe: {_without_secrets(sentence)}\n")
+        sys.stderr.flush()
+
+
+def _without_secrets(sentence: str) -> str:
     from trainprobe.redact import Redactor, clean
 
-    with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(f"trainprobe: {clean(Redactor(os.environ).text(sentence)[0])}\n")
-        sys.stderr.flush()
+    return clean(Redactor(os.environ).text(sentence)[0])
 
 
 def _one_of(name: str, value: str, choices: Sequence[str]) -> str:

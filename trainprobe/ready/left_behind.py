@@ -116,7 +116,10 @@ def _is_ours(path: str) -> bool:
 
 def _folders() -> list[str]:
     first = (OF_ROOT,) if os.getuid() == 0 else ()
-    last = tempfile.gettempdir() if os.environ.get("TMPDIR") is None else "/tmp"  # noqa: S108 - a job's own TMPDIR is another one in the next job
+    last = "/tmp"  # noqa: S108 - a job's own TMPDIR is another one in the next job
+    if os.environ.get("TMPDIR") is None:
+        with contextlib.suppress(OSError):  # there is no folder that can be written
+            last = tempfile.gettempdir()
     return [folder for folder in dict.fromkeys((*first, *IN_MEMORY, last)) if os.path.isdir(folder)]
 
 

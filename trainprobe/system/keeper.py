@@ -9,13 +9,13 @@ import os
 import select
 import subprocess
 import sys
-import tempfile
 import time
 from types import TracebackType
 from typing import IO, Any, Dict, List, Optional, Sequence, Type
 
 from trainprobe.errors import Fault
 from trainprobe.model.evidence import Ended
+from trainprobe.system.anonymous_files import anonymous_file
 from trainprobe.system.child import Child, ChildSpec, Descendant, ended_from_status
 from trainprobe.system.proc import read_stat
 from trainprobe.system.tree import kill_below
@@ -44,8 +44,8 @@ class Keeper:
         self._lost = False  # the keeper ended by itself
         self._read_bytes, self._torn = 0, b""
         self._closing = self._closed = False
-        self._status = _anonymous_file(folder, "status")
-        self._errors = _anonymous_file(folder, "errors")
+        self._status = anonymous_file("keeper-status", folder)
+        self._errors = anonymous_file("keeper-errors", folder)
         commands, self._commands = os.pipe()
         self._bell, rung = os.pipe()
         try:
@@ -256,11 +256,3 @@ def _not_sendable(spec: ChildSpec) -> str:
     if any("\0" in text for text in texts):
         return "an argument or environment variable holds a zero byte"
     return ""
-
-
-def _anonymous_file(folder: str, name: str) -> IO[bytes]:
-    """Make a file without a name: command lines with secrets never reach the disk, and a full disk does not matter."""
-    if hasattr(os, "memfd_create"):
-        with contextlib.suppress(OSError):
-            return os.fdopen(os.memfd_create(f"trainprobe-keeper-{name}", os.MFD_CLOEXEC), "w+b", buffering=0)
-    return tempfile.TemporaryFile(dir=folder, buffering=0)

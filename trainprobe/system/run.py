@@ -8,12 +8,12 @@ import os
 import select
 import signal
 import subprocess
-import tempfile
 import time
 from dataclasses import dataclass
 from typing import IO, Callable, List, Mapping, Optional, Sequence, Tuple
 
 from trainprobe.model.evidence import Ended
+from trainprobe.system.anonymous_files import anonymous_file
 from trainprobe.system.child import ended_from_status
 from trainprobe.system.tree import kill_below
 
@@ -61,7 +61,7 @@ def run(  # noqa: PLR0913 - one parameter per way to bound it
     """
     argv = tuple(argv)
     _left_behind[:] = [process for process in _left_behind if process.poll() is None]
-    with _Input(input or b"", hold=hold_input) as stdin, tempfile.TemporaryFile("ab+") as stdout, tempfile.TemporaryFile("ab+") as stderr:
+    with _Input(input or b"", hold=hold_input) as stdin, anonymous_file("stdout") as stdout, anonymous_file("stderr") as stderr:
         began = time.monotonic()
         try:
             process = subprocess.Popen(
@@ -133,7 +133,7 @@ class _Input:
             self.end, self._pipe = os.pipe()
             os.set_blocking(self._pipe, False)
         else:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed in __exit__
+            self._file = anonymous_file("stdin")
             self._file.write(content)
             self._file.seek(0)
             self.end = self._file.fileno()

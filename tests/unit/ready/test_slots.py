@@ -214,6 +214,52 @@ def test_a_tool_that_cannot_be_loaded_takes_no_node_away(tmp_path: Path) -> None
         assert codes == [0, 1, 0, 0], script
 
 
+@pytest.mark.parametrize("script", ["prolog.sh", "epilog.sh", "health-check.sh"])
+def test_a_log_that_cannot_be_written_does_not_skip_the_check(script: str, tmp_path: Path) -> None:
+    tool = tmp_path / "trainprobe"
+    tool.write_text("#!/bin/sh\necho looked >&2\nexit 10\n", encoding="utf-8")
+    tool.chmod(0o755)
+    text = (ROOT / "docs" / "examples" / script).read_text(encoding="utf-8")
+    for name, value in (("TRAINPROBE", tool), ("LOG", tmp_path / "none" / "log"), ("METRICS", tmp_path / "none" / "metrics")):
+        text = re.sub(rf"^{name}=\S*", f"{name}={value}", text, flags=re.MULTILINE)
+    done = subprocess.run(["sh", "-c", text], capture_output=True, check=False, timeout=30)
+    assert (done.returncode, b"looked" in done.stderr) == (1, True)
+
+
+NO_FOLDER = """
+import os, sys, tempfile
+def none(*_, **__):
+    raise FileNotFoundError(2, "No usable temporary directory found")
+tempfile.gettempdir = tempfile.mkdtemp = tempfile.mkstemp = tempfile.TemporaryFile = tempfile.NamedTemporaryFile = none
+if sys.argv[1] == "cannot":
+    from trainprobe.ready import here
+    here.run_checks = none
+from trainprobe.cli import run
+sys.exit(run(["ready", "--slot", "prolog", *sys.argv[2:]]))
+"""
+
+
+def slot_without_a_folder(*argv: str) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in (python_path() or {"PYTHONPATH": str(ROOT)}).items() if name not in ("HOME", "TMPDIR")}
+    return subprocess.run([sys.executable, "-c", NO_FOLDER, *argv], env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_checks_need_no_folder_that_can_be_written() -> None:
+    done = slot_without_a_folder("can", "--format", "nagios")
+    assert "could not be looked at" not in done.stderr
+    assert re.match("TRAINPROBE (OK|WARNING|CRITICAL|UNKNOWN) - .*check", done.stdout)
+    assert "time=" in done.stdout
+
+
+def test_a_monitor_is_told_that_nothing_could_be_checked() -> None:
+    done = slot_without_a_folder("cannot", "--format", "nagios", "--quiet")
+    assert (done.returncode, done.stdout.startswith("TRAINPROBE UNKNOWN - The node could not be looked at")) == (3, True)
+    wrong = slot_without_a_folder("can", "--format=nagios", "--bogus")
+    assert (wrong.returncode, wrong.stdout.startswith("TRAINPROBE UNKNOWN - ")) == (3, True)
+    codes = [slot_without_a_folder("cannot", f"--inconclusive={each}", "--quiet") for each in ("pass", "fail")]
+    assert [(one.returncode, "could not be looked at" in one.stderr) for one in codes] == [(0, True), (10, True)]
+
+
 def test_a_file_is_written_through_nobodys_link_and_from_where_it_was_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = tmp_path / "theirs"
     theirs.write_text("theirs", encoding="utf-8")

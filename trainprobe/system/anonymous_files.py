@@ -1,0 +1,19 @@
+"""Files without a name, in memory where the kernel has that: they need no folder that can be written, and no disk sees what is in them."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import tempfile
+from typing import IO, Optional
+
+
+def anonymous_file(name: str, folder: Optional[str] = None) -> IO[bytes]:
+    """Open one for writing at its end and reading anywhere. Without memory files it lies in `folder`; OSError where that cannot be."""
+    if hasattr(os, "memfd_create"):
+        with contextlib.suppress(OSError):
+            fd = os.memfd_create(f"trainprobe-{name}", os.MFD_CLOEXEC)
+            fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_APPEND)
+            return os.fdopen(fd, "ab+", buffering=0)
+    return tempfile.TemporaryFile("ab+", dir=folder, buffering=0)
