@@ -7,6 +7,7 @@ of the whole judgement (trainprobe/checks/settled.py). Whatever goes wrong here 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import sys
 import threading
@@ -78,7 +79,7 @@ def ready_slot(argv: Sequence[str]) -> int:
 
 
 def asks_for_nagios(argv: Sequence[str]) -> bool:
-    return "--format=nagios" in argv or any(pair == ("--format", "nagios") for pair in zip(argv, argv[1:], strict=False))
+    return "--format=nagios" in argv or any(pair == ("--format", "nagios") for pair in itertools.pairwise(argv))
 
 
 def _could_not(sentence: str, settled: Settled) -> int:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from types import TracebackType
-from typing import IO, Any, Dict, List, Optional, Sequence, Type
+from typing import Any, Dict, List, Optional, Sequence, Type
 
 from trainprobe.errors import Fault
 from trainprobe.model.evidence import Ended
