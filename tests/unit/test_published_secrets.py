@@ -110,6 +110,7 @@ def test_an_option_that_holds_a_password(argv: list[str], secret: str) -> None:
         "open('/data/cache/dGhpc0lzQUZpbGVOYW1lMTIz/part-00017-of-00128.safetensors')",
         "path=/lustre/Run7/Ckpt12B/aB3dE5gH7jK9mN1pQ3sT5/model.pt",
         "shape=torch.Size([8, 4096, 14336]) dtype=torch.bfloat16 ptr=0x7f3a5c000000",
+        "PYTHONPATH=/home/somebody/secrets:/opt/lib/python3.11",
         "host=gpu-node-017.cluster.example.org ip-10-0-12-34.eu-central-1.compute.internal",
         "kernel=_ZN4c10d16ProcessGroupNCCL8WorkNCCL11checkTimeoutEv",
         "run_id=aB3dE5gH7jK9mN1pQ3sT5uV7 --rdzv-id aB3dE5gH7jK9mN1pQ3sT5uV7",

@@ -91,7 +91,7 @@ def weigh_signs(facts: Facts, group: SuspectGroup, signs: Signs) -> Iterator[Wei
     for told in traffic(facts, group, signs.hows)[:MOST_SHOWN]:  # how it fails was measured, even where it is open which end is at fault
         yield weighing(13, "network", short(told.says, 300).rstrip("."), told, ids=told.tries[:MOST_SHOWN])
     if signs.silence and SILENT in group.unready:
-        silent = [one for one in facts.of(SilentNode) if one.host in group.hosts and one.late]
+        silent = [one for one in facts.of(SilentNode) if one.host in group.hosts and (one.late or one.unstarted)]
         if silent:
             yield weighing(26, "network", "; ".join(short(one.says) for one in silent[:MOST_SHOWN]).rstrip("."), *silent)
 

@@ -29,6 +29,12 @@ _UNREACHABLE = re.compile(
     r"timed out|No route to host|Host is down|Network is unreachable|Connection (?:refused|reset|closed)|Unable to contact|Node failure|not responding|Communication connection failure|Required node not available",
     re.IGNORECASE,
 )
+# What srun, a shell and the dynamic linker say where a program cannot begin: the node itself answers.
+_CANNOT_START = re.compile(
+    r"launch failed|Task launch for .{0,80} failed|execve\(\)|Exec format error|cannot execute|bad interpreter|"
+    r"required file not found|No such file or directory|(?:command )?not found|error while loading shared libraries|"
+    r"No module named|init_fs_encoding|Illegal instruction|ended with code 12[67]"
+)
 _NAME = re.compile(r"[\w.:@-]{1,320}")
 _PID_BITS = 32
 _PLAIN = frozenset((str, int, float, bool, type(None)))
@@ -46,11 +52,15 @@ class Reach(Fact):
 
 @dataclass(frozen=True)
 class SilentNode(Fact):
-    """A node that did not look, with the sentence that says why. `late` where it gave no answer in time or is not to be reached; else it may well live."""
+    """A node that did not look, with the sentence that says why. `late` where it gave no answer in time or is not to be reached; else it may well live.
+
+    `unstarted` where the node was reached and nothing can be started there.
+    """
 
     host: str = ""
     says: str = ""
     late: bool = False
+    unstarted: bool = False
 
 
 def parse_reach(record: Evidence) -> list[Fact]:
@@ -62,7 +72,7 @@ def parse_reach(record: Evidence) -> list[Fact]:
 def silent_nodes(records: Iterable[Evidence]) -> list[Fact]:
     """Return the nodes that have given no answer; not those that answered that no process of the job is there."""
     return [
-        SilentNode((record.id,), record.cell, None, record.subject.host, record.reason, _late(record))
+        SilentNode((record.id,), record.cell, None, record.subject.host, record.reason, _late(record), _unstarted(record))
         for record in records
         if record.kind == KIND and record.outcome not in ("ok", "partial") and _NAME.fullmatch(record.subject.host) and record.data.get("answered") is not True
     ]
@@ -70,6 +80,11 @@ def silent_nodes(records: Iterable[Evidence]) -> list[Fact]:
 
 def _late(record: Evidence) -> bool:
     return record.data.get("asked") is not False and (record.outcome == "timed_out" or _UNREACHABLE.search(record.reason) is not None)
+
+
+def _unstarted(record: Evidence) -> bool:
+    began = "host" in record.data or record.data.get("asked") is False
+    return record.outcome == "unavailable" and not began and _CANNOT_START.search(record.reason) is not None
 
 
 def places_of(records: Sequence[Evidence]) -> dict[str, int]:

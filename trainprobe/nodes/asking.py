@@ -32,7 +32,9 @@ START_S = 12.0  # for the way to a node, and a Python on a cold file system ther
 BEHIND, LEAST_BEHIND_S = 2.0, 3.0  # once most have answered, the rest get so many times what the slowest of those took, and at least so long
 SKEW_S = 1.0  # clocks that are further apart are set right by the difference
 # What srun says behind the reason for which it ends.
-_AFTERWARDS = re.compile(r"Job step aborted|[Ff]orcing job termination|got SIG[A-Z]+|Force Terminated|CANCELLED AT|STEPS? \S+ ON ")
+_AFTERWARDS = re.compile(
+    r"Job step aborted|[Ff]orcing job termination|got SIG[A-Z]+|Force Terminated|CANCELLED AT|STEPS? \S+ ON |: tasks? \S+: Exited with exit code"
+)
 
 
 @dataclass(frozen=True)

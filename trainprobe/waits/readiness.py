@@ -84,7 +84,7 @@ def doubts_of(facts: Facts) -> tuple[str, ...]:
         for rung in cut_short(facts)
     ]
     told = {fact.host for fact in facts.of(CheckProgram)}
-    rows += [node.says for node in facts.of(SilentNode) if not node.late or node.host not in told]
+    rows += [node.says for node in facts.of(SilentNode) if not (node.late or node.unstarted) or node.host not in told]
     rows += [f"{node}: no check has spoken" for node in nodes_of(facts) if node not in told and not any(one.host == node for one in facts.of(SilentNode))]
     if not told:
         rows.append("no node has told anything")
@@ -103,7 +103,7 @@ def _at(hosts: Sequence[str], facts: Facts) -> str:
 
 def _silent(facts: Facts) -> Iterable[SuspectGroup]:
     """A node that gives no answer is at fault where others answer: where none does it may be the way to them."""
-    late = [node for node in facts.of(SilentNode) if node.late and node.cell == CELL]
+    late = [node for node in facts.of(SilentNode) if (node.late or node.unstarted) and node.cell == CELL]
     if not any(fact.host not in {node.host for node in late} for fact in facts.of(CheckProgram)):
         return
     for node in late:

@@ -172,6 +172,22 @@ def test_what_runs_on_a_node_that_refused_to_be_looked_at_nobody_knows(reason: s
     assert ([one.late for one in facts.of(SilentNode)], whole.elsewhere) == ([late], not late)
 
 
+@pytest.mark.parametrize(
+    ("reason", "unstarted"),
+    [
+        ("node2 cannot be looked at: slurmstepd: error: execve(): /env/bin/python: No such file or directory", True),
+        ("node2 cannot be looked at: slurmstepd: error: execve(): /env/bin/python: Exec format error", True),
+        ("node2 cannot be looked at: python: error while loading shared libraries: libx.so.1: cannot open shared object file", True),
+        ("node2 cannot be looked at: srun: error: Task launch for StepId=7.1 failed on node node2: Communication failure", True),
+        ("node2 cannot be looked at: srun: error: Unable to create step for job 7: Requested nodes are busy", False),
+        ("node2 cannot be looked at: user@node2: Permission denied (publickey).", False),
+    ],
+)
+def test_a_node_on_which_nothing_can_be_started(reason: str, unstarted: bool) -> None:
+    (one,) = read([looked(1, "node2", reason)]).of(SilentNode)
+    assert (one.unstarted, one.late) == (unstarted, False)
+
+
 def test_a_node_that_was_never_asked_is_not_late() -> None:
     (one,) = read([looked(1, "node2", "node2 was not asked: the time was over, timed out", asked=False)]).of(SilentNode)
     assert one.late is False

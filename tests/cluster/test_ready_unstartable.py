@@ -1,0 +1,59 @@
+"""A node on which the environment's Python cannot start is left out; where it starts nowhere no node is to blame."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.conftest import Cluster
+from tests.cluster.test_ready_nodes import ready
+from tests.conftest import ROOT
+
+
+LIBRARIES = f"export PYTHONPATH={ROOT}:{Path(pytest.__file__).parents[1]}"
+
+
+def an_interpreter(folder: Path) -> Path:
+    """One of its own, which can be covered without touching that of the tests."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--copies", str(folder / "own")], check=True)
+    return folder / "own" / "bin" / "python"
+
+
+@contextmanager
+def covered(cluster: Cluster, python: Path, content: bytes, *hosts: int) -> Iterator[None]:
+    """On these hosts something else lies where the interpreter is."""
+    cover = python.with_name("cover")
+    cover.write_bytes(content)
+    cover.chmod(0o755)
+    try:
+        for host in hosts:
+            done = cluster[host].run("mount", "--bind", str(cover), str(python))
+            assert done.returncode == 0, done.stderr
+        yield
+    finally:
+        for host in hosts:
+            cluster[host].run("umount", str(python))
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"#!/no/such/interpreter\n", id="missing"),
+        pytest.param(b"\x7fELF\x02\x01\x01" + bytes(57), id="other-machine"),
+        pytest.param(
+            b"#!/bin/sh\necho 'python: error while loading shared libraries: libx.so.1: cannot open shared object file' >&2\nexit 127\n", id="library"
+        ),
+    ],
+)
+def test_a_node_where_python_cannot_start_is_left_out(content: bytes, cluster: Cluster, tmp_path: Path) -> None:
+    python = an_interpreter(tmp_path)
+    with covered(cluster, python, content, 3):
+        code, report, said = ready(cluster, tmp_path / "ill", before=LIBRARIES, more="--timeout 30", python=str(python))
+    assert (code, report["readiness"]["exclude"]) == (10, ["node3"]), said
+    assert (tmp_path / "ill" / "bad").read_text(encoding="ascii") == "node3\n"
