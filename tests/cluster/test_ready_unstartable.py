@@ -14,7 +14,6 @@ from tests.cluster.conftest import Cluster
 from tests.cluster.test_ready_nodes import ready
 from tests.conftest import ROOT
 
-
 LIBRARIES = f"export PYTHONPATH={ROOT}:{Path(pytest.__file__).parents[1]}"
 
 
