@@ -14,7 +14,19 @@ from tests.conftest import ROOT, RunTool
 
 TOOL = sorted((ROOT / "trainprobe").rglob("*.py"))
 PROBES = sorted((ROOT / "probes").rglob("*.py"))
-OLD_SYNTAX = ("collect", "system", "model", "import_lock", "case.py", "redact.py", "regular_files.py", "saved_case.py", "secret_forms.py", "errors.py", "__init__.py")
+OLD_SYNTAX = (
+    "collect",
+    "system",
+    "model",
+    "import_lock",
+    "case.py",
+    "redact.py",
+    "regular_files.py",
+    "saved_case.py",
+    "secret_forms.py",
+    "errors.py",
+    "__init__.py",
+)
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
 # Modules that belong to the job's own Python are imported inside the phase that needs them; this is what a probe may name.
 ROUND_TRIPS = {ROOT / "probes" / "_dataset" / "checks.py"}
