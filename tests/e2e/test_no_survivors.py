@@ -85,7 +85,15 @@ def test_nobody_is_left(rung: str, how: str, token: str, job_folder: Path) -> No
     out, err = job_folder / "out", job_folder / "err"
     with out.open("wb") as stdout, err.open("wb") as stderr:
         tool = subprocess.Popen(
-            tool_words(*WORDS[rung]), cwd=job_folder, env=env, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True
+            tool_words(*WORDS[rung]),
+            cwd=job_folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+            # Tests that run under nohup hand an ignored SIGHUP down, and the tool honours that.
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509
         )
     try:
         trains = rung in ("launched", "torchrun")

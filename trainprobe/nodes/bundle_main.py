@@ -24,7 +24,8 @@ def run(archive: zipfile.ZipFile, words: list[str]) -> NoReturn:
     if sys.version_info < OLDEST:
         raise SystemExit(f"trainprobe: Python {OLDEST[0]}.{OLDEST[1]} or newer is needed; this is {sys.version.split()[0]} of {sys.executable}.")
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _end)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # under nohup the hang-up stays ignored
+            signal.signal(number, _end)
     folder = _new_folder()
     try:
         archive.extractall(folder)

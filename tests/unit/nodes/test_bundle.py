@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import zipfile
@@ -54,6 +55,21 @@ def test_it_comes_through_stdin_and_what_is_behind_it_is_the_commands(bundle: Bu
         rows = [json.loads(line) for line in done.stdout]
     assert (rows[0]["says"], rows[-2]["kind"], rows[-2]["data"]["ended"]["how"], rows[-1]["says"]) == ("begin", "probe.ended", "exited", "end")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_under_nohup_it_goes_on_after_a_hangup(tmp_path: Path) -> None:
+    write_bundle(str(tmp_path / "trainprobe.pyz"))
+    words = [sys.executable, "-I", "-S", str(tmp_path / "trainprobe.pyz"), "probe-here"]
+    nohup = ["sh", "-c", "trap '' HUP; exec \"$@\"", "sh"]
+    with subprocess.Popen([*nohup, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={"TMPDIR": str(tmp_path)}, cwd="/") as tool:
+        assert tool.stdin is not None
+        assert tool.stdout is not None
+        assert json.loads(tool.stdout.readline())["says"] == "begin"
+        tool.send_signal(signal.SIGHUP)
+        tool.stdin.write(json.dumps({"program": "host", "env": {}, "timeout_s": 20, "python": ""}).encode() + b"\n")
+        tool.stdin.flush()
+        rows = [json.loads(line) for line in tool.stdout]
+    assert (tool.returncode, rows[-1]["says"]) == (0, "end")
 
 
 @pytest.mark.parametrize("said", [b"", b"100\nhalf", b"4\nnone"], ids=["nothing", "half", "no bundle"])
