@@ -53,7 +53,7 @@ def attach(request: AttachRequest, progress: Progress, choose: Choose | None = N
 
     if request.slurm or request.hosts or request.kubectl:
         return _attach_far(request, progress)
-    job = find_target(request.pid, choose)
+    job = find_target(request.pid, choose, progress, *((request.timeout_s,) if request.timeout_s else ()))
     case = Case.create(request.case, "attach", request.argv)
     try:
         look_at_job(job, case, request, progress, meanwhile=_make_ready_to_judge)

@@ -9,8 +9,9 @@ from trainprobe.collect.live_environment import own_number
 from trainprobe.collect.members import Member
 from trainprobe.collect.rank_locals import RankLocals, read_rank_locals
 from trainprobe.errors import UsageError
+from trainprobe.model.progress import Progress, Silence
 from trainprobe.stacks.tree import fold_ranks
-from trainprobe.targets.jobs import LiveJob, RankHint, find_jobs, job_of, with_hints
+from trainprobe.targets.jobs import SORTED_S, LiveJob, RankHint, find_jobs, job_of, with_hints
 
 HINTS_S = 1.0
 GUESSED = ("", "only-process", "start-order", "gpu-order", "sockets")  # sources of a rank's number that its own frames are better than
@@ -19,12 +20,12 @@ MOST_LISTED = 20
 Choose = Callable[[Sequence[str]], int]
 
 
-def find_target(pid: int | None, choose: Choose | None = None) -> LiveJob:
+def find_target(pid: int | None, choose: Choose | None = None, progress: Progress | None = None, deadline_s: float = SORTED_S) -> LiveJob:
     """Return the job of `pid`, or the only one without it. Of several, `choose` gets one line for each and returns the place of one.
 
     Raises UsageError, with what to do, where there is none, or several and nobody to choose.
     """
-    return numbered(job_of(pid) if pid is not None else _only(choose))
+    return numbered(job_of(pid) if pid is not None else _only(choose, progress or Silence(), deadline_s))
 
 
 def numbered(job: LiveJob) -> LiveJob:
@@ -80,8 +81,10 @@ def said_of(job: LiveJob) -> str:
     return f"{job.pid}  {job.launcher.kind}, {count}, {job.script or 'no script'}{age}"
 
 
-def _only(choose: Choose | None) -> LiveJob:
-    jobs = find_jobs()
+def _only(choose: Choose | None, progress: Progress, deadline_s: float) -> LiveJob:
+    progress.note("Looking for the training jobs of this host.")
+    jobs = find_jobs(deadline_s=deadline_s)
+    progress.note("")  # not into the question which of them is meant
     if not jobs:
         raise UsageError(
             "No training job of yours runs on this host.",

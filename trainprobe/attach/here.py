@@ -26,7 +26,7 @@ def look_here(slurm: str, timeout_s: float) -> int:
     Each group of processes that form one world is looked at, in a cell of its own; they share the time.
     """
     with Telling() as telling:
-        groups = _mine(slurm)
+        groups = _mine(slurm, timeout_s)
         telling.none = not groups
         if not groups:
             raise UsageError(f"No training process of {f'job {slurm}' if slurm else 'yours'} runs on {os.uname().nodename}.")
@@ -40,11 +40,11 @@ def look_here(slurm: str, timeout_s: float) -> int:
     return 0
 
 
-def _mine(slurm: str) -> dict[str, LiveJob]:
+def _mine(slurm: str, timeout_s: float) -> dict[str, LiveJob]:
     """The groups by their cells. A step of SLURM has one name on all nodes; elsewhere the largest group is taken for the job that is meant."""
     job, _, step = slurm.partition(".")
     found: dict[str, LiveJob] = {}
-    for one in sorted(find_jobs(), key=lambda one: -len(one.ranks)):
+    for one in sorted(find_jobs(deadline_s=timeout_s), key=lambda one: -len(one.ranks)):
         of_job, of_step = _slurm_step(one)
         if slurm and (of_job != job or (step and of_step != step)):
             continue

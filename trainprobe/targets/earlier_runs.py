@@ -128,7 +128,8 @@ def find(table: Table, wanted: Wanted, own: int, uid: int) -> Found:
             restarters.setdefault((loop.kind, loop.name, loop.pid), loop)
     rows = _rows(table, left, ours)
     placed = {row.seen.pid for row in rows}
-    rest = [one for one in older if one.pid not in placed and one.pid not in {other.seen.pid for other in others}]
+    answered_for = {other.seen.pid for other in others}
+    rest = [one for one in older if one.pid not in placed and one.pid not in answered_for]
     lost = [one for one in rest if (is_machinery(one) or is_helper(one.argv)) and one.uid == uid and adopted(table, one)]
     # Where another program still lives in the same group, they may be that one's.
     lived_in = {one.group for one in table.by_pid.values() if one.pid not in placed and one.pid not in ours and not one.ended and _own_program(one)}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 
 from trainprobe.targets.numbers import Number
-from trainprobe.targets.process_table import Seen, Table, in_order
+from trainprobe.targets.process_table import Seen, Table, in_order, once
 
 BESIDE_TICKS = 200  # of 10 ms: a program starts its ranks one right after the other
 NAMES = ("python", "pt_main", "pt_elastic")
@@ -15,19 +16,25 @@ NAMES = ("python", "pt_main", "pt_elastic")
 def ended_siblings(table: Table, ranks: Sequence[Seen]) -> list[Seen]:
     """Return the zombies that the parents of `ranks` started at the time of these, and that are called like a rank."""
     found = {}
+    started: dict[int, list[Seen]] = {}
     for one in ranks:
         above = table.parent(one)
-        if above is None or above.pid == 1:
-            continue
-        beside = [each for each in ranks if each.ppid == above.pid]
+        if above is not None and above.pid != 1:
+            started.setdefault(above.pid, []).append(one)
+    for above_pid, beside in started.items():
         first, last = min(each.started_ticks for each in beside), max(each.started_ticks for each in beside)
-        names = {each.name for each in beside}
-        for kid in table.children(above):
+        names, uids = {each.name for each in beside}, {each.uid for each in beside}
+        for kid in _ended_children(table, table.by_pid[above_pid]):
             called = kid.name in names or kid.name.startswith(NAMES)
-            if kid.ended and called and kid.uid == one.uid and first - BESIDE_TICKS <= kid.started_ticks <= last + BESIDE_TICKS:
+            if called and kid.uid in uids and first - BESIDE_TICKS <= kid.started_ticks <= last + BESIDE_TICKS:
                 found[kid.pid] = kid
     mine = {one.pid for one in ranks}
     return sorted((one for one in found.values() if one.pid not in mine), key=in_order)
+
+
+@once
+def _ended_children(table: Table, above: Seen) -> list[Seen]:
+    return [kid for kid in table.children(above) if kid.ended]
 
 
 def numbered_between(ranks: Sequence[Seen], numbers: Sequence[Number], world: int | None) -> list[Number]:
@@ -38,7 +45,8 @@ def numbered_between(ranks: Sequence[Seen], numbers: Sequence[Number], world: in
     found = list(numbers)
     if world is None or not any(one.ended and number.rank is None for one, number in zip(ranks, numbers)):
         return found
-    free = [rank for rank in range(world) if rank not in {number.rank for number in numbers}]
+    taken = {number.rank for number in numbers}
+    free = [rank for rank in range(world) if rank not in taken]
     for parent in {one.ppid for one in ranks}:
         order = sorted((place for place, one in enumerate(ranks) if one.ppid == parent), key=lambda place: in_order(ranks[place]))
         told = [rank for place in order if (rank := found[place].rank) is not None]
@@ -52,7 +60,7 @@ def numbered_between(ranks: Sequence[Seen], numbers: Sequence[Number], world: in
                 gap.append(place)
                 continue
             high = world if rank is None else rank
-            left = [each for each in free if low < each < high]
+            left = free[bisect_right(free, low) : bisect_left(free, high)]
             if len(left) == len(gap) and all(ranks[each].ended for each in gap):
                 for each, number in zip(gap, left):
                     found[each] = replace(found[each], rank=number, source="start-order")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +22,7 @@ from trainprobe.targets.rank_search import Team, is_trainer, key_of, own_number,
 from trainprobe.targets.surroundings import attempt_of, backend_and_device, companions, container_of, earlier, former, leftovers
 
 NODE = "SLURMD_NODENAME"  # SLURM tells each task on which of its nodes it is
+SORTED_S = 20.0  # 3,000 processes take less than one
 
 __all__ = ["LiveJob", "RankHint", "find_jobs", "job_of", "with_hints"]
 
@@ -58,12 +61,15 @@ def job_of(pid: int, proc: str = "/proc") -> LiveJob:
     return _job(table, team)
 
 
-def find_jobs(proc: str = "/proc", uid: int | None = None) -> tuple[LiveJob, ...]:
-    """Return the training jobs of user `uid` on this host, the newest first; for root those of all users.
+def find_jobs(proc: str = "/proc", uid: int | None = None, *, deadline_s: float = SORTED_S) -> tuple[LiveJob, ...]:
+    """Return the training jobs of user `uid` on this host, the newest first.
+
+    For root those of all users. Raises UsageError past the deadline.
 
     A job is a known launcher with what it started, a process with a rank number, or a Python process that has libtorch in memory and is no
     tool such as pytest, a notebook server or this program.
     """
+    until = time.monotonic() + deadline_s
     table = _of_this_node(snapshot(proc))
     uid = os.geteuid() if uid is None else uid
     candidates = [
@@ -71,7 +77,7 @@ def find_jobs(proc: str = "/proc", uid: int | None = None) -> tuple[LiveJob, ...
         for one in table.by_pid.values()
         if one.argv and not one.ended and one.pid != os.getpid() and (is_trainer(one) or launcher_kind(one.argv)) and uid in (0, one.uid)
     ]
-    return _jobs(table, sorted(candidates, key=lambda one: (not launcher_kind(one.argv), one.started_ticks, one.pid)))
+    return _jobs(table, sorted(candidates, key=lambda one: (not launcher_kind(one.argv), one.started_ticks, one.pid)), until)
 
 
 def _of_this_node(table: Table, pid: int = 0) -> Table:
@@ -130,14 +136,21 @@ def _of_hinted_children(job: LiveJob, hints: Mapping[int, RankHint]) -> LiveJob:
     return replace(job, launcher=by, ranks=ranks, others=others, world_size=None, world_size_source="")
 
 
-def _jobs(table: Table, candidates: Sequence[Seen]) -> tuple[LiveJob, ...]:
+def _jobs(table: Table, candidates: Sequence[Seen], until: float = math.inf) -> tuple[LiveJob, ...]:
     taken: set[int] = set()
+    weighed: dict[int, Team] = {}  # by identity: processes of one family share their team
     found = []
     for one in candidates:
+        if time.monotonic() > until:  # a part of them could hide that there are two jobs
+            says = f"The jobs among {len(table.by_pid)} processes were not found in time."
+            raise UsageError(says, "Name one: trainprobe attach PID.")
         if one.pid in taken or is_tool(one.argv):
             continue
         team = team_of(table, one)
-        if team is None or not _is_training(team):
+        if team is None or id(team) in weighed:
+            continue
+        weighed[id(team)] = team
+        if not _is_training(team):
             continue
         ranks = tuple(each for each in team.ranks if not _looks(each))
         if len(ranks) < len(team.ranks):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypeVar, cast
 
 from trainprobe.system.proc import read_file
 
@@ -18,6 +21,25 @@ PYTHON = re.compile(r"(?:pt_main_)?python(?:\d+(?:\.\d+)*)?t?")
 SOCKET = re.compile(r"socket:\[(\d+)\]")
 LISTENS = "0A"  # TCP_LISTEN in /proc/net/tcp
 DEPTH = 64  # ancestors that are followed; a longer chain is a loop made of reused pids
+
+Ask = TypeVar("Ask", bound=Callable[..., Any])
+
+
+def once(ask: Ask) -> Ask:
+    """Answer `ask(…, subject)` once for each subject, a process or a table.
+
+    Who asks each of a thousand siblings about their parent pays for one answer.
+    """
+    name = f"{ask.__module__}.{ask.__qualname__}"
+
+    @functools.wraps(ask)
+    def answer(*arguments: Any) -> Any:
+        known = arguments[-1].__dict__
+        if name not in known:
+            known[name] = ask(*arguments)
+        return known[name]
+
+    return cast("Ask", answer)
 
 
 @dataclass(frozen=True)
@@ -171,9 +193,9 @@ class Table:
 
     def descendants(self, one: Seen) -> Iterator[Seen]:
         """Yield everything below it, parents before children."""
-        waiting = list(self.children(one))
+        waiting = deque(self.children(one))
         while waiting:
-            each = waiting.pop(0)
+            each = waiting.popleft()
             yield each
             waiting += self.children(each)
 

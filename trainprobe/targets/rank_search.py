@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainprobe.targets.ended_ranks import NAMES, ended_siblings
 from trainprobe.targets.numbers import Number, Shape, from_arguments, from_environment
-from trainprobe.targets.process_table import Seen, Table, in_order
+from trainprobe.targets.process_table import Seen, Table, in_order, once
 from trainprobe.targets.programs import FORKED_BY_SERVER, SHELLS, SPAWNED, is_compiler, is_helper, is_tool, launcher_kind, program_of
 
 LOADER_THREAD = "pt_data_worker"  # the name that torch gives to the main thread of a DataLoader worker (2.6 and newer)
@@ -31,6 +32,7 @@ def multiprocessed(one: Seen, parent: Seen | None) -> bool:
     return parent is not None and bool(one.argv) and one.argv == parent.argv and one.started_ticks > parent.started_ticks
 
 
+@once
 def is_trainer(one: Seen) -> bool:
     """A Python process that may be a rank: no helper of Python's own, no compile worker. A zombie counts by its name."""
     if one.ended:
@@ -72,12 +74,14 @@ def is_fork_server(one: Seen, parent: Seen) -> bool:
     return served(one) and not served(parent)
 
 
+@once
 def own_number(one: Seen) -> Number:
     """What its own environment or else its own arguments say."""
     number = from_environment(one.environ)
     return number if number.rank is not None else from_arguments(program_of(one.argv).rest, Shape())
 
 
+@once
 def spawned_ranks(table: Table, top: Seen) -> list[Seen]:
     """Return the children of `top` that are ranks and not workers: numbered apart, or talking TCP among themselves, or given an address.
 
@@ -142,12 +146,10 @@ def team_of(table: Table, one: Seen) -> Team | None:
     closer = [pair for pair in launchers if pair[0] != "slurm"]
     if closer or launchers:
         outer_kind, root = (closer or launchers)[-1]
-        ranks = below_launcher(table, root)
-        if outer_kind != "slurm" or _are_tasks(table, ranks):
+        if outer_kind != "slurm" or _are_tasks(table, root):
             kind = next((kind for kind, _ in (closer or launchers) if kind != "mpirun"), outer_kind)
-            inner = [launcher_kind(each.argv) for each in table.descendants(root) if launcher_kind(each.argv) not in ("", "ray", "mpirun", "slurm")]
-            kind = inner[0] if kind in ("mpirun", "slurm") and inner else kind
-            return with_same_key(table, Team(kind, root, tuple(ranks)))
+            inner = _launchers_below(table, root)
+            return _launched(table, inner[0] if kind in ("mpirun", "slurm") and inner else kind, root)
     actors = table.children(one) if launcher_kind(one.argv) == "ray" else ()
     worker = next((each for each in (*chain, *(each for each in actors if "Train" in each.argv[0])) if _is_ray(each)), None)
     if worker is not None:
@@ -155,8 +157,26 @@ def team_of(table: Table, one: Seen) -> Team | None:
     if one.ended:
         return _of_zombie(table, one)
     top = _top(table, chain) if not _starts_jobs(table, one) else None
-    if top is None:
-        return None
+    return None if top is None else _of_top(table, top)
+
+
+@once
+def _launchers_below(table: Table, root: Seen) -> list[str]:
+    """The kinds of the launchers that start ranks on this host, nearest first."""
+    return [kind for each in table.descendants(root) if (kind := launcher_kind(each.argv)) not in ("", "ray", "mpirun", "slurm")]
+
+
+def _launched(table: Table, kind: str, root: Seen) -> Team:
+    """The job of a launcher. Each of its processes may ask for it, under the name of the launcher that is nearest."""
+    known: dict[tuple[str, int], Team] = table.__dict__.setdefault("_launched", {})
+    if (kind, root.pid) not in known:
+        known[kind, root.pid] = with_same_key(table, Team(kind, root, tuple(below_launcher(table, root))))
+    return known[kind, root.pid]
+
+
+@once
+def _of_top(table: Table, top: Seen) -> Team:
+    """The job of the program that a single one begins with."""
     ranks = spawned_ranks(table, top)
     if ranks:
         return _of_spawn(table, top, [*ranks, *ended_siblings(table, ranks)])
@@ -165,10 +185,7 @@ def team_of(table: Table, one: Seen) -> Team | None:
     numbered = _numbered_beside(table, top)
     if numbered is not None:
         return with_same_key(table, Team("bare", None, (numbered,)))
-    orphans = _orphans(table, top)
-    if orphans:
-        return Team("spawn", None, tuple(orphans))
-    return Team("single", None, (top,))
+    return _orphans(table, top) or Team("single", None, (top,))
 
 
 def _of_zombie(table: Table, one: Seen) -> Team | None:
@@ -185,12 +202,20 @@ def _of_zombie(table: Table, one: Seen) -> Team | None:
 def _numbered_beside(table: Table, one: Seen) -> Seen | None:
     """A rank that a program without a number has started; for a zombie, a rank that has the same parent."""
     above = table.parent(one) if one.ended else one
-    ranks = [kid for kid in table.children(above) if key_of(kid) is not None and is_trainer(kid)] if above is not None else []
+    return _only_rank_below(table, above) if above is not None else None
+
+
+@once
+def _only_rank_below(table: Table, above: Seen) -> Seen | None:
+    """A rank among the children of `above`, where those that are ranks belong to one job."""
+    ranks = [kid for kid in table.children(above) if key_of(kid) is not None and is_trainer(kid)]
     return ranks[0] if ranks and len({key_of(kid) for kid in ranks}) == 1 else None
 
 
-def _are_tasks(table: Table, ranks: Sequence[Seen]) -> bool:
-    """Whether they are what srun started, one rank each: a batch script is a step too, and a task may start its ranks itself."""
+@once
+def _are_tasks(table: Table, root: Seen) -> bool:
+    """Whether those below are what srun started, one rank each: a batch script is a step too, and a task may start its ranks itself."""
+    ranks = below_launcher(table, root)
     return any(own_number(one).rank is not None for one in ranks) and not any(spawned_ranks(table, one) for one in ranks)
 
 
@@ -215,6 +240,7 @@ def _same_number(one: Seen, above: Seen) -> bool:
     return number.rank is not None and number == from_environment(above.environ)
 
 
+@once
 def _starts_jobs(table: Table, one: Seen) -> bool:
     """Whether it is a shell that has started Python programs: it stands for none of them."""
     return _is_shell(one) and any(is_trainer(each) and not each.ended for each in table.descendants(one))
@@ -242,14 +268,19 @@ def _of_spawn(table: Table, top: Seen, ranks: Sequence[Seen]) -> Team:
     return with_same_key(table, Team("spawn", top, tuple(sorted(ranks, key=in_order))))
 
 
-def _orphans(table: Table, one: Seen) -> list[Seen]:
+def _orphans(table: Table, one: Seen) -> Team | None:
     """Spawned ranks whose launcher is gone: siblings of one process group."""
-    if not any(SPAWNED.search(word) for word in one.argv[:8]):
-        return []
-    return sorted(
-        (each for each in table.by_pid.values() if each.group == one.group and each.ppid == one.ppid and multiprocessed(each, None) and is_trainer(each)),
-        key=in_order,
-    )
+    return _lost_teams(table).get((one.group, one.ppid)) if any(SPAWNED.search(word) for word in one.argv[:8]) else None
+
+
+@once
+def _lost_teams(table: Table) -> Mapping[tuple[int, int], Team]:
+    """Those that multiprocessing has made, by their process group and their parent."""
+    found: dict[tuple[int, int], list[Seen]] = {}
+    for each in sorted(table.by_pid.values(), key=in_order):
+        if multiprocessed(each, None) and is_trainer(each):
+            found.setdefault((each.group, each.ppid), []).append(each)
+    return {shared: Team("spawn", None, tuple(each)) for shared, each in found.items()}
 
 
 def _is_ray(one: Seen) -> bool:
@@ -267,6 +298,7 @@ def _of_ray(table: Table, worker: Seen) -> Team:
     return Team("ray", above if above is not None and launcher_kind(above.argv) == "ray" else None, tuple(sorted(mine, key=in_order)))
 
 
+@once
 def key_of(one: Seen) -> tuple[str, ...] | None:
     """What processes of one job have in common, by the environment or the arguments of a rank; None for no rank."""
     number = own_number(one)
@@ -303,13 +335,18 @@ def with_same_key(table: Table, team: Team) -> Team:
     keys = {key for key in (key_of(each) for each in known) if key is not None}
     mine = {each.pid for each in team.ranks}
     claimed = {own_number(each).rank for each in known}
+    uids = {each.uid for each in known}
+    sizes = {own_number(each).world_size for each in known}
+    started = {(each.ppid, each.group, each.session) for each in known if each.ppid > 1}
+    # Who has no children and answers alike gets the same runs, of which it is in one.
+    teams: dict[object, Team] = table.__dict__.setdefault("_bare_teams", {})
+    alone = team.kind == "bare" and len(known) == len(team.ranks) == 1 and not table.children(known[0])
+    alike = tuple(frozenset(one) for one in (keys, uids, sizes, started if keys & _of_several_sizes(table) else ()))
+    if alone and (known[0].pid, alike) in teams:
+        return teams[known[0].pid, alike]
     found: list[Seen] = []
-    for one in table.by_pid.values():
-        if not keys or one.pid in mine or one.ended or not is_trainer(one) or is_tool(one.argv) or launcher_kind(one.argv):
-            continue
-        if one.name == LOADER_THREAD or any(SPAWNED.search(word) for word in one.argv[:8]):
-            continue  # a worker whose rank is gone still carries its number
-        if key_of(one) not in keys or one.uid not in {each.uid for each in known} or _carries_on(table, one):
+    for one in (each for key in sorted(keys) for each in _by_key(table).get(key, ())):
+        if one.pid in mine or one.uid not in uids or _carries_on(table, one):
             continue
         above = list(table.ancestors(one))
         if any(each.pid in mine for each in above):
@@ -317,21 +354,41 @@ def with_same_key(table: Table, team: Team) -> Team:
         launched = any(launcher_kind(each.argv) not in ("", "slurm", "ray") for each in above)
         if launched if team.kind == "bare" else (not launched or own_number(one).rank in claimed):
             continue
-        if not _same_world(one, known):
+        # An odd size among processes that were started together is a fault of the launch.
+        together = (one.ppid, one.group, one.session) in started
+        if own_number(one).world_size not in sizes and not together:
             continue
         found.append(_behind_wrapper(table, one))
     if team.kind != "bare":
         return Team(team.kind, team.root, tuple(sorted((*team.ranks, *found), key=in_order)))
-    run = next(run for run in _runs([*team.ranks, *found]) if team.ranks[0] in run)
-    return Team(team.kind, team.root, tuple(sorted((*run, *ended_siblings(table, run)), key=in_order)))
+    runs = _runs([*team.ranks, *found])
+    mine_is = next(run for run in runs if any(one is team.ranks[0] for one in run))
+    for run in runs if alone else [mine_is]:
+        made = Team(team.kind, team.root, tuple(sorted((*run, *ended_siblings(table, run)), key=in_order)))
+        teams.update({(one.pid, alike): made for one in run if alone})
+        team = made if run is mine_is else team
+    return team
 
 
-def _same_world(one: Seen, known: Sequence[Seen]) -> bool:
-    """Whether it was told the same world size, or was at least started with the others: an odd size is a fault of the launch then, not another run."""
-    size = own_number(one).world_size
-    if any(own_number(each).world_size == size for each in known):
-        return True
-    return any(one.ppid == each.ppid and (one.group, one.session) == (each.group, each.session) for each in known if each.ppid > 1)
+@once
+def _of_several_sizes(table: Table) -> frozenset[tuple[str, ...]]:
+    """The keys of which processes were told different world sizes."""
+    return frozenset(key for key, each in _by_key(table).items() if len({own_number(one).world_size for one in each}) > 1)
+
+
+@once
+def _by_key(table: Table) -> Mapping[tuple[str, ...], Sequence[Seen]]:
+    """The processes that carry a number, by the key of their job."""
+    found: dict[tuple[str, ...], list[Seen]] = {}
+    for one in table.by_pid.values():
+        if one.ended or not is_trainer(one) or is_tool(one.argv) or launcher_kind(one.argv):
+            continue
+        if one.name == LOADER_THREAD or any(SPAWNED.search(word) for word in one.argv[:8]):
+            continue  # a worker whose rank is gone still carries its number
+        key = key_of(one)
+        if key is not None:
+            found.setdefault(key, []).append(one)
+    return found
 
 
 def _carries_on(table: Table, one: Seen) -> bool:
@@ -342,22 +399,40 @@ def _carries_on(table: Table, one: Seen) -> bool:
 
 def _runs(found: Sequence[Seen]) -> list[list[Seen]]:
     """Part bare ranks of one address into runs: one number stands once in a run, and what is left over of an earlier run stays by itself."""
-    runs: list[list[Seen]] = []
     found = sorted(found, key=in_order)
     told = [own_number(one).rank for one in found]
     if len(set(told)) == len(told):
         return [found]
+    runs: list[list[Seen]] = []
+    numbers: list[set[int | None]] = []
+    marks: list[set[tuple[int, int, int, int]]] = []
+    holding: Counter[tuple[bool, int | None]] = Counter()  # runs, orphaned or not, with that number
+    total: Counter[bool] = Counter()
     for one in found:
-        free = [run for run in runs if (run[0].ppid == 1) == (one.ppid == 1) and own_number(one).rank not in {own_number(each).rank for each in run}]
-        near = [
-            (max((one.group == each.group) * 4 + (one.ppid == each.ppid) * 2 + (one.session == each.session) for each in run), place)
-            for place, run in enumerate(free)
-        ]
-        if near:
-            free[max(near)[1]].append(one)
+        orphaned, rank, mine = one.ppid == 1, own_number(one).rank, _marks(one)
+        place = len(runs)
+        if holding[orphaned, rank] < total[orphaned]:
+            free = (at for at, run in enumerate(runs) if (run[0].ppid == 1) == orphaned and rank not in numbers[at])
+            place = max(free, key=lambda at: (next((mark[0] for mark in mine if mark in marks[at]), 0), at))
         else:
-            runs.append([one])
+            runs.append([])
+            numbers.append(set())
+            marks.append(set())
+            total[orphaned] += 1
+        runs[place].append(one)
+        numbers[place].add(rank)
+        marks[place].update(mine)
+        holding[orphaned, rank] += 1
     return runs
+
+
+def _marks(one: Seen) -> list[tuple[int, int, int, int]]:
+    """What it may share with others of its run, the strongest sign first.
+
+    That is group, parent and session, then any two of them, then one.
+    """
+    group, parent, session = one.group, one.ppid, one.session
+    return [(weight, group if weight & 4 else 0, parent if weight & 2 else 0, session if weight & 1 else 0) for weight in range(7, 0, -1)]
 
 
 def walk(table: Table, roots: Sequence[Seen]) -> Iterator[Seen]:

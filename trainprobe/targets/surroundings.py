@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from trainprobe.targets.live_job import CMDLINE_CAP, Companion, Former
 from trainprobe.targets.numbers import from_environment
-from trainprobe.targets.process_table import Seen, Table, in_order
+from trainprobe.targets.process_table import Seen, Table, in_order, once
 from trainprobe.targets.programs import is_compiler, is_helper, is_tool, launcher_kind, whole
 from trainprobe.targets.rank_search import LOADER_THREAD, Team, is_fork_server, is_trainer, multiprocessed, script_path, walk
 
@@ -19,14 +19,18 @@ ADOPTERS = frozenset({"systemd", "init", "tini", "dumb-init", "docker-init", "ca
 def companions(table: Table, team: Team, ranks: Mapping[int, int | None], skip: Sequence[int] = ()) -> tuple[Companion, ...]:
     """Return all others of the job. `ranks` gives the number of each rank's pid; a worker has that of the rank above it."""
     roots = ([team.root] if team.root is not None and team.kind != "ray" else []) + list(team.ranks)
+    below: dict[int, list[int | None]] = {}
+    for mine in (one for one in team.ranks if one.pid in ranks):
+        for above in table.ancestors(mine):
+            below.setdefault(above.pid, []).append(ranks[mine.pid])
     found = []
     for one in walk(table, roots):
         if one.pid in ranks or one.pid in skip or one.pid == os.getpid():
             continue
         served = next((above for above in table.ancestors(one) if above.pid in ranks), None)
-        below = [ranks[each.pid] for each in table.descendants(one) if each.pid in ranks] if served is None else []
-        role = "launcher" if served is None and (below or one is team.root or launcher_kind(one.argv)) else role_of(table, one)
-        rank = ranks[served.pid] if served is not None else (below[0] if len(below) == 1 and one is not team.root else None)
+        served_by = below.get(one.pid, []) if served is None else []
+        role = "launcher" if served is None and (served_by or one is team.root or launcher_kind(one.argv)) else role_of(table, one)
+        rank = ranks[served.pid] if served is not None else (served_by[0] if len(served_by) == 1 and one is not team.root else None)
         sure = role != "loader-worker" or one.name == LOADER_THREAD
         found.append(Companion(one.pid, one.started_ticks, role, rank, one.cmdline[:CMDLINE_CAP], one.ppid, served.pid if served is not None else None, sure))
     place = {"launcher": 0, "loader-worker": 1}
@@ -42,8 +46,13 @@ def role_of(table: Table, one: Seen) -> str:
     above = table.parent(one)
     if above is None or one.ended or is_helper(one.argv) or is_fork_server(one, above) or not multiprocessed(one, above):
         return "child"
-    named = any(sibling.name == LOADER_THREAD for sibling in table.children(above))  # then torch names its workers, and this is none
-    return "child" if named or is_compiler(above.argv, above.name) or above.name == LOADER_THREAD else "loader-worker"
+    return "child" if _names_its_workers(table, above) or is_compiler(above.argv, above.name) or above.name == LOADER_THREAD else "loader-worker"
+
+
+@once
+def _names_its_workers(table: Table, above: Seen) -> bool:
+    """Then torch names each of them, and who has no such name is none."""
+    return any(child.name == LOADER_THREAD for child in table.children(above))
 
 
 def attempt_of(one: Seen) -> int | None:
@@ -83,12 +92,20 @@ def leftovers(table: Table, team: Team, members: frozenset[int]) -> tuple[Seen, 
     if not script or not uids:
         return ()
     found: dict[int, Seen] = {}
-    for one in sorted(table.by_pid.values(), key=in_order):
-        if one.pid in members or one.ended or not is_trainer(one) or is_tool(one.argv) or launcher_kind(one.argv) or one.group in found:
-            continue
-        if _orphaned(table, one) and one.uid in uids and script_path(one) == script:
-            found[one.group] = one
+    for one in _orphans(table).get(script, ()):
+        if one.pid not in members and one.uid in uids:
+            found.setdefault(one.group, one)
     return tuple(found.values())
+
+
+@once
+def _orphans(table: Table) -> Mapping[str, Sequence[Seen]]:
+    """The programs of anybody whose parent is gone, by their script, in order of their start."""
+    found: dict[str, list[Seen]] = {}
+    for one in sorted(table.by_pid.values(), key=in_order):
+        if not one.ended and is_trainer(one) and not is_tool(one.argv) and not launcher_kind(one.argv) and _orphaned(table, one):
+            found.setdefault(script_path(one), []).append(one)
+    return found
 
 
 def _orphaned(table: Table, one: Seen) -> bool:

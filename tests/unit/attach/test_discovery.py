@@ -24,7 +24,7 @@ def job(pid: int = 10, *, ranks: Sequence[LiveRank] = (), others: Sequence[Compa
 
 
 def found(monkeypatch: pytest.MonkeyPatch, *jobs: LiveJob) -> None:
-    monkeypatch.setattr(discovery, "find_jobs", lambda: jobs)
+    monkeypatch.setattr(discovery, "find_jobs", lambda **_: jobs)
 
 
 def test_none_is_a_sentence_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,12 +7,18 @@ import contextlib
 import json
 import os
 import random
+import sys
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from tests.unit.targets.proc_tree import ProcTree
 from trainprobe.errors import UsageError
+from trainprobe.targets import process_table
 from trainprobe.targets.jobs import LiveJob, RankHint, find_jobs, job_of, with_hints
 
 PY = "/env/bin/python"
@@ -710,3 +716,100 @@ def test_nodes_that_share_a_machine_have_their_own_tasks_only(tree: ProcTree, mo
 
     monkeypatch.delenv("SLURMD_NODENAME")
     assert len(find_jobs(tree.path, 0)) == 2
+
+
+def forked(tree: ProcTree, count: int) -> None:
+    tree.add(1000, 50, f"{PY} prepare.py", {})
+    for pid in range(1001, 1001 + count):
+        tree.add(pid, 1000, f"{PY} prepare.py", {}, threads=())
+
+
+def of_a_shell(tree: ProcTree, count: int) -> None:
+    for pid in range(1000, 1000 + count):
+        tree.add(pid, 50, f"{PY} prepare.py", {})
+
+
+def orphaned(tree: ProcTree, count: int) -> None:
+    for pid in range(1000, 1000 + count):
+        tree.add(pid, 1, spawn(5 + pid), {}, group=900)
+
+
+def workers_of_one_rank(tree: ProcTree, count: int) -> None:
+    tree.add(1000, 50, f"{PY} train.py", rank_env(0), maps="libtorch")
+    for pid in range(1001, 1001 + count):
+        tree.add(pid, 1000, f"{PY} train.py", rank_env(0))
+
+
+def jobs_of_one_rank(tree: ProcTree, count: int) -> None:
+    for pid in range(1000, 1000 + count):
+        tree.add(pid, 50, f"{PY} train.py", {**rank_env(0, 1), "MASTER_PORT": pid})
+
+
+def copies_of_one_rank(tree: ProcTree, count: int) -> None:
+    for pid in range(1000, 1000 + count):
+        tree.add(pid, 50, f"{PY} train.py", rank_env(0))
+
+
+def of_a_batch_script(tree: ProcTree, count: int) -> None:
+    tree.add(900, 1, "slurmstepd: [7.batch]", {})
+    tree.add(901, 900, "/bin/bash job.sh", {})
+    for pid in range(1000, 1000 + count):
+        tree.add(pid, 901, f"{PY} prepare.py", {})
+
+
+def below_torchrun(tree: ProcTree, count: int) -> None:
+    tree.add(1000, 50, f"{PY} /env/bin/torchrun --nproc-per-node {count} train.py", {})
+    for rank in range(count):
+        tree.add(1001 + rank, 1000, f"{PY} train.py", elastic_env(rank, world=count))
+
+
+def operations(work: Callable[[], object]) -> int:
+    """How many byte codes and calls of C it takes: no clock, so that a busy machine changes nothing."""
+    count = 0
+
+    def traced(frame: FrameType, event: str, _: object) -> Callable[..., Any]:
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return traced
+
+    before = sys.gettrace()
+    sys.settrace(traced)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+FAMILIES = [forked, of_a_shell, orphaned, workers_of_one_rank, jobs_of_one_rank, copies_of_one_rank, of_a_batch_script, below_torchrun]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+def test_twice_as_many_siblings_cost_twice_as_much(family: Callable[[ProcTree, int], None], tmp_path: Path) -> None:
+    costs = []
+    for count in (16, 32, 64):
+        tree = ProcTree(tmp_path / str(count))
+        tree.add(50, 1, "-bash", {}, start=2)
+        family(tree, count)
+        costs.append(operations(lambda: find_jobs(tree.path, uid=0)))  # noqa: B023 - it is called at once
+    first, second, third = costs
+    assert third - second < 2.3 * (second - first), costs
+
+
+def test_each_file_of_a_process_is_read_once(tree: ProcTree, monkeypatch: pytest.MonkeyPatch) -> None:
+    forked(tree, 20)
+    reads: Counter[str] = Counter()
+    for name in ("_text", "_link", "read_file"):
+        plain = getattr(process_table, name)
+        monkeypatch.setattr(process_table, name, lambda path, *more, plain=plain: (reads.update([path]), plain(path, *more))[1])
+    find_jobs(tree.path, uid=0)
+    assert reads
+    assert max(reads.values()) == 1, reads.most_common(3)
+
+
+def test_a_search_that_takes_too_long_ends_with_what_to_do(tree: ProcTree) -> None:
+    torchrun(tree)
+    with pytest.raises(UsageError, match="were not found in time") as refused:
+        find_jobs(tree.path, uid=0, deadline_s=0.0)
+    assert "trainprobe attach PID" in refused.value.do
