@@ -151,7 +151,8 @@ def _warnings(facts: Facts, placed: Sequence[PlacedCause]) -> tuple[Notice, ...]
             alike.setdefault((check.name, check.says, check.fix), []).append(check)
     nodes = next((plan.nodes for plan in facts.of(Plan)), ())
     rows = tuple(Notice(name, f"{_on(found, nodes)}{says}", fix, found[0].cell) for (name, says, fix), found in alike.items())
-    return (*rows, *lint_notices(facts, placed))
+    chosen = tuple(Notice("python", one.interpreter_note, "Name the job's with --python PATH.") for one in facts.of(Plan) if one.interpreter_note)
+    return (*chosen, *rows, *lint_notices(facts, placed))
 
 
 def _on(found: Sequence[HostCheck], nodes: Sequence[str]) -> str:

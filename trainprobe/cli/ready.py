@@ -25,7 +25,7 @@ def ready(  # noqa: PLR0913, PLR0917 - one parameter per option
     gpus: Annotated[str | None, typer.Option(metavar="N", help="GPUs per node that the job will use.")] = None,
     paths: Annotated[list[str] | None, typer.Option(metavar="DIR,...", help="Folders that every node must see: data, checkpoints, logs.")] = None,
     script: Annotated[str | None, typer.Option(metavar="FILE", help="The training script.")] = None,
-    python: Annotated[str | None, typer.Option(metavar="PATH", help="The Python of the job, where it is not that of the active environment.")] = None,
+    python: Annotated[str | None, typer.Option(metavar="PATH", help="The Python of the job, where it is not the first on PATH.")] = None,
     sbatch: Annotated[str | None, typer.Option(metavar="FILE", help="Check a batch script before it is submitted; options of sbatch come after --.")] = None,
     write: Annotated[str | None, typer.Option(metavar="FILE", help="With --sbatch: write the corrected script there.")] = None,
     slot: Annotated[str | None, typer.Option(metavar="NAME", help="Where this runs: step, prolog, epilog, healthcheck or taskprolog.")] = None,

@@ -34,6 +34,8 @@ class Plan(Fact):
     torch_version: str = ""
     cuda_version: str = ""
     interpreter_reason: str = ""
+    interpreter_chosen_by: str = ""
+    interpreter_note: str = ""
     host: str = ""
     cwd: str = ""
     gpus_requested: int | None = None
@@ -94,6 +96,8 @@ def parse_plan(record: Evidence) -> list[Fact]:
             torch_version=fields.text(interpreter, "torch"),
             cuda_version=fields.text(interpreter, "cuda"),
             interpreter_reason=fields.text(interpreter, "reason"),
+            interpreter_chosen_by=fields.text(interpreter, "chosen_by"),
+            interpreter_note=fields.text(interpreter, "note"),
             host=fields.text(data, "host"),
             cwd=fields.text(data, "cwd"),
             gpus_requested=fields.whole(data, "gpus_requested"),

@@ -45,8 +45,8 @@ def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str
     _check_stress(request)
     if request.resume is not None and request.case is not None:
         raise UsageError("--resume goes on in the folder of its case, and --case names another.", "Leave --case out.")
-    path, chosen_by = interpreter.choose(request.interpreter, request.argv if request.form == "command" else (), environ)
-    python = interpreter.ask(path, chosen_by, request.imports or interpreter.USUAL_STACK)
+    command = request.argv if request.form == "command" else ()
+    python = interpreter.find(request.interpreter, command, environ, request.imports or interpreter.USUAL_STACK)
     argv = _argv(request, python, environ)
     found = _script(request, python, cwd)
     added = plugins.probe_folders()

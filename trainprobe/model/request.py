@@ -88,7 +88,7 @@ class ReadyRequest:
 
     `nodes` are names of hosts, `all` alone for those of the allocation, empty for what surrounds us: the nodes of a SLURM job, else this host.
     `nproc` are the ranks per node and `gpus` the GPUs of each, None where nobody said. `paths` are folders that every node must see, `script` is the
-    training script. `interpreter` is the Python of the job, None for the active environment's. `slurm` False asks SLURM nothing and looks at this
+    training script. `interpreter` is the Python of the job, None for the first on PATH. `slurm` False asks SLURM nothing and looks at this
     host only. `timeout_s` bounds the whole, below the budget's own hard stop. `case` is the folder to write to, None for a fresh one in the current
     folder; `argv` is kept in it.
     """

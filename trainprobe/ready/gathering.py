@@ -19,7 +19,7 @@ from trainprobe.ready.kept import put
 from trainprobe.ready.rungs import climb_nodes, names_of
 from trainprobe.system.interruption import Interrupted, Interruption
 from trainprobe.system.overseer import tell
-from trainprobe.targets.interpreter import choose
+from trainprobe.targets.interpreter import choose, find
 
 if TYPE_CHECKING:
     from trainprobe.case import Case
@@ -97,11 +97,16 @@ def _wanted(request: ReadyRequest, way: Way, site: Site, stop: float) -> Wanted:
         budget=request.budget,
         slot=request.slot,
         stop_s=stop,
-        interpreter=sys.executable if admin else choose(request.interpreter)[0],
+        interpreter=sys.executable if admin else _interpreter(request),
         env={name: value for name, value in told.items() if value},
         leave_out=site.leave_out,
         cwd="/" if admin else cwd,
     )
+
+
+def _interpreter(request: ReadyRequest) -> str:
+    """One that was asked for is started by the checks alone: they say what is wrong with it."""
+    return choose(request.interpreter)[0] if request.interpreter else find(None, modules=()).path
 
 
 def _here(wanted: Wanted, case: Case, name: str, progress: Progress) -> None:

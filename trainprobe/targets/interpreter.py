@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trainprobe.errors import UsageError
@@ -16,6 +16,7 @@ from trainprobe.targets.script import parse_answer
 
 ASK_S = 20.0
 OLDEST = (3, 9)
+ON_PATH, OF_THE_TOOL = "PATH", "the Python of this tool"
 USUAL_STACK = ("numpy", "torch", "transformers", "datasets", "accelerate", "lightning", "pytorch_lightning", "deepspeed", "peft", "flash_attn", "wandb")
 
 # Plain enough for Python 2 to run it, so that an old interpreter is named as old and not as broken.
@@ -69,6 +70,7 @@ class Interpreter:
 
     `torch` and `cuda` are version texts (`cuda` None for a CPU build). `gloo` and `nccl` are guesses from its files.
     `reason` says in one sentence why nothing that needs torch can run in it, empty when it can.
+    `note` says why it was chosen, where another could have been expected.
     """
 
     path: str
@@ -81,25 +83,65 @@ class Interpreter:
     installed: tuple[str, ...] = ()
     chosen_by: str = ""
     reason: str = ""
+    note: str = ""
+
+
+def find(
+    asked: str | None,
+    command: Sequence[str] = (),
+    environ: Mapping[str, str] = os.environ,
+    modules: Iterable[str] = USUAL_STACK,
+) -> Interpreter:
+    """Return the Python of the job.
+
+    The order: `--python`, the Python of the command's own launcher, the first on PATH, and last
+    the Python of this tool: where the first on PATH cannot run anything that needs torch and it can.
+    Raises UsageError for a Python that does not answer.
+    """
+    path, chosen_by = choose(asked, command, environ)
+    if chosen_by != ON_PATH:
+        return ask(path, chosen_by, modules)
+    try:
+        one = ask(path, chosen_by, modules)
+        why = one.reason and "has no torch"
+    except UsageError as error:
+        one, why = None, f"cannot be used ({error})"
+    if one is not None and not why:
+        return replace(one, note=_inactive(one, environ))
+    try:
+        own = ask(sys.executable, OF_THE_TOOL, modules)
+    except UsageError:
+        own = None
+    if own is not None and not own.reason:
+        says = f"{own.path}, the Python of this tool, stands for the job's: {path}, the first on PATH, {why}."
+        return replace(own, note=says)
+    return one if one is not None else ask(path, chosen_by, modules)
 
 
 def choose(asked: str | None, command: Sequence[str] = (), environ: Mapping[str, str] = os.environ) -> tuple[str, str]:
-    """Return the path of the target's Python and what it was chosen by.
-
-    The order: `--python`, the Python of the command's own launcher, the active environment, the Python that runs this tool.
-    """
+    """Return the path of the Python that was asked for or that the shell would take, and who says so. It is not started."""
     if asked:
         return _resolve(asked), "--python"
     of_command = _of_command(command, environ)
     if of_command:
         return of_command, "the command"
+    folders = environ.get("PATH", os.defpath).split(os.pathsep)
+    names = (os.path.join(folder, name) for folder in folders if folder for name in ("python", "python3"))
+    first = next((path for path in names if os.path.isfile(path) and os.access(path, os.X_OK)), None)
+    return (first, ON_PATH) if first else (sys.executable, OF_THE_TOOL)
+
+
+def _inactive(one: Interpreter, environ: Mapping[str, str]) -> str:
+    """Say so where an environment is named that the first Python on PATH does not belong to."""
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        if variable == "CONDA_PREFIX" and environ.get("CONDA_DEFAULT_ENV") == "base":
-            continue  # base is active for everybody who has conda; it says nothing about the job
-        candidate = os.path.join(environ.get(variable, ""), "bin", "python")
-        if environ.get(variable) and os.access(candidate, os.X_OK):
-            return candidate, variable
-    return sys.executable, "the Python of this tool"
+        folder = environ.get(variable, "")
+        if not folder or not os.access(os.path.join(folder, "bin", "python"), os.X_OK):
+            continue
+        if variable == "CONDA_PREFIX" and environ.get("VIRTUAL_ENV"):
+            continue  # a virtual environment made inside of a conda environment
+        if os.path.realpath(folder) not in (os.path.realpath(one.prefix), os.path.dirname(os.path.dirname(one.path))):
+            return f"{one.path} is the first Python on PATH, and is not the one of {variable}={folder}."
+    return ""
 
 
 def ask(path: str, chosen_by: str = "", modules: Iterable[str] = USUAL_STACK) -> Interpreter:
@@ -167,16 +209,33 @@ def _resolve(asked: str) -> str:
 
 
 def _of_command(command: Sequence[str], environ: Mapping[str, str]) -> str | None:
-    """Return the Python of `python …` or of a launcher script such as torchrun, by its first line."""
-    program = shutil.which(command[0], path=environ.get("PATH")) if command and not command[0].endswith(".py") else None
-    if not program:
-        return None
+    """Return the Python of the first word that is one, or that is a launcher such as torchrun: by its first lines.
+
+    `env`, `numactl` and the like stand before it; behind the script there are only its arguments.
+    """
+    for word in command:
+        if word.endswith((".py", ".pyw")):
+            return None
+        program = None if word.startswith("-") else shutil.which(word, path=environ.get("PATH"))
+        found = _python_of(program, environ) if program else None
+        if found:
+            return found
+    return None
+
+
+def _python_of(program: str, environ: Mapping[str, str]) -> str | None:
     if re.fullmatch(r"python[\d.]*", os.path.basename(program)):
         return program
     try:
         with open(program, "rb") as file:
-            first = file.readline(512)
+            first, second = (os.fsdecode(file.readline(512)).strip() for _ in range(2))
     except OSError:
         return None
-    match = re.match(rb"#!\s*(\S*/python[\d.]*)\s*$", first.rstrip(b"\r\n"))
-    return os.fsdecode(match.group(1)) if match and os.access(match.group(1), os.X_OK) else None
+    by_env = re.match(r"#!\s*/\S*/env\s+(?:-S\s+)?(python[\d.]*)(?:\s|$)", first)
+    if by_env:
+        return shutil.which(by_env[1], path=environ.get("PATH"))
+    # Where the path is long or has a space in it, pip writes a shell script of two lines.
+    match = re.match(r"#!\s*(/\S*/python[\d.]*)(?:\s|$)", first) or (
+        re.match(r"'''exec' \"?(/.*?/python[\d.]*)\"?(?:\s|$)", second) if first == "#!/bin/sh" else None
+    )
+    return match[1] if match and os.access(match[1], os.X_OK) else None
