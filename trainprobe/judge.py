@@ -368,7 +368,7 @@ def _deep_would_settle(facts: Facts, ranked: Sequence[RankedGroup]) -> list[Unde
     sure = first.placed and first.placed[0].named and first.placed[0].confidence >= SURE
     if sure or first.group.how not in ("cycle", "stuck-inside") or not first.placed:
         return []
-    (look,) = at_its_host(f"trainprobe attach {_extra(facts, job).get('pid', 'PID')} --deep")
+    (look,) = at_its_host(f"trainprobe attach {_extra(facts, job).get('pid', '<PID>')} --deep")
     return [Undecided(first.placed[0].id, f"{look}: the ranks' flight recorders tell the group and the number of every call")]
 
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 
 from trainprobe.causes.awaited import awaited
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.commands import again, live_pid
 from trainprobe.causes.healing import healing, hinted
 from trainprobe.causes.linted import Linted, linted, with_lint
 from trainprobe.causes.neighbours import LISTED, POINTS, neighbours
 from trainprobe.causes.priors import Priors
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.unready import steps_of
-from trainprobe.causes.words import again, live_pid
 from trainprobe.facts import Facts, LogJob
 from trainprobe.model.diagnosis import Fix, PlacedCause, RuledOut, Undecided, Weighing
 from trainprobe.waits import SuspectGroup
@@ -215,9 +215,20 @@ def _place(facts: Facts, group: SuspectGroup, candidate: Candidate, share: float
         summary=cause.summary(facts, group),
         chain=group.chain,
         because=tuple(sorted(_shown(candidate.weighings), key=lambda weighing: -weighing.points)),
-        fixes=(*_mends(candidate, near=True), *cause.fixes(facts, group), *_mends(candidate, near=False)),
+        fixes=(
+            *_mends(candidate, near=True),
+            *(_verified(facts, group, fix, candidate) for fix in cause.fixes(facts, group)),
+            *_mends(candidate, near=False),
+        ),
         docs=f"docs/causes/{cause.id}.md",
     )
+
+
+def _verified(facts: Facts, group: SuspectGroup, fix: Fix, candidate: Candidate) -> Fix:
+    """What repeats the rung of the group repeats those too in which the evidence for this cause was found."""
+    scene = Scene(facts, group)
+    plain = again(scene, steps=fix.steps)
+    return replace(fix, verify=again(scene, candidate.weighings, fix.steps)) if fix.verify == plain else fix
 
 
 def _mere(facts: Facts, group: SuspectGroup, candidate: Candidate, share: float) -> PlacedCause:
@@ -269,13 +280,13 @@ def _next_steps(scene: Scene, nearest: Cause | None) -> tuple[str, ...]:
             *((nearest.would_settle,) if nearest is not None else ()),
         )
     if scene.live is not None and is_saved(scene.live):
-        return ("read the job's own output beside the dumps: trainprobe explain DUMPS LOGS", "or while it hangs, on each node: trainprobe attach")
+        return ("read the job's own output beside the dumps: trainprobe explain <DUMPS> <LOGS>", "or while it hangs, on each node: trainprobe attach")
     process = scene.process(scene.group.ranks[0]) if scene.group.ranks else None
-    pid = str(process.pid) if process is not None else "PID"
+    pid = str(process.pid) if process is not None else "<PID>"
     if nearest is None and scene.live is not None and scene.group.mode == "crash":  # nobody is left to look at
-        return ("trainprobe explain LOG, with the job's own log: what it printed last says why it ended",)
+        return ("trainprobe explain <LOG>, with the job's own log: what it printed last says why it ended",)
     if nearest is not None:
-        return (nearest.would_settle.replace("PID", pid) if scene.live is not None else nearest.would_settle,)
+        return (nearest.would_settle.replace("<PID>", pid) if scene.live is not None else nearest.would_settle,)
     if scene.live is not None and process is not None and process.state == "D":  # whoever traces it waits with it
         return (f"cat /proc/{pid}/wchan; sudo cat /proc/{pid}/stack", f"cat /proc/{pid}/cgroup; sudo dmesg | tail -30", again(scene))
     if scene.live is not None and process is not None:

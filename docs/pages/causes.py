@@ -25,6 +25,11 @@ def pages() -> Iterator[tuple[str, str]]:
         yield f"causes/{cause.id}.md", _page(cause)
 
 
+def escaped(text: str) -> str:
+    """Return `text` with its placeholders such as <PID> kept: Markdown takes them for HTML."""
+    return text.replace("<", "&lt;")
+
+
 def cell(text: str) -> str:
     """Return `text` as a cell of a table."""
     return text.replace("|", "\\|").replace("\n", " ")
@@ -33,7 +38,7 @@ def cell(text: str) -> str:
 def _page(cause: Cause) -> str:
     story = causes.page(cause.id) or cause.means
     lines = [f"# {cause.id}", "", f"**{cause.title}.**", "", story, "", f"Told by: {cause.telling}", ""]
-    lines += [f"- {label}: {_linked(says) if label == 'stands before' else says}" for label, says in weighed_rows(cause)]
+    lines += [f"- {label}: {_linked(says) if label == 'stands before' else escaped(says)}" for label, says in weighed_rows(cause)]
     lines += ["", "## How it looks in a report", "", "From the facts of its own test fixture:", "", "```", *_example(cause), "```"]
     lines += ["", f"Family: {FAMILY_TITLES.get(causes.family_of(cause.id), '')}. [All causes](index.md) · `trainprobe causes {cause.id}`"]
     return "\n".join(lines) + "\n"

@@ -173,5 +173,9 @@ def test_of_a_batch_script_the_script_is_told_and_no_node() -> None:
 
     first = rank_group(Facts([plan, failed("plan.tasks", "login")]), group, causes.built(), load_priors()).placed[0]
 
-    assert (first.id, first.fixes[0].title, first.fixes[0].verify) == ("launcher-args", "Put it right in the batch script", "trainprobe ready --sbatch SCRIPT")
+    assert (first.id, first.fixes[0].title, first.fixes[0].verify) == (
+        "launcher-args",
+        "Put it right in the batch script",
+        "trainprobe ready --sbatch <SCRIPT>",
+    )
     assert first.summary.startswith("The batch script has a launch that does not fit")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from trainprobe.causes.commands import OF_THE_COMMAND, diagnose
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.words import fix
 from trainprobe.model.diagnosis import Fix, Weighing
@@ -72,16 +73,5 @@ def fewer_workers(scene: Scene, one: Prediction) -> tuple[Fix, ...]:
 def again_planned(scene: Scene, one: Prediction, workers: int | None = None) -> str:
     """The command that predicts once more; of what the data showed, without the user's command."""
     plan = scene.plan
-    planned = dict(plan.planned)
-    if workers is not None:
-        planned["workers"] = workers
-    words = ["trainprobe", "diagnose", "--nproc", str(max(plan.nproc, 1))]
-    if plan.dataset and one.probe != "user_script":
-        words += ["--only", one.probe, "--dataset", plan.dataset]
-    if plan.rows:
-        words += ["--rows", ",".join(map(str, plan.rows))]
-    if planned:
-        words += ["--planned", ",".join(f"{name}={value}" for name, value in planned.items())]
-    if plan.argv and one.probe == "user_script":
-        words += ["--", *plan.argv]
-    return " ".join(words)
+    of_data = bool(plan.dataset) and one.probe != OF_THE_COMMAND
+    return diagnose(scene, (one.probe,) if of_data else (), rows=plan.rows, workers=workers, command=one.probe == OF_THE_COMMAND)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from trainprobe.causes.commands import again, job, live_pid
 from trainprobe.causes.scene import Scene
-from trainprobe.facts import LogJob, Plan, Reach, ReadyPlan
-from trainprobe.facts.cell_measures import size_of
 from trainprobe.model.diagnosis import Fix
-from trainprobe.model.node_names import folded
 
-OF_A_MODEL = ("model_stress", "model_load")
 MIB, GIB = 2**20, 2**30
 
 
@@ -81,64 +78,7 @@ def native_stack(scene: Scene, what: str, pid: int = 0) -> tuple[str, ...]:
     if scene.live is not None:
         own = next((process.pid for rank in scene.group.ranks if (process := scene.process(rank)) is not None), 0)
         return (f"py-spy dump --native --pid {pid or own or live_pid(scene)}",)
-    return (f"start it again: {job(scene) or 'the same command'}", f"while it hangs: py-spy dump --native --pid PID   (the pid of {what})")
-
-
-def live_pid(scene: Scene) -> str:
-    """A pid to give to `trainprobe attach`: the launcher's, else that of a rank that was seen."""
-    launcher = scene.live.launcher_pid if scene.live is not None else None
-    ranks = [process.pid for rank in (*scene.group.ranks, *scene.world) if (process := scene.process(rank)) is not None]
-    seen = [thread.pid for thread in scene.threads(scene.world)]
-    return str(next(iter(pid for pid in (launcher, *ranks, *seen) if pid and pid > 0), "PID"))  # stacks in files name no process
-
-
-def job(scene: Scene) -> str:
-    """The job's own command as somebody would type it; empty where there is none."""
-    plan, ranks = scene.plan, str(max(scene.group.world_size, 1))
-    rows = size_of(scene.cell).rows
-    words = [word.replace("{ranks}", ranks).replace("{rows}", "{rows}" if rows is None else str(rows)) for word in plan.argv]
-    if words and plan.form == "launch":
-        each = ["--nproc-per-node", str(plan.nproc)] if plan.nodes else ["--nproc-per-node", ranks]
-        over = ["--nnodes", str(len(plan.nodes)), "--node-rank", "N", "--master-addr", plan.nodes[0]] if plan.nodes else []
-        words = ["torchrun", *over, *each, *words]
-    return " ".join(words)
-
-
-def again(scene: Scene) -> str:
-    """The command that repeats the rung of this group, as somebody would type it; of a live job, the one that looks again.
-
-    A job of which only logs are left has to run again first.
-    """
-    if scene.facts.one(LogJob) is not None:
-        return "trainprobe explain OUTPUT   (what the next run prints)"
-    reach = scene.facts.one(Reach)
-    if reach is not None:
-        return reach.command
-    if scene.live is not None:
-        return f"trainprobe attach {live_pid(scene)}"
-    plan, group = scene.plan, scene.group
-    if group.unready:
-        ready = scene.facts.one(ReadyPlan)
-        if ready is not None and ready.by == "sbatch":
-            return "trainprobe ready --sbatch SCRIPT"
-        return f"trainprobe ready --nodes {folded(ready.nodes)}" if ready is not None and ready.by == "ssh" else "trainprobe ready"
-    size = size_of(group.cell)
-    words = ["trainprobe", "diagnose", "--nproc", str(max(group.world_size, plan.nproc, 1))]
-    if size.rows is not None:  # the smallest failing cell, not the whole grid
-        words = ["trainprobe", "diagnose", "--ranks", str(size.ranks), "--rows", str(size.rows)]
-    if plan.nodes:
-        words = ["trainprobe", "diagnose", "--nodes", folded(plan.nodes), "--nproc", str(max(plan.nproc, 1))]
-    if group.probe:
-        words += ["--only", group.probe]
-    if group.probe == "import_memory" and plan.imports:
-        words += ["--imports", ",".join(plan.imports)]
-        if plan.planned.get("ranks"):  # without them the rung has nothing to foresee
-            words += ["--planned", f"ranks={plan.planned['ranks']}"]
-    if group.probe in OF_A_MODEL and plan.model:
-        words += ["--model", plan.model, *_of_a_model(plan, stress=group.probe == "model_stress")]
-    if plan.argv:
-        words += ["--", *plan.argv]
-    return " ".join(words)
+    return (f"start it again: {job(scene) or 'the same command'}", f"while it hangs: py-spy dump --native --pid <PID>   (the pid of {what})")
 
 
 _PID = r"\b\d{1,10}@\w(?:[\w.-]*\w)?"
@@ -162,21 +102,13 @@ def at_its_host(step: str) -> tuple[str, ...]:
     return tuple(of(host) for host in hosts)
 
 
-def _of_a_model(plan: Plan, *, stress: bool) -> list[str]:
-    """The options that the stress test was given."""
-    if not stress:
-        return []
-    device = "cuda" if plan.device == "cuda" else None  # --nproc alone means the CPU
-    given = (("--sample", plan.sample or None), ("--device", device), ("--bench-steps", plan.bench_steps), ("--fuzz", plan.fuzz), ("--seed", plan.seed))
-    return [word for option, value in given if value is not None for word in (option, str(value))]
-
-
 def fix(scene: Scene, title: str, *steps: str, risk: str = "safe", who: str = "user", verify: str = "") -> Fix:
     """A fix that is verified by the same rung when nothing cheaper is given."""
+    steps = tuple(one for step in steps if step for one in at_its_host(step))
     return Fix(
         title,
-        tuple(one for step in steps if step for one in at_its_host(step)),
+        steps,
         risk="disruptive" if risk == "disruptive" else "needs-admin" if risk == "needs-admin" else "safe",
         who="admin" if who == "admin" else "user",
-        verify="; ".join(at_its_host(verify)) if verify else again(scene),
+        verify="; ".join(at_its_host(verify)) if verify else again(scene, steps=steps),
     )

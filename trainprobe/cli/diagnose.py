@@ -101,6 +101,7 @@ def diagnose(  # noqa: PLR0913, PLR0917 - one parameter per option
         seed=whole_number("--seed", seed, least=0, most=MOST_SEED),
         planned=planned_sizes(planned),
         nodes=nodes_given(nodes),
+        config=config or "",
     )
     from trainprobe.pipelines import diagnose as climb
 

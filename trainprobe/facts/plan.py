@@ -39,6 +39,7 @@ class Plan(Fact):
     host: str = ""
     cwd: str = ""
     gpus_requested: int | None = None
+    gpus: int = 0
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     probes: tuple[str, ...] = ()
@@ -47,6 +48,8 @@ class Plan(Fact):
     ranks: tuple[int, ...] = ()
     rows: tuple[int, ...] = ()
     dataset: str = ""
+    collate: str = ""
+    batch_size: int | None = None
     model: str = ""
     sample: str = ""
     bench_steps: int | None = None
@@ -55,6 +58,8 @@ class Plan(Fact):
     workers: tuple[int, ...] = ()
     planned: Mapping[str, int] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
+    probe_dirs: tuple[str, ...] = ()
+    config: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,7 @@ def parse_plan(record: Evidence) -> list[Fact]:
             host=fields.text(data, "host"),
             cwd=fields.text(data, "cwd"),
             gpus_requested=fields.whole(data, "gpus_requested"),
+            gpus=fields.whole(data, "gpus") or 0,
             only=fields.texts(data, "only"),
             skip=fields.texts(data, "skip"),
             probes=tuple(fields.text(row, "probe") for row in fields.items(data, "rungs") if isinstance(row, Mapping)),
@@ -109,6 +115,8 @@ def parse_plan(record: Evidence) -> list[Fact]:
             ranks=fields.wholes(data, "ranks"),
             rows=fields.wholes(data, "rows"),
             dataset=fields.text(data, "dataset"),
+            collate=fields.text(data, "collate"),
+            batch_size=fields.whole(data, "batch_size"),
             model=fields.text(data, "model"),
             sample=fields.text(data, "sample"),
             bench_steps=fields.whole(data, "bench_steps"),
@@ -116,6 +124,8 @@ def parse_plan(record: Evidence) -> list[Fact]:
             seed=fields.whole(data, "seed"),
             workers=fields.wholes(data, "workers"),
             nodes=fields.texts(data, "nodes"),
+            probe_dirs=fields.texts(data, "probe_dirs"),
+            config=fields.text(data, "config"),
             planned={name: number for name, number in fields.part(data, "planned").items() if isinstance(number, int)},
         )
     ]

@@ -117,6 +117,8 @@ class Plan:
     seed: int | None = None
     planned: Mapping[str, int] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
+    probe_dirs: tuple[str, ...] = ()
+    config: str = ""
     way: Way | None = field(default=None, compare=False, metadata={"json": False})
 
     @property

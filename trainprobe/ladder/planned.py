@@ -83,6 +83,8 @@ def plan_row(plan: Plan) -> dict[str, Any]:
         "fuzz": plan.fuzz,
         "seed": plan.seed,
         "planned": dict(plan.planned),
+        "probe_dirs": list(plan.probe_dirs),
+        "config": plan.config,
         "notes": list(plan.notes),
         "tool_version": __version__,
         "host": host_name(),

@@ -108,6 +108,8 @@ def make_plan(request: DiagnoseRequest, settings: Settings, environ: Mapping[str
         fuzz=request.fuzz,
         seed=request.seed,
         planned=request.planned,
+        probe_dirs=request.probe_dirs,
+        config=request.config,
         nodes=nodes,
         way=way,
     )

@@ -20,6 +20,7 @@ class DiagnoseRequest:
     `dataset`, `collate` and `model` are `pkg.module:name` or `file.py:name` (for `model` also a folder), "" for none. `workers` are the numbers of
     loader workers to try. `sample` names a batch for the model, or what makes one. `device` is where the ranks run, "" leaves the choice to the plan.
     `bench_steps`, `fuzz` (random configurations) and `seed` are for the model's stress test, None for its own choice. `planned` is what the real run will have where that is more than is tried here: rows, ranks, workers, by name.
+    `config` is the settings file that was named, "" for none.
     `nodes` are names of hosts over which the ranks go, or `all` alone: those of the allocation; `nproc` and `gpus` are for each of them then.
     """
 
@@ -51,6 +52,7 @@ class DiagnoseRequest:
     seed: Optional[int] = None
     planned: Mapping[str, int] = field(default_factory=dict)
     nodes: Tuple[str, ...] = ()
+    config: str = ""
 
 
 @dataclass(frozen=True)

@@ -86,5 +86,7 @@ def _fix(fix: Fix, number: int, width: int) -> list[Line]:
     for step in fix.steps:
         lines += typed(step, width, indent=indent)
     if fix.verify:
-        lines += wrapped([span("verify:", "faint"), span(fix.verify, "command")], width, first=indent)
+        line = wrapped([span("verify:", "faint"), span(fix.verify, "command")], width, first=indent)
+        # Over several lines it must still be one command when it is copied.
+        lines += line if len(line) == 1 else [(Span(indent), Span("verify:", "faint")), *typed(fix.verify, width, indent=f"{indent}  ")]
     return lines

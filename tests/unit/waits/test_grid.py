@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from trainprobe.causes.commands import again
 from trainprobe.causes.scene import Scene
-from trainprobe.causes.words import again
 from trainprobe.facts import Facts, KnobTried, Plan, Rung
 from trainprobe.model.facts import Fact
 from trainprobe.waits import SuspectGroup

@@ -16,11 +16,12 @@ from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.collectives_told import away, of_shape, said_sizes
+from trainprobe.causes.commands import job
 from trainprobe.causes.parting import DISAGREE, camps, disagreement, places
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
 from trainprobe.causes.timeouts_told import Timeouts
-from trainprobe.causes.words import file_line, fix, job, ranks_say, sentence, short, subject
+from trainprobe.causes.words import file_line, fix, ranks_say, sentence, short, subject
 from trainprobe.facts import Facts, LogJob
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import Divergence, SuspectGroup

@@ -18,12 +18,13 @@ from collections.abc import Iterator
 from trainprobe.causes.came_late import came_late
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.collectives_told import away
+from trainprobe.causes.commands import live_pid
 from trainprobe.causes.ends import ends, goes_on, goes_round, others_wait, states
 from trainprobe.causes.long_tasks_told import of_long_task
 from trainprobe.causes.parting import ASKS_FOR_RANK
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
 from trainprobe.causes.timeouts_told import Timeouts
-from trainprobe.causes.words import fix, live_pid, ranks_say, sentence, short, subject, verb
+from trainprobe.causes.words import fix, ranks_say, sentence, short, subject, verb
 from trainprobe.facts import Deadline, Facts, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup

@@ -22,7 +22,7 @@ from trainprobe.causes.given_objects import broken, weigh_broken
 from trainprobe.causes.network.rendezvous_incomplete import absent
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
 from trainprobe.causes.timeouts_told import Timeouts
-from trainprobe.causes.words import again, fix, native_stack, ranks_say, sentence, subject, verb
+from trainprobe.causes.words import fix, native_stack, ranks_say, sentence, subject, verb
 from trainprobe.facts import Facts, FlightDump, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import Divergence, SuspectGroup
@@ -141,7 +141,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
             ),
         )
     if (given := broken(scene, "stood")) is not None:
-        return (fix(scene, "See what it waits for", f"{given.says}", "run the factory alone under py-spy: py-spy dump --pid PID"),)
+        return (fix(scene, "See what it waits for", f"{given.says}", "run the factory alone under py-spy: py-spy dump --pid <PID>"),)
     threads = scene.threads(group.ranks)
     place = threads[0].where if threads and threads[0].where else "the line in the stack above"
     place = (last_in_own_code(scene, threads[0]) if threads else "") or place
@@ -150,7 +150,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     mend = wait.mend or ("bound it with a timeout that raises, so that the job fails loudly instead of hanging",)
     return (
         fix(scene, "See what that line waits for", f"open {place} and find what ends the wait", *look),
-        fix(scene, "Give the wait an end", *mend, verify=again(scene)),
+        fix(scene, "Give the wait an end", *mend),
     )
 
 
@@ -164,5 +164,5 @@ CAUSE = Cause(
     summary=_summary,
     fixes=_fixes,
     ranks=lambda facts, group: away(Timeouts(Scene(facts, group))) or group.ranks,
-    would_settle="a native stack of that rank while it hangs: py-spy dump --native --pid PID",
+    would_settle="a native stack of that rank while it hangs: py-spy dump --native --pid <PID>",
 )

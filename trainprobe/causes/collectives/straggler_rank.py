@@ -112,7 +112,13 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     gpu = ("nvidia-smi -q -d CLOCK,PERFORMANCE,PCIE",) if facts.of(Gpu, cell=group.cell) else ()
     return (
         fix(scene, "See what it does meanwhile", *native_stack(scene, ranks_say(late, capital=False), pid), f"most looks are at {listed(_places(scene)[:2])}"),
-        fix(scene, "Compare it with a rank of another node", f"top -H -b -n 1 -p {pid or 'PID'}", f"chrt -p {pid or 'PID'}; taskset -cp {pid or 'PID'}", *gpu),
+        fix(
+            scene,
+            "Compare it with a rank of another node",
+            f"top -H -b -n 1 -p {pid or '<PID>'}",
+            f"chrt -p {pid or '<PID>'}; taskset -cp {pid or '<PID>'}",
+            *gpu,
+        ),
         fix(scene, "Give all ranks the same work", "sort or bucket samples by length; do logging and saving in turns or in the background"),
     )
 

@@ -89,7 +89,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
         fix(
             scene,
             "Make a sample cheaper",
-            f"py-spy top --pid PID   (a worker's; most are at {line})" if line else "profile __getitem__",
+            f"py-spy top --pid <PID>   (a worker's; most are at {line})" if line else "profile __getitem__",
             "prepare samples beforehand",
         ),
         fix(scene, "Faster storage", "copy the data set to a local disk; read large files in order (WebDataset, Arrow) instead of many small ones"),

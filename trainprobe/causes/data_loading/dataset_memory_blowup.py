@@ -94,7 +94,7 @@ CAUSE = Cause(
     summary=_summary,
     fixes=_fixes,
     ranks=nobody,
-    would_settle="the workers' private memory at the start and at the end of an epoch: grep Private_Dirty /proc/PID/smaps_rollup",
+    would_settle="the workers' private memory at the start and at the end of an epoch: grep Private_Dirty /proc/<PID>/smaps_rollup",
     refines="host-oom-killed",
     accounts_for=("data-starvation",),
 )

@@ -119,5 +119,5 @@ CAUSE = Cause(
     summary=_summary,
     fixes=_fixes,
     ranks=nobody,
-    would_settle="trainprobe diagnose --only scaled_dataset --dataset FILE.py:NAME --rows 100,1000,10000",
+    would_settle="trainprobe diagnose --only scaled_dataset --dataset <FILE.py:NAME> --rows 100,1000,10000",
 )

@@ -113,7 +113,7 @@ CAUSE = readied(
         summary=_summary,
         fixes=_fixes,
         ranks=nobody,
-        would_settle="ls /proc/PID/fd | wc -l while it runs, beside ulimit -n",
+        would_settle="ls /proc/<PID>/fd | wc -l while it runs, beside ulimit -n",
         refines="user-exception",
         wording=WORDING,
     ),

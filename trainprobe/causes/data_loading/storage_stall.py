@@ -13,11 +13,12 @@ from collections.abc import Iterator
 
 from trainprobe.causes.at_files import FILE_SYSTEMS, asleep, channel, dead_mounts, path_of, stalled
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.commands import live_pid
 from trainprobe.causes.ends import others_wait, states, who
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.spoken import first_to_fail, said, spoken
 from trainprobe.causes.unready import Signs, readied
-from trainprobe.causes.words import fix, live_pid, ranks_say, sentence, short
+from trainprobe.causes.words import fix, ranks_say, sentence, short
 from trainprobe.facts import Facts
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
@@ -89,7 +90,7 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
-    pid, path = next((str(pid) for pid in _pids(facts, group)), "PID"), path_of(scene) or "PATH"
+    pid, path = next((str(pid) for pid in _pids(facts, group)), "<PID>"), path_of(scene) or "<PATH>"
     if _fifo(scene):
         see = fix(scene, "See what that path is", f"ls -l {path}   (p at the start of the line: a FIFO)")
         return (see, fix(scene, "Write to a plain file, or start whoever has the other end first", "os.O_NONBLOCK gives an error instead of a wait"))
@@ -114,7 +115,7 @@ CAUSE = readied(
         summary=_summary,
         fixes=_fixes,
         pids=_pids,
-        would_settle="timeout 5 stat on the path, and cat /proc/PID/wchan",
+        would_settle="timeout 5 stat on the path, and cat /proc/<PID>/wchan",
         refines="rank-stuck",
         accounts_for=("data-worker-stuck", "gil-held", "import-hang", "user-exception"),
         wording=WORDING,

@@ -59,7 +59,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
             who="admin",
             verify="python -c 'import torch; print(torch.cuda.is_available())'",
         ),
-        fix(scene, "Meanwhile, elsewhere", "sbatch --exclude=NODE …"),
+        fix(scene, "Meanwhile, elsewhere", "sbatch --exclude=<NODE> …"),
     )
 
 

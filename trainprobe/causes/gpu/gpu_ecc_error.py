@@ -56,7 +56,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     return (
         fix(scene, "Read the counts", "nvidia-smi -q -d ECC,ROW_REMAPPER"),
         fix(scene, "Reset the GPU after the job has ended", "nvidia-smi --gpu-reset -i INDEX", risk="needs-admin", who="admin"),
-        fix(scene, "Take the node out of service", "scontrol update nodename=NODE state=drain reason='ECC'", risk="needs-admin", who="admin"),
+        fix(scene, "Take the node out of service", "scontrol update nodename=<NODE> state=drain reason='ECC'", risk="needs-admin", who="admin"),
     )
 
 

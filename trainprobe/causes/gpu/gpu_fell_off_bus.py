@@ -52,7 +52,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     return (
         fix(scene, "See which GPUs are left", "nvidia-smi -L", "dmesg -T | grep -i xid"),
-        fix(scene, "Take the node out of service", "scontrol update nodename=NODE state=drain reason='Xid 79'", risk="needs-admin", who="admin"),
+        fix(scene, "Take the node out of service", "scontrol update nodename=<NODE> state=drain reason='Xid 79'", risk="needs-admin", who="admin"),
     )
 
 

@@ -92,7 +92,9 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     pid = next((thread.pid for thread in _waiting(scene)), 0)
     return (
-        fix(scene, "Name the kernel", f"cuda-gdb -p {pid or 'PID'} -batch -ex 'info cuda kernels'   (it stops the process while it looks)", risk="disruptive"),
+        fix(
+            scene, "Name the kernel", f"cuda-gdb -p {pid or '<PID>'} -batch -ex 'info cuda kernels'   (it stops the process while it looks)", risk="disruptive"
+        ),
         fix(scene, "A core dump of the GPU next time", "export CUDA_ENABLE_USER_TRIGGERED_COREDUMP=1 CUDA_COREDUMP_PIPE=/tmp/gpucore.%p"),
         fix(scene, "A newer kernel library, or none", "upgrade flash-attn, xformers or triton; run once with the plain implementation"),
     )
@@ -107,7 +109,7 @@ CAUSE = Cause(
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
-    would_settle="cuda-gdb -p PID -batch -ex 'info cuda kernels' on that rank",
+    would_settle="cuda-gdb -p <PID> -batch -ex 'info cuda kernels' on that rank",
     refines="user-exception",
     wording=WORDING,
     pids=lambda facts, group: tuple(thread.pid for thread in _waiting(Scene(facts, group))),

@@ -56,7 +56,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
         fix(
             scene,
             "Take the node out of service",
-            "scontrol update nodename=NODE state=drain reason='wrong results'",
+            "scontrol update nodename=<NODE> state=drain reason='wrong results'",
             risk="needs-admin",
             who="admin",
         ),

@@ -66,8 +66,8 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     return (
         fix(scene, "See the reasons", "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER,CLOCK"),
-        fix(scene, "Cooling, or the power cap", "nvidia-smi -pl WATTS; look at fans and air flow", risk="needs-admin", who="admin"),
-        fix(scene, "Take the node out of service", "scontrol update nodename=NODE state=drain reason='throttled'", risk="needs-admin", who="admin"),
+        fix(scene, "Cooling, or the power cap", "nvidia-smi -pl <WATTS>", "look at fans and air flow", risk="needs-admin", who="admin"),
+        fix(scene, "Take the node out of service", "scontrol update nodename=<NODE> state=drain reason='throttled'", risk="needs-admin", who="admin"),
     )
 
 

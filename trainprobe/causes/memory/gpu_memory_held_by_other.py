@@ -73,7 +73,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
             "nvidia-smi --query-compute-apps=pid,used_memory,name --format=csv",
             f"ps -o pid,user,lstart,cmd -p {','.join(pids)}" if pids else "fuser -v /dev/nvidia*   (shows processes that nvidia-smi hides)",
         ),
-        fix(scene, "End it, if it is yours and left over", f"kill {' '.join(pids) or 'PID'}", risk="disruptive", verify="nvidia-smi"),
+        fix(scene, "End it, if it is yours and left over", f"kill {' '.join(pids) or '<PID>'}", risk="disruptive", verify="nvidia-smi"),
         fix(scene, "Take a free GPU", "CUDA_VISIBLE_DEVICES=…, or ask the scheduler for exclusive GPUs"),
     )
 

@@ -75,7 +75,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     name = _name(scene) or "$MASTER_ADDR"
     return (
         fix(scene, "See what every node makes of the name", f"getent hosts {name}; getent hosts $(hostname)   (on each node)"),
-        fix(scene, "Use an address instead", "MASTER_ADDR=$(getent ahostsv4 NODE | awk '{print $1; exit}')", "torchrun --rdzv-endpoint ADDRESS:29500 …"),
+        fix(scene, "Use an address instead", "MASTER_ADDR=$(getent ahostsv4 <NODE> | awk '{print $1; exit}')", "torchrun --rdzv-endpoint <ADDRESS>:29500 …"),
         fix(
             scene, "Make the name known", f'echo "ADDRESS {name}" | sudo tee -a /etc/hosts   (on each node, its own name too)', risk="needs-admin", who="admin"
         ),

@@ -84,9 +84,9 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     return (
-        fix(scene, "Start it with torchrun", "torchrun --nproc-per-node N train.py …   (sets RANK, LOCAL_RANK, WORLD_SIZE)"),
+        fix(scene, "Start it with torchrun", "torchrun --nproc-per-node <N> train.py …   (sets RANK, LOCAL_RANK, WORLD_SIZE)"),
         fix(scene, "Read the rank from the environment", "local_rank = int(os.environ['LOCAL_RANK'])   instead of an option --local-rank"),
-        fix(scene, "Check the other arguments", "python SCRIPT --help"),
+        fix(scene, "Check the other arguments", "python <SCRIPT> --help"),
     )
 
 
@@ -101,7 +101,7 @@ CAUSE = readied(
         summary=_summary,
         fixes=_fixes,
         ranks=nobody,
-        would_settle="python SCRIPT --help, and the command line as the launcher starts it",
+        would_settle="python <SCRIPT> --help, and the command line as the launcher starts it",
         refines="user-exception",
         wording=WORDING,
     ),

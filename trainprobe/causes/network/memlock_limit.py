@@ -63,7 +63,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
         fix(
             scene,
             "See the limit where the ranks run",
-            "srun bash -c 'ulimit -l'   or   grep locked /proc/PID/limits",
+            "srun bash -c 'ulimit -l'   or   grep locked /proc/<PID>/limits",
             verify="ulimit -l   (must say unlimited)",
         ),
         fix(scene, "In a container", "docker run --ulimit memlock=-1:-1 --cap-add=IPC_LOCK …", "Kubernetes: securityContext.capabilities.add: [IPC_LOCK]"),
@@ -71,7 +71,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
             scene,
             "On the host and in its daemons",
             'printf "* soft memlock unlimited\\n* hard memlock unlimited\\n" | sudo tee /etc/security/limits.d/rdma.conf',
-            "systemctl edit slurmd   (LimitMEMLOCK=infinity), then restart it; log in again",
+            "systemctl edit slurmd   (LimitMEMLOCK=infinity; then restart it and log in again)",
             risk="needs-admin",
             who="admin",
             verify="ulimit -l   (must say unlimited)",

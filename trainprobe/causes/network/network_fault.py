@@ -121,7 +121,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     host = unanswered[0].remote.rpartition(":")[0] if unanswered else "HOST"
     return (
         fix(scene, "See whether the other end answers", f"ping -c 3 {host}", "ss -tino | grep -B1 retrans; ip -s link", "ibstat; perfquery -x"),
-        fix(scene, "Take the node or cable out of service", "scontrol update nodename=NODE state=drain reason='network'", risk="needs-admin", who="admin"),
+        fix(scene, "Take the node or cable out of service", "scontrol update nodename=<NODE> state=drain reason='network'", risk="needs-admin", who="admin"),
         fix(scene, "As a bridge: longer retries", "export NCCL_IB_TIMEOUT=23 NCCL_IB_RETRY_CNT=7"),
     )
 

@@ -60,7 +60,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     return (
         fix(scene, "See who has it", f"ss -ltnp 'sport = :{port}'"),
         fix(scene, "Take another port", "torchrun --master-port 0 …   or: export MASTER_PORT=$(shuf -i 20000-60000 -n 1)"),
-        fix(scene, "End a left-over run", "kill PID   (the pid that ss showed, if it is yours)", risk="disruptive", verify=f"ss -ltn 'sport = :{port}'"),
+        fix(scene, "End a left-over run", "kill <PID>   (the pid that ss showed, if it is yours)", risk="disruptive", verify=f"ss -ltn 'sport = :{port}'"),
     )
 
 

@@ -135,11 +135,11 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
             "Start the ranks that are missing, or see why they died",
             "on the other nodes: trainprobe attach"
             if job is None or not job.hosts or job.elsewhere
-            else "read what they printed last: trainprobe explain OUTPUT",
+            else "read what they printed last: trainprobe explain <OUTPUT>",
             "squeue -s; scontrol show job $SLURM_JOB_ID" if slurm else "",
         ),
         fix(scene, "See whether they can reach the end point", f"from another node: timeout 5 bash -c '</dev/tcp/{address}/{port}' && echo open"),
-        fix(scene, "Give all nodes the same end point", f"torchrun --nnodes N --rdzv-backend c10d --rdzv-endpoint {address}:{port} --rdzv-id JOB ..."),
+        fix(scene, "Give all nodes the same end point", f"torchrun --nnodes <N> --rdzv-backend c10d --rdzv-endpoint {address}:{port} --rdzv-id <JOB> ..."),
     )
 
 

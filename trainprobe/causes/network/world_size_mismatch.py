@@ -99,7 +99,7 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
     return (
-        fix(scene, "Let one place say the number", "torchrun --nnodes N --nproc-per-node M ...   (it sets RANK, WORLD_SIZE and LOCAL_RANK)"),
+        fix(scene, "Let one place say the number", "torchrun --nnodes <N> --nproc-per-node <M> ...   (it sets RANK, WORLD_SIZE and LOCAL_RANK)"),
         fix(
             scene,
             "Take the number out of the script",
@@ -119,7 +119,7 @@ CAUSE = Cause(
     summary=_summary,
     fixes=_fixes,
     ranks=_ranks,
-    would_settle="compare WORLD_SIZE of the ranks with the launcher's arguments: tr '\\0' '\\n' < /proc/PID/environ",
+    would_settle="compare WORLD_SIZE of the ranks with the launcher's arguments: tr '\\0' '\\n' < /proc/<PID>/environ",
     refines="rendezvous-incomplete",
     accounts_for=("rank-stuck", "user-exception"),
     wording=WORLD,

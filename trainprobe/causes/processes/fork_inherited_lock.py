@@ -123,7 +123,7 @@ CAUSE = Cause(
     summary=_summary,
     fixes=_fixes,
     pids=_pids,
-    would_settle="ls /proc/PID/task of the child, and whether it hangs with multiprocessing_context='spawn' too",
+    would_settle="ls /proc/<PID>/task of the child, and whether it hangs with multiprocessing_context='spawn' too",
     refines="rank-stuck",
     accounts_for=("data-worker-stuck",),
 )

@@ -107,7 +107,11 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
             else ()
         ),
         fix(
-            scene, "One thread in the workers", "worker_init_fn=lambda _: torch.set_num_threads(1)", "export TOKENIZERS_PARALLELISM=false; cv2.setNumThreads(0)"
+            scene,
+            "One thread in the workers",
+            "worker_init_fn=lambda _: torch.set_num_threads(1)",
+            "export TOKENIZERS_PARALLELISM=false",
+            "cv2.setNumThreads(0)",
         ),
         fix(scene, "Or start the workers afresh", "DataLoader(..., multiprocessing_context='spawn')   or 'forkserver'"),
     )

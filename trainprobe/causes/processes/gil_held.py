@@ -133,7 +133,7 @@ CAUSE = Cause(
     summary=_summary,
     fixes=_fixes,
     ranks=_ranks,
-    would_settle="py-spy dump --native --pid PID, which names the native function",
+    would_settle="py-spy dump --native --pid <PID>, which names the native function",
     refines="rank-stuck",
     accounts_for=("data-worker-stuck",),
 )

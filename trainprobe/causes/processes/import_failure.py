@@ -112,7 +112,7 @@ CAUSE = Cause(
     summary=_summary,
     fixes=_fixes,
     ranks=nobody,
-    would_settle="import that module alone: python -c 'import MODULE'",
+    would_settle="import that module alone: python -c 'import <MODULE>'",
     refines="user-exception",
     wording=WORDING,
 )

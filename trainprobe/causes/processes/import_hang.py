@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.commands import live_pid
 from trainprobe.causes.ends import imported, others_wait
 from trainprobe.causes.scene import Scene, user_frame, weighing
-from trainprobe.causes.words import fix, live_pid, ranks_say, sentence, size, subject, verb
+from trainprobe.causes.words import fix, ranks_say, sentence, size, subject, verb
 from trainprobe.facts import Facts, ImportTried, MainThread
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup

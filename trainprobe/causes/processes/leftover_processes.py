@@ -78,7 +78,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     pids = [str(pid) for pid in dict.fromkeys([*(one.pid for one in restarters if one.pid), *_pids(facts, group)])]
     look = f"ps -o pid,ppid,lstart,cmd -p {','.join(pids)}" if pids else "ps -eo pid,ppid,lstart,cmd --sort=start_time | grep python"
     doubtful = [row for row in rows if not row.sure]
-    ends = commands(rows, restarters) if rows or restarters else (f"kill {' '.join(pids)}" if pids else "kill PID",)
+    ends = commands(rows, restarters) if rows or restarters else (f"kill {' '.join(pids)}" if pids else "kill <PID>",)
     first = " first whoever starts them again, then them" if restarters and rows else " them"
     return (
         fix(scene, "See what they are", look),

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.commands import job
 from trainprobe.causes.given_objects import broken, killed_by, weigh_broken
 from trainprobe.causes.parting import DISAGREE, disagreement
 from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.causes.spoken import first_to_fail, said
-from trainprobe.causes.words import fix, job, sentence, short, subject
+from trainprobe.causes.words import fix, sentence, short, subject
 from trainprobe.facts import Facts, FatalSignal, RankEnding, Segfault
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup
@@ -97,9 +98,9 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     fatal = _fatal(scene)
     place = user_frame(fatal.frames) if fatal is not None else None
     calls = f"the last Python line was {place.where}: look at what native code it calls" if place is not None else ""
-    command = job(scene) or "the script"
+    command = job(scene) or "<COMMAND>"
     return (
-        fix(scene, "Find the library of the top native frame", calls, f"ulimit -c unlimited; run {command} again; gdb -batch -ex bt PYTHON CORE"),
+        fix(scene, "Find the library of the top native frame", calls, f"ulimit -c unlimited; {command}", "gdb -batch -ex bt <PYTHON> <CORE>"),
         fix(scene, "Take its newest build for this torch", "pip install --upgrade that package, or the version that its own compatibility table names"),
     )
 

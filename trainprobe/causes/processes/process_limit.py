@@ -80,7 +80,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     enough = max(65536, power_of_two(needed(one))) if one is not None else 65536
     return (
         *(fewer_workers(scene, one) if one is not None else ()),
-        fix(scene, "Need fewer threads", "export OMP_NUM_THREADS=1; fewer loader workers"),
+        fix(scene, "Need fewer threads", "export OMP_NUM_THREADS=1", "DataLoader(num_workers=…) with fewer workers"),
         fix(
             scene,
             "Raise the limit",

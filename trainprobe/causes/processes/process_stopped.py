@@ -67,7 +67,7 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
-    pids = " ".join(str(pid) for pid in _pids(facts, group)) or "PID"
+    pids = " ".join(str(pid) for pid in _pids(facts, group)) or "<PID>"
     tracer = next((process.tracer_pid for process in _stopped(scene) if process.tracer_pid), 0)
     check = f"grep State /proc/{pids.split(' ', maxsplit=1)[0]}/status"
     thaw = (
@@ -109,5 +109,5 @@ CAUSE = Cause(
     summary=_summary,
     fixes=_fixes,
     pids=_pids,
-    would_settle="grep State /proc/PID/status, twice",
+    would_settle="grep State /proc/<PID>/status, twice",
 )

@@ -63,7 +63,7 @@ CAUSE = Cause(
     summary=_summary,
     fixes=_fixes,
     pids=_pids,
-    would_settle="py-spy dump --pid PID, and the source around the lines at which its threads take locks",
+    would_settle="py-spy dump --pid <PID>, and the source around the lines at which its threads take locks",
     refines="rank-stuck",
     accounts_for=("data-worker-stuck", "fork-inherited-lock"),
 )

@@ -64,9 +64,9 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
             scene,
             "Rebuild it for the torch that is installed",
             f"{python} -m pip install --no-build-isolation --no-cache-dir --force-reinstall PACKAGE",
-            verify=f"{python} -c 'import torch, MODULE'",
+            verify=f"{python} -c 'import torch, <MODULE>'",
         ),
-        fix(scene, "Or take the pair that fits", f"{python} -m pip list | grep -i -E 'torch|nvidia'   and the package's table of versions"),
+        fix(scene, "Or take the pair that fits", f"{python} -m pip list | grep -i -E 'torch|nvidia'   (and the package's table of versions)"),
     )
 
 

@@ -95,7 +95,7 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
             "hf download ORGANISATION/MODEL   (on a node with internet)",
             "export HF_HUB_OFFLINE=1 HF_DATASETS_OFFLINE=1",
         ),
-        fix(scene, "Or use a mirror or proxy", "export HF_ENDPOINT=https://MIRROR   or   HTTPS_PROXY=http://PROXY:PORT"),
+        fix(scene, "Or use a mirror or proxy", "export HF_ENDPOINT=https://<MIRROR>   or   HTTPS_PROXY=http://<PROXY:PORT>"),
     )
 
 

@@ -13,10 +13,11 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.commands import live_pid
 from trainprobe.causes.ends import goes_on, others_wait, states
 from trainprobe.causes.last_words import last_word
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, live_pid, ranks_say, sentence, short, subject, verb
+from trainprobe.causes.words import fix, ranks_say, sentence, short, subject, verb
 from trainprobe.facts import Facts, MainThread, ProcessState
 from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.waits import SuspectGroup

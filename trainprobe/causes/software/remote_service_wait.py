@@ -93,7 +93,7 @@ def _summary(facts: Facts, group: SuspectGroup) -> str:
 
 def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     scene = Scene(facts, group)
-    pid, found = next((thread.pid for thread in talking(scene)), "PID"), connections(scene)
+    pid, found = next((thread.pid for thread in talking(scene)), "<PID>"), connections(scene)
     host, _, port = found[0].remote.rpartition(":") if found else ("HOST", "", "PORT")
     return (
         fix(scene, "See whether the service answers", "curl -sSI -m 5 https://HOST   (the host that the message names)")
