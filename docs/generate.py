@@ -1,4 +1,4 @@
-"""Write the generated pages of docs/ and the ladder table of README.md; `--check` only says which are stale.
+"""Write the generated pages of docs/ and the two tables of README.md; `--check` only says which are stale.
 
     python docs/generate.py [--check]
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 MADE = "<!-- This page is generated: python docs/generate.py -->\n\n"
-BEGIN, END = "<!-- ladder: generated from here -->", "<!-- ladder: to here -->"
+BEGIN, END = "<!-- {}: generated from here -->", "<!-- {}: to here -->"
 sys.path.insert(0, str(ROOT))
 
 from docs.pages import accuracy, causes, checks, field_cases, isolation, ladder, nodes, predictions, reference, sbatch, slots  # noqa: E402 - the repository has to be on the path first
@@ -46,10 +46,13 @@ def pages() -> dict[Path, str]:
 
 
 def readme(text: str) -> str:
-    """Return the README with the ladder table between its two marks replaced."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{ladder.table(link='docs/ladder.md')}{END}{after}"
+    """Return the README with each table between its two marks replaced."""
+    for name, table in (("ladder", ladder.table(link="docs/ladder.md")), ("commands", reference.commands())):
+        begin, end = BEGIN.format(name), END.format(name)
+        before, _, rest = text.partition(begin)
+        _, _, after = rest.partition(end)
+        text = f"{before}{begin}\n{table}{end}{after}"
+    return text
 
 
 def orphans(made: dict[Path, str]) -> list[Path]:

@@ -12,6 +12,7 @@ import pytest
 
 from docs import generate
 from trainprobe import causes
+from trainprobe.cli.app import command_names
 from trainprobe.cli.exit_codes import MEANINGS
 from trainprobe.config import setting_rows, settings_of
 from trainprobe.ladder.probes import find
@@ -89,6 +90,13 @@ def test_every_cause_rung_setting_and_exit_code_is_documented() -> None:
     assert all(f"| `{row.key}` |" in settings for row in setting_rows())
     exits = (DOCS / "exits.md").read_text(encoding="utf-8")
     assert all(f"| {code} | {says} |" in exits for code, says in MEANINGS.items())
+
+
+def test_the_readme_lists_every_command_that_is_for_people() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = readme.partition("<!-- commands: generated from here -->")[2].partition("<!-- commands: to here -->")[0]
+    listed = re.findall(r"^\| \[`trainprobe ([a-z-]+)`\]", table, re.MULTILINE)
+    assert listed == [name for name in command_names() if not name.endswith("-here")]
 
 
 def test_the_settings_file_on_the_page_is_accepted() -> None:

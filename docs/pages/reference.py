@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from docs.pages.causes import cell
-from trainprobe.cli.app import command_names, help_of
+from trainprobe.cli.app import app, command_names, help_of
 from trainprobe.cli.exit_codes import MEANINGS, code_of
 from trainprobe.config import FILE_NAME, setting_rows
 from trainprobe.model.diagnosis import Report, Verdict
@@ -31,6 +31,17 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "exits.md", _exits()
     yield "settings.md", _settings()
     yield "report.md", _report()
+
+
+def commands() -> str:
+    """Return the table of the commands for people, each with the first paragraph of its help."""
+    rows = ["| command | what it does |", "|---|---|"]
+    for name, one in zip(command_names(), app.registered_commands, strict=True):
+        if one.hidden:
+            continue
+        says = str(getattr(one.callback, "__doc__", "")).strip().split("\n\n")[0]
+        rows.append(f"| [`trainprobe {name}`](docs/cli.md#{name}) | {cell(' '.join(says.split()))} |")
+    return "\n".join(rows) + "\n"
 
 
 def schema() -> str:
