@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from trainprobe.targets.programs import PIPE_HANDLE, option, whole
+from trainprobe.targets.process_table import Seen, once
+from trainprobe.targets.programs import PIPE_HANDLE, option, program_of, whole
 
 # Where a number comes from, the most trusted last.
 STRENGTH = {
@@ -100,6 +101,13 @@ def from_arguments(words: Sequence[str], shape: Shape) -> Number:
     if rank is None and local is not None:
         rank = shape.rank_of(local)
     return Number(rank, local, world, "arguments" if rank is not None else "", "arguments" if world is not None else "")
+
+
+@once
+def own_number(one: Seen) -> Number:
+    """What its own environment or else its own arguments say."""
+    number = from_environment(one.environ)
+    return number if number.rank is not None else from_arguments(program_of(one.argv).rest, Shape())
 
 
 def shape_of(kind: str, argv: Sequence[str], environ: Mapping[str, str]) -> Shape:

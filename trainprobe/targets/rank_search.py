@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from trainprobe.targets.bare_runs import runs_of
 from trainprobe.targets.ended_ranks import NAMES, ended_siblings
-from trainprobe.targets.numbers import Number, Shape, from_arguments, from_environment
+from trainprobe.targets.numbers import Number, from_environment, own_number
 from trainprobe.targets.process_table import Seen, Table, in_order, once
 from trainprobe.targets.programs import FORKED_BY_SERVER, SHELLS, SPAWNED, is_compiler, is_helper, is_tool, launcher_kind, program_of
 
@@ -72,13 +72,6 @@ def is_fork_server(one: Seen, parent: Seen) -> bool:
         return any(FORKED_BY_SERVER.search(word) for word in each.argv[:8])
 
     return served(one) and not served(parent)
-
-
-@once
-def own_number(one: Seen) -> Number:
-    """What its own environment or else its own arguments say."""
-    number = from_environment(one.environ)
-    return number if number.rank is not None else from_arguments(program_of(one.argv).rest, Shape())
 
 
 @once
@@ -355,13 +348,12 @@ def with_same_key(table: Table, team: Team) -> Team:
         if launched if team.kind == "bare" else (not launched or own_number(one).rank in claimed):
             continue
         # An odd size among processes that were started together is a fault of the launch.
-        together = (one.ppid, one.group, one.session) in started
-        if own_number(one).world_size not in sizes and not together:
+        if own_number(one).world_size not in sizes and (one.ppid, one.group, one.session) not in started:
             continue
         found.append(_behind_wrapper(table, one))
     if team.kind != "bare":
         return Team(team.kind, team.root, tuple(sorted((*team.ranks, *found), key=in_order)))
-    runs = _runs([*team.ranks, *found])
+    runs = runs_of([*team.ranks, *found])
     mine_is = next(run for run in runs if any(one is team.ranks[0] for one in run))
     for run in runs if alone else [mine_is]:
         made = Team(team.kind, team.root, tuple(sorted((*run, *ended_siblings(table, run)), key=in_order)))
@@ -395,44 +387,6 @@ def _carries_on(table: Table, one: Seen) -> bool:
     """Whether it has its number from the rank above it: a worker carries its rank's environment on."""
     above = table.parent(one)
     return above is not None and is_trainer(above) and not launcher_kind(above.argv) and key_of(above) == key_of(one) and own_number(above) == own_number(one)
-
-
-def _runs(found: Sequence[Seen]) -> list[list[Seen]]:
-    """Part bare ranks of one address into runs: one number stands once in a run, and what is left over of an earlier run stays by itself."""
-    found = sorted(found, key=in_order)
-    told = [own_number(one).rank for one in found]
-    if len(set(told)) == len(told):
-        return [found]
-    runs: list[list[Seen]] = []
-    numbers: list[set[int | None]] = []
-    marks: list[set[tuple[int, int, int, int]]] = []
-    holding: Counter[tuple[bool, int | None]] = Counter()  # runs, orphaned or not, with that number
-    total: Counter[bool] = Counter()
-    for one in found:
-        orphaned, rank, mine = one.ppid == 1, own_number(one).rank, _marks(one)
-        place = len(runs)
-        if holding[orphaned, rank] < total[orphaned]:
-            free = (at for at, run in enumerate(runs) if (run[0].ppid == 1) == orphaned and rank not in numbers[at])
-            place = max(free, key=lambda at: (next((mark[0] for mark in mine if mark in marks[at]), 0), at))
-        else:
-            runs.append([])
-            numbers.append(set())
-            marks.append(set())
-            total[orphaned] += 1
-        runs[place].append(one)
-        numbers[place].add(rank)
-        marks[place].update(mine)
-        holding[orphaned, rank] += 1
-    return runs
-
-
-def _marks(one: Seen) -> list[tuple[int, int, int, int]]:
-    """What it may share with others of its run, the strongest sign first.
-
-    That is group, parent and session, then any two of them, then one.
-    """
-    group, parent, session = one.group, one.ppid, one.session
-    return [(weight, group if weight & 4 else 0, parent if weight & 2 else 0, session if weight & 1 else 0) for weight in range(7, 0, -1)]
 
 
 def walk(table: Table, roots: Sequence[Seen]) -> Iterator[Seen]:
