@@ -158,8 +158,14 @@ def test_nonsense_in_a_case_never_makes_the_judge_fall(name: str, tmp_path: Path
 
 @pytest.mark.parametrize("time", [float("inf"), float("nan"), -1.0, 1e300, 2**70])
 @pytest.mark.parametrize("field", ["began", "took_s"])
-def test_times_that_are_none_do_not_reach_the_report(field: str, time: float, tmp_path: Path) -> None:
-    damaged("user-exception", tmp_path, lambda lines: b"".join(json.dumps({**json.loads(line), field: time}).encode() + b"\n" for line in lines))
+@pytest.mark.parametrize("name", ["user-exception", "attach-lock-held-outside"])
+@pytest.mark.parametrize("every", [1, 2])
+def test_times_that_are_none_do_not_reach_the_report(name: str, field: str, every: int, time: float, tmp_path: Path) -> None:
+    def late(lines: list[bytes]) -> bytes:
+        looks = [json.loads(line) for line in lines]
+        return b"".join(json.dumps({**look, field: time} if place % every == 0 else look).encode() + b"\n" for place, look in enumerate(looks))
+
+    damaged(name, tmp_path, late)
 
 
 @pytest.mark.parametrize("meta", [b"", b"[]", b"{}", b'{"schema": 3}', b"\xff\xfe", b'{"schema": "trainprobe.case/1"}', b"[" * 100_000])

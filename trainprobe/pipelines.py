@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trainprobe.model.diagnosis import Report, Tool
+from trainprobe.model.evidence import LAST_MOMENT
 
 if TYPE_CHECKING:
     from trainprobe.attach.discovery import Choose
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from trainprobe.model.evidence import Evidence
     from trainprobe.model.progress import Progress
     from trainprobe.model.request import AttachRequest, DiagnoseRequest, ExplainRequest, ReadyRequest
-
-# The year 5138: a damaged case may hold any number as a time, also infinity.
-_LAST_MOMENT = 1e11
 
 
 def diagnose(request: DiagnoseRequest, settings: Settings, progress: Progress) -> Report:
@@ -214,7 +212,7 @@ def _looked_s(records: Sequence[Evidence]) -> float:
     for record in records:
         if record.kind == "resumed":
             parts.append([])
-        if 0 < record.began < _LAST_MOMENT and 0 <= record.took_s < _LAST_MOMENT:
+        if 0 < record.began < LAST_MOMENT and 0 <= record.took_s < LAST_MOMENT:
             parts[-1].append((record.began, record.began + record.took_s))
     return sum(max(ended for _, ended in part) - min(began for began, _ in part) for part in parts if part)
 

@@ -275,7 +275,7 @@ def _next_steps(scene: Scene, nearest: Cause | None) -> tuple[str, ...]:
     if scene.group.mode == "hang" and scene.facts.one(LogJob, cell=scene.cell) is not None:
         return (
             "let the next run record its collectives: TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE=DIR/nccl_trace_rank_",
-            "when it has hung: trainprobe explain LOGS DIR/nccl_trace_rank_*",
+            "when it has hung: trainprobe explain <LOGS> DIR/nccl_trace_rank_*",
             "or while it hangs, on each node: trainprobe attach",
             *((nearest.would_settle,) if nearest is not None else ()),
         )

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from trainprobe.collect.flight_reading import LAST_PER_GROUP
-from trainprobe.system.run import run
 
 READ = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dump_files_child.py")
 OUTPUT_CAP_BYTES = 512 * 2**20
@@ -81,6 +80,8 @@ def _asked_of_one(files: Sequence[Tuple[str, int]], ends: float) -> Dict[str, Di
     for _ in range(RESTARTS):
         if not left or time.monotonic() > ends:
             break
+        from trainprobe.system.run import run  # starting children needs ctypes, which judging a saved case must not load
+
         ran = run(
             [sys.executable, "-I", "-S", "-B", READ],
             timeout_s=max(0.1, ends - time.monotonic()),

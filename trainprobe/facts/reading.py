@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from trainprobe.facts import collectives, fields
 from trainprobe.facts.cell_measures import parse_cell_measures
@@ -58,7 +59,7 @@ from trainprobe.facts.table import Facts, Look, Refusal
 from trainprobe.facts.thread_places import join_threads
 from trainprobe.facts.timed_out_calls import join_timed_out_calls
 from trainprobe.facts.worker_servers import parse_worker_server
-from trainprobe.model.evidence import Evidence
+from trainprobe.model.evidence import LAST_MOMENT, Evidence
 from trainprobe.model.facts import Fact
 
 Parser = Callable[[Evidence], "list[Fact]"]
@@ -168,7 +169,7 @@ def read(evidence: Iterable[Evidence]) -> Facts:
     looked: list[Look] = []
     refused: list[Refusal] = []
     unreadable: list[str] = []
-    standing = _standing(evidence)
+    standing = [_at_a_real_time(record) for record in _standing(evidence)]
     places = places_of(standing)
     records = told_apart(standing, places)
     facts += silent_nodes(records)
@@ -186,6 +187,13 @@ def read(evidence: Iterable[Evidence]) -> Facts:
     for join in JOINS:
         facts = join(facts)
     return Facts(facts, looked=looked, refused=refused, unreadable=unreadable)
+
+
+def _at_a_real_time(record: Evidence) -> Evidence:
+    """A time that cannot be one is no time at all: a damaged case may hold infinity."""
+    began = record.began if 0 <= record.began < LAST_MOMENT else 0.0
+    took_s = record.took_s if 0 <= record.took_s < LAST_MOMENT else 0.0
+    return record if (began, took_s) == (record.began, record.took_s) else replace(record, began=began, took_s=took_s)
 
 
 def _standing(evidence: Iterable[Evidence]) -> list[Evidence]:

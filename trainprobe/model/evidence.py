@@ -11,6 +11,10 @@ LookOutcome = Literal["ok", "partial", "unavailable", "denied", "timed_out", "cr
 EndedHow = Literal["exited", "signalled", "oom_killed", "timed_out", "unkillable", "not_started", "not_run"]
 
 
+# Seconds, the year 5138: a damaged case may hold any number as a time, also infinity.
+LAST_MOMENT = 1e11
+
+
 @dataclass(frozen=True)
 class Evidence:
     """A look, also one that failed. Gathering writes it, concluding reads it, nobody changes it.

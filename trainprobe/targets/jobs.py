@@ -15,10 +15,10 @@ from trainprobe.system.proc import read_file
 from trainprobe.targets.environment import allowed
 from trainprobe.targets.live_job import CMDLINE_CAP, Companion, LaunchedBy, LiveJob, LiveRank
 from trainprobe.targets.numbering import ELASTIC, launched_shape, numbered, within
-from trainprobe.targets.numbers import STRENGTH, Number, Shape, settle
+from trainprobe.targets.numbers import STRENGTH, Number, Shape, own_number, settle
 from trainprobe.targets.process_table import Seen, Table, snapshot
 from trainprobe.targets.programs import is_tool, launcher_kind, whole
-from trainprobe.targets.rank_search import Team, is_trainer, key_of, own_number, script_path, team_of, told_environment, walk
+from trainprobe.targets.rank_search import Team, is_trainer, key_of, script_path, team_of, told_environment, walk
 from trainprobe.targets.surroundings import attempt_of, backend_and_device, companions, container_of, earlier, former, leftovers
 
 NODE = "SLURMD_NODENAME"  # SLURM tells each task on which of its nodes it is

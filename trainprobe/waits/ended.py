@@ -11,7 +11,7 @@ from trainprobe.waits.crash import crash_groups
 from trainprobe.waits.standings import Standing
 from trainprobe.waits.suspects import SuspectGroup
 
-ITS_LOG = "trainprobe explain LOG, with the job's own log: what it printed last says why it ended"
+ITS_LOG = "trainprobe explain <LOG>, with the job's own log: what it printed last says why it ended"
 
 
 def all_ended(ranks: Sequence[Standing]) -> bool:

@@ -18,12 +18,12 @@ def group(*pids: int, address: str = "") -> LiveJob:
 @pytest.fixture(autouse=True)
 def found(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = (group(20, address="node1"), group(10, 11, 12), group(30, address="no name\n"), group(40))
-    monkeypatch.setattr(here, "find_jobs", lambda: jobs)
+    monkeypatch.setattr(here, "find_jobs", lambda **_: jobs)
     monkeypatch.setattr(here, "environ_of", lambda pid: {"SLURM_JOB_ID": "7" if pid < 40 else "8", "SLURM_STEP_ID": STEPS[pid]})
 
 
 def cells(slurm: str) -> dict[str, list[int]]:
-    return {cell: [one.pid for one in job.ranks] for cell, job in here._mine(slurm).items()}
+    return {cell: [one.pid for one in job.ranks] for cell, job in here._mine(slurm, 5.0).items()}
 
 
 def test_each_step_of_a_job_is_a_group_of_its_own_under_one_name_on_all_nodes() -> None:

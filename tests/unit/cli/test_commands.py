@@ -68,6 +68,7 @@ def test_every_option_reaches_the_request(asked: Asked, tmp_path: Path) -> None:
         timeout_s=9.0,
         case="C",
         probe_dirs=("P", "Q"),
+        config="team.yaml",
     )
     assert settings.nproc == 2
 

@@ -106,7 +106,7 @@ import trainprobe.case as cases
 cases.Case.create = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 import trainprobe.attach.here as here
 from trainprobe.model.request import ReadyRequest
-here._mine = lambda _: object()
+here._mine = lambda *_: object()
 {MAKES[who]}
 """
     env = {**os.environ, "TMPDIR": str(places), "PYTHONPATH": str(Path(__file__).parents[3]), "PATH": "/usr/bin:/bin"}

@@ -31,7 +31,7 @@ def test_a_job_that_died_meanwhile_has_crashed_because_of_the_first() -> None:
     assert (found.verdict, found.conclusive) == ("crashed", True)
     assert (found.groups[0].ranks, found.groups[0].victims) == ((1,), (0,))
     assert "rank 1 ended with exit code 1, before any other" in found.says
-    assert found.next_look.startswith("trainprobe explain LOG")
+    assert found.next_look.startswith("trainprobe explain <LOG>")
 
 
 def test_who_left_first_is_the_one_that_the_others_missed() -> None:

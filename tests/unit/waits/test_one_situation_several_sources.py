@@ -187,4 +187,4 @@ def test_a_rank_without_a_dump_is_named_and_not_accused(tmp_path: Path) -> None:
     (tmp_path / "nccl_trace_rank_1").unlink()
     report = explain(ExplainRequest(paths=(str(tmp_path),), argv=("trainprobe", "explain")))
     assert (str(report.verdict), report.causes[0].id, list(report.causes[0].ranks)) == ("hung", "unknown", [1])
-    assert any("trainprobe explain DUMPS LOGS" in step for fix in report.causes[0].fixes for step in fix.steps)
+    assert any("trainprobe explain <DUMPS> <LOGS>" in step for fix in report.causes[0].fixes for step in fix.steps)
