@@ -30,7 +30,7 @@ def test_two_faults_are_two_causes_each_with_its_place(run_tool: RunTool, job_fo
     assert told[0]["where"].startswith("layers.1")
     assert told[1]["where"] == "scale"
     assert "self.register_buffer('scale', …) without persistent=False" in done.stdout
-    assert "--only model_stress --model net.py:make --sample net.py:batch --seed 1" in " ".join(done.stdout.split())
+    assert "--only model_stress --model net.py:make --sample net.py:batch --seed 1" in " ".join(done.stdout.replace("\\\n", " ").split())
     suites = next(row["suites"] for row in done.report["ladder"] if row["probe"] == "model_stress")
     assert {suite["name"]: suite["outcome"] for suite in suites if suite["name"] != "evaluation"} == {"masks": "failed", "serialization": "failed"}
     assert "model_stress 0/2 suites passed; masks, serialization failed" in done.stdout

@@ -69,10 +69,11 @@ def live_view(facts: Facts, job: Job) -> LiveView:
 
 def _earned(view: LiveView) -> LiveView:
     """Health is of all ranks: processes that may be any rank, and ranks of hosts that nobody looked at, leave it open."""
+    lives = all(one.ending is None for one in view.ranks)
+    if view.job.torch is False and view.verdict in ("healthy", "undetermined") and lives:
+        return replace(view, verdict="undetermined", conclusive=False, says=_no_training(view), next_look="")
     if view.verdict != "healthy":
         return view
-    if view.job.torch is False:
-        return replace(view, verdict="undetermined", conclusive=False, says=_no_training(view))
     unknown = [one.rank for one in view.ranks if pid_of(one.rank) is not None]
     doubts = [f"nobody knows the {'rank' if len(unknown) == 1 else 'ranks'} of {_processes(unknown)}, so one may be missing"] if unknown else []
     if view.job.absent and view.job.elsewhere:

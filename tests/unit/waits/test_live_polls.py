@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.waits.live_rows import MAIN, SITE, STD, job, own, process, rank, site, view
@@ -38,6 +40,15 @@ def test_a_job_that_polls_is_judged_by_its_place_and_not_by_its_naps(
 
     assert (found.verdict, found.conclusive) == (verdict, conclusive), found.says
     assert bool(found.next_look) is (verdict == "undetermined")
+
+
+def test_a_process_without_torch_that_polls_is_said_to_be_no_training() -> None:
+    looks = polling(GET, 0.04, 300.0)[:1]
+
+    found = view(replace(job(1), torch=False), *looks, IN_LOOP)  # type: ignore[arg-type] # rows of facts
+
+    assert (found.verdict, found.next_look) == ("undetermined", "")
+    assert "no sign of a training job" in found.says
 
 
 def test_a_loop_that_keeps_the_pace_of_a_job_that_talks_is_no_hang() -> None:
