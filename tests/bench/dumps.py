@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import pickle
-import resource
 import shutil
 import subprocess
 import sys
@@ -73,12 +72,13 @@ def write(folder: Path, dumps: int, entries: int) -> list[str]:
     return [str(path) for path in sorted(folder.iterdir())]
 
 
-def timed(command: list[str]) -> tuple[float, float]:
-    """Wall and CPU seconds, children included."""
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.perf_counter() - began, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+def timed(command: list[str]) -> tuple[float, float, float]:
+    """Wall and CPU seconds, and MB of the largest process, the command's own children included."""
+    began = time.perf_counter()
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, _, used = os.wait4(child.pid, 0)
+    child.returncode = 0  # it has been waited for
+    return time.perf_counter() - began, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
 
 def main() -> int:
@@ -93,10 +93,9 @@ def main() -> int:
             folder.mkdir()
             paths = write(folder, dumps, asked.entries)
             report = Path(place, "report.json")
-            bare, bare_cpu = timed([sys.executable, "-c", BARE, *paths])
+            bare, bare_cpu, _ = timed([sys.executable, "-c", BARE, *paths])
             tool = os.path.join(os.path.dirname(sys.executable), "trainprobe")
-            ours, ours_cpu = timed([tool, "explain", str(folder), "--quiet", "--json", str(report)])
-            mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024  # of the largest process so far
+            ours, ours_cpu, mb = timed([tool, "explain", str(folder), "--quiet", "--json", str(report)])
             blamed = [suspect["ranks"] for suspect in json.loads(report.read_text())["suspects"]]
             line = f"{dumps} dumps: bare {bare:.2f} s (CPU {bare_cpu:.2f}), explain {ours:.2f} s (CPU {ours_cpu:.2f}), ratio {ours / bare:.1f}, {mb:.0f} MB, blames {blamed}"
             analyzer = shutil.which("torchfrtrace", path=os.path.dirname(sys.executable))
