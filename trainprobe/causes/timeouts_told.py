@@ -46,7 +46,7 @@ class Timeouts:
 
     def rank_of(self, event: LogEvent) -> int | None:
         """Of whom it speaks: by the line's own words, else its speaker."""
-        own = _number(event, "rank")
+        own = event.number("rank")
         return own if own is not None else event.rank
 
     @cached_property
@@ -101,13 +101,13 @@ class Timeouts:
         hung = {call.number for call in self.first.values() if call.number != NO_NUMBER}
         found: dict[int, LogEvent] = {}
         for event in self.events("dump-signal"):
-            rank = event.rank if event.rank is not None else _number(event, "me")
-            enqueued, completed = _number(event, "enqueued"), _number(event, "completed")
+            rank = event.rank if event.rank is not None else event.number("me")
+            enqueued, completed = event.number("enqueued"), event.number("completed")
             if rank is not None and rank not in self.first and enqueued is not None and enqueued == completed and enqueued + 1 in hung:
                 found.setdefault(rank, event)
         if found:
             ranks = tuple(sorted(found))
-            last = _number(next(iter(found.values())), "enqueued")
+            last = next(iter(found.values())).number("enqueued")
             says = f"{ranks_say(ranks)} had done all up to #{last} and never came to #{(last or 0) + 1}, in which the others gave up"
             yield Missing(ranks, sure=True, says=says, facts=tuple(found.values()))
 
@@ -128,11 +128,6 @@ class Timeouts:
             ended = [end for end in self.events("task-ended") if (end.place or 0) > (event.place or 0) and end.rank == event.rank and (end.place or 0) < begins]
             return None if ended else event
         return None
-
-
-def _number(event: LogEvent, name: str) -> int | None:
-    text = event.captured.get(name, "").strip()
-    return int(text) if text.lstrip("-").isdigit() and len(text) < 19 else None
 
 
 def _ranks(text: str) -> tuple[int, ...]:

@@ -40,6 +40,11 @@ class LogEvent(Fact):
     host: str = ""
     seen_at: str = ""
 
+    def number(self, name: str) -> int | None:
+        """The whole number that the pattern captured under this name; None where it captured none."""
+        text = self.captured.get(name, "").strip()
+        return int(text) if text.lstrip("-").isdigit() and len(text) < 19 else None
+
 
 @dataclass(frozen=True)
 class Output(Fact):

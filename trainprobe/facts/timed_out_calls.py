@@ -39,16 +39,16 @@ def _groups(events: list[LogEvent]) -> dict[tuple[str, int | None, int | None], 
     found = {}
     for event in events:
         if event.event == "nccl-last-work" and "group" in event.captured:
-            found[event.cell, _rank(event), _whole(event.captured, "seq")] = event.captured["group"]
+            found[event.cell, _rank(event), event.number("seq")] = event.captured["group"]
     return found
 
 
 def _call(event: LogEvent, groups: Mapping[tuple[str, int | None, int | None], str]) -> CollectiveCall:
     captured = event.captured
-    rank, number = _rank(event), _whole(captured, "seq")
+    rank, number = _rank(event), event.number("seq")
     match = _GROUP.search(event.line)
     group = captured.get("pg") or groups.get((event.cell, rank, number)) or (match and (match["id"] or match["guid"])) or ""
-    ms = _whole(captured, "timeout_ms") or _whole(captured, "ms")
+    ms = event.number("timeout_ms") or event.number("ms")
     return CollectiveCall(
         evidence=event.evidence,
         cell=event.cell,
@@ -60,17 +60,12 @@ def _call(event: LogEvent, groups: Mapping[tuple[str, int | None, int | None], s
         finished=False,
         source=WATCHDOG,
         timeout_s=ms / 1000 if ms else 0.0,
-        numel_in=_whole(captured, "numel_in"),
-        numel_out=_whole(captured, "numel_out"),
+        numel_in=event.number("numel_in"),
+        numel_out=event.number("numel_out"),
         place=event.place,
         seen_at=event.seen_at,
     )
 
 
 def _rank(event: LogEvent) -> int | None:
-    return event.rank if event.rank is not None else _whole(event.captured, "rank")
-
-
-def _whole(captured: Mapping[str, str], name: str) -> int | None:
-    text = captured.get(name, "").strip()
-    return int(text) if text.lstrip("-").isdigit() and len(text) < 19 else None
+    return event.rank if event.rank is not None else event.number("rank")

@@ -96,7 +96,7 @@ def _in_group(by_rank: Mapping[int, Calls], hung: bool, whole: bool) -> Divergen
         return None
     oldest = max((min(calls) for calls in by_rank.values() if calls), default=0)
     newest = max(max(calls) for calls in by_rank.values() if calls)
-    if any(not call.journalled and not call.recorded for calls in by_rank.values() for call in calls.values()):
+    if any(call.source == WATCHDOG for calls in by_rank.values() for call in calls.values()):
         oldest = min(min(calls) for calls in by_rank.values() if calls)  # a log holds only the calls that ended badly
     silent_pairing: Divergence | None = None
     for position in range(oldest, newest + 1) if newest - oldest < _MOST_NUMBERS else sorted({number for calls in by_rank.values() for number in calls}):

@@ -41,10 +41,6 @@ _WORKERS = re.compile(
 )
 
 
-def _int(text: str | None) -> int | None:
-    return int(text) if text and text.lstrip("-").isdigit() and len(text) < 19 else None
-
-
 def hang_group(facts: Facts, job: LogJob, failures: Sequence[LogFailure], divergence: Divergence | None) -> SuspectGroup | None:
     """The suspects where ranks only gave up waiting; None where nobody waited."""
     late = [failure for failure in failures if failure.echo_of in TIMEOUTS]
@@ -155,7 +151,7 @@ def behind(facts: Facts, job: LogJob, world: Sequence[int], given_up: Sequence[C
     seqs = [one.number for one in given_up if one.number != NO_NUMBER]
     enqueued: dict[int, int] = {}
     for event in facts.of(LogEvent, cell=job.cell):
-        if event.event == "nccl-last-work" and event.rank is not None and (last := _int(event.captured.get("enqueued"))) is not None:
+        if event.event == "nccl-last-work" and event.rank is not None and (last := event.number("enqueued")) is not None:
             enqueued[event.rank] = max(enqueued.get(event.rank, -2), last)
     if seqs and enqueued:
         late = tuple(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-P2P_OPS = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list"})
+from trainprobe.facts.collectives import POINT_TO_POINT
+
+P2P_OPS = POINT_TO_POINT - {"coalesced"}  # what a program calls
 TEXT_CAP = 500
 NUMBER_CAP = 10**9
 
