@@ -1,9 +1,12 @@
-"""Make the environment `.venv` for `make diagnose` and `make test`: a Python for which torch is to be had, and pinned packages.
+"""Make the environment `.venv` for `make diagnose` and `make test`: a Python for which torch is to
+be had, and pinned packages.
 
     python3 .ci/environment.py [--dev]
 
-Works without root and without ensurepip; needs nothing but the standard library of Python 3.8 or later. Does nothing when
-`.venv` is as the pins want it. pip's own configuration (index, find-links, proxies) is respected throughout.
+Works without root and without ensurepip; needs nothing but the standard library of Python 3.8 or
+later. Does nothing when
+`.venv` is as the pins want it. pip's own configuration (index, find-links, proxies) is respected
+throughout.
 """
 
 from __future__ import annotations
@@ -24,8 +27,17 @@ PYTHON = VENV / "bin" / "python"
 PINS = {"run": HERE / "pins.txt", "dev": HERE / "pins-dev.txt"}
 TORCH = (HERE / "torch.txt").read_text(encoding="utf-8").strip()
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # PyTorch's own index of builds without CUDA
-MINORS = (13, 12, 11, 10, 14)  # newest first; 3.14 last, until every pinned package has wheels for it
-ASK = "import json, struct, sys; print(json.dumps([sys.version_info[:2], sys.executable, struct.calcsize('P')]))"
+MINORS = (
+    13,
+    12,
+    11,
+    10,
+    14,
+)  # newest first; 3.14 last, until every pinned package has wheels for it
+ASK = (
+    "import json, struct, sys; print(json.dumps([sys.version_info[:2], sys.executable,"
+    " struct.calcsize('P')]))"
+)
 
 
 def say(text: str) -> None:
@@ -37,14 +49,24 @@ def stop(text: str) -> None:
 
 
 def run(*command: str | Path, quiet: bool = False, **more: str) -> bool:
-    """Run a command; its output goes to the terminal, or nowhere when `quiet`. `more` is added to its environment."""
+    """Run a command; its output goes to the terminal, or nowhere when `quiet`. `more` is added
+    to its environment.
+    """
     sink = subprocess.DEVNULL if quiet else None
-    done = subprocess.run([str(part) for part in command], check=False, stdout=sink, stderr=sink, env={**os.environ, **more})
+    done = subprocess.run(
+        [str(part) for part in command],
+        check=False,
+        stdout=sink,
+        stderr=sink,
+        env={**os.environ, **more},
+    )
     return done.returncode == 0
 
 
 def interpreters() -> list[Path]:
-    """Pythons 3.10 or later of this machine that start, the preferred minor version first; each real path once."""
+    """Pythons 3.10 or later of this machine that start, the preferred minor version first; each
+    real path once.
+    """
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     folders += sorted(pyenv.glob("versions/3.*/bin"), reverse=True)
@@ -55,10 +77,13 @@ def interpreters() -> list[Path]:
         if VENV in path.parents or not os.access(path, os.X_OK):
             continue
         try:
-            asked = subprocess.run([str(path), "-I", "-c", ASK], capture_output=True, text=True, timeout=20, check=True)
+            asked = subprocess.run(
+                [str(path), "-I", "-c", ASK], capture_output=True, text=True, timeout=20, check=True
+            )
             (major, minor), real, pointer_bytes = json.loads(asked.stdout)
         except (OSError, ValueError, subprocess.SubprocessError):
-            continue  # a shim without a version behind it, or something else that calls itself python3
+            # a shim without a version behind it, or something else that calls itself python3
+            continue
         if major == 3 and minor in MINORS and pointer_bytes == 8:
             found.setdefault(os.path.realpath(real), minor)
     return [Path(path) for path in sorted(found, key=lambda path: MINORS.index(found[path]))]
@@ -72,11 +97,16 @@ def make_venv(interpreter: Path, others: list[Path]) -> None:
         return
     shutil.rmtree(VENV, ignore_errors=True)
     if not run(interpreter, "-I", "-m", "venv", "--without-pip", VENV, quiet=True):
-        stop(f"{interpreter} cannot make a virtual environment; install its venv module (Debian: apt install python3-venv), or another Python.")
+        stop(
+            f"{interpreter} cannot make a virtual environment; install its venv module (Debian: apt"
+            " install python3-venv), or another Python."
+        )
     say(f"{interpreter} has no ensurepip; looking for a pip elsewhere")
     pip = pinned("run")["pip"]
     for other in [interpreter, *others]:
-        if run(other, "-m", "pip", "--python", PYTHON, "install", "--quiet", pip, quiet=True):  # pip 22.3 and later know --python
+        if run(
+            other, "-m", "pip", "--python", PYTHON, "install", "--quiet", pip, quiet=True
+        ):  # pip 22.3 and later know --python
             return
     wheels = sorted(Path("/usr/share/python-wheels").glob("pip-*.whl"))
     if not wheels:
@@ -90,7 +120,9 @@ def make_venv(interpreter: Path, others: list[Path]) -> None:
 def pinned(kind: str) -> dict[str, str]:
     """The pins as {name: requirement line}, comments left out."""
     lines = [line.strip() for line in PINS[kind].read_text(encoding="utf-8").splitlines()]
-    return {line.split("==")[0].lower(): line for line in lines if line and not line.startswith("#")}
+    return {
+        line.split("==")[0].lower(): line for line in lines if line and not line.startswith("#")
+    }
 
 
 def pip_install(*what: str | Path) -> bool:
@@ -98,56 +130,104 @@ def pip_install(*what: str | Path) -> bool:
 
 
 def offers(interpreter: Path, requirement: str, *source: str) -> bool:
-    """Whether `requirement` is to be had as a wheel for `interpreter`. Asks pip, installs nothing."""
-    ask = ["--dry-run", "--ignore-installed", "--no-deps", "--only-binary=:all:", *source, requirement]
-    pip = (PYTHON, "-m", "pip", "--disable-pip-version-check", "--python", interpreter, "install", "--target", VENV / "asked")
+    """Whether `requirement` is to be had as a wheel for `interpreter`. Asks pip, installs
+    nothing.
+    """
+    ask = [
+        "--dry-run",
+        "--ignore-installed",
+        "--no-deps",
+        "--only-binary=:all:",
+        *source,
+        requirement,
+    ]
+    pip = (
+        PYTHON,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "--python",
+        interpreter,
+        "install",
+        "--target",
+        VENV / "asked",
+    )
     return run(*pip, *ask, quiet=True)
 
 
 def torch_source(candidates: list[Path], has_gpu: bool) -> tuple[Path, list[str]]:
     """The interpreter to use and pip's arguments for torch.
 
-    Without a GPU the build is asked for by its local version `+cpu`, which no CUDA build carries: first from the index
-    that pip is configured with, then from PyTorch's. Only when neither has one does plain torch follow, gigabytes or not.
+    Without a GPU the build is asked for by its local version `+cpu`, which no CUDA build carries:
+    first from the index that pip is configured with, then from PyTorch's. Only when neither has one
+    does plain torch follow, gigabytes or not.
     """
     plain: list[tuple[str, list[str]]] = [(TORCH, [])]
-    cpu = [(f"{TORCH}+cpu", []), (f"{TORCH}+cpu", ["--index-url", CPU_INDEX, "--timeout", "15", "--retries", "1"])]
-    carries_label = sys.platform.startswith("linux")  # builds for macOS are CPU builds without the label
+    cpu = [
+        (f"{TORCH}+cpu", []),
+        (f"{TORCH}+cpu", ["--index-url", CPU_INDEX, "--timeout", "15", "--retries", "1"]),
+    ]
+    carries_label = sys.platform.startswith(
+        "linux"
+    )  # builds for macOS are CPU builds without the label
     for requirement, source in plain if has_gpu or not carries_label else cpu + plain:
         for candidate in candidates:
             if offers(candidate, requirement, *source):
                 if not has_gpu and carries_label and requirement == TORCH:
-                    say("no CPU build of torch is to be had here: taking the default build, which can be some gigabytes")
+                    say(
+                        "no CPU build of torch is to be had here: taking the default build, which"
+                        " can be some gigabytes"
+                    )
                 return candidate, [requirement, *source]
     tried = ", ".join(str(candidate) for candidate in candidates)
-    stop(f"{TORCH} is to be had for none of {tried}; install a Python of 3.10 to 3.13, or check pip's index (pip config list).")
+    stop(
+        f"{TORCH} is to be had for none of {tried}; install a Python of 3.10 to 3.13, or check"
+        " pip's index (pip config list)."
+    )
     raise AssertionError
 
 
 def stamp(kind: str) -> str:
     """What the environment depends on, as one number."""
-    parts = [path.read_bytes() for path in (*PINS.values(), HERE / "torch.txt", ROOT / "pyproject.toml", Path(__file__))]
+    parts = [
+        path.read_bytes()
+        for path in (*PINS.values(), HERE / "torch.txt", ROOT / "pyproject.toml", Path(__file__))
+    ]
     return hashlib.sha256(b"\0".join([kind.encode(), str(ROOT).encode(), *parts])).hexdigest()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--dev", action="store_true", help="also what the tests and the linters need")
+    parser.add_argument(
+        "--dev", action="store_true", help="also what the tests and the linters need"
+    )
     kind = "dev" if parser.parse_args().dev else "run"
     stamp_file = VENV / "environment.stamp"
     fresh = {stamp("run"), stamp("dev")} if kind == "run" else {stamp("dev")}
-    if stamp_file.exists() and stamp_file.read_text(encoding="utf-8") in fresh and run(PYTHON, "-c", "import sys", quiet=True):
+    if (
+        stamp_file.exists()
+        and stamp_file.read_text(encoding="utf-8") in fresh
+        and run(PYTHON, "-c", "import sys", quiet=True)
+    ):
         return
     candidates = interpreters()
     if not candidates:
-        stop(f"no Python of 3.10 or later is on PATH (this one is {sys.version.split()[0]}); install one, for example with uv or pyenv.")
+        stop(
+            f"no Python of 3.10 or later is on PATH (this one is {sys.version.split()[0]}); install"
+            " one, for example with uv or pyenv."
+        )
     has_gpu = Path("/dev/nvidia0").exists() or Path("/dev/dxg").exists()
-    say(f"making .venv for {'development' if kind == 'dev' else 'trainprobe'}; found {', '.join(str(path) for path in candidates)}")
+    say(
+        f"making .venv for {'development' if kind == 'dev' else 'trainprobe'}; found"
+        f" {', '.join(str(path) for path in candidates)}"
+    )
     make_venv(candidates[0], candidates[1:])
     chosen, torch = torch_source(candidates, has_gpu)
     if chosen != candidates[0]:
         make_venv(chosen, candidates)
-    requirements = [part for name in ("run", *(["dev"] if kind == "dev" else [])) for part in ("-r", PINS[name])]
+    requirements = [
+        part for name in ("run", *(["dev"] if kind == "dev" else [])) for part in ("-r", PINS[name])
+    ]
     constraints = [part for path in PINS.values() for part in ("-c", path)]
     say(f"installing into .venv with {chosen}")
     if not pip_install("-qq", *requirements):

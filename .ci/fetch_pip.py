@@ -1,4 +1,6 @@
-"""Fetch pip's wheel from the index that pip is configured with, for a Python that has neither pip nor ensurepip."""
+"""Fetch pip's wheel from the index that pip is configured with, for a Python that has neither
+pip nor ensurepip.
+"""
 
 from __future__ import annotations
 
@@ -25,36 +27,58 @@ class Links(html.parser.HTMLParser):
         self.found: list[str] = []
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.found += [value for name, value in attributes if tag == "a" and name == "href" and value]
+        self.found += [
+            value for name, value in attributes if tag == "a" and name == "href" and value
+        ]
 
 
 def configured() -> dict[str, str]:
-    """The `global` settings of pip from its files, later ones first to count, then from the environment."""
+    """The `global` settings of pip from its files, later ones first to count, then from the
+    environment.
+    """
     parser = configparser.RawConfigParser()
     files = [os.path.expanduser(path) for path in CONFIGURATIONS]
     parser.read([*files, os.environ.get("PIP_CONFIG_FILE", os.devnull)], encoding="utf-8")
     settings = dict(parser["global"]) if parser.has_section("global") else {}
-    settings.update({name[4:].lower().replace("_", "-"): value for name, value in os.environ.items() if name.startswith("PIP_")})
+    settings.update(
+        {
+            name[4:].lower().replace("_", "-"): value
+            for name, value in os.environ.items()
+            if name.startswith("PIP_")
+        }
+    )
     return settings
 
 
 def read(address: str, certificates: str | None) -> bytes:
-    context = ssl.create_default_context(cafile=certificates) if address.startswith("https:") else None
+    context = (
+        ssl.create_default_context(cafile=certificates) if address.startswith("https:") else None
+    )
     with urllib.request.urlopen(address, timeout=30, context=context) as answer:
         return bytes(answer.read())
 
 
 def places(settings: dict[str, str]) -> list[str]:
-    """Pages that may list pip's wheel: of each index, and each find-links page or folder, as addresses that end in a slash."""
+    """Pages that may list pip's wheel: of each index, and each find-links page or folder, as
+    addresses that end in a slash.
+    """
     indexes = [settings.get("index-url", PYPI), *settings.get("extra-index-url", "").split()]
     pages = [f"{index.rstrip('/')}/pip/" for index in indexes]
     folders = settings.get("find-links", "").split()
-    return pages + [place if "://" in place else Path(place).resolve().as_uri() + "/" for place in folders]
+    return pages + [
+        place if "://" in place else Path(place).resolve().as_uri() + "/" for place in folders
+    ]
 
 
 def listed(page: str, certificates: str | None) -> list[str]:
-    """The files that a page lists, as absolute addresses; a local folder may have an index.html or just files."""
-    local = Path(urllib.request.url2pathname(urllib.parse.urlsplit(page).path)) if page.startswith("file:") else None
+    """The files that a page lists, as absolute addresses; a local folder may have an index.html
+    or just files.
+    """
+    local = (
+        Path(urllib.request.url2pathname(urllib.parse.urlsplit(page).path))
+        if page.startswith("file:")
+        else None
+    )
     if local and local.is_dir():
         if not (local / "index.html").exists():
             return [path.as_uri() for path in local.iterdir()]
@@ -65,7 +89,9 @@ def listed(page: str, certificates: str | None) -> list[str]:
 
 
 def fetch(requirement: str, folder: Path) -> Path:
-    """Download the wheel of `requirement` (pip==VERSION) into `folder`; ends the program with one sentence where it is not to be had."""
+    """Download the wheel of `requirement` (pip==VERSION) into `folder`; ends the program with
+    one sentence where it is not to be had.
+    """
     wanted = f"pip-{requirement.split('==')[1].split(maxsplit=1)[0]}-py3-none-any.whl"
     settings = configured()
     certificates = settings.get("cert")
@@ -77,12 +103,21 @@ def fetch(requirement: str, folder: Path) -> Path:
                 if parts.path.rsplit("/", 1)[-1] != wanted:
                     continue
                 content = read(parts._replace(fragment="").geturl(), certificates)
-                if parts.fragment.startswith("sha256=") and hashlib.sha256(content).hexdigest() != parts.fragment[7:]:
-                    sys.exit(f"environment: {wanted} from {parts.hostname} is not what its index says (sha256 differs).")
+                if (
+                    parts.fragment.startswith("sha256=")
+                    and hashlib.sha256(content).hexdigest() != parts.fragment[7:]
+                ):
+                    sys.exit(
+                        f"environment: {wanted} from {parts.hostname} is not what its index says"
+                        " (sha256 differs)."
+                    )
                 wheel = folder / wanted
                 wheel.write_bytes(content)
                 return wheel
         except (OSError, urllib.error.URLError, ValueError) as error:
             problems.append(f"{urllib.parse.urlsplit(page).hostname or page}: {error}")
     why = "; ".join(problems) or "no index lists it"
-    sys.exit(f"environment: {wanted} could not be fetched ({why}); set PIP_INDEX_URL, or install ensurepip (Debian: apt install python3-venv).")
+    sys.exit(
+        f"environment: {wanted} could not be fetched ({why}); set PIP_INDEX_URL, or install"
+        " ensurepip (Debian: apt install python3-venv)."
+    )

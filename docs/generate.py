@@ -1,9 +1,11 @@
-"""Write the generated pages of docs/ and the two tables of README.md; `--check` only says which are stale.
+"""Write the generated pages of docs/ and the two tables of README.md; `--check` only says which are
+stale.
 
     python docs/generate.py [--check]
 
-Every page is made from what the tool itself uses: causes and their fixtures, probe headers, the command line's help,
-the report's types, the settings, the exit codes. Nothing here is written twice.
+Every page is made from what the tool itself uses: causes and their fixtures, probe headers, the
+command line's help, the report's types, the settings, the exit codes. Nothing here is written
+twice.
 """
 
 from __future__ import annotations
@@ -19,7 +21,20 @@ MADE = "<!-- This page is generated: python docs/generate.py -->\n\n"
 BEGIN, END = "<!-- {}: generated from here -->", "<!-- {}: to here -->"
 sys.path.insert(0, str(ROOT))
 
-from docs.pages import accuracy, causes, checks, field_cases, isolation, ladder, nodes, predictions, reference, sbatch, slots  # noqa: E402 - the repository has to be on the path first
+from docs.pages import (  # noqa: E402 - the repository has to be on the path first
+    accuracy,
+    causes,
+    checks,
+    field_cases,
+    formats,
+    isolation,
+    ladder,
+    nodes,
+    predictions,
+    reference,
+    sbatch,
+    slots,
+)
 
 
 def pages() -> dict[Path, str]:
@@ -34,6 +49,7 @@ def pages() -> dict[Path, str]:
             *accuracy.pages(),
             *predictions.pages(),
             *field_cases.pages(),
+            *formats.pages(),
             *isolation.pages(),
             *nodes.pages(),
             *slots.pages(),
@@ -47,7 +63,10 @@ def pages() -> dict[Path, str]:
 
 def readme(text: str) -> str:
     """Return the README with each table between its two marks replaced."""
-    for name, table in (("ladder", ladder.table(link="docs/ladder.md")), ("commands", reference.commands())):
+    for name, table in (
+        ("ladder", ladder.table(link="docs/ladder.md")),
+        ("commands", reference.commands()),
+    ):
         begin, end = BEGIN.format(name), END.format(name)
         before, _, rest = text.partition(begin)
         _, _, after = rest.partition(end)
@@ -64,7 +83,11 @@ def stale() -> list[str]:
     """Return one sentence for each page that is not what it would be if it were made now."""
     made = pages()
     said = [f"{path.relative_to(ROOT)} is missing" for path in made if not path.exists()]
-    said += [f"{path.relative_to(ROOT)} is stale" for path, text in made.items() if path.exists() and path.read_text(encoding="utf-8") != text]
+    said += [
+        f"{path.relative_to(ROOT)} is stale"
+        for path, text in made.items()
+        if path.exists() and path.read_text(encoding="utf-8") != text
+    ]
     return said + [f"{path.relative_to(ROOT)} belongs to no cause" for path in orphans(made)]
 
 

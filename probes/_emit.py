@@ -1,8 +1,9 @@
 """What all probes share: events, phases, the answer, and the rank's environment.
 
-A probe imports this first. Nothing here may ever hurt the probe: an event file that cannot be written and a closed
-stdout are both ignored. One event is one JSON line and one `write`, so that ranks may share a file.
-The exit code by hand is 0 (yes), 10 (no) or 11 (cannot); 1 and 2 mean nothing, since a crash and argparse use them.
+A probe imports this first. Nothing here may ever hurt the probe: an event file that cannot be
+written and a closed stdout are both ignored. One event is one JSON line and one `write`, so that
+ranks may share a file. The exit code by hand is 0 (yes), 10 (no) or 11 (cannot); 1 and 2 mean
+nothing, since a crash and argparse use them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import contextlib
 import ctypes
 import faulthandler
+import importlib
 import json
 import os
 import sys
@@ -18,9 +20,24 @@ import time
 import traceback
 from typing import Any, Dict, Iterator, List, NamedTuple, NoReturn, Optional
 
-# The folder of the probes must not shadow what the probe imports later.
 _HERE = os.path.dirname(os.path.realpath(__file__))
-sys.path[:] = [entry for entry in sys.path if not entry or os.path.realpath(entry) != _HERE]
+
+
+def _leave_path() -> None:
+    """Take the folder of the probes off `sys.path`, so that it shadows nothing that the probe
+    imports later.
+
+    The shared package and the probe's own are imported first: a package that is loaded finds its
+    modules without `sys.path`.
+    """
+    main = os.path.basename(getattr(sys.modules["__main__"], "__file__", None) or "")
+    for package in ("_shared", f"_{os.path.splitext(main)[0]}"):
+        if os.path.isfile(os.path.join(_HERE, package, "__init__.py")):
+            importlib.import_module(package)
+    sys.path[:] = [entry for entry in sys.path if not entry or os.path.realpath(entry) != _HERE]
+
+
+_leave_path()
 
 EXIT_CODES = {"yes": 0, "no": 10, "cannot": 11}
 MAX_LINE_BYTES = 256 * 1024
@@ -45,7 +62,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def number_from_environment(name: str, default: int, least: int = 0) -> int:
-    """Return an integer variable; anything else than a number of at least `least` answers `cannot`."""
+    """Return an integer variable; anything else than a number of at least `least` answers
+    `cannot`.
+    """
     text = os.environ.get(name, "").strip()
     try:
         value = int(text) if text else default
@@ -62,7 +81,12 @@ def rank_environment() -> RankEnvironment:
     rank = number_from_environment("RANK", 0)
     if rank >= world_size:
         result("cannot", f"RANK={rank} does not fit WORLD_SIZE={world_size}.")
-    return RankEnvironment(rank, world_size, number_from_environment("LOCAL_RANK", rank), number_from_environment("LOCAL_WORLD_SIZE", world_size, 1))
+    return RankEnvironment(
+        rank,
+        world_size,
+        number_from_environment("LOCAL_RANK", rank),
+        number_from_environment("LOCAL_WORLD_SIZE", world_size, 1),
+    )
 
 
 def _events_file() -> Optional[int]:
@@ -72,7 +96,11 @@ def _events_file() -> Optional[int]:
         if path:
             with contextlib.suppress(OSError, ValueError):
                 # Non-blocking, so that a pipe without a reader is an error here and not a hang.
-                _state["file"] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+                _state["file"] = os.open(
+                    path,
+                    os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK,
+                    0o600,
+                )
     return _state["file"]  # type: ignore[no-any-return]
 
 
@@ -83,10 +111,19 @@ def emit(event: str, **fields: Any) -> None:
         return
     _state["seq"] += 1
     rank = os.environ.get("RANK", "")
-    record = {"event": event, "at": time.time(), "rank": int(rank) if rank.isdigit() else None, "seq": _state["seq"], **fields}
+    record = {
+        "event": event,
+        "at": time.time(),
+        "rank": int(rank) if rank.isdigit() else None,
+        "seq": _state["seq"],
+        **fields,
+    }
     line = json.dumps(record, default=repr).encode("utf-8", "replace")
     if len(line) > MAX_LINE_BYTES:
-        record = {key: value if not isinstance(value, (str, list, dict)) else str(value)[:2000] for key, value in record.items()}
+        record = {
+            key: value if not isinstance(value, (str, list, dict)) else str(value)[:2000]
+            for key, value in record.items()
+        }
         line = json.dumps({**record, "cut": True}, default=repr).encode()[:MAX_LINE_BYTES]
     with contextlib.suppress(OSError):
         os.write(file, line + b"\n")
@@ -100,22 +137,30 @@ def say(text: str) -> None:
 
 
 @contextlib.contextmanager
-def phase(name: str) -> Iterator[None]:
-    """Announce a risky step before it starts, so that a hang inside it has a name."""
+def phase(name: str) -> Iterator[Dict[str, Any]]:
+    """Announce a risky step before it starts, so that a hang inside it has a name. What the block
+    puts into the dict becomes fields of its end.
+    """
     began = time.monotonic()
+    fields: Dict[str, Any] = {}
     _state["open_phase"] = name
     emit("phase.begin", name=name)
-    yield
-    emit("phase.end", name=name, took_s=round(time.monotonic() - began, 6))
+    yield fields
+    emit("phase.end", name=name, took_s=round(time.monotonic() - began, 6), **fields)
 
 
 @contextlib.contextmanager
 def scratch_folder(name: str) -> Iterator[str]:
-    """A folder that goes at the end of the block. It lies beside the events, where the ladder clears up also after a probe that it had to kill."""
+    """A folder that goes at the end of the block. It lies beside the events, where the ladder
+    clears up also after a probe that it had to kill.
+    """
     import shutil
     import tempfile
 
-    folder = tempfile.mkdtemp(prefix=f"trainprobe-{name}-", dir=os.path.dirname(os.environ.get("TRAINPROBE_EVENTS", "")) or None)
+    folder = tempfile.mkdtemp(
+        prefix=f"trainprobe-{name}-",
+        dir=os.path.dirname(os.environ.get("TRAINPROBE_EVENTS", "")) or None,
+    )
     try:
         yield folder
     finally:
@@ -126,44 +171,70 @@ def measure(name: str, value: Any, unit: str, **more: Any) -> None:
     """Report a number; `more` may hold threshold, source, who and labels."""
     emit("measure", name=name, value=value, unit=unit, **more)
     labels = " ".join(f"{key}={value}" for key, value in more.items() if key != "source")
-    say(f"  {name} = {f'{value:.6g}' if isinstance(value, float) else value} {unit}" + (f"   ({labels})" if labels else ""))
+    say(
+        f"  {name} = {f'{value:.6g}' if isinstance(value, float) else value} {unit}"
+        + (f"   ({labels})" if labels else "")
+    )
 
 
-def note(says: str, **fields: Any) -> None:
+def note(sentence: str, /, **fields: Any) -> None:
     """Report something worth knowing that is no fault."""
-    emit("note", says=says, **fields)
-    say(f"  {says}")
+    emit("note", says=sentence, **fields)
+    say(f"  {sentence}")
 
 
-def fail(says: str, **fields: Any) -> None:
+def fail(sentence: str, /, **fields: Any) -> None:
     """Report a fault; the answer still has to follow."""
-    emit("fail", says=says, **fields)
-    say(f"  FAIL: {says}")
+    emit("fail", says=sentence, **fields)
+    say(f"  FAIL: {sentence}")
 
 
-def check(name: str, state: str, says: str, value: Any = None, **more: Any) -> None:
-    """Report one check: ok, warn, fail, skip (it does not apply, `says` why) or unknown (it could not be measured, `says` why).
+def check(name: str, state: str, sentence: str, value: Any = None, **more: Any) -> None:
+    """Report one check. `state` is ok, warn, fail, skip (it does not apply) or unknown (it could
+    not be measured); for the last two `sentence` says why.
 
-    `more` may hold fix, threshold, source, severity and who, where they differ from those of the catalogue.
+    `more` may hold fix, threshold, source, severity and who, where they differ from those of the
+    catalogue.
     """
-    emit("fail" if state == "fail" else "note", says=says, check=name, status=state, value=value, **more)
-    say(f"  {'FAIL: ' if state == 'fail' else '' if state == 'ok' else f'{state}: '}{says}")
+    emit(
+        "fail" if state == "fail" else "note",
+        says=sentence,
+        check=name,
+        status=state,
+        value=value,
+        **more,
+    )
+    say(f"  {'FAIL: ' if state == 'fail' else '' if state == 'ok' else f'{state}: '}{sentence}")
 
 
-def fail_exception(says: str, error: BaseException, **fields: Any) -> None:
+def fail_exception(sentence: str, error: BaseException, /, **fields: Any) -> None:
     """Report an exception with its frames, outermost first, and the phase that it came from."""
     frames: List[Dict[str, Any]] = [
-        {"file": entry.filename, "line": entry.lineno, "function": entry.name, "text": (entry.line or "")[:200]}
+        {
+            "file": entry.filename,
+            "line": entry.lineno,
+            "function": entry.name,
+            "text": (entry.line or "")[:200],
+        }
         for entry in traceback.extract_tb(error.__traceback__)[-60:]
     ]
     message = str(error)[:4000]
-    fail(f"{says} ({type(error).__name__}: {message[:300]})", type=type(error).__name__, message=message, frames=frames, phase=_state["open_phase"], **fields)
+    fail(
+        f"{sentence} ({type(error).__name__}: {message[:300]})",
+        type=type(error).__name__,
+        message=message,
+        frames=frames,
+        phase=_state["open_phase"],
+        **fields,
+    )
 
 
-def result(answer: str, says: str, at_once: bool = False) -> NoReturn:
-    """Give the answer (yes, no, cannot) and end with its exit code; `at_once` skips a clean-up that could hang."""
-    emit("result", answer=answer, says=says)
-    say(f"{answer.upper()}: {says}")
+def result(answer: str, sentence: str, at_once: bool = False) -> NoReturn:
+    """Give the answer (yes, no, cannot) and end with its exit code; `at_once` skips a clean-up
+    that could hang.
+    """
+    emit("result", answer=answer, says=sentence)
+    say(f"{answer.upper()}: {sentence}")
     with contextlib.suppress(Exception):
         sys.stderr.flush()
     if at_once:
@@ -172,7 +243,9 @@ def result(answer: str, says: str, at_once: bool = False) -> NoReturn:
 
 
 def _let_others_look() -> None:
-    """Allow a debugger of the same user, and let faulthandler print every stack on a fatal signal."""
+    """Allow a debugger of the same user, and let faulthandler print every stack on a fatal
+    signal.
+    """
     with contextlib.suppress(Exception):
         ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(-1).value, 0, 0, 0)
     with contextlib.suppress(Exception):

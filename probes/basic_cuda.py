@@ -1,16 +1,18 @@
 # /// trainprobe
 # rung: 40
-# question: Does every GPU open, allocate and calculate right?
+# question: Does every GPU open, allocate and calculate correctly?
 # scope: host
 # needs: [torch, gpu]
 # timeout_s: 90
 # climbs: []
 # after: [environment]
-# means: The driver, a GPU or the permission to use it is at fault, before anything of the run matters.
+# means: The driver, a GPU or the permission to use it is at fault. Nothing else of the run
+#   matters before that works.
 # ///
 """Driver, context, allocation, copy and arithmetic on every GPU that torch sees, one after another.
 
-Flags: --alloc-mb N (256, as NVIDIA's and AMD's own smoke tests take), --size N (edge of the multiplied matrices).
+Flags: --alloc-mb N (256, as NVIDIA's and AMD's own smoke tests take), --size N (edge of the
+multiplied matrices).
 """
 
 from __future__ import annotations
@@ -31,15 +33,38 @@ def one_gpu(torch: Any, index: int, alloc_mb: int, size: int) -> None:
     with _emit.phase(f"context:{index}"):
         torch.cuda.set_device(index)
         torch.cuda.synchronize()
-    _emit.measure("context_s", round(time.perf_counter() - began, 3), "s", threshold=15, source="Primus node_smoke kills it after 15 s", who=who)
+    _emit.measure(
+        "context_s",
+        round(time.perf_counter() - began, 3),
+        "s",
+        threshold=15,
+        source="Primus node_smoke kills it after 15 s",
+        who=who,
+    )
     properties = torch.cuda.get_device_properties(index)
     free, total = torch.cuda.mem_get_info(index)
     _emit.measure("gpu_free", free, "bytes", who=who, total=total)
-    says = f"GPU {index} is a {properties.name} with {properties.multi_processor_count} multiprocessors, capability {properties.major}.{properties.minor}."
-    _emit.note(says, name="gpu", index=index, model=properties.name, uuid=str(getattr(properties, "uuid", "")), total_bytes=total)
+    sentence = (
+        f"GPU {index} is a {properties.name} with {properties.multi_processor_count}"
+        f" multiprocessors, capability {properties.major}.{properties.minor}."
+    )
+    _emit.note(
+        sentence,
+        name="gpu",
+        index=index,
+        model=properties.name,
+        uuid=str(getattr(properties, "uuid", "")),
+        total_bytes=total,
+    )
     held = total - free
     if held > 0.5 * total:
-        _emit.note(f"{held / 2**30:.1f} GiB of GPU {index} are held by others.", check="drv.memused", status="warn", value=held, fix="nvidia-smi shows by whom")
+        _emit.check(
+            "drv.memused",
+            "warn",
+            f"{held / 2**30:.1f} GiB of GPU {index} are held by others.",
+            held,
+            fix="nvidia-smi shows by whom",
+        )
     with _emit.phase(f"allocate:{index}"):
         block = torch.empty(alloc_mb * 2**20, dtype=torch.uint8, device=device)
     with _emit.phase(f"copy:{index}"):
@@ -47,10 +72,13 @@ def one_gpu(torch: Any, index: int, alloc_mb: int, size: int) -> None:
         block.copy_(pattern)
         same = torch.equal(block.cpu(), pattern)
     if not same:
-        _emit.fail(f"GPU {index} gave other bytes back than it was given.", gpu=index, what="copy")
+        _emit.fail(
+            f"GPU {index} returned other bytes than were copied to it.", gpu=index, what="copy"
+        )
         raise ArithmeticError("copy to the GPU and back")
     with _emit.phase(f"arithmetic:{index}"):
-        # Small whole numbers: every product and sum is exact in float32, so the result must be equal and not merely close.
+        # Small whole numbers: every product and sum is exact in float32, so the result must be
+        # equal and not merely close.
         left = torch.arange(size * size, dtype=torch.float32).reshape(size, size) % 7
         right = torch.arange(size * size, dtype=torch.float32).reshape(size, size) % 5
         exact = torch.equal((left.to(device) @ right.to(device)).cpu(), left @ right)
@@ -71,20 +99,46 @@ def main() -> None:
     if not available or not count:
         try:
             torch.cuda.init()
-        except Exception as error:  # torch's own words say whether it is the build, the driver or the device
-            if not os.path.exists("/proc/driver/nvidia") and not os.path.exists("/dev/nvidiactl") and not os.path.exists("/dev/kfd"):
+        except Exception as error:
+            # torch's own words say whether it is the build, the driver or the device
+            if (
+                not os.path.exists("/proc/driver/nvidia")
+                and not os.path.exists("/dev/nvidiactl")
+                and not os.path.exists("/dev/kfd")
+            ):
                 _emit.result("cannot", "There is no GPU here.")
-            _emit.fail_exception("torch cannot use the GPUs of this host", error, visible=os.environ.get("CUDA_VISIBLE_DEVICES"))
+            _emit.fail_exception(
+                "torch cannot use the GPUs of this host",
+                error,
+                visible=os.environ.get("CUDA_VISIBLE_DEVICES"),
+            )
         _emit.result("no", "torch sees no GPU that it can use.")
-    _emit.note(f"torch {torch.__version__} sees {count} GPUs.", name="gpus", count=count, cuda=torch.version.cuda)
+    _emit.note(
+        f"torch {torch.__version__} sees {count} GPUs.",
+        name="gpus",
+        count=count,
+        cuda=torch.version.cuda,
+    )
     bad = []
     for index in range(count):
         try:
             one_gpu(torch, index, asked.alloc_mb, asked.size)
-        except Exception as error:  # each GPU gets its own verdict; after a sticky CUDA error the next ones fail in the same words
+        except (
+            Exception
+            # each GPU gets its own verdict; after a sticky CUDA error the next ones fail in the
+            # same words
+        ) as error:
             bad.append(index)
             _emit.fail_exception(f"GPU {index} failed", error, gpu=index)
-    _emit.result("no" if bad else "yes", f"GPUs {bad} of {count} failed." if bad else f"{count} GPUs open, allocate and calculate right.", at_once=bool(bad))
+    _emit.result(
+        "no" if bad else "yes",
+        (
+            f"GPUs {bad} of {count} failed."
+            if bad
+            else f"{count} GPUs open, allocate and calculate right."
+        ),
+        at_once=bool(bad),
+    )
 
 
 if __name__ == "__main__":

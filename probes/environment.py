@@ -2,18 +2,23 @@
 # rung: 20
 # ready: quick
 # slots: [step]
-# question: Do Python, torch, CUDA, NCCL and the driver fit each other, and is it the right code that gets imported?
+# question: Do Python, torch, CUDA, NCCL and the driver fit together, and is the right code
+#   imported?
 # scope: host
 # needs: []
 # timeout_s: 30
 # climbs: []
 # after: []
-# means: The interpreter would load another torch or another module than the one that is meant, or one that does not fit the driver.
+# means: The interpreter would load another torch or another module than intended, or one that
+#   does not fit the driver.
 # ///
-"""Read versions and the import path of the interpreter that runs this, without importing what it reads about.
+"""Read versions and the import path of the interpreter that runs this, without importing what it
+reads about.
 
-Environment: TRAINPROBE_SCRIPT (its folder comes first on the import path), TRAINPROBE_IMPORTS (module names, by commas), PYTHONPATH.
-Flags: --script PATH, --imports NAMES. Events: one `note` or `fail` for each check: check, status (ok|warn|fail), value, says, fix.
+Environment: TRAINPROBE_SCRIPT (its folder comes first on the import path), TRAINPROBE_IMPORTS
+(module names, by commas), PYTHONPATH.
+Flags: --script PATH, --imports NAMES. Events: one `note` or `fail` for each check: check, status
+(ok|warn|fail), value, says, fix.
 """
 
 from __future__ import annotations
@@ -30,21 +35,15 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import _emit
+from _shared.proc import read_text
 
 Check = Tuple[str, str, Any, str, str]  # check, status, value, says, fix
-# The least driver for any minor version of a CUDA major: CUDA Toolkit release notes, "CUDA Minor Version Compatibility".
+# The least driver for any minor version of a CUDA major: CUDA Toolkit release notes, "CUDA Minor
+# Version Compatibility".
 LEAST_DRIVER = {11: (450, 80, 2), 12: (525, 60, 13), 13: (580, 65, 6)}
 HARMLESS = {"test", "this", "antigravity", "idlelib", "turtledemo", "__main__"}
 MOST_FILES = 300
 NO_TORCH = "py.torch"
-
-
-def read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
 
 
 def version_of(*packages: str) -> str:
@@ -57,13 +56,25 @@ def version_of(*packages: str) -> str:
 
 
 def place(module: str, folders: List[str]) -> Optional[str]:
-    """Return the file that an import of `module` would run, looked for in these folders alone; a folder without __init__.py is none."""
+    """Return the file that an import of `module` would run, looked for in these folders alone; a
+    folder without __init__.py is none.
+    """
     spec = importlib.machinery.PathFinder.find_spec(module, folders)
-    return spec.origin if spec is not None and spec.origin not in (None, "built-in", "frozen") else None
+    return (
+        spec.origin
+        if spec is not None and spec.origin not in (None, "built-in", "frozen")
+        else None
+    )
 
 
 def versions(folders: List[str]) -> Iterator[Check]:
-    yield "py.python", "ok", sys.version.split()[0], f"Python {sys.version.split()[0]} at {sys.executable}.", ""
+    yield (
+        "py.python",
+        "ok",
+        sys.version.split()[0],
+        f"Python {sys.version.split()[0]} at {sys.executable}.",
+        "",
+    )
     torch = place("torch", folders)
     if torch is None:
         yield (
@@ -71,25 +82,51 @@ def versions(folders: List[str]) -> Iterator[Check]:
             "unknown",
             None,
             f"{sys.executable} has no torch",
-            f"install it there (`{sys.executable} -m pip install torch`) or name another Python with --python",
+            (
+                f"install it there (`{sys.executable} -m pip install torch`) or name another Python"
+                " with --python"
+            ),
         )
         return
-    text = read(os.path.join(os.path.dirname(torch), "version.py"))
-    found = {key: value for key, value in re.findall(r"^(__version__|cuda|hip)\b[^=\n]*= *'?([^'\n]*)'?", text, re.MULTILINE) if value != "None"}
+    text = read_text(os.path.join(os.path.dirname(torch), "version.py"))
+    found = {
+        key: value
+        for key, value in re.findall(
+            r"^(__version__|cuda|hip)\b[^=\n]*= *'?([^'\n]*)'?", text, re.MULTILINE
+        )
+        if value != "None"
+    }
     torch_version, cuda = found.get("__version__") or version_of("torch"), found.get("cuda", "")
-    built = f"for CUDA {cuda}" if cuda else f"for ROCm {found['hip']}" if found.get("hip") else "for the CPU only"
+    built = (
+        f"for CUDA {cuda}"
+        if cuda
+        else f"for ROCm {found['hip']}"
+        if found.get("hip")
+        else "for the CPU only"
+    )
     yield (
         "py.torch",
         "ok" if torch_version else "fail",
         torch_version,
-        f"torch {torch_version or 'of no known version'}, built {built}, at {os.path.dirname(torch)}.",
+        (
+            f"torch {torch_version or 'of no known version'}, built {built}, at"
+            f" {os.path.dirname(torch)}."
+        ),
         "reinstall torch",
     )
     nccl = version_of("nvidia-nccl-cu13", "nvidia-nccl-cu12", "nvidia-nccl-cu11")
     if cuda:
-        yield "py.nccl", "ok", nccl, f"NCCL {nccl}." if nccl else "No NCCL package: torch brings its own or the system's.", ""
+        yield (
+            "py.nccl",
+            "ok",
+            nccl,
+            f"NCCL {nccl}." if nccl else "No NCCL package: torch brings its own or the system's.",
+            "",
+        )
     gpus = glob.glob("/proc/driver/nvidia/gpus/*") or glob.glob("/dev/nvidia[0-9]*")
-    driver_text = re.search(r"Kernel Module\D*(\d+)\.(\d+)(?:\.(\d+))?", read("/proc/driver/nvidia/version"))
+    driver_text = re.search(
+        r"Kernel Module\D*(\d+)\.(\d+)(?:\.(\d+))?", read_text("/proc/driver/nvidia/version")
+    )
     driver = tuple(int(number or 0) for number in driver_text.groups()) if driver_text else ()
     if gpus and not cuda and not found.get("hip"):
         yield (
@@ -101,55 +138,126 @@ def versions(folders: List[str]) -> Iterator[Check]:
         )
     if driver and cuda:
         least = LEAST_DRIVER.get(int(cuda.split(".")[0]), ())
-        says = f"Driver {'.'.join(map(str, driver))}; CUDA {cuda} needs at least {'.'.join(map(str, least)) or 'an unknown one'}."
+        sentence = (
+            f"Driver {'.'.join(map(str, driver))}; CUDA {cuda} needs at least"
+            f" {'.'.join(map(str, least)) or 'an unknown one'}."
+        )
         too_old = driver < least and not glob.glob("/usr/local/cuda*/compat/libcuda.so*")
         yield (
             "drv.versions",
             "fail" if too_old else "ok",
             [list(driver), cuda],
-            says,
-            f"update the driver, or install a torch for CUDA {max((major for major, one in LEAST_DRIVER.items() if one <= driver), default=11)}",
+            sentence,
+            (
+                "update the driver, or install a torch for CUDA"
+                f" {max((major for major, item in LEAST_DRIVER.items() if item <= driver), default=11)}"  # noqa: E501
+            ),
         )
     elif cuda and not driver:
-        yield "drv.versions", "ok", None, f"torch is built for CUDA {cuda}, and no NVIDIA driver is loaded here.", ""
+        yield (
+            "drv.versions",
+            "ok",
+            None,
+            f"torch is built for CUDA {cuda}, and no NVIDIA driver is loaded here.",
+            "",
+        )
 
 
 def shadowing(imports: List[str], first: List[str], folders: List[str]) -> Iterator[Check]:
-    """Find what stands before the standard library or before installed packages on the import path."""
-    standard = set(getattr(sys, "stdlib_module_names", ())) or {os.path.splitext(name)[0] for name in os.listdir(os.path.dirname(os.__file__))}
+    """Find what stands before the standard library or before installed packages on the import
+    path.
+    """
+    standard = set(getattr(sys, "stdlib_module_names", ())) or {
+        os.path.splitext(name)[0] for name in os.listdir(os.path.dirname(os.__file__))
+    }
     found = []
     for folder in first:
-        names = {re.split(r"\.", entry)[0] for entry in (os.listdir(folder) if os.path.isdir(folder) else ())}
+        names = {
+            re.split(r"\.", entry)[0]
+            for entry in (os.listdir(folder) if os.path.isdir(folder) else ())
+        }
         for name in sorted((names & (standard | {*imports, "torch"})) - HARMLESS):
             local = place(name, [folder])
-            hidden = "the standard library's" if name in standard else place(name, [one for one in folders if one not in first])
+            hidden = (
+                "the standard library's"
+                if name in standard
+                else place(name, [item for item in folders if item not in first])
+            )
             if local and hidden and local != hidden:
                 found.append(name)
-                says = f"{local} hides {hidden} {name}." if name in standard else f"{local} hides {hidden}."
-                yield "py.shadow", "fail" if name in standard or name == "torch" else "warn", local, says, f"rename {local}, or start it from elsewhere"
+                sentence = (
+                    f"{local} hides {hidden} {name}."
+                    if name in standard
+                    else f"{local} hides {hidden}."
+                )
+                yield (
+                    "py.shadow",
+                    "fail" if name in standard or name == "torch" else "warn",
+                    local,
+                    sentence,
+                    f"rename {local}, or start it from elsewhere",
+                )
     if not found:
-        yield "py.shadow", "ok", [], f"Nothing in {len(first)} folders at the front of the import path hides a module.", ""
+        yield (
+            "py.shadow",
+            "ok",
+            [],
+            f"Nothing in {len(first)} folders at the front of the import path hides a module.",
+            "",
+        )
     user_site = site.getusersitepackages()
-    from_user = [name for name in imports if site.ENABLE_USER_SITE and (place(name, folders) or "").startswith(user_site + os.sep)]
-    says = f"From the user's own site-packages ({user_site}): {', '.join(from_user) or 'nothing'}."
-    yield "py.usersite", "warn" if from_user else "ok", from_user, says, "export PYTHONNOUSERSITE=1"
-    copies = {name: sorted({one for one in (place(name, [folder]) for folder in folders) if one}) for name in imports}
+    from_user = [
+        name
+        for name in imports
+        if site.ENABLE_USER_SITE and (place(name, folders) or "").startswith(user_site + os.sep)
+    ]
+    sentence = (
+        f"From the user's own site-packages ({user_site}): {', '.join(from_user) or 'nothing'}."
+    )
+    yield (
+        "py.usersite",
+        "warn" if from_user else "ok",
+        from_user,
+        sentence,
+        "export PYTHONNOUSERSITE=1",
+    )
+    copies = {
+        name: sorted({item for item in (place(name, [folder]) for folder in folders) if item})
+        for name in imports
+    }
     for name, files in copies.items():
         if len(files) > 1:
-            yield "py.copies", "warn", files, f"{name} is there {len(files)} times; {place(name, folders)} wins.", f"pip uninstall {name} until one is left"
+            yield (
+                "py.copies",
+                "warn",
+                files,
+                f"{name} is there {len(files)} times; {place(name, folders)} wins.",
+                f"pip uninstall {name} until one is left",
+            )
     for folder in folders:
         for finder in glob.glob(os.path.join(glob.escape(folder), "__editable___*_finder.py")):
-            for name in re.findall(r"'([A-Za-z_]\w*)': '", read(finder)):  # setuptools puts it last, so a real copy wins
+            for name in re.findall(
+                r"'([A-Za-z_]\w*)': '", read_text(finder)
+            ):  # setuptools puts it last, so a real copy wins
                 if place(name, folders):
                     yield (
                         "py.editable",
                         "warn",
                         name,
-                        f"{name} is installed editable, but the copy at {place(name, folders)} is what gets imported.",
+                        (
+                            f"{name} is installed editable, but the copy at {place(name, folders)}"
+                            " is what gets imported."
+                        ),
                         f"pip uninstall {name}, then pip install -e again",
                     )
     gomp = sorted(
-        {os.path.realpath(one) for folder in folders for one in glob.glob(os.path.join(glob.escape(folder), "*", "**", "libgomp*.so*"))} if len(imports) else ()
+        {
+            os.path.realpath(item)
+            for folder in folders
+            for item in glob.glob(os.path.join(glob.escape(folder), "*", "**", "libgomp*.so*"))
+        }
+        if len(imports)
+        else ()
     )
     yield (
         "py.lib.dup",
@@ -161,37 +269,68 @@ def shadowing(imports: List[str], first: List[str], folders: List[str]) -> Itera
 
 
 def bytecode(folder: str, script: str) -> Iterator[Check]:
-    """Find compiled files that Python would run although their source says something else. One with another time or size is harmless: it is made anew.
+    """Find compiled files that Python would run although their source says something else. One with
+    another time or size is harmless: it is made anew.
 
     It fails only for what the script names; anything else in the folder may never be imported.
     """
-    words = set(re.findall(r"\w+", read(script))) if script else set()
+    parts = set(re.findall(r"\w+", read_text(script))) if script else set()
     stale, old = [], 0
-    caches = [*glob.glob(f"{glob.escape(folder)}/__pycache__/*.pyc"), *glob.glob(f"{glob.escape(folder)}/*/__pycache__/*.pyc")][:MOST_FILES]
+    caches = [
+        *glob.glob(f"{glob.escape(folder)}/__pycache__/*.pyc"),
+        *glob.glob(f"{glob.escape(folder)}/*/__pycache__/*.pyc"),
+    ][:MOST_FILES]
     for cache in caches:
         try:
             source = importlib.util.source_from_cache(cache)
             with open(cache, "rb") as file:
                 head = file.read(16)
-            if head[:4] != importlib.util.MAGIC_NUMBER or ".opt-" in cache or not os.path.exists(source):
+            if (
+                head[:4] != importlib.util.MAGIC_NUMBER
+                or ".opt-" in cache
+                or not os.path.exists(source)
+            ):
                 continue
             flags, known = int.from_bytes(head[4:8], "little"), os.stat(source)
-            if flags == 0 and head[8:16] != (int(known.st_mtime) & 0xFFFFFFFF).to_bytes(4, "little") + (known.st_size & 0xFFFFFFFF).to_bytes(4, "little"):
+            if flags == 0 and head[8:16] != (int(known.st_mtime) & 0xFFFFFFFF).to_bytes(
+                4, "little"
+            ) + (known.st_size & 0xFFFFFFFF).to_bytes(4, "little"):
                 old += 1
-            elif flags != 3 and importlib.machinery.SourcelessFileLoader("it", cache).get_code("it") != compile(
-                read(source), source, "exec", dont_inherit=True
-            ):
+            elif flags != 3 and importlib.machinery.SourcelessFileLoader("it", cache).get_code(
+                "it"
+            ) != compile(read_text(source), source, "exec", dont_inherit=True):
                 stale.append(cache)  # both were only compiled, neither was run
         except (OSError, ValueError, EOFError, TypeError, SyntaxError, ImportError):
             continue
-    orphans = [one for one in glob.glob(f"{glob.escape(folder)}/*.pyc") if not os.path.exists(one[:-1])]
-    for one in stale:
-        named = not words.isdisjoint(os.path.relpath(importlib.util.source_from_cache(one), folder)[: -len(".py")].split(os.sep))
-        yield "py.bytecode", "fail" if named else "warn", one, f"{one} differs from its source, and Python would run it all the same.", f"rm {one}"
-    for one in orphans:
-        yield "py.bytecode", "warn", one, f"{one} is importable without a source.", f"rm {one}"
+    orphans = [
+        item for item in glob.glob(f"{glob.escape(folder)}/*.pyc") if not os.path.exists(item[:-1])
+    ]
+    for item in stale:
+        named = not parts.isdisjoint(
+            os.path.relpath(importlib.util.source_from_cache(item), folder)[: -len(".py")].split(
+                os.sep
+            )
+        )
+        yield (
+            "py.bytecode",
+            "fail" if named else "warn",
+            item,
+            f"{item} differs from its source, and Python would run it all the same.",
+            f"rm {item}",
+        )
+    for item in orphans:
+        yield "py.bytecode", "warn", item, f"{item} is importable without a source.", f"rm {item}"
     if not stale and not orphans:
-        yield "py.bytecode", "ok", len(caches), f"Compiled files in {folder}: {len(caches)} fit their source or will be made anew ({old}).", ""
+        yield (
+            "py.bytecode",
+            "ok",
+            len(caches),
+            (
+                f"Compiled files in {folder}: {len(caches)} fit their source or will be made anew"
+                f" ({old})."
+            ),
+            "",
+        )
 
 
 def main() -> None:
@@ -201,7 +340,18 @@ def main() -> None:
     asked = parser.parse_args()
     imports = [name.split(".")[0] for name in asked.imports.split(",") if name.strip()]
     here = os.path.dirname(os.path.realpath(asked.script)) if asked.script else os.getcwd()
-    first = list(dict.fromkeys([here, *(os.path.abspath(one) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one)]))
+    first = list(
+        dict.fromkeys(
+            [
+                here,
+                *(
+                    os.path.abspath(item)
+                    for item in os.environ.get("PYTHONPATH", "").split(os.pathsep)
+                    if item
+                ),
+            ]
+        )
+    )
     folders = list(dict.fromkeys([*first, *sys.path]))
     groups: Dict[str, Iterator[Check]] = {
         "versions": versions(folders),
@@ -211,15 +361,31 @@ def main() -> None:
     failed, without_torch = [], ""
     for name, checks in groups.items():
         with _emit.phase(name):
-            for check, status, value, says, fix in checks:
+            for check, status, value, sentence, fix in checks:
                 tell = _emit.fail if status == "fail" else _emit.note
-                tell(says, check=check, status=status, value=value, fix="" if status == "ok" else fix)
+                tell(
+                    sentence,
+                    check=check,
+                    status=status,
+                    value=value,
+                    fix="" if status == "ok" else fix,
+                )
                 failed += [check] if status == "fail" else []
-                without_torch = f"{says}; {fix}" if (check, status) == (NO_TORCH, "unknown") else without_torch
-    if without_torch and not failed:  # not a fault of the environment as such: the wrong interpreter may have been named
+                without_torch = (
+                    f"{sentence}; {fix}"
+                    if (check, status) == (NO_TORCH, "unknown")
+                    else without_torch
+                )
+    # not a fault of the environment as such: the wrong interpreter may have been named
+    if without_torch and not failed:
         _emit.result("cannot", without_torch)
     _emit.result(
-        "no" if failed else "yes", f"The environment does not fit: {', '.join(sorted(set(failed)))}." if failed else "Versions fit, and nothing hides a module."
+        "no" if failed else "yes",
+        (
+            f"The environment does not fit: {', '.join(sorted(set(failed)))}."
+            if failed
+            else "Versions fit, and nothing hides a module."
+        ),
     )
 
 

@@ -8,12 +8,16 @@
 # timeout_s: 20
 # climbs: []
 # after: []
-# means: A limit, the memory or a disk of this host is too small for the run. Ranks would die or stall on it whatever the script does.
+# means: A limit, the memory or a disk of this host is too small for the run. Ranks would die or
+#   stall on it whatever the script does.
 # ///
-"""Read what the kernel and the environment say about this host. Nothing is changed; standard library only.
+"""Read what the kernel and the environment say about this host. Nothing is changed; standard
+library only.
 
-Environment: TRAINPROBE_NPROC (ranks on this host, 1), TRAINPROBE_SCRIPT (leftovers of it are looked for), OMP_NUM_THREADS, TMPDIR, MASTER_PORT.
-Flags: --nproc N, --script PATH. Events: one `note` or `fail` for each check: check, status (ok|warn|fail|unknown), value, says, fix.
+Environment: TRAINPROBE_NPROC (ranks on this host, 1), TRAINPROBE_SCRIPT (leftovers of it are looked
+for), OMP_NUM_THREADS, TMPDIR, MASTER_PORT.
+Flags: --nproc N, --script PATH. Events: one `note` or `fail` for each check: check, status
+(ok|warn|fail|unknown), value, says, fix.
 """
 
 from __future__ import annotations
@@ -28,18 +32,36 @@ import sys
 from typing import Any, Iterator, List, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from _memory import cgroup_folders, number, read  # isort: skip  # before _emit, too
-from _host import _leftovers, _readiness  # isort: skip  # before _emit, which takes this folder off the path
 import _emit
+from _host import earlier_runs, launch_limits
+from _shared.memory import cgroup_folders, number
+from _shared.proc import read_text
 
 MIB, GIB, SHM = 2**20, 2**30, "/dev/shm"  # noqa: S108 - the place that is measured
-RANK_BYTES = 300 * MIB  # measured: `import torch` (2.13, CPU build) holds 230 MiB, a gloo rank 260 MiB
+# measured: `import torch` (2.13, CPU build) holds 230 MiB, a gloo rank 260 MiB
+RANK_BYTES = 300 * MIB
 Check = Tuple[str, str, Any, str, str]  # check, status, value, says, fix
-# Limits: the least that works at all, the least without a warning, both in the limit's own unit; sources behind each.
+# Limits: the least that works at all, the least without a warning, both in the limit's own unit;
+# sources behind each.
 LIMITS = {
-    "nofile": (resource.RLIMIT_NOFILE, 64, 1025, "ulimit -n 65536"),  # a rank needs 30-60; 1024 fails from 4 nodes on: NVIDIA/nccl#550, goodfire-ai/spd#957
-    "memlock": (resource.RLIMIT_MEMLOCK, 0, 16 * GIB, "ulimit -l unlimited"),  # AWS warns below 16 GiB; it matters with InfiniBand only (NCCL's documentation)
-    "as": (resource.RLIMIT_AS, 2 * GIB, 2**62, "ulimit -v unlimited"),  # CUDA reserves address space for the sum of all memories
+    "nofile": (
+        resource.RLIMIT_NOFILE,
+        64,
+        1025,
+        "ulimit -n 65536",
+    ),  # a rank needs 30-60; 1024 fails from 4 nodes on: NVIDIA/nccl#550, goodfire-ai/spd#957
+    "memlock": (
+        resource.RLIMIT_MEMLOCK,
+        0,
+        16 * GIB,
+        "ulimit -l unlimited",
+    ),  # AWS warns below 16 GiB; it matters with InfiniBand only (NCCL's documentation)
+    "as": (
+        resource.RLIMIT_AS,
+        2 * GIB,
+        2**62,
+        "ulimit -v unlimited",
+    ),  # CUDA reserves address space for the sum of all memories
     "stack": (resource.RLIMIT_STACK, 0, MIB, "ulimit -s 8192"),
     "core": (resource.RLIMIT_CORE, 0, 0, ""),
 }
@@ -48,21 +70,47 @@ LEFT_OVER = "left over from a launcher: a script started by hand would take itse
 # Variables that bite: the pattern of values that do, and why.
 BITING = {
     "CUDA_LAUNCH_BLOCKING": ("[^0]", "every kernel launch waits, which is slow"),
-    "TORCH_DISTRIBUTED_DEBUG": ("(?i)detail", "every collective is first checked over gloo, which is slow and can itself hang"),
-    "CUDA_DEVICE_WAITS_ON_EXCEPTION": ("[^0]", "a rank with a device fault waits for a debugger for ever"),
+    "TORCH_DISTRIBUTED_DEBUG": (
+        "(?i)detail",
+        "every collective is first checked over gloo, which is slow and can itself hang",
+    ),
+    "CUDA_DEVICE_WAITS_ON_EXCEPTION": (
+        "[^0]",
+        "a rank with a device fault waits for a debugger for ever",
+    ),
     "CUDA_INJECTION64_PATH": (".", "a profiler is loaded into every rank"),
     "LD_PRELOAD": (".", "a library is loaded into every process"),
     "PYTHONPATH": (".", "its folders come before the installed packages"),
     "PYTHONHOME": (".", "it points Python at another installation"),
-    **{f"NCCL_{name}": (".", f"an old name: newer torch reads TORCH_NCCL_{name}") for name in ("BLOCKING_WAIT", "ASYNC_ERROR_HANDLING")},
+    **{
+        f"NCCL_{name}": (".", f"an old name: newer torch reads TORCH_NCCL_{name}")
+        for name in ("BLOCKING_WAIT", "ASYNC_ERROR_HANDLING")
+    },
     **{f"NCCL_{name}_DISABLE": ("[^0]", DEBUGGING) for name in ("P2P", "SHM", "IB")},
-    **{f"NCCL_{name}": (".", DEBUGGING) for name in ("ALGO", "PROTO", "P2P_LEVEL", "NET_GDR_LEVEL", "BUFFSIZE", "NTHREADS", "LAUNCH_MODE")},
+    **{
+        f"NCCL_{name}": (".", DEBUGGING)
+        for name in (
+            "ALGO",
+            "PROTO",
+            "P2P_LEVEL",
+            "NET_GDR_LEVEL",
+            "BUFFSIZE",
+            "NTHREADS",
+            "LAUNCH_MODE",
+        )
+    },
     **dict.fromkeys(("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR"), (".", LEFT_OVER)),
 }
 
 
 def size(count: float) -> str:
-    return "unlimited" if count < 0 else f"{count / GIB:.1f} GiB" if count >= GIB else f"{count / MIB:.0f} MiB"
+    return (
+        "unlimited"
+        if count < 0
+        else f"{count / GIB:.1f} GiB"
+        if count >= GIB
+        else f"{count / MIB:.0f} MiB"
+    )
 
 
 def level(value: float, least: float, good: float) -> str:
@@ -72,39 +120,76 @@ def level(value: float, least: float, good: float) -> str:
 def limits() -> Iterator[Check]:
     for name, (which, usual, roomy, fix) in LIMITS.items():
         soft, hard = resource.getrlimit(which)
-        locks = name == "memlock" and _readiness.active_rdma()
-        least = _readiness.least_files() if name == "nofile" else _readiness.threshold("lim.memlock", GIB) if locks else usual
-        good = max(least, roomy) if name != "memlock" or locks else _readiness.usual_memlock()
+        locks = name == "memlock" and launch_limits.active_rdma()
+        least = (
+            launch_limits.least_files()
+            if name == "nofile"
+            else launch_limits.threshold("lim.memlock", GIB)
+            if locks
+            else usual
+        )
+        good = max(least, roomy) if name != "memlock" or locks else launch_limits.usual_memlock()
         status = "ok" if soft < 0 else level(soft, least, good)
-        yield f"lim.{name}", status, [soft, hard], f"Limit {name}: soft {soft}, hard {hard} (-1 is unlimited).", fix
+        yield (
+            f"lim.{name}",
+            status,
+            [soft, hard],
+            f"Limit {name}: soft {soft}, hard {hard} (-1 is unlimited).",
+            fix,
+        )
     soft = resource.getrlimit(resource.RLIMIT_NPROC)[0]
-    shares = [(number(folder, "pids.current") or 0) / (number(folder, "pids.max") or 2**60) for folder in cgroup_folders("pids")]
+    shares = [
+        (number(folder, "pids.current") or 0) / (number(folder, "pids.max") or 2**60)
+        for folder in cgroup_folders("pids")
+    ]
     if soft > 0 and os.getuid() != 0:  # the limit counts this user's threads; root is exempt
         shares.append(sum(len(glob.glob(f"/proc/{pid}/task/*")) for pid in processes()) / soft)
     share = max(shares, default=0.0)  # the two levels are gpud's
-    yield "lim.nproc", level(-share, -0.95, -0.8), [soft, round(share, 3)], f"Processes and threads: {share:.0%} of the limit is in use.", "ulimit -u 65536"
+    yield (
+        "lim.nproc",
+        level(-share, -0.95, -0.8),
+        [soft, round(share, 3)],
+        f"Processes and threads: {share:.0%} of the limit is in use.",
+        "ulimit -u 65536",
+    )
 
 
 def memory(nproc: int) -> Iterator[Check]:
     need, roomy = nproc * RANK_BYTES, nproc * GIB
-    found = re.search(r"MemAvailable:\s+(\d+)", read("/proc/meminfo"))
+    found = re.search(r"MemAvailable:\s+(\d+)", read_text("/proc/meminfo"))
     free = int(found.group(1)) * 1024 if found else None
-    says = f"Memory available: {size(free or 0)}; {nproc} ranks need {size(need)} for their imports alone."
-    yield "mem.available", level(free, need, roomy) if free is not None else "unknown", free, says, "end what holds the memory, or use fewer ranks"
+    sentence = (
+        f"Memory available: {size(free or 0)}; {nproc} ranks need {size(need)} for their imports"
+        " alone."
+    )
+    yield (
+        "mem.available",
+        level(free, need, roomy) if free is not None else "unknown",
+        free,
+        sentence,
+        "end what holds the memory, or use fewer ranks",
+    )
     limited = False
     for folder in cgroup_folders("memory"):
         limit = number(folder, "memory.max") or number(folder, "memory.limit_in_bytes")
         used = number(folder, "memory.current") or number(folder, "memory.usage_in_bytes")
         if limit is not None and used is not None:
-            cache = re.findall(r"^(?:total_)?(?:in)?active_file (\d+)$", read(f"{folder}/memory.stat"), re.MULTILINE)
+            cache = re.findall(
+                r"^(?:total_)?(?:in)?active_file (\d+)$",
+                read_text(f"{folder}/memory.stat"),
+                re.MULTILINE,
+            )
             limited = True
-            room = limit - used + min(used, sum(map(int, cache[-2:])))  # the page cache is given back; v1's last two lines are the hierarchy's
-            says = f"A cgroup limits the memory to {size(limit)}, of which {size(room)} is left."
+            # the page cache is given back; v1's last two lines are the hierarchy's
+            room = limit - used + min(used, sum(map(int, cache[-2:])))
+            sentence = (
+                f"A cgroup limits the memory to {size(limit)}, of which {size(room)} is left."
+            )
             yield (
                 "lim.cgmem",
                 level(room, need, max(roomy, limit // 5)),
                 [limit, room],
-                says,
+                sentence,
                 "raise --mem of the job or the container's limit, or use fewer ranks",
             )
     if not limited:
@@ -115,8 +200,9 @@ def disks() -> Iterator[Check]:
     with _emit.phase("statvfs:/dev/shm"):
         shm = os.statvfs(SHM) if os.path.isdir(SHM) else None
     total, free = (shm.f_blocks * shm.f_frsize, shm.f_bavail * shm.f_frsize) if shm else (0, 0)
-    least = _readiness.least_shm(_emit.number_from_environment("TRAINPROBE_NPROC", 1, 1))
-    status = "fail" if free < MIB or total < least else "ok" if total >= 512 * MIB else "warn"  # below 512 MB ds_report warns; Docker's default is 64 MB
+    least = launch_limits.least_shm(_emit.number_from_environment("TRAINPROBE_NPROC", 1, 1))
+    # below 512 MB ds_report warns; Docker's default is 64 MB
+    status = "fail" if free < MIB or total < least else "ok" if total >= 512 * MIB else "warn"
     yield (
         "shm.size",
         status,
@@ -126,27 +212,52 @@ def disks() -> Iterator[Check]:
     )
     places = {
         "cwd": os.getcwd(),
-        "TMPDIR": os.environ.get("TMPDIR") or "/tmp",  # noqa: S108 - the place that Python takes too
+        "TMPDIR": (os.environ.get("TMPDIR") or "/tmp"),  # noqa: S108 - the place that Python takes too
         "cache": os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
     }
     places.update(
-        {name: os.environ[name] for name in ("HF_HOME", "TORCH_HOME", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH") if os.environ.get(name)}
+        {
+            name: os.environ[name]
+            for name in (
+                "HF_HOME",
+                "TORCH_HOME",
+                "TRITON_CACHE_DIR",
+                "TORCHINDUCTOR_CACHE_DIR",
+                "CUDA_CACHE_PATH",
+            )
+            if os.environ.get(name)
+        }
     )
     for name, folder in places.items():
-        with _emit.phase(f"statvfs:{folder}"):  # a file system that does not answer hangs here, with its name said
+        with _emit.phase(
+            f"statvfs:{folder}"
+        ):  # a file system that does not answer hangs here, with its name said
             there = folder
             while not os.path.isdir(there) and there not in ("/", ""):
                 there = os.path.dirname(there)
             disk = os.statvfs(there or ".")
         free = disk.f_bavail * disk.f_frsize
-        full = free < 64 * MIB or (disk.f_files > 0 and disk.f_favail == 0) or (name != "cache" and not os.access(there or ".", os.W_OK))
+        full = (
+            free < 64 * MIB
+            or (disk.f_files > 0 and disk.f_favail == 0)
+            or (name != "cache" and not os.access(there or ".", os.W_OK))
+        )
         used = 1 - disk.f_bavail / disk.f_blocks if disk.f_blocks else 0.0
-        status = "fail" if full and name == "TMPDIR" else "warn" if full or (used >= 0.95 and free < 10 * GIB) else "ok"  # 95 % is imbue's level
+        status = (
+            "fail"
+            if full and name == "TMPDIR"
+            else "warn"
+            if full or (used >= 0.95 and free < 10 * GIB)
+            else "ok"
+        )  # 95 % is imbue's level
         yield (
             "fs.space",
             status,
             [folder, free],
-            f"{name} {folder}: {size(free)} free, {disk.f_favail} inodes, {'writable' if os.access(there or '.', os.W_OK) else 'not writable'}.",
+            (
+                f"{name} {folder}: {size(free)} free, {disk.f_favail} inodes,"
+                f" {'writable' if os.access(there or '.', os.W_OK) else 'not writable'}."
+            ),
             "free space there, or point it elsewhere",
         )
 
@@ -154,20 +265,32 @@ def disks() -> Iterator[Check]:
 def cpus(nproc: int) -> Iterator[Check]:
     usable = float(len(os.sched_getaffinity(0)))  # the kernel has already cut it to the cpuset
     for folder in cgroup_folders("cpu"):
-        quota = read(f"{folder}/cpu.max").split() or [read(f"{folder}/cpu.cfs_quota_us").strip(), read(f"{folder}/cpu.cfs_period_us").strip()]
+        quota = read_text(f"{folder}/cpu.max").split() or [
+            read_text(f"{folder}/cpu.cfs_quota_us").strip(),
+            read_text(f"{folder}/cpu.cfs_period_us").strip(),
+        ]
         if quota[0].isdigit():  # otherwise "max" or -1
             usable = min(usable, int(quota[0]) / int(quota[1]))
     threads = os.environ.get("OMP_NUM_THREADS", "")
-    each = int(threads) if threads.isdigit() else 1  # torchrun sets 1 when it is unset and there are several ranks
-    says = f"CPUs usable: {usable:g} of {os.cpu_count()} for {nproc} ranks with {each} OpenMP thread{'' if each == 1 else 's'} each."
+    # torchrun sets 1 when it is unset and there are several ranks
+    each = int(threads) if threads.isdigit() else 1
+    sentence = (
+        f"CPUs usable: {usable:g} of {os.cpu_count()} for {nproc} ranks with {each} OpenMP"
+        f" thread{'' if each == 1 else 's'} each."
+    )
     yield (
         "lim.cpus",
         "warn" if nproc * each > usable else "ok",
         [usable, nproc * each],
-        says,
-        "start fewer ranks here, or ask for more CPUs"
-        if each == 1
-        else f"export OMP_NUM_THREADS={max(1, int(usable // nproc))}, or ask for more CPUs per task",
+        sentence,
+        (
+            "start fewer ranks here, or ask for more CPUs"
+            if each == 1
+            else (
+                f"export OMP_NUM_THREADS={max(1, int(usable // nproc))}, or ask for more CPUs per"
+                " task"
+            )
+        ),
     )
 
 
@@ -181,28 +304,59 @@ def processes() -> List[int]:
 
 
 def leftovers(script: str) -> Iterator[Check]:
-    """Find older processes of this user that run the same script, or module, and that nobody answers for; another run that is live is told apart."""
-    left, live = _leftovers.find(script)
-    found = [{"pid": one.pid, "ppid": one.ppid, "command": " ".join(one.words)[:200]} for one in left]
-    pids = " ".join(str(one.pid) for one in left)
-    says = f"Processes of an earlier run of {os.path.basename(script)}: {f'{len(left)} (pids {pids})' if left else 'none'}."
-    yield "host.leftovers", "warn" if left else "ok", found, says, f"kill {pids}"
+    """Find older processes of this user that run the same script, or module, and that nobody
+    answers for; another run that is live is told apart.
+    """
+    left, live = earlier_runs.find(script)
+    found = [
+        {"pid": item.pid, "ppid": item.ppid, "command": " ".join(item.argv)[:200]} for item in left
+    ]
+    pids = " ".join(str(item.pid) for item in left)
+    sentence = (
+        f"Processes of an earlier run of {os.path.basename(script)}:"
+        f" {f'{len(left)} (pids {pids})' if left else 'none'}."
+    )
+    yield "host.leftovers", "warn" if left else "ok", found, sentence, f"kill {pids}"
     if live:
-        says = f"Another run of {os.path.basename(script)} is live (pid {live[0].pid}), and somebody answers for it: it is no left-over."
-        yield "host.other-run", "warn", [one.pid for one in live], says, f"ps -o pid,ppid,tty,lstart,cmd -p {live[0].pid}"
+        sentence = (
+            f"Another run of {os.path.basename(script)} is live (pid {live[0].pid}), and somebody"
+            " answers for it: it is no left-over."
+        )
+        yield (
+            "host.other-run",
+            "warn",
+            [item.pid for item in live],
+            sentence,
+            f"ps -o pid,ppid,tty,lstart,cmd -p {live[0].pid}",
+        )
 
 
 def environment() -> Iterator[Check]:
-    launched = bool(os.environ.get("TRAINPROBE_SLOT"))  # inside the user's own launch its variables are meant
-    bites = [name for name, (pattern, _) in BITING.items() if re.match(pattern, os.environ.get(name, "")) and not (launched and BITING[name][1] is LEFT_OVER)]
+    launched = bool(
+        os.environ.get("TRAINPROBE_SLOT")
+    )  # inside the user's own launch its variables are meant
+    bites = [
+        name
+        for name, (pattern, _) in BITING.items()
+        if re.match(pattern, os.environ.get(name, ""))
+        and not (launched and BITING[name][1] is LEFT_OVER)
+    ]
     for name in bites:
-        yield f"env.{name}", "warn", os.environ[name], f"{name}={os.environ[name]} is set: {BITING[name][1]}.", f"unset {name}"
+        yield (
+            f"env.{name}",
+            "warn",
+            os.environ[name],
+            f"{name}={os.environ[name]} is set: {BITING[name][1]}.",
+            f"unset {name}",
+        )
     if not bites:
         yield "env", "ok", len(BITING), f"None of {len(BITING)} variables that bite is set.", ""
     port = os.environ.get("MASTER_PORT", "")
     if port.isdigit() and 0 < int(port) < 65536:
         with contextlib.closing(socket.socket()) as listener:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as torch's store does: a port in TIME_WAIT is free
+            listener.setsockopt(
+                socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+            )  # as torch's store does: a port in TIME_WAIT is free
             taken = False
             try:
                 listener.bind(("", int(port)))
@@ -219,21 +373,36 @@ def environment() -> Iterator[Check]:
 
 def main() -> None:
     parser = _emit.Parser(description=__doc__)
-    parser.add_argument("--nproc", type=int, default=_emit.number_from_environment("TRAINPROBE_NPROC", 1, 1))
+    parser.add_argument(
+        "--nproc", type=int, default=_emit.number_from_environment("TRAINPROBE_NPROC", 1, 1)
+    )
     parser.add_argument("--script", default=os.environ.get("TRAINPROBE_SCRIPT", ""))
     asked = parser.parse_args()
     failed = []
     groups = {"limits": limits(), "memory": memory(asked.nproc), "cpus": cpus(asked.nproc)}
-    groups.update({"quota": _readiness.quota(asked.nproc), "environment": environment()})
+    groups.update({"quota": launch_limits.quota(asked.nproc), "environment": environment()})
     groups.update({"leftovers": leftovers(asked.script)} if asked.script else {})
     groups["disks"] = disks()  # last: a file system that does not answer takes nothing else with it
     for name, checks in groups.items():
         with _emit.phase(name):
-            for check, status, value, says, fix in checks:
+            for check, status, value, sentence, fix in checks:
                 tell = _emit.fail if status == "fail" else _emit.note
-                tell(says, check=check, status=status, value=value, fix="" if status == "ok" else fix)
+                tell(
+                    sentence,
+                    check=check,
+                    status=status,
+                    value=value,
+                    fix="" if status == "ok" else fix,
+                )
                 failed += [check] if status == "fail" else []
-    _emit.result("no" if failed else "yes", f"This host does not allow the run: {', '.join(failed)}." if failed else "Limits, memory and disk allow the run.")
+    _emit.result(
+        "no" if failed else "yes",
+        (
+            f"This host does not allow the run: {', '.join(failed)}."
+            if failed
+            else "Limits, memory and disk allow the run."
+        ),
+    )
 
 
 if __name__ == "__main__":

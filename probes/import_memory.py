@@ -6,18 +6,27 @@
 # timeout_s: 150
 # climbs: []
 # after: [environment]
-# means: An import raises, hangs or crashes by itself, or fits once but not once for every rank of this host.
+# means: An import raises, hangs or crashes by itself, or fits once but not once for every rank of
+#   this host.
 # ///
-"""Import each module alone in a fresh process, all of them in one, then everything in as many processes as there are ranks, all at the same moment.
+"""Import each module alone in a fresh process, all of them in one, then everything in as many
+processes as there are ranks, all at the same moment.
 
-Environment: TRAINPROBE_IMPORTS (names, by commas; default torch), TRAINPROBE_NPROC, TRAINPROBE_SCRIPT (its folder comes first on the path),
-TRAINPROBE_PLANNED_RANKS, TRAINPROBE_DEADLINE_S, TRAINPROBE_IMPORT_TIMEOUT_S (for one import, 30). Flags: --imports, --nproc, --script, --timeout-s.
-Events: `note`/`fail` name=import: module, how (alone|whole|together), outcome (passed|failed|timed_out|crashed|oom_killed|not_measured), took_s,
-rss_bytes, peak_bytes, as_bytes, file_bytes, private_bytes (peak without pages of files), growth_bytes, threads, threads_by {module: count}, fds, touched_cuda, cuda_by, lock_wait_s, lock_paths, programs
-{name: count}, forks, compilers (most at once), build_bytes, error_type, error, last_frame, frames (outermost first), rank, pid, signal, exit_code,
-cgroup_oom_rise, guarded (modules that the script imports under a lock). A passed `whole` and `together` name all modules, by commas; any other names the module at which it ended. `fail` name=import.foreseen:
-what the planned ranks would need. Measures: import.took_s, import.rss, import.peak {module, how, ranks}, import.lock_wait_s {how, ranks}, limit.*.
-The children volunteer for the OOM killer (oom_score_adj), so that it takes one of them and not this probe.
+Environment: TRAINPROBE_IMPORTS (names, by commas; default torch), TRAINPROBE_NPROC,
+TRAINPROBE_SCRIPT (its folder comes first on the path), TRAINPROBE_PLANNED_RANKS,
+TRAINPROBE_DEADLINE_S, TRAINPROBE_IMPORT_TIMEOUT_S (for one import, 30). Flags: --imports, --nproc,
+--script, --timeout-s.
+Events: `note`/`fail` name=import: module, how (alone|whole|together), outcome
+(passed|failed|timed_out|crashed|oom_killed|not_measured), took_s, rss_bytes, peak_bytes, as_bytes,
+file_bytes, private_bytes (peak without pages of files), growth_bytes, threads, threads_by {module:
+count}, fds, touched_cuda, cuda_by, lock_wait_s, lock_paths, programs {name: count}, forks,
+compilers (most at once), build_bytes, error_type, error, last_frame, frames (outermost first),
+rank, pid, signal, exit_code, cgroup_oom_rise, guarded (modules that the script imports under a
+lock). A passed `whole` and `together` name all modules, by commas; any other names the module at
+which it ended. `fail` name=import.foreseen: what the planned ranks would need. Measures:
+import.took_s, import.rss, import.peak {module, how, ranks}, import.lock_wait_s {how, ranks},
+limit.*. The children volunteer for the OOM killer (oom_score_adj), so that it takes one of them and
+not this probe.
 """
 
 from __future__ import annotations
@@ -30,57 +39,84 @@ import time
 from typing import Any, Dict, List
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from _memory import memory_limits  # isort: skip  # before _emit, too
-from _imports import _attempts, _guards, _telling  # isort: skip  # _telling last: it brings _emit, which takes this folder off the path
 import _emit
+from _import_memory import attempts, import_locks, report
+from _shared.memory import memory_limits
 
 
 class Rung:
     def __init__(self, asked: Any, scratch: str) -> None:
-        self.asked, self.scratch, self.began, self.failed = asked, scratch, time.monotonic(), []  # type: Any, str, float, List[str]
-        self.foreseen, self.beside = "", []  # type: str, List[str]
+        self.asked, self.scratch, self.began, self.failed = (asked, scratch, time.monotonic(), [])  # type: Any, str, float, List[str]
+        self.foreseen, self.local_modules = "", []  # type: str, List[str]
         self.first = os.path.dirname(os.path.realpath(asked.script)) if asked.script else ""
-        self.guarded = _guards.guarded(asked.script) if asked.script else {}
+        self.guarded = import_locks.guarded(asked.script) if asked.script else {}
 
     def left_s(self) -> float:
-        return float(os.environ.get("TRAINPROBE_DEADLINE_S") or 150) - 5 - (time.monotonic() - self.began)
+        return (
+            float(os.environ.get("TRAINPROBE_DEADLINE_S") or 150)
+            - 5
+            - (time.monotonic() - self.began)
+        )
 
-    def judged(self, told: Dict[str, Any]) -> Dict[str, Any]:
-        """What lies beside the script may want what only the script gives it: its failure says nothing, unless it is for want of memory."""
-        words = f"{told.get('error_type', '')} {told.get('error', '')}"
-        memory = told.get("cgroup_oom_rise") or "MemoryError" in words or "bad_alloc" in words or "allocate memory" in words
-        if told["module"] in self.beside and told["outcome"] != "passed" and not memory:
-            told["outcome"] = "not_measured"
-        return told
+    def judged(self, result: Dict[str, Any]) -> Dict[str, Any]:
+        """What lies beside the script may want what only the script gives it: its failure says
+        nothing, unless it is for want of memory.
+        """
+        message = f"{result.get('error_type', '')} {result.get('error', '')}"
+        memory = (
+            result.get("cgroup_oom_rise")
+            or "MemoryError" in message
+            or "bad_alloc" in message
+            or "allocate memory" in message
+        )
+        if result["module"] in self.local_modules and result["outcome"] != "passed" and not memory:
+            result["outcome"] = "not_measured"
+        return result
 
-    def one(self, modules: List[str], how: str, place: int) -> Dict[str, Any]:
+    def measure(self, modules: List[str], how: str, place: int) -> Dict[str, Any]:
         folder = os.path.join(self.scratch, str(place))
         os.mkdir(folder)
         with _emit.phase(f"import:{','.join(modules)}"):
-            attempt = _attempts.Attempt(folder, modules, self.first, how)
-            _attempts.run([attempt], self.asked.timeout_s)
-        told = self.judged(attempt.told())
-        if not _telling.report(told):
-            self.failed += [told["module"]] if told["outcome"] != "not_measured" else []
+            attempt = attempts.Attempt(folder, modules, self.first, how)
+            attempts.run([attempt], self.asked.timeout_s)
+        result = self.judged(attempt.result())
+        if not report.report(result):
+            self.failed += [result["module"]] if result["outcome"] != "not_measured" else []
         elif how == "alone":
-            _telling.unsafe_to_fork(told)
-        return told
+            report.unsafe_to_fork(result)
+        return result
 
     def together(self, modules: List[str], timeout_s: float) -> List[Dict[str, Any]]:
-        nproc, under_lock = self.asked.nproc, [module for module in modules if module in self.guarded]
+        nproc = self.asked.nproc
+        under_lock = [module for module in modules if module in self.guarded]
         if under_lock:
             _emit.note(
-                f"{os.path.basename(self.asked.script)} imports {', '.join(under_lock)} under a lock, so that the ranks do it one after the other here too."
+                f"{os.path.basename(self.asked.script)} imports {', '.join(under_lock)} under a"
+                " lock, so that the ranks do it one after the other here too."
             )
         with _emit.phase(f"import:together:{','.join(modules)}"):
-            attempts = [_attempts.Attempt(self.scratch, modules, self.first, "together", rank, self.guarded) for rank in range(nproc)]
-            most = _attempts.run(attempts, timeout_s)
-        told = [self.judged(one.told()) for one in attempts]
-        self.failed += [f"rank {one['rank']}: {one['module']}" for one in told if not _telling.report(one) and one["outcome"] != "not_measured"]
+            ranks = [
+                attempts.Attempt(self.scratch, modules, self.first, "together", rank, self.guarded)
+                for rank in range(nproc)
+            ]
+            most = attempts.run(ranks, timeout_s)
+        result = [self.judged(item.result()) for item in ranks]
+        self.failed += [
+            f"rank {item['rank']}: {item['module']}"
+            for item in result
+            if not report.report(item) and item["outcome"] != "not_measured"
+        ]
         limit, source = memory_limits().limit, "memory limit of the cgroup, or the host's memory"
         for kind in ("rss", "pss"):
-            _emit.measure(f"imports_together_{kind}", most[kind], "bytes", threshold=limit, source=source, nproc=nproc)
-        through = [one for one in told if one["outcome"] == "passed"]
+            _emit.measure(
+                f"imports_together_{kind}",
+                most[kind],
+                "bytes",
+                threshold=limit,
+                source=source,
+                nproc=nproc,
+            )
+        through = [item for item in result if item["outcome"] == "passed"]
         for name, unit, field in (
             ("took_s", "s", "took_s"),
             ("rss", "bytes", "rss_bytes"),
@@ -88,57 +124,125 @@ class Rung:
             ("lock_wait_s", "s", "lock_wait_s"),
         ):
             if through:
-                _emit.measure(f"import.{name}", max(one[field] for one in through), unit, module=",".join(modules), how="together", ranks=nproc)
-        return told
+                _emit.measure(
+                    f"import.{name}",
+                    max(item[field] for item in through),
+                    unit,
+                    module=",".join(modules),
+                    how="together",
+                    ranks=nproc,
+                )
+        return result
 
     def foresee(self, whole: Dict[str, Any], alone: List[Dict[str, Any]]) -> None:
-        """Hold what the planned ranks of this host would need against what there is. Under a lock one rank at a time is at its peak."""
-        seen, planned = memory_limits(), self.asked.planned
+        """Hold what the planned ranks of this host would need against what there is. Under a
+        lock one rank at a time is at its peak.
+        """
+        limits, planned = memory_limits(), self.asked.planned
         stays = max(0, whole["rss_bytes"] - whole["file_bytes"])
-        free = [_telling.private_bytes(one) for one in alone if one["outcome"] == "passed" and one["module"] not in self.guarded]
-        each = _telling.private_bytes(whole) if not self.guarded else max([stays, *free])
-        in_turn = max([_telling.private_bytes(one) for one in alone if one["module"] in self.guarded and one["outcome"] == "passed"], default=0)
+        free = [
+            report.private_bytes(item)
+            for item in alone
+            if item["outcome"] == "passed" and item["module"] not in self.guarded
+        ]
+        each = report.private_bytes(whole) if not self.guarded else max([stays, *free])
+        in_turn = max(
+            [
+                report.private_bytes(item)
+                for item in alone
+                if item["module"] in self.guarded and item["outcome"] == "passed"
+            ],
+            default=0,
+        )
         need = each * planned + in_turn + whole["file_bytes"]
-        if planned > self.asked.nproc and need > seen.limit:
-            jobs = f", with MAX_JOBS={os.environ.get('MAX_JOBS', 'unset')} compilers each" if whole["compilers"] else ""
-            says = f"{planned} ranks that import at once need {need / _telling.MIB:.0f} MiB{jobs}; the limit is {seen.limit / _telling.MIB:.0f} MiB."
-            _emit.fail(says, name="import.foreseen", module=whole["module"], ranks=planned, need_bytes=need, each_bytes=each, limit_bytes=seen.limit)
-            self.foreseen = f"{planned} ranks at once would need {need / _telling.MIB:.0f} MiB of {seen.limit / _telling.MIB:.0f}"
+        if planned > self.asked.nproc and need > limits.limit:
+            jobs = (
+                f", with MAX_JOBS={os.environ.get('MAX_JOBS', 'unset')} compilers each"
+                if whole["compilers"]
+                else ""
+            )
+            sentence = (
+                f"{planned} ranks that import at once need {need / report.MIB:.0f} MiB{jobs}; the"
+                f" limit is {limits.limit / report.MIB:.0f} MiB."
+            )
+            _emit.fail(
+                sentence,
+                name="import.foreseen",
+                module=whole["module"],
+                ranks=planned,
+                need_bytes=need,
+                each_bytes=each,
+                limit_bytes=limits.limit,
+            )
+            self.foreseen = (
+                f"{planned} ranks at once would need {need / report.MIB:.0f} MiB of"
+                f" {limits.limit / report.MIB:.0f}"
+            )
 
 
 def main() -> None:
     parser = _emit.Parser(description=__doc__)
     parser.add_argument("--imports", default=os.environ.get("TRAINPROBE_IMPORTS") or "torch")
-    parser.add_argument("--nproc", type=int, default=_emit.number_from_environment("TRAINPROBE_NPROC", 1, 1))
+    parser.add_argument(
+        "--nproc", type=int, default=_emit.number_from_environment("TRAINPROBE_NPROC", 1, 1)
+    )
     parser.add_argument("--script", default=os.environ.get("TRAINPROBE_SCRIPT", ""))
-    parser.add_argument("--timeout-s", type=float, default=float(_emit.number_from_environment("TRAINPROBE_IMPORT_TIMEOUT_S", 30, 1)))
-    parser.add_argument("--planned", type=int, default=_emit.number_from_environment("TRAINPROBE_PLANNED_RANKS", 0), help="ranks of the real run on this host")
+    parser.add_argument(
+        "--timeout-s",
+        type=float,
+        default=float(_emit.number_from_environment("TRAINPROBE_IMPORT_TIMEOUT_S", 30, 1)),
+    )
+    parser.add_argument(
+        "--planned",
+        type=int,
+        default=_emit.number_from_environment("TRAINPROBE_PLANNED_RANKS", 0),
+        help="ranks of the real run on this host",
+    )
     asked = parser.parse_args()
     modules = list(dict.fromkeys(name.strip() for name in asked.imports.split(",") if name.strip()))
     if not modules or not all(re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", name) for name in modules):
         _emit.result("cannot", f"These are no module names: {asked.imports!r}.")
     with _emit.scratch_folder("import") as scratch:
-        rung, seen, space = Rung(asked, scratch), memory_limits(), resource.getrlimit(resource.RLIMIT_AS)[0]
-        for name, value in (("memory_bytes", seen.limit), ("memory_free_bytes", seen.free), ("as_bytes", space if space != resource.RLIM_INFINITY else 0)):
+        rung = Rung(asked, scratch)
+        limits = memory_limits()
+        space = resource.getrlimit(resource.RLIMIT_AS)[0]
+        for name, value in (
+            ("memory_bytes", limits.limit),
+            ("memory_free_bytes", limits.free),
+            ("as_bytes", space if space != resource.RLIM_INFINITY else 0),
+        ):
             if value:
                 _emit.measure(f"limit.{name}", value, "bytes")
-        rung.beside = [name for name in _guards.neighbours(asked.script) if name not in modules][:8] if asked.script else []
-        modules += rung.beside
-        alone = [rung.one([module], "alone", place) for place, module in enumerate(modules)]
-        works = [module for module, told in zip(modules, alone) if told["outcome"] == "passed"]
-        slowest_s = sum(told.get("took_s", 0.0) for told in alone)
-        whole = next((told for told in alone if told["outcome"] == "passed"), None)
-        if len(works) > 1 and max(asked.nproc, asked.planned) > 1 and rung.left_s() > slowest_s * (2 + asked.nproc):
-            whole = rung.one(works, "whole", len(modules))
+        rung.local_modules = (
+            [name for name in import_locks.neighbours(asked.script) if name not in modules][:8]
+            if asked.script
+            else []
+        )
+        modules += rung.local_modules
+        alone = [rung.measure([module], "alone", place) for place, module in enumerate(modules)]
+        works = [module for module, result in zip(modules, alone) if result["outcome"] == "passed"]
+        slowest_s = sum(result.get("took_s", 0.0) for result in alone)
+        whole = next((result for result in alone if result["outcome"] == "passed"), None)
+        if (
+            len(works) > 1
+            and max(asked.nproc, asked.planned) > 1
+            and rung.left_s() > slowest_s * (2 + asked.nproc)
+        ):
+            whole = rung.measure(works, "whole", len(modules))
         if asked.nproc > 1 and works:
-            timeout_s = max(asked.timeout_s, 3 * slowest_s * asked.nproc / max(1, len(os.sched_getaffinity(0))))
+            timeout_s = max(
+                asked.timeout_s, 3 * slowest_s * asked.nproc / max(1, len(os.sched_getaffinity(0)))
+            )
             rung.together(works, min(timeout_s, max(5.0, rung.left_s())))
         if whole is not None and whole["outcome"] == "passed":
             rung.foresee(whole, alone)
     good = f"{len(works)} imports work, alone and in {asked.nproc} processes at once."
     if rung.failed:
         _emit.result("no", f"Imports failed: {', '.join(rung.failed)}.")
-    _emit.result("no" if rung.foreseen else "yes", f"{good[:-1]}; {rung.foreseen}." if rung.foreseen else good)
+    _emit.result(
+        "no" if rung.foreseen else "yes",
+        f"{good[:-1]}; {rung.foreseen}." if rung.foreseen else good,
+    )
 
 
 if __name__ == "__main__":

@@ -6,15 +6,20 @@
 # timeout_s: 300
 # climbs: []
 # after: [environment]
-# means: The model does not load in one process, or does so once but not once for every rank of this host.
+# means: The model does not load in one process, or it loads once but not once for every rank of
+#   this host.
 # ///
-"""Load the model alone in a fresh process, then in as many as there are ranks at the same moment, then by each cheaper way that it allows.
+"""Load the model alone in a fresh process, then in as many as there are ranks at the same moment,
+then by each cheaper way that it allows.
 
-Environment: TRAINPROBE_MODEL (pkg.module:factory, file.py:factory, a folder with config.json, or a file of weights), TRAINPROBE_NPROC,
-TRAINPROBE_PLANNED_RANKS, TRAINPROBE_DEVICE, TRAINPROBE_DEADLINE_S. Flags: --model, --nproc, --planned-ranks, --timeout-s (for all of it).
-Measures, by how (given, mmap, meta, assign …, `given-in-turn` for one rank after the other), ranks and rank: load.took_s, load.host_peak (highest resident),
-load.private (what no other process can share of it), load.device_peak; pss of all together; load.need (predicted for the planned ranks); limit.*.
-The children volunteer for the OOM killer (oom_score_adj), so that it takes one of them. A file of weights is only read with weights_only=True.
+Environment: TRAINPROBE_MODEL (pkg.module:factory, file.py:factory, a folder with config.json, or a
+file of weights), TRAINPROBE_NPROC, TRAINPROBE_PLANNED_RANKS, TRAINPROBE_DEVICE,
+TRAINPROBE_DEADLINE_S. Flags: --model, --nproc, --planned-ranks, --timeout-s (for all of it).
+Measures, by how (given, mmap, meta, assign …, `given-in-turn` for one rank after the other), ranks
+and rank: load.took_s, load.host_peak (highest resident), load.private (what no other process can
+share of it), load.device_peak; pss of all together; load.need (predicted for the planned ranks);
+limit.*. The children volunteer for the OOM killer (oom_score_adj), so that it takes one of them. A
+file of weights is only read with weights_only=True.
 """
 
 from __future__ import annotations
@@ -25,9 +30,9 @@ import time
 from typing import Any, Dict, List
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from _memory import memory_limits  # isort: skip  # before _emit, too
-from _model import _ways, _attempts, _told  # isort: skip  # in this order: _told brings _emit, which takes this folder off the path
 import _emit
+from _model_load import attempts, report, ways
+from _shared.memory import memory_limits
 
 CHEAPER = {
     "factory": ("mmap", "meta"),
@@ -46,103 +51,207 @@ class Rung:
     def left_s(self) -> float:
         return float(self.asked.timeout_s - 5 - (time.monotonic() - self.began))
 
-    def load(self, way: str, ranks: int, timeout_s: float, *, in_turn: bool = False) -> List[Dict[str, Any]]:
+    def load(
+        self, way: str, ranks: int, timeout_s: float, *, in_turn: bool = False
+    ) -> List[Dict[str, Any]]:
         named = f"{way}-in-turn" if in_turn else way
         with _emit.phase(f"load:{named}:{ranks}"):
-            loads = _attempts.load(os.path.join(self.folder, f"{named}{ranks}"), self.asked.model, named, ranks, timeout_s, in_turn=in_turn)
-        told = [one.told() for one in loads.attempts]
+            loads = attempts.load(
+                os.path.join(self.folder, f"{named}{ranks}"),
+                self.asked.model,
+                named,
+                ranks,
+                timeout_s,
+                in_turn=in_turn,
+            )
+        result = [item.result() for item in loads.attempts]
         if ranks > 1:
-            _emit.measure("pss", max(loads.most_pss, loads.most_private), "bytes", how=named, ranks=ranks, threshold=self.limits.limit, source="memory limit")
-        return told
+            _emit.measure(
+                "pss",
+                max(loads.most_pss, loads.most_private),
+                "bytes",
+                how=named,
+                ranks=ranks,
+                threshold=self.limits.limit,
+                source="memory limit",
+            )
+        return result
 
     def may_try(self, need: int) -> bool:
         """Not where it would take the whole host, or a cgroup whose kill ends the ladder too."""
-        return need < 0.9 * self.limits.host_free and (need < 0.9 * self.limits.free or not self.limits.whole_group)
+        return need < 0.9 * self.limits.host_free and (
+            need < 0.9 * self.limits.free or not self.limits.whole_group
+        )
 
     def climb(self) -> None:
-        alone = self.load(_told.GIVEN, 1, max(5.0, 0.45 * self.left_s()))[0]
-        if not _told.report(alone):
+        alone = self.load(report.GIVEN, 1, max(5.0, 0.45 * self.left_s()))[0]
+        if not report.report(alone):
             if alone["outcome"] == "mistyped":
                 _emit.result("cannot", alone["sentence"])
-            _emit.result("no", _told.says_of(alone))
+            _emit.result("no", report.says_of(alone))
         asked, limits = self.asked, self.limits
-        need = _told.need_of(alone, self.planned)
+        need = report.need_of(alone, self.planned)
         _emit.measure(
             "load.need",
             need,
             "bytes",
             ranks=self.planned,
-            how=_told.GIVEN,
+            how=report.GIVEN,
             threshold=limits.limit,
             source="memory limit of the cgroup, or the host's memory",
         )
         together: List[Dict[str, Any]] = []
-        if asked.nproc > 1 and self.may_try(_told.need_of(alone, asked.nproc)):
-            together = self.load(_told.GIVEN, asked.nproc, min(0.6 * self.left_s(), 20 + 4 * asked.nproc * (alone["took_s"] + 5)))
+        if asked.nproc > 1 and self.may_try(report.need_of(alone, asked.nproc)):
+            together = self.load(
+                report.GIVEN,
+                asked.nproc,
+                min(0.6 * self.left_s(), 20 + 4 * asked.nproc * (alone["took_s"] + 5)),
+            )
         elif asked.nproc > 1:
             _emit.note(
-                f"{asked.nproc} ranks are not loaded together: they would take {_told.size(_told.need_of(alone, asked.nproc))}, and {_told.size(limits.free)} are free."
+                f"{asked.nproc} ranks are not loaded together: they would take"
+                f" {report.size(report.need_of(alone, asked.nproc))}, and"
+                f" {report.size(limits.free)} are free."
             )
-        bad = [one for one in together if not _told.report(one)]
+        bad = [item for item in together if not report.report(item)]
         needs = self.cheaper(alone, short=bool(bad) or need > limits.limit)
         best = min(needs, key=lambda way: needs[way], default="")
-        do = f"{_told.WORDS[best]}: {_told.size(needs[best])} for {self.planned} ranks instead of {_told.size(need)}" if best else ""
+        do = (
+            f"{report.WORDS[best]}: {report.size(needs[best])} for {self.planned} ranks instead of"
+            f" {report.size(need)}"
+            if best
+            else ""
+        )
         if best:
-            _emit.note(
-                do + ".", check="model.cheaper", status="ok", value={"how": best, "need": needs[best], "given": need, "ranks": self.planned, "all": needs}
+            _emit.check(
+                "model.cheaper",
+                "ok",
+                do + ".",
+                {
+                    "how": best,
+                    "need": needs[best],
+                    "given": need,
+                    "ranks": self.planned,
+                    "all": needs,
+                },
             )
         self.devices(together)
         if bad:
-            _emit.result("no", f"One process loads the model, {asked.nproc} at once do not ({bad[0]['outcome']})." + (f" {do}." if do else ""))
+            _emit.result(
+                "no",
+                f"One process loads the model, {asked.nproc} at once do not ({bad[0]['outcome']})."
+                + (f" {do}." if do else ""),
+            )
         if need > limits.limit:
-            says = f"Together {self.planned} ranks need {_told.size(need)} to load the model, the limit is {_told.size(limits.limit)}."
-            _emit.fail(says, check="model.memory", status="fail", value={"need": need, "limit": limits.limit, "ranks": self.planned}, fix=do)
-            _emit.result("no", says + (f" {do}." if do else ""))
+            sentence = (
+                f"Together {self.planned} ranks need {report.size(need)} to load the model, the"
+                f" limit is {report.size(limits.limit)}."
+            )
+            _emit.fail(
+                sentence,
+                check="model.memory",
+                status="fail",
+                value={"need": need, "limit": limits.limit, "ranks": self.planned},
+                fix=do,
+            )
+            _emit.result("no", sentence + (f" {do}." if do else ""))
         if need > limits.free:
-            says = f"Together {self.planned} ranks need {_told.size(need)} to load the model, and {_told.size(limits.free)} are free now."
-            _emit.note(says, check="model.memory", status="warn", value={"need": need, "free": limits.free, "ranks": self.planned}, fix=do)
-        _emit.result("yes", f"{_told.says_of(alone)[:-1]}; {self.planned} ranks need {_told.size(need)} of {_told.size(limits.limit)}.")
+            sentence = (
+                f"Together {self.planned} ranks need {report.size(need)} to load the model, and"
+                f" {report.size(limits.free)} are free now."
+            )
+            _emit.check(
+                "model.memory",
+                "warn",
+                sentence,
+                {"need": need, "free": limits.free, "ranks": self.planned},
+                fix=do,
+            )
+        _emit.result(
+            "yes",
+            f"{report.says_of(alone)[:-1]}; {self.planned} ranks need {report.size(need)} of"
+            f" {report.size(limits.limit)}.",
+        )
 
     def worth(self, need: int, given: int) -> bool:
         return need < WORTH * given or need <= self.limits.limit < given
 
     def cheaper(self, alone: Dict[str, Any], *, short: bool) -> Dict[str, int]:
-        """Measure the other ways, each in a process of its own; return what the planned ranks would need by those that are worth it."""
-        given, needs = _told.need_of(alone, self.planned), {}
+        """Measure the other ways, each in a process of its own; return what the planned ranks
+        would need by those that are worth it.
+        """
+        given, needs = report.need_of(alone, self.planned), {}
         eager = [row for row in alone.get("torch_loads", ()) if row["path"] and not row["mmap"]]
-        kind = _ways.kind_of(self.asked.model)
+        kind = ways.kind_of(self.asked.model)
         for way in CHEAPER[kind]:
-            if (way == "mmap" and kind == "factory" and not eager) or self.left_s() < alone["took_s"] + 10:
+            if (way == "mmap" and kind == "factory" and not eager) or self.left_s() < alone[
+                "took_s"
+            ] + 10:
                 continue
-            told = self.load(way, 1, min(self.left_s() - 2, 20 + 4 * alone["took_s"]))[0]
-            if _told.report(told) and way != "meta" and self.worth(_told.need_of(told, self.planned), given):
-                needs[way] = _told.need_of(told, self.planned)
+            result = self.load(way, 1, min(self.left_s() - 2, 20 + 4 * alone["took_s"]))[0]
+            if (
+                report.report(result)
+                and way != "meta"
+                and self.worth(report.need_of(result, self.planned), given)
+            ):
+                needs[way] = report.need_of(result, self.planned)
         # In turn only one is at its peak at a time; what the others keep they keep.
-        turn = int((self.planned - 1) * alone["anon_bytes"] + alone["private_bytes"] + alone["shared_bytes"])
+        turn = int(
+            (self.planned - 1) * alone["anon_bytes"]
+            + alone["private_bytes"]
+            + alone["shared_bytes"]
+        )
         if self.planned > 1 and self.worth(turn, given):
             needs["given-in-turn"] = turn
-        if short and self.asked.nproc > 1 and turn < self.limits.limit and self.left_s() > 2 * self.asked.nproc * (alone["took_s"] + 5):
-            told_in_turn = self.load(_told.GIVEN, self.asked.nproc, self.left_s() - 2, in_turn=True)
-            if not all(list(map(_told.report, told_in_turn))):
+        if (
+            short
+            and self.asked.nproc > 1
+            and turn < self.limits.limit
+            and self.left_s() > 2 * self.asked.nproc * (alone["took_s"] + 5)
+        ):
+            told_in_turn = self.load(
+                report.GIVEN, self.asked.nproc, self.left_s() - 2, in_turn=True
+            )
+            if not all(list(map(report.report, told_in_turn))):
                 needs.pop("given-in-turn", None)
         return needs
 
     def devices(self, together: List[Dict[str, Any]]) -> None:
         """Ranks that load onto GPU 0 although each has a GPU of its own."""
         strayed = [
-            one["rank"] for one in together if one["rank"] and any(device["index"] == 0 for device in one.get("devices", ())) and len(one["devices"]) > 1
+            item["rank"]
+            for item in together
+            if item["rank"]
+            and any(device["index"] == 0 for device in item.get("devices", ()))
+            and len(item["devices"]) > 1
         ]
         if strayed:
-            says = f"Ranks {', '.join(map(str, strayed))} load onto GPU 0 before they use their own."
-            _emit.note(says, check="model.device", status="warn", value=strayed, fix="torch.load(path, map_location=f'cuda:{local_rank}')")
+            sentence = (
+                f"Ranks {', '.join(map(str, strayed))} load onto GPU 0 before they use their own."
+            )
+            _emit.check(
+                "model.device",
+                "warn",
+                sentence,
+                strayed,
+                fix="torch.load(path, map_location=f'cuda:{local_rank}')",
+            )
 
 
 def main() -> None:
     parser = _emit.Parser(description=__doc__)
     parser.add_argument("--model", default=os.environ.get("TRAINPROBE_MODEL", ""))
-    parser.add_argument("--nproc", type=int, default=_emit.number_from_environment("TRAINPROBE_NPROC", 1, 1))
-    parser.add_argument("--planned-ranks", type=int, default=_emit.number_from_environment("TRAINPROBE_PLANNED_RANKS", 1, 1))
-    parser.add_argument("--timeout-s", type=float, default=float(os.environ.get("TRAINPROBE_DEADLINE_S") or 300))
+    parser.add_argument(
+        "--nproc", type=int, default=_emit.number_from_environment("TRAINPROBE_NPROC", 1, 1)
+    )
+    parser.add_argument(
+        "--planned-ranks",
+        type=int,
+        default=_emit.number_from_environment("TRAINPROBE_PLANNED_RANKS", 1, 1),
+    )
+    parser.add_argument(
+        "--timeout-s", type=float, default=float(os.environ.get("TRAINPROBE_DEADLINE_S") or 300)
+    )
     asked = parser.parse_args()
     if not asked.model:
         _emit.result("cannot", "No model was named.")

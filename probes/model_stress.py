@@ -1,19 +1,24 @@
 # /// trainprobe
 # rung: 88
-# question: Does the model do the same for all sizes, masks, types, ranks and after a save?
+# question: Does the model give the same results for all sizes, masks, types and ranks, and
+#   after a save?
 # scope: host
 # needs: [torch, model]
 # timeout_s: 240
 # climbs: []
 # after: [model_load]
-# means: The model runs, but some batch, mask, precision, configuration or save of it gives another result than it must.
+# means: The model runs, but with some batch, mask, precision, configuration or save it gives a
+#   wrong result.
 # ///
 """Seven suites on the user's model, each in a child of its own, and one rank against N.
 
-Environment: TRAINPROBE_MODEL and TRAINPROBE_SAMPLE (pkg.module:factory, file.py:factory; the model also as a folder with config.json),
-TRAINPROBE_DEVICE, TRAINPROBE_BENCH_STEPS, TRAINPROBE_FUZZ, TRAINPROBE_SEED. Flags: --model, --sample, --device, --bench-steps, --fuzz, --seed,
---suites A,B, --ranks, --timeout-s. The sample is a batch, or makes one; one that takes two arguments is asked for (rows, length).
-Measures: <property>.<what was compared> with its threshold, and what and where (the module, parameter, buffer, attribute, option or size).
+Environment: TRAINPROBE_MODEL and TRAINPROBE_SAMPLE (pkg.module:factory, file.py:factory; the model
+also as a folder with config.json), TRAINPROBE_DEVICE, TRAINPROBE_BENCH_STEPS, TRAINPROBE_FUZZ,
+TRAINPROBE_SEED. Flags: --model, --sample, --device, --bench-steps, --fuzz, --seed, --suites A,B,
+--ranks, --timeout-s. The sample is a batch, or makes one; one that takes two arguments is asked for
+(rows, length).
+Measures: <property>.<what was compared> with its threshold, and what and where (the module,
+parameter, buffer, attribute, option or size).
 """
 
 from __future__ import annotations
@@ -24,41 +29,41 @@ import sys
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-import _given  # isort: skip  # noqa: F401 - before _emit, which takes this folder off the path
-import _memory  # isort: skip  # noqa: F401 - the suites ask it
-import _stress.suites  # isort: skip  # noqa: F401 - it knows its own folder from here on
 import _emit
-from _stress import telling
-from _stress.asked import Asked, asked
-from _stress.children import as_child, in_a_child
-from _stress.stress import Stress
+from _model_stress import report
+from _model_stress.request import StressRequest, read_request
+from _model_stress.runner import SuiteRunner
+from _model_stress.suite_children import as_child, in_a_child
 
 PROGRAM = os.path.realpath(__file__)
 
 
-def alone(given: Asked) -> None:
+def alone(request: StressRequest) -> None:
     """Be a fresh child: import, and do the one suite."""
 
-    def work(look: Any) -> Any:
-        stress = Stress(given, os.path.dirname(given.alone), look, PROGRAM)
+    def work(findings: Any) -> Any:
+        stress = SuiteRunner(request, os.path.dirname(request.alone), findings, PROGRAM)
         stress.load()
-        with open(f"{given.alone}.known", encoding="utf-8") as file:
+        with open(f"{request.alone}.known", encoding="utf-8") as file:
             stress.know(json.load(file))
-        return stress.call(os.path.basename(given.alone), look)
+        return stress.call(os.path.basename(request.alone), findings)
 
-    as_child(work, given.alone, given.timeout_s)
+    as_child(work, request.alone, request.timeout_s)
 
 
 def main() -> None:
-    given = asked()
-    if given.alone:
-        alone(given)
+    request = read_request()
+    if request.alone:
+        alone(request)
     with _emit.scratch_folder("stress") as folder:
         outcome = in_a_child(
-            lambda look: Stress(given, folder, look, PROGRAM).whole(), os.path.join(folder, "whole"), max(5.0, given.timeout_s - 3), heard=True
+            lambda findings: SuiteRunner(request, folder, findings, PROGRAM).whole(),
+            os.path.join(folder, "whole"),
+            max(5.0, request.timeout_s - 3),
+            visible=True,
         )
         if outcome.how != "done":
-            telling.broken(outcome)
+            report.broken(outcome)
     raise SystemExit(outcome.answer)
 
 

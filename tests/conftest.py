@@ -1,4 +1,6 @@
-"""Fixtures for tests that start the real tool: a runner, a memory cgroup, and the check that nothing is left behind."""
+"""Fixtures for tests that start the real tool: a runner, a memory cgroup, and the check that
+nothing is left behind.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +20,30 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+SOAK = ROOT / "tests" / "soak.txt"
 LIVE = ("attach/", "e2e/", "ladder/", "runner/", "gallery/", "probes/", "unit/collect/")
-TOKEN = "TRAINPROBE_TEST_TOKEN"  # in the environment of all that a test starts, so that leftovers can be told from other people's processes
+# in the environment of all that a test starts, so that leftovers can be told from other people's
+# processes
+TOKEN = "TRAINPROBE_TEST_TOKEN"
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that start ranks take seconds and come first, so that the two workers of `make test` end at about the same time."""
+    """Tests that start ranks take seconds and come first, so that the workers of `make test` end
+    at about the same time. Those that tests/soak.txt lists are left to `make soak`.
+    """
+    soak = set(SOAK.read_text(encoding="utf-8").splitlines())
+    for item in items:
+        if item.nodeid in soak:
+            item.add_marker(pytest.mark.soak)
     items.sort(key=lambda item: item.get_closest_marker("torch") is None)
     for item in items:
-        # What is tested there is told by real processes, whose pace a busy machine decides: one that fails is tried once more, and the
-        # summary says so (RERUN). A fault of the tool's own fails twice.
-        if item.get_closest_marker("torch") is not None or item.path.relative_to(ROOT / "tests").as_posix().startswith(LIVE):
+        # What is tested there is told by real processes, whose pace a busy machine decides: one
+        # that fails is tried once more, and the summary says so (RERUN). A fault of the tool's own
+        # fails twice.
+        if item.get_closest_marker("torch") is not None or item.path.relative_to(
+            ROOT / "tests"
+        ).as_posix().startswith(LIVE):
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
@@ -50,12 +65,17 @@ class ToolRun:
 
     def __str__(self) -> str:
         """What a failed assertion shows."""
-        return f"exit {self.exit_code} after {self.took_s:.1f} s\n--- stdout\n{self.stdout[-6000:]}\n--- stderr\n{self.stderr[-3000:]}"
+        return (
+            f"exit {self.exit_code} after {self.took_s:.1f} s\n---"
+            f" stdout\n{self.stdout[-6000:]}\n--- stderr\n{self.stderr[-3000:]}"
+        )
 
 
 def python_path() -> dict[str, str]:
     """The PYTHONPATH that a child needs to find this trainprobe; nothing where it is installed."""
-    probe = subprocess.run([sys.executable, "-c", "import trainprobe"], cwd="/", capture_output=True, check=False)
+    probe = subprocess.run(
+        [sys.executable, "-c", "import trainprobe"], cwd="/", capture_output=True, check=False
+    )
     return {"PYTHONPATH": str(ROOT)} if probe.returncode else {}
 
 
@@ -68,10 +88,18 @@ def processes_with(token: str) -> dict[int, str]:
         try:
             environ = Path("/proc", entry, "environ").read_bytes()
             if token.encode() in environ:
-                found[int(entry)] = Path("/proc", entry, "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                found[int(entry)] = (
+                    Path("/proc", entry, "cmdline")
+                    .read_bytes()
+                    .replace(b"\0", b" ")
+                    .decode(errors="replace")
+                    .strip()
+                )
         except OSError:
             continue  # it has ended meanwhile, or it is not ours to read
-    return {pid: command for pid, command in found.items() if command}  # a zombie has no command line
+    return {
+        pid: command for pid, command in found.items() if command
+    }  # a zombie has no command line
 
 
 def end(pids: Sequence[int]) -> None:
@@ -84,7 +112,9 @@ def end(pids: Sequence[int]) -> None:
 
 @pytest.fixture
 def job_folder() -> Iterator[Path]:
-    """A folder whose name says nothing about the test: neither labels nor paths may help the tool."""
+    """A folder whose name says nothing about the test: neither labels nor paths may help the
+    tool.
+    """
     folder = Path(tempfile.mkdtemp(prefix="job-"))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
@@ -92,7 +122,9 @@ def job_folder() -> Iterator[Path]:
 
 @pytest.fixture
 def token() -> Iterator[str]:
-    """A mark for the environment of all that the test starts. Fails the test when a process with it is left two seconds after its end."""
+    """A mark for the environment of all that the test starts. Fails the test when a process with
+    it is left two seconds after its end.
+    """
     mark = uuid.uuid4().hex
     yield mark
     ends = time.monotonic() + 2.0
@@ -111,9 +143,10 @@ RunTool = Callable[..., ToolRun]
 def run_tool(token: str, job_folder: Path) -> RunTool:
     """Run `python -m trainprobe ARGV…` in a process of its own and return a ToolRun.
 
-    A call that has `diagnose` gets `--case` and `--json` in the job's folder unless it names them. `cgroup` is a folder of
-    the cgroup file system to join, `nofile` a limit for open files; both hold for the tool and its children. A tool that is
-    not back within `timeout_s` is killed and fails the test.
+    A call that has `diagnose` gets `--case` and `--json` in the job's folder unless it names them.
+    `cgroup` is a folder of the cgroup file system to join, `nofile` a limit for open files; both
+    hold for the tool and its children. A tool that is not back within `timeout_s` is killed and
+    fails the test.
     """
 
     def run(
@@ -133,11 +166,30 @@ def run_tool(token: str, job_folder: Path) -> RunTool:
             words[place:place] = extra
         join = "" if cgroup is None else f'echo $$ > "{cgroup}/cgroup.procs" || exit 99; '
         limit = "" if nofile is None else f"ulimit -n {nofile}; "
-        command = ["/bin/sh", "-c", f'{join}{limit}exec "$@"', "sh", sys.executable, "-m", "trainprobe", *words]
+        command = [
+            "/bin/sh",
+            "-c",
+            f'{join}{limit}exec "$@"',
+            "sh",
+            sys.executable,
+            "-m",
+            "trainprobe",
+            *words,
+        ]
         environment = {**os.environ, "NO_COLOR": "1", TOKEN: token, **python_path(), **(env or {})}
         began = time.monotonic()
-        with (job_folder / "stdout").open("wb") as stdout, (job_folder / "stderr").open("wb") as stderr:
-            process = subprocess.Popen(command, cwd=cwd or job_folder, env=environment, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr)
+        with (
+            (job_folder / "stdout").open("wb") as stdout,
+            (job_folder / "stderr").open("wb") as stderr,
+        ):
+            process = subprocess.Popen(
+                command,
+                cwd=cwd or job_folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+            )
             try:
                 exit_code = process.wait(timeout=timeout_s)
             except subprocess.TimeoutExpired:
@@ -145,7 +197,9 @@ def run_tool(token: str, job_folder: Path) -> RunTool:
                 process.wait()
                 exit_code = -1
         took_s = time.monotonic() - began
-        out, err = ((job_folder / name).read_text(errors="replace") for name in ("stdout", "stderr"))
+        out, err = (
+            (job_folder / name).read_text(errors="replace") for name in ("stdout", "stderr")
+        )
         report = json.loads(json_file.read_text()) if json_file.exists() else {}
         result = ToolRun(exit_code, out, err, took_s, report, job_folder)
         assert exit_code != -1, f"the tool did not come back within {timeout_s} s\n{result}"
@@ -159,15 +213,22 @@ MakeCgroup = Callable[[int], Path]
 
 @pytest.fixture
 def memory_cgroup() -> Iterator[MakeCgroup]:
-    """Make a memory cgroup with a limit in bytes below our own, version 1 or 2; skips with the reason where that cannot be done."""
+    """Make a memory cgroup with a limit in bytes below our own, version 1 or 2; skips with the
+    reason where that cannot be done.
+    """
     made: list[Path] = []
 
     def make(limit_bytes: int) -> Path:
-        memberships = dict(line.split(":", 2)[1:] for line in Path("/proc/self/cgroup").read_text().splitlines())
+        memberships = dict(
+            line.split(":", 2)[1:] for line in Path("/proc/self/cgroup").read_text().splitlines()
+        )
         name = f"trainprobe-test-{os.getpid()}-{len(made)}"
         version_1 = Path("/sys/fs/cgroup/memory")
         if "memory" in memberships and version_1.is_dir():
-            folder, limit_file = version_1 / memberships["memory"].lstrip("/") / name, "memory.limit_in_bytes"
+            folder, limit_file = (
+                version_1 / memberships["memory"].lstrip("/") / name,
+                "memory.limit_in_bytes",
+            )
         else:
             parent = Path("/sys/fs/cgroup") / memberships.get("", "/").lstrip("/")
             folder, limit_file = parent / name, "memory.max"

@@ -1,4 +1,6 @@
-"""The documentation cannot lie: generated pages are fresh, links resolve, everything that has a page has one."""
+"""The documentation cannot lie: generated pages are fresh, links resolve, everything that has a
+page has one.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 def anchors(path: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", path.read_text(encoding="utf-8")), re.MULTILINE)
+    headings = re.findall(
+        r"^#+ (.+)$", FENCE.sub("", path.read_text(encoding="utf-8")), re.MULTILINE
+    )
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
@@ -35,7 +39,9 @@ def test_the_generated_pages_are_fresh() -> None:
     assert generate.stale() == [], "run: make docs"
 
 
-def test_check_says_what_is_stale_and_changes_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_says_what_is_stale_and_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     made = {**generate.pages(), DOCS / "exits.md": "another text", DOCS / "nowhere.md": "x"}
     monkeypatch.setattr(generate, "pages", lambda: made)
     before = (DOCS / "exits.md").read_text(encoding="utf-8")
@@ -73,14 +79,23 @@ def test_every_page_can_be_reached_from_the_index() -> None:
         if page in seen:
             continue
         seen.add(page)
-        targets = [target.partition("#")[0] for target in LINK.findall(page.read_text(encoding="utf-8"))]
-        todo += [path for target in targets if target.endswith(".md") and (path := (page.parent / target).resolve()).exists()]
+        targets = [
+            target.partition("#")[0] for target in LINK.findall(page.read_text(encoding="utf-8"))
+        ]
+        todo += [
+            path
+            for target in targets
+            if target.endswith(".md") and (path := (page.parent / target).resolve()).exists()
+        ]
     assert set(DOCS.rglob("*.md")) <= seen
 
 
 def test_every_cause_rung_setting_and_exit_code_is_documented() -> None:
     index = (DOCS / "causes" / "index.md").read_text(encoding="utf-8")
-    assert all(f"`{cause_id}`" in index for cause_id in (*(one.id for one in causes.built()), *(one.id for one in causes.planned())))
+    assert all(
+        f"`{cause_id}`" in index
+        for cause_id in (*(one.id for one in causes.built()), *(one.id for one in causes.planned()))
+    )
     ladder = (DOCS / "ladder.md").read_text(encoding="utf-8")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for spec in find(()):
@@ -94,13 +109,17 @@ def test_every_cause_rung_setting_and_exit_code_is_documented() -> None:
 
 def test_the_readme_lists_every_command_that_is_for_people() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    table = readme.partition("<!-- commands: generated from here -->")[2].partition("<!-- commands: to here -->")[0]
+    table = readme.partition("<!-- commands: generated from here -->")[2].partition(
+        "<!-- commands: to here -->"
+    )[0]
     listed = re.findall(r"^\| \[`trainprobe ([a-z-]+)`\]", table, re.MULTILINE)
     assert listed == [name for name in command_names() if not name.endswith("-here")]
 
 
 def test_the_settings_file_on_the_page_is_accepted() -> None:
-    (example,) = re.findall(r"```yaml\n(.*?)```", (DOCS / "settings.md").read_text(encoding="utf-8"), re.DOTALL)
+    (example,) = re.findall(
+        r"```yaml\n(.*?)```", (DOCS / "settings.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     assert all(row.key.rpartition(".")[2] + ":" in example for row in setting_rows())
     assert settings_of(example, "docs/settings.md").nproc == 4
 
@@ -111,19 +130,42 @@ def test_the_published_schema_is_the_one_of_the_types() -> None:
 
 def test_the_header_in_the_protocol_is_the_plugins_own() -> None:
     """The page's example is a file that runs in the tests."""
-    (shown,) = re.findall(r"```python\n(# /// trainprobe\n.*?)```", (DOCS / "probe-protocol.md").read_text(encoding="utf-8"), re.DOTALL)
-    program = ROOT / "tests" / "plugins" / "acme_trainprobe" / "acme_trainprobe" / "probes" / "acme_licence.py"
+    (shown,) = re.findall(
+        r"```python\n(# /// trainprobe\n.*?)```",
+        (DOCS / "probe-protocol.md").read_text(encoding="utf-8"),
+        re.DOTALL,
+    )
+    program = (
+        ROOT
+        / "tests"
+        / "plugins"
+        / "acme_trainprobe"
+        / "acme_trainprobe"
+        / "probes"
+        / "acme_licence.py"
+    )
     assert program.read_text(encoding="utf-8").startswith(shown)
 
 
 def test_the_make_lines_of_the_readme_exist() -> None:
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    blocks = "".join(re.findall(r"```\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL))
+    targets = set(
+        re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    blocks = "".join(
+        re.findall(r"```\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    )
     named = set(re.findall(r"^(?:[A-Z]+=\S+ )?make ([a-z-]+)", blocks, re.MULTILINE))
     assert named
     assert named <= targets
 
 
 def test_the_generator_runs_as_a_program() -> None:
-    ran = subprocess.run([sys.executable, str(DOCS / "generate.py"), "--check"], capture_output=True, text=True, check=False, timeout=120, cwd="/")
+    ran = subprocess.run(
+        [sys.executable, str(DOCS / "generate.py"), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        cwd="/",
+    )
     assert (ran.returncode, ran.stderr) == (0, "")

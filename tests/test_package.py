@@ -1,4 +1,6 @@
-"""What is shipped: the wheel, the source distribution, and the programs that make the environment."""
+"""What is shipped: the wheel, the source distribution, and the programs that make the
+environment.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,13 @@ def load(name: str) -> ModuleType:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", str(folder)], cwd=ROOT, check=True, capture_output=True, timeout=120)
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-d", str(folder)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
     return folder
 
 
@@ -46,22 +54,38 @@ def test_the_wheel_carries_probes_inside_the_package_and_nowhere_else(built: Pat
 
 def test_the_source_distribution_builds_the_same_wheel(built: Path, tmp_path: Path) -> None:
     (archive,) = built.glob("*.tar.gz")
-    subprocess.run(["tar", "--extract", "--file", str(archive), "--directory", str(tmp_path)], check=True)  # tarfile's filter is newer than 3.10
+    subprocess.run(
+        ["tar", "--extract", "--file", str(archive), "--directory", str(tmp_path)], check=True
+    )  # tarfile's filter is newer than 3.10
     (unpacked,) = tmp_path.iterdir()
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "again")]
+    build = [
+        sys.executable,
+        "-m",
+        "hatchling",
+        "build",
+        "-t",
+        "wheel",
+        "-d",
+        str(tmp_path / "again"),
+    ]
     subprocess.run(build, cwd=unpacked, check=True, capture_output=True, timeout=120)
     (wheel,), (again,) = built.glob("*.whl"), (tmp_path / "again").glob("*.whl")
     assert zipfile.ZipFile(wheel).namelist() == zipfile.ZipFile(again).namelist()
 
 
 def test_pip_is_found_in_a_plain_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Debian without ensurepip and without any pip fetches pip's wheel from the index that pip is configured with."""
+    """A Debian without ensurepip and without any pip fetches pip's wheel from the index that pip
+    is configured with.
+    """
     content = b"a wheel"
     page = tmp_path / "simple" / "pip"
     page.mkdir(parents=True)
     (page / "pip-9.9-py3-none-any.whl").write_bytes(content)
     right = hashlib.sha256(content).hexdigest()
-    links = [f'<a href="pip-9.9-py3-none-any.whl#sha256={right}">9.9</a>', '<a href="pip-9.8-py3-none-any.whl">9.8</a>']
+    links = [
+        f'<a href="pip-9.9-py3-none-any.whl#sha256={right}">9.9</a>',
+        '<a href="pip-9.8-py3-none-any.whl">9.8</a>',
+    ]
     (page / "index.html").write_text("\n".join(links))
     monkeypatch.setenv("PIP_INDEX_URL", (tmp_path / "simple").as_uri())
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
@@ -69,11 +93,15 @@ def test_pip_is_found_in_a_plain_index(tmp_path: Path, monkeypatch: pytest.Monke
     assert wheel.read_bytes() == content
 
 
-def test_a_pip_that_is_not_what_its_index_says_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pip_that_is_not_what_its_index_says_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     page = tmp_path / "simple" / "pip"
     page.mkdir(parents=True)
     (page / "pip-9.9-py3-none-any.whl").write_bytes(b"another wheel")
-    (page / "index.html").write_text(f'<a href="pip-9.9-py3-none-any.whl#sha256={"0" * 64}">9.9</a>')
+    (page / "index.html").write_text(
+        f'<a href="pip-9.9-py3-none-any.whl#sha256={"0" * 64}">9.9</a>'
+    )
     monkeypatch.setenv("PIP_INDEX_URL", (tmp_path / "simple").as_uri())
     with pytest.raises(SystemExit, match="sha256 differs"):
         load("fetch_pip").fetch("pip==9.9", tmp_path)
@@ -81,7 +109,9 @@ def test_a_pip_that_is_not_what_its_index_says_is_refused(tmp_path: Path, monkey
 
 def test_pins_name_the_minor_versions_only_where_they_differ() -> None:
     load("environment")
-    merged = load("resolve").merged({10: {"a": "1", "b": "1"}, 11: {"a": "1", "b": "2"}, 12: {"a": "1", "b": "2", "c": "3"}})
+    merged = load("resolve").merged(
+        {10: {"a": "1", "b": "1"}, 11: {"a": "1", "b": "2"}, 12: {"a": "1", "b": "2", "c": "3"}}
+    )
     assert merged.splitlines()[1:] == [
         "a==1",
         'b==1 ; python_version < "3.11"',

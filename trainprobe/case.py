@@ -1,4 +1,6 @@
-"""The case: a folder that keeps every look at the world, written line by line so that it survives our own death."""
+"""The case: a folder that keeps every look at the world, written line by line so that it
+survives our own death.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ ANOTHER = "Name another folder with --case DIR."
 class Case:
     """An open case, safe to use from several threads.
 
-    After `create` nothing here raises for a full or broken disk: `trouble` then holds one sentence, and evidence goes on in memory.
+    After `create` nothing here raises for a full or broken disk: `trouble` then holds one sentence,
+    and evidence goes on in memory.
     """
 
     def __init__(self, folder: str, name: str, redactor: Redactor) -> None:
@@ -39,17 +42,25 @@ class Case:
         self._evidence: List[Evidence] = []
         self._unwritten: List[Tuple[str, bytes]] = []
         self._lock = threading.RLock()
-        self.heard: Callable[[Evidence], None] = lambda _: None  # told of each look before it is written
+        self.heard: Callable[[Evidence], None] = lambda _: (
+            None
+        )  # told of each look before it is written
         self._stuck = self._lost = ""
         self._torn, self._size, self._sealed, self._last = False, 0, False, 0
-        self._fd = os.open(os.path.join(folder, EVIDENCE), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = os.open(
+            os.path.join(folder, EVIDENCE),
+            os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC,
+            0o600,
+        )
         _lock(self._fd)
 
     @classmethod
     def create(cls, folder: Optional[str], command: str, argv: Sequence[str]) -> Case:
-        """Make the folder of a new case, by default ./trainprobe-<UTC time>-<host>/; UsageError when that cannot be.
+        """Make the folder of a new case, by default ./trainprobe-<UTC time>-<host>/; UsageError
+        when that cannot be.
 
-        A case that is in the folder already is moved below it, to earlier-1, earlier-2 …, and never mixed with the new one.
+        A case that is in the folder already is moved below it, to earlier-1, earlier-2 …, and never
+        mixed with the new one.
         """
         redactor = Redactor(os.environ)
         host = socket.gethostname()
@@ -70,32 +81,46 @@ class Case:
             return cls(os.path.abspath(name), name, redactor)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise UsageError(f"The case folder {name} cannot be written: {why}.", ANOTHER) from error
+            raise UsageError(
+                f"The case folder {name} cannot be written: {why}.", ANOTHER
+            ) from error
 
     @classmethod
     def reopen(cls, folder: str) -> Case:
         """Open a saved case to go on with it; what is added comes behind what is there.
 
-        A last line that is torn is cut off, since nothing can be read of it. UsageError when `folder` is no case, cannot be written, or is being written.
+        A last line that is torn is cut off, since nothing can be read of it. UsageError when
+        `folder` is no case, cannot be written, or is being written.
         """
         saved = read_case(folder)
         if saved.damage and not saved.evidence:
-            raise UsageError(f"{folder} cannot be gone on with: {saved.damage[0]}", "Begin a new case.")
+            raise UsageError(
+                f"{folder} cannot be gone on with: {saved.damage[0]}", "Begin a new case."
+            )
         try:
             size = _whole_lines(os.path.join(folder, EVIDENCE))
             os.makedirs(os.path.join(folder, FILES), mode=0o700, exist_ok=True)
             case = cls(os.path.abspath(folder), folder, Redactor(os.environ))
         except OSError as error:
-            raise UsageError(f"{folder} cannot be gone on with: {why(error)}.", "Begin a new case.") from error
+            raise UsageError(
+                f"{folder} cannot be gone on with: {why(error)}.", "Begin a new case."
+            ) from error
         case._evidence = list(saved.evidence)
         case._size = size
-        case._last = max((int(one.id[1:]) for one in saved.evidence if one.id[1:].isdigit()), default=0)
+        case._last = max(
+            (int(one.id[1:]) for one in saved.evidence if one.id[1:].isdigit()), default=0
+        )
         return case
 
     def __enter__(self) -> Case:  # noqa: PYI034 - Self is newer than Python 3.9
         return self
 
-    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
         self.close()
 
     @property
@@ -122,13 +147,21 @@ class Case:
         data: Optional[Mapping[str, Any]] = None,
         files: Sequence[str] = (),
     ) -> Evidence:
-        """Keep one look and return it as it was kept: with its id, cleaned, and without secrets. `began` None means just now."""
+        """Keep one look and return it as it was kept: with its id, cleaned, and without secrets.
+        `began` None means just now.
+        """
         try:
             hidden, count = self.redactor.data(to_json(data or {}))
         except RecursionError:
             hidden, count = {}, 0
-            outcome, reason = "partial", f"{reason} The data were nested too deeply to be kept.".strip()
-        (shown_source, more), (shown_reason, most) = self.redactor.text(clean(source)), self.redactor.text(clean(reason))
+            outcome, reason = (
+                "partial",
+                f"{reason} The data were nested too deeply to be kept.".strip(),
+            )
+        (shown_source, more), (shown_reason, most) = (
+            self.redactor.text(clean(source)),
+            self.redactor.text(clean(reason)),
+        )
         with self._lock:
             new = Evidence(
                 f"E{self._last + 1}",
@@ -154,28 +187,38 @@ class Case:
         return new
 
     def keep(self, record: Evidence, **changed: Any) -> Evidence:
-        """Keep a look that was made elsewhere, with an id of this case; `changed` are fields that it shall have here."""
+        """Keep a look that was made elsewhere, with an id of this case; `changed` are fields
+        that it shall have here.
+        """
         made = ("subject", "cell", "source", "began", "took_s", "outcome", "reason", "data")
-        return self.add(record.kind, **{**{name: getattr(record, name) for name in made}, **changed})
+        return self.add(
+            record.kind, **{**{name: getattr(record, name) for name in made}, **changed}
+        )
 
     def keep_file(self, name: str, content: Union[bytes, str, os.PathLike[str]]) -> str:
-        """Keep a redacted copy of `content`, bytes or the path of a file, and return its name relative to the case.
+        """Keep a redacted copy of `content`, bytes or the path of a file, and return its name
+        relative to the case.
 
-        The name is changed where it has to be. Of more than 64 MiB the first and the last half of that are kept. Text is cleaned;
-        in binary content secrets are overwritten in place. Returns an empty string, and leaves `trouble`, when it cannot be kept.
+        The name is changed where it has to be. Of more than 64 MiB the first and the last half of
+        that are kept. Text is cleaned; in binary content secrets are overwritten in place. Returns
+        an empty string, and leaves `trouble`, when it cannot be kept.
         """
         try:
             whole = content if isinstance(content, bytes) else _read_bounded(content)
             with self._lock:
                 relative = self._free_name(name)
-                _write_whole(os.path.join(self.folder, relative), _without_secrets(whole, self.redactor))
+                _write_whole(
+                    os.path.join(self.folder, relative), _without_secrets(whole, self.redactor)
+                )
         except (OSError, ValueError) as error:
             self._lost = f"The file {name} could not be kept in the case {self.name}: {why(error)}."
             return ""
         return relative
 
     def write_derived(self, name: str, text: str) -> bool:
-        """Write a file that can be made again from the evidence, whole or not at all. Return False when it could not be written."""
+        """Write a file that can be made again from the evidence, whole or not at all. Return
+        False when it could not be written.
+        """
         try:
             _write_whole(os.path.join(self.folder, name), text.encode("utf-8", "replace"))
         except (OSError, ValueError) as error:
@@ -184,7 +227,8 @@ class Case:
         return True
 
     def seal(self) -> Tuple[Evidence, ...]:
-        """Return all evidence and keep none that comes later: a thread that was left behind at its deadline may still come home.
+        """Return all evidence and keep none that comes later: a thread that was left behind at its
+        deadline may still come home.
 
         So what is judged now is what is read from the folder later.
         """
@@ -201,13 +245,17 @@ class Case:
                 self._fd = -1
 
     def _write(self) -> None:
-        """Append what is not written yet. After a full disk it goes on where it stopped, once there is room again."""
+        """Append what is not written yet. After a full disk it goes on where it stopped, once
+        there is room again.
+        """
         try:
             if self._fd < 0:
                 raise OSError(0, "it is closed")  # noqa: TRY301 - one handler for every way in which it cannot be written
             while self._unwritten:
                 line = (b"\n" if self._torn else b"") + self._unwritten[0][1]
-                if os.write(self._fd, line) < len(line):  # the disk took a part: without the rest that part is worth nothing
+                if os.write(self._fd, line) < len(
+                    line
+                ):  # the disk took a part: without the rest that part is worth nothing
                     self._torn = True
                     os.ftruncate(self._fd, self._size)
                     self._torn = False
@@ -217,7 +265,10 @@ class Case:
                 self._unwritten.pop(0)
             self._stuck = ""
         except OSError as error:
-            self._stuck = f"The case {self.name} cannot be written ({why(error)}); evidence from {self._unwritten[0][0]} on is in memory only."
+            self._stuck = (
+                f"The case {self.name} cannot be written ({why(error)}); evidence from"
+                f" {self._unwritten[0][0]} on is in memory only."
+            )
 
     def _free_name(self, name: str) -> str:
         safe = re.sub(r"[^A-Za-z0-9._@=,+-]", "_", name)[-100:].lstrip(".") or "file"
@@ -231,7 +282,7 @@ class Case:
 
 def _default_name(host: str) -> str:
     """A folder that is not there yet; the time is in UTC, to the minute."""
-    stem = f"./trainprobe-{time.strftime('%Y-%m-%dT%H-%M', time.gmtime())}-{re.sub(r'[^A-Za-z0-9.-]', '_', host.partition('.')[0])}"
+    stem = f"./trainprobe-{time.strftime('%Y-%m-%dT%H-%M', time.gmtime())}-{re.sub(r'[^A-Za-z0-9.-]', '_', host.partition('.')[0])}"  # noqa: E501
     name, place = f"{stem}/", 1
     while True:
         try:
@@ -240,21 +291,29 @@ def _default_name(host: str) -> str:
             place += 1
             name = f"{stem}-{place}/"
         except OSError as error:
-            raise UsageError(f"The case folder {name} cannot be made: {why(error)}.", ANOTHER) from error
+            raise UsageError(
+                f"The case folder {name} cannot be made: {why(error)}.", ANOTHER
+            ) from error
         else:
             return name
 
 
 def _make_room(name: str) -> None:
-    """Make the folder, or move the case that it holds out of the way; UsageError when it holds something else."""
+    """Make the folder, or move the case that it holds out of the way; UsageError when it holds
+    something else.
+    """
     if os.path.exists(name) and not os.path.isdir(name):
-        raise UsageError(f"The case folder {name} cannot be made: there is a file of that name.", ANOTHER)
+        raise UsageError(
+            f"The case folder {name} cannot be made: there is a file of that name.", ANOTHER
+        )
     os.makedirs(name, mode=0o700, exist_ok=True)
     there = [entry for entry in os.listdir(name) if not entry.startswith("earlier-")]
     if not there:
         return
     if META not in there and EVIDENCE not in there:
-        raise UsageError(f"The folder {name} holds other things than a case, {min(there)} for one.", ANOTHER)
+        raise UsageError(
+            f"The folder {name} holds other things than a case, {min(there)} for one.", ANOTHER
+        )
     place = 1
     while os.path.lexists(os.path.join(name, f"earlier-{place}")):
         place += 1
@@ -278,7 +337,9 @@ def _write_whole(path: str, content: bytes) -> None:
 
 
 def _whole_lines(path: str) -> int:
-    """Cut a torn last line off, and return the size of what is left. Raises OSError, also where another program is writing."""
+    """Cut a torn last line off, and return the size of what is left. Raises OSError, also where
+    another program is writing.
+    """
     fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -297,7 +358,9 @@ def _whole_lines(path: str) -> int:
 
 
 def _lock(fd: int) -> None:
-    """Take the case for ourselves as long as `fd` is open; OSError where somebody has it. File systems without locks let anybody in."""
+    """Take the case for ourselves as long as `fd` is open; OSError where somebody has it. File
+    systems without locks let anybody in.
+    """
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -317,7 +380,11 @@ def _read_bounded(path: Union[str, os.PathLike[str]]) -> bytes:
         half = MOST_FILE_BYTES // 2
         head = file.read(half)
         file.seek(-half, os.SEEK_END)
-        return head + b"\n[trainprobe: %d bytes cut here]\n" % (found.st_size - 2 * half) + file.read(half)
+        return (
+            head
+            + b"\n[trainprobe: %d bytes cut here]\n" % (found.st_size - 2 * half)
+            + file.read(half)
+        )
 
 
 def _without_secrets(content: bytes, redactor: Redactor) -> bytes:

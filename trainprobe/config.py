@@ -1,6 +1,7 @@
 """`trainprobe.yaml`: what a team sets once. The command line wins over it.
 
-The file is small, plain YAML: no aliases, no tags, no repeated keys. Whatever is wrong is named with its file, line and key.
+The file is small, plain YAML: no aliases, no tags, no repeated keys. Whatever is wrong is named
+with its file, line and key.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ Value = TypeVar("Value")
 
 
 def _setting(default: Any, key: str, kind: str, says: str) -> Any:
-    made: Callable[[], Any] = dict if kind in ("seconds-by-name", "numbers-by-name") else lambda: default
+    made: Callable[[], Any] = (
+        dict if kind in ("seconds-by-name", "numbers-by-name") else lambda: default
+    )
     return field(default_factory=made, metadata={"key": key, "kind": kind, "says": says})
 
 
@@ -39,19 +42,76 @@ def _setting(default: Any, key: str, kind: str, says: str) -> Any:
 class Settings:
     """All settings, with the defaults that hold without a file. Times are in seconds."""
 
-    nproc: int | None = _setting(None, "nproc", "ranks", "Ranks to start where neither --nproc nor --gpus is given.")
-    imports: tuple[str, ...] | None = _setting(None, "imports", "names", "Modules that import_memory imports, in place of those that the script names.")
+    nproc: int | None = _setting(
+        None, "nproc", "ranks", "Ranks to start where neither --nproc nor --gpus is given."
+    )
+    imports: tuple[str, ...] | None = _setting(
+        None,
+        "imports",
+        "names",
+        "Modules that import_memory imports, in place of those that the script names.",
+    )
     only: tuple[str, ...] = _setting((), "rungs.only", "names", "Climb these rungs and no other.")
-    skip: tuple[str, ...] = _setting((), "rungs.skip", "names", "Leave these rungs out; `lint` leaves the script's source unread.")
-    timeout_s: float | None = _setting(None, "timeouts.total_s", "seconds", "End the whole climb after this time and report what was learnt.")
-    rung_timeouts_s: Mapping[str, float] = _setting({}, "timeouts.rungs", "seconds-by-name", "Deadline of one launch of a rung, in place of the probe's own.")
-    first_output_s: float = _setting(120.0, "timeouts.first_output_s", "seconds", "Your command must show a first sign of life within this time.")
-    stall_s: float = _setting(30.0, "timeouts.stall_s", "seconds", "Your command counts as stalled when it shows no progress for this long.")
-    run_s: float = _setting(60.0, "timeouts.run_s", "seconds", "Your command has passed at one size when it ran this long without a fault.")
-    witness: bool = _setting(WATCHED, "witness", "yes-or-no", "Watch your command from inside: its steps, exceptions and collectives.")
-    lint: bool = _setting(LINTED, "lint", "yes-or-no", "Read your script with lint before it is run; its findings are evidence.")
-    at_most: Mapping[str, float] = _setting({}, "thresholds.at_most", "numbers-by-name", "A rung that measures more than this has failed.")
-    at_least: Mapping[str, float] = _setting({}, "thresholds.at_least", "numbers-by-name", "A rung that measures less than this has failed.")
+    skip: tuple[str, ...] = _setting(
+        (),
+        "rungs.skip",
+        "names",
+        "Leave these rungs out; `lint` leaves the script's source unread.",
+    )
+    timeout_s: float | None = _setting(
+        None,
+        "timeouts.total_s",
+        "seconds",
+        "End the whole climb after this time and report what was learnt.",
+    )
+    rung_timeouts_s: Mapping[str, float] = _setting(
+        {},
+        "timeouts.rungs",
+        "seconds-by-name",
+        "Deadline of one launch of a rung, in place of the probe's own.",
+    )
+    first_output_s: float = _setting(
+        120.0,
+        "timeouts.first_output_s",
+        "seconds",
+        "Your command must show a first sign of life within this time.",
+    )
+    stall_s: float = _setting(
+        30.0,
+        "timeouts.stall_s",
+        "seconds",
+        "Your command counts as stalled when it shows no progress for this long.",
+    )
+    run_s: float = _setting(
+        60.0,
+        "timeouts.run_s",
+        "seconds",
+        "Your command has passed at one size when it ran this long without a fault.",
+    )
+    witness: bool = _setting(
+        WATCHED,
+        "witness",
+        "yes-or-no",
+        "Watch your command from inside: its steps, exceptions and collectives.",
+    )
+    lint: bool = _setting(
+        LINTED,
+        "lint",
+        "yes-or-no",
+        "Read your script with lint before it is run; its findings are evidence.",
+    )
+    at_most: Mapping[str, float] = _setting(
+        {},
+        "thresholds.at_most",
+        "numbers-by-name",
+        "A rung that measures more than this has failed.",
+    )
+    at_least: Mapping[str, float] = _setting(
+        {},
+        "thresholds.at_least",
+        "numbers-by-name",
+        "A rung that measures less than this has failed.",
+    )
 
 
 @dataclass(frozen=True)
@@ -67,13 +127,22 @@ class SettingRow:
 def setting_rows() -> tuple[SettingRow, ...]:
     """Return every setting, in the order of the dataclass."""
     defaults = Settings()
-    return tuple(SettingRow(one.metadata["key"], one.metadata["kind"], getattr(defaults, one.name), one.metadata["says"]) for one in fields(Settings))
+    return tuple(
+        SettingRow(
+            one.metadata["key"],
+            one.metadata["kind"],
+            getattr(defaults, one.name),
+            one.metadata["says"],
+        )
+        for one in fields(Settings)
+    )
 
 
 def read_settings(path: str | None = None) -> Settings:
     """Return the settings of `path`, or of ./trainprobe.yaml where there is one, or the defaults.
 
-    Raises UsageError in one sentence, with file and line, where the file cannot be read or says something that is no setting.
+    Raises UsageError in one sentence, with file and line, where the file cannot be read or says
+    something that is no setting.
     """
     if path is None:
         if not os.path.lexists(FILE_NAME):
@@ -85,7 +154,9 @@ def read_settings(path: str | None = None) -> Settings:
 def settings_of(text: str, path: str) -> Settings:
     """Return the settings that `text` holds; `path` is only for messages."""
     names = {one.metadata["key"]: one for one in fields(Settings)}
-    values = values_of(text, path, {key: _READERS[one.metadata["kind"]] for key, one in names.items()})
+    values = values_of(
+        text, path, {key: _READERS[one.metadata["kind"]] for key, one in names.items()}
+    )
     return Settings(**{names[key].name: value for key, value in values.items()})
 
 
@@ -100,8 +171,13 @@ def values_of(text: str, path: str, readers: Mapping[str, Reader]) -> dict[str, 
     from yaml.nodes import MappingNode
 
     if not isinstance(root, MappingNode):
-        raise _wrong(path, root, "the file must hold `name: value` lines", f"It is a {_shape(root)}; {_PAGE}")
-    return {key: readers[key](node, path, key) for key, node in _entries(root, path, "", readers).items()}
+        raise _wrong(
+            path, root, "the file must hold `name: value` lines", f"It is a {_shape(root)}; {_PAGE}"
+        )
+    return {
+        key: readers[key](node, path, key)
+        for key, node in _entries(root, path, "", readers).items()
+    }
 
 
 def _text(path: str) -> str:
@@ -109,9 +185,14 @@ def _text(path: str) -> str:
         with open(path, "rb") as file:
             raw = file.read(LARGEST_BYTES + 1)
     except OSError as error:
-        raise UsageError(f"The settings file {path} cannot be read: {error.strerror}.", "Check --config.") from None
+        raise UsageError(
+            f"The settings file {path} cannot be read: {error.strerror}.", "Check --config."
+        ) from None
     if len(raw) > LARGEST_BYTES:
-        raise UsageError(f"The settings file {path} is larger than {LARGEST_BYTES // 1024} kB.", "It cannot be a settings file; check --config.")
+        raise UsageError(
+            f"The settings file {path} is larger than {LARGEST_BYTES // 1024} kB.",
+            "It cannot be a settings file; check --config.",
+        )
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -125,24 +206,35 @@ def _tree(text: str, path: str) -> Node | None:
     depth = 0
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
+                event, yaml.CollectionEndEvent
+            )
             if depth > DEEPEST:
                 raise UsageError(f"{path}: this is nested too deeply for a settings file.", _PAGE)
             if isinstance(event, yaml.AliasEvent):
                 raise UsageError(
-                    f"{path}, line {event.start_mark.line + 1 if event.start_mark else 1}: aliases (*{event.anchor}) are not understood here.",
+                    f"{path}, line {event.start_mark.line + 1 if event.start_mark else 1}: aliases"
+                    f" (*{event.anchor}) are not understood here.",
                     "Write the value out.",
                 )
         return yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark is not None else ""
-        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be parsed"
+        problem = (
+            getattr(error, "problem", None)
+            or getattr(error, "reason", None)
+            or "it cannot be parsed"
+        )
         raise UsageError(f"{path}{where}: this is not YAML: {problem}.") from None
 
 
-def _entries(node: MappingNode, path: str, prefix: str, names: Mapping[str, Any]) -> dict[str, Node]:
-    """Flatten the sections of the file into dotted keys, each with its node. Raises UsageError for an unknown or repeated key."""
+def _entries(
+    node: MappingNode, path: str, prefix: str, names: Mapping[str, Any]
+) -> dict[str, Node]:
+    """Flatten the sections of the file into dotted keys, each with its node. Raises UsageError
+    for an unknown or repeated key.
+    """
     from yaml.nodes import MappingNode, ScalarNode
 
     found: dict[str, Node] = {}
@@ -152,16 +244,28 @@ def _entries(node: MappingNode, path: str, prefix: str, names: Mapping[str, Any]
     for key_node, value in node.value:
         name = key_node.value if isinstance(key_node, ScalarNode) else ""
         if name not in allowed:
-            raise _wrong(path, key_node, f"{prefix}{name or '(not a name)'} is no setting", _did_you_mean(f"{prefix}{name}", names, prefix, allowed))
+            raise _wrong(
+                path,
+                key_node,
+                f"{prefix}{name or '(not a name)'} is no setting",
+                _did_you_mean(f"{prefix}{name}", names, prefix, allowed),
+            )
         if name in seen:
-            raise _wrong(path, key_node, f"{prefix}{name} stands here a second time", "Keep one of the two.")
+            raise _wrong(
+                path, key_node, f"{prefix}{name} stands here a second time", "Keep one of the two."
+            )
         seen.add(name)
         full = f"{prefix}{name}"
         if full in sections:
             if _is_null(value):
                 continue
             if not isinstance(value, MappingNode):
-                raise _wrong(path, value, f"{full} must hold `name: value` lines, not a {_shape(value)}", _PAGE)
+                raise _wrong(
+                    path,
+                    value,
+                    f"{full} must hold `name: value` lines, not a {_shape(value)}",
+                    _PAGE,
+                )
             found.update(_entries(value, path, f"{full}.", names))
         elif not _is_null(value):
             found[full] = value
@@ -175,8 +279,16 @@ def _did_you_mean(key: str, names: Mapping[str, Any], prefix: str, allowed: set[
     near = difflib.get_close_matches(last, sorted(allowed), n=1, cutoff=0.6)
     if near:
         return f"Did you mean {prefix}{near[0]}?"
-    elsewhere = [name for name in names if difflib.get_close_matches(last, [name.rpartition(".")[2]], n=1, cutoff=0.75)]
-    return f"Did you mean {elsewhere[0]}?" if elsewhere else f"There are: {', '.join(sorted(allowed))}."
+    elsewhere = [
+        name
+        for name in names
+        if difflib.get_close_matches(last, [name.rpartition(".")[2]], n=1, cutoff=0.75)
+    ]
+    return (
+        f"Did you mean {elsewhere[0]}?"
+        if elsewhere
+        else f"There are: {', '.join(sorted(allowed))}."
+    )
 
 
 def _value(node: Node) -> Any:
@@ -203,7 +315,9 @@ def whole_number(most: int) -> Callable[[Node, str, str], int]:
     def read(node: Node, path: str, key: str) -> int:
         value = _value(node)
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-            raise _wrong(path, node, f"{key} needs a whole number from 1 to {most}, not {_shown(node)}")
+            raise _wrong(
+                path, node, f"{key} needs a whole number from 1 to {most}, not {_shown(node)}"
+            )
         return value
 
     return read
@@ -231,7 +345,11 @@ def number(node: Node, path: str, key: str) -> float:
 def seconds(node: Node, path: str, key: str) -> float:
     value = _value(node)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= LONGEST_S:
-        raise _wrong(path, node, f"{key} needs seconds, more than 0 and at most {LONGEST_S}, not {_shown(node)}")
+        raise _wrong(
+            path,
+            node,
+            f"{key} needs seconds, more than 0 and at most {LONGEST_S}, not {_shown(node)}",
+        )
     return float(value)
 
 
@@ -253,8 +371,12 @@ def names_of(node: Node, path: str, key: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(item.value.strip() for item in node.value))
 
 
-def by_name(read: Callable[[Node, str, str], Value], unit: str, allowed: Collection[str] | None = None) -> Callable[[Node, str, str], dict[str, Value]]:
-    """Return the reader of a table whose values `read` reads; its names are among `allowed`, or any."""
+def by_name(
+    read: Callable[[Node, str, str], Value], unit: str, allowed: Collection[str] | None = None
+) -> Callable[[Node, str, str], dict[str, Value]]:
+    """Return the reader of a table whose values `read` reads; its names are among `allowed`, or
+    any.
+    """
 
     def table(node: Node, path: str, key: str) -> dict[str, Value]:
         import yaml
@@ -264,7 +386,11 @@ def by_name(read: Callable[[Node, str, str], Value], unit: str, allowed: Collect
         values: dict[str, Value] = {}
         for name, value in node.value:
             if not isinstance(name, yaml.ScalarNode) or name.value in values:
-                raise _wrong(path, name, f"{key} has a name that is no text or stands there twice: {_shown(name)}")
+                raise _wrong(
+                    path,
+                    name,
+                    f"{key} has a name that is no text or stands there twice: {_shown(name)}",
+                )
             if allowed is not None and name.value not in allowed:
                 raise _wrong(path, name, f"{key} knows {', '.join(allowed)}, not {_shown(name)}")
             values[name.value] = read(value, path, f"{key}.{name.value}")
@@ -286,7 +412,13 @@ _READERS: dict[str, Callable[[Node, str, str], Any]] = {
 def _shape(node: Node) -> str:
     from yaml.nodes import MappingNode, SequenceNode
 
-    return "table" if isinstance(node, MappingNode) else "list" if isinstance(node, SequenceNode) else "single value"
+    return (
+        "table"
+        if isinstance(node, MappingNode)
+        else "list"
+        if isinstance(node, SequenceNode)
+        else "single value"
+    )
 
 
 def _shown(node: Node) -> str:

@@ -1,4 +1,6 @@
-"""Every failure that we foresee: one sentence on what is wrong, one on what to do, and the exit code."""
+"""Every failure that we foresee: one sentence on what is wrong, one on what to do, and the exit
+code.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The right half of the picture: evidence in, diagnosis out. Pure, total and repeatable: it never touches the machine."""
+"""The right half of the picture: evidence in, diagnosis out. Pure, total and repeatable: it
+never touches the machine.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,20 @@ from dataclasses import replace
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.linted import lint_notices
+from trainprobe.causes.phrases import at_its_host
 from trainprobe.causes.priors import Priors
-from trainprobe.causes.words import at_its_host
-from trainprobe.facts import Facts, FlightDump, HostCheck, Interrupted, Job, JobRank, MainThread, Plan, Reach, Rung
+from trainprobe.facts import (
+    Facts,
+    FlightDump,
+    HostCheck,
+    Interrupted,
+    Job,
+    JobRank,
+    MainThread,
+    Plan,
+    Reach,
+    Rung,
+)
 from trainprobe.facts.sbatch_plan import told_of_script
 from trainprobe.model.diagnosis import (
     Cascade,
@@ -27,11 +40,11 @@ from trainprobe.model.diagnosis import (
     World,
 )
 from trainprobe.model.node_names import folded
+from trainprobe.model.ranks import fold_ranks
 from trainprobe.model.unnumbered import by_pid, pid_of
 from trainprobe.ranking import RankedGroup, rank_group
 from trainprobe.stacks.folding import tree_of
 from trainprobe.stacks.frames import Frame
-from trainprobe.stacks.tree import fold_ranks
 from trainprobe.waits import (
     LiveView,
     LoggedView,
@@ -44,19 +57,25 @@ from trainprobe.waits import (
     standings,
     suspect_groups,
 )
-from trainprobe.waits.climbed import climb_of
+from trainprobe.waits.climb_result import climb_of
 from trainprobe.waits.data_timeouts import wait_expected
 from trainprobe.waits.deadlines import advice, expiries, killing
 from trainprobe.waits.divergence import claims_say, ranks_say
-from trainprobe.waits.foreseen import foreseen_groups, predictions
-from trainprobe.waits.logged import ordered_groups
+from trainprobe.waits.dump_hangs import only_dumps
+from trainprobe.waits.log_verdicts import ordered_groups
+from trainprobe.waits.model_stress import told_of, told_of_row
+from trainprobe.waits.open_questions import applies_not, as_given, doubts, outgrown, unanswered
+from trainprobe.waits.predicted_limits import foreseen_groups, predictions
 from trainprobe.waits.process_groups import other_groups, worst_first
-from trainprobe.waits.readiness import doubts_of, is_readiness, of_rungs, ready_groups, ready_verdict
-from trainprobe.waits.readiness_told import readiness, ready_notices, ready_says
-from trainprobe.waits.saved import is_saved
-from trainprobe.waits.stressed import told_of, told_of_row
+from trainprobe.waits.readiness import (
+    doubts_of,
+    is_readiness,
+    of_rungs,
+    ready_groups,
+    ready_verdict,
+)
+from trainprobe.waits.readiness_report import readiness, ready_notices, ready_says
 from trainprobe.waits.timeline import echoes_said, logged_extra
-from trainprobe.waits.unanswered import applies_not, as_given, doubts, outgrown, unanswered
 
 # What is done only when asked for by name (`--deep`, `--trigger-dump`, `--env FILE`, PATH).
 ASKED_FOR = ("deep", "trigger_dump", "node.look", "given", "input")
@@ -65,54 +84,128 @@ SURE = 0.9
 # Nobody reads more troubles than these, and weighing one takes time that grows with the world.
 _MOST_GROUPS = 16
 # Causes that say, with what ends it, all that a warning of the same would say.
-_TELLS = {"leftover-processes": "host.leftovers", "accidental-data-parallel": "script.data-parallel"}
+_TELLS = {
+    "leftover-processes": "host.leftovers",
+    "accidental-data-parallel": "script.data-parallel",
+}
 _MODE_ORDER = {"hang": 0, "crash": 0, "slow": 1, "check": 2}
 
 
-def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable[str] = ()) -> Diagnosis:
-    """Give the verdict by rule, then name the causes. `notes` are sentences that the reader must see (a plugin that failed to load)."""
+def judge(
+    facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable[str] = ()
+) -> Diagnosis:
+    """Give the verdict by rule, then name the causes. `notes` are sentences that the reader must
+    see (a plugin that failed to load).
+    """
     views = worst_first(live_views(facts))
     logged = logged_views(facts)
     if logged and not _dumps_decide(views, logged[0]):
         views = ()  # what the logs tell first of is what the dumps show the rest of
     else:
         logged = () if views or facts.of(Rung) else logged
-    found = list(ordered_groups(logged)) if logged else sorted(suspect_groups(facts, views), key=lambda group: _MODE_ORDER[group.mode])
+    found = (
+        list(ordered_groups(logged))
+        if logged
+        else sorted(suspect_groups(facts, views), key=lambda group: _MODE_ORDER[group.mode])
+    )
     ready = is_readiness(facts)
     found = [*ready_groups(facts), *of_rungs(facts, found)] if ready else found
     foreseen = predictions(facts)
-    if not ready and all(group.mode == "check" for group in found):  # what has failed already comes before what will
+    if not ready and all(
+        group.mode == "check" for group in found
+    ):  # what has failed already comes before what will
         ahead = foreseen_groups(facts, foreseen)
-        grown = {group.cell for group in ahead if group.how == "slow"}  # a size that did not end is one of its points
-        found = [group for group in found if group.cell not in grown or not wait_expected(facts, group.cell)] + list(ahead)
+        grown = {
+            group.cell for group in ahead if group.how == "slow"
+        }  # a size that did not end is one of its points
+        found = [
+            group
+            for group in found
+            if group.cell not in grown or not wait_expected(facts, group.cell)
+        ] + list(ahead)
     groups = found[:_MOST_GROUPS]
-    notes = (*notes, *((f"{len(found) - len(groups)} more groups of suspects were found and not weighed.",) if len(found) > len(groups) else ()))
+    notes = (
+        *notes,
+        *(
+            (f"{len(found) - len(groups)} more groups of suspects were found and not weighed.",)
+            if len(found) > len(groups)
+            else ()
+        ),
+    )
     ranked = [rank_group(facts, group, causes, priors) for group in groups]
     if logged and logged[0].tentative:
         groups, ranked, logged = _settled(logged, groups, ranked)
     placed = _in_order(ranked)
     live = views[0] if views else None
-    running = live if live is not None and not is_saved(live.job) else None  # of files that a job left there is nothing to kill
+    # of files that a job left there is nothing to kill
+    running = live if live is not None and not only_dumps(live.job) else None
     ends = expiries(facts, running) if running is not None else ()
     cost = killing(facts, running) if running is not None else None
-    verdict = live.verdict if live is not None else logged[0].verdict if logged else ready_verdict(facts, groups) if ready else verdict_of(facts, groups)
-    says = live.says if live is not None else (groups[0] if groups else logged[0]).says if logged else _headline(facts, verdict, groups, placed)
+    verdict = (
+        live.verdict
+        if live is not None
+        else (
+            logged[0].verdict
+            if logged
+            else ready_verdict(facts, groups)
+            if ready
+            else verdict_of(facts, groups)
+        )
+    )
+    says = (
+        live.says
+        if live is not None
+        else (
+            (groups[0] if groups else logged[0]).says
+            if logged
+            else _headline(facts, verdict, groups, placed)
+        )
+    )
     conclusive = _conclusive(facts, verdict) and (live is None or live.conclusive)
     found_all = Diagnosis(
         verdict=verdict,
         conclusive=conclusive,
         says=_sentence(says),
-        world=_live_world(live) if live is not None else _logged_world(logged[0]) if logged else _world(facts, groups),
-        suspects=tuple(Suspect(group.ranks, group.hosts, group.how, _sentence(group.says), extra=told_of(group)) for group in groups),
+        world=(
+            _live_world(live)
+            if live is not None
+            else _logged_world(logged[0])
+            if logged
+            else _world(facts, groups)
+        ),
+        suspects=tuple(
+            Suspect(
+                group.ranks, group.hosts, group.how, _sentence(group.says), extra=told_of(group)
+            )
+            for group in groups
+        ),
         causes=placed,
         cascade=_logged_cascade(logged, ranked, placed) if logged else _cascade(ranked, placed),
-        unexplained=(*_unexplained(facts), *map(_sentence, other_groups(views)), *(_earlier_attempts(logged)), *notes),
-        ruled_out=_unique([row for group in ranked for row in group.ruled_out if row.id not in {cause.id for cause in placed}]),
+        unexplained=(
+            *_unexplained(facts),
+            *map(_sentence, other_groups(views)),
+            *(_earlier_attempts(logged)),
+            *notes,
+        ),
+        ruled_out=_unique(
+            [
+                row
+                for group in ranked
+                for row in group.ruled_out
+                if row.id not in {cause.id for cause in placed}
+            ]
+        ),
         undecided=_unique(
             [
                 *(row for group in ranked for row in group.undecided),
-                *_could_not_look(facts, ranked, live_undecided=live is not None and verdict == "undetermined"),
-                *(_left_open(facts) if not ready else (Undecided("cannot-look", says) for says in doubts_of(facts))),
+                *_could_not_look(
+                    facts, ranked, live_undecided=live is not None and verdict == "undetermined"
+                ),
+                *(
+                    _left_open(facts)
+                    if not ready
+                    else (Undecided("cannot-look", says) for says in doubts_of(facts))
+                ),
                 *_deep_would_settle(facts, ranked),
                 *_next_look(live, placed),
             ]
@@ -130,13 +223,23 @@ def judge(facts: Facts, causes: Sequence[Cause], priors: Priors, notes: Iterable
         | ({"readiness": readiness(facts, groups, verdict, conclusive=conclusive)} if ready else {})
         | told_of_script(facts),
     )
-    return _unnumbered_by_pid(found_all) if any(pid_of(one.rank) is not None for one in facts.of(JobRank)) else found_all
+    return (
+        _unnumbered_by_pid(found_all)
+        if any(pid_of(one.rank) is not None for one in facts.of(JobRank))
+        else found_all
+    )
 
 
 def _unnumbered_by_pid(found: Diagnosis) -> Diagnosis:
     """Processes without a known rank are named by their pids."""
-    pids = [tuple(pid for rank in cause.ranks for pid in [pid_of(rank)] if pid is not None) for cause in found.causes]
-    causes = tuple(replace(cause, pids=tuple(dict.fromkeys((*cause.pids, *more)))) for cause, more in zip(found.causes, pids, strict=True))
+    pids = [
+        tuple(pid for rank in cause.ranks for pid in [pid_of(rank)] if pid is not None)
+        for cause in found.causes
+    ]
+    causes = tuple(
+        replace(cause, pids=tuple(dict.fromkeys((*cause.pids, *more))))
+        for cause, more in zip(found.causes, pids, strict=True)
+    )
     return by_pid(replace(found, causes=causes))
 
 
@@ -150,8 +253,15 @@ def _warnings(facts: Facts, placed: Sequence[PlacedCause]) -> tuple[Notice, ...]
         if check.status == "warn" and check.name not in told:
             alike.setdefault((check.name, check.says, check.fix), []).append(check)
     nodes = next((plan.nodes for plan in facts.of(Plan)), ())
-    rows = tuple(Notice(name, f"{_on(found, nodes)}{says}", fix, found[0].cell) for (name, says, fix), found in alike.items())
-    chosen = tuple(Notice("python", one.interpreter_note, "Name the job's with --python PATH.") for one in facts.of(Plan) if one.interpreter_note)
+    rows = tuple(
+        Notice(name, f"{_on(found, nodes)}{says}", fix, found[0].cell)
+        for (name, says, fix), found in alike.items()
+    )
+    chosen = tuple(
+        Notice("python", one.interpreter_note, "Name the job's with --python PATH.")
+        for one in facts.of(Plan)
+        if one.interpreter_note
+    )
     return (*chosen, *rows, *lint_notices(facts, placed))
 
 
@@ -169,7 +279,9 @@ def _dumps_decide(views: Sequence[LiveView], logged: LoggedView) -> bool:
 def _settled(
     logged: Sequence[LoggedView], groups: Sequence[SuspectGroup], ranked: Sequence[RankedGroup]
 ) -> tuple[list[SuspectGroup], list[RankedGroup], tuple[LoggedView, ...]]:
-    """A log that stops without a failure: its last lines count where they name a cause, and then they told of a failure or of a wait."""
+    """A log that stops without a failure: its last lines count where they name a cause, and then
+    they told of a failure or of a wait.
+    """
     last = logged[0]
     if not ranked or not ranked[0].named:
         return [], [], (replace(last, groups=()), *logged[1:])
@@ -178,19 +290,34 @@ def _settled(
         return list(groups), list(ranked), tuple(logged)
     verdict: Verdict = "crashed" if mode == "crash" else "slow" if mode == "slow" else "at-risk"
     says = f"{ranked[0].placed[0].title}: {last.says[:1].lower()}{last.says[1:]}"
-    return [replace(groups[0], says=says), *groups[1:]], list(ranked), (replace(last, verdict=verdict, conclusive=True), *logged[1:])
+    return (
+        [replace(groups[0], says=says), *groups[1:]],
+        list(ranked),
+        (replace(last, verdict=verdict, conclusive=True), *logged[1:]),
+    )
 
 
 def _logged_world(logged: LoggedView) -> World:
     return World(size=logged.job.world_size or len(logged.rows), ranks=logged.rows)
 
 
-def _logged_cascade(logged: Sequence[LoggedView], ranked: Sequence[RankedGroup], placed: Sequence[PlacedCause]) -> tuple[Cascade, ...]:
+def _logged_cascade(
+    logged: Sequence[LoggedView], ranked: Sequence[RankedGroup], placed: Sequence[PlacedCause]
+) -> tuple[Cascade, ...]:
     """Each kind of echo in one row, tied to the group of its attempt."""
     rows = []
     for view in logged:
-        index = next((number for number, one in enumerate(ranked) if one.group.cell == view.job.cell), None)
-        place = next((number for number, cause in enumerate(placed) if index is not None and cause.group == index), None)
+        index = next(
+            (number for number, one in enumerate(ranked) if one.group.cell == view.job.cell), None
+        )
+        place = next(
+            (
+                number
+                for number, cause in enumerate(placed)
+                if index is not None and cause.group == index
+            ),
+            None,
+        )
         if place is not None:
             rows += [Cascade(ranks, _sentence(says), place) for ranks, says in echoes_said(view)]
     return tuple(rows)
@@ -200,11 +327,26 @@ def _earlier_attempts(logged: Sequence[LoggedView]) -> tuple[str, ...]:
     """What earlier attempts died of, where the last one is well and so no group tells of it."""
     if not logged or logged[0].groups:
         return ()
-    return tuple(_sentence(f"an earlier attempt ({view.job.cell}) failed: {view.says}") for view in logged[1:] if view.groups)
+    return tuple(
+        _sentence(f"an earlier attempt ({view.job.cell}) failed: {view.says}")
+        for view in logged[1:]
+        if view.groups
+    )
 
 
 def _live_world(live: LiveView) -> World:
-    rows = [RankRow(one.rank, one.host, one.pid, one.state, one.where, live.waits_for.get(one.rank, ""), one.since_s) for one in live.ranks]
+    rows = [
+        RankRow(
+            one.rank,
+            one.host,
+            one.pid,
+            one.state,
+            one.where,
+            live.waits_for.get(one.rank, ""),
+            one.since_s,
+        )
+        for one in live.ranks
+    ]
     return World(size=live.job.world_size or len(rows), ranks=tuple(rows))
 
 
@@ -214,7 +356,10 @@ def _world_says(job: Job) -> str:
         return "world size unknown"
     if not job.absent:
         return "world complete"
-    return f"{ranks_say(job.absent)} of {job.world_size} {'on other hosts or missing' if job.elsewhere else 'missing'}"
+    return (
+        f"{ranks_say(job.absent)} of {job.world_size}"
+        f" {'on other hosts or missing' if job.elsewhere else 'missing'}"
+    )
 
 
 def _extra(facts: Facts, job: Job | None) -> dict[str, object]:
@@ -223,18 +368,32 @@ def _extra(facts: Facts, job: Job | None) -> dict[str, object]:
     job = job or facts.one(Job)
     if job is not None:
         known = all(pid_of(member.rank) is None for member in facts.of(JobRank, cell=job.cell))
-        extra.update(form="" if is_saved(job) else job.launcher, world_seen=_world_says(job) if known else "not all ranks are known")
-        pid = job.launcher_pid or next((member.pid for member in facts.of(JobRank, cell=job.cell)), None)
-        extra.update(({"pid": pid} if pid and pid > 0 else {}) | ({"reach": facts.of(Reach)[0].command} if facts.of(Reach) else {}))
+        extra.update(
+            form="" if only_dumps(job) else job.launcher,
+            world_seen=_world_says(job) if known else "not all ranks are known",
+        )
+        pid = job.launcher_pid or next(
+            (member.pid for member in facts.of(JobRank, cell=job.cell)), None
+        )
+        extra.update(
+            ({"pid": pid} if pid and pid > 0 else {})
+            | ({"reach": facts.of(Reach)[0].command} if facts.of(Reach) else {})
+        )
     if facts.one(Interrupted) is not None:
         extra["interrupted"] = True
     return extra
 
 
 def verdict_of(facts: Facts, groups: Sequence[SuspectGroup]) -> Verdict:
-    """The verdict, by rule (docs/design.md): hung before crashed before at-risk; healthy only where all that applies was seen to pass."""
+    """The verdict, by rule (docs/design.md): hung before crashed before at-risk; healthy only
+    where all that applies was seen to pass.
+    """
     modes = {group.mode for group in groups}
-    ranked = [rung for rung in failing_rungs(facts) if any(group.cell == rung.cell and group.mode in ("hang", "crash") for group in groups)]
+    ranked = [
+        rung
+        for rung in failing_rungs(facts)
+        if any(group.cell == rung.cell and group.mode in ("hang", "crash") for group in groups)
+    ]
     if "hang" in modes or any(is_hung(facts, rung) for rung in ranked):
         return "hung"
     if "crash" in modes:
@@ -247,19 +406,34 @@ def verdict_of(facts: Facts, groups: Sequence[SuspectGroup]) -> Verdict:
 
 
 def _conclusive(facts: Facts, verdict: Verdict) -> bool:
-    return verdict == "healthy" if verdict in ("healthy", "undetermined") else facts.one(Interrupted) is None
+    return (
+        verdict == "healthy"
+        if verdict in ("healthy", "undetermined")
+        else facts.one(Interrupted) is None
+    )
 
 
 def _in_order(ranked: Sequence[RankedGroup]) -> tuple[PlacedCause, ...]:
-    """First places first, group by group, then all other candidates by confidence; the same cause on the same ranks stands once."""
-    first = [replace(group.placed[0], group=index) for index, group in enumerate(ranked) if group.placed]
-    rest = [replace(cause, group=index) for index, group in enumerate(ranked) for cause in group.placed[1:]]
-    rest.sort(key=lambda cause: (cause.group, -cause.confidence))  # those alike stay in the order of their points
+    """First places first, group by group, then all other candidates by confidence; the same
+    cause on the same ranks stands once.
+    """
+    first = [
+        replace(group.placed[0], group=index) for index, group in enumerate(ranked) if group.placed
+    ]
+    rest = [
+        replace(cause, group=index)
+        for index, group in enumerate(ranked)
+        for cause in group.placed[1:]
+    ]
+    rest.sort(
+        key=lambda cause: (cause.group, -cause.confidence)
+    )  # those alike stay in the order of their points
     seen: set[tuple[object, ...]] = set()
     kept = []
     for cause in [*first, *rest]:
         group = ranked[cause.group].group
-        nodes = cause.hosts if group.unready or group.cell.partition("@")[2] in group.hosts else ()  # what each of several nodes has for itself
+        # what each of several nodes has for itself
+        nodes = cause.hosts if group.unready or group.cell.partition("@")[2] in group.hosts else ()
         key = (cause.id, cause.ranks, nodes) if cause.id != "unknown" else (cause.id, cause.group)
         if key not in seen:
             seen.add(key)
@@ -267,22 +441,41 @@ def _in_order(ranked: Sequence[RankedGroup]) -> tuple[PlacedCause, ...]:
     return tuple(kept)
 
 
-def _headline(facts: Facts, verdict: Verdict, groups: Sequence[SuspectGroup], placed: Sequence[PlacedCause]) -> str:
+def _headline(
+    facts: Facts, verdict: Verdict, groups: Sequence[SuspectGroup], placed: Sequence[PlacedCause]
+) -> str:
     if is_readiness(facts):
         return ready_says(facts, verdict, groups)
     if groups and placed:
         return _sentence(groups[0].says)
     if verdict == "healthy":
         passed = sum(1 for rung in as_given(facts) if rung.outcome == "passed")
-        return f"All {passed} checks that apply here passed." if passed != 1 else "The one check that applies here passed."
+        return (
+            f"All {passed} checks that apply here passed."
+            if passed != 1
+            else "The one check that applies here passed."
+        )
     if facts.one(Interrupted) is not None:
         return "The run was interrupted before it could decide."
     missed = unanswered(facts)
     if missed:
-        return f"The case ends before rung {missed[0]} has its answer: the run was killed, or the case is damaged."
-    missing = next((rung for rung in as_given(facts) if rung.outcome in ("not_measured", "skipped") and not applies_not(rung)), None)
+        return (
+            f"The case ends before rung {missed[0]} has its answer: the run was killed, or the case"
+            " is damaged."
+        )
+    missing = next(
+        (
+            rung
+            for rung in as_given(facts)
+            if rung.outcome in ("not_measured", "skipped") and not applies_not(rung)
+        ),
+        None,
+    )
     if missing is not None:
-        return _sentence(f"rung {missing.probe} could not be measured: {missing.skipped_because or missing.says or 'no reason was given'}")
+        return _sentence(
+            f"rung {missing.probe} could not be measured:"
+            f" {missing.skipped_because or missing.says or 'no reason was given'}"
+        )
     return "Nothing was found, and not everything could be looked at."
 
 
@@ -300,14 +493,28 @@ def _world(facts: Facts, groups: Sequence[SuspectGroup]) -> World:
         rung = launched[-1] if launched else None
     plan = facts.one(Plan)
     size = max(plan.nproc, plan.world_size) if plan else 0
-    if rung is None or (groups and not groups[0].ranks and not groups[0].victims and rung.nproc <= 1):
+    if rung is None or (
+        groups and not groups[0].ranks and not groups[0].victims and rung.nproc <= 1
+    ):
         return World(size=size)
     blamed = {rank: group for group in groups if group.cell == rung.cell for rank in group.victims}
     rows = []
     for standing in standings(facts, rung):
         group = blamed.get(standing.rank)
-        waits_for = ranks_say(group.ranks) if group is not None and group.ranks and standing.alive else ""
-        rows.append(RankRow(standing.rank, standing.host, standing.pid, standing.state, standing.where, waits_for, standing.since_s))
+        waits_for = (
+            ranks_say(group.ranks) if group is not None and group.ranks and standing.alive else ""
+        )
+        rows.append(
+            RankRow(
+                standing.rank,
+                standing.host,
+                standing.pid,
+                standing.state,
+                standing.where,
+                waits_for,
+                standing.since_s,
+            )
+        )
     return World(size=rung.nproc, ranks=tuple(rows))
 
 
@@ -317,68 +524,123 @@ def _cascade(ranked: Sequence[RankedGroup], placed: Sequence[PlacedCause]) -> tu
         group = ranked_group.group
         place = next((number for number, cause in enumerate(placed) if cause.group == index), None)
         if group.victims and place is not None:
-            verb = ("waits for" if len(group.victims) == 1 else "wait for") if group.mode in ("hang", "slow") else "broke after"
+            verb = (
+                ("waits for" if len(group.victims) == 1 else "wait for")
+                if group.mode in ("hang", "slow")
+                else "broke after"
+            )
             whom = ranks_say(group.ranks) if group.ranks else "the others"
-            rows.append(Cascade(group.victims, _sentence(f"{ranks_say(group.victims)} {verb} {whom}"), place))
+            rows.append(
+                Cascade(
+                    group.victims, _sentence(f"{ranks_say(group.victims)} {verb} {whom}"), place
+                )
+            )
     return tuple(rows)
 
 
 def _unexplained(facts: Facts) -> tuple[str, ...]:
-    rows = [f"{rung.cell} did not pass ({rung.says}), but the full size did." for rung in outgrown_rungs(facts)]
+    rows = [
+        f"{rung.cell} did not pass ({rung.says}), but the full size did."
+        for rung in outgrown_rungs(facts)
+    ]
     rows += [claims_say(job.claimed) for job in facts.of(Job) if job.claimed]
     if facts.unreadable:
-        rows.append(f"{len(facts.unreadable)} records of the case could not be understood ({', '.join(facts.unreadable[:5])}).")
+        rows.append(
+            f"{len(facts.unreadable)} records of the case could not be understood"
+            f" ({', '.join(facts.unreadable[:5])})."
+        )
     return tuple(rows)
 
 
-def _could_not_look(facts: Facts, ranked: Sequence[RankedGroup], *, live_undecided: bool = False) -> list[Undecided]:
-    """Refusals in cells that failed; elsewhere a look that was refused could not have changed the answer.
+def _could_not_look(
+    facts: Facts, ranked: Sequence[RankedGroup], *, live_undecided: bool = False
+) -> list[Undecided]:
+    """Refusals in cells that failed; elsewhere a look that was refused could not have changed the
+    answer.
 
-    Where the cause is named, a process that had ended before it could be looked at (`unavailable`) would not have changed it either.
-    What was asked for by name is answered for always, and a live job that stays undecided says what it was denied.
+    Where the cause is named, a process that had ended before it could be looked at (`unavailable`)
+    would not have changed it either. What was asked for by name is answered for always, and a live
+    job that stays undecided says what it was denied.
     """
     cells = {group.group.cell for group in ranked} | {job.cell for job in facts.of(Job)}
     settled = {group.group.cell for group in ranked if group.named}
     by_reason: dict[str, str] = {}
     for refusal in facts.refused():
         asked = refusal.kind in ASKED_FOR or (live_undecided and refusal.outcome == "denied")
-        if refusal.reason and (asked or (refusal.cell in cells and not (refusal.cell in settled and refusal.outcome == "unavailable"))):
+        if refusal.reason and (
+            asked
+            or (
+                refusal.cell in cells
+                and not (refusal.cell in settled and refusal.outcome == "unavailable")
+            )
+        ):
             by_reason.setdefault(refusal.reason, refusal.kind)
     return [Undecided("cannot-look", f"{kind}: {reason}") for reason, kind in by_reason.items()]
 
 
 def _left_open(facts: Facts) -> list[Undecided]:
-    rows = [Undecided("cannot-look", f"{name}: the case ends before its answer") for name in unanswered(facts)]
+    rows = [
+        Undecided("cannot-look", f"{name}: the case ends before its answer")
+        for name in unanswered(facts)
+    ]
     probes: dict[str, list[str]] = defaultdict(list)
     rungs = as_given(facts)
     for rung in rungs:
         if outgrown(rung, rungs):
             continue
-        if rung.outcome == "not_measured" or (rung.outcome == "skipped" and not applies_not(rung) and not rung.unmet.startswith("lower-rung")):
+        if rung.outcome == "not_measured" or (
+            rung.outcome == "skipped"
+            and not applies_not(rung)
+            and not rung.unmet.startswith("lower-rung")
+        ):
             probes[rung.skipped_because or rung.says or "no reason was given"].append(rung.probe)
-    return rows + [Undecided("cannot-look", f"{', '.join(dict.fromkeys(names))}: {reason}") for reason, names in probes.items()]
+    return rows + [
+        Undecided("cannot-look", f"{', '.join(dict.fromkeys(names))}: {reason}")
+        for reason, names in probes.items()
+    ]
 
 
 def _deep_would_settle(facts: Facts, ranked: Sequence[RankedGroup]) -> list[Undecided]:
-    """Ranks of a live job that stand in different calls, or all in one: stacks show neither group nor number, the flight recorder does."""
+    """Ranks of a live job that stand in different calls, or all in one: stacks show neither
+    group nor number, the flight recorder does.
+    """
     first = ranked[0] if ranked else None
     job = facts.one(Job, cell=first.group.cell) if first is not None else None
-    if job is None or not job.launcher or first is None or first.group.mode != "hang" or facts.of(FlightDump, cell=job.cell):
+    if (
+        job is None
+        or not job.launcher
+        or first is None
+        or first.group.mode != "hang"
+        or facts.of(FlightDump, cell=job.cell)
+    ):
         return []
     sure = first.placed and first.placed[0].named and first.placed[0].confidence >= SURE
     if sure or first.group.how not in ("cycle", "stuck-inside") or not first.placed:
         return []
     (look,) = at_its_host(f"trainprobe attach {_extra(facts, job).get('pid', '<PID>')} --deep")
-    return [Undecided(first.placed[0].id, f"{look}: the ranks' flight recorders tell the group and the number of every call")]
+    return [
+        Undecided(
+            first.placed[0].id,
+            f"{look}: the ranks' flight recorders tell the group and the number of every call",
+        )
+    ]
 
 
 def _next_look(live: LiveView | None, placed: Sequence[PlacedCause]) -> list[Undecided]:
     """What would tell more of a live job than this look could."""
-    return [Undecided(placed[0].id if placed else "unknown", live.next_look)] if live is not None and live.next_look else []
+    return (
+        [Undecided(placed[0].id if placed else "unknown", live.next_look)]
+        if live is not None and live.next_look
+        else []
+    )
 
 
 def _row(rung: Rung, facts: Facts) -> LadderRow:
-    outcome = rung.outcome if rung.outcome in ("passed", "failed", "timed_out", "crashed", "skipped") else "not_measured"
+    outcome = (
+        rung.outcome
+        if rung.outcome in ("passed", "failed", "timed_out", "crashed", "skipped")
+        else "not_measured"
+    )
     return LadderRow(
         rung=rung.rung,
         probe=rung.probe,
@@ -405,7 +667,10 @@ def _stack_classes(facts: Facts, groups: Sequence[SuspectGroup], live: LiveView 
             stacks.setdefault(thread.rank, thread.frames)
             classes[tuple(frame.where for frame in thread.frames)].append(thread.rank)
     ordered = sorted(classes.items(), key=lambda item: (len(item[1]), item[1]))
-    return Stacks(tuple(StackClass(fold_ranks(sorted(set(ranks))), frames) for frames, ranks in ordered), tree_of(stacks))
+    return Stacks(
+        tuple(StackClass(fold_ranks(sorted(set(ranks))), frames) for frames, ranks in ordered),
+        tree_of(stacks),
+    )
 
 
 def _unique(rows: Iterable[object]) -> tuple:  # type: ignore[type-arg] # rows of one kind, as they came

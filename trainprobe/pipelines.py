@@ -1,4 +1,6 @@
-"""The plot of the book: gather evidence into a case, judge it, write the report. The only place that sees both towers."""
+"""The plot of the book: gather evidence into a case, judge it, write the report. The only place
+that sees both towers.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,19 @@ if TYPE_CHECKING:
     from trainprobe.logs.finding import Found
     from trainprobe.model.evidence import Evidence
     from trainprobe.model.progress import Progress
-    from trainprobe.model.request import AttachRequest, DiagnoseRequest, ExplainRequest, ReadyRequest
+    from trainprobe.model.request import (
+        AttachRequest,
+        DiagnoseRequest,
+        ExplainRequest,
+        ReadyRequest,
+    )
 
 
 def diagnose(request: DiagnoseRequest, settings: Settings, progress: Progress) -> Report:
     """Climb the ladder and say what it shows.
 
-    Raises UsageError before anything is started where the request cannot be carried out. Ctrl-C ends the climb, not the report.
+    Raises UsageError before anything is started where the request cannot be carried out. Ctrl-C
+    ends the climb, not the report.
     """
     from trainprobe.case import Case
     from trainprobe.ladder.climb import climb
@@ -32,7 +40,11 @@ def diagnose(request: DiagnoseRequest, settings: Settings, progress: Progress) -
     from trainprobe.system.interruption import Interrupted
 
     plan = make_plan(request, settings)
-    case = Case.create(request.case, "diagnose", request.argv) if request.resume is None else Case.reopen(request.resume)
+    case = (
+        Case.create(request.case, "diagnose", request.argv)
+        if request.resume is None
+        else Case.reopen(request.resume)
+    )
     try:
         climb(plan, case, progress, settings)
     except Interrupted:
@@ -44,14 +56,17 @@ def diagnose(request: DiagnoseRequest, settings: Settings, progress: Progress) -
 def attach(request: AttachRequest, progress: Progress, choose: Choose | None = None) -> Report:
     """Look at a live job and say what it waits for.
 
-    Of several jobs `choose` picks one. Raises UsageError before anything is looked at where there is no such job. Ctrl-C ends the look, not the report.
+    Of several jobs `choose` picks one. Raises UsageError before anything is looked at where there
+    is no such job. Ctrl-C ends the look, not the report.
     """
     from trainprobe.attach import Interrupted, find_target, look_at_job
     from trainprobe.case import Case
 
     if request.slurm or request.hosts or request.kubectl:
         return _attach_far(request, progress)
-    job = find_target(request.pid, choose, progress, *((request.timeout_s,) if request.timeout_s else ()))
+    job = find_target(
+        request.pid, choose, progress, *((request.timeout_s,) if request.timeout_s else ())
+    )
     case = Case.create(request.case, "attach", request.argv)
     try:
         look_at_job(job, case, request, progress, meanwhile=_make_ready_to_judge)
@@ -78,15 +93,17 @@ def _attach_far(request: AttachRequest, progress: Progress) -> Report:
 
 
 def ready(request: ReadyRequest, settings: Settings, progress: Progress) -> Report:
-    """Check the nodes of a job before it starts and say whether they are ready, and if not who must act.
+    """Check the nodes of a job before it starts and say whether they are ready, and if not who must
+    act.
 
-    Raises UsageError before anything is started where the request cannot be carried out. Ctrl-C ends the checks, not the report.
+    Raises UsageError before anything is started where the request cannot be carried out. Ctrl-C
+    ends the checks, not the report.
     """
     import threading
 
+    from trainprobe.ready.case_folders import case_for
     from trainprobe.ready.gathering import check_request, gather, tell_findings
-    from trainprobe.ready.keeping import case_for
-    from trainprobe.ready.surroundings import way_to_nodes
+    from trainprobe.ready.node_selection import way_to_nodes
     from trainprobe.site import read_site
     from trainprobe.system.interruption import Interrupted, Interruption
     from trainprobe.system.overseer import tell
@@ -95,8 +112,13 @@ def ready(request: ReadyRequest, settings: Settings, progress: Progress) -> Repo
     site = read_site()
     site.refuse(request.budget, os.getuid())
     way = way_to_nodes(request)
-    threading.Thread(target=_make_ready_to_judge, name="trainprobe-judge", daemon=True).start()  # while the nodes are waited for
-    with Interruption() as interruption, case_for(request) as (case, name):  # also between two looks, and while it is judged, nothing is lost
+    threading.Thread(
+        target=_make_ready_to_judge, name="trainprobe-judge", daemon=True
+    ).start()  # while the nodes are waited for
+    with (
+        Interruption() as interruption,
+        case_for(request) as (case, name),
+    ):  # also between two looks, and while it is judged, nothing is lost
         tell(case=name)
         tell(count=len(way.names), nodes=list(way.names)[:64], budget=request.budget)
         case.heard = tell_findings
@@ -105,16 +127,29 @@ def ready(request: ReadyRequest, settings: Settings, progress: Progress) -> Repo
         except Interrupted:
             progress.note("Interrupted: this is what was learnt.")
         tell(doing="judging what was found")
-        report = conclude(case.seal(), "ready", name, (*((case.trouble,) if case.trouble and name else ()), *site.notes))
-        if interruption.asked:  # also while it was judged: who stopped us wants nothing started behind us
+        report = conclude(
+            case.seal(),
+            "ready",
+            name,
+            (*((case.trouble,) if case.trouble and name else ()), *site.notes),
+        )
+        if (
+            interruption.asked
+        ):  # also while it was judged: who stopped us wants nothing started behind us
             report = replace(report, extra={**report.extra, "interrupted": True})
         return _kept(case, report)
 
 
-def explain(asked: ExplainRequest | str | Sequence[str], case: str | None = None, progress: Progress | None = None) -> Report:
-    """Judge a saved case again, or make one of what is left of a job (logs, dumps, error files) and judge that.
+def explain(
+    asked: ExplainRequest | str | Sequence[str],
+    case: str | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Judge a saved case again, or make one of what is left of a job (logs, dumps, error files) and
+    judge that.
 
-    `case` is the folder for the new one, None for a temporary one that is gone afterwards. Raises UsageError where nothing can be judged.
+    `case` is the folder for the new one, None for a temporary one that is gone afterwards. Raises
+    UsageError where nothing can be judged.
     """
     from trainprobe.case import Case
     from trainprobe.errors import UsageError
@@ -130,18 +165,28 @@ def explain(asked: ExplainRequest | str | Sequence[str], case: str | None = None
     adds = found.files or found.unread or asked.env_files or asked.nodes or asked.gpus
     if len(found.cases) == 1 and not adds:
         if asked.case is not None:
-            raise UsageError(f"{found.cases[0]} is a case already.", "--case says where a case is made of loose files; leave it out.")
+            raise UsageError(
+                f"{found.cases[0]} is a case already.",
+                "--case says where a case is made of loose files; leave it out.",
+            )
         return _explain_case(found.cases[0], progress or Silence())
     listener = progress or Silence()
     if asked.case is None:
-        with working_folder() as folder, Case.create(os.path.join(folder, "case"), "explain", asked.argv) as made:
+        with (
+            working_folder() as folder,
+            Case.create(os.path.join(folder, "case"), "explain", asked.argv) as made,
+        ):
             return _explain_found(asked, found, made, "", listener)
     with Case.create(asked.case, "explain", asked.argv) as made:
         return _kept(made, _explain_found(asked, found, made, made.name, listener))
 
 
-def _explain_found(asked: ExplainRequest, found: Found, case: Case, name: str, progress: Progress) -> Report:
-    """Gather everything into one case: earlier cases, dumps, then logs. Ctrl-C ends the reading, not the report."""
+def _explain_found(
+    asked: ExplainRequest, found: Found, case: Case, name: str, progress: Progress
+) -> Report:
+    """Gather everything into one case: earlier cases, dumps, then logs. Ctrl-C ends the reading,
+    not the report.
+    """
     from trainprobe.logs.gathering import gather
 
     gather(case, asked, found, progress)
@@ -151,7 +196,9 @@ def _explain_found(asked: ExplainRequest, found: Found, case: Case, name: str, p
 
 @contextlib.contextmanager
 def _judging(progress: Progress) -> Iterator[None]:
-    """Say that it is being judged, and for how long, where that takes more than a second. It is done in one go, so that another thread speaks."""
+    """Say that it is being judged, and for how long, where that takes more than a second. It is
+    done in one go, so that another thread speaks.
+    """
     import threading
 
     _make_ready_to_judge()  # a cold start is no long judgement
@@ -178,15 +225,29 @@ def _explain_case(folder: str, progress: Progress) -> Report:
 
     saved = read_case(folder)
     with _judging(progress):
-        report = conclude(saved.evidence, str(saved.meta.get("command") or "diagnose"), str(saved.meta.get("case") or folder), saved.damage)
+        report = conclude(
+            saved.evidence,
+            str(saved.meta.get("command") or "diagnose"),
+            str(saved.meta.get("case") or folder),
+            saved.damage,
+        )
     made_by = saved.meta.get("tool")
-    return replace(report, tool=Tool("trainprobe", str(made_by["version"]))) if isinstance(made_by, dict) and "version" in made_by else report
+    return (
+        replace(report, tool=Tool("trainprobe", str(made_by["version"])))
+        if isinstance(made_by, dict) and "version" in made_by
+        else report
+    )
 
 
-def conclude(evidence: Iterable[Evidence], command: str, case: str, notes: Iterable[str] = ()) -> Report:
-    """Facts, graph, causes, ranking, report: pure, so that the same evidence always gives the same report."""
+def conclude(
+    evidence: Iterable[Evidence], command: str, case: str, notes: Iterable[str] = ()
+) -> Report:
+    """Facts, graph, causes, ranking, report: pure, so that the same evidence always gives the
+    same report.
+    """
     from trainprobe import causes, plugins
     from trainprobe.causes.priors import load_priors
+    from trainprobe.collect import collector as collectors
     from trainprobe.facts import read
     from trainprobe.judge import judge
     from trainprobe.report.json_report import report_of
@@ -194,9 +255,21 @@ def conclude(evidence: Iterable[Evidence], command: str, case: str, notes: Itera
     records = tuple(evidence)
     added = plugins.causes(known={cause.id for cause in causes.built()})
     failures: list[str] = []
-    built = [plugins.guarded(cause, failures) for cause in causes.built()]  # a fault in one cause must not cost the report
-    left_out = [str(says) for record in records if record.kind == "log.trouble" for says in _listed(record.data.get("says"))]
-    diagnosis = judge(read(records), (*built, *added.causes), load_priors(), (*left_out, *notes, *added.trouble))
+    built = [
+        plugins.guarded(cause, failures) for cause in causes.built()
+    ]  # a fault in one cause must not cost the report
+    left_out = [
+        str(says)
+        for record in records
+        if record.kind == "log.trouble"
+        for says in _listed(record.data.get("says"))
+    ]
+    diagnosis = judge(
+        read(records),
+        (*built, *added.causes),
+        load_priors(),
+        (*left_out, *notes, *collectors.added().trouble, *added.trouble),
+    )
     diagnosis = replace(diagnosis, unexplained=(*diagnosis.unexplained, *failures, *added.failures))
     return report_of(diagnosis, command=command, case=case, looked_s=round(_looked_s(records), 1))
 
@@ -207,14 +280,18 @@ def _concluded(case: Case, evidence: Iterable[Evidence], command: str, name: str
 
 
 def _looked_s(records: Sequence[Evidence]) -> float:
-    """From the first look to the end of the last one; where a climb was gone on with, without the pauses in between."""
+    """From the first look to the end of the last one; where a climb was gone on with, without
+    the pauses in between.
+    """
     parts: list[list[tuple[float, float]]] = [[]]
     for record in records:
         if record.kind == "resumed":
             parts.append([])
         if 0 < record.began < LAST_MOMENT and 0 <= record.took_s < LAST_MOMENT:
             parts[-1].append((record.began, record.began + record.took_s))
-    return sum(max(ended for _, ended in part) - min(began for began, _ in part) for part in parts if part)
+    return sum(
+        max(ended for _, ended in part) - min(began for began, _ in part) for part in parts if part
+    )
 
 
 def _listed(value: object) -> list[object]:

@@ -1,7 +1,11 @@
-"""What other packages add: folders of probes and causes, found by entry point. One that does not load is named, never fatal.
+"""What other packages add: folders of probes, collectors, causes and output formats, found by entry
+point. One that does not load is named, never fatal.
 
-`trainprobe.probes`: the entry point names a package or module whose folder holds the probes, or a str or Path that is one.
+`trainprobe.probes`: the entry point names a package or module whose folder holds the probes, or a
+str or Path that is one.
+`trainprobe.collectors`: it names a `Collector`, a module with `COLLECTOR`, or a list or tuple.
 `trainprobe.causes`: it names a `Cause`, a module with `CAUSE`, or a list or tuple of causes.
+`trainprobe.formats`: it names a `Format`, a module with `FORMAT`, or a list or tuple of formats.
 """
 
 from __future__ import annotations
@@ -14,9 +18,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-PROBES, CAUSES = "trainprobe.probes", "trainprobe.causes"
-_CAUSE = ("trainprobe.causes.cause", "Cause")
-"""Causes are told by the name of their class: this module stands on the ground floor, below them."""
+PROBES, COLLECTORS = "trainprobe.probes", "trainprobe.collectors"
+CAUSES, FORMATS = "trainprobe.causes", "trainprobe.formats"
+_CLASS_OF = {
+    COLLECTORS: ("trainprobe.collect.collector", "Collector"),
+    CAUSES: ("trainprobe.causes.cause", "Cause"),
+    FORMATS: ("trainprobe.report.format", "Format"),
+}
+"""Values are recognised by the name of their class: this module stands on the ground floor, below
+theirs.
+"""
 
 
 @dataclass(frozen=True)
@@ -28,15 +39,32 @@ class AddedProbes:
 
 
 @dataclass(frozen=True)
+class AddedCollectors:
+    """Collectors, and one sentence for each plugin that could not be used."""
+
+    collectors: tuple[Any, ...] = ()
+    trouble: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class AddedCauses:
     """Causes, and one sentence for each plugin that could not be used.
 
-    `failures` fills while the causes are weighed: one sentence for each function of a plugin that raised.
+    `failures` fills while the causes are weighed: one sentence for each function of a plugin that
+    raised.
     """
 
     causes: tuple[Any, ...] = ()
     trouble: tuple[str, ...] = ()
     failures: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class AddedFormats:
+    """Output formats, and one sentence for each plugin that could not be used."""
+
+    found: tuple[Any, ...] = ()
+    trouble: tuple[str, ...] = ()
 
 
 def probe_folders() -> AddedProbes:
@@ -56,42 +84,74 @@ def probe_folders() -> AddedProbes:
     return AddedProbes(tuple(folders), tuple(trouble))
 
 
+def collectors(known: Collection[str] = ()) -> AddedCollectors:
+    """Return the collectors that installed packages add. A kind that stands in `known`, or that
+    two packages claim, is left to the first.
+    """
+    return AddedCollectors(*_added(COLLECTORS, known, lambda added: str(added.kind)))
+
+
 def causes(known: Collection[str] = ()) -> AddedCauses:
-    """Return the causes that installed packages add. An id that stands in `known`, or that two packages claim, is left to the first."""
-    kept: dict[str, Any] = {}
+    """Return the causes that installed packages add. An id that stands in `known`, or that two
+    packages claim, is left to the first.
+    """
     failures: list[str] = []
+    found, trouble = _added(CAUSES, known, lambda cause: str(cause.id))
+    kept = tuple(guarded(cause, failures, "of a plugin ") for cause in found)
+    return AddedCauses(kept, trouble, failures)
+
+
+def formats(known: Collection[str] = ()) -> AddedFormats:
+    """Return the output formats that installed packages add, by the same rule."""
+    return AddedFormats(*_added(FORMATS, known, lambda added: str(added.name)))
+
+
+def _added(
+    group: str, known: Collection[str], name_of: Callable[[Any], str]
+) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    noun = _CLASS_OF[group][1].lower()
+    found: list[Any] = []
     owner: dict[str, str] = dict.fromkeys(known, "trainprobe")
     trouble = []
-    for entry in _entries(CAUSES):
+    for entry in _entries(group):
         try:
-            found = _causes_in(entry.load())
+            values = _values_in(entry.load(), group)
         except BaseException as error:  # noqa: BLE001 - a stranger's module may raise anything, SystemExit too
             _reraise(error)
-            trouble.append(f"The {_named(entry)} adds no cause: {_said(error)}.")
+            trouble.append(f"The {_named(entry)} adds no {noun}: {_said(error)}.")
             continue
-        for cause in found:
-            if cause.id in owner:
-                trouble.append(f"The {_named(entry)} adds no {cause.id}: {owner[cause.id]} has a cause of that name already.")
+        for value in values:
+            name = name_of(value)
+            if name in owner:
+                trouble.append(
+                    f"The {_named(entry)} adds no {name}: {owner[name]} has a {noun} of that name"
+                    " already."
+                )
                 continue
-            owner[cause.id] = f"the {_named(entry)}"
-            kept[cause.id] = guarded(cause, failures, "of a plugin ")
-    return AddedCauses(tuple(kept.values()), tuple(trouble), failures)
+            owner[name] = f"the {_named(entry)}"
+            found.append(value)
+    return tuple(found), tuple(trouble)
 
 
 def guarded(cause: Any, failures: list[str], whose: str = "") -> Any:
-    """Return `cause` with functions that cannot end the report: one that raises says nothing, and a sentence about it goes to `failures`."""
+    """Return `cause` with functions that cannot end the report: one that raises says nothing,
+    and a sentence about it goes to `failures`.
+    """
 
-    def guard(name: str, otherwise: Callable[[Any], Any], read: Callable[[Any], Any] = lambda value: value) -> Callable[[Any, Any], Any]:
+    def guard(
+        name: str, otherwise: Callable[[Any], Any], read: Callable[[Any], Any] = lambda value: value
+    ) -> Callable[[Any], Any]:
         function = getattr(cause, name)
 
-        def call(facts: Any, group: Any) -> Any:
+        def call(scene: Any) -> Any:
             try:
-                return read(function(facts, group))
+                return read(function(scene))
             except Exception as error:  # noqa: BLE001 - a stranger's function may raise anything
-                sentence = f"The cause {cause.id} {whose}failed in its {name}: {_said(error)}."
+                what = name.removesuffix("_for")
+                sentence = f"The cause {cause.id} {whose}failed in its {what}: {_said(error)}."
                 if sentence not in failures:
                     failures.append(sentence)
-                return otherwise(group)
+                return otherwise(scene)
 
         return call
 
@@ -99,8 +159,8 @@ def guarded(cause: Any, failures: list[str], whose: str = "") -> Any:
         cause,
         weigh=guard("weigh", lambda _: (), tuple),  # a generator raises only while it is read
         summary=guard("summary", lambda _: cause.title),
-        fixes=guard("fixes", lambda _: (), tuple),
-        ranks=guard("ranks", lambda group: group.ranks, tuple),
+        fixes=guard("fixes_for", lambda _: (), tuple),
+        ranks=guard("ranks", lambda scene: scene.ranks, tuple),
         pids=guard("pids", lambda _: (), tuple),
     )
 
@@ -112,7 +172,9 @@ def _entries(group: str) -> list[EntryPoint]:
 
 
 def _folder(entry: EntryPoint) -> str:
-    """Find the folder without running the package where that can be: probes are programs, nothing has to be imported for them."""
+    """Find the folder without running the package where that can be: probes are programs,
+    nothing has to be imported for them.
+    """
     from importlib.util import find_spec
 
     if not entry.attr:
@@ -126,12 +188,17 @@ def _folder(entry: EntryPoint) -> str:
     return os.path.abspath(folder)
 
 
-def _causes_in(found: Any) -> tuple[Any, ...]:
-    found = getattr(found, "CAUSE", found)
-    items = tuple(found) if isinstance(found, Iterable) and not isinstance(found, (str, bytes)) else (found,)
+def _values_in(found: Any, group: str) -> tuple[Any, ...]:
+    kind = _CLASS_OF[group]
+    found = getattr(found, kind[1].upper(), found)
+    items = (
+        tuple(found)
+        if isinstance(found, Iterable) and not isinstance(found, (str, bytes))
+        else (found,)
+    )
     for item in items:
-        if (type(item).__module__, type(item).__qualname__) != _CAUSE:
-            raise TypeError(f"it names a {type(item).__name__}, not a Cause")
+        if (type(item).__module__, type(item).__qualname__) != kind:
+            raise TypeError(f"it names a {type(item).__name__}, not a {kind[1]}")
     return items
 
 

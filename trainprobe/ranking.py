@@ -1,8 +1,9 @@
-"""From suspect groups to ranked causes: evidence points per family, a confidence, and an explicit unknown.
+"""From suspect groups to ranked causes: evidence points per family, a confidence, and an explicit
+unknown.
 
 points(cause) = prior + Σ over families (strongest positive + strongest negative, clipped to ±13; decisive evidence ±26 instead)
 confidence    = softmax over the group's candidates of ln(10)/10 · points / T
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -17,26 +18,31 @@ from trainprobe.causes.commands import again, live_pid
 from trainprobe.causes.healing import healing, hinted
 from trainprobe.causes.linted import Linted, linted, with_lint
 from trainprobe.causes.neighbours import LISTED, POINTS, neighbours
+from trainprobe.causes.phrases import sentence
 from trainprobe.causes.priors import Priors
+from trainprobe.causes.readiness_signs import steps_of
 from trainprobe.causes.scene import Scene
-from trainprobe.causes.unready import steps_of
 from trainprobe.facts import Facts, LogJob
 from trainprobe.model.diagnosis import Fix, PlacedCause, RuledOut, Undecided, Weighing
 from trainprobe.waits import SuspectGroup
-from trainprobe.waits.saved import is_saved
-from trainprobe.waits.stressed import seen_by
+from trainprobe.waits.dump_hangs import only_dumps
+from trainprobe.waits.model_stress import seen_by
 
 CLIP = 13
 DECISIVE = 26
 NAMED_CONFIDENCE = 0.6
 NAMED_MARGIN_POINTS = 6
 _MENDS_CAP = 3
-HOLDS_POINTS = 10  # a refining cause with this much evidence of its own stands for the one that it refines
+HOLDS_POINTS = (
+    10  # a refining cause with this much evidence of its own stands for the one that it refines
+)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A cause that has something to say for itself about one group. `own_points` leaves the prior out; `linted` is what lint says of it."""
+    """A cause that has something to say for itself about one group. `own_points` leaves the
+    prior out; `linted` is what lint says of it.
+    """
 
     cause: Cause
     weighings: tuple[Weighing, ...]
@@ -59,43 +65,62 @@ class RankedGroup:
         return bool(self.placed) and self.placed[0].named
 
 
-def rank_group(facts: Facts, group: SuspectGroup, causes: Iterable[Cause], priors: Priors) -> RankedGroup:
+def rank_group(
+    facts: Facts, group: SuspectGroup, causes: Iterable[Cause], priors: Priors
+) -> RankedGroup:
     """Weigh every cause that competes in this group's mode.
 
-    What lint read in the source comes last: where what was measured names a cause, it can speak for that one alone.
+    What lint read in the source comes last: where what was measured names a cause, it can speak for
+    that one alone.
     """
     facts = seen_by(facts, group)
+    scene = Scene(facts, group)
     speaking: list[tuple[Cause, tuple[Weighing, ...]]] = []
     ruled_out: list[RuledOut] = []
     silent: dict[str, tuple[Cause, int]] = {}
-    tried = healing(facts, group)
+    tried = healing(scene)
     for cause in causes:
         if group.mode not in cause.modes:
             continue
-        shown = tuple(cause.weigh(facts, group))
+        shown = tuple(cause.weigh(scene))
         against = next((weighing for weighing in shown if weighing.points == -DECISIVE), None)
-        speaks = any(weighing.points > 0 for weighing in shown)  # a knob strengthens what shows itself
+        speaks = any(
+            weighing.points > 0 for weighing in shown
+        )  # a knob strengthens what shows itself
         weighings = (*shown, *tried.get(cause.id, ()))
         if against is not None:
             if speaks:
                 ruled_out.append(RuledOut(cause.id, against.says))
-        elif speaks and points_of(weighings) > 0:  # what speaks against it outweighs the rest: no candidate
+        elif (
+            speaks and points_of(weighings) > 0
+        ):  # what speaks against it outweighs the rest: no candidate
             speaking.append((cause, weighings))
         else:
             silent[cause.id] = (cause, points_of(weighings))
     candidates = _candidates(speaking, {}, group, priors)
-    read = linted(facts, group)
+    read = linted(scene)
     if read:
         sure = _leader(candidates, priors)
-        read = read if sure is None else {id_: said for id_, said in read.items() if id_ == sure.cause.id or _may_decide(sure, id_, said)}
+        read = (
+            read
+            if sure is None
+            else {
+                id_: said
+                for id_, said in read.items()
+                if id_ == sure.cause.id or _may_decide(sure, id_, said)
+            }
+        )
         candidates = _candidates(speaking, read, group, priors)
-    possible = _possible(Scene(facts, group), silent, read, LISTED - len(candidates))
-    placed, undecided = _placed(facts, group, candidates, possible, priors)
+    possible = _possible(scene, silent, read, LISTED - len(candidates))
+    placed, undecided = _placed(scene, candidates, possible, priors)
     return RankedGroup(group, placed, tuple(ruled_out), undecided)
 
 
 def _candidates(
-    speaking: Iterable[tuple[Cause, tuple[Weighing, ...]]], read: Mapping[str, tuple[Linted, ...]], group: SuspectGroup, priors: Priors
+    speaking: Iterable[tuple[Cause, tuple[Weighing, ...]]],
+    read: Mapping[str, tuple[Linted, ...]],
+    group: SuspectGroup,
+    priors: Priors,
 ) -> list[Candidate]:
     """What was measured of each cause, and what lint says of it."""
     found = []
@@ -103,19 +128,49 @@ def _candidates(
         said = read.get(cause.id, ())
         weighings = with_lint(measured, said)
         own = points_of(weighings)
-        found.append(Candidate(cause, weighings, own, priors.prior(cause.id, group.mode) + own, said))
+        found.append(
+            Candidate(cause, weighings, own, priors.prior(cause.id, group.mode) + own, said)
+        )
     return _refined(found)
 
 
-def _possible(scene: Scene, silent: Mapping[str, tuple[Cause, int]], read: Mapping[str, tuple[Linted, ...]], most: int) -> list[Candidate]:
-    """Causes that show nothing of their own, as far as the symptom may mean them, or source where somebody stands, and nothing speaks against them."""
+def _possible(
+    scene: Scene,
+    silent: Mapping[str, tuple[Cause, int]],
+    read: Mapping[str, tuple[Linted, ...]],
+    most: int,
+) -> list[Candidate]:
+    """Causes that show nothing of their own, as far as the symptom may mean them, or source
+    where somebody stands, and nothing speaks against them.
+    """
     if most <= 0:
         return []
-    healed = hinted(scene.facts, scene.group)
-    found = [Candidate(silent[id_][0], (one,), one.points, one.points) for id_, one in healed.items() if id_ in silent and silent[id_][1] >= 0]
-    stood = {id_: said for id_, said in read.items() if said[0].near and id_ in silent and silent[id_][1] >= 0 and id_ not in healed}
-    found += [Candidate(silent[id_][0], (said[0].weighing,), said[0].weighing.points, said[0].weighing.points, said) for id_, said in stood.items()]
-    near = [(id_, one) for id_, one in neighbours(scene).items() if id_ in silent and silent[id_][1] >= 0 and id_ not in healed and id_ not in stood]
+    healed = hinted(scene)
+    found = [
+        Candidate(silent[id_][0], (one,), one.points, one.points)
+        for id_, one in healed.items()
+        if id_ in silent and silent[id_][1] >= 0
+    ]
+    stood = {
+        id_: said
+        for id_, said in read.items()
+        if said[0].near and id_ in silent and silent[id_][1] >= 0 and id_ not in healed
+    }
+    found += [
+        Candidate(
+            silent[id_][0],
+            (said[0].weighing,),
+            said[0].weighing.points,
+            said[0].weighing.points,
+            said,
+        )
+        for id_, said in stood.items()
+    ]
+    near = [
+        (id_, one)
+        for id_, one in neighbours(scene).items()
+        if id_ in silent and silent[id_][1] >= 0 and id_ not in healed and id_ not in stood
+    ]
     found += [Candidate(silent[id_][0], (one,), POINTS, POINTS) for id_, one in near]
     return found[:most]
 
@@ -141,7 +196,9 @@ def confidences(points: Sequence[float], temperature: float) -> list[float]:
 
 
 def _refined(candidates: list[Candidate]) -> list[Candidate]:
-    """Where a cause and the less specific one that it refines both hold, the specific one stands for both."""
+    """Where a cause and the less specific one that it refines both hold, the specific one stands
+    for both.
+    """
     by_id = {candidate.cause.id: candidate for candidate in candidates}
     covered: set[str] = set()
     raised: dict[str, float] = {}
@@ -149,21 +206,40 @@ def _refined(candidates: list[Candidate]) -> list[Candidate]:
     for candidate in sorted(candidates, key=lambda c: -c.own_points):
         if candidate.own_points < HOLDS_POINTS or candidate.cause.id in covered:
             continue
-        for general in (by_id[name] for name in (candidate.cause.refines, *candidate.cause.accounts_for) if name in by_id):
+        for general in (
+            by_id[name]
+            for name in (candidate.cause.refines, *candidate.cause.accounts_for)
+            if name in by_id
+        ):
             if _may_decide(candidate, general.cause.id, general.linted):
-                raised[general.cause.id] = max(general.points, candidate.points + general.linted[0].weighing.points)
+                raised[general.cause.id] = max(
+                    general.points, candidate.points + general.linted[0].weighing.points
+                )
                 continue
             covered.add(general.cause.id)
-            # Of several that stand for the same one, only the best shown inherits its points; a mere possibility does not draw level with it.
+            # Of several that stand for the same one, only the best shown inherits its points; a
+            # mere possibility does not draw level with it.
             if stands.setdefault(general.cause.id, candidate.own_points) == candidate.own_points:
-                raised[candidate.cause.id] = max(raised.get(candidate.cause.id, candidate.points), general.points)
-    return [replace(c, points=raised.get(c.cause.id, c.points)) for c in candidates if c.cause.id not in covered]
+                raised[candidate.cause.id] = max(
+                    raised.get(candidate.cause.id, candidate.points), general.points
+                )
+    return [
+        replace(c, points=raised.get(c.cause.id, c.points))
+        for c in candidates
+        if c.cause.id not in covered
+    ]
 
 
 def _may_decide(special: Candidate, general: str, said: Sequence[Linted]) -> bool:
-    """Whether what was observed fits a cause and the one that stands for it alike, and the source speaks for the first: around all ranks, and not for the second."""
+    """Whether what was observed fits a cause and the one that stands for it alike, and the
+    source speaks for the first: around all ranks, and not for the second.
+    """
     stands_for = general in (special.cause.refines, *special.cause.accounts_for)
-    return stands_for and any(one.holds_all for one in said) and not any(row.family == "source" and row.points > 0 for row in special.weighings)
+    return (
+        stands_for
+        and any(one.holds_all for one in said)
+        and not any(row.family == "source" and row.points > 0 for row in special.weighings)
+    )
 
 
 def _ordered(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -172,11 +248,15 @@ def _ordered(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 def _shares(ordered: Sequence[Candidate], priors: Priors) -> list[float]:
     """The confidence of each candidate, and last that of `unknown`."""
-    return confidences([*(candidate.points for candidate in ordered), priors.unknown], priors.temperature)
+    return confidences(
+        [*(candidate.points for candidate in ordered), priors.unknown], priors.temperature
+    )
 
 
 def _leader(candidates: Iterable[Candidate], priors: Priors) -> Candidate | None:
-    """The candidate that can be named: with enough confidence, and clearly ahead of the next and of `unknown`."""
+    """The candidate that can be named: with enough confidence, and clearly ahead of the next and
+    of `unknown`.
+    """
     ordered = _ordered(candidates)
     if not ordered or _shares(ordered, priors)[0] < NAMED_CONFIDENCE:
         return None
@@ -185,23 +265,32 @@ def _leader(candidates: Iterable[Candidate], priors: Priors) -> Candidate | None
 
 
 def _placed(
-    facts: Facts, group: SuspectGroup, candidates: list[Candidate], possible: Sequence[Candidate], priors: Priors
+    scene: Scene,
+    candidates: list[Candidate],
+    possible: Sequence[Candidate],
+    priors: Priors,
 ) -> tuple[tuple[PlacedCause, ...], tuple[Undecided, ...]]:
     ordered = _ordered(candidates)
     shares = _shares(ordered, priors)
     named = _leader(candidates, priors) is not None
-    placed = [_place(facts, group, candidate, share, named and index == 0) for index, (candidate, share) in enumerate(zip(ordered, shares, strict=False))]
-    # What is merely possible is part of what is not known: it has at most half of the confidence of `unknown`, and takes none from the others.
+    placed = [
+        _place(scene, candidate, share, named and index == 0)
+        for index, (candidate, share) in enumerate(zip(ordered, shares, strict=False))
+    ]
+    # What is merely possible is part of what is not known: it has at most half of the confidence of
+    # `unknown`, and takes none from the others.
     part = shares[-1] / (2 * LISTED)
-    placed += [_mere(facts, group, one, part) for one in possible]
-    unknown = _unknown(facts, group, shares[-1] - part * len(possible), priors, ordered)
+    placed += [_mere(scene, one, part) for one in possible]
+    unknown = _unknown(scene, shares[-1] - part * len(possible), priors, ordered)
     if named:
         return tuple(placed), ()
-    undecided = tuple(Undecided(candidate.cause.id, candidate.cause.would_settle) for candidate in ordered[:3])
+    undecided = tuple(
+        Undecided(candidate.cause.id, candidate.cause.would_settle) for candidate in ordered[:3]
+    )
     return (unknown, *placed), undecided
 
 
-def _place(facts: Facts, group: SuspectGroup, candidate: Candidate, share: float, named: bool) -> PlacedCause:
+def _place(scene: Scene, candidate: Candidate, share: float, named: bool) -> PlacedCause:
     cause = candidate.cause
     return PlacedCause(
         id=cause.id,
@@ -209,43 +298,44 @@ def _place(facts: Facts, group: SuspectGroup, candidate: Candidate, share: float
         confidence=round(share, 4),
         points=round(candidate.points),
         named=named,
-        ranks=tuple(sorted(cause.ranks(facts, group))),
-        hosts=group.hosts,
-        pids=tuple(pid for pid in cause.pids(facts, group) if pid > 0),  # stacks in logs name no process
-        summary=cause.summary(facts, group),
-        chain=group.chain,
+        ranks=tuple(sorted(cause.ranks(scene))),
+        hosts=scene.group.hosts,
+        # stacks in logs belong to no process
+        pids=tuple(pid for pid in cause.pids(scene) if pid > 0),
+        summary=sentence(cause.summary(scene)),
+        chain=scene.group.chain,
         because=tuple(sorted(_shown(candidate.weighings), key=lambda weighing: -weighing.points)),
         fixes=(
             *_mends(candidate, near=True),
-            *(_verified(facts, group, fix, candidate) for fix in cause.fixes(facts, group)),
+            *(_verified(scene, fix, candidate) for fix in cause.fixes_for(scene)),
             *_mends(candidate, near=False),
         ),
         docs=f"docs/causes/{cause.id}.md",
     )
 
 
-def _verified(facts: Facts, group: SuspectGroup, fix: Fix, candidate: Candidate) -> Fix:
-    """What repeats the rung of the group repeats those too in which the evidence for this cause was found."""
-    scene = Scene(facts, group)
-    plain = again(scene, steps=fix.steps)
-    return replace(fix, verify=again(scene, candidate.weighings, fix.steps)) if fix.verify == plain else fix
+def _verified(scene: Scene, fix: Fix, candidate: Candidate) -> Fix:
+    """The default check of a fix: repeat the rungs in which the cause was found."""
+    if fix.verify and fix.verify != again(scene, steps=fix.steps):
+        return fix
+    return replace(fix, verify=again(scene, candidate.weighings, fix.steps))
 
 
-def _mere(facts: Facts, group: SuspectGroup, candidate: Candidate, share: float) -> PlacedCause:
-    """A cause of which nothing was seen: what it says and advises would be about what is not there."""
-    cause, one = candidate.cause, candidate.weighings[0]
+def _mere(scene: Scene, candidate: Candidate, share: float) -> PlacedCause:
+    """A cause without evidence of its own: its summary and fixes would describe what nobody saw."""
+    cause, reason = candidate.cause, candidate.weighings[0]
     return PlacedCause(
         id=cause.id,
         title=cause.title,
         confidence=round(share, 4),
         points=round(candidate.points),
         named=False,
-        ranks=tuple(sorted(cause.ranks(facts, group))),
-        hosts=group.hosts,
-        summary=f"{one.says}.",
+        ranks=tuple(sorted(cause.ranks(scene))),
+        hosts=scene.group.hosts,
+        summary=f"{reason.says}.",
         because=candidate.weighings,
         fixes=(
-            Fix("Look whether it is so", (cause.would_settle,), verify=again(Scene(facts, group))),
+            Fix("Look whether it is so", (cause.would_settle,), verify=again(scene)),
             *_mends(candidate, near=True),
             *_mends(candidate, near=False),
         ),
@@ -254,8 +344,14 @@ def _mere(facts: Facts, group: SuspectGroup, candidate: Candidate, share: float)
 
 
 def _mends(candidate: Candidate, *, near: bool) -> tuple[Fix, ...]:
-    """How lint would write the lines that it found, each rewrite once: those where somebody stands, or the others."""
-    return tuple(dict.fromkeys(one.fix for one in candidate.linted if one.fix is not None and one.near is near))[:_MENDS_CAP]
+    """How lint would write the lines that it found, each rewrite once: those where somebody
+    stands, or the others.
+    """
+    return tuple(
+        dict.fromkeys(
+            one.fix for one in candidate.linted if one.fix is not None and one.near is near
+        )
+    )[:_MENDS_CAP]
 
 
 def _shown(weighings: Iterable[Weighing]) -> list[Weighing]:
@@ -269,42 +365,83 @@ def _shown(weighings: Iterable[Weighing]) -> list[Weighing]:
 
 
 def _next_steps(scene: Scene, nearest: Cause | None) -> tuple[str, ...]:
-    """What would settle it: the nearest cause's own question, else what the kernel and the output say. Pids are those of the first suspect."""
+    """What would settle it: the nearest cause's own question, else what the kernel and the
+    output say. Pids are those of the first suspect.
+    """
     if scene.group.unready:
-        return steps_of(scene.facts, scene.group) or ("trainprobe ready --standard",)
+        return steps_of(scene) or ("trainprobe ready --standard",)
     if scene.group.mode == "hang" and scene.facts.one(LogJob, cell=scene.cell) is not None:
         return (
-            "let the next run record its collectives: TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE=DIR/nccl_trace_rank_",
+            (
+                "let the next run record its collectives: TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
+                " TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE=DIR/nccl_trace_rank_"
+            ),
             "when it has hung: trainprobe explain <LOGS> DIR/nccl_trace_rank_*",
             "or while it hangs, on each node: trainprobe attach",
             *((nearest.would_settle,) if nearest is not None else ()),
         )
-    if scene.live is not None and is_saved(scene.live):
-        return ("read the job's own output beside the dumps: trainprobe explain <DUMPS> <LOGS>", "or while it hangs, on each node: trainprobe attach")
+    if scene.live is not None and only_dumps(scene.live):
+        return (
+            "read the job's own output beside the dumps: trainprobe explain <DUMPS> <LOGS>",
+            "or while it hangs, on each node: trainprobe attach",
+        )
     process = scene.process(scene.group.ranks[0]) if scene.group.ranks else None
     pid = str(process.pid) if process is not None else "<PID>"
-    if nearest is None and scene.live is not None and scene.group.mode == "crash":  # nobody is left to look at
-        return ("trainprobe explain <LOG>, with the job's own log: what it printed last says why it ended",)
+    if (
+        nearest is None and scene.live is not None and scene.group.mode == "crash"
+    ):  # nobody is left to look at
+        return (
+            (
+                "trainprobe explain <LOG>, with the job's own log: what it printed last says why it"
+                " ended"
+            ),
+        )
     if nearest is not None:
-        return (nearest.would_settle.replace("<PID>", pid) if scene.live is not None else nearest.would_settle,)
-    if scene.live is not None and process is not None and process.state == "D":  # whoever traces it waits with it
-        return (f"cat /proc/{pid}/wchan; sudo cat /proc/{pid}/stack", f"cat /proc/{pid}/cgroup; sudo dmesg | tail -30", again(scene))
+        return (
+            (
+                nearest.would_settle.replace("<PID>", pid)
+                if scene.live is not None
+                else nearest.would_settle
+            ),
+        )
+    if (
+        scene.live is not None and process is not None and process.state == "D"
+    ):  # whoever traces it waits with it
+        return (
+            f"cat /proc/{pid}/wchan; sudo cat /proc/{pid}/stack",
+            f"cat /proc/{pid}/cgroup; sudo dmesg | tail -30",
+            again(scene),
+        )
     if scene.live is not None and process is not None:
-        return (f"cat /proc/{pid}/wchan; sudo cat /proc/{pid}/stack", f"py-spy dump --native --pid {pid}", "trainprobe attach --deep " + live_pid(scene))
+        return (
+            f"cat /proc/{pid}/wchan; sudo cat /proc/{pid}/stack",
+            f"py-spy dump --native --pid {pid}",
+            "trainprobe attach --deep " + live_pid(scene),
+        )
     return (f"read what {scene.cell} printed: it is in the case folder", again(scene))
 
 
-def _unknown(facts: Facts, group: SuspectGroup, share: float, priors: Priors, ordered: Sequence[Candidate]) -> PlacedCause:
+def _unknown(
+    scene: Scene, share: float, priors: Priors, ordered: Sequence[Candidate]
+) -> PlacedCause:
+    group = scene.group
     near = ", ".join(candidate.cause.id for candidate in ordered[:3])
     says = group.says[:1].upper() + group.says[1:].rstrip(".")
-    nearest = f" The nearest are {near}, but the evidence does not decide." if near else " Nothing in the catalogue fits what was seen."
-    scene = Scene(facts, group)
+    nearest = (
+        f" The nearest are {near}, but the evidence does not decide."
+        if near
+        else " Nothing in the catalogue fits what was seen."
+    )
     steps = _next_steps(scene, ordered[0].cause if ordered else None)
     wait = awaited(scene, group.ranks[0]) if group.ranks else None
     says += f". It waits for {wait.says}" if wait is not None and group.mode == "hang" else ""
     process = scene.process(group.ranks[0]) if group.ranks else None
     asleep = process is not None and process.state == "D" and bool(process.wchan)
-    says += f". It sleeps in the kernel's {process.wchan}, state D" if process is not None and asleep else ""
+    says += (
+        f". It sleeps in the kernel's {process.wchan}, state D"
+        if process is not None and asleep
+        else ""
+    )
     return PlacedCause(
         id="unknown",
         title="The cause is not known",

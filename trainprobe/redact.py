@@ -1,4 +1,5 @@
-"""Keeps secrets off the disk: what looks like one is replaced by a stand-in such as <hidden:HF_TOKEN>.
+"""Keeps secrets off the disk: what looks like one is replaced by a stand-in such as
+<hidden:HF_TOKEN>.
 
 Every pattern runs in time linear in its text: repetitions are bounded or begin at a fixed word.
 """
@@ -12,17 +13,35 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, 
 
 from trainprobe.secret_forms import FORMS, compiled
 
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\)|[ -/]{1,4}[0-~]|[0-Z\\^_`-~])")
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\)|["
+    r" -/]{1,4}[0-~]|[0-Z\\^_`-~])"
+)
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\ud800-\udfff]")
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_ALWAYS = ("password", "passwords", "passwd", "passphrase", "secret", "secrets", "credential", "credentials", "apikey", "apikeys")
-_ALONE = frozenset(
-    {"auth", "authorization", "bearer", "cookie", "cookies", "cred", "creds", "dsn", "jwt", "oauth"} | {"passcode", "psk", "pw", "webhook", "webhooks"}
+_ALWAYS = (
+    "password",
+    "passwords",
+    "passwd",
+    "passphrase",
+    "secret",
+    "secrets",
+    "credential",
+    "credentials",
+    "apikey",
+    "apikeys",
 )
-# Short words that are a secret's name only behind something that has one: DB_PASS, smtp_pwd, GITHUB_PAT.
+_ALONE = frozenset(
+    {"auth", "authorization", "bearer", "cookie", "cookies", "cred", "creds", "dsn", "jwt", "oauth"}
+    | {"passcode", "psk", "pw", "webhook", "webhooks"}
+)
+# Short words that are a secret's name only behind something that has one: DB_PASS, smtp_pwd,
+# GITHUB_PAT.
 _BRIEF = frozenset({"pass", "pwd", "pat", "sas"})
-_ACCOUNTS = frozenset(["admin", "azure", "blob", "git", "github", "gitlab", "registry", "storage", "user"])
+_ACCOUNTS = frozenset(
+    ["admin", "azure", "blob", "git", "github", "gitlab", "registry", "storage", "user"]
+)
 _STAGES = frozenset(
     [
         "all",
@@ -106,7 +125,8 @@ _IDENTIFIERS = frozenset(
         "xid",
     ]
 )
-# What makes a `key` or the plural `tokens` a secret: without one of these they are a dictionary's, a cache's or a vocabulary's.
+# What makes a `key` or the plural `tokens` a secret: without one of these they are a dictionary's,
+# a cache's or a vocabulary's.
 _OWNERS = frozenset(
     [
         "access",
@@ -195,7 +215,20 @@ _VOCABULARY = frozenset(
         "word",
     ]
 )
-_PLAIN_KEYS = frozenset(["cache", "foreign", "group", "hash", "lookup", "partition", "primary", "public", "sort", "store"])
+_PLAIN_KEYS = frozenset(
+    [
+        "cache",
+        "foreign",
+        "group",
+        "hash",
+        "lookup",
+        "partition",
+        "primary",
+        "public",
+        "sort",
+        "store",
+    ]
+)
 # A name that ends so tells about a secret without being one.
 _NEUTRAL = frozenset(
     [
@@ -224,44 +257,76 @@ _NEUTRAL = frozenset(
         "version",
     ]
 )
-_TRIVIAL = re.compile("auto|default|disabled|enabled|false|no|none|null|off|on|optional|required|self|true|undefined|unset|yes", re.IGNORECASE)
+_TRIVIAL = re.compile(
+    "auto|default|disabled|enabled|false|no|none|null|off|on|optional|required|self|true|undefined|unset|yes",
+    re.IGNORECASE,
+)
 _DIGIT = re.compile(r"[0-9]")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,20}(?:\.[0-9]{0,20})?")
 _PATH = re.compile(r"(?:~|\.{1,2})?(?:/[\w.+@:-]{1,255}){2,64}/?")
 _ATTRIBUTE = re.compile(r"[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}")
 
-_ASSIGNED = re.compile(r"(?<![A-Za-z0-9_])([A-Za-z_][\w.\-]{0,63})(\\?[\"']?)([ \t]{0,4})([=:])([ \t]{0,4})")
+_ASSIGNED = re.compile(
+    r"(?<![A-Za-z0-9_])([A-Za-z_][\w.\-]{0,63})(\\?[\"']?)([ \t]{0,4})([=:])([ \t]{0,4})"
+)
 _OPTION = re.compile(r"(?<![\w-])--?([A-Za-z][\w.\-]{0,63})[ \t]{1,4}")
-# A value that no quote encloses ends at a separator, unless what follows it can only be more of the value.
+# A value that no quote encloses ends at a separator, unless what follows it can only be more of the
+# value.
 _VALUE = re.compile(
     r"(?:(?:Basic|Bearer|Digest|Token)[ \t]{1,4})?(?:[bru]{0,2}(?:"
-    r"\\\"([^\"\\\n]{1,4096})|\\'([^'\\\n]{1,4096})|\"((?:[^\"\\\n]|\\.){1,4096})|'((?:[^'\\\n]|\\.){1,4096})"
+    r"\\\"([^\"\\\n]{1,4096})|\\'([^'\\\n]{1,4096})|\"((?:[^\"\\\n]|\\.){1,4096})|'((?:[^'\\\n]"
+    r"|\\.){1,4096})"
     r")|([^\s\"'&;,<>()\[\]{}\\]{1,2048}(?:[&;,](?![\w.-]{0,64}=)[^\s\"'&;,<>()\[\]{}\\]{1,512}){0,4}))",
     re.IGNORECASE,
 )
 _SEVERAL = re.compile(r"[\[(]([^\])\n]{1,4096})")
 _QUOTED = re.compile(r"\"([^\"\n]{1,1024})\"|'([^'\n]{1,1024})'")
-_HINTS = ("token", "pass", "pw", "secret", "cred", "key", "auth", "cookie", "dsn", "x-amz-signature", "hook", "jwt", "bearer", "psk", "_pat", "_sas")
+_HINTS = (
+    "token",
+    "pass",
+    "pw",
+    "secret",
+    "cred",
+    "key",
+    "auth",
+    "cookie",
+    "dsn",
+    "x-amz-signature",
+    "hook",
+    "jwt",
+    "bearer",
+    "psk",
+    "_pat",
+    "_sas",
+)
 
 _PEM = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY( BLOCK)?-----")
 _PEM_BODY = re.compile(r"[A-Za-z0-9+/=\s\\:,-]{0,65536}")
 _URL_USER = re.compile(r"://([^\s/:@\"'<>]{0,256})(?::([^\s/\"'<>]{0,256}))?@")
 _BEARER = re.compile(r"bearer[ \t]{1,4}([A-Za-z0-9._~+/-]{8,4096}={0,4})", re.IGNORECASE)
-# A key in a sentence ("API key 0a1b… is not valid"): hexadecimal digits alone are a hash as often, so the word must stand before them.
-_KEY_IN_PROSE = re.compile(r"(?i:\b(?:api|access|secret)[ _-]?key)\b[^\n0-9A-Za-z]{0,4}(?:[A-Za-z]{1,12} ){0,3}['\"(]?([0-9a-f]{32,128})\b")
+# A key in a sentence ("API key 0a1b… is not valid"): hexadecimal digits alone are a hash as often,
+# so the word must stand before them.
+_KEY_IN_PROSE = re.compile(
+    r"(?i:\b(?:api|access|secret)[ _-]?key)\b[^\n0-9A-Za-z]{0,4}(?:[A-Za-z]{1,12}"
+    r" ){0,3}['\"(]?([0-9a-f]{32,128})\b"
+)
 # "the password is X": X is any word but one that says something about the password.
 _PASSWORD_IN_PROSE = re.compile(
-    r"(?i:\bpass(?:word|wd|phrase|code))\b[\"']?(?: for [\w.@'\"-]{1,64})?( (?:is|was)(?: now)?:?| (?:re)?set to| changed to| ?(?:->|=>|:=))?"
+    r"(?i:\bpass(?:word|wd|phrase|code))\b[\"']?(?: for [\w.@'\"-]{1,64})?( (?:is|was)(?: now)?:?|"
+    r" (?:re)?set to| changed to| ?(?:->|=>|:=))?"
     r" {1,2}(?:\"([^\"\n]{1,256})\"|'([^'\n]{1,256})'|([^\s\"'`]{1,256}))"
 )
 _ABOUT_A_PASSWORD = re.compile(
-    r"(?:an?|and|as|at|bad|be|but|by|case|correct|different|either|empty|expected|for|from|has|hidden|in\w*|left|likely|long|missing|"
-    r"must|never|no|none|not|now|null|of|ok|old|on|only|or|probably|same|set|short|so|still|the|this|that|to|too|un\w*|via|weak|"
+    r"(?:an?|and|as|at|bad|be|but|by|case|correct|different|either|empty|expected|for|from|has"
+    r"|hidden|in\w*|left|likely|long|missing|"
+    r"must|never|no|none|not|now|null|of|ok|old|on|only|or|probably|same|set|short|so|still|the"
+    r"|this|that|to|too|un\w*|via|weak|"
     r"when|with|without|wrong|your?|my|\w+(?:able|ed|ing|ly|ory))[.,;:!?)]{0,3}",
     re.IGNORECASE,
 )
 _SECRET_BEFORE = re.compile(
-    r"\b((?i:(?:api|access|secret|auth|account|license)[ _-]?(?:key|token)|secret|credential|bearer)|(?i:token|key|pat|jwt))s?\b"
+    r"\b((?i:(?:api|access|secret|auth|account|license)["
+    r" _-]?(?:key|token)|secret|credential|bearer)|(?i:token|key|pat|jwt))s?\b"
     r"[^\n0-9A-Za-z]{0,4}(?:[A-Za-z]{1,12}:? ){0,3}[`'\"(<]?\Z"
 )
 _STRONG = re.compile("(?i)secret|credential|bearer|[ _-]")
@@ -271,12 +336,20 @@ _LONG = re.compile(r"[A-Za-z0-9_.%~+-]{16}")  # no form has less in one piece
 _NAME_BEFORE = re.compile(r"([A-Za-z_][\w.-]{0,63})[\"']?[ ]?([=:])([\"' ]{0,2})\Z")
 _OPTION_BEFORE = re.compile(r"(?<![\w-])--([A-Za-z][\w.-]{0,63})[ \t]{1,4}\Z")
 _PIECES = re.compile(r"[A-Za-z0-9]+")
-_SHORT_OPTION = re.compile(r"(?<![\w-])-(-user|-proxy-user|[aPpuUw])(?:[ \t]{1,4}|=|(?<=p))[\"']?([^\s\"']{1,256})")
+_SHORT_OPTION = re.compile(
+    r"(?<![\w-])-(-user|-proxy-user|[aPpuUw])(?:[ \t]{1,4}|=|(?<=p))[\"']?([^\s\"']{1,256})"
+)
 _SHORT_ALONE = re.compile(r"-(-user|-proxy-user|[aPpuUw])")
 # Programs whose -p, -a or -w is a password, whatever it looks like; those whose -p is a partition.
-_LOGINS = re.compile(r"\b(?:sshpass|mysql\w{0,8}|mariadb[\w-]{0,8}|login|mongo\w{0,8}|redis-cli|ldap\w{1,8}|smbclient|htpasswd|unzip|zip|7z|sqlcmd)\b")
-_SCHEDULERS = re.compile(r"\b(?:srun|sbatch|salloc|sinfo|squeue|sacct|scancel|scontrol)\b|#SBATCH\b")
-# What stands before a form and makes it the end of a longer word; an escaped line end or sign does not.
+_LOGINS = re.compile(
+    r"\b(?:sshpass|mysql\w{0,8}|mariadb[\w-]{0,8}|login|mongo\w{0,8}|redis-cli|ldap\w{1,8}"
+    r"|smbclient|htpasswd|unzip|zip|7z|sqlcmd)\b"
+)
+_SCHEDULERS = re.compile(
+    r"\b(?:srun|sbatch|salloc|sinfo|squeue|sacct|scancel|scontrol)\b|#SBATCH\b"
+)
+# What stands before a form and makes it the end of a longer word; an escaped line end or sign does
+# not.
 _WITHIN_A_WORD = re.compile(r"(?!.{0,1}\\[nrt].\Z|%[0-9A-Fa-f]{2}.\Z).{0,2}\w\w\Z")
 _STAND_IN = re.compile(r"<hidden:[\w.-]{1,64}>")
 _RANDOM_ID = re.compile(r"[A-Za-z0-9_-]{16,}")
@@ -288,7 +361,9 @@ Hide = Callable[[str, str], str]
 
 
 def clean(text: str) -> str:
-    """Return `text` without escape sequences and control characters; a carriage return counts as the end of a line."""
+    """Return `text` without escape sequences and control characters; a carriage return counts as
+    the end of a line.
+    """
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)
     if "\r" in text:
@@ -297,7 +372,9 @@ def clean(text: str) -> str:
 
 
 def looks_secret(name: str) -> bool:
-    """Say whether a variable, key or option called `name` holds a secret: HF_TOKEN, api-key and dbPassword do, tokenizer, KEYBOARD and MASTER_ADDR do not."""
+    """Say whether a variable, key or option called `name` holds a secret: HF_TOKEN, api-key and
+    dbPassword do, tokenizer, KEYBOARD and MASTER_ADDR do not.
+    """
     return _named_secret(name) if len(name) <= SHORT else _named_secret.__wrapped__(name)
 
 
@@ -310,12 +387,21 @@ def _named_secret(name: str) -> bool:
         before = words[place - 1] if place else ""
         if word.endswith(_ALWAYS) or word in _ALONE:
             return True
-        owned = before and before != "old" and (name.isupper() or (before in _ACCOUNTS if word in ("pat", "sas") else before not in _STAGES))
+        owned = (
+            before
+            and before != "old"
+            and (
+                name.isupper()
+                or (before in _ACCOUNTS if word in ("pat", "sas") else before not in _STAGES)
+            )
+        )
         if owned and word in _BRIEF and words[-1] == word:
             return True
         if word.endswith("token") and words[-1] == word:
             return before not in _VOCABULARY
-        if word in ("key", "keys", "tokens") and (before in _OWNERS or (word == "key" and name.isupper() and before not in _PLAIN_KEYS)):
+        if word in ("key", "keys", "tokens") and (
+            before in _OWNERS or (word == "key" and name.isupper() and before not in _PLAIN_KEYS)
+        ):
             return True
     return name.lower() == "x-amz-signature"
 
@@ -338,7 +424,8 @@ _NOT_DRAWN = ("/", "./", "../", "~/", "_Z", "0x", "eyJ", "W3si")
 def _random(value: str) -> bool:
     """Say whether `value` was drawn at random from letters of both cases and digits.
 
-    In such a text neighbours are of different kinds six times of ten (62 signs), in names one to three times.
+    In such a text neighbours are of different kinds six times of ten (62 signs), in names one to
+    three times.
     Hexadecimal digits and UUIDs are none: they identify things.
     """
     if not _RANDOM.fullmatch(value) or value.startswith(_NOT_DRAWN):
@@ -347,7 +434,10 @@ def _random(value: str) -> bool:
     whole = "".join(pieces)
     if max(map(len, pieces)) < 16 or len(set(whole)) < 12:
         return False
-    kinds = ["".join("0" if sign.isdigit() else "A" if sign.isupper() else "a" for sign in piece) for piece in pieces]
+    kinds = [
+        "".join("0" if sign.isdigit() else "A" if sign.isupper() else "a" for sign in piece)
+        for piece in pieces
+    ]
     counts = ["".join(kinds).count(kind) for kind in "0Aa"]
     changes = sum(one != following for piece in kinds for one, following in zip(piece, piece[1:]))
     return counts[0] >= 2 and min(counts) >= 1 and changes >= 0.38 * (len(whole) - len(pieces))
@@ -362,45 +452,58 @@ def _identifies(name: str) -> bool:
 
 
 class Redactor:
-    """Hides secrets in text, nested data and files. It starts with the values of the secret-looking variables of `environ`.
+    """Hides secrets in text, nested data and files. It starts with the values of the secret-looking
+    variables of `environ`.
 
     A secret found once is known from then on, and has the same stand-in everywhere.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._known: Dict[str, str] = {}
-        self._seen: Set[str] = set()  # short texts that hold nothing: evidence repeats its keys and words some hundred times
+        # short texts that hold nothing: evidence repeats its keys and words some hundred times
+        self._seen: Set[str] = set()
         self.learn(environ)
 
     def learn(self, environ: Mapping[str, str]) -> None:
         """Hide from now on the values of the secret-looking variables of `environ` as well."""
         for name, value in environ.items():
-            if looks_secret(name) and not _tells_nothing(name, value) and not _PATH.fullmatch(value):  # where a secret lies is none
+            if (
+                looks_secret(name)
+                and not _tells_nothing(name, value)
+                and not _PATH.fullmatch(value)
+            ):  # where a secret lies is none
                 self._learn(name, value)
                 for line in value.split("\n"):
                     if len(line) >= 20 and not line.startswith("-----"):
                         self._learn(name, line)
 
     def _learn(self, name: str, value: str) -> None:
-        # A short plain word would be hidden all over the place; next to its name it is hidden anyway.
+        # A short plain word would be hidden all over the place; next to its name it is hidden
+        # anyway.
         if value not in self._known and (len(value) >= 8 or _mixed(value)):
             known = {**self._known, value: name}
             self._known = dict(sorted(known.items(), key=lambda each: -len(each[0])))
-            self._seen = set()  # a new one: another thread may still add to the old what was looked at with less knowledge
+            # a new one: another thread may still add to the old what was looked at with less
+            # knowledge
+            self._seen = set()
 
     def text(self, text: str) -> Tuple[str, int]:
         """Return `text` with secrets hidden, and how many were."""
         return self._all(text, lambda name, _: f"<hidden:{name}>")
 
     def blob(self, content: bytes) -> Tuple[bytes, int]:
-        """Return binary `content` with secrets overwritten in place, so that its structure still holds, and how many were."""
+        """Return binary `content` with secrets overwritten in place, so that its structure still
+        holds, and how many were.
+        """
         text, count = self._all(content.decode("latin-1"), lambda _, secret: "*" * len(secret))
         return text.encode("latin-1"), count
 
     def data(self, data: Any) -> Tuple[Any, int]:
-        """Return plain JSON data with every string cleaned and its secrets hidden, and how many were.
+        """Return plain JSON data with every string cleaned and its secrets hidden, and how many
+        were.
 
-        Under a key that looks secret the whole string goes; in a list `--token` hides what follows it. Numbers that JSON does not have
+        Under a key that looks secret the whole string goes; in a list `--token` hides what follows
+        it. Numbers that JSON does not have
         become their names: nan, inf, -inf.
         """
         return self._data(data, 0)
@@ -432,11 +535,15 @@ class Redactor:
                 total += count + more
             return hidden, total
         if isinstance(data, (list, tuple)):
-            return (data, 0) if len(data) >= MANY and self._harmless(data) else self._list(data, depth)
+            return (
+                (data, 0) if len(data) >= MANY and self._harmless(data) else self._list(data, depth)
+            )
         return data, 0
 
     def _harmless(self, rows: Sequence[Any]) -> bool:
-        """Say whether a long list of flat rows holds nothing to hide or to clean: one look at all their text costs a tenth of one at each."""
+        """Say whether a long list of flat rows holds nothing to hide or to clean: one look at
+        all their text costs a tenth of one at each.
+        """
         texts: List[str] = []
         for row in rows:
             if not isinstance(row, list):
@@ -446,7 +553,9 @@ class Redactor:
                     if item.startswith("-"):
                         return False
                     texts.append(item)
-                elif not (item is None or (isinstance(item, (int, float)) and -_LARGEST < item < _LARGEST)):
+                elif not (
+                    item is None or (isinstance(item, (int, float)) and -_LARGEST < item < _LARGEST)
+                ):
                     return False
         text = "\n".join(texts)
         return clean(text) == text and self.text(text)[1] == 0
@@ -463,9 +572,20 @@ class Redactor:
         option = before = last = ""
         for item in data:
             shown, count = item, 0
-            if option and isinstance(item, str) and item and not item.startswith("-") and not _tells_nothing(option, item):
+            if (
+                option
+                and isinstance(item, str)
+                and item
+                and not item.startswith("-")
+                and not _tells_nothing(option, item)
+            ):
                 shown, count = self._stand_in(option, item), 1
-            elif isinstance(item, str) and last.startswith("--") and _random(item) and not _identifies(last):
+            elif (
+                isinstance(item, str)
+                and last.startswith("--")
+                and _random(item)
+                and not _identifies(last)
+            ):
                 shown, count = self._stand_in(last.lstrip("-"), item), 1
             elif isinstance(item, str) and last.startswith("-"):
                 alone = _SHORT_ALONE.fullmatch(last)
@@ -480,7 +600,14 @@ class Redactor:
             total += count
             last = item if isinstance(item, str) and len(item) <= SHORT else ""
             before = f"{before[-SHORT:]} {last}"
-            option = item.lstrip("-") if isinstance(item, str) and item.startswith("-") and "=" not in item and _takes_secret(item) else ""
+            option = (
+                item.lstrip("-")
+                if isinstance(item, str)
+                and item.startswith("-")
+                and "=" not in item
+                and _takes_secret(item)
+                else ""
+            )
         return hidden, total
 
     def _stand_in(self, name: str, secret: str) -> str:
@@ -493,7 +620,14 @@ class Redactor:
 
     def _all(self, text: str, hide: Hide) -> Tuple[str, int]:
         count = 0
-        for finder in (self._known_values, _pem_keys, _tokens, _url_passwords, self._assignments, self._short_options):
+        for finder in (
+            self._known_values,
+            _pem_keys,
+            _tokens,
+            _url_passwords,
+            self._assignments,
+            self._short_options,
+        ):
             text, more = finder(text, hide)
             count += more
         return text, count
@@ -508,12 +642,18 @@ class Redactor:
                 text = text.replace(value, hide(name, value))
             else:  # short: only as a word of its own
                 shown = hide(name, value)
-                text, more = re.subn(rf"(?<![A-Za-z0-9_]){re.escape(value)}(?![A-Za-z0-9_])", shown.replace("\\", r"\\"), text)
+                text, more = re.subn(
+                    rf"(?<![A-Za-z0-9_]){re.escape(value)}(?![A-Za-z0-9_])",
+                    shown.replace("\\", r"\\"),
+                    text,
+                )
                 count += more
         return text, count
 
     def _assignments(self, text: str, hide: Hide) -> Tuple[str, int]:
-        """Hide the values of NAME=value, "name": "value", name: value and --name value, where the name looks secret."""
+        """Hide the values of NAME=value, "name": "value", name: value and --name value, where
+        the name looks secret.
+        """
         spans = _random_values(text)
         if "assw" in text or "assp" in text or "assc" in text or "ASSW" in text or "ASSP" in text:
             spans += _passwords_in_prose(text)
@@ -528,11 +668,17 @@ class Redactor:
                 spans += _several(text, found.end(), name)
                 continue
             span = _value_at(text, found.end())
-            if span is not None and _is_value(text, name, quote, (before, sign, after), found.start(), span):
+            if span is not None and _is_value(
+                text, name, quote, (before, sign, after), found.start(), span
+            ):
                 spans.append((*span, name.lstrip("-")))
         for found in _OPTION.finditer(text) if "-" in text else ():
             span = _value_at(text, found.end()) if _takes_secret(found[1]) else None
-            if span is not None and not text.startswith("-", span[0]) and not _tells_nothing(found[1], text[span[0] : span[1]]):
+            if (
+                span is not None
+                and not text.startswith("-", span[0])
+                and not _tells_nothing(found[1], text[span[0] : span[1]])
+            ):
                 spans.append((*span, found[1]))
         return self._replaced(text, spans, hide)
 
@@ -548,10 +694,14 @@ class Redactor:
                 spans.append((found.start(2) + at, found.end(2), "password"))
         return self._replaced(text, spans, hide)
 
-    def _replaced(self, text: str, spans: List[Tuple[int, int, str]], hide: Hide) -> Tuple[str, int]:
+    def _replaced(
+        self, text: str, spans: List[Tuple[int, int, str]], hide: Hide
+    ) -> Tuple[str, int]:
         if "<hidden:" in text:  # what is hidden already says "password" and "key" as well
             spans = [span for span in spans if not _hidden_already(text, span)]
-        return _replace(text, spans, lambda name, secret: hide(self._stand_in(name, secret)[8:-1], secret))
+        return _replace(
+            text, spans, lambda name, secret: hide(self._stand_in(name, secret)[8:-1], secret)
+        )
 
 
 def _takes_secret(option: str) -> bool:
@@ -562,21 +712,38 @@ def _takes_secret(option: str) -> bool:
 
 
 def _has_short_option(text: str) -> bool:
-    return "-p" in text or "-u" in text or "-P" in text or "-U" in text or "-a " in text or "-w " in text
+    return (
+        "-p" in text
+        or "-u" in text
+        or "-P" in text
+        or "-U" in text
+        or "-a " in text
+        or "-w " in text
+    )
 
 
 def _password_at(option: str, value: str, before: str) -> int:
-    """Return where in the value of a short option its password begins, or -1. `before` is the command up to it."""
+    """Return where in the value of a short option its password begins, or -1. `before` is the
+    command up to it.
+    """
     if value.startswith(("-", "<hidden:")) or _tells_nothing("password", value):
         return -1
     if option in ("u", "U", "-user", "-proxy-user"):
         name, colon, password = value.partition(":")
-        return len(name) + 1 if colon and not _NUMBER.fullmatch(password or "0") and not password.startswith("/") else -1
+        return (
+            len(name) + 1
+            if colon and not _NUMBER.fullmatch(password or "0") and not password.startswith("/")
+            else -1
+        )
     if _LOGINS.search(before):
         return 0
     if option != "p" or len(value) < 8 or not _mixed(value) or _SCHEDULERS.search(before):
         return -1
-    return 0 if re.search("[A-Za-z]", value) and not re.search("[/:]|^[0-9.]+[A-Za-z]{0,2}$", value) else -1
+    return (
+        0
+        if re.search("[A-Za-z]", value) and not re.search("[/:]|^[0-9.]+[A-Za-z]{0,2}$", value)
+        else -1
+    )
 
 
 def _random_values(text: str) -> List[Tuple[int, int, str]]:
@@ -594,10 +761,16 @@ def _random_values(text: str) -> List[Tuple[int, int, str]]:
         if option is not None:
             spans += () if _identifies(option[1]) else ((*found.span(), option[1]),)
         elif name is not None:
-            if (name[2] == "=" or name[3].strip() or name[1].isupper()) and not _identifies(name[1]):
+            if (name[2] == "=" or name[3].strip() or name[1].isupper()) and not _identifies(
+                name[1]
+            ):
                 spans.append((*found.span(), name[1]))
         elif (noun := _SECRET_BEFORE.search(before)) is not None:
-            strong = _STRONG.search(noun[1]) and re.search("[A-Za-z]", value) and not re.search(r"[/.]|^[a-z]+[-_]", value)
+            strong = (
+                _STRONG.search(noun[1])
+                and re.search("[A-Za-z]", value)
+                and not re.search(r"[/.]|^[a-z]+[-_]", value)
+            )
             if random or strong:
                 spans.append((*found.span(), "secret"))
     return spans
@@ -609,7 +782,11 @@ def _passwords_in_prose(text: str) -> List[Tuple[int, int, str]]:
     for found in _PASSWORD_IN_PROSE.finditer(text):
         group = found.lastindex or 0
         value = found[group]
-        if group == 4 and (not (found[1] or _mixed(value)) or _ABOUT_A_PASSWORD.fullmatch(value) or value.endswith((":", "="))):
+        if group == 4 and (
+            not (found[1] or _mixed(value))
+            or _ABOUT_A_PASSWORD.fullmatch(value)
+            or value.endswith((":", "="))
+        ):
             continue
         if not _tells_nothing("password", value.rstrip(".,;!?)")):
             spans.append((found.start(group), found.end(group), "password"))
@@ -620,7 +797,11 @@ def _several(text: str, start: int, name: str) -> List[Tuple[int, int, str]]:
     """Find the quoted values of auth=("user", "password"), as far as they stand on one line."""
     inside = _SEVERAL.match(text, start)
     found = _QUOTED.finditer(text, *inside.span(1)) if inside else ()
-    return [(*one.span(one.lastindex or 0), name) for one in found if not looks_secret(one[one.lastindex or 0])]
+    return [
+        (*one.span(one.lastindex or 0), name)
+        for one in found
+        if not looks_secret(one[one.lastindex or 0])
+    ]
 
 
 def _hidden_already(text: str, span: Tuple[int, int, str]) -> bool:
@@ -636,8 +817,12 @@ def _value_at(text: str, start: int) -> Optional[Tuple[int, int]]:
     return found.start(group), found.end(group)
 
 
-def _is_value(text: str, name: str, quote: str, sign: Tuple[str, str, str], start: int, span: Tuple[int, int]) -> bool:
-    """Tell a secret from program text and prose: `token = next(it)` and `invalid token: if` are none."""
+def _is_value(
+    text: str, name: str, quote: str, sign: Tuple[str, str, str], start: int, span: Tuple[int, int]
+) -> bool:
+    """Tell a secret from program text and prose: `token = next(it)` and `invalid token: if` are
+    none.
+    """
     value = text[span[0] : span[1]]
     if _tells_nothing(name, value) or value == name:
         return False
@@ -651,9 +836,15 @@ def _is_value(text: str, name: str, quote: str, sign: Tuple[str, str, str], star
     if start and text[start - 1] in "-?&":  # an option, or part of an address
         return True
     before, equals, after = sign
-    if _ATTRIBUTE.fullmatch(value) or text[span[1] : span[1] + 1] in ("(", "[") or (value.isidentifier() and (before or (after and equals == "="))):
+    if (
+        _ATTRIBUTE.fullmatch(value)
+        or text[span[1] : span[1] + 1] in ("(", "[")
+        or (value.isidentifier() and (before or (after and equals == "=")))
+    ):
         return False
-    return name.lower().endswith(_ALWAYS) or (equals == ":" and name.lower() in ("authorization", "cookie", "set-cookie"))
+    return name.lower().endswith(_ALWAYS) or (
+        equals == ":" and name.lower() in ("authorization", "cookie", "set-cookie")
+    )
 
 
 def _replace(text: str, spans: List[Tuple[int, int, str]], hide: Hide) -> Tuple[str, int]:
@@ -695,14 +886,22 @@ def _tokens(text: str, hide: Hide) -> Tuple[str, int]:
                 if not (_WITHIN_A_WORD.match(text[max(0, found.start() - 3) : found.start() + 1]))
             ]
     if "earer" in text or "EARER" in text:
-        spans += [(found.start(1), found.end(1), "bearer") for found in _BEARER.finditer(text) if _mixed(found[1]) or len(found[1]) >= 16]
+        spans += [
+            (found.start(1), found.end(1), "bearer")
+            for found in _BEARER.finditer(text)
+            if _mixed(found[1]) or len(found[1]) >= 16
+        ]
     if "ey" in text or "EY" in text:
-        spans += [(found.start(1), found.end(1), "api-key") for found in _KEY_IN_PROSE.finditer(text)]
+        spans += [
+            (found.start(1), found.end(1), "api-key") for found in _KEY_IN_PROSE.finditer(text)
+        ]
     return _replace(text, spans, hide)
 
 
 def _url_passwords(text: str, hide: Hide) -> Tuple[str, int]:
-    """Hide the password of scheme://user:password@host, and a user that is a token itself, as in a Sentry DSN."""
+    """Hide the password of scheme://user:password@host, and a user that is a token itself, as in
+    a Sentry DSN.
+    """
     if "://" not in text or "@" not in text:
         return text, 0
     spans: List[Tuple[int, int, str]] = []

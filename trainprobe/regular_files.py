@@ -1,6 +1,8 @@
-"""Files that somebody else made, opened so that nothing by that name can hold us up or fill the memory.
+"""Files that somebody else made, opened so that nothing by that name can hold us up or fill the
+memory.
 
-A FIFO waits for its writer, a device never ends, a link leads anywhere, and a sparse file of 100 GB takes no room on the disk.
+A FIFO waits for its writer, a device never ends, a link leads anywhere, and a sparse file of 100 GB
+takes no room on the disk.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Reading a case that was saved, perhaps by a stranger: as much of it as can be read, within bounds."""
+"""Reading a case that was saved, perhaps by a stranger: as much of it as can be read, within
+bounds.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def read_case(folder: str) -> SavedCase:
     return SavedCase(folder, meta, tuple(evidence.values()), damage)
 
 
-def _read_lines(file: BinaryIO, size: int, evidence: Dict[str, Evidence], damage: List[str]) -> None:
+def _read_lines(
+    file: BinaryIO, size: int, evidence: Dict[str, Evidence], damage: List[str]
+) -> None:
     """Fill in what the lines hold, and what is wrong with them. ValueError ends the reading."""
     if size > MOST_EVIDENCE_BYTES:
         raise ValueError(f"is larger than {MOST_EVIDENCE_BYTES // 2**20} MiB and was not read")
@@ -58,7 +62,9 @@ def _read_lines(file: BinaryIO, size: int, evidence: Dict[str, Evidence], damage
         if not line.endswith(b"\n"):
             if len(line) == MOST_LINE_BYTES:
                 raise ValueError(f"was read to line {number}, which is larger than any look")
-            damage.append(f"The last line of {EVIDENCE} is torn: its writer was ended in the middle of it.")
+            damage.append(
+                f"The last line of {EVIDENCE} is torn: its writer was ended in the middle of it."
+            )
         elif line.strip():
             _read_line(line, number, evidence, damage)
         if len(damage) > MOST_DAMAGED_LINES:
@@ -87,7 +93,14 @@ def _read_meta(folder: str) -> Dict[str, Any]:
     do = "Name a folder that trainprobe made."
     try:
         if not os.path.isdir(folder):
-            raise UsageError(f"{folder} is a file, not the folder of a case." if os.path.exists(folder) else f"There is no folder {folder}.", do)
+            raise UsageError(
+                (
+                    f"{folder} is a file, not the folder of a case."
+                    if os.path.exists(folder)
+                    else f"There is no folder {folder}."
+                ),
+                do,
+            )
         meta = json.loads(read_regular_file(path, MOST_META_BYTES, within=folder).decode("utf-8"))
     except FileNotFoundError as error:
         raise UsageError(f"{folder} is not a case: it has no {META}.", do) from error
@@ -96,13 +109,22 @@ def _read_meta(folder: str) -> Dict[str, Any]:
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} {_refusal(error)}.", do) from error
     schema = meta.get("schema") if isinstance(meta, dict) else None
-    if not isinstance(meta, dict) or not isinstance(schema, str) or not schema.startswith("trainprobe.case/"):
+    if (
+        not isinstance(meta, dict)
+        or not isinstance(schema, str)
+        or not schema.startswith("trainprobe.case/")
+    ):
         raise UsageError(f"{folder} is not a case: {path} does not say so.", do)
     if schema != SCHEMA:
-        raise UsageError(f"{path} has the format {schema}; this version reads {SCHEMA}.", "Read it with the version that wrote it.")
+        raise UsageError(
+            f"{path} has the format {schema}; this version reads {SCHEMA}.",
+            "Read it with the version that wrote it.",
+        )
     for name, kind in (("command", str), ("case", str), ("tool", dict)):
         if not isinstance(meta.get(name), kind):
-            raise UsageError(f"{path} is damaged: its field {name} is missing or of the wrong type.", do)
+            raise UsageError(
+                f"{path} is damaged: its field {name} is missing or of the wrong type.", do
+            )
     return meta
 
 

@@ -28,7 +28,9 @@ class Form(NamedTuple):
 
 @functools.cache
 def compiled(pattern: str) -> Pattern[str]:
-    """Return the pattern, compiled when it is first needed: together they take longer than a prolog."""
+    """Return the pattern, compiled when it is first needed: together they take longer than a
+    prolog.
+    """
     return re.compile(pattern)
 
 
@@ -89,7 +91,10 @@ FORMS: Tuple[Form, ...] = tuple(
         (
             "gl",
             "gitlab-token",
-            r"gl(?:pat|dt|ft|rt|cbt|imt|ptt|soat|agent|oas|ffct)-[A-Za-z0-9_-]{16,1024}(?:\.[0-9a-z]{2,9}){0,2}",
+            (
+                r"gl(?:pat|dt|ft|rt|cbt|imt|ptt|soat|agent|oas"
+                r"|ffct)-[A-Za-z0-9_-]{16,1024}(?:\.[0-9a-z]{2,9}){0,2}"
+            ),
             GITLEAKS,
         ),
         ("GR1348941", "gitlab-token", r"GR1348941[\w-]{16,64}", GITLEAKS),

@@ -1,8 +1,11 @@
-"""`/etc/trainprobe/site.yaml`: what the site's administrators set for everybody. It wins over trainprobe.yaml and the command line.
+"""`/etc/trainprobe/site.yaml`: what the site's administrators set for everybody. It wins over
+trainprobe.yaml and the command line.
 
-Its place cannot be given: no option and no variable of a user's leads elsewhere. It counts only if root alone can write it and every folder above it;
-else it is ignored, and that is said. It is read as trainprobe.yaml is: small, plain YAML, no aliases, no tags, no repeated keys.
-A file that counts but cannot be understood forbids what it might have forbidden, and stops nobody: a slip of the pen must not drain a cluster.
+Its place cannot be given: no option and no variable of a user's leads elsewhere. It counts only if
+root alone can write it and every folder above it; else it is ignored, and that is said. It is read
+as trainprobe.yaml is: small, plain YAML, no aliases, no tags, no repeated keys.
+A file that counts but cannot be understood forbids what it might have forbidden, and stops nobody:
+a slip of the pen must not drain a cluster.
 """
 
 from __future__ import annotations
@@ -33,26 +36,54 @@ def _rule(default: Any, key: str, says: str) -> Any:
 
 @dataclass(frozen=True)
 class Site:
-    """The rules of the site, with the defaults that hold without a file. `notes` are sentences that whoever runs the tool must see."""
+    """The rules of the site, with the defaults that hold without a file. `notes` are sentences
+    that whoever runs the tool must see.
+    """
 
-    forbid: tuple[str, ...] = _rule((), "forbid", "Budgets that nobody but root may use: `standard`, `deep`.")
+    forbid: tuple[str, ...] = _rule(
+        (), "forbid", "Budgets that nobody but root may use: `standard`, `deep`."
+    )
     fan_out: int | None = _rule(None, "fan_out", "Nodes that are asked at the same time, at most.")
-    keep_in: str = _rule("", "keep.folder", "Where the cases of the administrators' slots are kept; without it they keep none.")
+    keep_in: str = _rule(
+        "",
+        "keep.folder",
+        "Where the cases of the administrators' slots are kept; without it they keep none.",
+    )
     keep_days: int | None = _rule(None, "keep.days", "Cases there are removed after so many days.")
-    keep_most: int | None = _rule(None, "keep.most", "Only so many cases are kept there, the newest.")
-    thresholds: Mapping[str, float] = _rule({}, "thresholds", "What a check is held against, by its id, in the check's own unit.")
-    paths: tuple[str, ...] = _rule((), "paths", "Folders that every node must have, such as /home and /data; the administrators' slots ask each.")
+    keep_most: int | None = _rule(
+        None, "keep.most", "Only so many cases are kept there, the newest."
+    )
+    thresholds: Mapping[str, float] = _rule(
+        {}, "thresholds", "What a check is held against, by its id, in the check's own unit."
+    )
+    paths: tuple[str, ...] = _rule(
+        (),
+        "paths",
+        "Folders that every node must have, such as /home and /data; the administrators' slots ask"
+        " each.",
+    )
     leave_out: tuple[str, ...] = _rule((), "leave_out", "Checks that are not made here, by id.")
-    drain: tuple[str, ...] = _rule(("root",), "drain", "Users for whom `--drain` may set nodes to drain.")
-    inconclusive: Mapping[str, Literal["pass", "fail"]] = _rule({}, "inconclusive", "By slot: does a node pass that could not be looked at? (`pass` or `fail`)")
-    stop_s: Mapping[str, float] = _rule({}, "stop_s", "By slot: seconds after which all is over, whatever has not answered.")
+    drain: tuple[str, ...] = _rule(
+        ("root",), "drain", "Users for whom `--drain` may set nodes to drain."
+    )
+    inconclusive: Mapping[str, Literal["pass", "fail"]] = _rule(
+        {},
+        "inconclusive",
+        "By slot: does a node pass that could not be looked at? (`pass` or `fail`)",
+    )
+    stop_s: Mapping[str, float] = _rule(
+        {}, "stop_s", "By slot: seconds after which all is over, whatever has not answered."
+    )
     path: str = ""
     notes: tuple[str, ...] = ()
 
     def refuse(self, budget: str, uid: int) -> None:
         """Raise UsageError where a user may not use this budget."""
         if uid != _ROOT and budget in self.forbid:
-            raise UsageError(f"This site does not allow --{budget} ({self.path}).", f"Use --{self.largest(uid)}, or ask the administrators.")
+            raise UsageError(
+                f"This site does not allow --{budget} ({self.path}).",
+                f"Use --{self.largest(uid)}, or ask the administrators.",
+            )
 
     def largest(self, uid: int) -> str:
         """Return the largest budget that a user may use."""
@@ -68,9 +99,15 @@ class Site:
         return min(given) if given else None
 
     def unknown(self, ids: Sequence[str]) -> tuple[str, ...]:
-        """Return a sentence for each rule about a check that is none of `ids`: a slip of the pen that changes nothing, silently."""
+        """Return a sentence for each rule about a check that is none of `ids`: a slip of the pen
+        that changes nothing, silently.
+        """
         known = set(ids)
-        return tuple(f"{self.path} names the check {name}, which there is not." for name in (*self.thresholds, *self.leave_out) if name not in known)
+        return tuple(
+            f"{self.path} names the check {name}, which there is not."
+            for name in (*self.thresholds, *self.leave_out)
+            if name not in known
+        )
 
 
 @dataclass(frozen=True)
@@ -85,25 +122,41 @@ class SiteRow:
 def site_rows() -> tuple[SiteRow, ...]:
     """Return every rule, in the order of the dataclass."""
     defaults = Site()
-    return tuple(SiteRow(one.metadata["key"], getattr(defaults, one.name), one.metadata["says"]) for one in fields(Site) if one.metadata)
+    return tuple(
+        SiteRow(one.metadata["key"], getattr(defaults, one.name), one.metadata["says"])
+        for one in fields(Site)
+        if one.metadata
+    )
 
 
 def read_site(path: str = SITE_FILE, owner: int = _ROOT) -> Site:
-    """Return the rules in `path`, or the defaults where there is no such file. Never raises. `owner` and `path` are for tests."""
+    """Return the rules in `path`, or the defaults where there is no such file. Never raises.
+    `owner` and `path` are for tests.
+    """
     try:
         raw = _bytes(path, owner)
     except FileNotFoundError:
         return Site()
     except _NotTheirs as why:
         return Site(
-            path="", notes=(f"{path} is ignored: {why}. It must be a file of root's that nobody else can write, in folders that nobody else can write.",)
+            path="",
+            notes=(
+                (
+                    f"{path} is ignored: {why}. It must be a file of root's that nobody else can"
+                    " write, in folders that nobody else can write."
+                ),
+            ),
         )
     except OSError as error:
         if error.errno in (errno.ENOTDIR, errno.ELOOP):
             return Site(notes=(f"{path} is ignored: {error.strerror}.",))
         return Site(path=path, notes=(_not_understood(path, str(error.strerror)),), **_CAUTIOUS)
     if len(raw) > LARGEST_BYTES:
-        return Site(path=path, notes=(_not_understood(path, f"it is larger than {LARGEST_BYTES // 1024} kB"),), **_CAUTIOUS)
+        return Site(
+            path=path,
+            notes=(_not_understood(path, f"it is larger than {LARGEST_BYTES // 1024} kB"),),
+            **_CAUTIOUS,
+        )
     try:
         return site_of(raw.decode("utf-8-sig"), path)
     except UnicodeDecodeError:
@@ -113,8 +166,18 @@ def read_site(path: str = SITE_FILE, owner: int = _ROOT) -> Site:
 
 
 def site_of(text: str, path: str) -> Site:
-    """Return the rules that `text` holds; `path` is for messages. Raises UsageError where it says something that is no rule."""
-    from trainprobe.config import by_name, names_of, number, one_of, seconds, values_of, whole_number
+    """Return the rules that `text` holds; `path` is for messages. Raises UsageError where it
+    says something that is no rule.
+    """
+    from trainprobe.config import (
+        by_name,
+        names_of,
+        number,
+        one_of,
+        seconds,
+        values_of,
+        whole_number,
+    )
 
     readers = {
         "forbid": names_of,
@@ -142,7 +205,9 @@ class _NotTheirs(Exception):  # noqa: N818 - it says why a file does not count
 
 
 def _bytes(path: str, owner: int) -> bytes:
-    """Return what the file holds. What is checked is the file that was opened and the folders of its real place, not what a name leads to later."""
+    """Return what the file holds. What is checked is the file that was opened and the folders of
+    its real place, not what a name leads to later.
+    """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         found = os.fstat(fd)
@@ -169,7 +234,10 @@ def _theirs(found: os.stat_result, owner: int, what: str) -> None:
 
 
 def _not_understood(path: str, why: str) -> str:
-    return f"The site's rules could not be read, so nobody may use --deep or --drain: {why if path in why else f'{path}: {why}'}."
+    return (
+        "The site's rules could not be read, so nobody may use --deep or --drain:"
+        f" {why if path in why else f'{path}: {why}'}."
+    )
 
 
 def _folders(node: Any, path: str, key: str) -> tuple[str, ...]:
@@ -181,8 +249,15 @@ def _folders(node: Any, path: str, key: str) -> tuple[str, ...]:
 
 def _folder(node: Any, path: str, key: str) -> str:
     value = node.value if isinstance(node.value, str) else ""
-    if not os.path.isabs(value) or "\0" in value or ":" in value or os.path.normpath(value) in ("/", "//"):
-        raise UsageError(f"{path}, line {node.start_mark.line + 1}: {key} needs the full path of a folder.")
+    if (
+        not os.path.isabs(value)
+        or "\0" in value
+        or ":" in value
+        or os.path.normpath(value) in ("/", "//")
+    ):
+        raise UsageError(
+            f"{path}, line {node.start_mark.line + 1}: {key} needs the full path of a folder."
+        )
     return os.path.normpath(value)
 
 

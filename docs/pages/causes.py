@@ -1,4 +1,6 @@
-"""docs/causes/: a page for every cause that is weighed, with the report of its own fixture as the example, and the index of all."""
+"""docs/causes/: a page for every cause that is weighed, with the report of its own fixture as
+the example, and the index of all.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,35 @@ def cell(text: str) -> str:
 
 def _page(cause: Cause) -> str:
     story = causes.page(cause.id) or cause.means
-    lines = [f"# {cause.id}", "", f"**{cause.title}.**", "", story, "", f"Told by: {cause.telling}", ""]
-    lines += [f"- {label}: {_linked(says) if label == 'stands before' else escaped(says)}" for label, says in weighed_rows(cause)]
-    lines += ["", "## How it looks in a report", "", "From the facts of its own test fixture:", "", "```", *_example(cause), "```"]
-    lines += ["", f"Family: {FAMILY_TITLES.get(causes.family_of(cause.id), '')}. [All causes](index.md) · `trainprobe causes {cause.id}`"]
+    lines = [
+        f"# {cause.id}",
+        "",
+        f"**{cause.title}.**",
+        "",
+        story,
+        "",
+    ]
+    lines += [
+        f"- {label}: {_linked(says) if label == 'stands before' else escaped(says)}"
+        for label, says in weighed_rows(cause)
+    ]
+    lines += [
+        "",
+        "## How it looks in a report",
+        "",
+        "From the facts of its own test fixture:",
+        "",
+        "```",
+        *_example(cause),
+        "```",
+    ]
+    lines += [
+        "",
+        (
+            f"Family: {FAMILY_TITLES.get(causes.family_of(cause.id), '')}. [All causes](index.md) ·"
+            f" `trainprobe causes {cause.id}`"
+        ),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -54,13 +81,17 @@ def _placed(cause: Cause) -> PlacedCause:
     ranked = rank_group(fixture.facts, fixture.group, causes.built(), load_priors())
     found = next((placed for placed in ranked.placed if placed.id == cause.id), None)
     if found is None:
-        raise ValueError(f"tests/causes/{cause.id}/fires.yaml does not bring {cause.id} into the ranking")
+        raise ValueError(
+            f"tests/causes/{cause.id}/fires.yaml does not bring {cause.id} into the ranking"
+        )
     return found
 
 
 def _unknown() -> str:
     title, story, telling = UNKNOWN_PAGE
-    return f"# unknown\n\n**{title}.**\n\n{story}\n\nTold by: {telling}.\n\n[All causes](index.md)\n"
+    return (
+        f"# unknown\n\n**{title}.**\n\n{story}\n\nTold by: {telling}.\n\n[All causes](index.md)\n"
+    )
 
 
 def _index() -> str:
@@ -69,19 +100,38 @@ def _index() -> str:
         "# The causes",
         "",
         "A cause is an illness that somebody can cure.",
-        'A symptom ("NCCL timeout") or the echo of another rank\'s death ("connection closed by peer") is never one.',
-        f"{len(built)} are weighed; {len(planned)} more are known by name, are not weighed yet and never stand in a ranking.",
+        (
+            'A symptom ("NCCL timeout") or the echo of another rank\'s death ("connection closed by'
+            ' peer") is never one.'
+        ),
+        (
+            f"{len(built)} are weighed; {len(planned)} more are known by name, are not weighed yet"
+            " and never stand in a ranking."
+        ),
         "[`unknown`](unknown.md) stands in a ranking where nothing in the catalogue fits.",
         "",
     ]
     for family in dict.fromkeys((*FAMILY_TITLES, *causes.FAMILIES)):
         some = [cause for cause in built if causes.family_of(cause.id) == family]
         if some:
-            lines += [f"## {FAMILY_TITLES.get(family, family)}", "", "| id | what it means |", "|---|---|"]
+            lines += [
+                f"## {FAMILY_TITLES.get(family, family)}",
+                "",
+                "| id | what it means |",
+                "|---|---|",
+            ]
             lines += [f"| {_linked(cause.id)} | {cell(cause.means)} |" for cause in some]
             lines.append("")
-    lines += ["## Known by name, not weighed yet", "", "| id | what it means | told by | usual fix |", "|---|---|---|---|"]
-    lines += [f"| `{one.id}` | {cell(one.means)} | {cell(one.telling)} | {cell(one.usual_fix)} |" for one in planned]
+    lines += [
+        "## Known by name, not weighed yet",
+        "",
+        "| id | what it means | told by | usual fix |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| `{one.id}` | {cell(one.means)} | {cell(one.telling)} | {cell(one.usual_fix)} |"
+        for one in planned
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -46,24 +46,45 @@ What is made there asks the node alone: no device is opened, no process is touch
 
 def pages() -> Iterator[tuple[str, str]]:
     """Give the page's name under docs/ and its text."""
-    yield "checks.md", INTRO + "\n".join(_stage(stage) for stage in STAGES) + "\n" + SLOT_INTRO + _slots()
+    yield (
+        "checks.md",
+        INTRO + "\n".join(_stage(stage) for stage in STAGES) + "\n" + SLOT_INTRO + _slots(),
+    )
 
 
 def _stage(stage: int) -> str:
     rows = [row for row in catalogue().values() if row.stage == stage]
-    head = ["| check | what | threshold | where it comes from | severity | who acts | budget | made by |", "|---|---|---|---|---|---|---|---|"]
+    head = [
+        (
+            "| check | what | threshold | where it comes from | severity | who acts | budget | made"
+            " by |"
+        ),
+        "|---|---|---|---|---|---|---|---|",
+    ]
     return "\n".join([f"## {stage}. {STAGES[stage]}", "", *head, *map(_row, rows), ""])
 
 
 def _row(row: CheckSpec) -> str:
     by = f"`{row.program}`" if row.program else "comparison of nodes"
     by += ", all nodes" if row.shared and row.program else ""
-    cells = (f"`{row.id}`", row.title, row.threshold, row.source, row.severity, row.who, row.budget, by)
+    cells = (
+        f"`{row.id}`",
+        row.title,
+        row.threshold,
+        row.source,
+        row.severity,
+        row.who,
+        row.budget,
+        by,
+    )
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def _slots() -> str:
     head = [f"| check | {' | '.join(SLOTS)} |", "|---" * (len(SLOTS) + 1) + "|"]
     rows = [row for row in catalogue().values() if set(row.slots) - {"step"}]
-    lines = [f"| `{row.id}` | {' | '.join('yes' if slot in row.slots else '' for slot in SLOTS)} |" for row in rows]
+    lines = [
+        f"| `{row.id}` | {' | '.join('yes' if slot in row.slots else '' for slot in SLOTS)} |"
+        for row in rows
+    ]
     return "\n".join([*head, *lines, "", "All others are made in the user's own step only.", ""])

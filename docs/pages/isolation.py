@@ -1,4 +1,6 @@
-"""docs/isolation.md, from the invented clusters of tests/gallery/isolation and the figures of real hosts."""
+"""docs/isolation.md, from the invented clusters of tests/gallery/isolation and the figures of
+real hosts.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from trainprobe.isolation.peers import FEW, TOLERANCES
-from trainprobe.isolation.tries import HOWS
+from trainprobe.isolation.trials import HOWS
 
 FOLDER = Path(__file__).resolve().parents[2] / "tests" / "gallery" / "isolation"
 RESULTS, LIVE = FOLDER / "results.json", FOLDER / "live.json"
 SHOWN = (4, 8, 16, 32, 64, 256, 512, 1024)
-METHODS = {"quick": "ours, quick", "standard": "ours, standard", "deep": "ours, deep", "dlrover": "DLRover's rule", "bisection": "bisection"}
+METHODS = {
+    "quick": "ours, quick",
+    "standard": "ours, standard",
+    "deep": "ours, deep",
+    "dlrover": "DLRover's rule",
+    "bisection": "bisection",
+}
 INTRO = """# Finding the bad node or link
 
 Where nodes fail together, the failing one is looked for by small groups with real traffic. `trainprobe ready` does so over the nodes of an allocation.
@@ -58,38 +66,62 @@ with another partner, too, on the busy machine. Since then two failures count to
 | planted | runs | right | somebody else blamed | rounds | seconds, median | longest |
 |---|---|---|---|---|---|---|
 """
-HEAD = "| nodes | method | draws | right | missed | wrong | rounds | tests | wall |\n|---|---|---|---|---|---|---|---|---|\n"
+HEAD = (
+    "| nodes | method | draws | right | missed | wrong | rounds | tests | wall"
+    " |\n|---|---|---|---|---|---|---|---|---|\n"
+)
 
 
 def pages() -> Iterator[tuple[str, str]]:
     """Give the page."""
     rows: Sequence[Mapping[str, Any]] = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]
-    shares = {arm: TOLERANCES[key].share for arm, key in (("tcp", ("tcp", "mbps")), ("gloo", ("gloo", "took_ms")), ("nccl", ("nccl", "took_ms")))}
+    shares = {
+        arm: TOLERANCES[key].share
+        for arm, key in (
+            ("tcp", ("tcp", "mbps")),
+            ("gloo", ("gloo", "took_ms")),
+            ("nccl", ("nccl", "took_ms")),
+        )
+    }
     deep = max(row["nodes"] for row in rows if row["method"] == "deep")
     text = INTRO.format(few=FEW, hows=", ".join(HOWS), deep=deep, **shares) + _summary(rows)
     for kind in dict.fromkeys(row["kind"] for row in rows):
-        text += f"\n### {kind.capitalize()}\n\n{HEAD}" + "".join(_row(row) for row in rows if row["kind"] == kind and row["nodes"] in SHOWN)
+        text += f"\n### {kind.capitalize()}\n\n{HEAD}" + "".join(
+            _row(row) for row in rows if row["kind"] == kind and row["nodes"] in SHOWN
+        )
     yield "isolation.md", text + _live()
 
 
 def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
     drawn = {method: [row for row in rows if row["method"] == method] for method in METHODS}
-    text = "Over all kinds and sizes together:\n\n| method | draws | right | missed | wrong |\n|---|---|---|---|---|\n"
+    text = (
+        "Over all kinds and sizes together:\n\n| method | draws | right | missed | wrong"
+        " |\n|---|---|---|---|---|\n"
+    )
     for method, found in drawn.items():
         draws = sum(row["draws"] for row in found)
-        shares = [sum(row[name] * row["draws"] for row in found) / draws for name in ("right", "missed", "wrong")]
-        text += f"| {METHODS[method]} | {draws} | {' | '.join(f'{share:.1%}' for share in shares)} |\n"
+        shares = [
+            sum(row[name] * row["draws"] for row in found) / draws
+            for name in ("right", "missed", "wrong")
+        ]
+        text += (
+            f"| {METHODS[method]} | {draws} | {' | '.join(f'{share:.1%}' for share in shares)} |\n"
+        )
     return text
 
 
 def _row(row: Mapping[str, Any]) -> str:
     shares = " | ".join(f"{row[name]:.0%}" for name in ("right", "missed", "wrong"))
-    return f"| {row['nodes']} | {METHODS[row['method']]} | {row['draws']} | {shares} | {row['rounds']:.1f} | {row['tests']:.0f} | {row['wall']:.1f} |\n"
+    return (
+        f"| {row['nodes']} | {METHODS[row['method']]} | {row['draws']} | {shares} |"
+        f" {row['rounds']:.1f} | {row['tests']:.0f} | {row['wall']:.1f} |\n"
+    )
 
 
 def _live() -> str:
     found: Sequence[Mapping[str, Any]] = json.loads(LIVE.read_text(encoding="utf-8"))["rows"]
     return LIVE_INTRO + "".join(
-        f"| {row['planted']} | {row['runs']} | {row['right']} | {row['wrong']} | {row['rounds']:.1f} | {row['median_s']:.0f} | {row['longest_s']:.0f} |\n"
+        f"| {row['planted']} | {row['runs']} | {row['right']} | {row['wrong']} |"
+        f" {row['rounds']:.1f} | {row['median_s']:.0f} | {row['longest_s']:.0f} |\n"
         for row in found
     )

@@ -41,7 +41,9 @@ def table(link: str = "") -> str:
     for spec in find(()):
         anchor = f"{link}#{spec.name}"
         needs = ", ".join(NEEDS[need] for need in spec.needs) or "nothing"
-        rows.append(f"| [`{spec.name}`]({anchor}) | {spec.question} | {needs} | {spec.timeout_s:g} s |")
+        rows.append(
+            f"| [`{spec.name}`]({anchor}) | {spec.question} | {needs} | {spec.timeout_s:g} s |"
+        )
     return "\n".join(rows) + "\n"
 
 
@@ -49,13 +51,29 @@ def _section(spec: ProbeSpec) -> str:
     runs = "in one process on the host" if spec.scope == "host" else "as one process per rank"
     if "ranks" in spec.climbs:
         runs += ", on 1, 2, 4 … N ranks" if "script" in spec.needs else ", on one rank and on all"
-    lines = [f"## {spec.name}", "", spec.question, "", f"- It runs {runs}, for at most {spec.timeout_s:g} s each time."]
-    lines.append(f"- It needs {', '.join(NEEDS[need] for need in spec.needs)}." if spec.needs else "- It needs nothing.")
+    lines = [
+        f"## {spec.name}",
+        "",
+        spec.question,
+        "",
+        f"- It runs {runs}, for at most {spec.timeout_s:g} s each time.",
+    ]
+    lines.append(
+        f"- It needs {', '.join(NEEDS[need] for need in spec.needs)}."
+        if spec.needs
+        else "- It needs nothing."
+    )
     if spec.after:
-        lines.append(f"- It means something only where {' and '.join(f'[`{name}`](#{name})' for name in spec.after)} passed.")
+        lines.append(
+            "- It means something only where"
+            f" {' and '.join(f'[`{name}`](#{name})' for name in spec.after)} passed."
+        )
     if spec.means:
         lines.append(f"- When it fails: {spec.means}")
     if spec.program:
         folder = Path(built_in_folder()).resolve()
-        lines.append(f"- Program: [`probes/{Path(spec.program).name}`](../probes/{Path(spec.program).resolve().relative_to(folder)})")
+        lines.append(
+            "- Program:"
+            f" [`probes/{Path(spec.program).name}`](../probes/{Path(spec.program).resolve().relative_to(folder)})"
+        )
     return "\n".join(lines) + "\n"

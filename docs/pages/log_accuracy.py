@@ -31,9 +31,14 @@ here on that part is spent: the next fair figure needs new cases.
   traceback, and the first line that looks like an error, each given to the tool alone, without what stands around it.
 
 """
-FIRST_LOOKS = ((30, 27, 28), (30, 30, 30))  # cases, right in first place, among the first three; noted when they were written, before any rule was mended
-# Logs as people paste them into bug reports, labelled from what the thread says before the tool was asked, each batch judged once before
-# anything was mended for it: (families, logs, right in first place, among the first three), in the order in which they were tried.
+FIRST_LOOKS = (
+    (30, 27, 28),
+    (30, 30, 30),
+)  # cases, right in first place, among the first three; noted when they were written, before any rule was mended
+# Logs as people paste them into bug reports, labelled from what the thread says before the tool was
+# asked, each batch judged once before
+# anything was mended for it: (families, logs, right in first place, among the first three), in the
+# order in which they were tried.
 OUTSIDE = (
     ("network, start-up, GPU, memory", 81, 79, 79),
     ("network, start-up, GPU, memory; the harder ones", 41, 32, 34),
@@ -64,29 +69,70 @@ def section() -> str:
     _, rows = score.load()
     parts = [[row for row in rows if row[0].part == name] for name, _ in PARTS]
     recorded = sum(answer.origin == "recorded" for answer, _ in rows)
-    told = f"{len(rows)} cases, {recorded} recorded and {len(rows) - recorded} written; {len(parts[0])} in the fitting part, {len(parts[1])} in the reporting part."
-    looked = "; ".join(f"{first} of {of} right in first place, {three} among the first three" for of, first, three in FIRST_LOOKS)
-    fresh = f"Two sets of cases, written when most rules stood, were judged once before anything was mended for them: {looked}."
-    fresh += " They are in the parts above by now; the same hand wrote them, in wordings of other versions and frameworks."
-    return "\n".join([INTRO + told, "", *_figures(parts), fresh, "", *_outside(), *_calibration(parts), *_causes(rows), *_misses(rows)])
+    told = (
+        f"{len(rows)} cases, {recorded} recorded and {len(rows) - recorded} written;"
+        f" {len(parts[0])} in the fitting part, {len(parts[1])} in the reporting part."
+    )
+    looked = "; ".join(
+        f"{first} of {of} right in first place, {three} among the first three"
+        for of, first, three in FIRST_LOOKS
+    )
+    fresh = (
+        "Two sets of cases, written when most rules stood, were judged once before anything was"
+        f" mended for them: {looked}."
+    )
+    fresh += (
+        " They are in the parts above by now; the same hand wrote them, in wordings of other"
+        " versions and frameworks."
+    )
+    return "\n".join(
+        [
+            INTRO + told,
+            "",
+            *_figures(parts),
+            fresh,
+            "",
+            *_outside(),
+            *_calibration(parts),
+            *_causes(rows),
+            *_misses(rows),
+        ]
+    )
 
 
 def _outside() -> list[str]:
-    lines = [OUTSIDE_INTRO, "| batch | logs | right in first place | share | among the first three | share |", "|---|---|---|---|---|---|"]
-    all_of, all_first, all_three = sum(row[1] for row in OUTSIDE), sum(row[2] for row in OUTSIDE), sum(row[3] for row in OUTSIDE)
+    lines = [
+        OUTSIDE_INTRO,
+        "| batch | logs | right in first place | share | among the first three | share |",
+        "|---|---|---|---|---|---|",
+    ]
+    all_of, all_first, all_three = (
+        sum(row[1] for row in OUTSIDE),
+        sum(row[2] for row in OUTSIDE),
+        sum(row[3] for row in OUTSIDE),
+    )
     for families, of, first, three in (*OUTSIDE, ("all", all_of, all_first, all_three)):
-        lines.append(f"| {families} | {of} | {first} | {100 * first / of:.1f} % | {three} | {100 * three / of:.1f} % |")
+        lines.append(
+            f"| {families} | {of} | {first} | {100 * first / of:.1f} % | {three} |"
+            f" {100 * three / of:.1f} % |"
+        )
     return [*lines, ""]
 
 
 def _figures(parts: Sequence[Sequence[Row]]) -> list[str]:
-    lines = ["| | reporting part | share | interval | fitting part | share |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| | reporting part | share | interval | fitting part | share |",
+        "|---|---|---|---|---|---|",
+    ]
     fit, report = score.figures(parts[0]), score.figures(parts[1])
     for name, (hits, of) in report.items():
         low, high = wilson(hits, of)
         there = f"{100 * hits / of:.1f} % | {100 * low:.1f} to {100 * high:.1f} %" if of else " | "
         mine, all_mine = fit[name]
-        lines.append(f"| {name} | {hits} of {of} | {there} | {mine} of {all_mine} | {f'{100 * mine / all_mine:.1f} %' if all_mine else ''} |")
+        lines.append(
+            f"| {name} | {hits} of {of} | {there} | {mine} of {all_mine} |"
+            f" {f'{100 * mine / all_mine:.1f} %' if all_mine else ''} |"
+        )
     for origin in ("recorded", "written"):
         kept = [[row for row in part if row[0].origin == origin] for part in parts]
         hits, mine = (sum(score.fits(*row) for row in part) for part in (kept[1], kept[0]))
@@ -94,13 +140,18 @@ def _figures(parts: Sequence[Sequence[Row]]) -> list[str]:
         share, my_share = 100 * hits / max(1, len(kept[1])), 100 * mine / max(1, len(kept[0]))
         between = f"{100 * low:.1f} to {100 * high:.1f} %"
         lines.append(
-            f"| {origin} cases: right in first place | {hits} of {len(kept[1])} | {share:.1f} % | {between} | {mine} of {len(kept[0])} | {my_share:.1f} % |"
+            f"| {origin} cases: right in first place | {hits} of {len(kept[1])} | {share:.1f} % |"
+            f" {between} | {mine} of {len(kept[0])} | {my_share:.1f} % |"
         )
     return [*lines, ""]
 
 
 def _named(rows: Sequence[Row]) -> list[tuple[float, bool]]:
-    return [(float(said["causes"][0]["confidence"]), score.fits(answer, said)) for answer, said in rows if said["causes"] and said["causes"][0]["named"]]
+    return [
+        (float(said["causes"][0]["confidence"]), score.fits(answer, said))
+        for answer, said in rows
+        if said["causes"] and said["causes"][0]["named"]
+    ]
 
 
 def _calibration(parts: Sequence[Sequence[Row]]) -> list[str]:
@@ -112,7 +163,10 @@ def _calibration(parts: Sequence[Sequence[Row]]) -> list[str]:
     lines.append("|---|---|---|---|---|")
     for (_, name), rows in zip(PARTS, parts, strict=True):
         named, every = _named(rows), score.confidences(rows)
-        lines.append(f"| {name} | {len(named)} | {calibration_error(named):.3f} | {len(every)} | {calibration_error(every):.3f} |")
+        lines.append(
+            f"| {name} | {len(named)} | {calibration_error(named):.3f} | {len(every)} |"
+            f" {calibration_error(every):.3f} |"
+        )
     lines += [
         "",
         "Named causes of the reporting part, in about equally full bins:",
@@ -127,14 +181,36 @@ def _calibration(parts: Sequence[Sequence[Row]]) -> list[str]:
 
 
 def _causes(rows: Sequence[Row]) -> list[str]:
-    lines = ["### By cause", "", "Both parts together; right in first place.", "", "| cause | right | of |", "|---|---|---|"]
-    return [*lines, *(f"| `{name}` | {hits} | {of} |" for name, (hits, of) in score.per_cause(rows).items()), ""]
+    lines = [
+        "### By cause",
+        "",
+        "Both parts together; right in first place.",
+        "",
+        "| cause | right | of |",
+        "|---|---|---|",
+    ]
+    return [
+        *lines,
+        *(f"| `{name}` | {hits} | {of} |" for name, (hits, of) in score.per_cause(rows).items()),
+        "",
+    ]
 
 
 def _misses(rows: Sequence[Row]) -> list[str]:
-    lines = ["### Every miss", "", "| case | part | origin | truth | said |", "|---|---|---|---|---|"]
+    lines = [
+        "### Every miss",
+        "",
+        "| case | part | origin | truth | said |",
+        "|---|---|---|---|---|",
+    ]
     for answer, said in rows:
         if not score.fits(answer, said):
-            told = ", ".join(f"`{one['id']}` {one['confidence']:.2f}" for one in said["causes"][:3]) or said["verdict"]
-            lines.append(f"| {answer.case} | {answer.part} | {answer.origin} | {', '.join(f'`{name}`' for name in score.accepted(answer))} | {told} |")
+            told = (
+                ", ".join(f"`{one['id']}` {one['confidence']:.2f}" for one in said["causes"][:3])
+                or said["verdict"]
+            )
+            lines.append(
+                f"| {answer.case} | {answer.part} | {answer.origin} |"
+                f" {', '.join(f'`{name}`' for name in score.accepted(answer))} | {told} |"
+            )
     return [*lines, ""]

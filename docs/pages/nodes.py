@@ -1,4 +1,6 @@
-"""docs/nodes-accuracy.md: faults planted in the nodes and links of a real cluster, and what `trainprobe ready` said of each (tests/gallery/nodes)."""
+"""docs/nodes-accuracy.md: faults planted in the nodes and links of a real cluster, and what
+`trainprobe ready` said of each (tests/gallery/nodes).
+"""
 
 from __future__ import annotations
 
@@ -53,14 +55,16 @@ def _sums(kept: Mapping[str, Any]) -> str:
     again = sum(bool(row.get("run_again")) for row in (*kept["faults"], *kept["healthy"]))
     healthy_again = sum(bool(row.get("run_again")) for row in kept["healthy"])
     mended = (
-        f"- {again} of the rows are of a second run, after rules were mended that the first had shown to be wrong; {healthy_again} are healthy runs, in which a node had been left out for its second network card.\n"
+        f"- {again} of the rows are of a second run, after rules were mended that the first had"
+        f" shown to be wrong; {healthy_again} are healthy runs, in which a node had been left out"
+        " for its second network card.\n"
         if again
         else ""
     )
     return (
-        f"- Planted faults of the promised kinds: **{right} of {made}** right.\n"
-        f"- Healthy runs: {healthy}; in **{excluding}** a node was excluded; {well} ended with 0 and no word against a node.\n"
-        f"{mended}\n"
+        f"- Planted faults of the promised kinds: **{right} of {made}** right.\n- Healthy runs:"
+        f" {healthy}; in **{excluding}** a node was excluded; {well} ended with 0 and no word"
+        f" against a node.\n{mended}\n"
     )
 
 
@@ -72,14 +76,32 @@ def _table(faults: Sequence[Fault], rows: Sequence[Mapping[str, Any]]) -> str:
         skipped = [row["skipped"] for row in own if "skipped" in row]
         wrong = [f"{row['way']}: {'; '.join(row['wrong'])}" for row in own if row.get("wrong")]
         causes = ", ".join(f"`{cause}`" for cause in fault.causes)
-        lines.append(f"| {fault.kind}: {fault.variant} | {causes} | {made} | {right} | {'<br>'.join((*wrong, *(f'not planted: {why}' for why in skipped)))} |")
+        lines.append(
+            f"| {fault.kind}: {fault.variant} | {causes} | {made} | {right} |"
+            f" {'<br>'.join((*wrong, *(f'not planted: {why}' for why in skipped)))} |"
+        )
     return "\n".join(lines) + "\n"
 
 
 def _healthy(rows: Sequence[Mapping[str, Any]]) -> str:
-    lines = ["| beside | runs | excluded somebody | ended otherwise than with 0 |", "|---|---|---|---|"]
+    lines = [
+        "| beside | runs | excluded somebody | ended otherwise than with 0 |",
+        "|---|---|---|---|",
+    ]
     for name in ("nothing", *(decoy.name for decoy in DECOYS)):
-        own = [row for row in rows if any(one.startswith(f"{name} (") for one in row["decoys"]) or (name == "nothing" and not row["decoys"])]
-        lines.append(f"| {name} | {len(own)} | {sum(bool(row['exclude']) for row in own)} | {sum(row['exit'] != 0 for row in own)} |")
-    wrong = [f"- {', '.join(row['decoys']) or 'nothing'} ({row['way']}): {'; '.join(row['wrong'])}" for row in rows if row["wrong"]]
+        own = [
+            row
+            for row in rows
+            if any(one.startswith(f"{name} (") for one in row["decoys"])
+            or (name == "nothing" and not row["decoys"])
+        ]
+        lines.append(
+            f"| {name} | {len(own)} | {sum(bool(row['exclude']) for row in own)} |"
+            f" {sum(row['exit'] != 0 for row in own)} |"
+        )
+    wrong = [
+        f"- {', '.join(row['decoys']) or 'nothing'} ({row['way']}): {'; '.join(row['wrong'])}"
+        for row in rows
+        if row["wrong"]
+    ]
     return "\n".join([*lines, "", *wrong]).rstrip("\n") + "\n"

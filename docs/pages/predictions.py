@@ -1,4 +1,6 @@
-"""docs/predictions.md, from the results over invented measurements (tests/unit/scaling/results.json)."""
+"""docs/predictions.md, from the results over invented measurements
+(tests/unit/scaling/results.json).
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,8 @@ still smaller than the noise at the largest size (5 to 30 % of the value, at 5 t
 
 """
 HEAD = (
-    "| law | sets | inside | measured | median error | median width | limits hit | announced | not hit | falsely |\n|---|---|---|---|---|---|---|---|---|---|\n"
+    "| law | sets | inside | measured | median error | median width | limits hit | announced | not"
+    " hit | falsely |\n|---|---|---|---|---|---|---|---|---|---|\n"
 )
 
 
@@ -61,14 +64,39 @@ def pages() -> Iterator[tuple[str, str]]:
         announced_all=_percent(whole["announced_all"]),
         falsely_all=_percent(whole["falsely_all"]),
     )
-    rows = HEAD + _row("**all**", whole) + "".join(_row(law, one) for law, one in found["by_law"].items())
-    sizes = "\nBy the number of sizes:\n\n" + HEAD.replace("| law |", "| sizes |") + "".join(_row(count, one) for count, one in found["by_sizes"].items())
-    yield "predictions.md", intro + rows + sizes + APART + HEAD + "".join(_row(law, one) for law, one in found["apart"].items())
+    rows = (
+        HEAD
+        + _row("**all**", whole)
+        + "".join(_row(law, one) for law, one in found["by_law"].items())
+    )
+    sizes = (
+        "\nBy the number of sizes:\n\n"
+        + HEAD.replace("| law |", "| sizes |")
+        + "".join(_row(count, one) for count, one in found["by_sizes"].items())
+    )
+    yield (
+        "predictions.md",
+        intro
+        + rows
+        + sizes
+        + APART
+        + HEAD
+        + "".join(_row(law, one) for law, one in found["apart"].items()),
+    )
 
 
 def _row(name: str, one: dict[str, Any]) -> str:
     shares = [_percent(one[key]) for key in ("inside", "inside_seen", "median_error")]
-    cells = [name, one["sets"], *shares, f"{one['median_width']:.1f} times", one["hits"], _percent(one["announced"]), one["no_hits"], _percent(one["falsely"])]
+    cells = [
+        name,
+        one["sets"],
+        *shares,
+        f"{one['median_width']:.1f} times",
+        one["hits"],
+        _percent(one["announced"]),
+        one["no_hits"],
+        _percent(one["falsely"]),
+    ]
     return "| " + " | ".join(map(str, cells)) + " |\n"
 
 

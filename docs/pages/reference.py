@@ -1,4 +1,6 @@
-"""docs/cli.md, settings.md, exits.md, report.md and the JSON Schema, from the code that obeys them."""
+"""docs/cli.md, settings.md, exits.md, report.md and the JSON Schema, from the code that obeys
+them.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def commands() -> str:
         if one.hidden:
             continue
         says = str(getattr(one.callback, "__doc__", "")).strip().split("\n\n")[0]
-        rows.append(f"| [`trainprobe {name}`](docs/cli.md#{name}) | {cell(' '.join(says.split()))} |")
+        rows.append(
+            f"| [`trainprobe {name}`](docs/cli.md#{name}) | {cell(' '.join(says.split()))} |"
+        )
     return "\n".join(rows) + "\n"
 
 
@@ -53,10 +57,22 @@ def _cli() -> str:
     lines = [
         "# The command line",
         "",
-        "Progress goes to stderr and results to stdout; `--json -` puts JSON alone on stdout and the text on stderr.",
-        "On a terminal the climb is shown live, elsewhere in plain lines; colour obeys `--no-color` and `NO_COLOR`.",
-        "`--quiet` shows no progress and leaves the headline, the first cause of each suspect group, its summary and the first thing to do.",
-        "Exit codes: [exits.md](exits.md). Settings: [settings.md](settings.md). What the JSON holds: [report.md](report.md).",
+        (
+            "Progress goes to stderr and results to stdout; `--json -` puts JSON alone on stdout"
+            " and the text on stderr. Other formats: [formats.md](formats.md)."
+        ),
+        (
+            "On a terminal the climb is shown live, elsewhere in plain lines; colour obeys"
+            " `--no-color` and `NO_COLOR`."
+        ),
+        (
+            "`--quiet` shows no progress and leaves the headline, the first cause of each suspect"
+            " group, its summary and the first thing to do."
+        ),
+        (
+            "Exit codes: [exits.md](exits.md). Settings: [settings.md](settings.md). What the JSON"
+            " holds: [report.md](report.md)."
+        ),
         "",
         "```",
         help_of().rstrip(),
@@ -73,8 +89,15 @@ def _exits() -> str:
     lines += [f"| {code} | {says} |" for code, says in MEANINGS.items()]
     lines += ["", "By verdict:", "", "| verdict | conclusive | not conclusive |", "|---|---|---|"]
     for verdict in typing.get_args(Verdict):
-        lines.append(f"| {verdict} | {code_of(verdict, conclusive=True)} | {code_of(verdict, conclusive=False)} |")
-    lines += ["", "Health that is not conclusive is not claimed.", "A rung that does not apply, or that you left out, does not spoil it."]
+        lines.append(
+            f"| {verdict} | {code_of(verdict, conclusive=True)} |"
+            f" {code_of(verdict, conclusive=False)} |"
+        )
+    lines += [
+        "",
+        "Health that is not conclusive is not claimed.",
+        "A rung that does not apply, or that you left out, does not spoil it.",
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -83,16 +106,34 @@ def _settings() -> str:
     lines = [
         "# Settings",
         "",
-        f"`trainprobe diagnose` reads `{FILE_NAME}` in the current folder, or the file that `--config` names.",
+        (
+            f"`trainprobe diagnose` reads `{FILE_NAME}` in the current folder, or the file that"
+            " `--config` names."
+        ),
         "The command line wins over it.",
         "A wrong key or value is named with its file and line, and nothing is started.",
         "",
         "| key | kind | default | what it does |",
         "|---|---|---|---|",
     ]
-    lines += [f"| `{row.key}` | {KINDS[row.kind]} | {_default(row.default)} | {cell(row.says)} |" for row in rows]
-    lines += ["", "A threshold holds for every measure of that name, or for one rung's alone: `gloo_control.init_s`."]
-    lines += ["The names stand in the report under `ladder`, `measures`; one that no rung measures has no effect."]
+    lines += [
+        f"| `{row.key}` | {KINDS[row.kind]} | {_default(row.default)} | {cell(row.says)} |"
+        for row in rows
+    ]
+    lines += [
+        "",
+        (
+            "A threshold holds for every measure of that name, or for one rung's alone:"
+            " `gloo_control.init_s`."
+        ),
+    ]
+    lines += [
+        (
+            "The names stand in the report under `ladder`, `measures`; one that no rung measures "
+            "has no"
+            " effect."
+        )
+    ]
     lines += ["", "All of them in one file:", "", "```yaml", *_example(), "```"]
     return "\n".join(lines) + "\n"
 
@@ -112,10 +153,19 @@ def _example() -> list[str]:
         "seconds-by-name": "{gloo_control: 30}",
         "yes-or-no": "true",
     }
-    rungs = {"rungs.only": "[host, user_script]", "rungs.skip": "[scaled_dataset]", "timeouts.total_s": "300"}
-    rungs |= {"thresholds.at_most": "{gloo_control.init_s: 10}", "thresholds.at_least": "{matmul_gflops: 0.5}"}
+    rungs = {
+        "rungs.only": "[host, user_script]",
+        "rungs.skip": "[scaled_dataset]",
+        "timeouts.total_s": "300",
+    }
+    rungs |= {
+        "thresholds.at_most": "{gloo_control.init_s: 10}",
+        "thresholds.at_least": "{matmul_gflops: 0.5}",
+    }
     lines: list[str] = []
-    for section, group in itertools.groupby(setting_rows(), key=lambda row: row.key.rpartition(".")[0]):
+    for section, group in itertools.groupby(
+        setting_rows(), key=lambda row: row.key.rpartition(".")[0]
+    ):
         if section:
             lines.append(f"{section}:")
         for row in group:
@@ -129,7 +179,10 @@ def _report() -> str:
         "# The report as JSON",
         "",
         "`--json FILE` writes the report, and every case holds it as `diagnosis.json`.",
-        "Its form is `trainprobe.report/1`; the [JSON Schema](report.schema.json) is made from the same types as this page.",
+        (
+            "Its form is `trainprobe.report/1`; the [JSON Schema](report.schema.json) is made from"
+            " the same types as this page."
+        ),
         "A newer version may add fields; those that stand here keep their name and meaning.",
         "",
     ]
@@ -139,6 +192,10 @@ def _report() -> str:
             lines += [says, ""]
         hints = typing.get_type_hints(kind)
         lines += ["| field | type |", "|---|---|"]
-        lines += [f"| `{one.name}` | {kind_in_words(hints[one.name])} |" for one in dataclasses.fields(kind) if one.name != "extra"]
+        lines += [
+            f"| `{one.name}` | {kind_in_words(hints[one.name])} |"
+            for one in dataclasses.fields(kind)
+            if one.name != "extra"
+        ]
         lines.append("")
     return "\n".join(lines)

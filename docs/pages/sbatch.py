@@ -1,4 +1,6 @@
-"""docs/sbatch.md: what is said of a batch script before it is submitted, from a wrong one that is judged here on an invented site."""
+"""docs/sbatch.md: what is said of a batch script before it is submitted, from a wrong one that
+is judged here on an invented site.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from trainprobe.case import Case
 from trainprobe.checks import catalogue
 from trainprobe.pipelines import conclude
 from trainprobe.report.text import text_of
-from trainprobe.sbatch.checking import CHECKS
+from trainprobe.sbatch.engine import CHECKS
 
 WRONG = Path(__file__).resolve().parents[1] / "examples" / "wrong.sbatch"
 INTRO = """# A batch script before it is submitted
@@ -70,17 +72,32 @@ def _script() -> str:
 def _said() -> str:
     here: dict[str, Any] = {
         "environ": ENVIRON,
-        "limits": {"nofile": [1024, 524288], "as": [None, None], "cpu": [None, None], "memlock": [8388608, 8388608]},
+        "limits": {
+            "nofile": [1024, 524288],
+            "as": [None, None],
+            "cpu": [None, None],
+            "memlock": [8388608, 8388608],
+        },
         "programs": {"train.py": {"workers": 8, "inits": True}},
         "cwd": "/home/me/project",
         "home": "/home/me",
         "host": "login1",
         "paths": {"/home/me/project/logs": "missing", "/home/me/project/train.py": "file"},
     }
-    data = {"script": "wrong.sbatch", "text": _script(), "options": [], "site": {"version": "slurm 24.05.4", **site_told()}, "here": here}
+    data = {
+        "script": "wrong.sbatch",
+        "text": _script(),
+        "options": [],
+        "site": {"version": "slurm 24.05.4", **site_told()},
+        "here": here,
+    }
     with (
         tempfile.TemporaryDirectory() as folder,
-        Case.create(os.path.join(folder, "case"), "ready", ("trainprobe", "ready", "--sbatch", "wrong.sbatch")) as case,
+        Case.create(
+            os.path.join(folder, "case"),
+            "ready",
+            ("trainprobe", "ready", "--sbatch", "wrong.sbatch"),
+        ) as case,
     ):
         case.add("sbatch", cell="checks", data=data)
         return text_of(conclude(case.seal(), "ready", "", ()), width=110).strip()
@@ -88,9 +105,18 @@ def _said() -> str:
 
 def _checks() -> str:
     specs = [catalogue()[name] for name in CHECKS]
-    return "".join(f"| `{spec.id}` | {spec.title} | {spec.threshold} | {spec.severity} | {spec.source} |\n" for spec in specs)
+    return "".join(
+        f"| `{spec.id}` | {spec.title} | {spec.threshold} | {spec.severity} | {spec.source} |\n"
+        for spec in specs
+    )
 
 
 def _figures() -> str:
     figures = score()
-    return FIGURES.format(planted=figures["planted"], told=figures["told"], sound=figures["sound"], wrong=len(figures["alarms"]), healed=figures["healed"])
+    return FIGURES.format(
+        planted=figures["planted"],
+        told=figures["told"],
+        sound=figures["sound"],
+        wrong=len(figures["alarms"]),
+        healed=figures["healed"],
+    )

@@ -1,4 +1,6 @@
-"""docs/slots.md: where SLURM may call trainprobe from, which checks run there, and the rules of a site, from the code itself."""
+"""docs/slots.md: where SLURM may call trainprobe from, which checks run there, and the rules of
+a site, from the code itself.
+"""
 
 from __future__ import annotations
 
@@ -40,20 +42,35 @@ def _slots() -> str:
     rows = [
         "## The slots",
         "",
-        "| slot | called by | as | when | its environment | its stdout | another code than 0 | over in |",
+        (
+            "| slot | called by | as | when | its environment | its stdout | another code than 0 |"
+            " over in |"
+        ),
         "|---|---|---|---|---|---|---|---|",
     ]
     rows += [
-        f"| `{slot.name}` | {slot.setting} | {slot.runs_as} | {slot.when} | {slot.environment} | {slot.stdout} | {slot.acts} | {slot.stop_s:g} s |"
+        f"| `{slot.name}` | {slot.setting} | {slot.runs_as} | {slot.when} | {slot.environment} |"
+        f" {slot.stdout} | {slot.acts} | {slot.stop_s:g} s |"
         for slot in SLOTS.values()
     ]
-    return "\n".join(rows) + "\n\nThe environments are those that SLURM 22.05 gave on the test cluster.\n\n"
+    return (
+        "\n".join(rows)
+        + "\n\nThe environments are those that SLURM 22.05 gave on the test cluster.\n\n"
+    )
 
 
 def _checks() -> str:
     specs = {spec.id: spec for slot in ADMIN for spec in checks_in(slot)}
-    rows = ["## Which checks run where", "", "In `step` all of them run. In the administrators' slots these:", ""]
-    rows += [f"| check | what | fails as | who mends it | {' | '.join(ADMIN)} |", f"|---|---|---|---|{'---|' * len(ADMIN)}"]
+    rows = [
+        "## Which checks run where",
+        "",
+        "In `step` all of them run. In the administrators' slots these:",
+        "",
+    ]
+    rows += [
+        f"| check | what | fails as | who mends it | {' | '.join(ADMIN)} |",
+        f"|---|---|---|---|{'---|' * len(ADMIN)}",
+    ]
     for spec in sorted(specs.values(), key=lambda spec: (spec.stage, spec.id)):
         marks = " | ".join("yes" if slot in spec.slots else "" for slot in ADMIN)
         rows.append(f"| `{spec.id}` | {spec.title} | {spec.severity} | {spec.who} | {marks} |")
@@ -65,7 +82,10 @@ def _site() -> str:
         "## The rules of a site",
         "",
         f"`{SITE_FILE}` wins over `trainprobe.yaml` and the command line.",
-        "Its place cannot be changed. It counts only if it is root's and nobody else can write it or a folder above it; else it is ignored, and that is said.",
+        (
+            "Its place cannot be changed. It counts only if it is root's and nobody else can write"
+            " it or a folder above it; else it is ignored, and that is said."
+        ),
         "A file that cannot be understood forbids `--deep` and `--drain`, and stops nobody.",
         "",
         "| key | default | what it does |",

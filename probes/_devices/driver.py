@@ -6,12 +6,14 @@ import os
 import shutil
 from typing import Callable, List, Optional
 
-from _devices import smi
-from _machine import hardware
-from _ready import checking, child, places
+from _devices import nvidia_smi
+from _shared import checks, child_processes, kernel_files
 
-ANSWER_S, PATIENCE = 5.0, 3.0  # seconds, and how many times as long a first answer may take: without persistence mode each card is woken
-NO_GPU = "This host has no NVIDIA GPU that was given to us."
+# seconds, and how many times as long a first answer may take: without persistence mode each card is
+# woken
+ANSWER_S = 5.0
+PATIENCE = 3.0
+NO_GPU = "This job has no NVIDIA GPU on this host."
 ADMIN_PATH = "/usr/bin:/bin:/usr/local/bin:/usr/sbin"  # a prolog has no PATH
 
 
@@ -23,47 +25,66 @@ def program() -> str:
 class Driver:
     """The driver's answer: asked once, by the first check that needs it."""
 
-    answer: Optional[smi.Answer] = None
+    answer: Optional[nvidia_smi.Answer] = None
 
-    def ask(self, asked: checking.Asked, told: checking.Told) -> None:
+    def ask(self, launch: checks.Launch, results: checks.Results) -> None:
         asker = program()
-        cards = list(hardware.gpus(asked.root))
-        given = bool(places.found(asked.root, "/dev/nvidia[0-9]*")) or any(os.environ.get(name) for name in ("SLURM_GPUS_ON_NODE", "CUDA_VISIBLE_DEVICES"))
-        if (not cards and not asker) or (asked.slot == "step" and not given):  # a job without GPUs on a machine that has some
-            told.say("drv.answer", "skip", NO_GPU)
-            told.say("drv.module", "skip", NO_GPU)
+        cards = kernel_files.nvidia_gpus(launch.root)
+        allocated = bool(kernel_files.matching(launch.root, "/dev/nvidia[0-9]*")) or any(
+            os.environ.get(name) for name in ("SLURM_GPUS_ON_NODE", "CUDA_VISIBLE_DEVICES")
+        )
+        if (not cards and not asker) or (
+            launch.slot == "step" and not allocated
+        ):  # a job without GPUs on a machine that has some
+            results.add("drv.answer", "skip", NO_GPU)
+            results.add("drv.module", "skip", NO_GPU)
             return
         if not asker:
-            told.say("drv.answer", "unknown", f"{len(cards)} GPUs are on the PCI bus, and there is no nvidia-smi to ask their driver with.")
-            told.say("drv.module", "unknown", "There is no nvidia-smi to ask.")
+            results.add(
+                "drv.answer",
+                "unknown",
+                f"{len(cards)} GPUs are on the PCI bus, and there is no nvidia-smi to ask their"
+                " driver with.",
+            )
+            results.add("drv.module", "unknown", "There is no nvidia-smi to ask.")
             return
-        limit_s = told.threshold("drv.answer", ANSWER_S)
-        asking = child.ask_program([asker, "-q", "-x"], PATIENCE * limit_s)
+        limit_s = results.threshold("drv.answer", ANSWER_S)
+        asking = child_processes.ask_program([asker, "-q", "-x"], PATIENCE * limit_s)
         fix = "drain the node; sudo nvidia-smi --gpu-reset, or a reboot"
         code, text = asking.reply if asking.how == "answered" else (None, "")
         mismatch = "version mismatch" in text.lower()
-        told.say(
+        results.add(
             "drv.module",
             "fail" if mismatch else "ok" if code == 0 else "unknown",
-            f"Kernel module and NVML: {text.strip()[:200] if mismatch else 'of one version' if code == 0 else 'not told'}.",
+            "Kernel module and NVML:"
+            f" {text.strip()[:200] if mismatch else 'of item version' if code == 0 else 'not known'}.",  # noqa: E501
             fix="sudo reboot, or rmmod and modprobe nvidia after the update",
         )
-        if code is None and not (asking.how == "raised" and "TimeoutExpired" not in str(asking.reply)):
-            told.say(
+        if code is None and not (
+            asking.how == "raised" and "TimeoutExpired" not in str(asking.reply)
+        ):
+            results.add(
                 "drv.answer",
                 "fail",
-                f"The driver gives no answer within {PATIENCE * limit_s:g} s: {asking.reply}{f' (in {asking.where})' if asking.where else ''}.",
+                f"The driver gives no answer within {PATIENCE * limit_s:g} s:"
+                f" {asking.reply}{f' (in {asking.where})' if asking.where else ''}.",
                 fix=fix,
                 threshold=f"{limit_s:g} s",
             )
             return
         try:
-            self.answer = smi.parse(text)
+            self.answer = nvidia_smi.parse(text)
         except ValueError as error:
-            told.say("drv.answer", "skip" if not cards else "fail", f"{error if cards else NO_GPU}.".replace("..", "."), code, fix=fix)
+            results.add(
+                "drv.answer",
+                "skip" if not cards else "fail",
+                f"{error if cards else NO_GPU}.".replace("..", "."),
+                code,
+                fix=fix,
+            )
             return
         slow = asking.took_s > limit_s
-        told.say(
+        results.add(
             "drv.answer",
             "warn" if slow else "ok",
             f"The driver {self.answer.driver} answers within {asking.took_s:.1f} s.",
@@ -72,15 +93,23 @@ class Driver:
             threshold=f"{limit_s:g} s",
         )
 
-    def of(self, ids: List[str], look: Callable[[smi.Answer, checking.Told], None]) -> Callable[[checking.Asked, checking.Told], None]:
-        """A check that needs the answer: skipped where there is no GPU, unknown where the driver gave none."""
+    def of(
+        self, ids: List[str], look: Callable[[nvidia_smi.Answer, checks.Results], None]
+    ) -> Callable[[checks.Launch, checks.Results], None]:
+        """A check that needs the answer: skipped where there is no GPU, unknown where the driver
+        gave none.
+        """
 
-        def check(_asked: checking.Asked, told: checking.Told) -> None:
+        def check(_launch: checks.Launch, results: checks.Results) -> None:
             if self.answer is not None and self.answer.gpus:
-                look(self.answer, told)
+                look(self.answer, results)
                 return
-            skip = told.states.get("drv.answer") == "skip"
+            skip = results.states.get("drv.answer") == "skip"
             for name in ids:
-                told.say(name, "skip" if skip else "unknown", NO_GPU if skip else "The driver told of no GPU.")
+                results.add(
+                    name,
+                    "skip" if skip else "unknown",
+                    NO_GPU if skip else "The driver reports no GPU.",
+                )
 
         return check

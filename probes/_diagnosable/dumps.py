@@ -9,7 +9,7 @@ import sys
 import tempfile
 from typing import Optional
 
-from _ready import checking, child
+from _shared import checks, child_processes
 
 
 def number(name: str) -> Optional[float]:
@@ -17,39 +17,102 @@ def number(name: str) -> Optional[float]:
     return float(text) if re.fullmatch(r"-?\d{1,12}", text) else None
 
 
-def recorder(_asked: checking.Asked, told: checking.Told) -> None:
-    name = next((name for name in ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE") if number(name) is not None), "")
-    size, why = (number(name), f"{name}={os.environ[name]}") if name else (built_in_size(), "torch's own default")
-    dumps = os.environ.get("TORCH_NCCL_DUMP_ON_TIMEOUT", "1") not in ("0", "false", "no", "n", "off", "f")
-    fix = "export TORCH_FR_BUFFER_SIZE=20000 TORCH_NCCL_TRACE_BUFFER_SIZE=20000 TORCH_NCCL_DUMP_ON_TIMEOUT=1"
+def recorder(_launch: checks.Launch, results: checks.Results) -> None:
+    name = next(
+        (
+            name
+            for name in ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
+            if number(name) is not None
+        ),
+        "",
+    )
+    size, why = (
+        (number(name), f"{name}={os.environ[name]}")
+        if name
+        else (built_in_size(), "torch's own default")
+    )
+    dumps = os.environ.get("TORCH_NCCL_DUMP_ON_TIMEOUT", "1") not in (
+        "0",
+        "false",
+        "no",
+        "n",
+        "off",
+        "f",
+    )
+    fix = (
+        "export TORCH_FR_BUFFER_SIZE=20000 TORCH_NCCL_TRACE_BUFFER_SIZE=20000"
+        " TORCH_NCCL_DUMP_ON_TIMEOUT=1"
+    )
     if size is None:
-        told.say("diag.recorder", "unknown", "Whether the flight recorder is on is not told: no variable sets it, and torch's headers are not here.")
+        results.add(
+            "diag.recorder",
+            "unknown",
+            "It is not known whether the flight recorder is on: no variable sets it, and torch's"
+            " headers are not here.",
+        )
     elif size <= 0 or not dumps:
-        told.say("diag.recorder", "warn", f"The flight recorder is {'off' if size <= 0 else 'not written on a time-out'} ({why}).", size, fix=fix)
+        results.add(
+            "diag.recorder",
+            "warn",
+            f"The flight recorder is {'off' if size <= 0 else 'not written on a time-out'}"
+            f" ({why}).",
+            size,
+            fix=fix,
+        )
     else:
-        told.say("diag.recorder", "ok", f"The flight recorder keeps {size:g} collectives ({why}).", size)
+        results.add(
+            "diag.recorder", "ok", f"The flight recorder keeps {size:g} collectives ({why}).", size
+        )
 
 
 def built_in_size() -> Optional[float]:
     """The default in the headers that come with torch."""
     for folder in sys.path:
-        with contextlib.suppress(OSError), open(os.path.join(folder, "torch/include/torch/csrc/distributed/c10d/FlightRecorder.hpp"), encoding="utf-8") as file:
-            found = re.search(r"max_entries_\s*=\s*getCvarInt\(\s*\{[^}]{1,200}\},\s*(\d+)\)", file.read(2**18))
+        with (
+            contextlib.suppress(OSError),
+            open(
+                os.path.join(
+                    folder, "torch/include/torch/csrc/distributed/c10d/FlightRecorder.hpp"
+                ),
+                encoding="utf-8",
+            ) as file,
+        ):
+            found = re.search(
+                r"max_entries_\s*=\s*getCvarInt\(\s*\{[^}]{1,200}\},\s*(\d+)\)", file.read(2**18)
+            )
             return float(found.group(1)) if found else None
     return None
 
 
-def dump(_asked: checking.Asked, told: checking.Told) -> None:
+def dump(_launch: checks.Launch, results: checks.Results) -> None:
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    prefix = next((os.environ[name] for name in ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE") if os.environ.get(name)), "")
+    prefix = next(
+        (
+            os.environ[name]
+            for name in ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
+            if os.environ.get(name)
+        ),
+        "",
+    )
     folder = os.path.dirname(prefix) if prefix else os.path.join(cache, "torch")
     folder = folder or os.getcwd()
-    answer = child.ask(lambda: _written(folder, made=not prefix), told.threshold("diag.dump", 5.0))
+    answer = child_processes.ask(
+        lambda: _written(folder, made=not prefix), results.threshold("diag.dump", 5.0)
+    )
     if answer.how == "answered":
-        told.say("diag.dump", "ok", f"Flight-recorder dumps can be written to {folder}.", folder)
+        results.add("diag.dump", "ok", f"Flight-recorder dumps can be written to {folder}.", folder)
     else:
-        fix = f"mkdir -p {folder}, or export TORCH_FR_DUMP_TEMP_FILE=/path/that/can/be/written/trace_rank_"
-        told.say("diag.dump", "warn", f"Flight-recorder dumps cannot be written to {folder}: {answer.reply}.", folder, fix=fix)
+        fix = (
+            f"mkdir -p {folder}, or export"
+            " TORCH_FR_DUMP_TEMP_FILE=/path/that/can/be/written/trace_rank_"
+        )
+        results.add(
+            "diag.dump",
+            "warn",
+            f"Flight-recorder dumps cannot be written to {folder}: {answer.reply}.",
+            folder,
+            fix=fix,
+        )
 
 
 def _written(folder: str, *, made: bool) -> None:

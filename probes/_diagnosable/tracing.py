@@ -1,6 +1,8 @@
-"""Whether one process may look into another, tried on processes of our own: a child, and a process that is no descendant of the one that looks.
+"""Whether one process may look into another, tried on processes of our own: a child, and a process
+that is no descendant of the one that looks.
 
-The second is the case of an attach to a running job. Yama's scope 1 allows the first and not the second (Documentation/admin-guide/LSM/Yama.rst).
+The second is the case of an attach to a running job. Yama's scope 1 allows the first and not the
+second (Documentation/admin-guide/LSM/Yama.rst).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import signal
 import time
 from typing import Any, Dict
 
-from _ready import places
+from _shared import kernel_files
 
 PTRACE_SEIZE = 0x4206
 CAP_SYS_PTRACE = 19
@@ -21,7 +23,9 @@ WORD = ctypes.c_ulong
 
 
 def tried() -> Dict[str, Any]:
-    """{child: "" or the error's name, other: the same}. To be called in a process that may be killed: it starts one that sleeps."""
+    """{child: "" or the error's name, other: the same}. To be called in a process that may be
+    killed: it starts one that sleeps.
+    """
     target = os.fork()
     if not target:  # it only sleeps, and ends by itself when nobody kills it
         time.sleep(20)
@@ -31,7 +35,9 @@ def tried() -> Dict[str, Any]:
         reading, writing = os.pipe()
         tracer = os.fork()
         if not tracer:
-            second = seize(os.getppid())  # our parent is no descendant of ours; as we are not traced it may be looked at
+            second = seize(
+                os.getppid()
+            )  # our parent is no descendant of ours; as we are not traced it may be looked at
             os.write(writing, second.encode() or b"-")
             os._exit(0)
         os.close(writing)
@@ -44,20 +50,24 @@ def tried() -> Dict[str, Any]:
 
 
 def seize(pid: int) -> str:
-    """Seize a process, which does not stop it, and let it go by our own end; "" or the error's name. A child must be killed by its caller."""
+    """Seize a process, which does not stop it, and let it go by our own end; "" or the error's
+    name. A child must be killed by its caller.
+    """
     library = ctypes.CDLL(None, use_errno=True)
     library.ptrace.restype = ctypes.c_long
     done = library.ptrace(WORD(PTRACE_SEIZE), WORD(pid), None, None)
     return "" if done == 0 else errno.errorcode.get(ctypes.get_errno(), str(ctypes.get_errno()))
 
 
-def surroundings(root: str) -> Dict[str, Any]:
-    """{scope: Yama's number or null, capable: CAP_SYS_PTRACE is effective, seccomp: a filter is on}."""
-    status = places.read(root, "/proc/self/status")
+def ptrace_limits(root: str) -> Dict[str, Any]:
+    """{scope: Yama's number or null, capable: CAP_SYS_PTRACE is effective, seccomp: a filter is
+    on}.
+    """
+    status = kernel_files.read(root, "/proc/self/status")
     effective = re.search(r"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)
     seccomp = re.search(r"^Seccomp:\s*(\d)", status, re.MULTILINE)
     return {
-        "scope": places.number(root, "/proc/sys/kernel/yama/ptrace_scope"),
+        "scope": kernel_files.number(root, "/proc/sys/kernel/yama/ptrace_scope"),
         "capable": bool(effective and int(effective.group(1), 16) >> CAP_SYS_PTRACE & 1),
         "seccomp": bool(seccomp and seccomp.group(1) == "2"),
     }

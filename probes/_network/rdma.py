@@ -1,4 +1,4 @@
-"""InfiniBand and RoCE as sysfs tells: ports, rates, GIDs, counters. No device is opened."""
+"""InfiniBand and RoCE in sysfs: ports, rates, GIDs, counters. No device is opened."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ import os
 import re
 from typing import Dict, List, NamedTuple
 
-from _ready import checking, places
+from _shared import checks, kernel_files
 
-COUNTERS = ("link_downed", "link_error_recovery", "symbol_error", "port_rcv_errors", "local_link_integrity_errors", "excessive_buffer_overrun_errors")
+COUNTERS = (
+    "link_downed",
+    "link_error_recovery",
+    "symbol_error",
+    "port_rcv_errors",
+    "local_link_integrity_errors",
+    "excessive_buffer_overrun_errors",
+)
 FLAPS = 5.0  # AzNHC: five flaps in 24 hours
 
 
@@ -28,120 +35,178 @@ class Port(NamedTuple):
 def ports(root: str) -> List[Port]:
     """All ports, those that NCCL_IB_HCA leaves out too."""
     found = []
-    for path in places.found(root, "/sys/class/infiniband/*/ports/*"):
+    for path in kernel_files.matching(root, "/sys/class/infiniband/*/ports/*"):
         device, number = path.split("/")[4], os.path.basename(path)
-        rate = re.match(r"([\d.]+)", places.line(root, f"{path}/rate"))
+        rate = re.match(r"([\d.]+)", kernel_files.line(root, f"{path}/rate"))
         gids = []
-        for gid in places.found(root, f"{path}/gids/*")[:64]:
-            text = places.line(root, gid)
-            kind = places.line(root, f"{path}/gid_attrs/types/{os.path.basename(gid)}")
+        for gid in kernel_files.matching(root, f"{path}/gids/*")[:64]:
+            text = kernel_files.line(root, gid)
+            kind = kernel_files.line(root, f"{path}/gid_attrs/types/{os.path.basename(gid)}")
             if re.search(r"[1-9a-f]", text.replace("fe80", "", 1)) and kind:
                 gids.append(kind)
-        counters = {name: places.number(root, f"{path}/counters/{name}") or 0 for name in COUNTERS}
-        state = places.line(root, f"{path}/state").partition(":")[2].strip() or places.line(root, f"{path}/state")
-        physical = places.line(root, f"{path}/phys_state").partition(":")[2].strip()
-        found.append(Port(device, number, state, physical, places.line(root, f"{path}/link_layer"), float(rate[1]) if rate else 0.0, gids, counters))
+        counters = {
+            name: kernel_files.number(root, f"{path}/counters/{name}") or 0 for name in COUNTERS
+        }
+        state = kernel_files.line(root, f"{path}/state").partition(":")[
+            2
+        ].strip() or kernel_files.line(root, f"{path}/state")
+        physical = kernel_files.line(root, f"{path}/phys_state").partition(":")[2].strip()
+        found.append(
+            Port(
+                device,
+                number,
+                state,
+                physical,
+                kernel_files.line(root, f"{path}/link_layer"),
+                float(rate[1]) if rate else 0.0,
+                gids,
+                counters,
+            )
+        )
     return found
 
 
 def wanted(found: List[Port]) -> List[Port]:
-    """Those that NCCL_IB_HCA leaves: prefixes, `^` leaves out, `=` asks for whole names, `:port`."""
+    """Those that NCCL_IB_HCA leaves: prefixes, `^` leaves out, `=` asks for whole names,
+    `:port`.
+    """
     rule = os.environ.get("NCCL_IB_HCA", "")
     leaves_out, rule = rule.startswith("^"), rule.lstrip("^")
     whole, rule = rule.startswith("="), rule.lstrip("=")
     parts = [part.split(":") for part in rule.split(",") if part]
 
     def fits(port: Port) -> bool:
-        return any((port.device == part[0] if whole else port.device.startswith(part[0])) and (len(part) < 2 or part[1] in ("", port.number)) for part in parts)
+        return any(
+            (port.device == part[0] if whole else port.device.startswith(part[0]))
+            and (len(part) < 2 or part[1] in ("", port.number))
+            for part in parts
+        )
 
     return [port for port in found if not parts or fits(port) != leaves_out]
 
 
-def state(asked: checking.Asked, told: checking.Told) -> None:
-    every = ports(asked.root)
+def state(launch: checks.Launch, results: checks.Results) -> None:
+    every = ports(launch.root)
     used = wanted(every)
     off = os.environ.get("NCCL_IB_DISABLE", "0") not in ("", "0")
     if not every:
-        told.say("ib.state", "skip", "This host has no InfiniBand or RoCE adapter.")
+        results.add("ib.state", "skip", "This host has no InfiniBand or RoCE adapter.")
         return
     up = [port for port in used if port.state == "ACTIVE"]
-    down = [port for port in used if port.state != "ACTIVE" and (port.layer == "InfiniBand" or port.physical == "LinkUp")]
+    down = [
+        port
+        for port in used
+        if port.state != "ACTIVE" and (port.layer == "InfiniBand" or port.physical == "LinkUp")
+    ]
     named = os.environ.get("NCCL_IB_HCA", "")[:1] not in ("", "^")
-    # Of a port that was never up since the boot nobody can say here that it should be: cards have two, and often one cable.
-    lost = [f"{_shown(port)}{' and was up before' if port.counters['link_downed'] else ''}" for port in down if named or port.counters["link_downed"]]
-    never = [f"{_shown(port)} and was not up since the boot" for port in down if not named and not port.counters["link_downed"]]
+    # Of a port that was never up since the boot nobody can say here that it should be: cards have
+    # two, and often one cable.
+    lost = [
+        f"{_shown(port)}{' and was up before' if port.counters['link_downed'] else ''}"
+        for port in down
+        if named or port.counters["link_downed"]
+    ]
+    never = [
+        f"{_shown(port)} and was not up since the boot"
+        for port in down
+        if not named and not port.counters["link_downed"]
+    ]
     fastest = max((port.rate for port in up), default=0.0)
     slow = [
         f"{port.device} runs at {port.rate:g} of {fastest:g} Gb/s"
         for port in up
         if port.layer == "InfiniBand" and port.rate < fastest and _kin(port, up, fastest)
     ]
-    needed = bool(places.found(asked.root, "/dev/nvidia[0-9]*")) or any(port.layer == "InfiniBand" for port in used)  # gloo goes over TCP in any case
+    needed = bool(kernel_files.matching(launch.root, "/dev/nvidia[0-9]*")) or any(
+        port.layer == "InfiniBand" for port in used
+    )  # gloo goes over TCP in any case
     none = [] if up or not needed else [f"none of {len(used)} ports is active: NCCL goes over TCP"]
-    least = told.threshold("ib.state", 0)
+    least = results.threshold("ib.state", 0)
     few = [f"{len(up)} of {least:g} ports are active"] if len(up) < least else []
     bad, worth = few + none + lost, slow + never
-    says = "; ".join(bad + worth) or (f"{len(up)} ports are active, at {fastest:g} Gb/s" if up else "no port is active, and none is needed")
-    told.say(
+    sentence = "; ".join(bad + worth) or (
+        f"{len(up)} ports are active, at {fastest:g} Gb/s"
+        if up
+        else "no port is active, and none is needed"
+    )
+    results.add(
         "ib.state",
         "ok" if off or not (bad or worth) else "fail" if bad else "warn",
-        f"InfiniBand and RoCE: {says}.",
+        f"InfiniBand and RoCE: {sentence}.",
         [port._asdict() for port in used][:16],
         fix="ibstat; drain the node, look at cable and switch port",
     )
     for port in used:
-        checking.value(f"rdma.{port.device}{'' if port.number == '1' else ':' + port.number}", f"{port.state} {port.layer} {port.rate:g} Gb/s")
-    checking.value("rdma.ports", len(up))
+        checks.value(
+            f"rdma.{port.device}{'' if port.number == '1' else ':' + port.number}",
+            f"{port.state} {port.layer} {port.rate:g} Gb/s",
+        )
+    checks.value("rdma.ports", len(up))
 
 
 def _shown(port: Port) -> str:
-    return f"{port.device} port {port.number} is {port.state}{f'/{port.physical}' if port.layer == 'InfiniBand' else ''}"
+    return (
+        f"{port.device} port {port.number} is"
+        f" {port.state}{f'/{port.physical}' if port.layer == 'InfiniBand' else ''}"
+    )
 
 
 def _kin(port: Port, others: List[Port], rate: float) -> bool:
-    """Whether most ports of its kind run at that rate. One for storage may be meant to be slower, so that this alone is worth a word and no more."""
-    kind = [one for one in others if one.layer == port.layer]
-    return sum(one.rate == rate for one in kind) > len(kind) / 2
+    """Whether most ports of its kind run at that rate. One for storage may be meant to be
+    slower, so that this alone is worth a word and no more.
+    """
+    kind = [item for item in others if item.layer == port.layer]
+    return sum(item.rate == rate for item in kind) > len(kind) / 2
 
 
-def gid(asked: checking.Asked, told: checking.Told) -> None:
-    roce = [port for port in wanted(ports(asked.root)) if port.layer == "Ethernet" and port.state == "ACTIVE"]
+def gid(launch: checks.Launch, results: checks.Results) -> None:
+    roce = [
+        port
+        for port in wanted(ports(launch.root))
+        if port.layer == "Ethernet" and port.state == "ACTIVE"
+    ]
     if not roce:
-        told.say("ib.gid", "skip", "This host has no active RoCE port.")
+        results.add("ib.gid", "skip", "This host has no active RoCE port.")
         return
     without = [port.device for port in roce if "RoCE v2" not in port.gids]
     index = os.environ.get("NCCL_IB_GID_INDEX", "")
     wrong = [f"{', '.join(without)} has no GID of RoCE v2"] if without else []
     for port in roce if index.isdigit() else ():
         path = f"/sys/class/infiniband/{port.device}/ports/{port.number}/gid_attrs/types/{index}"
-        wrong += [] if "v2" in places.line(asked.root, path) else [f"NCCL_IB_GID_INDEX={index} of {port.device} is no GID of RoCE v2"]
-    told.say(
+        wrong += (
+            []
+            if "v2" in kernel_files.line(launch.root, path)
+            else [f"NCCL_IB_GID_INDEX={index} of {port.device} is no GID of RoCE v2"]
+        )
+    results.add(
         "ib.gid",
         "fail" if wrong else "ok",
         f"RoCE: {'; '.join(wrong) or f'{len(roce)} ports have a GID of v2'}.",
         without,
         fix="show_gids; give the interface its IPv4 address, unset NCCL_IB_GID_INDEX",
     )
-    checking.value("rdma.gid_index", index)
+    checks.value("rdma.gid_index", index)
 
 
-def flaps(asked: checking.Asked, told: checking.Told) -> None:
-    found = wanted(ports(asked.root))
+def flaps(launch: checks.Launch, results: checks.Results) -> None:
+    found = wanted(ports(launch.root))
     if not found:
-        told.say("ib.flap", "skip", "This host has no InfiniBand or RoCE adapter.")
+        results.add("ib.flap", "skip", "This host has no InfiniBand or RoCE adapter.")
         return
-    uptime_days = max(1.0, float((places.line(asked.root, "/proc/uptime").split() or ["86400"])[0]) / 86400)
-    most = told.threshold("ib.flap", FLAPS)
+    uptime_days = max(
+        1.0, float((kernel_files.line(launch.root, "/proc/uptime").split() or ["86400"])[0]) / 86400
+    )
+    most = results.threshold("ib.flap", FLAPS)
     bad = [
         f"{port.device} went down {port.counters['link_downed']} times in {uptime_days:.0f} days"
         for port in found
         if port.counters["link_downed"] / uptime_days >= most
     ]
-    says = "; ".join(bad) or f"no link of {len(found)} went down {most:g} times a day"
-    told.say(
+    sentence = "; ".join(bad) or f"no link of {len(found)} went down {most:g} times a day"
+    results.add(
         "ib.flap",
         "fail" if bad else "ok",
-        f"Links: {says}.",
+        f"Links: {sentence}.",
         {port.device: port.counters for port in found},
         fix="mlxlink -d DEVICE -m; look at cable and transceiver",
         threshold=f"{most:g} a day",

@@ -1,4 +1,6 @@
-"""Which mount a path lies on, and whether it answers: each path is asked in a child of its own, since a dead server blocks in the kernel."""
+"""Which mount a path lies on, and whether it answers. Each path is tried in a child of its own,
+since a dead server blocks in the kernel.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +10,27 @@ import re
 import tempfile
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from _ready import checking, child, places
+from _shared import checks, child_processes, kernel_files
 
 HANG_S = 5.0
-HANG_OF_ADMIN_S = 15.0  # a server that is slow for a moment is slow for all nodes: none of them is taken away for that
-NETWORK = re.compile(r"nfs\d?|lustre|gpfs|beegfs\w*|ceph|cifs|smb\d?|9p|afs|panfs|weka\w*|wekafs|glusterfs|orangefs|daos|fuse(?:\.\w[\w.-]*)?")
+# a server that is slow for a moment is slow for all nodes: none of them is taken away for that
+HANG_OF_ADMIN_S = 15.0
+NETWORK = re.compile(
+    r"nfs\d?|lustre|gpfs|beegfs\w*|ceph|cifs|smb\d?|9p|afs|panfs|weka\w*|wekafs|glusterfs"
+    r"|orangefs|daos|fuse(?:\.\w[\w.-]*)?"
+)
 # File systems of fuse that are local.
-LOCAL_FUSE = re.compile(r"fuse\.(?:lxcfs|portal|gvfsd-fuse|squashfuse\w*|overlayfs|fuse-overlayfs|snapfuse|gocryptfs|rosetta)|fusectl|fuseblk")
+LOCAL_FUSE = re.compile(
+    r"fuse\.(?:lxcfs|portal|gvfsd-fuse|squashfuse\w*|overlayfs|fuse-overlayfs|snapfuse|gocryptfs"
+    r"|rosetta)|fusectl|fuseblk"
+)
 MOST = 24
 
 
 class Mount(NamedTuple):
-    """One row of mountinfo(5). `options` are those of the mount, `whole` those of the file system."""
+    """One row of mountinfo(5). `options` are those of the mount, `whole` those of the file
+    system.
+    """
 
     point: str
     kind: str
@@ -32,8 +43,14 @@ class Mount(NamedTuple):
         return bool(NETWORK.fullmatch(self.kind)) and not LOCAL_FUSE.fullmatch(self.kind)
 
     def shown(self) -> str:
-        """The same text on every node that has the same: a local disk's device is left out, a server stands there."""
-        return f"{self.kind} {self.source} at {self.point}" if self.network else f"{self.kind} at {self.point}"
+        """The same text on every node that has the same: a local disk's device is left out, a
+        server stands there.
+        """
+        return (
+            f"{self.kind} {self.source} at {self.point}"
+            if self.network
+            else f"{self.kind} at {self.point}"
+        )
 
 
 class Path(NamedTuple):
@@ -50,11 +67,11 @@ class Path(NamedTuple):
 
 def table(root: str) -> List[Mount]:
     found = []
-    for line in places.read(root, "/proc/self/mountinfo").splitlines():
+    for line in kernel_files.read(root, "/proc/self/mountinfo").splitlines():
         left, _, right = line.partition(" - ")
-        words, more = left.split(" "), right.split(" ")
-        if len(words) > 5 and len(more) > 2:
-            found.append(Mount(plain(words[4]), more[0], plain(more[1]), words[5], more[2]))
+        fields, more = left.split(" "), right.split(" ")
+        if len(fields) > 5 and len(more) > 2:
+            found.append(Mount(plain(fields[4]), more[0], plain(more[1]), fields[5], more[2]))
     return found
 
 
@@ -68,38 +85,66 @@ def on(mounts: List[Mount], path: str) -> Optional[Mount]:
     best: Optional[Mount] = None
     for mount in mounts:
         above = mount.point.rstrip("/") + "/"
-        if (path.rstrip("/") + "/").startswith(above) and (best is None or len(mount.point) >= len(best.point)):
+        if (path.rstrip("/") + "/").startswith(above) and (
+            best is None or len(mount.point) >= len(best.point)
+        ):
             best = mount
     return best
 
 
-def asked_paths(asked: checking.Asked, mounts: List[Mount]) -> Tuple[List[str], List[str]]:
+def asked_paths(launch: checks.Launch, mounts: List[Mount]) -> Tuple[List[str], List[str]]:
     """(what the job needs, what else could block it).
 
-    A mount that hangs and that nobody here needs is asked by an administrator's health check only: each look at it may leave a process behind.
+    A mount that hangs and that nobody here needs is asked by an administrator's health check only:
+    each look at it may leave a process behind.
     """
-    needed = list(asked.paths[:MOST])
-    others = [os.environ.get("HOME", ""), os.environ.get("TMPDIR", "")] if asked.slot == "step" else []
-    others += [mount.point for mount in mounts if mount.network] if asked.slot == "healthcheck" else []
-    return needed, [path for path in dict.fromkeys(others) if path.startswith("/") and path not in needed][:MOST]
+    needed = list(launch.paths[:MOST])
+    others = (
+        [os.environ.get("HOME", ""), os.environ.get("TMPDIR", "")] if launch.slot == "step" else []
+    )
+    others += (
+        [mount.point for mount in mounts if mount.network] if launch.slot == "healthcheck" else []
+    )
+    return (
+        needed,
+        [path for path in dict.fromkeys(others) if path.startswith("/") and path not in needed][
+            :MOST
+        ],
+    )
 
 
-def look(asked: checking.Asked, deadline_s: float) -> Dict[str, Path]:
+def look(launch: checks.Launch, deadline_s: float) -> Dict[str, Path]:
     """Ask all at once."""
-    mounts = table(asked.root)
-    needed, others = asked_paths(asked, mounts)
+    mounts = table(launch.root)
+    needed, others = asked_paths(launch, mounts)
     paths = [*needed, *others]
-    answers = child.ask_all([lambda path=path, tries=path in needed and asked.slot == "step": ask(path, tries) for path in paths], deadline_s)  # type: ignore[misc]
+    answers = child_processes.ask_all(
+        [
+            lambda path=path, tries=path in needed and launch.slot == "step": ask(path, tries)  # type: ignore[misc]
+            for path in paths
+        ],
+        deadline_s,
+    )
     found = {}
     for path, answer in zip(paths, answers):
         reply = answer.reply if answer.how == "answered" else {}
         real = reply.get("real") or os.path.normpath(path)
-        found[path] = Path(path, answer.how, str(reply.get("problem") or ("" if reply else answer.reply)), real, reply, answer.where, on(mounts, real))
+        found[path] = Path(
+            path,
+            answer.how,
+            str(reply.get("problem") or ("" if reply else answer.reply)),
+            real,
+            reply,
+            answer.where,
+            on(mounts, real),
+        )
     return found
 
 
 def ask(path: str, tries: bool) -> Dict[str, Any]:
-    """In the child: everything that may block. `tries` also writes a small file and takes it away."""
+    """In the child: everything that may block. `tries` also writes a small file and takes it
+    away.
+    """
     reply: Dict[str, Any] = {"real": os.path.realpath(path)}
     try:
         os.stat(path)
@@ -107,9 +152,18 @@ def ask(path: str, tries: bool) -> Dict[str, Any]:
             with os.scandir(path) as entries:
                 next(entries, None)
         disk = os.statvfs(path)
-        reply["disk"] = [disk.f_frsize * disk.f_blocks, disk.f_frsize * disk.f_bavail, disk.f_files, disk.f_favail]
+        reply["disk"] = [
+            disk.f_frsize * disk.f_blocks,
+            disk.f_frsize * disk.f_bavail,
+            disk.f_files,
+            disk.f_favail,
+        ]
     except OSError as error:
-        return {**reply, "problem": os.strerror(error.errno or 0), "errno": errno.errorcode.get(error.errno or 0, "")}
+        return {
+            **reply,
+            "problem": os.strerror(error.errno or 0),
+            "errno": errno.errorcode.get(error.errno or 0, ""),
+        }
     if tries and os.path.isdir(path):
         reply["writable"] = written(path)
     return reply
@@ -129,5 +183,16 @@ def written(folder: str) -> str:
 
 def planned(root: str) -> Dict[str, str]:
     """Mount points of fstab that are to be mounted at boot: point to type."""
-    rows = [line.split() for line in places.read(root, "/etc/fstab").splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    return {plain(row[1]): row[2] for row in rows if len(row) > 3 and row[1].startswith("/") and "noauto" not in row[3].split(",") and row[2] != "swap"}
+    rows = [
+        line.split()
+        for line in kernel_files.read(root, "/etc/fstab").splitlines()
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    return {
+        plain(row[1]): row[2]
+        for row in rows
+        if len(row) > 3
+        and row[1].startswith("/")
+        and "noauto" not in row[3].split(",")
+        and row[2] != "swap"
+    }

@@ -7,20 +7,20 @@ import sysconfig
 import time
 from typing import Any, Dict, List
 
-from _ready import checking, child
+from _shared import checks, child_processes
 
 MIB = 2**20
 SMALL_BYTES, SMALL_FILES, SMALL_S = 16384, 400, 0.5
 LARGE_BYTES, LARGE_S = 64 * MIB, 5.0
 
 
-def small_files(_asked: checking.Asked, told: checking.Told) -> None:
+def small_files(_launch: checks.Launch, results: checks.Results) -> None:
     """Open and read many small files of the installed packages, which is what an import does."""
     folder = sysconfig.get_paths()["purelib"]
-    least = told.threshold("fs.smallfile", 100.0)
-    answer = child.ask(lambda: _read_small(folder), 10.0)
+    least = results.threshold("fs.smallfile", 100.0)
+    answer = child_processes.ask(lambda: _read_small(folder), 10.0)
     if answer.how != "answered":
-        told.say(
+        results.add(
             "fs.smallfile",
             "unknown" if answer.how != "timed_out" else "fail",
             f"Small files of {folder} could not be read: {answer.reply}.",
@@ -29,14 +29,17 @@ def small_files(_asked: checking.Asked, told: checking.Told) -> None:
         return
     files, took_s = answer.reply
     if files < 20:
-        told.say("fs.smallfile", "skip", f"{folder} holds too few files to measure with.")
+        results.add("fs.smallfile", "skip", f"{folder} holds too few files to measure with.")
         return
     rate = files / max(took_s, 1e-6)
-    says = f"Small files of {folder}: {rate:,.0f} a second ({files} files, what the page cache holds included)."
-    told.say(
+    sentence = (
+        f"Small files of {folder}: {rate:,.0f} a second ({files} files, what the page cache holds"
+        " included)."
+    )
+    results.add(
         "fs.smallfile",
         "fail" if rate < least else "ok",
-        says,
+        sentence,
         round(rate),
         fix="put the environment on a local disk, or into a squashfs or container image",
         threshold=least,
@@ -56,26 +59,35 @@ def _read_small(folder: str) -> List[float]:
     return [files, time.monotonic() - began]
 
 
-def large_files(folders: List[str], told: checking.Told) -> None:
+def large_files(folders: List[str], results: checks.Results) -> None:
     """Write, fsync, rename and read one file in each folder, all one after another."""
     if not folders:
-        told.say("fs.seqread", "skip", "No folder was named that can be written.")
-        told.say("fs.ckpt", "skip", "No folder was named that can be written.")
+        results.add("fs.seqread", "skip", "No folder was named that can be written.")
+        results.add("fs.ckpt", "skip", "No folder was named that can be written.")
         return
     rates: Dict[str, Any] = {}
     for folder in folders[:8]:
-        answer = child.ask(lambda folder=folder: _large(folder), 4 * LARGE_S)  # type: ignore[misc]
-        rates[folder] = answer.reply if answer.how == "answered" else f"{answer.how}: {answer.reply}"
-    for check, key, what in (("fs.ckpt", "write", "written with fsync and rename"), ("fs.seqread", "read", "read back")):
-        least = told.threshold(check, 20.0)
+        answer = child_processes.ask(lambda folder=folder: _large(folder), 4 * LARGE_S)  # type: ignore[misc]
+        rates[folder] = (
+            answer.reply if answer.how == "answered" else f"{answer.how}: {answer.reply}"
+        )
+    for check, key, what in (
+        ("fs.ckpt", "write", "written with fsync and rename"),
+        ("fs.seqread", "read", "read back"),
+    ):
+        least = results.threshold(check, 20.0)
         measured = {folder: rate[key] for folder, rate in rates.items() if isinstance(rate, dict)}
         slow = [f"{folder} {rate:.0f} MB/s" for folder, rate in measured.items() if rate < least]
-        broken = [f"{folder} {rate}" for folder, rate in rates.items() if not isinstance(rate, dict)]
-        says = "; ".join(slow + broken) or ", ".join(f"{folder} {rate:.0f} MB/s" for folder, rate in measured.items())
-        told.say(
+        broken = [
+            f"{folder} {rate}" for folder, rate in rates.items() if not isinstance(rate, dict)
+        ]
+        sentence = "; ".join(slow + broken) or ", ".join(
+            f"{folder} {rate:.0f} MB/s" for folder, rate in measured.items()
+        )
+        results.add(
             check,
             "fail" if slow or broken else "ok",
-            f"Large files, {what}: {says}.",
+            f"Large files, {what}: {sentence}.",
             measured,
             fix="stage to a local disk, save asynchronously, or ask for more stripes",
             threshold=f"{least:g} MB/s",
@@ -96,13 +108,18 @@ def _large(folder: str) -> Dict[str, float]:
         wrote_s = time.monotonic() - began
         began, back = time.monotonic(), 0
         with open(path, "rb", buffering=0) as file:
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # from the disk and not from memory, where the file system obeys
+            os.posix_fadvise(
+                file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED
+            )  # from the disk and not from memory, where the file system obeys
             while time.monotonic() - began < LARGE_S:
                 piece = len(file.read(MIB))
                 back += piece
                 if not piece:
                     break
-        return {"write": size / 1e6 / max(wrote_s, 1e-6), "read": back / 1e6 / max(time.monotonic() - began, 1e-6)}
+        return {
+            "write": size / 1e6 / max(wrote_s, 1e-6),
+            "read": back / 1e6 / max(time.monotonic() - began, 1e-6),
+        }
     finally:
         if os.path.exists(path):
             os.unlink(path)

@@ -1,8 +1,11 @@
-"""A journal of the collectives that this rank calls, in a memory-mapped ring that survives an abort or a SIGKILL.
+"""A journal of the collectives that this rank calls, in a memory-mapped ring that survives an abort
+or a SIGKILL.
 
-`torch.distributed` wraps every public collective in `c10d_logger._exception_logger`. That decorator is exchanged, once, before
-`distributed_c10d` is executed, for one that first writes down operation, sizes, type and call site. Nothing else is touched.
-Each slot holds one state byte (1 entered, 2 returned) and a JSON text of at most SLOT_BYTES - 1 bytes.
+`torch.distributed` wraps every public collective in `c10d_logger._exception_logger`. That decorator
+is exchanged, once, before
+`distributed_c10d` is executed, for one that first writes down operation, sizes, type and call site.
+Nothing else is touched. Each slot holds one state byte (1 entered, 2 returned) and a JSON text of
+at most SLOT_BYTES - 1 bytes.
 """
 
 from __future__ import annotations
@@ -37,7 +40,9 @@ class Journal:
         self.numbers: Dict[str, int] = {}
         self.lock = threading.Lock()
 
-    def enter(self, op: str, args: Tuple[Any, ...], kwargs: Mapping[str, Any], frame: FrameType) -> int:
+    def enter(
+        self, op: str, args: Tuple[Any, ...], kwargs: Mapping[str, Any], frame: FrameType
+    ) -> int:
         group = _group_of(args, kwargs)
         tensor = _first_tensor(args, kwargs)
         with self.lock:
@@ -95,18 +100,37 @@ def _caller() -> FrameType:
 
 
 def _as_part_of(theirs: CodeType, ours: CodeType) -> CodeType:
-    """Our code object under the name and at the line of torch's wrapper, so that tracebacks and stacks read as they always do."""
-    call = next(line for line, text in enumerate(linecache.getlines(ours.co_filename), 1) if text.lstrip().startswith("answer = wrapped("))
+    """Our code object under the name and at the line of torch's wrapper, so that tracebacks and
+    stacks read as they always do.
+    """
+    call = next(
+        line
+        for line, text in enumerate(linecache.getlines(ours.co_filename), 1)
+        if text.lstrip().startswith("answer = wrapped(")
+    )
     first = theirs.co_firstlineno
-    at = next((line for line in range(first, first + 12) if "func(*args" in linecache.getline(theirs.co_filename, line)), first)
-    names: Dict[str, Any] = {"co_filename": theirs.co_filename, "co_name": theirs.co_name, "co_firstlineno": max(1, ours.co_firstlineno + at - call)}
+    at = next(
+        (
+            line
+            for line in range(first, first + 12)
+            if "func(*args" in linecache.getline(theirs.co_filename, line)
+        ),
+        first,
+    )
+    names: Dict[str, Any] = {
+        "co_filename": theirs.co_filename,
+        "co_name": theirs.co_name,
+        "co_firstlineno": max(1, ours.co_firstlineno + at - call),
+    }
     if hasattr(theirs, "co_qualname"):
         names["co_qualname"] = theirs.co_qualname
     return ours.replace(**names)
 
 
 def journal_calls(c10d_logger: Any, path: str) -> None:
-    """Exchange the decorator in `c10d_logger`. Call it once, right after that module was executed."""
+    """Exchange the decorator in `c10d_logger`. Call it once, right after that module was
+    executed.
+    """
     original = c10d_logger._exception_logger
     kept: List[Journal] = []
     inside = threading.local()
@@ -118,7 +142,9 @@ def journal_calls(c10d_logger: Any, path: str) -> None:
                 return None
             if not kept:
                 kept.append(Journal(path))
-            return kept[0].enter(op, args, kwargs, _caller()) if kept[0].pid == os.getpid() else None
+            return (
+                kept[0].enter(op, args, kwargs, _caller()) if kept[0].pid == os.getpid() else None
+            )
         except Exception:
             return None
 

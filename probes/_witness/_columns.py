@@ -1,7 +1,10 @@
-"""Part of the witness: which columns transformers' Trainer really takes away from the data, and which it leaves.
+"""Part of the witness: which columns transformers' Trainer really takes away from the data, and
+which it leaves.
 
-Its `_remove_unused_columns` (a `datasets.Dataset`) and `_get_collator_with_removed_columns` (any other data: its samples lose what is not kept) both read
-`self._signature_columns` right before, in 4.30 as in 5.x. That attribute is watched, so that no frame of ours comes into the program's stacks.
+Its `_remove_unused_columns` (a `datasets.Dataset`) and `_get_collator_with_removed_columns` (any
+other data: its samples lose what is not kept) both read
+`self._signature_columns` right before, in 4.30 as in 5.x. That attribute is watched, so that no
+frame of ours comes into the program's stacks.
 """
 
 from __future__ import annotations
@@ -18,7 +21,10 @@ _MOST = 8  # data sets; a Trainer that evaluates again asks again
 
 def watch(module: Any, tell: Callable[..., None], guarded: Callable[..., Any]) -> None:
     """Watch `Trainer._signature_columns` of the module transformers.trainer."""
-    removing, wrapping = (getattr(module.Trainer, name).__code__ for name in ("_remove_unused_columns", "_get_collator_with_removed_columns"))
+    removing, wrapping = (
+        getattr(module.Trainer, name).__code__
+        for name in ("_remove_unused_columns", "_get_collator_with_removed_columns")
+    )
     told: list[Any] = []
 
     def asked(kept: Any, frame: Any) -> None:
@@ -33,7 +39,12 @@ def watch(module: Any, tell: Callable[..., None], guarded: Callable[..., Any]) -
         }
         if fields not in told and len(told) < _MOST:
             told.append(fields)
-            tell("note", "columns.removed", says="The Trainer leaves out columns that the model does not take.", **fields)
+            tell(
+                "note",
+                "columns.removed",
+                says="The Trainer leaves out columns that the model does not take.",
+                **fields,
+            )
 
     class Kept:
         def __get__(self, trainer: Any, kind: Any = None) -> Any:
@@ -52,7 +63,9 @@ def watch(module: Any, tell: Callable[..., None], guarded: Callable[..., Any]) -
 
 
 def _own(trainer: Any) -> Any:
-    """What the Trainer itself has there; as without us, an AttributeError where it has nothing, and of the class."""
+    """What the Trainer itself has there; as without us, an AttributeError where it has nothing,
+    and of the class.
+    """
     try:
         return trainer.__dict__[_NAME]
     except (AttributeError, KeyError):

@@ -1,9 +1,10 @@
 """One knob, turned inside the ranks of the user's program, where no option and no variable reaches.
 
-TRAINPROBE_KNOB names it: `workers=0`, `start=spawn`, `batch=half`, `evaluation=off`. Each is a change of what a library does, made once,
-right after the library's module was executed; where a version differs, nothing is changed and nothing breaks.
-With TRAINPROBE_ABLATE and no knob it is only told what a knob could change.
-How often it took hold is told as the event `knob.applied` with `count`: a knob that changed nothing has shown nothing.
+TRAINPROBE_KNOB names it: `workers=0`, `start=spawn`, `batch=half`, `evaluation=off`. Each is a
+change of what a library does, made once, right after the library's module was executed; where a
+version differs, nothing is changed and nothing breaks. With TRAINPROBE_ABLATE and no knob it is
+only told what a knob could change. How often it took hold is told as the event `knob.applied` with
+`count`: a knob that changed nothing has shown nothing.
 """
 
 from __future__ import annotations
@@ -15,8 +16,18 @@ from typing import Any, Callable, Dict, List, Tuple
 Tell = Callable[..., None]
 After = Callable[[Any], None]
 # DataLoader refuses these where there are no workers.
-FOR_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout", "worker_init_fn")
-TRAINERS = ("transformers.trainer", "lightning.pytorch.trainer.trainer", "pytorch_lightning.trainer.trainer")
+FOR_WORKERS = (
+    "prefetch_factor",
+    "persistent_workers",
+    "multiprocessing_context",
+    "timeout",
+    "worker_init_fn",
+)
+TRAINERS = (
+    "transformers.trainer",
+    "lightning.pytorch.trainer.trainer",
+    "pytorch_lightning.trainer.trainer",
+)
 
 
 class Applied:
@@ -28,10 +39,14 @@ class Applied:
     def once_more(self) -> None:
         self.count += 1
         if self.count & (self.count - 1) == 0:
-            self.tell("note", "knob.applied", says="The knob took hold.", knob=self.knob, count=self.count)
+            self.tell(
+                "note", "knob.applied", says="The knob took hold.", knob=self.knob, count=self.count
+            )
 
 
-def wrapped(owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+def wrapped(
+    owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> None:
     """Put what `make` makes of the function in its place, with the signature that it had."""
     original = getattr(owner, name, None)
     if original is not None:
@@ -42,7 +57,8 @@ def without_workers(applied: Applied) -> Dict[str, After]:
     def after(module: Any) -> None:
         def make(init: Callable[..., Any]) -> Callable[..., Any]:
             def changed(self: Any, *args: Any, **kwargs: Any) -> None:
-                # Its place in the signature: dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, ...
+                # Its place in the signature: dataset, batch_size, shuffle, sampler, batch_sampler,
+                # num_workers, ...
                 if len(args) > 5 and args[5]:
                     args = (*args[:5], 0, *args[6:])
                     applied.once_more()
@@ -79,7 +95,9 @@ def spawned(applied: Applied) -> Dict[str, After]:
     def loaders(module: Any) -> None:
         def make(init: Callable[..., Any]) -> Callable[..., Any]:
             def changed(self: Any, *args: Any, **kwargs: Any) -> None:
-                if (args[5] if len(args) > 5 else kwargs.get("num_workers")) and kwargs.get("multiprocessing_context") is not None:
+                if (args[5] if len(args) > 5 else kwargs.get("num_workers")) and kwargs.get(
+                    "multiprocessing_context"
+                ) is not None:
                     kwargs["multiprocessing_context"] = "spawn"
                 init(self, *args, **kwargs)
 
@@ -95,7 +113,9 @@ def spawned(applied: Applied) -> Dict[str, After]:
 
 
 def smaller_batches(applied: Applied) -> Dict[str, After]:
-    ours: List[Tuple[int, int]] = []  # (id of a data set, batch size) that we have set: libraries make a loader again from one that is
+    # (id of a data set, batch size) that we have set: libraries make a loader again from one that
+    # is
+    ours: List[Tuple[int, int]] = []
 
     def after(module: Any) -> None:
         def make(init: Callable[..., Any]) -> Callable[..., Any]:
@@ -168,14 +188,18 @@ KNOBS: Dict[str, Callable[[Applied], Dict[str, After]]] = {
 
 
 def hooks(knob: str, tell: Tell) -> Dict[str, After]:
-    """What to do after which module was executed. For modules that are in already it is to be done at once."""
+    """What to do after which module was executed. For modules that are in already it is to be
+    done at once.
+    """
     if not knob:
         return what_is_there(tell)
     make = KNOBS.get(knob)
     return {} if make is None else make(Applied(knob, tell))
 
 
-def turn(knob: str, tell: Tell, after_import: Dict[str, After], guarded: Callable[[After], After]) -> None:
+def turn(
+    knob: str, tell: Tell, after_import: Dict[str, After], guarded: Callable[[After], After]
+) -> None:
     """Add the knob's hooks to those of the witness, behind them where both want the same module."""
     for name, hook in hooks(knob, tell).items():
         before = after_import.get(name)

@@ -1,6 +1,7 @@
 """Part of the witness: who wraps a model into torch.nn.DataParallel, and over how many GPUs.
 
-The attribute that the constructor sets once is watched, so that no frame of ours comes into the program's stacks.
+The attribute that the constructor sets once is watched, so that no frame of ours comes into the
+program's stacks.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ def watch(module: Any, tell: Callable[..., None], guarded: Callable[..., Any]) -
 
     def made(devices: Any, frame: Any) -> None:
         by, user = _lines(frame)
-        tell("note", "data_parallel", says="A model was wrapped into nn.DataParallel.", devices=len(devices), by=by, user=user)
+        tell(
+            "note",
+            "data_parallel",
+            says="A model was wrapped into nn.DataParallel.",
+            devices=len(devices),
+            by=by,
+            user=user,
+        )
 
     class DeviceIds:
         def __get__(self, model: Any, kind: Any = None) -> Any:
@@ -45,7 +53,9 @@ def _lines(frame: Any) -> tuple[Any, Any]:
         place = {"file": file, "line": frame.f_lineno, "function": frame.f_code.co_name}
         if by is None and "/torch/nn/" not in file:
             by = place
-        if "site-packages" not in file and not file.startswith((f"{sys.base_prefix}/lib/python", "<")):
+        if "site-packages" not in file and not file.startswith(
+            (f"{sys.base_prefix}/lib/python", "<")
+        ):
             return by, place
         frame = frame.f_back
     return by, None

@@ -1,11 +1,15 @@
-"""The witness: what a rank of the user's own program does, told from inside, without a change to the program.
+"""The witness: what a rank of the user's own program does, told from inside, without a change to
+the program.
 
-Python imports `sitecustomize` by itself at start when this folder is in PYTHONPATH. With TRAINPROBE_WITNESS_DIR set, events go
-to DIR/rank<R>.<pid>.jsonl (norank.<pid>.jsonl for a process without a rank, such as a launcher): `start`, `step`,
-`loader.began`, `loader.first_batch`, `loader.empty`, `data_parallel`, `columns.removed`, `exception`, `leave` (who called sys.exit or os._exit) and `exit`
-(whose code is null where nobody told one: a normal end, or a SystemExit that was raised by hand).
-Rules: no import of torch and of nothing slow, no thread, no output, no other exit code, no frame of ours in the user's
-tracebacks, and every part guarded. Forked children and the children of a rank stay silent. At the end the next sitecustomize on the path runs.
+Python imports `sitecustomize` by itself at start when this folder is in PYTHONPATH. With
+TRAINPROBE_WITNESS_DIR set, events go to DIR/rank<R>.<pid>.jsonl (norank.<pid>.jsonl for a process
+without a rank, such as a launcher): `start`, `step`,
+`loader.began`, `loader.first_batch`, `loader.empty`, `data_parallel`, `columns.removed`,
+`exception`, `leave` (who called sys.exit or os._exit) and `exit` (whose code is null where nobody
+told one: a normal end, or a SystemExit that was raised by hand).
+Rules: no import of torch and of nothing slow, no thread, no output, no other exit code, no frame of
+ours in the user's tracebacks, and every part guarded. Forked children and the children of a rank
+stay silent. At the end the next sitecustomize on the path runs.
 """
 
 from __future__ import annotations
@@ -22,7 +26,12 @@ if TYPE_CHECKING:
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _DIR = os.environ.get("TRAINPROBE_WITNESS_DIR", "")
 _MARK = "TRAINPROBE_WITNESS_OF"  # names the rank's process to its children
-_HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.semaphore_tracker", "multiprocessing.forkserver", "compile_worker")
+_HELPERS = (
+    "multiprocessing.resource_tracker",
+    "multiprocessing.semaphore_tracker",
+    "multiprocessing.forkserver",
+    "compile_worker",
+)
 _saw: dict[str, Any] = {
     "pid": os.getpid(),
     "seq": 0,
@@ -54,7 +63,9 @@ def _text(value: Any) -> str:
     if isinstance(value, (int, float)):
         return repr(value) if abs(value) < float("inf") else "null"
     if isinstance(value, dict):
-        return "{" + ",".join(_text(str(key)) + ":" + _text(one) for key, one in value.items()) + "}"
+        return (
+            "{" + ",".join(_text(str(key)) + ":" + _text(item) for key, item in value.items()) + "}"
+        )
     if isinstance(value, (list, tuple)):
         return "[" + ",".join(map(_text, value)) + "]"
     from _json import encode_basestring_ascii
@@ -72,12 +83,27 @@ def _rank() -> int | None:
 
 @_guarded
 def _tell(event: str, name: str, **fields: Any) -> None:
-    """Append one event by one write; the file is opened for each, so that no descriptor of ours stays open in the program."""
+    """Append one event by one write; the file is opened for each, so that no descriptor of ours
+    stays open in the program.
+    """
     if os.getpid() != _saw["pid"]:
         return
     rank = _rank()
     _saw["seq"] += 1
-    line = _text({"event": event, "name": name, "at": time.time(), "rank": rank, "seq": _saw["seq"], "pid": _saw["pid"], **fields}) + "\n"
+    line = (
+        _text(
+            {
+                "event": event,
+                "name": name,
+                "at": time.time(),
+                "rank": rank,
+                "seq": _saw["seq"],
+                "pid": _saw["pid"],
+                **fields,
+            }
+        )
+        + "\n"
+    )
     file = os.open(_path("jsonl"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         os.write(file, line.encode("utf-8", "replace"))
@@ -87,10 +113,13 @@ def _tell(event: str, name: str, **fields: Any) -> None:
 
 def _path(ending: str) -> str:
     rank = _rank()
-    return os.path.join(_DIR, f"{'norank' if rank is None else f'rank{rank}'}.{_saw['pid']}.{ending}")
+    return os.path.join(
+        _DIR, f"{'norank' if rank is None else f'rank{rank}'}.{_saw['pid']}.{ending}"
+    )
 
 
-# --- what ends the program ---------------------------------------------------------------------------------------------
+# --- what ends the program
+# ---------------------------------------------------------------------------------------------
 
 
 def _frames(traceback: Any) -> list[dict[str, Any]]:
@@ -100,23 +129,40 @@ def _frames(traceback: Any) -> list[dict[str, Any]]:
         found.append((traceback.tb_frame.f_code, traceback.tb_lineno))
         traceback = traceback.tb_next
     found = found if len(found) <= 80 else found[:20] + found[-60:]
-    return [{"file": code.co_filename, "line": line, "function": code.co_name, "text": _line(code.co_filename, line)} for code, line in found]
+    return [
+        {
+            "file": code.co_filename,
+            "line": line,
+            "function": code.co_name,
+            "text": _line(code.co_filename, line),
+        }
+        for code, line in found
+    ]
 
 
 def _line(path: str, number: int) -> str:
-    """Read one line. `linecache` would import modules that evaluate text, after which Python forgets that it was interrupted: another exit code."""
+    """Read one line. `linecache` would import modules that evaluate text, after which Python
+    forgets that it was interrupted: another exit code.
+    """
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            return next((line.strip()[:200] for place, line in enumerate(file, 1) if place == number), "")
+            return next(
+                (line.strip()[:200] for place, line in enumerate(file, 1) if place == number), ""
+            )
     except (OSError, ValueError):
         return ""
 
 
 def _importing(error: BaseException, traceback: Any) -> str:
-    """The outermost module whose body was running, or the module that an ImportError did not find."""
+    """The outermost module whose body was running, or the module that an ImportError did not
+    find.
+    """
     while traceback is not None:
         frame = traceback.tb_frame
-        if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") not in ("__main__", None):
+        if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") not in (
+            "__main__",
+            None,
+        ):
             return str(frame.f_globals["__name__"])
         traceback = traceback.tb_next
     return str(error.name or "") if isinstance(error, ImportError) else ""
@@ -127,43 +173,92 @@ def _described(error: BaseException, traceback: Any) -> dict[str, Any]:
         message = str(error)[:4000]
     except Exception:  # a __str__ of the user's that fails
         message = "<no text>"
-    return {"type": type(error).__name__, "message": message, "frames": _frames(traceback), "during_import": _importing(error, traceback)}
+    return {
+        "type": type(error).__name__,
+        "message": message,
+        "frames": _frames(traceback),
+        "during_import": _importing(error, traceback),
+    }
 
 
 @_guarded
 def _record(error: Any, traceback: Any, thread: str) -> None:
-    """Record an uncaught exception once, though torch and the user may chain or replace the hooks. Only its id is kept, not its frames."""
+    """Record an uncaught exception once, though torch and the user may chain or replace the
+    hooks. Only its id is kept, not its frames.
+    """
     if error is None or isinstance(error, SystemExit) or _saw["recorded"] == (id(error), thread):
         return
     _saw["recorded"] = (id(error), thread)
-    if thread == "MainThread" and not isinstance(error, KeyboardInterrupt):  # that one ends by the signal
+    if thread == "MainThread" and not isinstance(
+        error, KeyboardInterrupt
+    ):  # that one ends by the signal
         _saw["code"] = 1
-    _tell("fail", "exception", says=f"{type(error).__name__} was not caught.", thread=thread, **_described(error, traceback))
+    _tell(
+        "fail",
+        "exception",
+        says=f"{type(error).__name__} was not caught.",
+        thread=thread,
+        **_described(error, traceback),
+    )
 
 
 @_guarded
 def _leaving(how: str, code: Any, caller: Any) -> None:
-    """Tell who ends the program by sys.exit or os._exit, and which exception was being handled there."""
+    """Tell who ends the program by sys.exit or os._exit, and which exception was being handled
+    there.
+    """
     if os.getpid() != _saw["pid"]:
         return
     _saw["code"] = code if isinstance(code, int) else 0 if code is None else 1
-    where = {"file": caller.f_code.co_filename, "line": caller.f_lineno, "function": caller.f_code.co_name}
+    where = {
+        "file": caller.f_code.co_filename,
+        "line": caller.f_lineno,
+        "function": caller.f_code.co_name,
+    }
     handled = sys.exc_info()[1]
-    about = _described(handled, handled.__traceback__) if handled is not None and not isinstance(handled, SystemExit) else None
-    _tell("note", "leave", says=f"{how} was called.", how=how, code=_saw["code"], where=where, handling=about)
+    about = (
+        _described(handled, handled.__traceback__)
+        if handled is not None and not isinstance(handled, SystemExit)
+        else None
+    )
+    _tell(
+        "note",
+        "leave",
+        says=f"{how} was called.",
+        how=how,
+        code=_saw["code"],
+        where=where,
+        handling=about,
+    )
 
 
 @_guarded
 def _at_exit() -> None:
     if os.getpid() != _saw["pid"]:
         return
-    _record(getattr(sys, "last_value", None), getattr(sys, "last_traceback", None), "MainThread")  # where a hook did not chain
+    _record(
+        getattr(sys, "last_value", None), getattr(sys, "last_traceback", None), "MainThread"
+    )  # where a hook did not chain
     if _saw["loaders"] and not _saw["batches"] and not _saw["empty"] and not _saw["code"]:
         _tell("note", "loader.empty", says="The loader ended without a batch.", dataset_len=None)
-    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})  # torch imports dynamo also where nothing is compiled
-    unseen = bool(counters.get("frames", {}).get("total")) and not _saw["steps"]  # a compiled step is not seen: null says so, 0 would not
-    counts = {"optimizer_steps": None if unseen else _saw["steps"], "batches": _saw["batches"], "backward_calls": None}
-    _tell("note", "exit", says="Python ended.", code=_saw["code"], torch_imported="torch" in sys.modules, **counts)
+    counters = getattr(
+        sys.modules.get("torch._dynamo.utils"), "counters", {}
+    )  # torch imports dynamo also where nothing is compiled
+    # a compiled step is not seen: null says so, 0 would not
+    unseen = bool(counters.get("frames", {}).get("total")) and not _saw["steps"]
+    counts = {
+        "optimizer_steps": None if unseen else _saw["steps"],
+        "batches": _saw["batches"],
+        "backward_calls": None,
+    }
+    _tell(
+        "note",
+        "exit",
+        says="Python ended.",
+        code=_saw["code"],
+        torch_imported="torch" in sys.modules,
+        **counts,
+    )
 
 
 def _watch_the_end() -> None:
@@ -185,7 +280,8 @@ def _watch_the_end() -> None:
     atexit.register(_at_exit)
 
 
-# --- what shows that it works ------------------------------------------------------------------------------------------
+# --- what shows that it works
+# ------------------------------------------------------------------------------------------
 
 
 def _on_threading(module: Any) -> None:
@@ -193,7 +289,9 @@ def _on_threading(module: Any) -> None:
 
     def excepthook(args: Any) -> None:
         if args.exc_type is not SystemExit:
-            _record(args.exc_value, args.exc_traceback, getattr(args.thread, "name", "") or "thread")
+            _record(
+                args.exc_value, args.exc_traceback, getattr(args.thread, "name", "") or "thread"
+            )
         before(args)
 
     module.excepthook = excepthook
@@ -203,7 +301,8 @@ def _on_optimizer(module: Any) -> None:
     torch = sys.modules["torch"]
 
     def witness_step(_optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        if torch.compiler.is_compiling():  # a constant to dynamo, which then traces nothing of the rest
+        # a constant to dynamo, which then traces nothing of the rest
+        if torch.compiler.is_compiling():
             return
         _step()
 
@@ -219,7 +318,9 @@ def _step() -> None:
 
 
 class _Yielded:
-    """Stands for the iterators' own count of batches, `_num_yielded`: to watch it adds no frame to the program's stacks."""
+    """Stands for the iterators' own count of batches, `_num_yielded`: to watch it adds no frame
+    to the program's stacks.
+    """
 
     def __get__(self, iterator: Any, kind: Any = None) -> Any:
         return self if iterator is None else iterator.__dict__["_num_yielded"]
@@ -243,16 +344,34 @@ def _on_count(iterator: Any, count: int) -> None:
     _saw["loaders"] += 1
     if _saw["loaders"] <= 4 and os.environ.get("TRAINPROBE_ABLATE"):
         size = getattr(getattr(iterator, "_index_sampler", None), "batch_size", None)
-        _tell("note", "loader.made", says="A DataLoader began.", workers=getattr(iterator, "_num_workers", None), batch_size=size)
-    # Only a dataset of known length: asking an iterable one (kind 1) for its length would make torch warn later.
+        _tell(
+            "note",
+            "loader.made",
+            says="A DataLoader began.",
+            workers=getattr(iterator, "_num_workers", None),
+            batch_size=size,
+        )
+    # Only a dataset of known length: asking an iterable one (kind 1) for its length would make
+    # torch warn later.
     if getattr(iterator, "_dataset_kind", None) != 0:
         return
     batches = len(iterator._index_sampler)
     if not batches:
         _saw["empty"] = True
-        _tell("note", "loader.empty", says="A DataLoader has no batch to give.", dataset_len=len(iterator._dataset))
+        _tell(
+            "note",
+            "loader.empty",
+            says="A DataLoader has no batch to give.",
+            dataset_len=len(iterator._dataset),
+        )
     elif _saw["loaders"] <= 4:
-        _tell("note", "loader.began", says="A DataLoader began.", loader_batches=batches, dataset_len=len(iterator._dataset))
+        _tell(
+            "note",
+            "loader.began",
+            says="A DataLoader began.",
+            loader_batches=batches,
+            dataset_len=len(iterator._dataset),
+        )
 
 
 def _on_dataloader(module: Any) -> None:
@@ -287,15 +406,28 @@ _AFTER_IMPORT: dict[str, Callable[[Any], None]] = {
 
 
 class _Finder:
-    """Runs a function after a module's body has run. It finds nothing itself, and leaves once all modules are in."""
+    """Runs a function after a module's body has run. It finds nothing itself, and leaves once
+    all modules are in.
+    """
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
         after = _AFTER_IMPORT.pop(name, None)
         if after is None:
             return None
-        others = (finder for finder in sys.meta_path if finder is not _Finder and hasattr(finder, "find_spec"))
-        found = next((spec for spec in (finder.find_spec(name, path, target) for finder in others) if spec is not None), None)
+        others = (
+            finder
+            for finder in sys.meta_path
+            if finder is not _Finder and hasattr(finder, "find_spec")
+        )
+        found = next(
+            (
+                spec
+                for spec in (finder.find_spec(name, path, target) for finder in others)
+                if spec is not None
+            ),
+            None,
+        )
         _call_after(found, after)
         return found
 
@@ -314,11 +446,14 @@ def _call_after(spec: Any, after: Callable[[Any], None]) -> None:
     spec.loader.exec_module = exec_module
 
 
-# --- start -------------------------------------------------------------------------------------------------------------
+# --- start
+# --------------------------------------------------------------------------------------------------
 
 
 def _role() -> str:
-    """Say `rank`, `alone` (no rank known: a launcher or a single process) or `child` (of a rank: it stays silent)."""
+    """Say `rank`, `alone` (no rank known: a launcher or a single process) or `child` (of a rank:
+    it stays silent).
+    """
     words = " ".join(getattr(sys, "orig_argv", None) or sys.argv)
     if any(helper in words for helper in _HELPERS):
         return "child"
@@ -339,7 +474,9 @@ def _let_others_look() -> None:
             return
     import ctypes
 
-    ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)  # PR_SET_PTRACER, PR_SET_PTRACER_ANY
+    ctypes.CDLL(None).prctl(
+        0x59616D61, ctypes.c_ulong(-1), 0, 0, 0
+    )  # PR_SET_PTRACER, PR_SET_PTRACER_ANY
 
 
 @_guarded
@@ -355,7 +492,11 @@ def _start() -> None:
     _saw["role"] = _role()
     if _saw["role"] == "child":
         return
-    numbers = {name.lower(): int(os.environ[name]) for name in ("WORLD_SIZE", "LOCAL_RANK") if os.environ.get(name, "").isdigit()}
+    numbers = {
+        name.lower(): int(os.environ[name])
+        for name in ("WORLD_SIZE", "LOCAL_RANK")
+        if os.environ.get(name, "").isdigit()
+    }
     _tell(
         "note",
         "start",

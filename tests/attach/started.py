@@ -17,13 +17,17 @@ LAUNCHER_NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_POR
 
 
 class Started:
-    """Jobs of one test. Each process that the programs start writes its pid to a file named for what it is."""
+    """Jobs of one test. Each process that the programs start writes its pid to a file named for
+    what it is.
+    """
 
     def __init__(self, folder: Path, token: str) -> None:
         self.folder = folder
         self.token = token
         self.children: list[subprocess.Popen[bytes]] = []
-        self.env = {name: value for name, value in os.environ.items() if name not in LAUNCHER_NAMES} | {TOKEN: token}
+        self.env = {
+            name: value for name, value in os.environ.items() if name not in LAUNCHER_NAMES
+        } | {TOKEN: token}
 
     def write(self, name: str, text: str) -> Path:
         path = self.folder / name
@@ -31,13 +35,25 @@ class Started:
         path.write_text(textwrap.dedent(text))
         return path
 
-    def start(self, *argv: str, env: Mapping[str, object] | None = None, own_session: bool = True) -> int:
+    def start(
+        self, *argv: str, env: Mapping[str, object] | None = None, own_session: bool = True
+    ) -> int:
         """Start a program in the folder; Python programs by the Python of the tests."""
-        command = [sys.executable, *argv] if argv[0].endswith(".py") or argv[0].startswith("-") else list(argv)
+        command = (
+            [sys.executable, *argv]
+            if argv[0].endswith(".py") or argv[0].startswith("-")
+            else list(argv)
+        )
         variables = self.env | {name: str(value) for name, value in (env or {}).items()}
         with open(self.folder / "output", "ab") as output:
             child = subprocess.Popen(
-                command, cwd=self.folder, env=variables, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=own_session
+                command,
+                cwd=self.folder,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=own_session,
             )
         self.children.append(child)
         return child.pid

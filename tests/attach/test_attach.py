@@ -1,4 +1,6 @@
-"""`trainprobe attach` on a live, hung, unprepared job: whichever process is named, and what it costs the job."""
+"""`trainprobe attach` on a live, hung, unprepared job: whichever process is named, and what it
+costs the job.
+"""
 
 from __future__ import annotations
 
@@ -54,17 +56,26 @@ main()
 
 @dataclass(frozen=True)
 class HungJob:
-    """A job of two ranks. `pids` are its launcher, then its ranks in order, then their loader workers in order."""
+    """A job of two ranks. `pids` are its launcher, then its ranks in order, then their loader
+    workers in order.
+    """
 
     process: subprocess.Popen[bytes]
     folder: Path
     pids: tuple[int, ...]
 
     def states(self) -> list[str]:
-        return [Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0] for pid in self.pids]
+        return [
+            Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
+            for pid in self.pids
+        ]
 
     def tracers(self) -> set[str]:
-        lines = [line for pid in self.pids for line in Path("/proc", str(pid), "status").read_text().splitlines()]
+        lines = [
+            line
+            for pid in self.pids
+            for line in Path("/proc", str(pid), "status").read_text().splitlines()
+        ]
         return {line.split()[1] for line in lines if line.startswith("TracerPid:")}
 
 
@@ -85,12 +96,18 @@ HANG_S = 5.0  # a wait that is younger is no hang yet
 
 
 def wait_until_at_rest(pid: int) -> None:
-    """Return once the main thread has slept without a break for longer than a hang takes to show: on a busy machine a rank is long on its way."""
+    """Return once the main thread has slept without a break for longer than a hang takes to
+    show: on a busy machine a rank is long on its way.
+    """
     seen, since, ends = "", time.monotonic(), time.monotonic() + 120
     while time.monotonic() - since < HANG_S + 1.0:
         assert time.monotonic() < ends
         status = Path("/proc", str(pid), "status").read_text()
-        now = "".join(line for line in status.splitlines() if line.startswith(("State", "voluntary", "nonvoluntary")))
+        now = "".join(
+            line
+            for line in status.splitlines()
+            if line.startswith(("State", "voluntary", "nonvoluntary"))
+        )
         if now != seen:
             seen, since = now, time.monotonic()
         time.sleep(0.05)
@@ -101,10 +118,20 @@ def job() -> Iterator[HungJob]:
     with tempfile.TemporaryDirectory(prefix="job-") as name:
         folder = Path(name)
         (folder / "train.py").write_text(SCRIPT)
-        argv = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "train.py"]
+        argv = [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node",
+            "2",
+            "train.py",
+        ]
         env = {**os.environ, "OMP_NUM_THREADS": "1"}
         with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(argv, cwd=folder, env=env, stdout=log, stderr=log, start_new_session=True)
+            process = subprocess.Popen(
+                argv, cwd=folder, env=env, stdout=log, stderr=log, start_new_session=True
+            )
         pids: list[int] = [process.pid]
         try:
             ends = time.monotonic() + 300
@@ -134,10 +161,35 @@ class Attached:
 def attach_in(folder: Path) -> Any:
     def run(*words: str, env: dict[str, str] | None = None, timeout_s: float = 300.0) -> Attached:
         case, report = folder / "case", folder / "report.json"
-        argv = [sys.executable, "-m", "trainprobe", "attach", *words, "--case", str(case), "--json", str(report)]
+        argv = [
+            sys.executable,
+            "-m",
+            "trainprobe",
+            "attach",
+            *words,
+            "--case",
+            str(case),
+            "--json",
+            str(report),
+        ]
         environment = {**os.environ, "NO_COLOR": "1", **python_path(), **(env or {})}
-        ran = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL, check=False)
-        return Attached(ran.returncode, ran.stdout, ran.stderr, json.loads(report.read_text()) if report.exists() else {}, case)
+        ran = subprocess.run(
+            argv,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        return Attached(
+            ran.returncode,
+            ran.stdout,
+            ran.stderr,
+            json.loads(report.read_text()) if report.exists() else {},
+            case,
+        )
 
     return run
 
@@ -158,8 +210,14 @@ def evidence(case: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (case / "evidence.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("place", [0, pytest.param(1, marks=pytest.mark.soak), 4], ids=["launcher", "rank-0", "worker-of-1"])
-def test_any_process_names_the_culprit(job: HungJob, attach: Any, by_launcher: Attached, place: int) -> None:
+@pytest.mark.parametrize(
+    "place",
+    [0, pytest.param(1, marks=pytest.mark.soak), 4],
+    ids=["launcher", "rank-0", "worker-of-1"],
+)
+def test_any_process_names_the_culprit(
+    job: HungJob, attach: Any, by_launcher: Attached, place: int
+) -> None:
     ran = attach(str(job.pids[place])) if place else by_launcher
     assert ran.report["verdict"] == "hung", ran.text
     assert ran.code == 1
@@ -167,14 +225,25 @@ def test_any_process_names_the_culprit(job: HungJob, attach: Any, by_launcher: A
     assert ran.report["suspects"][0]["ranks"] == [CULPRIT]
     assert ran.report["causes"][0]["ranks"] == [CULPRIT]
     assert "wait_for_the_shard" in ran.text
-    assert {fact["subject"]["pid"] for fact in evidence(ran.case) if fact["subject"]["kind"] == "rank" and fact["kind"] == "process"} == set(job.pids[1:3])
+    assert {
+        fact["subject"]["pid"]
+        for fact in evidence(ran.case)
+        if fact["subject"]["kind"] == "rank" and fact["kind"] == "process"
+    } == set(job.pids[1:3])
 
 
 def test_the_saved_case_gives_the_identical_report(by_launcher: Attached, tmp_path: Path) -> None:
     ran = by_launcher
     again = tmp_path / "again.json"
     argv = [sys.executable, "-m", "trainprobe", "explain", str(ran.case), "--json", str(again)]
-    explained = subprocess.run(argv, cwd=tmp_path, env={**os.environ, "NO_COLOR": "1", **python_path()}, capture_output=True, text=True, check=False)
+    explained = subprocess.run(
+        argv,
+        cwd=tmp_path,
+        env={**os.environ, "NO_COLOR": "1", **python_path()},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert explained.returncode == ran.code
     assert explained.stdout == ran.text
     assert json.loads(again.read_text()) == ran.report
@@ -184,14 +253,38 @@ def test_the_case_says_who_everybody_is(job: HungJob, by_launcher: Attached) -> 
     records = evidence(by_launcher.case)
     assert records[0]["kind"] == "job"
     assert [rank["rank"] for rank in records[0]["data"]["ranks"]] == [0, 1]
-    looks = [(record["subject"]["pid"], record["data"]["look"]) for record in records if record["kind"] == "process"]
+    looks = [
+        (record["subject"]["pid"], record["data"]["look"])
+        for record in records
+        if record["kind"] == "process"
+    ]
     assert {pid for pid, _ in looks} == set(job.pids)
     assert {look for _, look in looks} >= {1, 2}
     kinds = {record["kind"] for record in records}
-    assert {"stacks.python", "locks", "sockets", "files", "mounts", "gpus", "kernel_log", "cgroup", "source"} <= kinds
+    assert {
+        "stacks.python",
+        "locks",
+        "sockets",
+        "files",
+        "mounts",
+        "gpus",
+        "kernel_log",
+        "cgroup",
+        "source",
+    } <= kinds
     assert all(record["reason"] for record in records if record["outcome"] != "ok")
-    roles = {record["subject"]["pid"]: (record["subject"]["role"], record["subject"]["rank"]) for record in records if record["kind"] == "process"}
-    assert [roles[pid] for pid in job.pids] == [("launcher", None), ("rank", 0), ("rank", 1), ("loader-worker", 0), ("loader-worker", 1)]
+    roles = {
+        record["subject"]["pid"]: (record["subject"]["role"], record["subject"]["rank"])
+        for record in records
+        if record["kind"] == "process"
+    }
+    assert [roles[pid] for pid in job.pids] == [
+        ("launcher", None),
+        ("rank", 0),
+        ("rank", 1),
+        ("loader-worker", 0),
+        ("loader-worker", 1),
+    ]
 
 
 def test_watch_tells_each_round_and_goes_on_counting(job: HungJob, attach: Any) -> None:
@@ -199,14 +292,32 @@ def test_watch_tells_each_round_and_goes_on_counting(job: HungJob, attach: Any) 
     assert ran.report["suspects"][0]["ranks"] == [CULPRIT]
     told = [line for line in ran.said.splitlines() if "stand" in line]
     assert len(told) == 3, ran.said
-    numbers = {record["data"]["look"] for record in evidence(ran.case) if record["kind"] == "stacks.python"}
+    numbers = {
+        record["data"]["look"] for record in evidence(ran.case) if record["kind"] == "stacks.python"
+    }
     assert numbers == set(range(1, max(numbers) + 1))
     assert len(numbers) >= 4
 
 
 def test_ctrl_c_ends_a_watch_with_the_report(job: HungJob, tmp_path: Path) -> None:
-    argv = [sys.executable, "-m", "trainprobe", "attach", str(job.pids[0]), "--watch", "0.5", "--case", str(tmp_path / "case")]
-    ran = subprocess.Popen(argv, env={**os.environ, **python_path()}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    argv = [
+        sys.executable,
+        "-m",
+        "trainprobe",
+        "attach",
+        str(job.pids[0]),
+        "--watch",
+        "0.5",
+        "--case",
+        str(tmp_path / "case"),
+    ]
+    ran = subprocess.Popen(
+        argv,
+        env={**os.environ, **python_path()},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert ran.stderr is not None
     for line in ran.stderr:
         if "look 3" in line:
@@ -225,11 +336,28 @@ def test_no_time_is_said_and_not_healthy(job: HungJob, attach: Any) -> None:
     assert all(record["reason"] for record in late)
 
 
-@pytest.mark.parametrize("turns", [range(0, 12, 4), pytest.param(range(12), marks=pytest.mark.soak)], ids=["some", "all"])
-def test_killing_the_tool_in_mid_look_leaves_the_job_running(job: HungJob, tmp_path: Path, turns: range) -> None:
+@pytest.mark.parametrize(
+    "turns", [range(0, 12, 4), pytest.param(range(12), marks=pytest.mark.soak)], ids=["some", "all"]
+)
+def test_killing_the_tool_in_mid_look_leaves_the_job_running(
+    job: HungJob, tmp_path: Path, turns: range
+) -> None:
     for turn in turns:
-        argv = [sys.executable, "-m", "trainprobe", "attach", str(job.pids[0]), "--case", str(tmp_path / f"case-{turn}")]
-        ran = subprocess.Popen(argv, env={**os.environ, **python_path()}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        argv = [
+            sys.executable,
+            "-m",
+            "trainprobe",
+            "attach",
+            str(job.pids[0]),
+            "--case",
+            str(tmp_path / f"case-{turn}"),
+        ]
+        ran = subprocess.Popen(
+            argv,
+            env={**os.environ, **python_path()},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         ends = time.monotonic() + 10.0
         try:
             while ran.poll() is None and time.monotonic() < ends and not children(ran.pid):
@@ -244,7 +372,9 @@ def test_killing_the_tool_in_mid_look_leaves_the_job_running(job: HungJob, tmp_p
 
 
 def test_without_a_pid_several_jobs_are_listed(job: HungJob, attach: Any) -> None:
-    """Other people's jobs may run here too: ours is found or listed, and nothing is asked of a non-terminal."""
+    """Other people's jobs may run here too: ours is found or listed, and nothing is asked of a
+    non-terminal.
+    """
     ran = attach()
     if ran.code == 2:
         assert f"  {job.pids[0]}  torchrun, ranks 0-1, " in ran.said
@@ -253,7 +383,10 @@ def test_without_a_pid_several_jobs_are_listed(job: HungJob, attach: Any) -> Non
         assert ran.report["suspects"][0]["ranks"] == [CULPRIT]
 
 
-@pytest.mark.parametrize("pid", ["2", *(pytest.param(pid, marks=pytest.mark.soak) for pid in ("4194301", "0", "x")), "-3"])
+@pytest.mark.parametrize(
+    "pid",
+    ["2", *(pytest.param(pid, marks=pytest.mark.soak) for pid in ("4194301", "0", "x")), "-3"],
+)
 def test_a_pid_that_is_no_job_is_one_sentence(attach: Any, pid: str) -> None:
     ran = attach("--", pid) if pid.startswith("-") else attach(pid)
     assert ran.code == 2, ran.said

@@ -1,4 +1,6 @@
-"""Jobs of real processes, without torch: what /proc shows of them on this kernel and this Python."""
+"""Jobs of real processes, without torch: what /proc shows of them on this kernel and this
+Python.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,9 @@ def roles(job: LiveJob) -> dict[int, tuple[str, int | None]]:
 
 
 @pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
-def test_ranks_of_multiprocessing_that_set_their_number_inside_python(jobs: Started, method: str) -> None:
+def test_ranks_of_multiprocessing_that_set_their_number_inside_python(
+    jobs: Started, method: str
+) -> None:
     jobs.write("train.py", SPAWNS)
     launcher = jobs.start("train.py", method)
     pids = [jobs.pid_of(f"rank{number}") for number in range(3)]
@@ -121,8 +125,12 @@ def test_ranks_of_multiprocessing_that_set_their_number_inside_python(jobs: Star
         assert job.script == str(jobs.folder / "train.py")
     if method != "forkserver":  # whose server waits for the ranks at once
         os.kill(pids[1], 9)
-        assert until(lambda: job_of(launcher).ranks[1].cmdline.startswith("["))  # nobody has waited for it: a zombie keeps its place
-        assert ranks(job_of(launcher)) == {pid: (number, "start-order") for number, pid in enumerate(pids)}
+        assert until(
+            lambda: job_of(launcher).ranks[1].cmdline.startswith("[")
+        )  # nobody has waited for it: a zombie keeps its place
+        assert ranks(job_of(launcher)) == {
+            pid: (number, "start-order") for number, pid in enumerate(pids)
+        }
 
 
 def test_bare_ranks_with_their_workers_and_leftovers_of_the_run_before(jobs: Started) -> None:
@@ -141,7 +149,10 @@ def test_bare_ranks_with_their_workers_and_leftovers_of_the_run_before(jobs: Sta
 
     for pid in (*pids, *workers):
         job = job_of(pid)
-        assert (job.launcher.kind, ranks(job)) == ("bare", {pids[0]: (0, "environment"), pids[1]: (1, "environment")})
+        assert (job.launcher.kind, ranks(job)) == (
+            "bare",
+            {pids[0]: (0, "environment"), pids[1]: (1, "environment")},
+        )
         assert roles(job) == {workers[0]: ("loader-worker", 0), workers[1]: ("loader-worker", 1)}
         assert (job.world_size, job.absent, job.elsewhere) == (2, (), False)
     assert old in [one.pid for one in job_of(pids[1]).leftovers]
@@ -157,15 +168,25 @@ def test_a_single_process_without_any_environment(jobs: Started) -> None:
 
     job = job_of(worker)
 
-    assert (job.launcher.kind, ranks(job), roles(job)) == ("single", {pid: (0, "only-process")}, {worker: ("loader-worker", 0)})
-    assert (job.world_size, job.cwd, job.python) == (1, str(jobs.folder), os.path.realpath(sys.executable))
+    assert (job.launcher.kind, ranks(job), roles(job)) == (
+        "single",
+        {pid: (0, "only-process")},
+        {worker: ("loader-worker", 0)},
+    )
+    assert (job.world_size, job.cwd, job.python) == (
+        1,
+        str(jobs.folder),
+        os.path.realpath(sys.executable),
+    )
     assert job.began == pytest.approx(time.time() - (job.age_s or 0), abs=2.0)
 
 
 def test_a_launcher_by_its_name_whose_ranks_cleared_their_environment(jobs: Started) -> None:
     jobs.write("torchrun", LAUNCHES)
     jobs.write(
-        "train.py", "from says import *\nnumber = os.environ['RANK']\ntime.sleep(0.3 * int(number))\nclear_environ()\nhere(f'rank{number}')\ntime.sleep(120)\n"
+        "train.py",
+        "from says import *\nnumber = os.environ['RANK']\ntime.sleep(0.3 *"
+        " int(number))\nclear_environ()\nhere(f'rank{number}')\ntime.sleep(120)\n",
     )
     launcher = jobs.start(sys.executable, "torchrun", "--nproc-per-node", "2", "clear")
     pids = [jobs.pid_of(f"rank{rank}") for rank in (0, 1)]
@@ -181,7 +202,8 @@ def test_wrappers_and_survivors_of_an_earlier_attempt(jobs: Started) -> None:
     jobs.write("torchrun", LAUNCHES)
     jobs.write(
         "train.py",
-        "from says import *\nname = ('first.', 'rank')[int(os.environ['ATTEMPT'])]\nhere(name + os.environ['RANK'])\ntime.sleep(120)\n",
+        "from says import *\nname = ('first.', 'rank')[int(os.environ['ATTEMPT'])]\nhere(name +"
+        " os.environ['RANK'])\ntime.sleep(120)\n",
     )
     jobs.start(sys.executable, "torchrun", "--nproc-per-node", "2")
     pids = [jobs.pid_of(f"rank{rank}") for rank in (0, 1)]

@@ -64,15 +64,34 @@ def ranks(job: LiveJob) -> dict[int, tuple[int | None, str]]:
 
 def test_torchrun_in_its_second_attempt_with_loader_workers(jobs: Started) -> None:
     jobs.write("train.py", LOADS)
-    launcher = jobs.start("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--max-restarts", "1", "train.py")
+    launcher = jobs.start(
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        "--max-restarts",
+        "1",
+        "train.py",
+    )
     pids = [jobs.pid_of(f"rank{rank}", 120) for rank in (0, 1)]
 
     job = job_of(pids[1])
 
     assert (job.launcher.kind, job.launcher.pid, job.attempt) == ("torchrun", launcher, 1)
     assert ranks(job) == {pids[0]: (0, "environment"), pids[1]: (1, "environment")}
-    assert sorted((one.role, one.rank) for one in job.others if one.role != "child") == [("launcher", None), ("loader-worker", 0), ("loader-worker", 1)]
-    assert (job.world_size, job.absent, job.elsewhere, job.nnodes, job.earlier_attempts) == (2, (), False, 1, ())
+    assert sorted((one.role, one.rank) for one in job.others if one.role != "child") == [
+        ("launcher", None),
+        ("loader-worker", 0),
+        ("loader-worker", 1),
+    ]
+    assert (job.world_size, job.absent, job.elsewhere, job.nnodes, job.earlier_attempts) == (
+        2,
+        (),
+        False,
+        1,
+        (),
+    )
     assert (job.backend, job.device, job.script) == ("gloo", "cpu", str(jobs.folder / "train.py"))
     worker = next(one.pid for one in job.others if one.role == "loader-worker")
     assert ranks(job_of(worker)) == ranks(job)

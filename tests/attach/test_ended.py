@@ -48,10 +48,37 @@ def jobs(tmp_path: Path, token: str) -> Iterator[Started]:
 def test_a_watch_ends_with_the_job_and_tells_who_died_first(jobs: Started, tmp_path: Path) -> None:
     jobs.write("train.py", RANK)
     for rank in (0, 1):
-        jobs.start("train.py", env={"RANK": rank, "WORLD_SIZE": 2, "LOCAL_RANK": rank, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500})
+        jobs.start(
+            "train.py",
+            env={
+                "RANK": rank,
+                "WORLD_SIZE": 2,
+                "LOCAL_RANK": rank,
+                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": 29500,
+            },
+        )
     pids = [jobs.pid_of(f"rank{rank}") for rank in (0, 1)]
-    argv = [sys.executable, "-m", "trainprobe", "attach", str(pids[0]), "--watch", "120", "--case", str(tmp_path / "case"), "--json", str(tmp_path / "r.json")]
-    ran = subprocess.Popen(argv, env={**os.environ, **python_path()}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    argv = [
+        sys.executable,
+        "-m",
+        "trainprobe",
+        "attach",
+        str(pids[0]),
+        "--watch",
+        "120",
+        "--case",
+        str(tmp_path / "case"),
+        "--json",
+        str(tmp_path / "r.json"),
+    ]
+    ran = subprocess.Popen(
+        argv,
+        env={**os.environ, **python_path()},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert ran.stderr is not None
     for line in ran.stderr:
         if "look 2" in line or "look 3" in line:
@@ -63,5 +90,7 @@ def test_a_watch_ends_with_the_job_and_tells_who_died_first(jobs: Started, tmp_p
 
     report = json.loads((tmp_path / "r.json").read_text())
     assert "the job has ended" in err
-    assert (ran.returncode, report["verdict"]) == ((1, "crashed") if report["causes"] else (3, "undetermined"))
+    assert (ran.returncode, report["verdict"]) == (
+        (1, "crashed") if report["causes"] else (3, "undetermined")
+    )
     assert {row["state"] for row in report["world"]["ranks"]} <= {"crashed", "exited"}

@@ -1,4 +1,6 @@
-"""Attach in hostile surroundings: names that talk to terminals, a py-spy that lies, processes that change, and a job that is not ours."""
+"""Attach in hostile surroundings: names that talk to terminals, a py-spy that lies, processes
+that change, and a job that is not ours.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +38,30 @@ Ranks = Callable[..., "list[subprocess.Popen[bytes]]"]
 
 @pytest.fixture
 def ranks(token: str, tmp_path: Path) -> Iterator[Ranks]:
-    """Start processes that look like ranks to anybody who reads their environment, without torch."""
+    """Start processes that look like ranks to anybody who reads their environment, without
+    torch.
+    """
     started: list[subprocess.Popen[bytes]] = []
 
     def start(program: str, count: int = 2, *words: str) -> list[subprocess.Popen[bytes]]:
         (tmp_path / "train.py").write_text(program)
         for rank in range(count):
-            env = {**os.environ, TOKEN: token, "RANK": str(rank), "WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
-            started.append(subprocess.Popen([sys.executable, "train.py", *words], cwd=tmp_path, env=env, start_new_session=True))
+            env = {
+                **os.environ,
+                TOKEN: token,
+                "RANK": str(rank),
+                "WORLD_SIZE": str(count),
+                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": "29500",
+            }
+            started.append(
+                subprocess.Popen(
+                    [sys.executable, "train.py", *words],
+                    cwd=tmp_path,
+                    env=env,
+                    start_new_session=True,
+                )
+            )
         time.sleep(0.4)
         return started
 
@@ -55,13 +73,41 @@ def ranks(token: str, tmp_path: Path) -> Iterator[Ranks]:
 
 
 def attach(
-    pid: int, folder: Path, *options: str, env: dict[str, str] | None = None, before: tuple[str, ...] = ()
+    pid: int,
+    folder: Path,
+    *options: str,
+    env: dict[str, str] | None = None,
+    before: tuple[str, ...] = (),
 ) -> tuple[subprocess.CompletedProcess[bytes], list[dict[str, Any]]]:
     case = folder / "case"
-    command = [*before, sys.executable, "-m", "trainprobe", "attach", str(pid), "--case", str(case), "--json", str(folder / "report.json"), *options]
-    environment = {**os.environ, "NO_COLOR": "1", "HOME": str(folder), **python_path(), **(env or {})}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=300, check=False)
-    lines = (case / "evidence.jsonl").read_text().splitlines() if (case / "evidence.jsonl").exists() else []
+    command = [
+        *before,
+        sys.executable,
+        "-m",
+        "trainprobe",
+        "attach",
+        str(pid),
+        "--case",
+        str(case),
+        "--json",
+        str(folder / "report.json"),
+        *options,
+    ]
+    environment = {
+        **os.environ,
+        "NO_COLOR": "1",
+        "HOME": str(folder),
+        **python_path(),
+        **(env or {}),
+    }
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, timeout=300, check=False
+    )
+    lines = (
+        (case / "evidence.jsonl").read_text().splitlines()
+        if (case / "evidence.jsonl").exists()
+        else []
+    )
     return done, [json.loads(line) for line in lines]
 
 
@@ -82,9 +128,16 @@ def test_names_that_talk_to_the_terminal_do_not_reach_it(ranks: Ranks, tmp_path:
     assert any(one["kind"] == "process" for one in evidence)
 
 
-ONE = '{"thread_id": 1, "os_thread_id": 1, "active": true, "owns_gil": false, "thread_name": "T", "frames": [{"name": "f", "filename": "train.py", "line": 3}]}'
+ONE = (
+    '{"thread_id": 1, "os_thread_id": 1, "active": true, "owns_gil": false, "thread_name": "T",'
+    ' "frames": [{"name": "f", "filename": "train.py", "line": 3}]}'
+)
 LIES = {
-    "control characters": "printf '%s' '[" + ONE.replace('"f"', '"\\u001b[31mf\\u0007"').replace("train.py", "\\u001b]0;x\\u0007.py") + "]'",
+    "control characters": (
+        "printf '%s' '["
+        + ONE.replace('"f"', '"\\u001b[31mf\\u0007"').replace("train.py", "\\u001b]0;x\\u0007.py")
+        + "]'"
+    ),
     "raw control characters": 'printf \'[{"frames": [{"name": "\\033[31m"}]}]\'',
     "garbage": "head -c 100000 /dev/urandom",
     "another form": "echo '{\"threads\": 3}'",
@@ -93,23 +146,34 @@ LIES = {
     "deep": "printf '%0200000d' 0 | tr 0 '['",
     "a long complaint": "yes 'Error: \\033[31m' | head -c 20000000 >&2; exit 1",
     "a hundred thousand frames": (
-        'printf \'[{"thread_id": 1, "os_thread_id": 1, "frames": [\'; for i in $(seq 20000); do printf \'%s\' \'{"name": "f", "filename": "t.py", "line": 3},\'; done;'
-        ' printf \'{"name": "f", "filename": "t.py", "line": 3}]}]\''
+        'printf \'[{"thread_id": 1, "os_thread_id": 1, "frames": [\'; for i in $(seq 20000); do'
+        ' printf \'%s\' \'{"name": "f", "filename": "t.py", "line": 3},\'; done; printf \'{"name":'
+        ' "f", "filename": "t.py", "line": 3}]}]\''
     ),
-    "ends the process": "for word; do case $word in [0-9]*) kill -9 $word;; esac; done; sleep 0.05; echo '[]'",
-    "stops the process": "for word; do case $word in [0-9]*) kill -STOP $word;; esac; done; echo '[" + ONE + "]'",
+    "ends the process": (
+        "for word; do case $word in [0-9]*) kill -9 $word;; esac; done; sleep 0.05; echo '[]'"
+    ),
+    "stops the process": (
+        "for word; do case $word in [0-9]*) kill -STOP $word;; esac; done; echo '[" + ONE + "]'"
+    ),
 }
 
 OFTEN = ("control characters", "garbage", "hangs", "ends the process")
 
 
-@pytest.mark.parametrize("lie", [lie if lie in OFTEN else pytest.param(lie, marks=pytest.mark.soak) for lie in LIES])
-def test_a_py_spy_that_lies_is_evidence_with_a_reason(lie: str, ranks: Ranks, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "lie", [lie if lie in OFTEN else pytest.param(lie, marks=pytest.mark.soak) for lie in LIES]
+)
+def test_a_py_spy_that_lies_is_evidence_with_a_reason(
+    lie: str, ranks: Ranks, tmp_path: Path
+) -> None:
     started = ranks(WAITS)
     fake = tmp_path / "py-spy"
     fake.write_text("#!/bin/bash\n" + LIES[lie] + "\n")
     fake.chmod(0o755)
-    done, evidence = attach(started[0].pid, tmp_path, "--timeout", "5", env={"TRAINPROBE_PY_SPY": str(fake)})
+    done, evidence = attach(
+        started[0].pid, tmp_path, "--timeout", "5", env={"TRAINPROBE_PY_SPY": str(fake)}
+    )
     well_behaved(done, tmp_path)
     looks = [one for one in evidence if one["kind"] == "stacks.python"]
     assert looks
@@ -128,35 +192,77 @@ def test_processes_that_become_others_under_the_look(ranks: Ranks, tmp_path: Pat
 
 
 @pytest.fixture
-def nobody() -> Iterator[Callable[[int], tuple[subprocess.CompletedProcess[bytes], list[dict[str, Any]], Path]]]:
+def nobody() -> Iterator[
+    Callable[[int], tuple[subprocess.CompletedProcess[bytes], list[dict[str, Any]], Path]]
+]:
     """Attach as the user nobody, with an interpreter and a py-spy that nobody may run."""
     python, setpriv = shutil.which("python3", path="/usr/bin"), shutil.which("setpriv")
-    py_spy = shutil.which("py-spy", path=os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", ""))
+    py_spy = shutil.which(
+        "py-spy", path=os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", "")
+    )
     if os.geteuid() != 0 or setpriv is None or python is None or py_spy is None:
-        pytest.skip("only root, with setpriv, python3 in /usr/bin and py-spy, can look with another user's eyes")
+        pytest.skip(
+            "only root, with setpriv, python3 in /usr/bin and py-spy, can look with another user's"
+            " eyes"
+        )
     folder = Path("/tmp") / f"nobody-{os.getpid()}-{time.monotonic_ns()}"
     folder.mkdir()
     shutil.copy(py_spy, folder / "py-spy")
     os.chown(folder, 65534, 65534)
     packages = next(path for path in sys.path if path.endswith("site-packages"))
-    probe = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", python, "-c", "import trainprobe.cli.app, typer, yaml"]
+    probe = [
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        python,
+        "-c",
+        "import trainprobe.cli.app, typer, yaml",
+    ]
     env = {"PYTHONPATH": f"{ROOT}:{packages}", "PATH": os.environ["PATH"]}
     if subprocess.run(probe, cwd=folder, env=env, capture_output=True, check=False).returncode:
         shutil.rmtree(folder)
         pytest.skip(f"nobody cannot run trainprobe with {python}")
 
     def look(pid: int) -> tuple[subprocess.CompletedProcess[bytes], list[dict[str, Any]], Path]:
-        words = [*probe[:5], "-m", "trainprobe", "attach", str(pid), "--deep", "--case", str(folder / "case"), "--json", str(folder / "report.json")]
-        environment = {**env, "HOME": str(folder), "NO_COLOR": "1", "TRAINPROBE_PY_SPY": str(folder / "py-spy")}
-        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, timeout=300, check=False)
-        return done, [json.loads(line) for line in (folder / "case" / "evidence.jsonl").read_text().splitlines()], folder
+        words = [
+            *probe[:5],
+            "-m",
+            "trainprobe",
+            "attach",
+            str(pid),
+            "--deep",
+            "--case",
+            str(folder / "case"),
+            "--json",
+            str(folder / "report.json"),
+        ]
+        environment = {
+            **env,
+            "HOME": str(folder),
+            "NO_COLOR": "1",
+            "TRAINPROBE_PY_SPY": str(folder / "py-spy"),
+        }
+        done = subprocess.run(
+            words, cwd=folder, env=environment, capture_output=True, timeout=300, check=False
+        )
+        return (
+            done,
+            [
+                json.loads(line)
+                for line in (folder / "case" / "evidence.jsonl").read_text().splitlines()
+            ],
+            folder,
+        )
 
     yield look
     shutil.rmtree(folder)
 
 
 @pytest.mark.root
-def test_a_job_of_another_user_still_shows_who_is_stopped_and_the_remedy_is_printed(ranks: Ranks, nobody: Any) -> None:
+def test_a_job_of_another_user_still_shows_who_is_stopped_and_the_remedy_is_printed(
+    ranks: Ranks, nobody: Any
+) -> None:
     (rank,) = ranks(WAITS, 1)
     os.kill(rank.pid, signal.SIGSTOP)
     done, evidence, folder = nobody(rank.pid)
@@ -165,7 +271,11 @@ def test_a_job_of_another_user_still_shows_who_is_stopped_and_the_remedy_is_prin
     assert json.loads((folder / "report.json").read_text())["verdict"] == "hung", text
     assert "stopped" in text
     process = next(one["data"] for one in evidence if one["kind"] == "process")
-    assert (process["state"], "train.py" in process["cmdline"], bool(process["threads"])) == ("T", True, True)
+    assert (process["state"], "train.py" in process["cmdline"], bool(process["threads"])) == (
+        "T",
+        True,
+        True,
+    )
     refused = {one["kind"] for one in evidence if one["outcome"] == "denied"}
     assert {"files", "sockets"} <= refused
     assert "run trainprobe as root" in " ".join(text.split()), text
@@ -173,11 +283,15 @@ def test_a_job_of_another_user_still_shows_who_is_stopped_and_the_remedy_is_prin
 
 
 @pytest.mark.root
-def test_a_job_of_another_user_that_sleeps_is_undetermined_with_the_remedy(ranks: Ranks, nobody: Any) -> None:
+def test_a_job_of_another_user_that_sleeps_is_undetermined_with_the_remedy(
+    ranks: Ranks, nobody: Any
+) -> None:
     (rank,) = ranks(WAITS, 1)
     done, evidence, folder = nobody(rank.pid)
     well_behaved(done, folder)
     assert done.returncode == 3, done.stdout
     assert "run trainprobe as root" in " ".join(done.stdout.decode().split()), done.stdout.decode()
-    assert {"stacks.python", "deep"} <= {one["kind"] for one in evidence if one["outcome"] == "denied"}
+    assert {"stacks.python", "deep"} <= {
+        one["kind"] for one in evidence if one["outcome"] == "denied"
+    }
     assert rank.poll() is None

@@ -37,15 +37,37 @@ with trainprobe.import_lock("job.lock"):
 
 def ranks(job: Started, script: str) -> list[int]:
     for rank in range(2):
-        job.start(script, env={"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "localhost", "MASTER_PORT": 29500, "PYTHONPATH": ROOT})
+        job.start(
+            script,
+            env={
+                "RANK": rank,
+                "LOCAL_RANK": rank,
+                "WORLD_SIZE": 2,
+                "MASTER_ADDR": "localhost",
+                "MASTER_PORT": 29500,
+                "PYTHONPATH": ROOT,
+            },
+        )
     return [job.pid_of(f"rank{rank}") for rank in range(2)]
 
 
 def attached(pid: int, folder: Path) -> dict[str, Any]:
     """The report on a job that has stood still for a while."""
     time.sleep(20)
-    command = [sys.executable, "-m", "trainprobe", "attach", str(pid), "--json", "-", "--case", str(folder / "case")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "trainprobe",
+        "attach",
+        str(pid),
+        "--json",
+        "-",
+        "--case",
+        str(folder / "case"),
+    ]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
     report: dict[str, Any] = json.loads(done.stdout)
     return report
 
@@ -75,4 +97,6 @@ def test_a_rank_that_holds_it_is_named_with_its_import(job: Started, tmp_path: P
     first = report["causes"][0]
     assert (first["id"], first["named"], first["ranks"]) == ("import-hang", True, [0])
     assert "napping" in first["summary"]
-    assert any(f"{tmp_path}/job.lock" in f"{link['waiter']} {link['awaited']}" for link in first["chain"]), first["chain"]
+    assert any(
+        f"{tmp_path}/job.lock" in f"{link['waiter']} {link['awaited']}" for link in first["chain"]
+    ), first["chain"]

@@ -1,4 +1,6 @@
-"""The job never notices that it is looked at: `--deep` on ranks in every kind of wait, and losses bit-equal with and without."""
+"""The job never notices that it is looked at: `--deep` on ranks in every kind of wait, and
+losses bit-equal with and without.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,11 @@ from trainprobe.model.evidence import Evidence
 from trainprobe.saved_case import read_case
 from trainprobe.system import borrowed_thread
 
-pytestmark = [pytest.mark.torch, pytest.mark.slow, pytest.mark.skipif(bool(borrowed_thread.unsupported()), reason="x86-64 only")]
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(borrowed_thread.unsupported()), reason="x86-64 only"),
+]
 
 # Rank 1 is held up at one place after the other, each until the file go-<place> is there.
 JOB = """
@@ -115,10 +121,26 @@ def start(folder: Path, token: str, cgroup: Path | None = None, **environment: s
     join = "" if cgroup is None else f'echo $$ > "{cgroup}/cgroup.procs" || exit 99; '
     ranks = []
     for rank in range(2):
-        env = {**os.environ, TOKEN: token, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
+        env = {
+            **os.environ,
+            TOKEN: token,
+            "RANK": str(rank),
+            "WORLD_SIZE": "2",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": port,
+            "OMP_NUM_THREADS": "1",
+        }
         with (folder / f"out{rank}").open("wb") as out:
             command = ["/bin/sh", "-c", f'{join}exec "$@"', "sh", sys.executable, "job.py"]
-            ranks.append(subprocess.Popen(command, cwd=folder, env={**env, **environment}, stdout=out, stderr=subprocess.STDOUT))
+            ranks.append(
+                subprocess.Popen(
+                    command,
+                    cwd=folder,
+                    env={**env, **environment},
+                    stdout=out,
+                    stderr=subprocess.STDOUT,
+                )
+            )
     return Job(folder, ranks)
 
 
@@ -139,7 +161,10 @@ def unharmed(job: Job) -> None:
     for process in job.ranks:
         assert process.poll() is None, job.output()
         status = Path(f"/proc/{process.pid}/status").read_text()
-        state, tracer = (next(line.split()[1] for line in status.splitlines() if line.startswith(name)) for name in ("State:", "TracerPid:"))
+        state, tracer = (
+            next(line.split()[1] for line in status.splitlines() if line.startswith(name))
+            for name in ("State:", "TracerPid:")
+        )
         assert state in "SRD"
         assert tracer == "0"
         for task in Path(f"/proc/{process.pid}/task").iterdir():
@@ -147,7 +172,9 @@ def unharmed(job: Job) -> None:
 
 
 def recorded(records: Sequence[Evidence], rank: int) -> Evidence:
-    return next(one for one in records if one.kind == "flight_recorder" and one.data["rank"] == rank)
+    return next(
+        one for one in records if one.kind == "flight_recorder" and one.data["rank"] == rank
+    )
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +186,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.mark.usefixtures("ended")
-def test_deep_works_in_every_wait_and_changes_no_loss(token: str, tmp_path: Path, undisturbed: list[str]) -> None:
+def test_deep_works_in_every_wait_and_changes_no_loss(
+    token: str, tmp_path: Path, undisturbed: list[str]
+) -> None:
     job = start(tmp_path / "job", token)
     pending = {}
     with Case.create(str(tmp_path / "case"), "attach", []) as case:
@@ -175,16 +204,42 @@ def test_deep_works_in_every_wait_and_changes_no_loss(token: str, tmp_path: Path
             assert any(entry["frames"] for entry in entries), place
             assert recorded(records, 1).data["groups"][0]["ranks"] == [0, 1]
             pass_by(job.folder, place)
-        assert pending == {"recv": [], "barrier": ["barrier"], "ddp": ["all_reduce"], "loader": ["all_reduce"]}
+        assert pending == {
+            "recv": [],
+            "barrier": ["barrier"],
+            "ddp": ["all_reduce"],
+            "loader": ["all_reduce"],
+        }
     assert job.losses() == undisturbed
 
 
-def attach(job: Job, folder: Path, *options: str, cgroup: Path | None = None, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def attach(
+    job: Job,
+    folder: Path,
+    *options: str,
+    cgroup: Path | None = None,
+    env: dict[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
     join = "" if cgroup is None else f'echo $$ > "{cgroup}/cgroup.procs" || exit 99; '
-    command = [sys.executable, "-m", "trainprobe", "attach", str(job.ranks[0].pid), "--case", str(folder), *options]
+    command = [
+        sys.executable,
+        "-m",
+        "trainprobe",
+        "attach",
+        str(job.ranks[0].pid),
+        "--case",
+        str(folder),
+        *options,
+    ]
     environment = {**os.environ, "NO_COLOR": "1", **python_path(), **(env or {})}
     return subprocess.run(
-        ["/bin/sh", "-c", f'{join}exec "$@"', "sh", *command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
+        ["/bin/sh", "-c", f'{join}exec "$@"', "sh", *command],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
 
 
@@ -195,32 +250,58 @@ def attach_again_and_again(job: Job, folder: Path, times: int) -> int:
         done = attach(job, folder / f"case{turn}", *(["--deep"] if turn % 2 else []))
         assert done.returncode in (0, 1, 3), done.stdout + done.stderr
         unharmed(job)
-        dumps += sum(one.kind == "flight_recorder" and one.outcome == "ok" for one in read_case(str(folder / f"case{turn}")).evidence)
+        dumps += sum(
+            one.kind == "flight_recorder" and one.outcome == "ok"
+            for one in read_case(str(folder / f"case{turn}")).evidence
+        )
     return dumps
 
 
 @pytest.mark.parametrize("times", [2, pytest.param(50, marks=pytest.mark.soak)])
 @pytest.mark.usefixtures("ended")
-def test_attaches_to_a_running_job_change_no_loss(times: int, token: str, tmp_path: Path, undisturbed: list[str]) -> None:
+def test_attaches_to_a_running_job_change_no_loss(
+    times: int, token: str, tmp_path: Path, undisturbed: list[str]
+) -> None:
     pass_by(tmp_path / "job", *(place for place in PLACES if place != "loader"))
     job = start(tmp_path / "job", token, STEP_S="0.1")
     job.wait_for("at-recv")
-    dumps = attach_again_and_again(job, tmp_path, times)  # it runs for some steps, then hangs: both are looked at
+    dumps = attach_again_and_again(
+        job, tmp_path, times
+    )  # it runs for some steps, then hangs: both are looked at
     assert dumps >= times // 2
     pass_by(job.folder, "loader")
     assert job.losses() == undisturbed
 
 
-@pytest.mark.soak  # each start of the tool costs more than it shows; that a look may be killed is also told by tests without torch
+# each start of the tool costs more than it shows; that a look may be killed is also told by tests
+# without torch
+@pytest.mark.soak
 @pytest.mark.parametrize("times", [4, 40])
 @pytest.mark.usefixtures("ended")
-def test_the_tool_may_be_killed_at_any_moment(times: int, token: str, tmp_path: Path, undisturbed: list[str]) -> None:
+def test_the_tool_may_be_killed_at_any_moment(
+    times: int, token: str, tmp_path: Path, undisturbed: list[str]
+) -> None:
     pass_by(tmp_path / "job", "recv", "barrier", "loader")
     job = start(tmp_path / "job", token)
     job.wait_for("at-ddp")
     for turn in range(times):
-        command = [sys.executable, "-m", "trainprobe", "attach", str(job.ranks[1].pid), "--deep", "--case", str(tmp_path / f"case{turn}")]
-        tool = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **python_path()}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        command = [
+            sys.executable,
+            "-m",
+            "trainprobe",
+            "attach",
+            str(job.ranks[1].pid),
+            "--deep",
+            "--case",
+            str(tmp_path / f"case{turn}"),
+        ]
+        tool = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**os.environ, **python_path()},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         time.sleep(0.3 + 2.2 * turn / times)
         tool.send_signal(signal.SIGKILL)
         tool.wait()
@@ -232,21 +313,37 @@ def test_the_tool_may_be_killed_at_any_moment(times: int, token: str, tmp_path: 
 
 @pytest.mark.root
 @pytest.mark.parametrize("times", [1, pytest.param(50, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("inside", [pytest.param(False, marks=pytest.mark.soak), True], ids=["from outside", "in the same container"])
+@pytest.mark.parametrize(
+    "inside",
+    [pytest.param(False, marks=pytest.mark.soak), True],
+    ids=["from outside", "in the same container"],
+)
 @pytest.mark.usefixtures("ended")
-def test_a_job_just_below_its_memory_limit_survives(inside: bool, times: int, token: str, tmp_path: Path, memory_cgroup: MakeCgroup) -> None:
+def test_a_job_just_below_its_memory_limit_survives(
+    inside: bool, times: int, token: str, tmp_path: Path, memory_cgroup: MakeCgroup
+) -> None:
     roomy = 8 * 2**30
     group = memory_cgroup(roomy)
-    limit = group / ("memory.limit_in_bytes" if (group / "memory.limit_in_bytes").exists() else "memory.max")
-    used = group / ("memory.usage_in_bytes" if (group / "memory.usage_in_bytes").exists() else "memory.current")
+    limit = group / (
+        "memory.limit_in_bytes" if (group / "memory.limit_in_bytes").exists() else "memory.max"
+    )
+    used = group / (
+        "memory.usage_in_bytes" if (group / "memory.usage_in_bytes").exists() else "memory.current"
+    )
     pass_by(tmp_path / "job", "recv", "barrier", "loader")
     job = start(tmp_path / "job", token, cgroup=group)
     job.wait_for("at-ddp")
-    (group / "memory.force_empty").write_text("0") if (group / "memory.force_empty").exists() else None
+    (
+        (group / "memory.force_empty").write_text("0")
+        if (group / "memory.force_empty").exists()
+        else None
+    )
     limit.write_text(str(int(used.read_text()) + 200 * 2**20))
     for turn in range(times):
         done = attach(job, tmp_path / f"case{turn}", "--deep", cgroup=group if inside else None)
         unharmed(job)
-        assert done.returncode in ((0, 1, 3) if not inside else (0, 1, 3, -9, 137)), done.stdout + done.stderr
+        assert done.returncode in ((0, 1, 3) if not inside else (0, 1, 3, -9, 137)), (
+            done.stdout + done.stderr
+        )
     pass_by(job.folder, "ddp")
     job.losses()

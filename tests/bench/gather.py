@@ -1,10 +1,13 @@
-"""The time and memory of one report over 256 nodes of eight ranks, one of which is stuck; fails over its limits or where another rank is blamed.
+"""The time and memory of one report over 256 nodes of eight ranks, one of which is stuck; fails
+over its limits or where another rank is blamed.
 
 python tests/bench/gather.py [--nodes 256] [--stuck 1301] [--keep DIR]
 
-Local processes stand in for the nodes: `attach --hosts` asks each by a program in place of ssh, which prints an answer. The answers are made from those
-that three real hosts of one hung job gave (recorded/), with hosts, addresses, ranks and process numbers renumbered. So what is measured is the asking of many,
-the reading of what they say, and the report; not SLURM, not ssh, not the looks on the nodes.
+Local processes stand in for the nodes: `attach --hosts` asks each by a program in place of ssh,
+which prints an answer. The answers are made from those that three real hosts of one hung job gave
+(recorded/), with hosts, addresses, ranks and process numbers renumbered. So what is measured is the
+asking of many, the reading of what they say, and the report; not SLURM, not ssh, not the looks on
+the nodes.
 """
 
 from __future__ import annotations
@@ -38,7 +41,9 @@ exec cat "{folder}/$2.jsonl"
 
 @dataclass(frozen=True)
 class Gathered:
-    """One report: seconds from start to end, the largest resident set of the tool in MB, and what it says."""
+    """One report: seconds from start to end, the largest resident set of the tool in MB, and
+    what it says.
+    """
 
     took_s: float
     peak_mb: float
@@ -51,14 +56,18 @@ def recorded(number: int) -> list[dict[str, Any]]:
 
 
 class Node:
-    """Node `place` of `count`, made of a recorded one. Three neighbours keep the connections that the recorded three had among each other."""
+    """Node `place` of `count`, made of a recorded one. Three neighbours keep the connections
+    that the recorded three had among each other.
+    """
 
     def __init__(self, place: int, count: int, stuck: int) -> None:
         self.place, self.count = place, count
         sick = place == stuck // EACH
         self.of = SICK_NODE if sick else place % (SICK_NODE - 1) + 1
         self.first = (self.of - 1) * EACH
-        self.turn = stuck % EACH - SICK_RANK % EACH if sick else 0  # so that the stuck one has the place that was asked for
+        self.turn = (
+            stuck % EACH - SICK_RANK % EACH if sick else 0
+        )  # so that the stuck one has the place that was asked for
 
     @property
     def name(self) -> str:
@@ -75,9 +84,16 @@ class Node:
             return [self._mapped(item, key) for item in value]
         if isinstance(value, str):
             if key in ("SLURM_PROCID", "SLURM_NODEID", "SLURM_NTASKS", "SLURM_NNODES"):
-                whole = {"SLURM_PROCID": self._rank(int(value)), "SLURM_NODEID": self.place, "SLURM_NTASKS": self.count * EACH, "SLURM_NNODES": self.count}
+                whole = {
+                    "SLURM_PROCID": self._rank(int(value)),
+                    "SLURM_NODEID": self.place,
+                    "SLURM_NTASKS": self.count * EACH,
+                    "SLURM_NNODES": self.count,
+                }
                 return str(whole[key])
-            return ADDRESS.sub(self._address, NODE.sub(lambda found: name(self._neighbour(int(found[1]))), value))
+            return ADDRESS.sub(
+                self._address, NODE.sub(lambda found: name(self._neighbour(int(found[1]))), value)
+            )
         if not isinstance(value, int) or isinstance(value, bool):
             return value
         return self._number(value, key)
@@ -112,12 +128,17 @@ def name(place: int) -> str:
 
 
 def made(folder: Path, count: int, stuck: int) -> None:
-    """Write the answers of `count` nodes into `folder`, rank `stuck` of them waiting for a lock, and the program that hands them out."""
+    """Write the answers of `count` nodes into `folder`, rank `stuck` of them waiting for a lock,
+    and the program that hands them out.
+    """
     templates = {number: recorded(number) for number in range(1, THREE + 1)}
     for place in range(count):
         node = Node(place, count, stuck)
         text = "".join(json.dumps(row) + "\n" for row in node.rows(templates[node.of]))
-        (folder / f"{node.name}.jsonl").write_text(text.replace(f'"now": {templates[node.of][-1]["now"]}', f'"now": {time.time()}'), encoding="utf-8")
+        (folder / f"{node.name}.jsonl").write_text(
+            text.replace(f'"now": {templates[node.of][-1]["now"]}', f'"now": {time.time()}'),
+            encoding="utf-8",
+        )
     program = folder / "stands-in"
     program.write_text(STANDS_IN.format(folder=folder), encoding="ascii")
     program.chmod(0o755)
@@ -127,7 +148,19 @@ def gathered(folder: Path, count: int) -> Gathered:
     """One `attach` over all of them, in a process of its own."""
     told = folder / "report.json"
     hosts = f"node[0001-{count:04d}]"
-    argv = [sys.executable, "-m", "trainprobe", "attach", "--hosts", hosts, "--case", str(folder / "case"), "--json", str(told), "--quiet"]
+    argv = [
+        sys.executable,
+        "-m",
+        "trainprobe",
+        "attach",
+        "--hosts",
+        hosts,
+        "--case",
+        str(folder / "case"),
+        "--json",
+        str(told),
+        "--quiet",
+    ]
     env = {**os.environ, "TRAINPROBE_SSH": str(folder / "stands-in"), "PYTHONPATH": str(ROOT)}
     began = time.monotonic()
     with (folder / "said").open("wb") as said:
@@ -136,23 +169,36 @@ def gathered(folder: Path, count: int) -> Gathered:
         child.returncode = os.waitstatus_to_exitcode(status)
     took_s = time.monotonic() - began
     if not told.exists():
-        raise SystemExit(f"attach ended with {child.returncode}: {(folder / 'said').read_text()[-2000:]}")
+        raise SystemExit(
+            f"attach ended with {child.returncode}: {(folder / 'said').read_text()[-2000:]}"
+        )
     return Gathered(took_s, used.ru_maxrss / 1000, json.loads(told.read_text(encoding="utf-8")))
 
 
 def wrong(found: Gathered, count: int, stuck: int) -> str:
     """What is wrong with the report, empty where it is right."""
     first = found.report["causes"][0] if found.report["causes"] else {}
-    said = (found.report["verdict"], first.get("id"), first.get("named"), first.get("ranks"), first.get("hosts"), len(found.report["world"]["ranks"]))
+    said = (
+        found.report["verdict"],
+        first.get("id"),
+        first.get("named"),
+        first.get("ranks"),
+        first.get("hosts"),
+        len(found.report["world"]["ranks"]),
+    )
     want = ("hung", "file-lock-held", True, [stuck], [name(stuck // EACH)], count * EACH)
     return "" if said == want else f"the report says {said} and not {want}"
 
 
 def main() -> int:
-    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     words.add_argument("--nodes", type=int, default=256)
     words.add_argument("--stuck", type=int, default=1301)
-    words.add_argument("--keep", type=Path, help="a folder for the answers and the case, which stay")
+    words.add_argument(
+        "--keep", type=Path, help="a folder for the answers and the case, which stay"
+    )
     given = words.parse_args()
     with tempfile.TemporaryDirectory(prefix="gather-") as temporary:
         folder = given.keep or Path(temporary)
@@ -160,7 +206,10 @@ def main() -> int:
         made(folder, given.nodes, given.stuck)
         found = gathered(folder, given.nodes)
     what = f"{given.nodes} nodes, {given.nodes * EACH} ranks"
-    print(f"{what}: {found.took_s:.1f} s (limit {LIMIT_S:g}), {found.peak_mb:.0f} MB (limit {LIMIT_MB:g}); local processes stood in for the nodes")
+    print(
+        f"{what}: {found.took_s:.1f} s (limit {LIMIT_S:g}), {found.peak_mb:.0f} MB (limit"
+        f" {LIMIT_MB:g}); local processes stood in for the nodes"
+    )
     amiss = wrong(found, given.nodes, given.stuck)
     if amiss:
         print(amiss)

@@ -1,8 +1,10 @@
-"""Reading logs: `trainprobe explain` against `grep -c -F -f` with the same texts on the same log, its memory, and a thousand files at once.
+"""Reading logs: `trainprobe explain` against `grep -c -F -f` with the same texts on the same log,
+its memory, and a thousand files at once.
 
 python tests/bench/logs.py [--size 1000000000] [--rounds 3] [--folder DIR]
 
-Fails where reading is slower than half of grep, where it needs more than 300 MB, or where 64 descriptors are not enough for 1,000 files.
+Fails where reading is slower than half of grep, where it needs more than 300 MB, or where 64
+descriptors are not enough for 1,000 files.
 """
 
 from __future__ import annotations
@@ -29,15 +31,15 @@ ROOT = Path(__file__).resolve().parents[2]
 READ = """
 import resource, sys, time
 {limit}
-from trainprobe.logs.engine import engine
-from trainprobe.logs.feeding import Feed
+from trainprobe.logs.literal_search import signature_search
+from trainprobe.logs.read_ahead import ReadAhead
 from trainprobe.logs.scanning import FileScan
 began = time.perf_counter()
 for path in sys.argv[1:]:
-    feed, scan = Feed(path), FileScan(None)
+    feed, scan = ReadAhead(path), FileScan(None)
     for piece in feed.read(time.monotonic() + 3600):
         scan.feed(piece)
-    rows = sum(len(keeper.rows()) for keeper in scan.finish())
+    rows = sum(len(selection.rows()) for selection in scan.finish())
 print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, rows)
 """
 EXPLAIN = """
@@ -52,26 +54,56 @@ print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, file=sys.
 def block(lines: int) -> bytes:
     """Lines of a training with eight ranks on two hosts: progress, NCCL's channels, prose."""
     draw = random.Random(4)
-    words = ["batch", "gradient", "optimizer", "loader", "worker", "cache", "shard", "samples", "throughput", "tokens", "schedule", "warmup", "layer"]
+    words = [
+        "batch",
+        "gradient",
+        "optimizer",
+        "loader",
+        "worker",
+        "cache",
+        "shard",
+        "samples",
+        "throughput",
+        "tokens",
+        "schedule",
+        "warmup",
+        "layer",
+    ]
     made = []
     for number in range(lines):
         rank, kind = number % 8, draw.random()
         if kind < 0.6:
-            moment = f"2026-11-21 10:{number // 60000 % 60:02d}:{number // 1000 % 60:02d},{number % 1000:03d}"
-            made.append(f"[rank{rank}]: {moment} - trainer - INFO - step {number // 8}/100000 loss={draw.random() * 3:.4f} lr=1.0e-4")
+            moment = (
+                "2026-11-21"
+                f" 10:{number // 60000 % 60:02d}:{number // 1000 % 60:02d},{number % 1000:03d}"
+            )
+            made.append(
+                f"[rank{rank}]: {moment} - trainer - INFO - step {number // 8}/100000"
+                f" loss={draw.random() * 3:.4f} lr=1.0e-4"
+            )
         elif kind < 0.9:
             host = f"node{rank // 4}:{4000 + rank}:{5000 + rank} [{rank % 4}]"
-            made.append(f"[default{rank % 4}]:{host} NCCL INFO Channel {number % 32:02d}/32 : {rank}[{rank % 4}] -> {(rank + 1) % 8}[{(rank + 1) % 4}]")
+            made.append(
+                f"[default{rank % 4}]:{host} NCCL INFO Channel {number % 32:02d}/32 :"
+                f" {rank}[{rank % 4}] -> {(rank + 1) % 8}[{(rank + 1) % 4}]"
+            )
         else:
-            made.append(f"[rank{rank}]: " + " ".join(draw.choice(words) for _ in range(draw.randint(5, 25))))
+            made.append(
+                f"[rank{rank}]: " + " ".join(draw.choice(words) for _ in range(draw.randint(5, 25)))
+            )
     return ("\n".join(made) + "\n").encode()
 
 
 def write_log(path: Path, size: int) -> None:
     """About `size` bytes, with one error near the end."""
     part = block(200_000)
-    error = b'[rank3]: Traceback (most recent call last):\n[rank3]:   File "/w/train.py", line 3, in <module>\n[rank3]:     main()\n'
-    error += b"[rank3]: torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    error = (
+        b'[rank3]: Traceback (most recent call last):\n[rank3]:   File "/w/train.py", line 3, in'
+        b" <module>\n[rank3]:     main()\n"
+    )
+    error += (
+        b"[rank3]: torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    )
     with open(path, "wb") as file:
         file.writelines(part for _ in range(max(1, size // len(part))))
         file.write(error)
@@ -81,8 +113,17 @@ def write_log(path: Path, size: int) -> None:
 def python(program: str, *arguments: str, limit: str = "") -> tuple[list[str], list[str]]:
     """The words of the last lines of stdout and stderr."""
     command = [sys.executable, "-c", program.format(limit=limit), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    return [*done.stdout.split("\n")[-2:-1], ""][0].split(), [*done.stderr.split("\n")[-2:-1], ""][0].split()
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    return [*done.stdout.split("\n")[-2:-1], ""][0].split(), [*done.stderr.split("\n")[-2:-1], ""][
+        0
+    ].split()
 
 
 def wall_s(action: Callable[[], object]) -> float:
@@ -92,10 +133,14 @@ def wall_s(action: Callable[[], object]) -> float:
 
 
 def against_grep(log: Path, texts: Path, rounds: int) -> tuple[float, float]:
-    """In turns, so that a busy moment of the machine meets both. Returns the ratio of the speeds and the memory in MB."""
+    """In turns, so that a busy moment of the machine meets both. Returns the ratio of the speeds
+    and the memory in MB.
+    """
 
     def grep() -> None:
-        subprocess.run(["grep", "-c", "-F", "-f", str(texts), str(log)], stdout=subprocess.DEVNULL, check=False)
+        subprocess.run(
+            ["grep", "-c", "-F", "-f", str(texts), str(log)], stdout=subprocess.DEVNULL, check=False
+        )
 
     grep_s, ours_s, memory = [], [], 0.0
     grep()  # the log is in the page cache from now on
@@ -105,8 +150,14 @@ def against_grep(log: Path, texts: Path, rounds: int) -> tuple[float, float]:
         ours_s.append(float(took))
         memory = max(memory, float(megabytes))
     size = log.stat().st_size / 1e6
-    print(f"grep -c -F -f, {len(literals())} texts   {min(grep_s):7.2f} s  {size / min(grep_s):7.0f} MB/s (best of {rounds})")
-    print(f"reading                       {min(ours_s):7.2f} s  {size / min(ours_s):7.0f} MB/s, {memory:.0f} MB of memory")
+    print(
+        f"grep -c -F -f, {len(literals())} texts   {min(grep_s):7.2f} s  {size / min(grep_s):7.0f}"
+        f" MB/s (best of {rounds})"
+    )
+    print(
+        f"reading                       {min(ours_s):7.2f} s  {size / min(ours_s):7.0f} MB/s,"
+        f" {memory:.0f} MB of memory"
+    )
     return statistics.median(grep_s) / statistics.median(ours_s), memory
 
 
@@ -132,18 +183,28 @@ def main() -> int:
         with open(log, "rb") as plain, gzip.open(packed, "wb", compresslevel=1) as file:
             shutil.copyfileobj(plain, file, 2**20)
         (took, megabytes, _), _ = python(READ, str(packed))
-        print(f"the same in gzip              {float(took):7.2f} s, {float(megabytes):.0f} MB of memory")
+        print(
+            f"the same in gzip              {float(took):7.2f} s, {float(megabytes):.0f} MB of"
+            " memory"
+        )
         many = folder / "many"
         many.mkdir()
         part = block(2000)
         for rank in range(FILES):
             (many / f"rank_{rank}.log").write_bytes(part)
         began = time.perf_counter()
-        _, said = python(EXPLAIN, str(many), limit="resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))")
-        print(f"{FILES} files, 64 descriptors    {time.perf_counter() - began:7.2f} s, {float(said[-1]):.0f} MB of memory, exit code {said[0]}")
+        _, said = python(
+            EXPLAIN, str(many), limit="resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))"
+        )
+        print(
+            f"{FILES} files, 64 descriptors    {time.perf_counter() - began:7.2f} s,"
+            f" {float(said[-1]):.0f} MB of memory, exit code {said[0]}"
+        )
         memory = max(memory, float(megabytes), float(said[-1]))
         failures += [f"{memory:.0f} MB of memory"] if memory > MOST_MB else []
-        failures += [f"exit code {said[0]} for {FILES} files"] if said[0] not in ("0", "1", "3") else []
+        failures += (
+            [f"exit code {said[0]} for {FILES} files"] if said[0] not in ("0", "1", "3") else []
+        )
     print("too slow or too large: " + ", ".join(failures) if failures else "within the limits")
     return 1 if failures else 0
 

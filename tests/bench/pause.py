@@ -1,7 +1,8 @@
 """How long a process stands still while it is looked at: `python tests/bench/pause.py [RUNS]`.
 
-A meter reads the clock in a tight loop with short rests, at real-time priority where that is allowed so that it meets nobody but the tracer, and keeps
-its largest gap. It is looked at in each way that attach has. Printed: median and maximum of the largest gap of each run, in ms.
+A meter reads the clock in a tight loop with short rests, at real-time priority where that is
+allowed so that it meets nobody but the tracer, and keeps its largest gap. It is looked at in each
+way that attach has. Printed: median and maximum of the largest gap of each run, in ms.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from trainprobe.collect import own_thread, processes, pyspy, stacks  # noqa: E402 - run as a file, it finds the tool by the path above
+from trainprobe.collect import (  # noqa: E402 - run as a file, it finds the tool by the path above
+    own_thread,
+    processes,
+    pyspy,
+    stacks,
+)
 from trainprobe.collect.members import Member  # noqa: E402
 
 METER = """
@@ -111,10 +117,17 @@ def measure(way: str, runs: int) -> list[float]:
 
 def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 30
-    print(f"load {os.getloadavg()[0]:.1f}, {len(os.sched_getaffinity(0))} CPUs, {runs} runs each; largest gap in ms")
+    print(
+        f"load {os.getloadavg()[0]:.1f}, {len(os.sched_getaffinity(0))} CPUs, {runs} runs each;"
+        " largest gap in ms"
+    )
     for way in WAYS:
         found = measure(way, runs)
-        print(f"{way:24}  median {statistics.median(found):8.2f}   95 % {sorted(found)[int(0.95 * len(found))]:8.2f}   max {max(found):8.2f}", flush=True)
+        print(
+            f"{way:24}  median {statistics.median(found):8.2f}   95 %"
+            f" {sorted(found)[int(0.95 * len(found))]:8.2f}   max {max(found):8.2f}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

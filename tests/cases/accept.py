@@ -1,4 +1,6 @@
-"""Makes today's reports the expected ones: `python -m tests.cases.accept [NAME…]`. Read the diff that git then shows."""
+"""Makes today's reports the expected ones: `python -m tests.cases.accept [NAME…]`. Read the diff
+that git then shows.
+"""
 
 from __future__ import annotations
 

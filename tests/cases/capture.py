@@ -4,8 +4,9 @@
     python -m tests.cases.capture rank-stuck          only this one
     python -m tests.cases.capture rank-stuck --from ./run/case    keep a case that is there already, made in ./run
 
-A new case: add its recipe with the truth about it, capture it, read tests/cases/NAME/expected/report.txt with your own eyes,
-and look through evidence.jsonl for names of your machine. tests/test_cases.py does the rest.
+A new case: add its recipe with the truth about it, capture it, read
+tests/cases/NAME/expected/report.txt with your own eyes, and look through evidence.jsonl for names
+of your machine. tests/test_cases.py does the rest.
 """
 
 from __future__ import annotations
@@ -32,13 +33,21 @@ def capture(name: str, made: Path | None) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help="all by default")
-    parser.add_argument("--from", dest="made", type=Path, metavar="CASE", help="a case that is there already")
+    parser.add_argument(
+        "--from", dest="made", type=Path, metavar="CASE", help="a case that is there already"
+    )
     given = parser.parse_args()
     unknown = set(given.names) - set(RECIPES)
     if unknown or (given.made and len(given.names) != 1):
-        parser.error(f"no recipe for {', '.join(sorted(unknown))}" if unknown else "--from goes with one NAME")
+        parser.error(
+            f"no recipe for {', '.join(sorted(unknown))}"
+            if unknown
+            else "--from goes with one NAME"
+        )
     for name in given.names or RECIPES:
         print(capture(name, given.made.resolve() if given.made else None), flush=True)
     return 0

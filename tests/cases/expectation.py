@@ -1,4 +1,6 @@
-"""What a golden case must give: its report as text and as JSON, and agreement with the truth about it."""
+"""What a golden case must give: its report as text and as JSON, and agreement with the truth
+about it.
+"""
 
 from __future__ import annotations
 
@@ -31,20 +33,35 @@ def judged(case: Path) -> dict[str, str]:
 def untrue(name: str, actual: dict[str, str]) -> str:
     """Say where a judgement contradicts the truth about the case, or nothing."""
     truth, said = RECIPES[name], json.loads(actual["diagnosis.json"])
-    first: dict[str, Any] = said["causes"][0] if said["causes"] else {"id": "", "ranks": [], "named": True}
+    first: dict[str, Any] = (
+        said["causes"][0] if said["causes"] else {"id": "", "ranks": [], "named": True}
+    )
     found = (said["verdict"], first["id"], tuple(first["ranks"]), first["named"])
-    wanted = (truth.verdict, truth.cause, truth.ranks, truth.cause != "unknown")  # where no cause fits, none is named
+    wanted = (
+        truth.verdict,
+        truth.cause,
+        truth.ranks,
+        truth.cause != "unknown",
+    )  # where no cause fits, none is named
     return "" if found == wanted else f"{name}: judged {found}, in truth {wanted}"
 
 
 def differences(name: str, actual: dict[str, str]) -> str:
-    """Compare with what is expected. Where it differs, write the actual files to tests/actual/NAME and return a diff."""
+    """Compare with what is expected. Where it differs, write the actual files to
+    tests/actual/NAME and return a diff.
+    """
     parts: list[str] = []
     for file in FILES:
         kept = CASES / name / "expected" / file
         expected = kept.read_text(encoding="utf-8") if kept.exists() else ""
         if expected != actual[file]:
-            parts += difflib.unified_diff(expected.splitlines(), actual[file].splitlines(), f"expected/{file}", f"actual/{file}", lineterm="")
+            parts += difflib.unified_diff(
+                expected.splitlines(),
+                actual[file].splitlines(),
+                f"expected/{file}",
+                f"actual/{file}",
+                lineterm="",
+            )
     folder = ACTUAL / name
     if parts:
         write(folder, actual)
@@ -54,7 +71,9 @@ def differences(name: str, actual: dict[str, str]) -> str:
 
 
 def accept(name: str) -> bool:
-    """Make what is judged now the expectation, and say whether that changed it. ValueError where it is untrue."""
+    """Make what is judged now the expectation, and say whether that changed it. ValueError where
+    it is untrue.
+    """
     actual = judged(CASES / name)
     wrong = untrue(name, actual)
     if wrong:

@@ -1,4 +1,6 @@
-"""Golden cases of jobs that were attached to, and of dumps: they are started with the programs of the live gallery."""
+"""Golden cases of jobs that were attached to, and of dumps: they are started with the programs
+of the live gallery.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ PATIENCE_S, SETTLE_S, ATTACH_S = 150.0, 9.0, 120.0
 
 @dataclass(frozen=True)
 class LiveRecipe:
-    """One look at a live job of the gallery, or at dumps. `verdict`, `cause` (empty: none) and `ranks` are the truth about it."""
+    """One look at a live job of the gallery, or at dumps. `verdict`, `cause` (empty: none) and
+    `ranks` are the truth about it.
+    """
 
     verdict: str
     cause: str
@@ -32,15 +36,24 @@ class LiveRecipe:
     make: Callable[[Path], Path]
 
 
-def of_job(kind: str, world: int, launch: str, pick: int, form: str = "loud") -> Callable[[Path], Path]:
+def of_job(
+    kind: str, world: int, launch: str, pick: int, form: str = "loud"
+) -> Callable[[Path], Path]:
     """Start this kind of the gallery, let it stand for a while, and attach."""
 
     def make(folder: Path) -> Path:
-        site = Site(Planned(kind, 0, world, form, launch, pick, seed=2, when=5), folder, secrets.token_hex(8), free_port())
+        site = Site(
+            Planned(kind, 0, world, form, launch, pick, seed=2, when=5),
+            folder,
+            secrets.token_hex(8),
+            free_port(),
+        )
         try:
             return _attached(site)
         finally:
-            site.folder = folder / "nothing more"  # the folder is the caller's, who reads the case from it
+            site.folder = (
+                folder / "nothing more"
+            )  # the folder is the caller's, who reads the case from it
             clear(site)
 
     return make
@@ -55,13 +68,24 @@ def _attached(site: Site) -> Path:
     log = site.folder / "train.log"
     with log.open("wb") as sink:
         job = subprocess.Popen(
-            command(site, script), cwd=site.folder, env=site.environment(), stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True
+            command(site, script),
+            cwd=site.folder,
+            env=site.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            start_new_session=True,
         )
     site.undo += [job.wait, job.kill]  # from the last to the first
     until = time.monotonic() + PATIENCE_S
-    while not re.search(rf"step {site.run.when - 1}\b", log.read_text(encoding="utf-8", errors="replace")):
+    while not re.search(
+        rf"step {site.run.when - 1}\b", log.read_text(encoding="utf-8", errors="replace")
+    ):
         if time.monotonic() > until or job.poll() is not None:
-            raise RuntimeError(f"the job did not get ready: {log.read_text(encoding='utf-8', errors='replace')[-2000:]}")
+            raise RuntimeError(
+                "the job did not get ready:"
+                f" {log.read_text(encoding='utf-8', errors='replace')[-2000:]}"
+            )
         time.sleep(0.2)
     for part in kind.during:
         PARTS[part](site)
@@ -70,25 +94,47 @@ def _attached(site: Site) -> Path:
 
 
 def of_dumps(folder: Path) -> Path:
-    """Explain three dumps of the flight recorder, of which one rank lacks the last collective: its stack dump shows it in a function of its own."""
+    """Explain three dumps of the flight recorder, of which one rank lacks the last collective:
+    its stack dump shows it in a function of its own.
+    """
     for rank, content in real("missing").items():
         (folder / f"nccl_trace_rank_{rank}").write_bytes(content)
-        (folder / f"stack_rank_{rank}.txt").write_text(py_spy(500 + rank, ELSEWHERE if rank == 1 else IN_ALL_REDUCE), encoding="utf-8")
+        (folder / f"stack_rank_{rank}.txt").write_text(
+            py_spy(500 + rank, ELSEWHERE if rank == 1 else IN_ALL_REDUCE), encoding="utf-8"
+        )
     return trainprobe_in(folder, "explain", *sorted(path.name for path in folder.iterdir()))
 
 
 def trainprobe_in(folder: Path, *words: str) -> Path:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
     argv = [sys.executable, "-m", "trainprobe", *words, "--case", "case"]
-    subprocess.run(argv, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=ATTACH_S, check=False)
+    subprocess.run(
+        argv,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=ATTACH_S,
+        check=False,
+    )
     return folder / "case"
 
 
 LIVE = {
-    "attach-lock-held-outside": LiveRecipe("hung", "file-lock-held", (1,), of_job("flock_cache", 2, "torchrun", 1)),
-    "attach-worker-stuck": LiveRecipe("hung", "data-worker-stuck", (0,), of_job("worker_poll", 2, "torchrun", 0)),
-    "attach-conditional-collective": LiveRecipe("hung", "rank-conditional-collective", (2,), of_job("barrier_in_save", 3, "torchrun", 2)),
-    "attach-rank-0-evaluates": LiveRecipe("healthy", "", (), of_job("evaluation_first", 2, "torchrun", 0)),
-    "attach-rank-gone": LiveRecipe("hung", "rank-exited-early", (1,), of_job("left_early", 3, "popen", 1)),
+    "attach-lock-held-outside": LiveRecipe(
+        "hung", "file-lock-held", (1,), of_job("flock_cache", 2, "torchrun", 1)
+    ),
+    "attach-worker-stuck": LiveRecipe(
+        "hung", "data-worker-stuck", (0,), of_job("worker_poll", 2, "torchrun", 0)
+    ),
+    "attach-conditional-collective": LiveRecipe(
+        "hung", "rank-conditional-collective", (2,), of_job("barrier_in_save", 3, "torchrun", 2)
+    ),
+    "attach-rank-0-evaluates": LiveRecipe(
+        "healthy", "", (), of_job("evaluation_first", 2, "torchrun", 0)
+    ),
+    "attach-rank-gone": LiveRecipe(
+        "hung", "rank-exited-early", (1,), of_job("left_early", 3, "popen", 1)
+    ),
     "explain-dumps": LiveRecipe("hung", "rank-stuck", (1,), of_dumps),
 }

@@ -9,18 +9,52 @@ from typing import Any
 
 import yaml
 
+from trainprobe.causes.scene import Scene
 from trainprobe.facts import Facts
+from trainprobe.facts.rows import facts_from_rows
 from trainprobe.model.codec import from_json
 from trainprobe.waits import SuspectGroup
 
 HERE = Path(__file__).parent
 KINDS = ("fires", "silent", "undecided")
-GROUP = {"cell": "user_script@3", "probe": "user_script", "ranks": [1], "how": "failed-first", "says": "", "mode": "crash", "world_size": 3}
+GROUP = {
+    "cell": "user_script@3",
+    "probe": "user_script",
+    "ranks": [1],
+    "how": "failed-first",
+    "says": "",
+    "mode": "crash",
+    "world_size": 3,
+}
+
+# What a cause must not fire on, unless it has a file of its own: another exception altogether, and
+# a rank that ended while its output was never seen.
+DEFAULTS: Mapping[str, str] = {
+    "silent": """
+facts:
+  - RankEnding: {rank: 1, how: exited, code: 1, order: 0}
+  - RankException:
+      rank: 1
+      type: ValueError
+      message: "not enough values to unpack (expected 2, got 1)"
+      frames: [{name: main, file: /job/train.py, line: 52, text: "step()"}]
+expect: {}
+""",
+    "undecided": """
+facts:
+  - RankEnding: {rank: 1, how: exited, code: 1, order: 0}
+  - refused: output
+    outcome: unavailable
+    reason: the launcher wrote it to another host
+""",
+}
 
 
 @dataclass(frozen=True)
 class Fixture:
-    """`expect` says: families (those that must speak for it), ranks, eliminated (true when it must be ruled out), says (words of the summary)."""
+    """`expect` says: families (those that must speak for it), ranks, eliminated (true when it
+    must be ruled out), says (words of the summary).
+    """
 
     cause_id: str
     kind: str
@@ -29,20 +63,40 @@ class Fixture:
     expect: Mapping[str, Any]
 
     @property
+    def scene(self) -> Scene:
+        return Scene(self.facts, self.group)
+
+    @property
     def name(self) -> str:
         return f"{self.cause_id}/{self.kind}"
 
 
 def load(cause_id: str, kind: str) -> Fixture:
-    """Read one file. A fact without a cell lies in the group's; a group says only what differs from a crash of rank 1 of three."""
-    data = yaml.safe_load((HERE / cause_id / f"{kind}.yaml").read_text(encoding="utf-8"))
+    """Read one file, or the default of its kind. A fact without a cell lies in the group's; a
+    group holds only what differs from a crash of rank 1 of three.
+    """
+    file = HERE / cause_id / f"{kind}.yaml"
+    if kind in DEFAULTS and not file.is_file():
+        data = yaml.safe_load(DEFAULTS[kind])
+    else:
+        data = yaml.safe_load(file.read_text(encoding="utf-8"))
     group = {**GROUP, **(data.get("group") or {})}
     rows = [_in_cell(row, group["cell"]) for row in data.get("facts") or []]
-    return Fixture(cause_id, kind, Facts.from_rows(rows), from_json(SuspectGroup, group), data.get("expect") or {})
+    return Fixture(
+        cause_id,
+        kind,
+        facts_from_rows(rows),
+        from_json(SuspectGroup, group),
+        data.get("expect") or {},
+    )
 
 
 def everything() -> list[Fixture]:
-    return [load(folder.name, kind) for folder in sorted(HERE.iterdir()) if folder.is_dir() and not folder.name.startswith("_") for kind in KINDS]
+    return [
+        load(file.parent.name, kind)
+        for file in sorted(HERE.glob("[!_]*/fires.yaml"))
+        for kind in KINDS
+    ]
 
 
 def _in_cell(row: Mapping[str, Any], cell: str) -> dict[str, Any]:

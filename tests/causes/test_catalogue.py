@@ -1,4 +1,6 @@
-"""The catalogue as a whole: built against planned, pages, refinement, priors and the levels at which a cause is named."""
+"""The catalogue as a whole: built against planned, pages, refinement, priors and the levels at
+which a cause is named.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def test_a_cause_tells_its_story(cause_id: str) -> None:
 
     assert page.count("\n\n") >= 2, "what happens, then how it is recognised"
     assert "recognised" in page
-    assert all((cause.title, cause.means, cause.telling, cause.would_settle, cause.modes))
+    assert all((cause.title, cause.means, cause.would_settle, cause.modes))
     if cause.refines:
         assert cause.refines in BUILT
         assert set(cause.modes) & set(BUILT[cause.refines].modes)
@@ -44,10 +46,10 @@ def test_a_cause_tells_its_story(cause_id: str) -> None:
         re.compile(cause.wording)
 
 
-def test_priors_cover_every_cause_and_mode() -> None:
+def test_a_prior_covers_every_mode_of_its_cause_and_is_0_where_there_is_none() -> None:
     priors = load_priors()
 
-    assert set(priors.causes) == set(BUILT)
+    assert set(priors.causes) <= set(BUILT)
     for cause_id, prior in priors.causes.items():
         assert set(prior.points) == set(BUILT[cause_id].modes), cause_id
     assert priors.prior("a-plugin's-own", "hang") == 0
@@ -73,7 +75,13 @@ def test_the_levels_hold_for_every_prior() -> None:
         ("levels: {unknown: 6, temperature: 0}\ncauses: {}", "above 0"),
         ("levels: {unknown: 6, temperature: 1}\ncauses: {a: {hang: 1}}", "source"),
         ("levels: {unknown: 6, temperature: 1}\ncauses: {a: {hang: x, source: y}}", "number"),
-        (f"levels: {{unknown: 6, temperature: 1}}\ncauses: {{a: {{hang: 0, crash: {SPREAD + 1}, source: y}}}}", "spread"),
+        (
+            (
+                "levels: {unknown: 6, temperature: 1}\ncauses: {a: {hang: 0, crash:"
+                f" {SPREAD + 1}, source: y}}}}"
+            ),
+            "spread",
+        ),
     ],
 )
 def test_broken_priors_say_what_is_wrong(text: str, words: str) -> None:

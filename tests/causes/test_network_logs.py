@@ -1,4 +1,6 @@
-"""Logs of start-up and communication, from the file to the cause: several versions and frameworks, most of them fragments without a rank."""
+"""Logs of start-up and communication, from the file to the cause: several versions and
+frameworks, most of them fragments without a rank.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,11 @@ from trainprobe.model.request import ExplainRequest
 from trainprobe.pipelines import explain
 
 
-@pytest.mark.parametrize(("cause", "name", "text"), LOGS, ids=[f"{cause}-{name}".replace(" ", "-") for cause, name, _ in LOGS])
+@pytest.mark.parametrize(
+    ("cause", "name", "text"),
+    LOGS,
+    ids=[f"{cause}-{name}".replace(" ", "-") for cause, name, _ in LOGS],
+)
 def test_the_cause_stands_first(cause: str, name: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / "job.log"
     path.write_text(f"{text}\n", encoding="utf-8")
@@ -20,7 +26,9 @@ def test_the_cause_stands_first(cause: str, name: str, text: str, tmp_path: Path
 
     assert report.causes, (name, report.says)
     assert report.causes[0].id == cause, [(one.id, one.points) for one in report.causes]
-    assert cause == "unknown" or report.causes[0].named, [(one.id, one.points) for one in report.causes]
+    assert cause == "unknown" or report.causes[0].named, [
+        (one.id, one.points) for one in report.causes
+    ]
     assert all(fix.steps for fix in report.causes[0].fixes)
 
 
@@ -38,7 +46,8 @@ def test_ranks_before_the_lines_change_nothing(cause: str, tmp_path: Path) -> No
 def test_a_log_of_nccl_that_simply_stops_names_nothing(tmp_path: Path) -> None:
     path = tmp_path / "job.log"
     path.write_text(
-        "node-a:50:60 [0] NCCL INFO Bootstrap : Using lo:127.0.0.1<0>\nnode-a:50:60 [0] NCCL INFO NET/IB : No device found.\nnode-a:50:60 [0] NCCL INFO Using network Socket\n",
+        "node-a:50:60 [0] NCCL INFO Bootstrap : Using lo:127.0.0.1<0>\nnode-a:50:60 [0] NCCL INFO"
+        " NET/IB : No device found.\nnode-a:50:60 [0] NCCL INFO Using network Socket\n",
         encoding="utf-8",
     )
 
@@ -50,10 +59,20 @@ def test_a_log_of_nccl_that_simply_stops_names_nothing(tmp_path: Path) -> None:
 
 def test_a_link_that_went_down_in_the_kernel_log_speaks_of_the_network(tmp_path: Path) -> None:
     kernel, job = tmp_path / "kern.log", tmp_path / "job.log"
-    kernel.write_text("Apr 12 08:44:01 node-c kernel: mlx5_core 0000:5e:00.0 ib3: Link down\n" * 2, encoding="utf-8")
-    lost = "NCCL error in: x.cpp:1970, remote process exited or there was a network error, NCCL version 2.20.5\nLast error:\nsocketProgress: Connection closed by remote peer node-c<41822>"
+    kernel.write_text(
+        "Apr 12 08:44:01 node-c kernel: mlx5_core 0000:5e:00.0 ib3: Link down\n" * 2,
+        encoding="utf-8",
+    )
+    lost = (
+        "NCCL error in: x.cpp:1970, remote process exited or there was a network error, NCCL"
+        " version 2.20.5\nLast error:\nsocketProgress: Connection closed by remote peer"
+        " node-c<41822>"
+    )
     steps = "".join(f"[rank0]: step {step}/1000 loss 2.0\n" for step in range(100, 120))
-    job.write_text(steps + "".join(f"[rank0]: {line}\n" for line in (_traceback() + lost).splitlines()), encoding="utf-8")
+    job.write_text(
+        steps + "".join(f"[rank0]: {line}\n" for line in (_traceback() + lost).splitlines()),
+        encoding="utf-8",
+    )
 
     report = explain([str(kernel), str(job)])
 
@@ -62,13 +81,17 @@ def test_a_link_that_went_down_in_the_kernel_log_speaks_of_the_network(tmp_path:
 
 
 def _traceback() -> str:
-    return 'Traceback (most recent call last):\n  File "/job/train.py", line 20, in main\n    loss.backward()\ntorch.distributed.DistBackendError: '
+    return (
+        'Traceback (most recent call last):\n  File "/job/train.py", line 20, in main\n   '
+        " loss.backward()\ntorch.distributed.DistBackendError: "
+    )
 
 
 def test_a_missing_node_is_no_wrong_world_size(tmp_path: Path) -> None:
     path = tmp_path / "job.log"
     path.write_text(
-        "RuntimeError: Timed out initializing process group in store based barrier on rank: 2, for key: k:1 (world_size=32, worker_count=24, timeout=0:30:00)\n",
+        "RuntimeError: Timed out initializing process group in store based barrier on rank: 2, for"
+        " key: k:1 (world_size=32, worker_count=24, timeout=0:30:00)\n",
         encoding="utf-8",
     )
 

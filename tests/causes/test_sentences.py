@@ -10,11 +10,13 @@ def said(cause_id: str, fixture: str) -> str:
     """The summary and the steps of a cause for a fixture of another's confusions, as one text."""
     found = load("_confusions", fixture)
     cause = next(cause for cause in built() if cause.id == cause_id)
-    steps = [step for fix in cause.fixes(found.facts, found.group) for step in (fix.title, *fix.steps)]
-    return "\n".join([cause.summary(found.facts, found.group), *steps])
+    steps = [step for fix in cause.fixes_for(found.scene) for step in (fix.title, *fix.steps)]
+    return "\n".join([cause.summary(found.scene), *steps])
 
 
-def test_a_rank_that_has_ended_waits_for_nobody_and_the_place_to_open_is_in_the_user_s_code() -> None:
+def test_a_rank_that_has_ended_waits_for_nobody_and_the_place_to_open_is_in_the_user_s_code() -> (
+    None
+):
     text = said("rank-stuck", "live_thread_keeps_a_rank_from_ending")
 
     assert "in a collective" not in text

@@ -1,4 +1,6 @@
-"""A training over several hosts, for tests of `diagnose --nodes`: SICK raises, hangs or goes on at step 4, as HOW says."""
+"""A training over several hosts, for tests of `diagnose --nodes`: SICK raises, hangs or goes on
+at step 4, as HOW says.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ HOW, SICK, STEPS = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 def main() -> None:
     dist.init_process_group("gloo")
     rank = dist.get_rank()
-    assert int(os.environ["LOCAL_RANK"]) == rank - int(os.environ["GROUP_RANK"]) * int(os.environ["LOCAL_WORLD_SIZE"])
+    assert int(os.environ["LOCAL_RANK"]) == rank - int(os.environ["GROUP_RANK"]) * int(
+        os.environ["LOCAL_WORLD_SIZE"]
+    )
     total = torch.ones(4)
     for step in range(STEPS):
         if rank == SICK and step == 4 and HOW == "raise":

@@ -22,7 +22,9 @@ LANE = "TRAINPROBE_TEST_LANE"  # from 0 to 9, for test runs side by side on one 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Four hosts with sshd and SLURM. `ssh_config` is for `ssh -F`. The link of node4 can be delayed."""
+    """Four hosts with sshd and SLURM. `ssh_config` is for `ssh -F`. The link of node4 can be
+    delayed.
+    """
 
     hosts: Sequence[Host]
     slurm: Slurm
@@ -33,7 +35,9 @@ class Cluster:
 
 
 def lane(place: int = 0) -> int:
-    """What keeps clusters on one machine apart: ten for each run of tests, three for each of its workers, by `place`, since they live side by side."""
+    """What keeps clusters on one machine apart: ten for each run of tests, three for each of its
+    workers, by `place`, since they live side by side.
+    """
     worker = int("".join(filter(str.isdigit, os.environ.get("PYTEST_XDIST_WORKER", "gw0"))) or 0)
     return int(os.environ.get(LANE, "0")) * 10 + worker % 3 * 3 + place
 

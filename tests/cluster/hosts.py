@@ -1,7 +1,9 @@
-"""Hosts that are namespaces of this machine: own network, name, process table, /dev/shm and /run, joined by a bridge; their links can be cut, slowed and blocked.
+"""Hosts that are namespaces of this machine: own network, name, process table, /dev/shm and /run,
+joined by a bridge; their links can be cut, slowed and blocked.
 
-Packets are dropped by nftables; a delay needs a link through relay.py, since not every kernel has netem. They share the file system, as the nodes of a cluster share /home. What runs on one ends with it: the first process of its table is killed.
-Needs root, iproute2, nftables and util-linux.
+Packets are dropped by nftables; a delay needs a link through relay.py, since not every kernel has
+netem. They share the file system, as the nodes of a cluster share /home. What runs on one ends with
+it: the first process of its table is killed. Needs root, iproute2, nftables and util-linux.
 """
 
 from __future__ import annotations
@@ -47,8 +49,16 @@ def why_not() -> str:
         return f"{', '.join(missing)} not installed"
     if os.geteuid() != 0:
         return "only root may make network namespaces"
-    tried = subprocess.run(["unshare", "--net", "--uts", "--pid", "--fork", "--mount-proc", "true"], capture_output=True, check=False)
-    return "" if tried.returncode == 0 else f"namespaces are refused: {tried.stderr.decode().strip()[:200]}"
+    tried = subprocess.run(
+        ["unshare", "--net", "--uts", "--pid", "--fork", "--mount-proc", "true"],
+        capture_output=True,
+        check=False,
+    )
+    return (
+        ""
+        if tried.returncode == 0
+        else f"namespaces are refused: {tried.stderr.decode().strip()[:200]}"
+    )
 
 
 def _run(*argv: str) -> None:
@@ -59,7 +69,9 @@ def _run(*argv: str) -> None:
 
 @dataclass(frozen=True)
 class Bridge:
-    """Where the hosts of one cluster meet. `lane` keeps the clusters of test processes apart that run at the same time, from 0 to 99."""
+    """Where the hosts of one cluster meet. `lane` keeps the clusters of test processes apart
+    that run at the same time, from 0 to 99.
+    """
 
     lane: int
 
@@ -78,7 +90,9 @@ class Bridge:
 
 @dataclass
 class Host:
-    """One host. `number` counts from 1; it is `node<number>`. `space` is its network's name and ends those of its interfaces outside."""
+    """One host. `number` counts from 1; it is `node<number>`. `space` is its network's name and
+    ends those of its interfaces outside.
+    """
 
     bridge: Bridge
     number: int
@@ -103,15 +117,38 @@ class Host:
 
     def argv(self, *argv: str) -> list[str]:
         """Return the command that runs `argv` on this host, as root."""
-        return ["nsenter", "--target", str(self.pid), "--net", "--uts", "--mount", "--pid", "--", *argv]
+        return [
+            "nsenter",
+            "--target",
+            str(self.pid),
+            "--net",
+            "--uts",
+            "--mount",
+            "--pid",
+            "--",
+            *argv,
+        ]
 
     def run(self, *argv: str, timeout_s: float = 20.0) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(self.argv(*argv), capture_output=True, text=True, check=False, timeout=timeout_s)
+        return subprocess.run(
+            self.argv(*argv), capture_output=True, text=True, check=False, timeout=timeout_s
+        )
 
-    def start(self, *argv: str, log: str, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
-        """Start a service on this host; its output goes to a file of this name in the host's folder."""
+    def start(
+        self, *argv: str, log: str, env: dict[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start a service on this host; its output goes to a file of this name in the host's
+        folder.
+        """
         with (self.folder / log).open("wb") as out:
-            child = subprocess.Popen(self.argv(*argv), stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, start_new_session=True)
+            child = subprocess.Popen(
+                self.argv(*argv),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                env=env,
+                start_new_session=True,
+            )
         self.services.append(child)
         return child
 
@@ -141,7 +178,9 @@ class Host:
         self._rules("input", f"tcp dport {ports} drop")
 
     def takes_no_new(self, ports: str) -> None:
-        """Drop what would begin a connection to these ports of it, as a firewall that knows connections does."""
+        """Drop what would begin a connection to these ports of it, as a firewall that knows
+        connections does.
+        """
         self._rules("input", f"tcp flags & (syn | ack) == syn tcp dport {ports} drop")
 
     def cut(self) -> None:
@@ -151,7 +190,9 @@ class Host:
     def healed(self) -> None:
         """Take back all of these."""
         _run("ip", "link", "set", self.outer, "up")
-        subprocess.run(self._inside("nft", "delete", "table", "inet", TABLE), capture_output=True, check=False)
+        subprocess.run(
+            self._inside("nft", "delete", "table", "inet", TABLE), capture_output=True, check=False
+        )
         if self.relay is not None:
             self.delayed(0)
 
@@ -160,9 +201,16 @@ class Host:
 
     def _rules(self, hook: str, rule: str) -> None:
         """The host's own loopback is left alone."""
-        subprocess.run(self._inside("nft", "delete", "table", "inet", TABLE), capture_output=True, check=False)
-        table = f'table inet {TABLE} {{\n chain faults {{\n type filter hook {hook} priority 0\n iifname "lo" accept\n {rule}\n }}\n}}\n'
-        subprocess.run(self._inside("nft", "-f", "-"), input=table, text=True, check=True, timeout=20)
+        subprocess.run(
+            self._inside("nft", "delete", "table", "inet", TABLE), capture_output=True, check=False
+        )
+        table = (
+            f"table inet {TABLE} {{\n chain faults {{\n type filter hook {hook} priority 0\n"
+            f' iifname "lo" accept\n {rule}\n }}\n}}\n'
+        )
+        subprocess.run(
+            self._inside("nft", "-f", "-"), input=table, text=True, check=True, timeout=20
+        )
 
     # ---- the whole host
 
@@ -183,7 +231,9 @@ class Host:
                 os.kill(pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        entered = [child.pid for child in self.services]  # nsenter stops itself where what it runs is stopped
+        entered = [
+            child.pid for child in self.services
+        ]  # nsenter stops itself where what it runs is stopped
         for pid in (*self.pids(), *entered):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
@@ -197,7 +247,11 @@ class Host:
         for child in (self.init, *self.services, *([self.relay] if self.relay else [])):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(15)  # the namespaces of a loaded machine take their time to go
-        subprocess.run(["ip", "netns", "del", _space(self.bridge, self.number)], capture_output=True, check=False)
+        subprocess.run(
+            ["ip", "netns", "del", _space(self.bridge, self.number)],
+            capture_output=True,
+            check=False,
+        )
 
 
 def _space(bridge: Bridge, number: int) -> str:
@@ -216,7 +270,10 @@ def _relayed(space: str, outer: str, folder: Path) -> subprocess.Popen[bytes]:
     inner = f"i{outer}"
     (folder / "delay").write_text("0", encoding="ascii")
     relay = subprocess.Popen(
-        [sys.executable, str(RELAY), outer, inner, str(folder / "delay")], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
+        [sys.executable, str(RELAY), outer, inner, str(folder / "delay")],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
     )
     assert relay.stdout is not None
     with relay.stdout as said:
@@ -227,7 +284,9 @@ def _relayed(space: str, outer: str, folder: Path) -> subprocess.Popen[bytes]:
     return relay
 
 
-def _made(bridge: Bridge, number: int, folder: Path, shm: str, names: Path, *, relayed: bool) -> Host:
+def _made(
+    bridge: Bridge, number: int, folder: Path, shm: str, names: Path, *, relayed: bool
+) -> Host:
     space, outer = _space(bridge, number), _outer(bridge, number)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "started").unlink(missing_ok=True)
@@ -236,26 +295,50 @@ def _made(bridge: Bridge, number: int, folder: Path, shm: str, names: Path, *, r
     if relay is None:
         _cable(space, outer)
     _run("ip", "link", "set", outer, "master", bridge.name, "up")
-    for words in (("addr", "add", f"{bridge.of(number)}/24", "dev", "eth0"), ("link", "set", "eth0", "up"), ("route", "add", "default", "via", bridge.address)):
+    for words in (
+        ("addr", "add", f"{bridge.of(number)}/24", "dev", "eth0"),
+        ("link", "set", "eth0", "up"),
+        ("route", "add", "default", "via", bridge.address),
+    ):
         _run("ip", "-n", space, *words)
     script = INIT.format(shm=shm, name=f"node{number}", folder=folder, names=names)
     with (folder / "init.log").open("wb") as log:
-        enter = ["nsenter", f"--net=/run/netns/{space}", "unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script]
-        init = subprocess.Popen(enter, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        enter = [
+            "nsenter",
+            f"--net=/run/netns/{space}",
+            "unshare",
+            "--uts",
+            "--mount",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount-proc",
+            "sh",
+            "-c",
+            script,
+        ]
+        init = subprocess.Popen(
+            enter, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
     until = time.monotonic() + 10
     while not (folder / "started").exists():
         if init.poll() is not None or time.monotonic() > until:
             raise RuntimeError(f"{space} did not start: {(folder / 'init.log').read_text()[:300]}")
         time.sleep(0.02)
-    children = Path(f"/proc/{init.pid}/task/{init.pid}/children").read_text(encoding="ascii").split()
+    children = (
+        Path(f"/proc/{init.pid}/task/{init.pid}/children").read_text(encoding="ascii").split()
+    )
     return Host(bridge, number, folder, init, int(children[0]), relay)
 
 
 @contextlib.contextmanager
-def hosts(count: int, folder: Path, *, lane: int = 0, shm: str = "256m", relayed: Sequence[int] = ()) -> Iterator[Sequence[Host]]:
+def hosts(
+    count: int, folder: Path, *, lane: int = 0, shm: str = "256m", relayed: Sequence[int] = ()
+) -> Iterator[Sequence[Host]]:
     """Make `count` hosts on one bridge of this machine. All is gone when this is left.
 
-    `shm` is the size of each /dev/shm, as mount takes it. Links of the hosts in `relayed` can be delayed.
+    `shm` is the size of each /dev/shm, as mount takes it. Links of the hosts in `relayed` can be
+    delayed.
     """
     bridge = Bridge(lane)
     leave(bridge, count)
@@ -265,12 +348,20 @@ def hosts(count: int, folder: Path, *, lane: int = 0, shm: str = "256m", relayed
         _run("ip", "addr", "add", f"{bridge.address}/24", "dev", bridge.name)
         _run("ip", "link", "set", bridge.name, "up")
         folder.mkdir(parents=True, exist_ok=True)
-        names = folder / "hosts"  # in place of /etc/hosts: torch's gloo meets at the address of the host's own name
+        names = (
+            folder / "hosts"
+        )  # in place of /etc/hosts: torch's gloo meets at the address of the host's own name
         rows = "".join(f"{bridge.of(number)} node{number}\n" for number in range(1, count + 1))
         names.write_text(f"127.0.0.1 localhost\n{rows}", encoding="ascii")
-        # torch asks for the name of each address that connects; a server beyond the bridge would never answer, this one refuses at once
-        Path(f"{names}.resolver").write_text("nameserver 127.0.0.1\noptions attempts:1 timeout:1\n", encoding="ascii")
-        found.extend(_made(bridge, number, folder / f"node{number}", shm, names, relayed=number in relayed) for number in range(1, count + 1))
+        # torch asks for the name of each address that connects; a server beyond the bridge would
+        # never answer, this one refuses at once
+        Path(f"{names}.resolver").write_text(
+            "nameserver 127.0.0.1\noptions attempts:1 timeout:1\n", encoding="ascii"
+        )
+        found.extend(
+            _made(bridge, number, folder / f"node{number}", shm, names, relayed=number in relayed)
+            for number in range(1, count + 1)
+        )
         yield found
     finally:
         for host in found:
@@ -281,6 +372,10 @@ def hosts(count: int, folder: Path, *, lane: int = 0, shm: str = "256m", relayed
 def leave(bridge: Bridge, count: int) -> None:
     """Remove what an earlier run that was killed has left."""
     for number in range(1, count + 1):
-        subprocess.run(["ip", "netns", "del", _space(bridge, number)], capture_output=True, check=False)
-        subprocess.run(["ip", "link", "del", _outer(bridge, number)], capture_output=True, check=False)
+        subprocess.run(
+            ["ip", "netns", "del", _space(bridge, number)], capture_output=True, check=False
+        )
+        subprocess.run(
+            ["ip", "link", "del", _outer(bridge, number)], capture_output=True, check=False
+        )
     subprocess.run(["ip", "link", "del", bridge.name], capture_output=True, check=False)

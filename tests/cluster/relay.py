@@ -1,8 +1,10 @@
-"""A cable in user space: two TAP interfaces, and every frame that one gets comes out of the other after a while. For kernels without netem.
+"""A cable in user space: two TAP interfaces, and every frame that one gets comes out of the other
+after a while. For kernels without netem.
 
     python relay.py OUTER INNER CONTROL
 
-makes both interfaces and writes `ready` to stdout. CONTROL is a file with the delay of one way in milliseconds; it is read again ten times a second.
+makes both interfaces and writes `ready` to stdout. CONTROL is a file with the delay of one way in
+milliseconds; it is read again ten times a second.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ MOST = 20_000  # frames under way; a longer queue would be dropped by a real swi
 
 
 def tap(name: str) -> int:
-    """Make a TAP interface and return its descriptor; the interface lives as long as it is open, in whichever namespace."""
+    """Make a TAP interface and return its descriptor; the interface lives as long as it is open,
+    in whichever namespace.
+    """
     device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     fcntl.ioctl(device, TUNSETIFF, struct.pack("16sH", name.encode(), IFF_TAP | IFF_NO_PI))
     return device
@@ -46,7 +50,9 @@ def relay(outer: int, inner: int, control: str) -> None:
                     frame = os.read(device, 65536)
                     count += 1
                     if len(under_way) < MOST:
-                        heapq.heappush(under_way, (time.monotonic() + delay_s, count, other[device], frame))
+                        heapq.heappush(
+                            under_way, (time.monotonic() + delay_s, count, other[device], frame)
+                        )
         while under_way and under_way[0][0] <= time.monotonic():
             _, _, device, frame = heapq.heappop(under_way)
             with contextlib.suppress(OSError):

@@ -1,4 +1,6 @@
-"""A site for tests: the published examples as SLURM's own programs, and what must not be called there."""
+"""A site for tests: the published examples as SLURM's own programs, and what must not be called
+there.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,21 @@ ASKS_SLURM = ("scontrol", "squeue", "srun", "sinfo", "sbatch", "sacct")
 
 
 def installed(folder: Path) -> Path:
-    """Return a `trainprobe` that runs this checkout, needs no PATH, and counts its runs in `runs`."""
+    """Return a `trainprobe` that runs this checkout, needs no PATH, and counts its runs in
+    `runs`.
+    """
     path = folder / "trainprobe"
-    _program(path, f'echo "$*" >>{folder}/runs\nPYTHONPATH={ROOT} exec {sys.executable} -m trainprobe "$@"\n')
+    _program(
+        path,
+        f'echo "$*" >>{folder}/runs\nPYTHONPATH={ROOT} exec {sys.executable} -m trainprobe "$@"\n',
+    )
     return path
 
 
 def example(name: str, folder: Path, **values: object) -> Path:
-    """Return a copy of a published example in which these variables have other values, and nothing else is changed."""
+    """Return a copy of a published example in which these variables have other values, and
+    nothing else is changed.
+    """
     text = (EXAMPLES / name).read_text(encoding="utf-8")
     for variable, value in values.items():
         text, count = re.subn(rf"^{variable}=\S*", f"{variable}={value}", text, flags=re.MULTILINE)
@@ -38,7 +47,10 @@ def example(name: str, folder: Path, **values: object) -> Path:
 def batch_script(folder: Path, nodes: int = 1) -> Path:
     """Return a copy of the published batch script for so many small nodes."""
     text = (EXAMPLES / "job.sbatch").read_text(encoding="utf-8")
-    for line, smaller in (("--nodes=4\n", f"--nodes={nodes}\n"), ("--cpus-per-task=8\n", "--cpus-per-task=1\n")):
+    for line, smaller in (
+        ("--nodes=4\n", f"--nodes={nodes}\n"),
+        ("--cpus-per-task=8\n", "--cpus-per-task=1\n"),
+    ):
         assert text.count(line) == 1
         text = text.replace(line, smaller)
     path = folder / "job.sbatch"
@@ -47,9 +59,14 @@ def batch_script(folder: Path, nodes: int = 1) -> Path:
 
 
 def answering(folder: Path) -> None:
-    """Put programs there that stand in for the two of the batch script: `trainprobe` ends with ANSWER, 10 on node1 alone; `torchrun` says that it runs."""
+    """Put programs there that stand in for the two of the batch script: `trainprobe` ends with
+    ANSWER, 10 on node1 alone; `torchrun` says that it runs.
+    """
     programs = {
-        "trainprobe": 'for file; do :; done\n[ "$ANSWER" != 10 ] || [ "$(hostname)" = node1 ] || exit 0\n[ "$ANSWER" != 10 ] || hostname >"$file"\nexit "$ANSWER"\n',
+        "trainprobe": (
+            'for file; do :; done\n[ "$ANSWER" != 10 ] || [ "$(hostname)" = node1 ] || exit 0\n['
+            ' "$ANSWER" != 10 ] || hostname >"$file"\nexit "$ANSWER"\n'
+        ),
         "torchrun": TORCHRUN,
     }
     for name, text in programs.items():
@@ -92,7 +109,9 @@ def ruled(hosts: Sequence[Host], folder: Path, rules: str) -> Iterator[None]:
     own = folder / "etc"
     own.mkdir(mode=0o755)
     (own / "site.yaml").write_text(rules, encoding="utf-8")
-    place = Path("/etc/trainprobe")  # all hosts share the root disk, so that the mount point has to be there
+    place = Path(
+        "/etc/trainprobe"
+    )  # all hosts share the root disk, so that the mount point has to be there
     made = not place.exists()
     place.mkdir(exist_ok=True)
     try:
@@ -122,7 +141,12 @@ def of_ours(host: Host) -> list[str]:
     found = []
     for pid in host.pids():
         try:
-            line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            line = (
+                Path(f"/proc/{pid}/cmdline")
+                .read_bytes()
+                .replace(b"\0", b" ")
+                .decode(errors="replace")
+            )
         except OSError:
             continue
         if "trainprobe" in line or f"{ROOT}/probes" in line:

@@ -50,8 +50,16 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe
 
 def why_not() -> str:
     """The reason why SLURM cannot run here, empty where it can."""
-    missing = [name for name in PROGRAMS if shutil.which(name) is None and not Path("/usr/sbin", name).exists()]
-    return f"{', '.join(missing)} not installed (slurmctld slurmd slurm-client munge)" if missing else ""
+    missing = [
+        name
+        for name in PROGRAMS
+        if shutil.which(name) is None and not Path("/usr/sbin", name).exists()
+    ]
+    return (
+        f"{', '.join(missing)} not installed (slurmctld slurmd slurm-client munge)"
+        if missing
+        else ""
+    )
 
 
 @dataclass
@@ -68,7 +76,15 @@ class Slurm:
 
     def run(self, *argv: str, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
         """Run one of SLURM's commands on this machine, as on a login node."""
-        return subprocess.run(argv, env=self.env, capture_output=True, text=True, check=False, timeout=timeout_s, stdin=subprocess.DEVNULL)
+        return subprocess.run(
+            argv,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout_s,
+            stdin=subprocess.DEVNULL,
+        )
 
     def states(self) -> dict[str, str]:
         """Return the state of each node, as sinfo has it."""
@@ -79,7 +95,9 @@ class Slurm:
         """Submit a batch script and return its job id."""
         script = self.conf.parent / f"job-{secrets.token_hex(4)}.sh"
         script.write_text(text, encoding="utf-8")
-        done = self.run("sbatch", "--parsable", "--chdir", str(self.conf.parent), *options, str(script))
+        done = self.run(
+            "sbatch", "--parsable", "--chdir", str(self.conf.parent), *options, str(script)
+        )
         if done.returncode != 0:
             raise RuntimeError(f"sbatch: {done.stderr.strip()[:300]}")
         return int(done.stdout.strip().partition(";")[0])
@@ -87,16 +105,23 @@ class Slurm:
 
 @contextlib.contextmanager
 def slurm(nodes: Sequence[Host], folder: Path, *, more: str = "") -> Iterator[Slurm]:
-    """Start SLURM over these hosts and wait until all of them are idle. `more` are further lines of its configuration."""
+    """Start SLURM over these hosts and wait until all of them are idle. `more` are further lines
+    of its configuration.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "state").mkdir(exist_ok=True)
-    spool = tempfile.mkdtemp(prefix="spool-")  # short: slurmstepd's socket lies there, and its path may have 108 characters
+    spool = tempfile.mkdtemp(
+        prefix="spool-"
+    )  # short: slurmstepd's socket lies there, and its path may have 108 characters
     for host in nodes:
         Path(spool, host.name).mkdir()
     services: list[subprocess.Popen[bytes]] = []
     try:
         munge = _munged(folder, services)
-        rows = "\n".join(f"NodeName={host.name} NodeAddr={host.address} CPUs=4 RealMemory=2000 State=UNKNOWN" for host in nodes)
+        rows = "\n".join(
+            f"NodeName={host.name} NodeAddr={host.address} CPUs=4 RealMemory=2000 State=UNKNOWN"
+            for host in nodes
+        )
         conf = folder / "slurm.conf"
         conf.write_text(
             CONF.format(
@@ -114,10 +139,19 @@ def slurm(nodes: Sequence[Host], folder: Path, *, more: str = "") -> Iterator[Sl
         found = Slurm(conf, nodes, services)
         with (folder / "slurmctld.out").open("wb") as out:
             services.append(
-                subprocess.Popen(["slurmctld", "-D", "-f", str(conf)], env=found.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+                subprocess.Popen(
+                    ["slurmctld", "-D", "-f", str(conf)],
+                    env=found.env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=out,
+                    start_new_session=True,
+                )
             )
         for host in nodes:
-            host.start("slurmd", "-D", "-f", str(conf), "-N", host.name, log="slurmd.out", env=found.env)
+            host.start(
+                "slurmd", "-D", "-f", str(conf), "-N", host.name, log="slurmd.out", env=found.env
+            )
         _wait(found)
         yield found
     finally:
@@ -149,11 +183,17 @@ def _munged(folder: Path, services: list[subprocess.Popen[bytes]]) -> Path:
         "--force",
     ]
     with (folder / "munged.out").open("wb") as out:
-        services.append(subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True))
+        services.append(
+            subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+            )
+        )
     until = time.monotonic() + 10
     while not answers.exists():
         if time.monotonic() > until:
-            raise RuntimeError(f"munged did not start: {(folder / 'munged.out').read_text()[-300:]}")
+            raise RuntimeError(
+                f"munged did not start: {(folder / 'munged.out').read_text()[-300:]}"
+            )
         time.sleep(0.05)
     return answers
 

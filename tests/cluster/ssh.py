@@ -39,17 +39,31 @@ Host node*
 
 def why_not() -> str:
     """The reason why sshd cannot run here, empty where it can."""
-    missing = [name for name, path in (("ssh", shutil.which("ssh")), ("ssh-keygen", shutil.which("ssh-keygen")), ("sshd", shutil.which(SSHD))) if not path]
+    missing = [
+        name
+        for name, path in (
+            ("ssh", shutil.which("ssh")),
+            ("ssh-keygen", shutil.which("ssh-keygen")),
+            ("sshd", shutil.which(SSHD)),
+        )
+        if not path
+    ]
     return f"{', '.join(missing)} not installed (openssh-client openssh-server)" if missing else ""
 
 
 @contextlib.contextmanager
 def sshd(nodes: Sequence[Host], folder: Path) -> Iterator[Path]:
-    """Start sshd on each host and give the client's configuration, for `ssh -F`; the daemons end with their hosts."""
+    """Start sshd on each host and give the client's configuration, for `ssh -F`; the daemons end
+    with their hosts.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for key in ("host_key", "user_key"):
         (folder / key).unlink(missing_ok=True)
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)], check=True, timeout=20)
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)],
+            check=True,
+            timeout=20,
+        )
     for host in nodes:
         conf = folder / f"sshd_config-{host.name}"
         conf.write_text(CONF.format(folder=folder) % host.name, encoding="utf-8")
@@ -70,5 +84,8 @@ def _wait(host: Host) -> None:
                 return
         except OSError:
             if time.monotonic() > until:
-                raise RuntimeError(f"sshd of {host.name} does not answer: {(host.folder / 'sshd.out').read_text()[:300]}") from None
+                raise RuntimeError(
+                    f"sshd of {host.name} does not answer:"
+                    f" {(host.folder / 'sshd.out').read_text()[:300]}"
+                ) from None
             time.sleep(0.05)

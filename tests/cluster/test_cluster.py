@@ -10,7 +10,10 @@ from tests.cluster.conftest import Cluster
 
 def reaches(cluster: Cluster, number: int, *, within_s: int = 2) -> bool:
     """Does node1 get an answer of the sshd on that node?"""
-    ask = f"import socket; print(socket.create_connection(({cluster[number].address!r}, 22), {within_s}).makefile('rb').readline())"
+    ask = (
+        f"import socket; print(socket.create_connection(({cluster[number].address!r}, 22),"
+        f" {within_s}).makefile('rb').readline())"
+    )
     socket_timeout = f"import socket; socket.setdefaulttimeout({within_s}); {ask}"
     return "SSH-2.0" in cluster[1].run("python3", "-c", socket_timeout).stdout
 
@@ -25,15 +28,26 @@ def test_a_second_step_overlaps_a_running_job_and_sees_only_its_own_host(cluster
     until = time.monotonic() + 10
     seen: list[str] = []
     while time.monotonic() < until and len(seen) < 2:
-        look = "for p in /proc/[0-9]*; do [ \"$(tr '\\0' ' ' < $p/cmdline)\" = '/usr/bin/sleep 98 ' ] && hostname; done; true"
-        seen = cluster.slurm.run("srun", "--overlap", f"--jobid={job}", "-N2", "-n2", "sh", "-c", look).stdout.split()
+        look = (
+            "for p in /proc/[0-9]*; do [ \"$(tr '\\0' ' ' < $p/cmdline)\" = '/usr/bin/sleep 98 ' ]"
+            " && hostname; done; true"
+        )
+        seen = cluster.slurm.run(
+            "srun", "--overlap", f"--jobid={job}", "-N2", "-n2", "sh", "-c", look
+        ).stdout.split()
     cluster.slurm.run("scancel", str(job))
     assert sorted(seen) == ["node1", "node2"]
 
 
 def test_ssh_reaches_each_host_by_name(cluster: Cluster) -> None:
     said = [
-        subprocess.run(["ssh", "-F", str(cluster.ssh_config), host.name, "hostname"], capture_output=True, text=True, check=True, timeout=20).stdout
+        subprocess.run(
+            ["ssh", "-F", str(cluster.ssh_config), host.name, "hostname"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=20,
+        ).stdout
         for host in cluster.hosts
     ]
     assert said == [f"{host.name}\n" for host in cluster.hosts]
@@ -42,7 +56,11 @@ def test_ssh_reaches_each_host_by_name(cluster: Cluster) -> None:
 def test_links_are_cut_deafened_blocked_and_healed(cluster: Cluster) -> None:
     host = cluster[2]
     answers = {"before": reaches(cluster, 2)}
-    for name, fault in (("cut", host.cut), ("deaf", host.deaf), ("blocked", lambda: host.blocks("22"))):
+    for name, fault in (
+        ("cut", host.cut),
+        ("deaf", host.deaf),
+        ("blocked", lambda: host.blocks("22")),
+    ):
         fault()
         answers[name] = reaches(cluster, 2, within_s=1)
         host.healed()
@@ -51,7 +69,11 @@ def test_links_are_cut_deafened_blocked_and_healed(cluster: Cluster) -> None:
 
 
 def test_a_delayed_link_takes_its_time(cluster: Cluster) -> None:
-    ask = f"import socket, time; began = time.monotonic(); socket.create_connection(({cluster[4].address!r}, 22), 5); print(time.monotonic() - began)"
+    ask = (
+        "import socket, time; began = time.monotonic();"
+        f" socket.create_connection(({cluster[4].address!r}, 22), 5); print(time.monotonic() -"
+        " began)"
+    )
     quick = float(cluster[1].run("python3", "-c", ask).stdout)
     cluster[4].delayed(100)
     slow = float(cluster[1].run("python3", "-c", ask).stdout)

@@ -1,4 +1,6 @@
-"""A node on which the environment's Python cannot start is left out; where it starts nowhere no node is to blame."""
+"""A node on which the environment's Python cannot start is left out; where it starts nowhere no
+node is to blame.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ LIBRARIES = f"export PYTHONPATH={ROOT}:{Path(pytest.__file__).parents[1]}"
 
 def an_interpreter(folder: Path) -> Path:
     """One of its own, which can be covered without touching that of the tests."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--copies", str(folder / "own")], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", "--copies", str(folder / "own")], check=True
+    )
     return folder / "own" / "bin" / "python"
 
 
@@ -46,13 +50,19 @@ def covered(cluster: Cluster, python: Path, content: bytes, *hosts: int) -> Iter
         pytest.param(b"#!/no/such/interpreter\n", id="missing"),
         pytest.param(b"\x7fELF\x02\x01\x01" + bytes(57), id="other-machine"),
         pytest.param(
-            b"#!/bin/sh\necho 'python: error while loading shared libraries: libx.so.1: cannot open shared object file' >&2\nexit 127\n", id="library"
+            b"#!/bin/sh\necho 'python: error while loading shared libraries: libx.so.1: cannot open"
+            b" shared object file' >&2\nexit 127\n",
+            id="library",
         ),
     ],
 )
-def test_a_node_where_python_cannot_start_is_left_out(content: bytes, cluster: Cluster, tmp_path: Path) -> None:
+def test_a_node_where_python_cannot_start_is_left_out(
+    content: bytes, cluster: Cluster, tmp_path: Path
+) -> None:
     python = an_interpreter(tmp_path)
     with covered(cluster, python, content, 3):
-        code, report, said = ready(cluster, tmp_path / "ill", before=LIBRARIES, more="--timeout 30", python=str(python))
+        code, report, said = ready(
+            cluster, tmp_path / "ill", before=LIBRARIES, more="--timeout 30", python=str(python)
+        )
     assert (code, report["readiness"]["exclude"]) == (10, ["node3"]), said
     assert (tmp_path / "ill" / "bad").read_text(encoding="ascii") == "node3\n"

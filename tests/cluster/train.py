@@ -1,4 +1,6 @@
-"""A training over the ranks of a SLURM step, for tests of `attach --slurm`: rank SICK waits at step 3 for a lock that it holds itself."""
+"""A training over the ranks of a SLURM step, for tests of `attach --slurm`: rank SICK waits at
+step 3 for a lock that it holds itself.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def take_the_lock_twice() -> None:
 
 def main() -> None:
     rank, world = int(os.environ["SLURM_PROCID"]), int(os.environ["SLURM_NTASKS"])
-    dist.init_process_group("gloo", init_method=f"tcp://{os.environ['MASTER']}:29655", rank=rank, world_size=world)
+    dist.init_process_group(
+        "gloo", init_method=f"tcp://{os.environ['MASTER']}:29655", rank=rank, world_size=world
+    )
     total = torch.ones(4)
     for step in range(100_000):
         if rank == SICK and step == 3:

@@ -1,4 +1,6 @@
-"""Earlier runs of the user's own script, left behind for real: found, named where they bite, ended by the printed commands and by nobody else."""
+"""Earlier runs of the user's own script, left behind for real: found, named where they bite,
+ended by the printed commands and by nobody else.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,13 @@ class Place:
         (folder / "port").write_text(str(free_port()))
 
     def leave(self, count: int, mib: int, how: str) -> list[int]:
-        subprocess.run([sys.executable, "train.py", "--leave", str(count), str(mib), how], cwd=self.folder, env=self.env, check=True, timeout=60)
+        subprocess.run(
+            [sys.executable, "train.py", "--leave", str(count), str(mib), how],
+            cwd=self.folder,
+            env=self.env,
+            check=True,
+            timeout=60,
+        )
         ends = time.monotonic() + 20
         while len(found := self.alive()) < count and time.monotonic() < ends:
             time.sleep(0.05)
@@ -46,12 +54,32 @@ class Place:
                 here = name.isdecimal() and os.readlink(f"/proc/{name}/cwd") == str(self.folder)
             except OSError:
                 continue
-            if here and int(name) != os.getpid() and Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+            if (
+                here
+                and int(name) != os.getpid()
+                and Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+            ):
                 found.append(int(name))
         return sorted(found)
 
     def diagnose(self) -> dict[str, Any]:
-        done = call(["diagnose", "--nproc", "1", "--only", "user_script", "--json", "out.json", "--case", "case", "--", "train.py"], self.folder, self.env)
+        done = call(
+            [
+                "diagnose",
+                "--nproc",
+                "1",
+                "--only",
+                "user_script",
+                "--json",
+                "out.json",
+                "--case",
+                "case",
+                "--",
+                "train.py",
+            ],
+            self.folder,
+            self.env,
+        )
         assert done.returncode in (0, 1), shown(done)
         report: dict[str, Any] = json.loads((self.folder / "out.json").read_text())
         shutil.rmtree(self.folder / "case")
@@ -76,25 +104,42 @@ def type_in(commands: str, place: Place) -> None:
         time.sleep(0.05)
 
 
-def test_nineteen_orphans_with_the_port_are_named_and_their_end_makes_the_run_healthy(place: Place) -> None:
+def test_nineteen_orphans_with_the_port_are_named_and_their_end_makes_the_run_healthy(
+    place: Place,
+) -> None:
     left = place.leave(19, 4, "listen")
     report = place.diagnose()
     first = report["causes"][0]
-    assert (report["verdict"], first["id"], first["named"]) == ("crashed", "leftover-processes", True)
+    assert (report["verdict"], first["id"], first["named"]) == (
+        "crashed",
+        "leftover-processes",
+        True,
+    )
     assert sorted(first["pids"]) == left
     assert "19 processes" in first["summary"]
     assert f"port {(place.folder / 'port').read_text()}" in first["summary"]
     assert place.alive() == left, "nothing is ended by the tool"
-    type_in("; ".join(step for fix in first["fixes"] if fix["risk"] == "disruptive" for step in fix["steps"]), place)
+    type_in(
+        "; ".join(
+            step for fix in first["fixes"] if fix["risk"] == "disruptive" for step in fix["steps"]
+        ),
+        place,
+    )
     assert place.alive() == []
     assert place.diagnose()["verdict"] == "healthy"
 
 
-def test_orphans_that_hold_nothing_and_the_loop_that_starts_them_are_a_warning(place: Place) -> None:
+def test_orphans_that_hold_nothing_and_the_loop_that_starts_them_are_a_warning(
+    place: Place,
+) -> None:
     left = place.leave(3, 1, "idle")
     loop = f"while true; do {sys.executable} train.py --stay; sleep 0.1; done"
     shell = subprocess.Popen(
-        ["/bin/sh", "-c", f"setsid sh -c '{loop}' & echo"], cwd=place.folder, env=place.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ["/bin/sh", "-c", f"setsid sh -c '{loop}' & echo"],
+        cwd=place.folder,
+        env=place.env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     shell.wait(timeout=10)
     time.sleep(0.3)

@@ -1,4 +1,6 @@
-"""However the tool ends, and at whichever rung: no process of the run is left, and the case can be read."""
+"""However the tool ends, and at whichever rung: no process of the run is left, and the case can
+be read.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,15 @@ WORDS = {
     "launched": [*RUNG, "--only", "user_script", "--", TRAINER],
     "torchrun": [*RUNG, "--only", "user_script", "--", *TORCHRUN],
 }
-# How many processes there are when the rung is in full swing: the tool, its keeper, ranks, launcher and loader workers.
-IN_FULL_SWING = {"import_memory": 5, "gloo_control": 4, "train_step": 3, "launched": 8, "torchrun": 9}
+# How many processes there are when the rung is in full swing: the tool, its keeper, ranks, launcher
+# and loader workers.
+IN_FULL_SWING = {
+    "import_memory": 5,
+    "gloo_control": 4,
+    "train_step": 3,
+    "launched": 8,
+    "torchrun": 9,
+}
 ENDS = ["SIGKILL", "SIGTERM", "SIGHUP", "ctrl-c", "ctrl-c-twice"]
 CHOSEN = {
     "import_memory": ["SIGKILL", "SIGTERM", "ctrl-c-twice"],
@@ -97,14 +106,20 @@ def test_nobody_is_left(rung: str, how: str, token: str, job_folder: Path) -> No
         )
     try:
         trains = rung in ("launched", "torchrun")
-        assert until(lambda: not trains or (job_folder / "rank1-of-2").exists(), PATIENCE_S), err.read_text()
-        assert until(lambda: len(processes_with(token)) >= IN_FULL_SWING[rung], PATIENCE_S), f"{processes_with(token)}\n{err.read_text()}"
+        assert until(lambda: not trains or (job_folder / "rank1-of-2").exists(), PATIENCE_S), (
+            err.read_text()
+        )
+        assert until(lambda: len(processes_with(token)) >= IN_FULL_SWING[rung], PATIENCE_S), (
+            f"{processes_with(token)}\n{err.read_text()}"
+        )
         below = set(processes_with(token)) - {tool.pid}
         finish(tool, how)
         began = time.monotonic()
         code = tool.wait(20)
         took_s = time.monotonic() - began
-        assert until(lambda: not processes_with(token), GONE_WITHIN_S), f"left after {how}: {processes_with(token)}"
+        assert until(lambda: not processes_with(token), GONE_WITHIN_S), (
+            f"left after {how}: {processes_with(token)}"
+        )
     finally:
         tool.kill()
         tool.wait()
@@ -114,7 +129,9 @@ def test_nobody_is_left(rung: str, how: str, token: str, job_folder: Path) -> No
     assert "Traceback" not in told, told
     if how == "SIGKILL":
         assert code == -signal.SIGKILL
-        assert list(scratch.glob("trainprobe-*")) == [Path(folder) for folder in sweep(str(scratch))], "the next start clears them away"
+        assert list(scratch.glob("trainprobe-*")) == [
+            Path(folder) for folder in sweep(str(scratch))
+        ], "the next start clears them away"
         assert not list(scratch.glob("trainprobe-*"))
     else:
         # The second Ctrl-C may end Python by the signal itself, which a shell shows as 130 too.
@@ -128,10 +145,29 @@ def test_nobody_is_left(rung: str, how: str, token: str, job_folder: Path) -> No
 
 
 def assert_readable(folder: Path, env: dict[str, str]) -> None:
-    done = subprocess.run(tool_words("explain", "case"), cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)
-    rows = [json.loads(line) for line in (folder / "case" / "evidence.jsonl").read_text().splitlines() if line.startswith("{") and line.endswith("}")]
-    failed = [row["data"]["cell"] for row in rows if row["kind"] == "rung" and row["data"]["outcome"] in ("failed", "timed_out", "crashed")]
-    # Readable, and no claim of health: undetermined, unless a smaller size had already failed before the end.
-    assert done.returncode == (1 if failed else 3), f"{done.returncode}, failed before: {failed}\n{done.stdout}"
+    done = subprocess.run(
+        tool_words("explain", "case"),
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    rows = [
+        json.loads(line)
+        for line in (folder / "case" / "evidence.jsonl").read_text().splitlines()
+        if line.startswith("{") and line.endswith("}")
+    ]
+    failed = [
+        row["data"]["cell"]
+        for row in rows
+        if row["kind"] == "rung" and row["data"]["outcome"] in ("failed", "timed_out", "crashed")
+    ]
+    # Readable, and no claim of health: undetermined, unless a smaller size had already failed
+    # before the end.
+    assert done.returncode == (1 if failed else 3), (
+        f"{done.returncode}, failed before: {failed}\n{done.stdout}"
+    )
     assert done.stdout.startswith("diagnose · "), done
     assert not done.stderr, done

@@ -1,4 +1,6 @@
-"""Full disks, readers that leave, commands that train nothing, odd folders and bare environments: a report, and all evidence kept."""
+"""Full disks, readers that leave, commands that train nothing, odd folders and bare
+environments: a report, and all evidence kept.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ def reports_in(folder: Path) -> list[str]:
     return sorted(path.parent.name for path in folder.glob("trainprobe-*/report.txt"))
 
 
-# ----------------------------------------------------------------------------------------------------------- full disk
+# ---------------------------------------------------------------------------------------- full disk
 
 
 @pytest.mark.root
@@ -33,18 +35,37 @@ def test_a_disk_that_fills_up_loses_no_report(kib: int, token: str, job_folder: 
         pytest.skip("only root can mount a small disk, and it takes unshare")
     small = job_folder / "small"
     small.mkdir()
-    mount = f'mount -t tmpfs -o size={kib}k none "{small}" || exit 99; "$@"; code=$?; cp -r "{small}" "{job_folder}/copy"; exit $code'
-    words = ("diagnose", "--nproc", "2", "--only", "host,environment", "--case", str(small / "case"), "--json", "-")
-    done = call(words, job_folder, environment(token), prefix=("unshare", "-m", "sh", "-c", mount, "sh"))
+    mount = (
+        f'mount -t tmpfs -o size={kib}k none "{small}" || exit 99; "$@"; code=$?; cp -r "{small}"'
+        f' "{job_folder}/copy"; exit $code'
+    )
+    words = (
+        "diagnose",
+        "--nproc",
+        "2",
+        "--only",
+        "host,environment",
+        "--case",
+        str(small / "case"),
+        "--json",
+        "-",
+    )
+    done = call(
+        words, job_folder, environment(token), prefix=("unshare", "-m", "sh", "-c", mount, "sh")
+    )
     if done.returncode == 99:
         pytest.skip(f"a tmpfs cannot be mounted here: {done.stderr.strip()}")
     assert done.returncode == 0, shown(done)
     report = json.loads(done.stdout)
-    assert [row["outcome"] for row in report["ladder"] if row["probe"] in ("host", "environment")] == ["passed", "passed"]
+    assert [
+        row["outcome"] for row in report["ladder"] if row["probe"] in ("host", "environment")
+    ] == ["passed", "passed"]
     assert "Traceback" not in done.stderr, shown(done)
     assert "No space left on device" in " ".join(done.stderr.split()), shown(done)
     lines = (job_folder / "copy" / "case" / "evidence.jsonl").read_text().splitlines()
-    assert [json.loads(line)["id"] for line in lines] == [f"E{place}" for place in range(1, len(lines) + 1)], "what is there is whole"
+    assert [json.loads(line)["id"] for line in lines] == [
+        f"E{place}" for place in range(1, len(lines) + 1)
+    ], "what is there is whole"
 
 
 def test_no_room_at_all_for_a_case(token: str, job_folder: Path) -> None:
@@ -52,8 +73,16 @@ def test_no_room_at_all_for_a_case(token: str, job_folder: Path) -> None:
         pytest.skip("only root can mount a small disk, and it takes unshare")
     small = job_folder / "small"
     small.mkdir()
-    mount = f'mount -t tmpfs -o size=4k none "{small}" || exit 99; head -c 4096 /dev/zero > "{small}/full"; exec "$@"'
-    done = call((*HOST, "--case", str(small / "case")), job_folder, environment(token), prefix=("unshare", "-m", "sh", "-c", mount, "sh"))
+    mount = (
+        f'mount -t tmpfs -o size=4k none "{small}" || exit 99; head -c 4096 /dev/zero >'
+        f' "{small}/full"; exec "$@"'
+    )
+    done = call(
+        (*HOST, "--case", str(small / "case")),
+        job_folder,
+        environment(token),
+        prefix=("unshare", "-m", "sh", "-c", mount, "sh"),
+    )
     if done.returncode == 99:
         pytest.skip(f"a tmpfs cannot be mounted here: {done.stderr.strip()}")
     assert done.returncode == 2, shown(done)
@@ -62,22 +91,35 @@ def test_no_room_at_all_for_a_case(token: str, job_folder: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_a_json_file_that_turns_out_unwritable_costs_no_report(token: str, job_folder: Path) -> None:
+def test_a_json_file_that_turns_out_unwritable_costs_no_report(
+    token: str, job_folder: Path
+) -> None:
     done = call((*HOST, "--json", "/dev/full"), job_folder, environment(token))
     assert_report(done, 0, "HEALTHY")
-    assert done.stderr.splitlines()[-1].startswith("trainprobe: --json /dev/full was not written: No space left on device."), shown(done)
+    assert done.stderr.splitlines()[-1].startswith(
+        "trainprobe: /dev/full was not written: No space left on device."
+    ), shown(done)
 
 
-# ------------------------------------------------------------------------------------------------- stdout and terminal
+# ------------------------------------------------------------------------------ stdout and terminal
 
 
 @pytest.mark.parametrize("to_json", [(), ("--json", "-")], ids=["text", "json"])
 def test_a_reader_that_leaves_early(to_json: tuple[str, ...], token: str, job_folder: Path) -> None:
-    """As `| head -1` does, but sure to be gone: the reading end is closed before a word is written."""
+    """As `| head -1` does, but sure to be gone: the reading end is closed before a word is
+    written.
+    """
     read_end, write_end = os.pipe()
     os.close(read_end)
     with (job_folder / "err").open("wb") as err:
-        process = subprocess.Popen(tool_words(*HOST, *to_json), cwd=job_folder, env=environment(token), stdin=subprocess.DEVNULL, stdout=write_end, stderr=err)
+        process = subprocess.Popen(
+            tool_words(*HOST, *to_json),
+            cwd=job_folder,
+            env=environment(token),
+            stdin=subprocess.DEVNULL,
+            stdout=write_end,
+            stderr=err,
+        )
         os.close(write_end)
         assert process.wait(60) == 0
     said = (job_folder / "err").read_text()
@@ -88,11 +130,28 @@ def test_a_reader_that_leaves_early(to_json: tuple[str, ...], token: str, job_fo
 
 def test_closed_streams(token: str, job_folder: Path) -> None:
     words = ["sh", "-c", 'exec "$@" 2>&- <&-', "sh", *tool_words(*HOST)]
-    done = subprocess.run(words, cwd=job_folder, env=environment(token), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        words,
+        cwd=job_folder,
+        env=environment(token),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert_report(done, 0, "HEALTHY")
 
 
-@pytest.mark.parametrize("surroundings", [{"TERM": "dumb"}, {"LANG": "C", "LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {"COLUMNS": "7", "TERM": "nonsense"}])
+@pytest.mark.parametrize(
+    "surroundings",
+    [
+        {"TERM": "dumb"},
+        {"LANG": "C", "LC_ALL": "C"},
+        {"PYTHONIOENCODING": "ascii"},
+        {"COLUMNS": "7", "TERM": "nonsense"},
+    ],
+)
 def test_poor_terminals(surroundings: dict[str, str], token: str, job_folder: Path) -> None:
     done = call(HOST, job_folder, environment(token, **surroundings))
     assert done.returncode == 0, shown(done)
@@ -108,19 +167,43 @@ def test_a_home_that_is_not_there(token: str, job_folder: Path) -> None:
     assert_report(call(HOST, job_folder, env), 0, "HEALTHY")
 
 
-@pytest.mark.parametrize("name", ["with a space", "with 'quotes' and \"more\"", "with\na line end", "$(touch was-here)", "ünï-字", "-rf"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "with a space",
+        "with 'quotes' and \"more\"",
+        "with\na line end",
+        "$(touch was-here)",
+        "ünï-字",
+        "-rf",
+    ],
+)
 def test_a_folder_of_an_odd_name(name: str, token: str, job_folder: Path) -> None:
     here = job_folder / name
     here.mkdir()
     (here / "train it.py").write_text("raise SystemExit(3)\n")
-    done = call(("diagnose", "--nproc", "1", "--only", "host,user_script", "--python", sys.executable, "--", "train it.py"), here, environment(token))
+    done = call(
+        (
+            "diagnose",
+            "--nproc",
+            "1",
+            "--only",
+            "host,user_script",
+            "--python",
+            sys.executable,
+            "--",
+            "train it.py",
+        ),
+        here,
+        environment(token),
+    )
     assert_report(done, 1, "CRASHED", "exit code 3")
     assert "\x1b" not in done.stdout
     assert len(reports_in(here)) == 1
     assert sorted(os.listdir(job_folder)) == [name]
 
 
-# --------------------------------------------------------------------------------------------- commands that train nothing
+# ---------------------------------------------------------------------- commands that train nothing
 
 
 def test_a_command_that_does_nothing(token: str, job_folder: Path) -> None:
@@ -141,11 +224,25 @@ def test_a_command_that_only_waits(token: str, job_folder: Path) -> None:
 
 
 def test_a_time_that_is_over_before_the_top(token: str, job_folder: Path) -> None:
-    done = call(("diagnose", "--nproc", "2", "--only", "host,import_memory", "--imports", "json", "--timeout", "0.01"), job_folder, environment(token))
-    assert_report(done, 3, "UNDETERMINED", "the time for the whole climb")
+    done = call(
+        (
+            "diagnose",
+            "--nproc",
+            "2",
+            "--only",
+            "host,import_memory",
+            "--imports",
+            "json",
+            "--timeout",
+            "0.01",
+        ),
+        job_folder,
+        environment(token),
+    )
+    assert_report(done, 3, "UNDETERMINED", "the time limit of the whole climb")
 
 
-# ------------------------------------------------------------------------------------------------- interpreter without torch
+# ------------------------------------------------------------------------ interpreter without torch
 
 
 def test_an_interpreter_without_torch(token: str, job_folder: Path) -> None:

@@ -14,29 +14,61 @@ NOBODY = 65534
 
 
 def environment(token: str, **more: str) -> dict[str, str]:
-    """What the tool and all below it get: the mark by which leftovers are found, and torchrun on the PATH."""
+    """What the tool and all below it get: the mark by which leftovers are found, and torchrun on
+    the PATH.
+    """
     path = f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ.get('PATH', '')}"
-    return {**os.environ, "PATH": path, "NO_COLOR": "1", "OMP_NUM_THREADS": "1", TOKEN: token, **python_path(), **more}
+    return {
+        **os.environ,
+        "PATH": path,
+        "NO_COLOR": "1",
+        "OMP_NUM_THREADS": "1",
+        TOKEN: token,
+        **python_path(),
+        **more,
+    }
 
 
 def tool_words(*words: str) -> list[str]:
     return [sys.executable, "-m", "trainprobe", *words]
 
 
-def call(words: Sequence[str], cwd: Path, env: Mapping[str, str], *, prefix: Sequence[str] = (), timeout_s: float = 90.0) -> subprocess.CompletedProcess[str]:
-    """Run the tool to its end. `prefix` are the words of a program that starts it, such as unshare."""
+def call(
+    words: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    *,
+    prefix: Sequence[str] = (),
+    timeout_s: float = 90.0,
+) -> subprocess.CompletedProcess[str]:
+    """Run the tool to its end. `prefix` are the words of a program that starts it, such as
+    unshare.
+    """
     whole = [*prefix, *tool_words(*words)]
     return subprocess.run(
-        whole, cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False
+        whole,
+        cwd=cwd,
+        env=dict(env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=timeout_s,
+        check=False,
     )
 
 
 def shown(done: subprocess.CompletedProcess[str]) -> str:
-    return f"exit {done.returncode}\n--- stdout\n{done.stdout[-5000:]}\n--- stderr\n{done.stderr[-3000:]}"
+    return (
+        f"exit {done.returncode}\n--- stdout\n{done.stdout[-5000:]}\n---"
+        f" stderr\n{done.stderr[-3000:]}"
+    )
 
 
 def assert_one_sentence(done: subprocess.CompletedProcess[str], code: int, *parts: str) -> None:
-    """Nothing on stdout; on stderr one line from us with all `parts` in it, after at most the lines of the ladder."""
+    """Nothing on stdout; on stderr one line from us with all `parts` in it, after at most the
+    lines of the ladder.
+    """
     assert done.returncode == code, shown(done)
     assert done.stdout == "", shown(done)
     lines = done.stderr.splitlines()

@@ -12,8 +12,17 @@ import time
 from pathlib import Path
 
 
-def send_when_training(heartbeat: Path, rank: int, step: int, number: signal.Signals, *, world: int = 0, limit_s: float = 60.0) -> int:
-    """Send `number` to `rank` once its heartbeat says that it has reached `step` (in a world of `world` ranks, if given).
+def send_when_training(
+    heartbeat: Path,
+    rank: int,
+    step: int,
+    number: signal.Signals,
+    *,
+    world: int = 0,
+    limit_s: float = 60.0,
+) -> int:
+    """Send `number` to `rank` once its heartbeat says that it has reached `step` (in a world of
+    `world` ranks, if given).
 
     Returns the process id, or 0 when the step was not reached within `limit_s`.
     """
@@ -42,7 +51,9 @@ def main() -> int:
     parser.add_argument("--world", type=int, default=0)
     parser.add_argument("--signal", default="KILL")
     args = parser.parse_args()
-    pid = send_when_training(args.heartbeat, args.rank, args.step, signal.Signals[f"SIG{args.signal}"], world=args.world)
+    pid = send_when_training(
+        args.heartbeat, args.rank, args.step, signal.Signals[f"SIG{args.signal}"], world=args.world
+    )
     return 0 if pid else 1
 
 

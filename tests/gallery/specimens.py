@@ -1,4 +1,6 @@
-"""Planted illnesses as the tool gets to see them: under a random name, without the words that give them away."""
+"""Planted illnesses as the tool gets to see them: under a random name, without the words that
+give them away.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,18 @@ import sys
 from pathlib import Path
 
 GALLERY = Path(__file__).resolve().parent
-PACE = GALLERY / "pace.yaml"  # shorter waits than a user's, so that the whole gallery can be walked in minutes
-TORCHRUN_ON_PATH = {"PATH": f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ.get('PATH', '')}"}
+PACE = (
+    GALLERY / "pace.yaml"
+)  # shorter waits than a user's, so that the whole gallery can be walked in minutes
+TORCHRUN_ON_PATH = {
+    "PATH": f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ.get('PATH', '')}"
+}
 
 
 def plant(kind: str, name: str, folder: Path) -> Path:
-    """Copy `kind`/`name`.py into `folder` under a random module name, its docstring gone and its option --culprit renamed --pick."""
+    """Copy `kind`/`name`.py into `folder` under a random module name, its docstring gone and its
+    option --culprit renamed --pick.
+    """
     text = without_docstring(GALLERY / kind / f"{name}.py")
     planted = folder / f"m{secrets.token_hex(4)}.py"
     planted.write_text(re.sub(r"\bculprit\b", "pick", text), encoding="utf-8")
@@ -33,7 +41,9 @@ def without_docstring(path: Path) -> str:
 
 
 def command(form: str, script: Path, *args: str) -> list[str]:
-    """The words after `--`: ranks launched by the tool (`own`), or the user's own torchrun command (`torchrun`)."""
+    """The words after `--`: ranks launched by the tool (`own`), or the user's own torchrun
+    command (`torchrun`).
+    """
     if form == "own":
         return [str(script), *args]
     return ["torchrun", "--nproc-per-node", "{ranks}", str(script), *args]

@@ -33,10 +33,16 @@ def test_an_environment_without_torch(tmp_path: Path) -> None:
     one = interpreter.ask(python)
 
     assert one.torch is None
-    assert one.reason == f"{python} has no torch; install it there (`{python} -m pip install torch`) or name another Python with --python"
+    assert (
+        one.reason
+        == f"{python} has no torch; install it there (`{python} -m pip install torch`) or name"
+        " another Python with --python"
+    )
 
 
-def test_one_that_hangs_is_left_after_its_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_hangs_is_left_after_its_deadline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(interpreter, "ASK_S", 0.5)
 
     with pytest.raises(UsageError, match=r"did not answer within"):
@@ -47,11 +53,15 @@ def test_one_that_prints_nonsense_and_one_of_an_older_age(tmp_path: Path) -> Non
     with pytest.raises(UsageError, match="does not answer as a Python"):
         interpreter.ask(program(tmp_path / "a", "#!/bin/sh\necho hello\n"))
     with pytest.raises(UsageError, match=r"is Python 2\.7\.18"):
-        interpreter.ask(program(tmp_path / "b", '#!/bin/sh\necho \'TRAINPROBE {"version": "2.7.18"}\'\n'))
+        interpreter.ask(
+            program(tmp_path / "b", '#!/bin/sh\necho \'TRAINPROBE {"version": "2.7.18"}\'\n')
+        )
 
 
 def test_noise_from_site_does_not_matter(tmp_path: Path) -> None:
-    noisy = program(tmp_path / "python", f'#!/bin/sh\necho "Loading modules ..."\nexec {sys.executable} "$@"\n')
+    noisy = program(
+        tmp_path / "python", f'#!/bin/sh\necho "Loading modules ..."\nexec {sys.executable} "$@"\n'
+    )
 
     assert interpreter.ask(noisy).version.startswith(sysconfig.get_python_version())
 

@@ -1,4 +1,6 @@
-"""Ctrl-C and SIGTERM in the middle of a cell: everything is stopped, and what was learnt is kept."""
+"""Ctrl-C and SIGTERM in the middle of a cell: everything is stopped, and what was learnt is
+kept.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,18 @@ def test_the_climb_ends_in_order(number: signal.Signals, probe: Climb, tmp_path:
     ready = tmp_path / "ready"
     sender = threading.Thread(target=send_when, args=(ready, number))
     sender.start()
-    done = probe(f"say('phase.begin', name='waiting')\nopen({str(ready)!r}, 'w').close()\ntime.sleep(600)\n", timeout_s=60)
+    done = probe(
+        f"say('phase.begin', name='waiting')\nopen({str(ready)!r}, 'w').close()\ntime.sleep(600)\n",
+        timeout_s=60,
+    )
     sender.join()
 
     assert done.interrupted
     assert signal.getsignal(number) is before
-    assert (done.rung("mine@1")["outcome"], done.rung("mine@1")["unmet"]) == ("not_measured", "interrupted")
+    assert (done.rung("mine@1")["outcome"], done.rung("mine@1")["unmet"]) == (
+        "not_measured",
+        "interrupted",
+    )
     assert [(one.data["phase"], one.cell) for one in done.of("interrupted")] == [("mine", "mine@1")]
     pid = done.of("rank.ended")[0].subject.pid
     assert not os.path.exists(f"/proc/{pid}")

@@ -1,4 +1,6 @@
-"""Cells over several nodes, which are processes of this machine here: each is one `climb-here`, led from this process."""
+"""Cells over several nodes, which are processes of this machine here: each is one `climb-here`,
+led from this process.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ import pytest
 from tests.ladder.conftest import Climb
 from tests.ladder.test_interruption import send_when
 from trainprobe.ladder import node_team
-from trainprobe.nodes.way import Way
+from trainprobe.nodes.transports import Way
 
 NAMES = ("localhost", "other")
 MARK = f"test-{os.getpid()}-{time.monotonic_ns()}"
@@ -46,7 +48,9 @@ def here(text: str) -> list[int]:
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
                 ours = f"CLIMBED_BY={MARK}".encode() in (entry / "environ").read_bytes()
-                if ours and text in (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"):
+                if ours and text in (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(
+                    "utf-8", "replace"
+                ):
                     found.append(int(entry.name))
     return found
 
@@ -56,7 +60,11 @@ def test_a_probe_of_the_host_runs_on_each_node_with_the_callers_environment_and_
 ) -> None:
     own = tmp_path / "temporary"
     own.mkdir()
-    for name, value in {"TMPDIR": str(own), "MY_API_TOKEN": "zq7-very-secret-91", "PLAIN": "kept"}.items():
+    for name, value in {
+        "TMPDIR": str(own),
+        "MY_API_TOKEN": "zq7-very-secret-91",
+        "PLAIN": "kept",
+    }.items():
         monkeypatch.setenv(name, value)
     body = f"""
     import glob, pathlib
@@ -78,13 +86,17 @@ def test_a_probe_of_the_host_runs_on_each_node_with_the_callers_environment_and_
         "mine@localhost": ("passed", ["localhost"]),
         "mine@other": ("failed", ["other"]),
     }
-    assert rungs["mine@other"]["says"] == f"other kept {Path.cwd()}"  # no file and no command line held the secret
+    assert (
+        rungs["mine@other"]["says"] == f"other kept {Path.cwd()}"
+    )  # no file and no command line held the secret
     assert {one.subject.host for one in done.of("rank.ended")} == set(NAMES)
     assert not here("climb-here")
     assert not list(own.iterdir())
 
 
-def test_ranks_go_over_nodes_and_the_one_that_fails_is_known_by_its_number_in_the_world(probe: Climb) -> None:
+def test_ranks_go_over_nodes_and_the_one_that_fails_is_known_by_its_number_in_the_world(
+    probe: Climb,
+) -> None:
     body = """
     names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "MASTER_ADDR", "HOSTNAME")
     say("note", says=" ".join(os.environ[name] for name in names), port=os.environ["MASTER_PORT"])
@@ -98,7 +110,12 @@ def test_ranks_go_over_nodes_and_the_one_that_fails_is_known_by_its_number_in_th
     rung = done.rung("mine@4")
     assert (rung["outcome"], rung["ranks"], rung["hosts"]) == ("crashed", [3], list(NAMES))
     assert time.monotonic() - began < 30  # the others were not waited for until their deadline
-    notes = [event for one in done.of("probe.events", "mine@4") for event in one.data["events"] if event["event"] == "note"]
+    notes = [
+        event
+        for one in done.of("probe.events", "mine@4")
+        for event in one.data["events"]
+        if event["event"] == "note"
+    ]
     assert sorted(note["says"] for note in notes) == [
         "0 0 4 2 0 2 localhost localhost",
         "1 1 4 2 0 2 localhost localhost",
@@ -106,20 +123,32 @@ def test_ranks_go_over_nodes_and_the_one_that_fails_is_known_by_its_number_in_th
         "3 1 4 2 1 2 localhost other",
     ]
     assert len({note["port"] for note in notes}) == 1
-    assert {one.subject.rank: one.subject.host for one in done.of("rank.ended", "mine@4")} == {0: "localhost", 1: "localhost", 2: "other", 3: "other"}
+    assert {one.subject.rank: one.subject.host for one in done.of("rank.ended", "mine@4")} == {
+        0: "localhost",
+        1: "localhost",
+        2: "other",
+        3: "other",
+    }
     assert done.endings("mine@4")[0]["by_us"]
     assert {one.subject.rank for one in done.of("stacks.python", "mine@4")} == {0, 1, 2}
 
 
 @pytest.mark.soak
-def test_a_node_that_freezes_is_lost_and_told_once(probe: Climb, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_freezes_is_lost_and_told_once(
+    probe: Climb, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(node_team, "SILENT_S", 3.0)
     body = LEADER + "if rank == 1:\n    os.kill(leader, 19)\ntime.sleep(600)\n"
     done = probe(body, scope="ranks", nproc=1, timeout_s=60, way=way_of(*NAMES), nodes=NAMES)
 
     assert done.outcomes() == {"mine@2": "timed_out"}
-    assert (done.rung("mine@2")["ranks"], done.rung("mine@2")["says"]) == ([1], "other has said nothing for 3 s")
-    assert [(one.subject.host, one.outcome) for one in done.of("node.look")] == [("other", "timed_out")]
+    assert (done.rung("mine@2")["ranks"], done.rung("mine@2")["says"]) == (
+        [1],
+        "other has said nothing for 3 s",
+    )
+    assert [(one.subject.host, one.outcome) for one in done.of("node.look")] == [
+        ("other", "timed_out")
+    ]
     assert {one.subject.rank for one in done.of("stacks.python", "mine@2")} == {0}
     assert not here("climb-here")
 
@@ -139,7 +168,13 @@ def test_ctrl_c_ends_every_node(probe: Climb, tmp_path: Path, scope: str) -> Non
     ready = tmp_path / "ready"
     sender = threading.Thread(target=send_when, args=(ready, signal.SIGINT))
     sender.start()
-    done = probe(f"open({str(ready)!r}, 'w').close()\ntime.sleep(600)\n", scope=scope, timeout_s=60, way=way_of(*NAMES), nodes=NAMES)
+    done = probe(
+        f"open({str(ready)!r}, 'w').close()\ntime.sleep(600)\n",
+        scope=scope,
+        timeout_s=60,
+        way=way_of(*NAMES),
+        nodes=NAMES,
+    )
     sender.join()
 
     assert done.interrupted
@@ -162,18 +197,27 @@ def test_a_script_over_nodes_shows_who_left_first(script: Climb) -> None:
     done = script(body, nproc=1, way=way_of(*NAMES), nodes=NAMES)
 
     assert done.outcomes() == {"user_script@1": "passed", "user_script@2": "crashed"}
-    assert (done.rung("user_script@2")["ranks"], done.rung("user_script@2")["says"]) == ([1], "rank 1 ended with exit code 3")
+    assert (done.rung("user_script@2")["ranks"], done.rung("user_script@2")["says"]) == (
+        [1],
+        "rank 1 ended with exit code 3",
+    )
     assert done.endings("user_script@2")[0]["by_us"]
 
 
 @pytest.mark.soak
 def test_a_climb_over_nodes_is_gone_on_with(probe: Climb, tmp_path: Path) -> None:
     probe(YES, way=way_of(*NAMES), nodes=NAMES)
-    again = probe("raise SystemExit('asked again')\n", way=way_of(*NAMES), nodes=NAMES, resume=str(tmp_path / "case"))
+    again = probe(
+        "raise SystemExit('asked again')\n",
+        way=way_of(*NAMES),
+        nodes=NAMES,
+        resume=str(tmp_path / "case"),
+    )
 
-    assert {one.cell: one.data["outcome"] for one in again.of("rung")} == {"mine@localhost": "passed", "mine@other": "passed"} | {
-        one.cell: "skipped" for one in again.of("rung") if one.data["unmet"] == "asked"
-    }
+    assert {one.cell: one.data["outcome"] for one in again.of("rung")} == {
+        "mine@localhost": "passed",
+        "mine@other": "passed",
+    } | {one.cell: "skipped" for one in again.of("rung") if one.data["unmet"] == "asked"}
 
 
 EVIL = """
@@ -199,12 +243,23 @@ sys.stdin.read()
 @pytest.mark.soak
 def test_a_node_that_lies_speaks_for_nobody_else_and_breaks_nothing(probe: Climb) -> None:
     good = way_of(*NAMES)
-    way = Way("here", NAMES, lambda name, argv, talks: (sys.executable, "-c", EVIL) if name == "other" else good.command(name, argv, talks))
+    way = Way(
+        "here",
+        NAMES,
+        lambda name, argv, talks: (
+            (sys.executable, "-c", EVIL) if name == "other" else good.command(name, argv, talks)
+        ),
+    )
     done = probe(YES, way=way, nodes=NAMES)
 
-    assert (done.rung("mine@localhost")["outcome"], done.rung("mine@other")["outcome"]) == ("passed", "not_measured")
+    assert (done.rung("mine@localhost")["outcome"], done.rung("mine@other")["outcome"]) == (
+        "passed",
+        "not_measured",
+    )
     assert {one.subject.host for one in done.of("rank.ended", "mine@localhost")} == {"localhost"}
-    assert {one.subject.host for one in done.evidence if one.cell == "mine@other" and one.kind != "rung"} <= {"other"}
+    assert {
+        one.subject.host for one in done.evidence if one.cell == "mine@other" and one.kind != "rung"
+    } <= {"other"}
     assert json.dumps([dict(one.data) for one in done.evidence]).count("all is well") == 0
 
 
@@ -213,11 +268,27 @@ def test_when_the_leader_is_killed_nothing_of_a_node_stays(tmp_path: Path) -> No
     folder = tmp_path / "probes"
     folder.mkdir()
     ready = tmp_path / "ready"
-    header = "# /// trainprobe\n# rung: 5\n# question: Does it work?\n# scope: host\n# timeout_s: 60\n# ///\n"
-    (folder / "mine.py").write_text(f"{header}import time\nopen({str(ready)!r}, 'w').close()\ntime.sleep(600)\n")
+    header = (
+        "# /// trainprobe\n# rung: 5\n# question: Does it work?\n# scope: host\n# timeout_s: 60\n#"
+        " ///\n"
+    )
+    (folder / "mine.py").write_text(
+        f"{header}import time\nopen({str(ready)!r}, 'w').close()\ntime.sleep(600)\n"
+    )
     pid = os.fork()
     if pid == 0:
-        words = ["diagnose", "--nodes", "localhost", "--only", "mine", "--probe-dir", str(folder), "--case", str(tmp_path / "case"), "--quiet"]
+        words = [
+            "diagnose",
+            "--nodes",
+            "localhost",
+            "--only",
+            "mine",
+            "--probe-dir",
+            str(folder),
+            "--case",
+            str(tmp_path / "case"),
+            "--quiet",
+        ]
         os.execv(sys.executable, [sys.executable, "-m", "trainprobe", *words])
     until = time.monotonic() + 30
     while not ready.exists() and time.monotonic() < until:

@@ -26,7 +26,11 @@ class Wrote:
     @property
     def findings(self) -> list[tuple[str, str, str]]:
         """Name, what and where of all that was beyond its threshold."""
-        return [(row["name"], row["what"], row["where"]) for row in self.rows if row["row"] == "held" and not row["fine"]]
+        return [
+            (row["name"], row["what"], row["where"])
+            for row in self.rows
+            if row["row"] == "held" and not row["fine"]
+        ]
 
     def finding(self) -> Mapping[str, Any]:
         """The only one."""
@@ -37,8 +41,12 @@ class Wrote:
         return " ".join(str(row["says"]) for row in self.rows if row["row"] == kind)
 
 
-def wrote(suite: str, folder: Path, *names: str, fuzz: int = 12, seed: int = 0, source: str | None = None) -> dict[str, Wrote]:
-    """Run `suite` over the models of these names (NAME or NAME:SAMPLE), out of `source` or the small models here. Test processes side by side share one run."""
+def wrote(
+    suite: str, folder: Path, *names: str, fuzz: int = 12, seed: int = 0, source: str | None = None
+) -> dict[str, Wrote]:
+    """Run `suite` over the models of these names (NAME or NAME:SAMPLE), out of `source` or the
+    small models here. Test processes side by side share one run.
+    """
     file = folder / "stressed_models.py"
     file.write_text(source or MODELS.read_text())
     told = json.dumps([suite, names, fuzz, seed, file.read_text()])
@@ -52,8 +60,23 @@ def wrote(suite: str, folder: Path, *names: str, fuzz: int = 12, seed: int = 0, 
 
 
 def _said(suite: str, file: Path, names: Sequence[str], fuzz: int, seed: int) -> str:
-    program = [sys.executable, str(ROOT / "tests" / "programs" / "stress_suite.py"), suite, str(file), str(fuzz), str(seed), *names]
+    program = [
+        sys.executable,
+        str(ROOT / "tests" / "programs" / "stress_suite.py"),
+        suite,
+        str(file),
+        str(fuzz),
+        str(seed),
+        *names,
+    ]
     kept = {key: value for key, value in os.environ.items() if not key.startswith("TRAINPROBE_")}
-    done = subprocess.run(program, capture_output=True, text=True, timeout=600, check=False, env={**kept, "OMP_NUM_THREADS": "1"})
+    done = subprocess.run(
+        program,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        env={**kept, "OMP_NUM_THREADS": "1"},
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.strip().splitlines()[-1]

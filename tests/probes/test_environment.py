@@ -43,7 +43,11 @@ def fake_torch(folder: Path, version_text: str) -> Mapping[str, str]:
 
 
 def test_versions_are_read_and_torch_is_not_imported(run_probe: RunProbe, tmp_path: Path) -> None:
-    env = fake_torch(tmp_path, "from typing import Optional\n__version__ = '2.9.9+cu128'\ncuda: Optional[str] = '12.8'\nhip: Optional[str] = None\n")
+    env = fake_torch(
+        tmp_path,
+        "from typing import Optional\n__version__ = '2.9.9+cu128'\ncuda: Optional[str] ="
+        " '12.8'\nhip: Optional[str] = None\n",
+    )
     done = run_probe("environment", flags=("-S",), env=env)
     assert "torch 2.9.9+cu128, built for CUDA 12.8" in done.output
     assert status(done, "py.torch") == ["ok"]
@@ -51,22 +55,36 @@ def test_versions_are_read_and_torch_is_not_imported(run_probe: RunProbe, tmp_pa
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("random.py", ["fail"]), ("yaml/__init__.py", ["warn"]), ("yaml/readme.txt", ["ok"]), ("notes.py", ["ok"]), ("test/__init__.py", ["ok"])],
+    [
+        ("random.py", ["fail"]),
+        ("yaml/__init__.py", ["warn"]),
+        ("yaml/readme.txt", ["ok"]),
+        ("notes.py", ["ok"]),
+        ("test/__init__.py", ["ok"]),
+    ],
 )
-def test_what_stands_before_the_real_module(name: str, expected: list[str], run_probe: RunProbe, job: Path) -> None:
+def test_what_stands_before_the_real_module(
+    name: str, expected: list[str], run_probe: RunProbe, job: Path
+) -> None:
     (job / name).parent.mkdir(exist_ok=True)
     (job / name).write_text("")
     done = run_probe("environment", "--script", str(job / "train.py"), "--imports", "yaml,json")
     assert status(done, "py.shadow") == expected, done.output
 
 
-def test_bytecode_that_python_runs_though_the_source_has_changed(run_probe: RunProbe, job: Path) -> None:
+def test_bytecode_that_python_runs_though_the_source_has_changed(
+    run_probe: RunProbe, job: Path
+) -> None:
     module = job / "layers.py"
     module.write_text("width = 1\n")
     py_compile.compile(str(module), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
-    assert status(run_probe("environment", "--script", str(job / "train.py")), "py.bytecode") == ["ok"]
+    assert status(run_probe("environment", "--script", str(job / "train.py")), "py.bytecode") == [
+        "ok"
+    ]
     module.write_text("width = 2\n")
-    assert status(run_probe("environment", "--script", str(job / "train.py")), "py.bytecode") == ["warn"]  # nobody imports it
+    assert status(run_probe("environment", "--script", str(job / "train.py")), "py.bytecode") == [
+        "warn"
+    ]  # nobody imports it
     (job / "train.py").write_text("import layers\n")
     done = run_probe("environment", "--script", str(job / "train.py"))
     assert status(done, "py.bytecode") == ["fail"]
@@ -77,7 +95,9 @@ def test_bytecode_that_is_made_anew_is_harmless(run_probe: RunProbe, job: Path) 
     module.write_text("width = 1\n")
     py_compile.compile(str(module))
     module.write_text("width = 1000\n")
-    assert status(run_probe("environment", "--script", str(job / "train.py")), "py.bytecode") == ["ok"]
+    assert status(run_probe("environment", "--script", str(job / "train.py")), "py.bytecode") == [
+        "ok"
+    ]
 
 
 def test_bytecode_without_a_source(run_probe: RunProbe, job: Path) -> None:
@@ -85,4 +105,6 @@ def test_bytecode_without_a_source(run_probe: RunProbe, job: Path) -> None:
     module.write_text("width = 1\n")
     py_compile.compile(str(module), cfile=str(job / "gone.pyc"))
     module.unlink()
-    assert status(run_probe("environment", "--script", str(job / "train.py")), "py.bytecode") == ["warn"]
+    assert status(run_probe("environment", "--script", str(job / "train.py")), "py.bytecode") == [
+        "warn"
+    ]

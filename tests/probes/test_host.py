@@ -39,7 +39,10 @@ def test_this_host_is_fit_for_one_rank(run_probe: RunProbe) -> None:
         assert set(check(done, name)) >= {"status", "value", "says", "fix"}
 
 
-@pytest.mark.parametrize(("limit", "status", "answer"), [("ulimit -n 40", "fail", "no"), ("ulimit -n 1024", "warn", "yes")])
+@pytest.mark.parametrize(
+    ("limit", "status", "answer"),
+    [("ulimit -n 40", "fail", "no"), ("ulimit -n 1024", "warn", "yes")],
+)
 def test_few_descriptors(limit: str, status: str, answer: str, run_probe: RunProbe) -> None:
     done = run_probe("host", shell=limit)
     assert (check(done, "lim.nofile")["status"], done.answer) == (status, answer)
@@ -55,10 +58,15 @@ def test_more_ranks_than_memory(run_probe: RunProbe) -> None:
     assert (check(done, "mem.available")["status"], done.exit_code) == ("fail", 10)
 
 
-def test_the_cgroups_limit_counts_and_not_the_hosts(run_probe: RunProbe, memory_cgroup: MakeCgroup) -> None:
+def test_the_cgroups_limit_counts_and_not_the_hosts(
+    run_probe: RunProbe, memory_cgroup: MakeCgroup
+) -> None:
     folder = memory_cgroup(400 * 2**20)
     join = f'echo $$ > "{folder}/cgroup.procs"'
-    one, four = run_probe("host", "--nproc", "1", shell=join), run_probe("host", "--nproc", "4", shell=join)
+    one, four = (
+        run_probe("host", "--nproc", "1", shell=join),
+        run_probe("host", "--nproc", "4", shell=join),
+    )
     assert check(one, "lim.cgmem")["status"] == "warn"
     assert check(four, "lim.cgmem")["status"] == "fail"
     assert check(four, "lim.cgmem")["value"][0] == 400 * 2**20
@@ -66,7 +74,13 @@ def test_the_cgroups_limit_counts_and_not_the_hosts(run_probe: RunProbe, memory_
 
 
 def test_more_threads_than_cpus(run_probe: RunProbe) -> None:
-    done = run_probe("host", "--nproc", "2", env={"OMP_NUM_THREADS": "4"}, shell="command -v taskset >/dev/null && taskset -cp 0 $$ >/dev/null")
+    done = run_probe(
+        "host",
+        "--nproc",
+        "2",
+        env={"OMP_NUM_THREADS": "4"},
+        shell="command -v taskset >/dev/null && taskset -cp 0 $$ >/dev/null",
+    )
     assert check(done, "lim.cpus")["status"] == "warn"
     assert check(done, "lim.cpus")["value"][1] == 8
 
@@ -84,7 +98,11 @@ def test_more_threads_than_cpus(run_probe: RunProbe) -> None:
     ],
 )
 def test_variables_that_bite(name: str, value: str, bites: bool, run_probe: RunProbe) -> None:
-    found = [one for one in run_probe("host", env={name: value}).events if one.get("check") == f"env.{name}"]
+    found = [
+        one
+        for one in run_probe("host", env={name: value}).events
+        if one.get("check") == f"env.{name}"
+    ]
     assert [one["status"] for one in found] == (["warn"] if bites else [])
 
 
@@ -101,13 +119,16 @@ def test_an_earlier_run_of_the_same_script(run_probe: RunProbe, tmp_path: Path) 
     script, other = tmp_path / "train.py", tmp_path / "other.py"
     for path in (script, other):
         path.write_text("print('up', flush=True)\nimport time\ntime.sleep(60)\n")
-    # An earlier run came from another terminal, and the shell that started it is gone. (Left by process 1 in its own session, as in a bare
-    # container, nothing would tell it from a run that process 1 started itself.)
+    # An earlier run came from another terminal, and the shell that started it is gone. (Left by
+    # process 1 in its own session, as in a bare container, nothing would tell it from a run that
+    # process 1 started itself.)
     start = '"$0" "$1" & echo $!'
     pids = []
     for path in (script, other):
         words = ["/bin/sh", "-c", start, sys.executable, str(path)]
-        shell = subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, text=True, start_new_session=True)
+        shell = subprocess.Popen(
+            words, env=environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
         assert shell.stdout is not None
         pids.append(int(shell.stdout.readline()))
         assert shell.stdout.readline() == "up\n"
@@ -119,14 +140,28 @@ def test_an_earlier_run_of_the_same_script(run_probe: RunProbe, tmp_path: Path) 
         assert check(done, "host.leftovers")["fix"] == f"kill {pids[0]}"
     finally:
         subprocess.run(["kill", *map(str, pids)], check=False)
-    assert check(run_probe("host", "--script", str(tmp_path / "never_run.py")), "host.leftovers")["status"] == "ok"
+    assert (
+        check(run_probe("host", "--script", str(tmp_path / "never_run.py")), "host.leftovers")[
+            "status"
+        ]
+        == "ok"
+    )
 
 
-def test_only_who_runs_the_script_counts_and_a_run_that_somebody_has_is_no_left_over(run_probe: RunProbe, tmp_path: Path) -> None:
+def test_only_who_runs_the_script_counts_and_a_run_that_somebody_has_is_no_left_over(
+    run_probe: RunProbe, tmp_path: Path
+) -> None:
     script = tmp_path / "train.py"
     script.write_text("import sys, time\nprint('up', flush=True)\ntime.sleep(60)\n")
     started = [
-        subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=tmp_path)
+        subprocess.Popen(
+            words,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=tmp_path,
+        )
         for words in ([sys.executable, "train.py"], ["tail", "-f", "train.py"])
     ]
     try:

@@ -14,7 +14,12 @@ from tests.probes.conftest import PROBES, ProbeRun, RunProbe
 
 
 def told(done: ProbeRun, **labels: object) -> list[Mapping[str, Any]]:
-    return [one for one in done.events if one.get("name") == "import" and all(one.get(key) == value for key, value in labels.items())]
+    return [
+        one
+        for one in done.events
+        if one.get("name") == "import"
+        and all(one.get(key) == value for key, value in labels.items())
+    ]
 
 
 @pytest.fixture
@@ -32,7 +37,9 @@ def modules(tmp_path: Path) -> Callable[..., Mapping[str, str]]:
 Modules = Callable[..., Mapping[str, str]]
 
 
-def test_imports_that_work_are_measured_alone_and_together(run_probe: RunProbe, modules: Modules) -> None:
+def test_imports_that_work_are_measured_alone_and_together(
+    run_probe: RunProbe, modules: Modules
+) -> None:
     env = modules(heavy="block = b'x' * (30 * 2**20)\n", light="")
     done = run_probe("import_memory", "--imports", "heavy,light", "--nproc", "2", env=env)
     assert (done.exit_code, done.answer) == (0, "yes"), done.output
@@ -49,7 +56,11 @@ def test_imports_that_work_are_measured_alone_and_together(run_probe: RunProbe, 
 
 
 def test_an_import_that_hangs_has_a_name_and_a_line(run_probe: RunProbe, modules: Modules) -> None:
-    env = modules(inner="import time\ndef nap():\n    time.sleep(60)\nnap()\n", outer="import inner\n", fine="")
+    env = modules(
+        inner="import time\ndef nap():\n    time.sleep(60)\nnap()\n",
+        outer="import inner\n",
+        fine="",
+    )
     done = run_probe("import_memory", "--imports", "outer,fine", "--timeout-s", "1", env=env)
     assert done.answer == "no"
     (hung,) = told(done, module="outer")
@@ -70,7 +81,9 @@ def test_an_import_that_hangs_has_a_name_and_a_line(run_probe: RunProbe, modules
         ("raise MemoryError\n", "failed", "MemoryError"),
     ],
 )
-def test_an_import_that_raises(source: str, outcome: str, kind: str, run_probe: RunProbe, modules: Modules) -> None:
+def test_an_import_that_raises(
+    source: str, outcome: str, kind: str, run_probe: RunProbe, modules: Modules
+) -> None:
     done = run_probe("import_memory", "--imports", "broken", env=modules(broken=source))
     (one,) = told(done)
     assert (one["event"], one["outcome"], one["error_type"]) == ("fail", outcome, kind)
@@ -80,7 +93,9 @@ def test_an_import_that_crashes_or_leaves(run_probe: RunProbe, modules: Modules)
     env = modules(
         null="import ctypes\nctypes.string_at(0)\n",
         leaves="import os\nos._exit(0)\n",
-        aborts="import os, sys\nsys.stderr.write('std::bad_alloc')\nsys.stderr.flush()\nos.abort()\n",
+        aborts=(
+            "import os, sys\nsys.stderr.write('std::bad_alloc')\nsys.stderr.flush()\nos.abort()\n"
+        ),
     )
     done = run_probe("import_memory", "--imports", "null,leaves,aborts", env=env)
     null, leaves, aborts = told(done)
@@ -90,10 +105,20 @@ def test_an_import_that_crashes_or_leaves(run_probe: RunProbe, modules: Modules)
     assert "std::bad_alloc" in aborts["error"]
 
 
-def test_imports_that_fit_once_but_not_for_every_rank(run_probe: RunProbe, modules: Modules, memory_cgroup: MakeCgroup) -> None:
+def test_imports_that_fit_once_but_not_for_every_rank(
+    run_probe: RunProbe, modules: Modules, memory_cgroup: MakeCgroup
+) -> None:
     folder = memory_cgroup(220 * 2**20)
     env = modules(heavy="block = bytearray(b'x') * (80 * 2**20)\n")
-    done = run_probe("import_memory", "--imports", "heavy", "--nproc", "4", env=env, shell=f'echo $$ > "{folder}/cgroup.procs"')
+    done = run_probe(
+        "import_memory",
+        "--imports",
+        "heavy",
+        "--nproc",
+        "4",
+        env=env,
+        shell=f'echo $$ > "{folder}/cgroup.procs"',
+    )
     assert done.answer == "no", done.output
     assert [one["outcome"] for one in told(done, how="alone")] == ["passed"]
     killed = told(done, how="together", outcome="oom_killed")
@@ -103,34 +128,80 @@ def test_imports_that_fit_once_but_not_for_every_rank(run_probe: RunProbe, modul
 
 @pytest.mark.parametrize("names", ["", " , ", "os;print(1)", "a b", "1a"])
 def test_no_module_names(names: str, run_probe: RunProbe) -> None:
-    assert run_probe("import_memory", "--imports", names, env={"TRAINPROBE_IMPORTS": ""}).answer == "cannot"
+    assert (
+        run_probe("import_memory", "--imports", names, env={"TRAINPROBE_IMPORTS": ""}).answer
+        == "cannot"
+    )
 
 
-def test_more_ranks_are_planned_than_fit(run_probe: RunProbe, modules: Modules, memory_cgroup: MakeCgroup) -> None:
+def test_more_ranks_are_planned_than_fit(
+    run_probe: RunProbe, modules: Modules, memory_cgroup: MakeCgroup
+) -> None:
     folder = memory_cgroup(300 * 2**20)
-    env = {**modules(heavy="block = bytearray(b'x') * (80 * 2**20)\ndel block\n", light=""), "TRAINPROBE_PLANNED_RANKS": "8"}
-    done = run_probe("import_memory", "--imports", "light,heavy", "--nproc", "2", env=env, shell=f'echo $$ > "{folder}/cgroup.procs"')
+    env = {
+        **modules(heavy="block = bytearray(b'x') * (80 * 2**20)\ndel block\n", light=""),
+        "TRAINPROBE_PLANNED_RANKS": "8",
+    }
+    done = run_probe(
+        "import_memory",
+        "--imports",
+        "light,heavy",
+        "--nproc",
+        "2",
+        env=env,
+        shell=f'echo $$ > "{folder}/cgroup.procs"',
+    )
     assert done.answer == "no", done.output
     assert {one["outcome"] for one in told(done)} == {"passed"}
     (ahead,) = done.of("fail", name="import.foreseen")
     assert (ahead["ranks"], ahead["limit_bytes"]) == (8, 300 * 2**20)
-    assert 80 * 2**20 < ahead["each_bytes"] < 110 * 2**20  # the peak counts, though it is freed again
-    fits = run_probe("import_memory", "--imports", "light,heavy", "--nproc", "2", "--planned", "3", env=env, shell=f'echo $$ > "{folder}/cgroup.procs"')
+    assert (
+        80 * 2**20 < ahead["each_bytes"] < 110 * 2**20
+    )  # the peak counts, though it is freed again
+    fits = run_probe(
+        "import_memory",
+        "--imports",
+        "light,heavy",
+        "--nproc",
+        "2",
+        "--planned",
+        "3",
+        env=env,
+        shell=f'echo $$ > "{folder}/cgroup.procs"',
+    )
     assert fits.answer == "yes", fits.output
 
 
 def test_the_module_that_starts_threads_is_named(run_probe: RunProbe, modules: Modules) -> None:
-    inner = "import threading, time\nfor _ in range(3):\n    threading.Thread(target=time.sleep, args=(99,), daemon=True).start()\n"
-    done = run_probe("import_memory", "--imports", "outer,fine", env=modules(outer="import inner\n", inner=inner, fine=""))
+    inner = (
+        "import threading, time\nfor _ in range(3):\n    threading.Thread(target=time.sleep,"
+        " args=(99,), daemon=True).start()\n"
+    )
+    done = run_probe(
+        "import_memory",
+        "--imports",
+        "outer,fine",
+        env=modules(outer="import inner\n", inner=inner, fine=""),
+    )
     assert done.answer == "yes"
     (check,) = done.of("note", check="fork.threads_at_import")
-    assert (check["status"], check["module"], check["by"], check["count"]) == ("warn", "outer", "inner", 3)
+    assert (check["status"], check["module"], check["by"], check["count"]) == (
+        "warn",
+        "outer",
+        "inner",
+        3,
+    )
 
 
 def test_waits_for_locks_are_counted(run_probe: RunProbe, modules: Modules, tmp_path: Path) -> None:
     lock = tmp_path / "the.lock"
-    source = f"import fcntl, time\nfile = open({str(lock)!r}, 'w')\nfcntl.flock(file, fcntl.LOCK_EX)\ntime.sleep(0.4)\nfcntl.flock(file, fcntl.LOCK_UN)\n"
-    done = run_probe("import_memory", "--imports", "guarded", "--nproc", "3", env=modules(guarded=source))
+    source = (
+        f"import fcntl, time\nfile = open({str(lock)!r}, 'w')\nfcntl.flock(file,"
+        " fcntl.LOCK_EX)\ntime.sleep(0.4)\nfcntl.flock(file, fcntl.LOCK_UN)\n"
+    )
+    done = run_probe(
+        "import_memory", "--imports", "guarded", "--nproc", "3", env=modules(guarded=source)
+    )
     assert done.answer == "yes", done.output
     (alone,) = told(done, how="alone")
     assert alone["lock_wait_s"] == 0.0
@@ -141,9 +212,13 @@ def test_waits_for_locks_are_counted(run_probe: RunProbe, modules: Modules, tmp_
     assert most["value"] == waited[2]
 
 
-def test_a_lock_that_never_comes_is_named(run_probe: RunProbe, modules: Modules, tmp_path: Path) -> None:
+def test_a_lock_that_never_comes_is_named(
+    run_probe: RunProbe, modules: Modules, tmp_path: Path
+) -> None:
     lock = tmp_path / "held.lock"
-    env = modules(guarded=f"import fcntl\nfile = open({str(lock)!r}, 'w')\nfcntl.flock(file, fcntl.LOCK_EX)\n")
+    env = modules(
+        guarded=f"import fcntl\nfile = open({str(lock)!r}, 'w')\nfcntl.flock(file, fcntl.LOCK_EX)\n"
+    )
     with lock.open("w") as mine:
         fcntl.flock(mine, fcntl.LOCK_EX)
         done = run_probe("import_memory", "--imports", "guarded", "--timeout-s", "1", env=env)
@@ -151,11 +226,18 @@ def test_a_lock_that_never_comes_is_named(run_probe: RunProbe, modules: Modules,
     assert (one["outcome"], one["lock_paths"]) == ("timed_out", [str(lock)])
 
 
-def test_compilers_that_an_import_starts_are_seen(run_probe: RunProbe, modules: Modules, tmp_path: Path) -> None:
+def test_compilers_that_an_import_starts_are_seen(
+    run_probe: RunProbe, modules: Modules, tmp_path: Path
+) -> None:
     compiler = tmp_path / "cc1plus"
-    compiler.write_text(f"#!{sys.executable}\nimport time\nblock = b'x' * (40 * 2**20)\ntime.sleep(0.6)\n")
+    compiler.write_text(
+        f"#!{sys.executable}\nimport time\nblock = b'x' * (40 * 2**20)\ntime.sleep(0.6)\n"
+    )
     compiler.chmod(0o700)
-    source = f"import subprocess\nfor child in [subprocess.Popen([{str(compiler)!r}]) for _ in range(2)]:\n    child.wait()\n"
+    source = (
+        f"import subprocess\nfor child in [subprocess.Popen([{str(compiler)!r}]) for _ in"
+        " range(2)]:\n    child.wait()\n"
+    )
     done = run_probe("import_memory", "--imports", "builds", env=modules(builds=source))
     (one,) = told(done)
     assert one["compilers"] == 2, one
@@ -171,17 +253,44 @@ with trainprobe.import_lock():
 """
 
 
-def test_what_the_script_imports_under_a_lock_is_imported_so_here(run_probe: RunProbe, modules: Modules, memory_cgroup: MakeCgroup, tmp_path: Path) -> None:
+def test_what_the_script_imports_under_a_lock_is_imported_so_here(
+    run_probe: RunProbe, modules: Modules, memory_cgroup: MakeCgroup, tmp_path: Path
+) -> None:
     folder = memory_cgroup(260 * 2**20)
-    env = modules(heavy="import time\nblock = bytearray(b'x') * (90 * 2**20)\ntime.sleep(0.2)\ndel block\n", light="")
+    env = modules(
+        heavy="import time\nblock = bytearray(b'x') * (90 * 2**20)\ntime.sleep(0.2)\ndel block\n",
+        light="",
+    )
     script = tmp_path / "fit.py"
     script.write_text(GUARDED)
     shell = f'echo $$ > "{folder}/cgroup.procs"'
-    cured = run_probe("import_memory", "--imports", "light,heavy", "--nproc", "4", "--planned", "8", "--script", str(script), env=env, shell=shell)
+    cured = run_probe(
+        "import_memory",
+        "--imports",
+        "light,heavy",
+        "--nproc",
+        "4",
+        "--planned",
+        "8",
+        "--script",
+        str(script),
+        env=env,
+        shell=shell,
+    )
     assert cured.answer == "yes", cured.output
     assert {tuple(one["guarded"]) for one in told(cured, how="together")} == {("heavy",)}
     script.write_text("import light\nimport heavy\n")
-    ill = run_probe("import_memory", "--imports", "light,heavy", "--nproc", "4", "--script", str(script), env=env, shell=shell)
+    ill = run_probe(
+        "import_memory",
+        "--imports",
+        "light,heavy",
+        "--nproc",
+        "4",
+        "--script",
+        str(script),
+        env=env,
+        shell=shell,
+    )
     assert ill.answer == "no"
     assert told(ill, how="together", outcome="oom_killed")
 
@@ -190,7 +299,13 @@ def test_what_the_script_imports_under_a_lock_is_imported_so_here(run_probe: Run
     ("source", "found"),
     [
         (GUARDED, {"heavy": 1}),
-        ("from trainprobe import import_lock\nwith import_lock(slots=3):\n    from heavy.part import it\n", {"heavy": 3}),
+        (
+            (
+                "from trainprobe import import_lock\nwith import_lock(slots=3):\n    from"
+                " heavy.part import it\n"
+            ),
+            {"heavy": 3},
+        ),
         ("@import_lock()\ndef load():\n    import heavy\n", {"heavy": 1}),
         ("with filelock.FileLock('/x'):\n    import a, b.c\nimport a\n", {"b": 1}),
         ("with threading.Lock():\n    import heavy\n", {}),
@@ -198,19 +313,32 @@ def test_what_the_script_imports_under_a_lock_is_imported_so_here(run_probe: Run
         ("with (\n", {}),
     ],
 )
-def test_locks_around_imports_are_read_from_the_script(source: str, found: Mapping[str, int], tmp_path: Path) -> None:
+def test_locks_around_imports_are_read_from_the_script(
+    source: str, found: Mapping[str, int], tmp_path: Path
+) -> None:
     script = tmp_path / "fit.py"
     script.write_text(source)
-    assert runpy.run_path(str(PROBES / "_imports" / "_guards.py"))["guarded"](str(script)) == found
+    assert (
+        runpy.run_path(str(PROBES / "_import_memory" / "import_locks.py"))["guarded"](str(script))
+        == found
+    )
 
 
-def test_what_lies_beside_the_script_is_imported_and_not_blamed_for_what_it_lacks(run_probe: RunProbe, tmp_path: Path) -> None:
+def test_what_lies_beside_the_script_is_imported_and_not_blamed_for_what_it_lacks(
+    run_probe: RunProbe, tmp_path: Path
+) -> None:
     script = tmp_path / "fit.py"
-    script.write_text("import json\nimport near, needy\nif __name__ == '__main__':\n    import never\n")
+    script.write_text(
+        "import json\nimport near, needy\nif __name__ == '__main__':\n    import never\n"
+    )
     (tmp_path / "near.py").write_text("block = b'x' * (30 * 2**20)\n")
     (tmp_path / "needy.py").write_text("import os\nrank = os.environ['THE_RANK']\n")
     (tmp_path / "never.py").write_text("raise SystemExit\n")
     done = run_probe("import_memory", "--imports", "json", "--nproc", "2", "--script", str(script))
     assert done.answer == "yes", done.output
-    assert [(one["module"], one["outcome"]) for one in told(done, how="alone")] == [("json", "passed"), ("near", "passed"), ("needy", "not_measured")]
+    assert [(one["module"], one["outcome"]) for one in told(done, how="alone")] == [
+        ("json", "passed"),
+        ("near", "passed"),
+        ("needy", "not_measured"),
+    ]
     assert {one["module"] for one in told(done, how="together")} == {"json,near"}

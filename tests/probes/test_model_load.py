@@ -1,4 +1,6 @@
-"""The rung that loads the model: alone, together, by cheaper ways; and what user objects may do to it."""
+"""The rung that loads the model: alone, together, by cheaper ways; and what user objects may do
+to it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,12 @@ import pytest
 from tests.conftest import MakeCgroup
 from tests.probes.conftest import RunProbe
 
-pytestmark = [pytest.mark.torch, pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed here")]
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(
+        importlib.util.find_spec("torch") is None, reason="torch is not installed here"
+    ),
+]
 MIB = 2**20
 FACTORIES = """
 import os, sys, time
@@ -73,11 +80,18 @@ def weights(tmp_path: Path) -> Path:
     return path
 
 
-def test_ranks_load_alone_together_and_by_the_cheaper_way(run_probe: RunProbe, tmp_path: Path) -> None:
-    done = run_probe("model_load", "--model", str(weights(tmp_path)), "--nproc", "2", "--planned-ranks", "8")
+def test_ranks_load_alone_together_and_by_the_cheaper_way(
+    run_probe: RunProbe, tmp_path: Path
+) -> None:
+    done = run_probe(
+        "model_load", "--model", str(weights(tmp_path)), "--nproc", "2", "--planned-ranks", "8"
+    )
     assert done.answer == "yes", done.output
     alone, *together = done.of("measure", name="load.host_peak", how="given")
-    assert (alone["ranks"], [(one["ranks"], one["rank"]) for one in together]) == (1, [(2, 0), (2, 1)])
+    assert (alone["ranks"], [(one["ranks"], one["rank"]) for one in together]) == (
+        1,
+        [(2, 0), (2, 1)],
+    )
     own = {one["how"]: one["value"] for one in done.of("measure", name="load.private", ranks=1)}
     assert own["given"] - own["mmap"] > 60 * MIB  # pages of a mapped file are nobody's own
     (need,) = done.of("measure", name="load.need")
@@ -100,8 +114,18 @@ def test_ranks_load_alone_together_and_by_the_cheaper_way(run_probe: RunProbe, t
         pytest.param("hangs", "stood", " in hangs: it did not end in time", marks=pytest.mark.soak),
     ],
 )
-def test_a_factory_that_is_at_fault_gets_a_sentence(run_probe: RunProbe, tmp_path: Path, factory: str, kind: str, says: str) -> None:
-    done = run_probe("model_load", "--model", f"{factories(tmp_path)}:{factory}", "--nproc", "2", "--timeout-s", "60" if factory == "hangs" else "80")
+def test_a_factory_that_is_at_fault_gets_a_sentence(
+    run_probe: RunProbe, tmp_path: Path, factory: str, kind: str, says: str
+) -> None:
+    done = run_probe(
+        "model_load",
+        "--model",
+        f"{factories(tmp_path)}:{factory}",
+        "--nproc",
+        "2",
+        "--timeout-s",
+        "60" if factory == "hangs" else "80",
+    )
     assert done.answer == "no", done.output
     (failed,) = done.of("fail")
     assert (failed["given"], failed["kind"]) == ("model", kind)
@@ -109,8 +133,12 @@ def test_a_factory_that_is_at_fault_gets_a_sentence(run_probe: RunProbe, tmp_pat
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("factory", "says"), [("needs", "it needs path"), ("nosuch", "has no nosuch")])
-def test_what_was_mistyped_is_no_fault_of_the_model(run_probe: RunProbe, tmp_path: Path, factory: str, says: str) -> None:
+@pytest.mark.parametrize(
+    ("factory", "says"), [("needs", "it needs path"), ("nosuch", "has no nosuch")]
+)
+def test_what_was_mistyped_is_no_fault_of_the_model(
+    run_probe: RunProbe, tmp_path: Path, factory: str, says: str
+) -> None:
     done = run_probe("model_load", "--model", f"{factories(tmp_path)}:{factory}", "--nproc", "2")
     assert (done.answer, bool(done.of("fail"))) == ("cannot", False)
     assert says in done.output
@@ -132,31 +160,51 @@ def test_there_is_no_such_file(run_probe: RunProbe) -> None:
 
 @pytest.mark.soak
 @pytest.mark.root
-def test_two_ranks_that_do_not_fit_where_one_does(run_probe: RunProbe, tmp_path: Path, memory_cgroup: MakeCgroup) -> None:
+def test_two_ranks_that_do_not_fit_where_one_does(
+    run_probe: RunProbe, tmp_path: Path, memory_cgroup: MakeCgroup
+) -> None:
     path = weights(tmp_path)
     env = {"WEIGHTS": str(path)}
     folder = memory_cgroup(600 * MIB)
     join = f'echo $$ > "{folder}/cgroup.procs"'
-    done = run_probe("model_load", "--model", f"{factories(tmp_path)}:eager", "--nproc", "2", env=env, shell=join)
+    done = run_probe(
+        "model_load", "--model", f"{factories(tmp_path)}:eager", "--nproc", "2", env=env, shell=join
+    )
     assert done.answer == "no", done.output
     killed = done.of("fail", name="load")
     assert killed
     assert {(one["outcome"], one["ranks"]) for one in killed} == {("oom_killed", 2)}
     assert done.of("measure", name="load.took_s", how="given", ranks=1)
-    done = run_probe("model_load", "--model", f"{factories(tmp_path)}:eager", "--nproc", "1", "--planned-ranks", "4", env=env, shell=join)
+    done = run_probe(
+        "model_load",
+        "--model",
+        f"{factories(tmp_path)}:eager",
+        "--nproc",
+        "1",
+        "--planned-ranks",
+        "4",
+        env=env,
+        shell=join,
+    )
     assert done.answer == "no", done.output
     (ahead,) = done.of("fail", check="model.memory")
     assert ahead["value"]["need"] > ahead["value"]["limit"] == 600 * MIB
     assert "Together 4 ranks need" in done.output
-    done = run_probe("model_load", "--model", f"{factories(tmp_path)}:eager", "--nproc", "1", env=env, shell=join)
+    done = run_probe(
+        "model_load", "--model", f"{factories(tmp_path)}:eager", "--nproc", "1", env=env, shell=join
+    )
     assert done.answer == "yes", done.output
 
 
 @pytest.mark.soak
 def test_a_folder_of_a_model(run_probe: RunProbe, tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
-    transformers.GPT2LMHeadModel(transformers.GPT2Config(n_embd=256, n_layer=4, n_head=4)).save_pretrained(tmp_path / "hf")
-    done = run_probe("model_load", "--model", str(tmp_path / "hf"), "--nproc", "2", "--timeout-s", "80")
+    transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(n_embd=256, n_layer=4, n_head=4)
+    ).save_pretrained(tmp_path / "hf")
+    done = run_probe(
+        "model_load", "--model", str(tmp_path / "hf"), "--nproc", "2", "--timeout-s", "80"
+    )
     assert done.answer == "yes", done.output
     assert {one["how"] for one in done.of("measure", name="load.took_s")} >= {"given", "assign"}
 
@@ -164,7 +212,10 @@ def test_a_folder_of_a_model(run_probe: RunProbe, tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_code_in_a_file_of_weights_is_never_run(run_probe: RunProbe, tmp_path: Path) -> None:
     marker = tmp_path / "was here"
-    program = f"import torch, os\nclass Evil:\n    def __reduce__(self): return (open, ({str(marker)!r}, 'w'))\ntorch.save({{'a': Evil()}}, {str(tmp_path / 'pytorch_model.bin')!r})"
+    program = (
+        f"import torch, os\nclass Evil:\n    def __reduce__(self): return (open, ({str(marker)!r},"
+        f" 'w'))\ntorch.save({{'a': Evil()}}, {str(tmp_path / 'pytorch_model.bin')!r})"
+    )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
     (tmp_path / "hf").mkdir()
     (tmp_path / "pytorch_model.bin").rename(tmp_path / "hf" / "pytorch_model.bin")

@@ -1,4 +1,6 @@
-"""The member of a pair by itself: what it says without a partner. With partners it is tested over hosts (tests/cluster/test_isolate.py)."""
+"""The member of a pair by itself: what it says without a partner. With partners it is tested
+over hosts (tests/cluster/test_isolate.py).
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,34 @@ from tests.conftest import ROOT
 
 def member(told: object, folder: Path) -> tuple[int, list[dict[str, Any]], float]:
     events = folder / "events.jsonl"
-    env = {**os.environ, "TRAINPROBE_EVENTS": str(events), "TRAINPROBE_PAIR": told if isinstance(told, str) else json.dumps(told)}
+    env = {
+        **os.environ,
+        "TRAINPROBE_EVENTS": str(events),
+        "TRAINPROBE_PAIR": told if isinstance(told, str) else json.dumps(told),
+    }
     began = time.monotonic()
-    done = subprocess.run([sys.executable, str(ROOT / "probes" / "node_pair.py")], env=env, capture_output=True, timeout=60, check=False)
-    return done.returncode, [json.loads(line) for line in events.read_text().splitlines()], time.monotonic() - began
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "probes" / "node_pair.py")],
+        env=env,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    return (
+        done.returncode,
+        [json.loads(line) for line in events.read_text().splitlines()],
+        time.monotonic() - began,
+    )
 
 
 def test_without_being_told_who_takes_part_it_cannot_say(tmp_path: Path) -> None:
-    for place, told in enumerate(("", "[]", {"me": "a", "members": [{"name": "b"}], "ports": [], "datagrams": 1, "token": "x"})):
+    for place, told in enumerate(
+        (
+            "",
+            "[]",
+            {"me": "a", "members": [{"name": "b"}], "ports": [], "datagrams": 1, "token": "x"},
+        )
+    ):
         (tmp_path / str(place)).mkdir()
         code, events, _ = member(told, tmp_path / str(place))
         assert (code, events[-1]["answer"]) == (11, "cannot")
@@ -37,7 +59,10 @@ def test_alone_it_says_that_it_heard_nobody_and_ends(tmp_path: Path) -> None:
         ports = [taken.getsockname()[1]]
         told = {
             "me": "a",
-            "members": [{"name": "a", "address": "127.0.0.1"}, {"name": "b", "address": "127.0.0.1"}],
+            "members": [
+                {"name": "a", "address": "127.0.0.1"},
+                {"name": "b", "address": "127.0.0.1"},
+            ],
             "ports": ports,
             "datagrams": 41999,
             "token": "x",
@@ -47,5 +72,10 @@ def test_alone_it_says_that_it_heard_nobody_and_ends(tmp_path: Path) -> None:
         code, events, took_s = member(told, tmp_path)
     peer = next(event for event in events if event.get("name") == "peer")
     here = next(event for event in events if event.get("name") == "self")
-    assert (code, events[-1]["answer"], peer["heard"], list(here["taken"])) == (10, "no", False, [str(ports[0])])
+    assert (code, events[-1]["answer"], peer["heard"], list(here["taken"])) == (
+        10,
+        "no",
+        False,
+        [str(ports[0])],
+    )
     assert took_s < 30

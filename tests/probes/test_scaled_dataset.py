@@ -1,4 +1,6 @@
-"""The rung of data on the user's own: what its parts say, and factories that go wrong, by a stand-in for torch that does nothing."""
+"""The rung of data on the user's own: what its parts say, and factories that go wrong, by a
+stand-in for torch that does nothing.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,17 @@ import pytest
 from tests.probes.conftest import PROBES, ProbeRun, RunProbe
 
 sys.path.insert(0, str(PROBES))
-from _dataset import asked, cell, children, compared, looks, objects, safe, samples
-from _given import GivenError, load_given
+from _scaled_dataset import (
+    cell_child,
+    cells,
+    comparisons,
+    process_usage,
+    request,
+    sample_digests,
+    worker_limit,
+)
+from _shared import data_sources
+from _shared.named_object import NamedObjectError, load_named_object
 
 DATA = Path(__file__).parent / "data"
 # As much of torch as the way to a factory needs: children then start in a tenth of a second.
@@ -24,7 +35,8 @@ STAND_IN = {
     "__init__.py": "def set_num_threads(count): pass\n",
     "distributed.py": "def is_available(): return False\n",
     "utils/__init__.py": "",
-    "utils/data.py": """
+    "utils/data.py": (
+        """
 def get_worker_info(): return None
 def default_collate(rows): return rows
 class IterableDataset: pass
@@ -45,7 +57,8 @@ class DataLoader:
         places = list(self.sampler if self.sampler is not None else range(len(self.rows)))
         for at in range(0, len(places), self.size):
             yield self.collate([self.rows[place] for place in places[at:at + self.size]])
-""",
+"""
+    ),
 }
 Take = Callable[..., ProbeRun]
 
@@ -58,10 +71,29 @@ def take(run_probe: RunProbe, tmp_path: Path) -> Take:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def run(name: str, *argv: str, deadline_s: float = 16, env: dict[str, str] | None = None, shell: str = "") -> ProbeRun:
-        given = {"PYTHONPATH": str(tmp_path / "stand-in"), "TRAINPROBE_DEADLINE_S": str(deadline_s), "TRAINPROBE_NPROC": "1", **(env or {})}
+    def run(
+        name: str,
+        *argv: str,
+        deadline_s: float = 16,
+        env: dict[str, str] | None = None,
+        shell: str = "",
+    ) -> ProbeRun:
+        given = {
+            "PYTHONPATH": str(tmp_path / "stand-in"),
+            "TRAINPROBE_DEADLINE_S": str(deadline_s),
+            "TRAINPROBE_NPROC": "1",
+            **(env or {}),
+        }
         flags = argv or ("--rows", "2,20", "--workers", "0")
-        return run_probe("scaled_dataset", "--dataset", f"{DATA}/faulty.py:{name}", *flags, env=given, shell=shell, cwd=DATA)
+        return run_probe(
+            "scaled_dataset",
+            "--dataset",
+            f"{DATA}/faulty.py:{name}",
+            *flags,
+            env=given,
+            shell=shell,
+            cwd=DATA,
+        )
 
     return run
 
@@ -92,7 +124,7 @@ def test_a_factory_that_goes_wrong(name: str, kind: str, words: str, take: Take)
     assert words in done.events[-1]["says"]
     if kind == "raised":
         assert first["type"]
-        assert all("_dataset" not in frame["file"] for frame in first["frames"])
+        assert all("_scaled_dataset" not in frame["file"] for frame in first["frames"])
         assert any(frame["file"].endswith("faulty.py") for frame in first["frames"])
 
 
@@ -116,7 +148,7 @@ def _left_over(word: str) -> list[str]:
             line = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
         except OSError:
             continue
-        if word in line and "pytest" not in line and "_dataset/cell.py" in line:
+        if word in line and "pytest" not in line and "_scaled_dataset/cell_child.py" in line:
             found.append(line)
     return found
 
@@ -126,7 +158,10 @@ def test_a_factory_that_only_does_odd_things_is_read(name: str, take: Take) -> N
     done = take(name)
     assert done.answer == "yes", done.output
     assert {one["rows"] for one in done.of("measure", name="took_s")} >= {2, 20}
-    assert done.of("measure", name="dataset.length", where="pickled")[0]["value"] == done.of("measure", name="dataset.length", where="parent")[0]["value"]
+    assert (
+        done.of("measure", name="dataset.length", where="pickled")[0]["value"]
+        == done.of("measure", name="dataset.length", where="parent")[0]["value"]
+    )
     assert bool(done.of("note", check="data.forks")) is (name == "forks")
     assert done.of("measure", name="limit.nofile")
     assert len(done.output) < 100_000
@@ -134,7 +169,12 @@ def test_a_factory_that_only_does_odd_things_is_read(name: str, take: Take) -> N
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("faulty.py:goood", "did you mean good"), ("nowhere.py:good", "no file"), ("no_such_module:make", "no module"), ("faulty", "not of the form")],
+    [
+        ("faulty.py:goood", "did you mean good"),
+        ("nowhere.py:good", "no file"),
+        ("no_such_module:make", "no module"),
+        ("faulty", "not of the form"),
+    ],
 )
 def test_a_name_that_is_mistyped_is_no_fault_of_the_data(name: str, words: str, take: Take) -> None:
     done = take("", "--dataset", name)
@@ -168,41 +208,57 @@ def test_what_cannot_be_pickled_and_must_be(take: Take) -> None:
 def test_a_digest_is_that_of_the_values() -> None:
     row = {"a": [1, 2.5, None, "x"], "b": (b"y", True), "c": {3, 4}}
     again = {"c": {4, 3}, "b": (b"y", True), "a": [1, 2.5, None, "x"]}
-    assert samples.digest([row]) == samples.digest([again])
-    assert samples.digest([row]) != samples.digest([{**row, "a": [1, 2.5, None, "z"]}])
-    assert samples.digest([1]) != samples.digest([True])
-    assert samples.digest([object()]) is None
-    assert samples.combined([]) is None
+    assert sample_digests.digest([row]) == sample_digests.digest([again])
+    assert sample_digests.digest([row]) != sample_digests.digest(
+        [{**row, "a": [1, 2.5, None, "z"]}]
+    )
+    assert sample_digests.digest([1]) != sample_digests.digest([True])
+    assert sample_digests.digest([object()]) is None
+    assert sample_digests.combined([]) is None
 
 
-@pytest.mark.parametrize(("sample", "empty"), [({}, True), (None, True), ({"a": None, "b": []}, True), ("", True), ({"a": 0}, False), ([0], False), (0, False)])
+@pytest.mark.parametrize(
+    ("sample", "empty"),
+    [
+        ({}, True),
+        (None, True),
+        ({"a": None, "b": []}, True),
+        ("", True),
+        ({"a": 0}, False),
+        ([0], False),
+        (0, False),
+    ],
+)
 def test_an_empty_sample(sample: Any, empty: bool) -> None:
-    assert samples.is_empty(sample) is empty
+    assert sample_digests.is_empty(sample) is empty
 
 
-DUMP = """Thread 0x00007f1 (most recent call first):
+DUMP = f"""Thread 0x00007f1 (most recent call first):
   File "/usr/lib/python3.11/selectors.py", line 415 in select
 Current thread 0x00007f0 (most recent call first):
   File "/job/rows.py", line 7 in wait
   File "/job/rows.py", line 3 in make
-  File "/tool/probes/_dataset/cell.py", line 60 in sources
+  File "{PROBES}/_scaled_dataset/cell_child.py", line 60 in sources
 """
 
 
 def test_the_main_thread_of_a_dump_is_read_outermost_first() -> None:
-    assert [(frame["function"], frame["line"]) for frame in children.main_thread(DUMP)] == [("make", 3), ("wait", 7)]
+    assert [(frame["function"], frame["line"]) for frame in cells.main_thread(DUMP)] == [
+        ("make", 3),
+        ("wait", 7),
+    ]
 
 
 def test_what_a_size_will_take_is_foreseen_from_the_two_before() -> None:
-    assert cell.foreseen([(2, 1.0)], 1000) == 3.0
-    assert cell.foreseen([(2, 1.0), (100, 1.98)], 1000) == pytest.approx(1.98 + 9.0)
+    assert cell_child.foreseen([(2, 1.0)], 1000) == 3.0
+    assert cell_child.foreseen([(2, 1.0), (100, 1.98)], 1000) == pytest.approx(1.98 + 9.0)
 
 
 def test_what_bends_is_foreseen_as_it_bends() -> None:
     spent = [(rows, 2e-7 * rows**2) for rows in (512, 2048, 8192)]
-    assert cell.foreseen(spent, 16384) == pytest.approx(2e-7 * 16384**2, rel=0.05)
+    assert cell_child.foreseen(spent, 16384) == pytest.approx(2e-7 * 16384**2, rel=0.05)
     in_step = [(rows, 0.1 + 1e-3 * rows) for rows in (512, 2048, 8192)]
-    assert cell.foreseen(in_step, 16384) == pytest.approx(0.1 + 1e-3 * 16384, rel=0.05)
+    assert cell_child.foreseen(in_step, 16384) == pytest.approx(0.1 + 1e-3 * 16384, rel=0.05)
 
 
 @pytest.mark.parametrize("power", [1, 2, 3])
@@ -211,7 +267,7 @@ def test_sizes_come_close_enough_to_tell_a_law_before_one_is_too_long(power: int
     spent: list[tuple[int, float]] = []
     left_s, sizes = 60.0, [2, 74_074, 2_000_000]
     while sizes and left_s > 0:
-        rows = cell.nearest(spent, sizes[0], left_s)
+        rows = cell_child.nearest(spent, sizes[0], left_s)
         if not rows:
             break
         spent.append((rows, 0.002 + {1: 1e-3, 2: 2e-7, 3: 1e-10}[power] * rows**power))
@@ -224,84 +280,146 @@ def test_sizes_come_close_enough_to_tell_a_law_before_one_is_too_long(power: int
 
 
 def test_cheap_sizes_are_taken_at_once() -> None:
-    assert cell.nearest([], 100, 60.0) == 100
-    assert cell.nearest([(2, 0.001)], 20, 60.0) == 20
-    assert cell.nearest([(2, 0.001), (100, 0.002)], 1000, 60.0) == 1000
-    assert cell.nearest([(1000, 2.0), (2000, 4.0)], 4000, 60.0) == 4000
+    assert cell_child.nearest([], 100, 60.0) == 100
+    assert cell_child.nearest([(2, 0.001)], 20, 60.0) == 20
+    assert cell_child.nearest([(2, 0.001), (100, 0.002)], 1000, 60.0) == 1000
+    assert cell_child.nearest([(1000, 2.0), (2000, 4.0)], 4000, 60.0) == 4000
 
 
 def test_one_number_of_rows_is_the_most() -> None:
-    assert asked.grown((1000,)) == (2, 37, 111, 333, 1000)
-    assert asked.grown((5, 50)) == (5, 50)
+    assert request.grown((1000,)) == (2, 37, 111, 333, 1000)
+    assert request.grown((5, 50)) == (5, 50)
 
 
 def test_what_a_node_bears(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[dict[str, Any]] = []
-    monkeypatch.setattr("_emit.note", lambda says, **more: told.append({"says": says, **more}))
+    monkeypatch.setattr(
+        "_emit.check",
+        lambda name, _state, says, value=None, **more: told.append(
+            {"says": says, "check": name, "value": value, **more}
+        ),
+    )
     monkeypatch.setattr("_emit.measure", lambda *_, **__: None)
     none = {"pss": 1e9, "parent_fds": 20, "pids": 4, "shm": 0, "worker_private": 0, "worker_pss": 0}
-    two = {"pss": 2e9, "parent_fds": 40, "pids": 8, "shm": 1e6, "worker_private": 0.5e9, "worker_pss": 0.5e9}
+    two = {
+        "pss": 2e9,
+        "parent_fds": 40,
+        "pids": 8,
+        "shm": 1e6,
+        "worker_private": 0.5e9,
+        "worker_pss": 0.5e9,
+    }
     costs = {(0, "none", 1): none, (2, "fork", 1): two}
-    limits = {"memory_free_bytes": (20 * 10**9, "bytes"), "nofile": (1024, ""), "cpus": (64, ""), "shm_bytes": (10**10, "bytes"), "pids": (10**4, "")}
-    assert safe.tell(costs, limits, 2, 3, []) == 4  # (0.8 x 20 - 2 x 1) / (2 x 3 x 0.5)
+    limits = {
+        "memory_free_bytes": (20 * 10**9, "bytes"),
+        "nofile": (1024, ""),
+        "cpus": (64, ""),
+        "shm_bytes": (10**10, "bytes"),
+        "pids": (10**4, ""),
+    }
+    assert worker_limit.tell(costs, limits, 2, 3, []) == 4  # (0.8 x 20 - 2 x 1) / (2 x 3 x 0.5)
     assert "memory" in told[-1]["says"]
     assert (told[-1]["check"], told[-1]["value"]) == ("data.safe_workers", 4)
-    assert safe.tell({**costs}, {**limits, "nofile": (100, "")}, 1, 3, []) == 2  # (80 - 20) / (3 x 10)
-    assert safe.tell({(0, "none", 1): none}, limits, 1, 1, [{"workers": 2, "method": "fork"}]) == 0
-    assert safe.tell({(0, "none", 1): none}, limits, 1, 1, []) is None
+    assert (
+        worker_limit.tell({**costs}, {**limits, "nofile": (100, "")}, 1, 3, []) == 2
+    )  # (80 - 20) / (3 x 10)
+    assert (
+        worker_limit.tell({(0, "none", 1): none}, limits, 1, 1, [{"workers": 2, "method": "fork"}])
+        == 0
+    )
+    assert worker_limit.tell({(0, "none", 1): none}, limits, 1, 1, []) is None
 
 
-def _shard(rank: int, read: dict[str, list[int]], *, batches: int = 5) -> children.Said:
-    return children.Said(rank, "done", [{"what": "shard", "read": read, "batches": batches, "rows": 0, "whole": True}], 0, "", [])
+def _shard(rank: int, read: dict[str, list[int]], *, batches: int = 5) -> cells.ChildRun:
+    return cells.ChildRun(
+        rank,
+        "done",
+        [{"what": "shard", "read": read, "batches": batches, "rows": 0, "whole": True}],
+        0,
+        "",
+        [],
+    )
 
 
-def _shards(*said: children.Said, workers: int, ranks: int) -> list[str]:
-    run = children.Cell(list(said), [], 0.0, 0.0, 0)
+def _shards(*said: cells.ChildRun, workers: int, ranks: int) -> list[str]:
+    run = cells.CellRun(list(said), [], 0.0, 0.0, 0)
     alone = _shard(0, {"-1": list(range(40))})
-    return [failure.kind for failure in compared.shards(run, {"workers": workers, "ranks": ranks, "method": "fork"}, alone)]
+    return [
+        failure.kind
+        for failure in comparisons.shards(
+            run, {"workers": workers, "ranks": ranks, "method": "fork"}, alone
+        )
+    ]
 
 
 def test_shards_are_held_against_what_one_process_reads() -> None:
     halves = list(range(0, 40, 2)), list(range(1, 40, 2))
     assert _shards(_shard(0, {"0": halves[0], "1": halves[1]}), workers=2, ranks=1) == []
-    assert _shards(_shard(0, {"0": list(range(40)), "1": list(range(40))}), workers=2, ranks=1) == ["overlap"]
-    assert _shards(_shard(0, {"-1": halves[0]}), _shard(1, {"-1": halves[1]}, batches=4), workers=0, ranks=2) == ["uneven"]
-    assert _shards(_shard(0, {"-1": halves[0]}), _shard(1, {"-1": halves[0]}), workers=0, ranks=2) == ["missing"]
-    assert _shards(_shard(0, {"-1": list(range(40))}), _shard(1, {"-1": list(range(40))}), workers=0, ranks=2) == []  # a trainer may split it
+    assert _shards(_shard(0, {"0": list(range(40)), "1": list(range(40))}), workers=2, ranks=1) == [
+        "overlap"
+    ]
+    assert _shards(
+        _shard(0, {"-1": halves[0]}), _shard(1, {"-1": halves[1]}, batches=4), workers=0, ranks=2
+    ) == ["uneven"]
+    assert _shards(
+        _shard(0, {"-1": halves[0]}), _shard(1, {"-1": halves[0]}), workers=0, ranks=2
+    ) == ["missing"]
+    assert (
+        _shards(
+            _shard(0, {"-1": list(range(40))}),
+            _shard(1, {"-1": list(range(40))}),
+            workers=0,
+            ranks=2,
+        )
+        == []
+    )  # a trainer may split it
 
 
 def test_a_look_at_this_process_finds_it() -> None:
-    seen = looks.look(os.getpid())
+    seen = process_usage.look(os.getpid())
     assert seen.pss > 1e6
     assert seen.fds >= 3
-    assert looks.limits()["cpus"][0] == len(os.sched_getaffinity(0))
+    assert process_usage.limits()["cpus"][0] == len(os.sched_getaffinity(0))
 
 
 def test_data_is_taken_as_it_is_and_factories_are_called() -> None:
-    assert objects.call([1, 2], 5) == [1, 2]
-    assert objects.call(lambda rows: list(range(rows)), 5) == [0, 1, 2, 3, 4]
-    assert objects.call(lambda: [7], 5) == [7]
+    assert data_sources.call([1, 2], 5) == [1, 2]
+    assert data_sources.call(lambda rows: list(range(rows)), 5) == [0, 1, 2, 3, 4]
+    assert data_sources.call(lambda: [7], 5) == [7]
 
 
-def test_an_object_of_a_file_or_of_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_object_of_a_file_or_of_a_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "rows_of_a_file.py").write_text("class Made:\n    value = 5\nmade = Made()\n")
-    assert load_given(f"{tmp_path}/rows_of_a_file.py:made.value") == 5
-    assert load_given("os:path.sep") == os.sep
+    assert load_named_object(f"{tmp_path}/rows_of_a_file.py:made.value") == 5
+    assert load_named_object("os:path.sep") == os.sep
     (tmp_path / "broken_of_a_file.py").write_text("import no_such_thing\n")
-    with pytest.raises(GivenError) as caught:
-        load_given(f"{tmp_path}/broken_of_a_file.py:made")
+    with pytest.raises(NamedObjectError) as caught:
+        load_named_object(f"{tmp_path}/broken_of_a_file.py:made")
     assert not caught.value.mistyped
     assert isinstance(caught.value.error, ModuleNotFoundError)
 
 
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed here")
+needs_torch = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="torch is not installed here"
+)
 
 
 @pytest.mark.torch
 @needs_torch
 def test_the_users_own_rows_with_torch(run_probe: RunProbe) -> None:
-    done = run_probe("scaled_dataset", "--dataset", f"{DATA}/faulty.py:good", "--rows", "2,40", "--workers", "0", env={"TRAINPROBE_DEADLINE_S": "80"})
+    done = run_probe(
+        "scaled_dataset",
+        "--dataset",
+        f"{DATA}/faulty.py:good",
+        "--rows",
+        "2,40",
+        "--workers",
+        "0",
+        env={"TRAINPROBE_DEADLINE_S": "80"},
+    )
     assert done.answer == "yes", done.output
     digests = {one["where"]: one["value"] for one in done.of("measure", name="dataset.digest")}
     assert digests.keys() >= {"parent", "pickled", "worker"}

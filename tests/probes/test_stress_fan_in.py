@@ -1,4 +1,6 @@
-"""Fan-ins are those of the operations that a model runs, and stirred weights keep what goes through the model in its size."""
+"""Fan-ins are those of the operations that a model runs, and stirred weights keep what goes
+through the model in its size.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,11 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import json, math, sys
 sys.path.insert(0, {probes!r})
-import _given, _memory, torch
+import torch
 from torch import nn
 from torch.nn import functional
-from _stress.fan_in import fan_ins
-from _stress.subject import stir
+from _model_stress.fan_in import fan_ins
+from _model_stress.tested_model import stir
 
 class Every(nn.Module):
     def __init__(self):
@@ -61,23 +63,42 @@ with torch.no_grad():
     print(json.dumps([found, float(deep(image).abs().max()), float(unknown(image).abs().max())]))
 """
 FAN_INS = {
-    "table.weight": 1, "attend.in_proj_weight": 16, "attend.out_proj.weight": 16, "flat.weight": 16 * 9, "grouped.weight": 2 * 15, "up.weight": 8 * 4,
-    "line.weight": 6 * 7, "solid.weight": 27, "turned": 4, "experts": 12, "masked": 5, "place": 1,
-}  # fmt: skip
+    "table.weight": 1,
+    "attend.in_proj_weight": 16,
+    "attend.out_proj.weight": 16,
+    "flat.weight": 16 * 9,
+    "grouped.weight": 2 * 15,
+    "up.weight": 8 * 4,
+    "line.weight": 6 * 7,
+    "solid.weight": 27,
+    "turned": 4,
+    "experts": 12,
+    "masked": 5,
+    "place": 1,
+}
 
 
 @pytest.fixture(scope="module")
 def found() -> tuple[dict[str, float], float, float]:
     pytest.importorskip("torch")
     program = PROGRAM.format(probes=str(ROOT / "probes"))
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     sizes, known, unknown = json.loads(done.stdout)
     return sizes, known, unknown
 
 
 @pytest.mark.parametrize("name", FAN_INS)
-def test_a_fan_in_is_that_of_the_operation(name: str, found: tuple[dict[str, float], float, float]) -> None:
+def test_a_fan_in_is_that_of_the_operation(
+    name: str, found: tuple[dict[str, float], float, float]
+) -> None:
     assert found[0][name] == pytest.approx(FAN_INS[name], rel=0.01)
 
 
@@ -85,6 +106,8 @@ def test_what_no_operation_tells_is_left_out(found: tuple[dict[str, float], floa
     assert "left_out.weight" not in found[0]  # never run
 
 
-def test_stirred_convolutions_do_not_grow_with_depth(found: tuple[dict[str, float], float, float]) -> None:
+def test_stirred_convolutions_do_not_grow_with_depth(
+    found: tuple[dict[str, float], float, float],
+) -> None:
     assert found[1] < 10
     assert found[2] < 10  # nor where only their shapes tell

@@ -1,4 +1,6 @@
-"""The suite of random configurations: what fails is found, shrunk to the option that it depends on, and told with the command to repeat it."""
+"""The suite of random configurations: what fails is found, shrunk to the option that it depends
+on, and told with the command to repeat it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from tests.probes.stress_runs import ROOT, Wrote, wrote
 
 pytestmark = pytest.mark.torch
 
-found_there = importlib.util.spec_from_file_location("stress_options", ROOT / "probes" / "_stress" / "options.py")
+found_there = importlib.util.spec_from_file_location(
+    "stress_options", ROOT / "probes" / "_model_stress" / "config_options.py"
+)
 assert found_there is not None
 assert found_there.loader is not None
 drawing = importlib.util.module_from_spec(found_there)
@@ -27,11 +31,21 @@ FAULTS = {
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Wrote]:
     pytest.importorskip("torch")
-    return wrote("fuzz", tmp_path_factory.mktemp("models"), "sound", "refuses_most", "too_large", "normed:normed_sample", *FAULTS)
+    return wrote(
+        "fuzz",
+        tmp_path_factory.mktemp("models"),
+        "sound",
+        "refuses_most",
+        "too_large",
+        "normed:normed_sample",
+        *FAULTS,
+    )
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_failing_configuration_is_shrunk_to_its_option(name: str, found: dict[str, Wrote]) -> None:
+def test_a_failing_configuration_is_shrunk_to_its_option(
+    name: str, found: dict[str, Wrote]
+) -> None:
     assert found[name].findings == [("config.fails", "option", FAULTS[name])], found[name].rows
 
 
@@ -43,7 +57,11 @@ def test_a_finding_says_how_to_repeat_it_and_where_it_failed(found: dict[str, Wr
 
 
 def test_a_sound_model_runs_in_all_configurations(found: dict[str, Wrote]) -> None:
-    (tried,) = (row for row in found["sound"].rows if row["row"] == "number" and row["name"] == "config.tried")
+    (tried,) = (
+        row
+        for row in found["sound"].rows
+        if row["row"] == "number" and row["name"] == "config.tried"
+    )
     assert found["sound"].findings == []
     assert (tried["value"], tried["labels"]) == (12, {"works": 12})
 
@@ -89,7 +107,26 @@ def test_each_value_of_each_option_is_drawn_before_one_comes_again() -> None:
 
 
 def test_what_belongs_to_the_data_is_left_alone() -> None:
-    options = {"vocab_size": 99, "num_labels": 3, "pad_token_id": 0, "in_features": 8, "hidden": 32, "seed": 1, "layers": 2}
+    options = {
+        "vocab_size": 99,
+        "num_labels": 3,
+        "pad_token_id": 0,
+        "in_features": 8,
+        "hidden": 32,
+        "seed": 1,
+        "layers": 2,
+    }
     assert set(drawing.variable(options, library=False)) == {"hidden", "layers"}
-    library = {"hidden_size": 32, "vocab_size": 99, "use_cache": True, "attention_dropout": 0.0, "is_decoder": False, "num_hidden_layers": 2}
-    assert set(drawing.variable(library, library=True)) == {"hidden_size", "attention_dropout", "num_hidden_layers"}
+    library = {
+        "hidden_size": 32,
+        "vocab_size": 99,
+        "use_cache": True,
+        "attention_dropout": 0.0,
+        "is_decoder": False,
+        "num_hidden_layers": 2,
+    }
+    assert set(drawing.variable(library, library=True)) == {
+        "hidden_size",
+        "attention_dropout",
+        "num_hidden_layers",
+    }

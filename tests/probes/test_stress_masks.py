@@ -1,4 +1,6 @@
-"""The suite on masks: each fault of a small model is found under its name, and a sound model draws none."""
+"""The suite on masks: each fault of a small model is found under its name, and a sound model
+draws none.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,15 @@ SOUND = (
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Wrote]:
     pytest.importorskip("torch")
-    return wrote("masks", tmp_path_factory.mktemp("models"), "Noisy", "Smoother:frames", *SOUND, *FAULTS, source=SOURCE)
+    return wrote(
+        "masks",
+        tmp_path_factory.mktemp("models"),
+        "Noisy",
+        "Smoother:frames",
+        *SOUND,
+        *FAULTS,
+        source=SOURCE,
+    )
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -63,11 +73,20 @@ def test_a_model_to_which_no_question_applies_is_skipped(found: dict[str, Wrote]
 
 def test_all_checks_are_made_of_a_sound_model(found: dict[str, Wrote]) -> None:
     held = {row["name"] for row in found["sound_causal"].rows if row["row"] == "held"}
-    assert held == {"mask.ignored", "mask.padding", "mask.loss", "mask.form", "mask.all_masked", "mask.future"}
+    assert held == {
+        "mask.ignored",
+        "mask.padding",
+        "mask.loss",
+        "mask.form",
+        "mask.all_masked",
+        "mask.future",
+    }
     assert "The mask is attention_mask (1 counts, 2-D)." in found["sound_causal"].says("note")
 
 
-def test_the_polarity_is_measured_where_no_name_and_no_sample_tells_it(found: dict[str, Wrote]) -> None:
+def test_the_polarity_is_measured_where_no_name_and_no_sample_tells_it(
+    found: dict[str, Wrote],
+) -> None:
     assert "The mask is padding_mask (0 counts, 2-D)." in found["Attends:words"].says("note")
     assert "The mask is mask (1 counts, 2-D)." in found["Tagger:words"].says("note")
     assert "The mask is keep (1 counts, 2-D)." in found["Kept:kept"].says("note")
@@ -127,7 +146,24 @@ def untied_llama():
     return Untied(llama().config)
 """
 SOUND_FAMILIES = (
-    *("bert", "roberta", "albert", "electra", "gpt2", "llama", "mistral", "qwen2", "gemma2", "t5", "bart", "distilbert", "bloom", "mpnet", "xlnet", "mixtral"),
+    *(
+        "bert",
+        "roberta",
+        "albert",
+        "electra",
+        "gpt2",
+        "llama",
+        "mistral",
+        "qwen2",
+        "gemma2",
+        "t5",
+        "bart",
+        "distilbert",
+        "bloom",
+        "mpnet",
+        "xlnet",
+        "mixtral",
+    ),
     *("convbert", "fnet"),
 )
 
@@ -145,8 +181,12 @@ def test_families_of_transformers_draw_no_finding(suite: str, tmp_path: Path) ->
 def test_one_faulty_layer_of_a_family_is_named(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     found = wrote("masks", tmp_path, "deaf_bert:-", "open_bart:-", source=FAMILIES)
-    assert found["deaf_bert:-"].findings == [("mask.ignored", "module", "bert.encoder.layer.1.attention.self")]
-    assert found["open_bart:-"].findings == [("mask.future", "module", "model.decoder.layers.1.self_attn")]
+    assert found["deaf_bert:-"].findings == [
+        ("mask.ignored", "module", "bert.encoder.layer.1.attention.self")
+    ]
+    assert found["open_bart:-"].findings == [
+        ("mask.future", "module", "model.decoder.layers.1.self_attn")
+    ]
 
 
 @pytest.mark.soak

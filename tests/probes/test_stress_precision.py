@@ -1,4 +1,6 @@
-"""The suite on narrow types: each fault is found under its name, at the module whose own code it is, and sound models stay within."""
+"""The suite on narrow types: each fault is found under its name, at the module whose own code it
+is, and sound models stay within.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def __getattr__(name):
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Wrote]:
     pytest.importorskip("torch")
-    return wrote("precision", tmp_path_factory.mktemp("models"), "sound", "noise", *FAULTS, source=MODELS)
+    return wrote(
+        "precision", tmp_path_factory.mktemp("models"), "sound", "noise", *FAULTS, source=MODELS
+    )
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -62,8 +66,19 @@ def test_a_fault_is_found_alone_and_where_it_is(name: str, found: dict[str, Wrot
 
 def test_a_sound_model_is_tried_in_all_types(found: dict[str, Wrote]) -> None:
     assert found["sound"].findings == []
-    assert found["sound"].says("summary").startswith("autocast float16, autocast bfloat16, float16, bfloat16 against float32 at 2x32, 30 modules by themselves")
-    losses = [row["value"] for row in found["sound"].rows if row["row"] == "number" and row["name"] == "precision.loss"]
+    assert (
+        found["sound"]
+        .says("summary")
+        .startswith(
+            "autocast float16, autocast bfloat16, float16, bfloat16 against float32 at 2x32, 30"
+            " modules by themselves"
+        )
+    )
+    losses = [
+        row["value"]
+        for row in found["sound"].rows
+        if row["row"] == "number" and row["name"] == "precision.loss"
+    ]
     assert len(losses) == 8  # four types, the weights as built and stirred
     assert 0 < max(losses) < 0.01
 
@@ -74,15 +89,23 @@ def test_what_raises_keeps_its_frames(found: dict[str, Wrote]) -> None:
     assert row["labels"]["mode"] == "autocast float16"
 
 
-def test_an_imaginary_part_is_lost_by_the_cast_to_a_half_type_alone(found: dict[str, Wrote]) -> None:
+def test_an_imaginary_part_is_lost_by_the_cast_to_a_half_type_alone(
+    found: dict[str, Wrote],
+) -> None:
     row = found["complex"].finding()
     assert row["labels"]["mode"] == "float16"
     assert "drops the imaginary part of its turns" in row["says"]
 
 
-def test_noise_is_named_and_modules_of_a_noisy_model_are_not_compared(found: dict[str, Wrote]) -> None:
+def test_noise_is_named_and_modules_of_a_noisy_model_are_not_compared(
+    found: dict[str, Wrote],
+) -> None:
     assert found["noise"].findings == []
-    first = [(row["name"], row["what"], row["where"]) for row in found["noise"].rows if row["row"] == "first look" and not row["fine"]]
+    first = [
+        (row["name"], row["what"], row["where"])
+        for row in found["noise"].rows
+        if row["row"] == "first look" and not row["fine"]
+    ]
     assert first == [("evaluation.difference", "module", "blocks.1.attention")]
     assert "noisy" in found["noise"].says("note")
 
@@ -90,7 +113,21 @@ def test_noise_is_named_and_modules_of_a_noisy_model_are_not_compared(found: dic
 @pytest.mark.soak
 def test_families_of_transformers_stay_within(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
-    names = ("Bert", "GPT2", "Llama", "Qwen2", "Gemma", "T5", "Bart", "Albert", "ViT", "Bloom", "Deberta", "Mixtral", "GPTNeoX")
+    names = (
+        "Bert",
+        "GPT2",
+        "Llama",
+        "Qwen2",
+        "Gemma",
+        "T5",
+        "Bart",
+        "Albert",
+        "ViT",
+        "Bloom",
+        "Deberta",
+        "Mixtral",
+        "GPTNeoX",
+    )
     found = wrote("precision", tmp_path, *(f"{name}:-" for name in names), source=FAMILIES)
     assert {name: one.findings for name, one in found.items() if one.findings} == {}
     assert all("modules by themselves" in one.says("summary") for one in found.values())

@@ -1,4 +1,6 @@
-"""One rank against N: what the ranks do otherwise than one process is found under its name, and rows that belong together are no fault."""
+"""One rank against N: what the ranks do otherwise than one process is found under its name, and
+rows that belong together are no fault.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +24,33 @@ FAULTS = {
     "plain": ("ranks.loss", "attribute", "layers.1.scale"),
     "late": ("ranks.gradient", "parameter", "layers.1.shift"),
 }
-FEW = ("first_is_other", "times_world", "dead", "Divided")  # in the default run; each model starts three processes and more
+FEW = (
+    "first_is_other",
+    "times_world",
+    "dead",
+    "Divided",
+)  # in the default run; each model starts three processes and more
 SOUND = ("sound", "Normed:images", "Contrast:pairs", "Gathered:pairs", "Experts:pairs", "Tagger")
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Wrote]:
     pytest.importorskip("torch")
-    return wrote("ranks", tmp_path_factory.mktemp("models"), "sound", "Contrast:pairs", *FEW, source=MODELS)
+    return wrote(
+        "ranks", tmp_path_factory.mktemp("models"), "sound", "Contrast:pairs", *FEW, source=MODELS
+    )
 
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Wrote]:
     pytest.importorskip("torch")
-    return wrote("ranks", tmp_path_factory.mktemp("models"), *SOUND, *(name for name in FAULTS if name not in FEW), source=MODELS)
+    return wrote(
+        "ranks",
+        tmp_path_factory.mktemp("models"),
+        *SOUND,
+        *(name for name in FAULTS if name not in FEW),
+        source=MODELS,
+    )
 
 
 @pytest.mark.parametrize("name", FEW)
@@ -50,7 +65,9 @@ def test_a_sound_model_draws_no_finding(found: dict[str, Wrote]) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", [name for name in FAULTS if name not in FEW])
-def test_other_faults_are_found_alone_and_by_their_names(name: str, others: dict[str, Wrote]) -> None:
+def test_other_faults_are_found_alone_and_by_their_names(
+    name: str, others: dict[str, Wrote]
+) -> None:
     assert others[name].findings == [FAULTS[name]], others[name].rows
 
 
@@ -76,9 +93,13 @@ def test_rows_that_are_gathered_are_a_note(others: dict[str, Wrote]) -> None:
 
 
 @pytest.mark.soak
-def test_a_collective_that_one_rank_calls_names_its_module(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_collective_that_one_rank_calls_names_its_module(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     pytest.importorskip("torch")
-    found = wrote("ranks", tmp_path_factory.mktemp("models"), "alone_in_it", source=MODELS)["alone_in_it"]
+    found = wrote("ranks", tmp_path_factory.mktemp("models"), "alone_in_it", source=MODELS)[
+        "alone_in_it"
+    ]
     (finding,) = found.findings
     assert finding[0] in ("ranks.waits", "ranks.raises")
     assert finding[1:] == ("module", "layers.1")
@@ -88,6 +109,11 @@ def test_a_collective_that_one_rank_calls_names_its_module(tmp_path_factory: pyt
 def test_families_of_transformers_draw_no_finding(tmp_path_factory: pytest.TempPathFactory) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
-    found = wrote("ranks", tmp_path_factory.mktemp("families"), *(f"{name}:-" for name in NAMES), source=FAMILIES)
+    found = wrote(
+        "ranks",
+        tmp_path_factory.mktemp("families"),
+        *(f"{name}:-" for name in NAMES),
+        source=FAMILIES,
+    )
     assert {name: one.findings for name, one in found.items() if one.findings} == {}
     assert all("2 ranks agree with one" in one.says("summary") for one in found.values())

@@ -1,4 +1,6 @@
-"""The suite on saving: what a state dict leaves out or changes, and what a resumed run lacks, each under its name."""
+"""The suite on saving: what a state dict leaves out or changes, and what a resumed run lacks,
+each under its name.
+"""
 
 from __future__ import annotations
 
@@ -55,6 +57,11 @@ def test_a_counter_on_which_nothing_depends_is_a_note(found: dict[str, Wrote]) -
 def test_families_of_transformers_draw_no_finding(tmp_path_factory: pytest.TempPathFactory) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
-    found = wrote("serialization", tmp_path_factory.mktemp("families"), *(f"{name}:-" for name in NAMES), source=FAMILIES)
+    found = wrote(
+        "serialization",
+        tmp_path_factory.mktemp("families"),
+        *(f"{name}:-" for name in NAMES),
+        source=FAMILIES,
+    )
     assert {name: one.findings for name, one in found.items() if one.findings} == {}
     assert all("2 + save + load + 2" in one.says("summary") for one in found.values())

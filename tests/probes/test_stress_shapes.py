@@ -1,4 +1,6 @@
-"""The suite on shapes: each fault of a small model is found under its name, and a sound model draws none."""
+"""The suite on shapes: each fault of a small model is found under its name, and a sound model
+draws none.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ FAULTS = {
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Wrote]:
     pytest.importorskip("torch")
-    return wrote("shapes", tmp_path_factory.mktemp("models"), "sound", "normed:normed_sample", *FAULTS)
+    return wrote(
+        "shapes", tmp_path_factory.mktemp("models"), "sound", "normed:normed_sample", *FAULTS
+    )
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -38,7 +42,13 @@ def test_a_sound_model_draws_no_finding(found: dict[str, Wrote]) -> None:
     sound = found["sound"]
     assert sound.findings == []
     held = {row["name"] for row in sound.rows if row["row"] == "held"}
-    assert {"gradient.not_finite", "shape.rows_mixed", "shape.sharing_loss", "shape.sharing_gradient", "shape.limit"} <= held
+    assert {
+        "gradient.not_finite",
+        "shape.rows_mixed",
+        "shape.sharing_loss",
+        "shape.sharing_gradient",
+        "shape.limit",
+    } <= held
     assert "9 sizes up to 2x64" in sound.says("summary")
 
 
@@ -51,7 +61,12 @@ def test_what_raises_names_the_module_and_the_sizes(found: dict[str, Wrote]) -> 
 
 def test_a_limit_says_what_goes_and_what_is_declared(found: dict[str, Wrote]) -> None:
     labels = found["one_too_far"].finding()["labels"]
-    assert (labels["declared"], labels["longest"], labels["length"], labels["module"]) == (64, 63, 64, "positions")
+    assert (labels["declared"], labels["longest"], labels["length"], labels["module"]) == (
+        64,
+        63,
+        64,
+        "positions",
+    )
 
 
 def test_batch_statistics_of_one_row_are_a_note(found: dict[str, Wrote]) -> None:
@@ -86,15 +101,39 @@ bloom = _made("BloomForCausalLM", "BloomConfig", vocab_size=99, hidden_size=32, 
 t5 = _made("T5ForConditionalGeneration", "T5Config", vocab_size=99, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, decoder_start_token_id=0)
 vit = _made("ViTForImageClassification", "ViTConfig", hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, image_size=32, patch_size=8)
 """
-NAMES = ("bert", "roberta", "electra", "albert", "mpnet", "deberta", "llama", "mistral", "qwen2", "mixtral", "neox", "gpt2", "bloom", "t5", "vit")
+NAMES = (
+    "bert",
+    "roberta",
+    "electra",
+    "albert",
+    "mpnet",
+    "deberta",
+    "llama",
+    "mistral",
+    "qwen2",
+    "mixtral",
+    "neox",
+    "gpt2",
+    "bloom",
+    "t5",
+    "vit",
+)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("suite", ["shapes", "fuzz"])
-def test_families_of_transformers_draw_no_finding(suite: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_families_of_transformers_draw_no_finding(
+    suite: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
-    found = wrote(suite, tmp_path_factory.mktemp("families"), *(f"{name}:-" for name in NAMES), fuzz=30, source=FAMILIES)
+    found = wrote(
+        suite,
+        tmp_path_factory.mktemp("families"),
+        *(f"{name}:-" for name in NAMES),
+        fuzz=30,
+        source=FAMILIES,
+    )
     assert {name: one.findings for name, one in found.items() if one.findings} == {}
     assert len(found) == len(NAMES)
     for name, one in found.items():

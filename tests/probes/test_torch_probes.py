@@ -9,7 +9,12 @@ import pytest
 
 from tests.probes.conftest import RunProbe, RunRanks
 
-pytestmark = [pytest.mark.torch, pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed here")]
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(
+        importlib.util.find_spec("torch") is None, reason="torch is not installed here"
+    ),
+]
 
 OPERATIONS = {"broadcast", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv"}
 
@@ -18,7 +23,9 @@ def test_one_step_on_one_device(run_probe: RunProbe) -> None:
     done = run_probe("single_gpu", "--device", "cpu", "--seconds", "0.05")
     assert (done.exit_code, done.answer) == (0, "yes"), done.output
     errors = done.of("measure", name="step_relative_error")
-    assert {one["dtype"] for one in errors} | {one["dtype"] for one in done.of("note", name="unsupported")} == {"fp32", "bf16", "fp16"}
+    assert {one["dtype"] for one in errors} | {
+        one["dtype"] for one in done.of("note", name="unsupported")
+    } == {"fp32", "bf16", "fp16"}
     assert all(one["value"] <= one["threshold"] for one in errors)
     assert done.of("measure", name="matmul_gflops")[0]["value"] > 0
     assert done.of("measure", name="copy_gb_s")[0]["value"] > 0
@@ -32,13 +39,17 @@ def test_a_device_that_is_not_there(device: str, run_probe: RunProbe) -> None:
 def test_collectives_are_exact_and_timed(run_ranks: RunRanks) -> None:
     done = run_ranks("gloo_control", "--sizes", "1024,65536", "--repeats", "2")
     assert [one.answer for one in done] == ["yes", "yes"], done[0].output
-    assert {one["op"] for one in done[0].of("measure", name="busbw_gbps")} | {one["op"] for one in done[0].of("note", name="unsupported")} == OPERATIONS
+    assert {one["op"] for one in done[0].of("measure", name="busbw_gbps")} | {
+        one["op"] for one in done[0].of("note", name="unsupported")
+    } == OPERATIONS
     begun = [one["name"] for one in done[1].of("phase.begin")]
     assert begun[:3] == ["import:torch", "init", "barrier"]
     assert {name.split(":")[0] for name in begun if name.endswith(":65536")} == OPERATIONS
     (wide,) = done[0].of("measure", name="busbw_gbps", op="all_reduce", bytes=65536)
     (took,) = done[0].of("measure", name="took_us", op="all_reduce", bytes=65536)
-    assert wide["value"] == pytest.approx(65536 / took["value"] / 1e3, rel=0.1, abs=1e-3)  # the factor 2(n-1)/n is 1 for two ranks
+    assert wide["value"] == pytest.approx(
+        65536 / took["value"] / 1e3, rel=0.1, abs=1e-3
+    )  # the factor 2(n-1)/n is 1 for two ranks
 
 
 def test_a_rank_that_never_comes_is_a_failure_and_no_hang(run_ranks: RunRanks) -> None:
@@ -77,11 +88,27 @@ def test_loading_at_growing_sizes(run_probe: RunProbe) -> None:
     assert done.answer == "yes", done.output
     cells = [(one["rows"], one["workers"]) for one in done.of("measure", name="rows_per_s")]
     assert cells == [(100, 0), (500, 0), (100, 1), (500, 1)]
-    assert {one["name"] for one in done.of("measure")} == {"first_batch_s", "took_s", "rows_per_s", "pss", "fds", "shm"}
+    assert {one["name"] for one in done.of("measure")} == {
+        "first_batch_s",
+        "took_s",
+        "rows_per_s",
+        "pss",
+        "fds",
+        "shm",
+    }
 
 
 def test_loading_with_too_few_descriptors(run_probe: RunProbe) -> None:
-    done = run_probe("scaled_dataset", "--rows", "1000", "--workers", "0,4", "--timeout-s", "5", shell="ulimit -n 24")
+    done = run_probe(
+        "scaled_dataset",
+        "--rows",
+        "1000",
+        "--workers",
+        "0,4",
+        "--timeout-s",
+        "5",
+        shell="ulimit -n 24",
+    )
     assert done.answer == "no", done.output
     (failed,) = done.of("fail")
     assert failed["workers"] == 4
@@ -97,8 +124,12 @@ sys.exit(int(sys.argv[2]))
 """
 
 
-@pytest.mark.parametrize(("argv", "answer"), [(("5", "0"), "yes"), (("0", "0"), "no"), (("5", "7"), "no")])
-def test_a_script_of_the_users_by_hand(argv: tuple[str, str], answer: str, run_probe: RunProbe, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("argv", "answer"), [(("5", "0"), "yes"), (("0", "0"), "no"), (("5", "7"), "no")]
+)
+def test_a_script_of_the_users_by_hand(
+    argv: tuple[str, str], answer: str, run_probe: RunProbe, tmp_path: Path
+) -> None:
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
     done = run_probe("user_script", str(script), *argv)

@@ -17,7 +17,9 @@ import pytest
 from tests.probes.conftest import PROBES, environment
 
 WITNESS = PROBES / "_witness"
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed here")
+needs_torch = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="torch is not installed here"
+)
 
 
 @dataclass(frozen=True)
@@ -40,19 +42,47 @@ Run = Callable[..., Witnessed]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Run a program's text as rank 1 of 2 under the witness; `argv` comes before the script and replaces the plain interpreter."""
+    """Run a program's text as rank 1 of 2 under the witness; `argv` comes before the script and
+    replaces the plain interpreter.
+    """
 
-    def start(source: str, *argv: str, env: Mapping[str, str] | None = None, witness: bool = True, path: str = "") -> Witnessed:
+    def start(
+        source: str,
+        *argv: str,
+        env: Mapping[str, str] | None = None,
+        witness: bool = True,
+        path: str = "",
+    ) -> Witnessed:
         folder, script = tmp_path / "witness", tmp_path / "program.py"
         folder.mkdir(exist_ok=True)
         for old in folder.iterdir():
             old.unlink()
         script.write_text(source)
         paths = [str(WITNESS)] * witness + [path] * bool(path)
-        given = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "TRAINPROBE_WITNESS_DIR": str(folder), **(env or {})}
-        all_env = environment(**({"PYTHONPATH": ":".join(paths)} if paths else {}), **{key: value for key, value in given.items() if value})
-        done = subprocess.run([sys.executable, *argv, str(script)], env=all_env, cwd=tmp_path, capture_output=True, text=True, timeout=90, check=False)
-        files = {path.name: [json.loads(line) for line in path.read_text().splitlines()] for path in folder.glob("*.jsonl")}
+        given = {
+            "RANK": "1",
+            "WORLD_SIZE": "2",
+            "LOCAL_RANK": "1",
+            "TRAINPROBE_WITNESS_DIR": str(folder),
+            **(env or {}),
+        }
+        all_env = environment(
+            **({"PYTHONPATH": ":".join(paths)} if paths else {}),
+            **{key: value for key, value in given.items() if value},
+        )
+        done = subprocess.run(
+            [sys.executable, *argv, str(script)],
+            env=all_env,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=90,
+            check=False,
+        )
+        files = {
+            path.name: [json.loads(line) for line in path.read_text().splitlines()]
+            for path in folder.glob("*.jsonl")
+        }
         return Witnessed(done.returncode, done.stdout, done.stderr, files)
 
     return start
@@ -66,7 +96,10 @@ ENDINGS = {
     "leaves at once": "import os\nos._exit(5)",
     "raises SystemExit": "raise SystemExit(4)",
     "group": "raise KeyError('a') from ValueError('b')",
-    "thread": "import threading\nt = threading.Thread(target=lambda: 1 / 0, name='loader')\nt.start()\nt.join()",
+    "thread": (
+        "import threading\nt = threading.Thread(target=lambda: 1 / 0,"
+        " name='loader')\nt.start()\nt.join()"
+    ),
     "hook replaced": "import sys\nsys.excepthook = lambda *a: print('mine')\n1 / 0",
     "syntax": "x = (",
     "stdout closed": "import sys\nsys.stdout.close()\nraise ValueError('x')",
@@ -94,19 +127,32 @@ def test_the_program_does_not_notice(ending: str, run: Run) -> None:
 def test_an_uncaught_exception_is_told_once(ending: str, kind: str, thread: str, run: Run) -> None:
     seen = run(ENDINGS[ending])
     (error,) = seen.of("exception")
-    assert (error["event"], error["type"], error["thread"], error["rank"]) == ("fail", kind, thread, 1)
+    assert (error["event"], error["type"], error["thread"], error["rank"]) == (
+        "fail",
+        kind,
+        thread,
+        1,
+    )
     (ended,) = seen.of("exit")
     assert ended["code"] == (None if thread == "loader" else 1)
 
 
 def test_frames_are_outermost_first_with_their_text(run: Run) -> None:
     (error,) = run(ENDINGS["raises"]).of("exception")
-    assert [(frame["line"], frame["function"], frame["text"]) for frame in error["frames"]] == [(3, "<module>", "f()"), (2, "f", "raise KeyError('lost')")]
+    assert [(frame["line"], frame["function"], frame["text"]) for frame in error["frames"]] == [
+        (3, "<module>", "f()"),
+        (2, "f", "raise KeyError('lost')"),
+    ]
     assert error["message"] == "'lost'"
 
 
 @pytest.mark.parametrize(
-    ("ending", "how", "code", "line"), [("exits", "sys.exit", 3, 3), ("exits with text", "sys.exit", 1, 2), ("leaves at once", "os._exit", 5, 2)]
+    ("ending", "how", "code", "line"),
+    [
+        ("exits", "sys.exit", 3, 3),
+        ("exits with text", "sys.exit", 1, 2),
+        ("leaves at once", "os._exit", 5, 2),
+    ],
 )
 def test_who_ended_the_program(ending: str, how: str, code: int, line: int, run: Run) -> None:
     seen = run(ENDINGS[ending])
@@ -120,7 +166,10 @@ def test_an_exception_that_was_caught_and_turned_into_an_exit(run: Run) -> None:
     assert (leave["handling"]["type"], leave["handling"]["frames"][0]["line"]) == ("KeyError", 3)
 
 
-@pytest.mark.parametrize(("body", "module"), [("raise RuntimeError('old driver')", "lib_of_mine"), ("import no_such_thing", "lib_of_mine")])
+@pytest.mark.parametrize(
+    ("body", "module"),
+    [("raise RuntimeError('old driver')", "lib_of_mine"), ("import no_such_thing", "lib_of_mine")],
+)
 def test_an_exception_during_an_import(body: str, module: str, run: Run, tmp_path: Path) -> None:
     (tmp_path / "lib_of_mine.py").write_text(body)
     (error,) = run("import lib_of_mine").of("exception")
@@ -137,14 +186,24 @@ def test_an_interrupt_is_told(tmp_path: Path) -> None:
     folder.mkdir()
     script.write_text("import time\nprint('up', flush=True)\ntime.sleep(60)\n")
     env = environment(RANK="0", TRAINPROBE_WITNESS_DIR=str(folder), PYTHONPATH=str(WITNESS))
-    child = subprocess.Popen([sys.executable, str(script)], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    child = subprocess.Popen(
+        [sys.executable, str(script)],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     assert child.stdout is not None
     assert child.stdout.readline() == "up\n"
     child.send_signal(signal.SIGINT)
     assert child.wait(timeout=20) == -signal.SIGINT
     child.stdout.close()
-    events = [json.loads(line) for line in (folder / f"rank0.{child.pid}.jsonl").read_text().splitlines()]
-    assert [event["type"] for event in events if event["name"] == "exception"] == ["KeyboardInterrupt"]
+    events = [
+        json.loads(line) for line in (folder / f"rank0.{child.pid}.jsonl").read_text().splitlines()
+    ]
+    assert [event["type"] for event in events if event["name"] == "exception"] == [
+        "KeyboardInterrupt"
+    ]
 
 
 def test_children_of_a_rank_stay_silent(run: Run) -> None:
@@ -192,12 +251,18 @@ def test_the_users_own_sitecustomize_still_runs(run: Run, tmp_path: Path) -> Non
     own = tmp_path / "own"
     own.mkdir()
     (own / "sitecustomize.py").write_text("print('hello from', __file__)\nVALUE = 7\n")
-    seen = run("import sitecustomize, sys\nprint(sitecustomize.VALUE, [p for p in sys.path if p.endswith('_witness')])", path=str(own))
+    seen = run(
+        "import sitecustomize, sys\nprint(sitecustomize.VALUE, [p for p in sys.path if"
+        " p.endswith('_witness')])",
+        path=str(own),
+    )
     assert seen.stdout.splitlines() == [f"hello from {own}/sitecustomize.py", "7 []"]
     assert seen.of("start")
 
 
-def test_an_error_in_the_users_sitecustomize_reads_as_it_does_without_us(run: Run, tmp_path: Path) -> None:
+def test_an_error_in_the_users_sitecustomize_reads_as_it_does_without_us(
+    run: Run, tmp_path: Path
+) -> None:
     own = tmp_path / "own"
     own.mkdir()
     (own / "sitecustomize.py").write_text("raise ValueError('theirs')\n")
@@ -213,13 +278,18 @@ def test_a_folder_that_cannot_be_written(folder: str, run: Run) -> None:
 
 def test_the_users_faulthandler_is_left_alone(run: Run) -> None:
     assert run("import faulthandler\nprint(faulthandler.is_enabled())").stdout == "True\n"
-    source = "import ctypes, faulthandler\nfaulthandler.enable(open('mine.txt', 'w'))\nctypes.string_at(0)"
+    source = (
+        "import ctypes, faulthandler\nfaulthandler.enable(open('mine.txt',"
+        " 'w'))\nctypes.string_at(0)"
+    )
     seen = run(source)
     assert (seen.exit_code, seen.stderr) == (-signal.SIGSEGV, "")
 
 
 def test_start_is_quick(run: Run) -> None:
-    """Start-up time is modules; wall time would measure who else uses the machine. It was 4 ms on an idle one."""
+    """Start-up time is modules; wall time would measure who else uses the machine. It was 4 ms
+    on an idle one.
+    """
     source = "import sys\nprint(*sorted(sys.modules))"
     bare, seen = run(source, witness=False), run(source)
     assert set(seen.stdout.split()) - set(bare.stdout.split()) <= {
@@ -236,7 +306,8 @@ def test_start_is_quick(run: Run) -> None:
     }
 
 
-# --- with torch --------------------------------------------------------------------------------------------------------
+# --- with torch
+# --------------------------------------------------------------------------------------------------
 
 TRAIN = """
 import sys, torch
@@ -253,7 +324,9 @@ if __name__ == "__main__":
 @pytest.mark.torch
 @needs_torch
 @pytest.mark.parametrize(("workers", "context"), [(0, None), (2, "fork"), (1, "spawn")])
-def test_steps_and_batches_are_counted_and_workers_are_silent(workers: int, context: str | None, run: Run) -> None:
+def test_steps_and_batches_are_counted_and_workers_are_silent(
+    workers: int, context: str | None, run: Run
+) -> None:
     seen = run(TRAIN.format(rows=20, workers=workers, context=context))
     assert (seen.exit_code, len(seen.files)) == (0, 1), seen.stderr
     (ended,) = seen.of("exit")
@@ -284,8 +357,12 @@ class Stream(torch.utils.data.IterableDataset):
     def __iter__(self): return iter(range(self.rows))
 list(torch.utils.data.DataLoader(Stream({rows})))
 """
-    assert [event["dataset_len"] for event in run(source.format(rows=0)).of("loader.empty")] == [None]
-    more = run(source.format(rows=3))  # more rows than it says: torch would warn had anybody asked for its length
+    assert [event["dataset_len"] for event in run(source.format(rows=0)).of("loader.empty")] == [
+        None
+    ]
+    more = run(
+        source.format(rows=3)
+    )  # more rows than it says: torch would warn had anybody asked for its length
     assert (more.of("loader.empty"), more.stderr) == ([], "")
 
 
@@ -344,7 +421,18 @@ def main():
 {"main = record(main)" if record else ""}
 main()
 """
-    argv = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0", "--rdzv-endpoint", "localhost:0", "--rdzv-backend", "c10d")
+    argv = (
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "2",
+        "--master-port",
+        "0",
+        "--rdzv-endpoint",
+        "localhost:0",
+        "--rdzv-backend",
+        "c10d",
+    )
     seen = run(source, *argv, env={"RANK": "", "WORLD_SIZE": "", "LOCAL_RANK": ""})
     assert seen.exit_code == 1, seen.stderr
     ranks = {name.split(".")[0]: events for name, events in seen.files.items()}
@@ -352,7 +440,10 @@ main()
     errors = [event for event in ranks["rank1"] if event["name"] == "exception"]
     assert [error["type"] for error in errors] == ["KeyError"]
     assert errors[0]["frames"][-1]["function"] == "main"
-    assert [event["type"] for event in ranks["norank"] if event["name"] == "exception"] in ([], ["ChildFailedError"])
+    assert [event["type"] for event in ranks["norank"] if event["name"] == "exception"] in (
+        [],
+        ["ChildFailedError"],
+    )
     assert seen.stderr.count("KeyError: 'lost'") >= 1
 
 
@@ -370,6 +461,10 @@ print(one.device_ids, copy.deepcopy(one).device_ids, pickle.loads(pickle.dumps(o
 def test_a_model_in_data_parallel_is_told_of_with_the_line_that_did_it(run: Run) -> None:
     bare, seen = run(WRAPS, witness=False), run(WRAPS)
     assert (seen.exit_code, seen.stdout, seen.stderr) == (bare.exit_code, bare.stdout, bare.stderr)
-    (made, *others) = seen.of("data_parallel")
-    assert (made["devices"], made["by"]["line"], made["user"]["function"]) == (len(json.loads(seen.stdout.split("]")[0] + "]")), 4, "wrap")
+    made, *others = seen.of("data_parallel")
+    assert (made["devices"], made["by"]["line"], made["user"]["function"]) == (
+        len(json.loads(seen.stdout.split("]")[0] + "]")),
+        4,
+        "wrap",
+    )
     assert others == [], "copies are no new wrappers"

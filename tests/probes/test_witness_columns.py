@@ -1,4 +1,6 @@
-"""The witness inside a real Trainer: which columns it tells of, and that the program does not notice."""
+"""The witness inside a real Trainer: which columns it tells of, and that the program does not
+notice.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Knobs that the witness turns inside a program: on stand-ins of the libraries, which say what they were told, and on the libraries themselves."""
+"""Knobs that the witness turns inside a program: on stand-ins of the libraries, which say what
+they were told, and on the libraries themselves.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +22,31 @@ class DataLoader:
     def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None, **more):
         self.told = (batch_size, num_workers, sorted(more))
 """
-TRAINER = "class Trainer:\n    def evaluate(self, dataset=None):\n        raise RuntimeError('evaluated')\n"
-LIGHTNING = "class Trainer:\n    def __init__(self, *, limit_val_batches=None, **more):\n        self.told = limit_val_batches\n"
-MODULES = {"torch/utils/data/dataloader": LOADER, "transformers/trainer": TRAINER, "lightning/pytorch/trainer/trainer": LIGHTNING}
+TRAINER = (
+    "class Trainer:\n    def evaluate(self, dataset=None):\n        raise"
+    " RuntimeError('evaluated')\n"
+)
+LIGHTNING = (
+    "class Trainer:\n    def __init__(self, *, limit_val_batches=None, **more):\n        self.told"
+    " = limit_val_batches\n"
+)
+MODULES = {
+    "torch/utils/data/dataloader": LOADER,
+    "transformers/trainer": TRAINER,
+    "lightning/pytorch/trainer/trainer": LIGHTNING,
+}
 Turned = Callable[..., "tuple[list[Any], int]"]
 
 
 @pytest.fixture
 def turned(tmp_path: Path) -> Turned:
-    """Run a program with a knob; return what it printed as JSON, and how often the knob says it took hold."""
+    """Run a program with a knob; return what it printed as JSON, and how often the knob says it
+    took hold.
+    """
 
-    def run(source: str, knob: str, *, stand_ins: bool = True, timeout_s: float = 60) -> tuple[list[Any], int]:
+    def run(
+        source: str, knob: str, *, stand_ins: bool = True, timeout_s: float = 60
+    ) -> tuple[list[Any], int]:
         folder = tmp_path / "witness"
         folder.mkdir()
         for name, text in MODULES.items() if stand_ins else ():
@@ -42,12 +58,36 @@ def turned(tmp_path: Path) -> Turned:
         script = tmp_path / "program.py"
         script.write_text(f"import json\n{source}")
         paths = f"{PROBES / '_witness'}:{tmp_path / 'libraries'}"
-        env = environment(PYTHONPATH=paths, RANK="0", WORLD_SIZE="1", TRAINPROBE_WITNESS_DIR=str(folder), TRAINPROBE_KNOB=knob)
-        done = subprocess.run([sys.executable, str(script)], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=timeout_s, check=False)
+        env = environment(
+            PYTHONPATH=paths,
+            RANK="0",
+            WORLD_SIZE="1",
+            TRAINPROBE_WITNESS_DIR=str(folder),
+            TRAINPROBE_KNOB=knob,
+        )
+        done = subprocess.run(
+            [sys.executable, str(script)],
+            env=env,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
-        events = [json.loads(line) for path in folder.glob("rank0.*.jsonl") for line in path.read_text().splitlines()]
-        counts = [event["count"] for event in events if event["name"] == "knob.applied" and event["knob"] == knob]
-        return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")], max(counts, default=0)
+        events = [
+            json.loads(line)
+            for path in folder.glob("rank0.*.jsonl")
+            for line in path.read_text().splitlines()
+        ]
+        counts = [
+            event["count"]
+            for event in events
+            if event["name"] == "knob.applied" and event["knob"] == knob
+        ]
+        return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")], max(
+            counts, default=0
+        )
 
     return run
 
@@ -67,7 +107,11 @@ def test_without_workers_what_only_workers_know_goes_too(turned: Turned) -> None
 
 
 def test_half_a_batch_is_never_less_than_one_row_and_never_halved_twice(turned: Turned) -> None:
-    again = LOADERS + "data = [1]\nfirst = DataLoader(data, batch_size=8)\nprint(json.dumps(DataLoader(data, batch_size=first.told[0]).told))\n"
+    again = (
+        LOADERS
+        + "data = [1]\nfirst = DataLoader(data, batch_size=8)\nprint(json.dumps(DataLoader(data,"
+        " batch_size=first.told[0]).told))\n"
+    )
     told, count = turned(again, "batch=half")
 
     assert [row[0] for row in told] == [4, 1, 1, 4]

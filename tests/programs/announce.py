@@ -1,4 +1,6 @@
-"""How these programs say "here I am" to the test: one line `NAME PID` into the FIFO that TRAINPROBE_TEST_FIFO names."""
+"""How these programs say "here I am" to the test: one line `NAME PID` into the FIFO that
+TRAINPROBE_TEST_FIFO names.
+"""
 
 from __future__ import annotations
 

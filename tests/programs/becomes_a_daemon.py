@@ -1,4 +1,6 @@
-"""Forks twice with setsid between, as daemons do, ignores SIGTERM, and ends with exit code 0 while the daemon stays."""
+"""Forks twice with setsid between, as daemons do, ignores SIGTERM, and ends with exit code 0
+while the daemon stays.
+"""
 
 import os
 import signal

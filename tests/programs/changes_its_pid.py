@@ -1,4 +1,6 @@
-"""Forks and lets the parent end, over and over, so that it never has one pid for long; `in-new-sessions`: with setsid each time."""
+"""Forks and lets the parent end, over and over, so that it never has one pid for long;
+`in-new-sessions`: with setsid each time.
+"""
 
 import os
 import sys

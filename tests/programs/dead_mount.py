@@ -1,7 +1,8 @@
-"""Mount a file system whose server never answers (root only): `dead_mount.py FOLDER [asleep|deaf]`. Prints `ready`; ends with the mount.
+"""Mount a file system whose server never answers (root only): `dead_mount.py FOLDER [asleep|deaf]`.
+Prints `ready`; ends with the mount.
 
-`deaf` never reads a request, so that its callers can still be killed. `asleep` takes requests and does not answer: its callers sit in
-state D until it is gone, whatever signal they get.
+`deaf` never reads a request, so that its callers can still be killed. `asleep` takes requests and
+does not answer: its callers sit in state D until it is gone, whatever signal they get.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def main() -> None:
             opcode, unique = struct.unpack_from("=xxxxIQ", request)
             if opcode != INIT:
                 raise SystemExit(f"expected the first request to be {INIT}, got {opcode}")
-            body = struct.pack("=IIIIHHIIHHI7I", 7, 31, 65536, 0, 12, 9, 65536, 1, 16, 0, 0, *[0] * 7)
+            body = struct.pack(
+                "=IIIIHHIIHHI7I", 7, 31, 65536, 0, 12, 9, 65536, 1, 16, 0, 0, *[0] * 7
+            )
             os.write(device, struct.pack("=IiQ", 16 + len(body), 0, unique) + body)
         print("ready", flush=True)
         while how == "asleep":

@@ -1,4 +1,6 @@
-"""Writes numbered lines of 1 kB, as many MB as its argument says, between a first and a last word."""
+"""Writes numbered lines of 1 kB, as many MB as its argument says, between a first and a last
+word.
+"""
 
 import os
 import sys

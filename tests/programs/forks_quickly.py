@@ -1,4 +1,6 @@
-"""Forks as many sleeping children as its argument says, each of which forks another, as fast as it can; half of them leave the session."""
+"""Forks as many sleeping children as its argument says, each of which forks another, as fast as
+it can; half of them leave the session.
+"""
 
 import os
 import signal

@@ -1,6 +1,8 @@
-"""Starts ranks as torchrun does: each in a session of its own with RANK set. They ignore SIGTERM, and each has a loader worker.
+"""Starts ranks as torchrun does: each in a session of its own with RANK set. They ignore SIGTERM,
+and each has a loader worker.
 
-`launches_like_torchrun.py N [CODE]`: with CODE, rank 1 ends with it once all are there, and the launcher collects it at once.
+`launches_like_torchrun.py N [CODE]`: with CODE, rank 1 ends with it once all are there, and the
+launcher collects it at once.
 """
 
 import os
@@ -27,7 +29,12 @@ if os.environ.get("RANK"):
         time.sleep(60)
 
 ranks = [
-    subprocess.Popen([sys.executable, *sys.argv], env={**os.environ, "RANK": str(rank)}, stdin=subprocess.PIPE, start_new_session=True)
+    subprocess.Popen(
+        [sys.executable, *sys.argv],
+        env={**os.environ, "RANK": str(rank)},
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
     for rank in range(int(sys.argv[1]))
 ]
 announce("launcher")

@@ -1,4 +1,5 @@
-"""A small tool: makes a case, starts a torchrun-like job under a keeper, and says at which moment it is.
+"""A small tool: makes a case, starts a torchrun-like job under a keeper, and says at which moment
+it is.
 
 `uses_a_keeper.py FOLDER MOMENT`: it announces MOMENT when it gets there; the test kills it then.
 """
@@ -31,8 +32,22 @@ if moment == "looking":
     run([sys.executable, os.path.join(here, "sleeps_for_ever.py")], timeout_s=100)
 keeper = Keeper(folder)
 at("keeper-made")
-programs = {"launcher": ["launches_like_torchrun.py", "2"], "deaf": ["ignores_sigterm.py"], "daemon": ["becomes_a_daemon.py"]}
-specs = [ChildSpec(key, (sys.executable, os.path.join(here, argv[0]), *argv[1:]), dict(os.environ), folder, output, output) for key, argv in programs.items()]
+programs = {
+    "launcher": ["launches_like_torchrun.py", "2"],
+    "deaf": ["ignores_sigterm.py"],
+    "daemon": ["becomes_a_daemon.py"],
+}
+specs = [
+    ChildSpec(
+        key,
+        (sys.executable, os.path.join(here, argv[0]), *argv[1:]),
+        dict(os.environ),
+        folder,
+        output,
+        output,
+    )
+    for key, argv in programs.items()
+]
 if moment == "starting":
     threading.Thread(target=at, args=["starting"]).start()
 keeper.start(specs)

@@ -1,4 +1,6 @@
-"""Where real misbehaving programs are started. They say by FIFO when they are there, so nothing waits and hopes."""
+"""Where real misbehaving programs are started. They say by FIFO when they are there, so nothing
+waits and hopes.
+"""
 
 from __future__ import annotations
 
@@ -46,24 +48,42 @@ class Stage:
     def output(self, key: str) -> Path:
         return self.folder / f"{key}.out"
 
-    def spec(self, program: str, *args: str, key: str = "child", cap_bytes: int = 2**20) -> ChildSpec:
+    def spec(
+        self, program: str, *args: str, key: str = "child", cap_bytes: int = 2**20
+    ) -> ChildSpec:
         path = str(self.output(key))
-        return ChildSpec(key, self.argv(program, *args), self.env, str(self.folder), path, path, output_cap_bytes=cap_bytes)
+        return ChildSpec(
+            key,
+            self.argv(program, *args),
+            self.env,
+            str(self.folder),
+            path,
+            path,
+            output_cap_bytes=cap_bytes,
+        )
 
     def wait_for(self, *names: str) -> None:
         """Return when all of `names` have announced themselves."""
         until = time.monotonic() + PATIENCE_S
         while not self.pids.keys() >= set(names):
-            assert select.select([self._fifo], [], [], until - time.monotonic())[0], f"only {sorted(self.pids)} of {names} came"
+            assert select.select([self._fifo], [], [], until - time.monotonic())[0], (
+                f"only {sorted(self.pids)} of {names} came"
+            )
             *lines, self._unread = (self._unread + os.read(self._fifo, 65536)).split(b"\n")
             for line in lines:
                 name, pid = line.decode().split()
                 self.pids[name] = int(pid)
 
     def alive(self) -> list[int]:
-        """Return who lives of all that were started with our mark in their environment, however far they have strayed."""
+        """Return who lives of all that were started with our mark in their environment, however
+        far they have strayed.
+        """
         mark = f"TRAINPROBE_TEST_MARK={self.mark}".encode()
-        marked = {pid for pid in listed_pids() if mark in read_file(f"/proc/{pid}/environ", 2**20).split(b"\0")}
+        marked = {
+            pid
+            for pid in listed_pids()
+            if mark in read_file(f"/proc/{pid}/environ", 2**20).split(b"\0")
+        }
         stats = {pid: read_stat(pid) for pid in marked | set(self.pids.values())}
         return [pid for pid, found in stats.items() if found is not None and not found.dead]
 

@@ -12,7 +12,9 @@ from tests.runner.stage import Stage, wait_for_end
 from trainprobe.system.keeper import Keeper
 
 
-def test_output_that_floods_is_cut_to_its_head_and_newest_tail(stage: Stage, keeper: Keeper) -> None:
+def test_output_that_floods_is_cut_to_its_head_and_newest_tail(
+    stage: Stage, keeper: Keeper
+) -> None:
     keeper.start([stage.spec("floods_output.py", "300", cap_bytes=2**20)])
     biggest = 0
     while keeper.running():
@@ -29,7 +31,9 @@ def test_output_that_floods_is_cut_to_its_head_and_newest_tail(stage: Stage, kee
     said = b"\n[trainprobe: %d bytes cut here]\n" % child.cut_bytes
     assert said in text
     whole = len("the first word\n") + 300 * 2**20 + len("the last word\n")
-    assert child.cut_bytes + len(text) - len(said) == whole, "what was cut and what was kept make up what was written"
+    assert child.cut_bytes + len(text) - len(said) == whole, (
+        "what was cut and what was kept make up what was written"
+    )
     assert biggest < 200 * 2**20, "it never came near what was attempted"
 
 
@@ -39,7 +43,12 @@ def test_ignoring_sigterm_ends_by_sigkill_of_ours(stage: Stage, keeper: Keeper) 
     keeper.stop(grace_s=0.2)
     ended = keeper.children["child"].ended
     assert ended is not None
-    assert (ended.how, ended.signal, ended.by_us, ended.seen_by) == ("signalled", signal.SIGKILL, True, "wait")
+    assert (ended.how, ended.signal, ended.by_us, ended.seen_by) == (
+        "signalled",
+        signal.SIGKILL,
+        True,
+        "wait",
+    )
     assert ended.took_s >= 0.2
     assert not stage.alive()
 
@@ -62,7 +71,9 @@ def test_a_daemon_is_seen_and_does_not_get_away(stage: Stage, keeper: Keeper) ->
     assert not stage.alive()
 
 
-def test_output_kept_open_does_not_make_an_ended_program_look_alive(stage: Stage, keeper: Keeper) -> None:
+def test_output_kept_open_does_not_make_an_ended_program_look_alive(
+    stage: Stage, keeper: Keeper
+) -> None:
     keeper.start([stage.spec("keeps_output_open.py")])
     stage.wait_for("holder")
     wait_for_end(keeper, "child")
@@ -134,13 +145,22 @@ def test_who_never_keeps_a_pid_is_caught(stage: Stage, keeper: Keeper, how: str)
     assert not keeper.alive_pids()
 
 
-def test_ranks_of_a_launcher_are_seen_with_their_rank_and_exit_code(stage: Stage, keeper: Keeper) -> None:
+def test_ranks_of_a_launcher_are_seen_with_their_rank_and_exit_code(
+    stage: Stage, keeper: Keeper
+) -> None:
     keeper.start([stage.spec("launches_like_torchrun.py", "2", "7")])
     stage.wait_for("launcher", "rank-0", "rank-1", "loader-0", "loader-1")
     ranks = {stage.pids["rank-0"]: 0, stage.pids["rank-1"]: 1}
-    assert stage.until(lambda: {pid: each.rank for pid, each in keeper.descendants.items() if pid in ranks} == ranks, keeper)
+    assert stage.until(
+        lambda: (
+            {pid: each.rank for pid, each in keeper.descendants.items() if pid in ranks} == ranks
+        ),
+        keeper,
+    )
     os.kill(stage.pids["launcher"], signal.SIGUSR1)
-    stage.wait_for("collected")  # by its own parent, so that only the kernel's memory of it can tell
+    stage.wait_for(
+        "collected"
+    )  # by its own parent, so that only the kernel's memory of it can tell
     gone = stage.pids["rank-1"]
     assert stage.until(lambda: keeper.descendants[gone].ended is not None, keeper)
     ended = keeper.descendants[gone].ended
@@ -157,7 +177,9 @@ def test_ranks_of_a_launcher_are_seen_with_their_rank_and_exit_code(stage: Stage
 
 @pytest.mark.root
 def test_what_sigkill_cannot_end_is_told_and_left(stage: Stage, keeper: Keeper) -> None:
-    """The freezer of cgroup v1 holds a process in state D: SIGKILL reaches it only when it thaws."""
+    """The freezer of cgroup v1 holds a process in state D: SIGKILL reaches it only when it
+    thaws.
+    """
     freezer = Path(f"/sys/fs/cgroup/freezer/trainprobe-{stage.mark}")
     if not os.access(freezer.parent, os.W_OK) or not (freezer.parent / "cgroup.procs").exists():
         pytest.skip("no freezer of cgroup v1 that we may write to")

@@ -13,18 +13,29 @@ from trainprobe.saved_case import read_case
 from trainprobe.system.keeper import Keeper
 
 JOB = ("launcher", "rank-0", "rank-1", "loader-0", "loader-1", "deaf", "daemon")
-EVIDENCE = {"looking": 1, "keeper-made": 1, "starting": 1, "started": 2, "running": 2, "stopping": 2}
+EVIDENCE = {
+    "looking": 1,
+    "keeper-made": 1,
+    "starting": 1,
+    "started": 2,
+    "running": 2,
+    "stopping": 2,
+}
 
 
 @pytest.mark.parametrize("moment", list(EVIDENCE))
 def test_nobody_outlives_the_tool(stage: Stage, moment: str) -> None:
-    tool = subprocess.Popen(stage.argv("uses_a_keeper.py", str(stage.folder), moment), env=stage.env)
+    tool = subprocess.Popen(
+        stage.argv("uses_a_keeper.py", str(stage.folder), moment), env=stage.env
+    )
     try:
         stage.wait_for(*(JOB if moment == "running" else [moment]))
     finally:
         tool.kill()
         tool.wait(PATIENCE_S)
-    assert stage.until(lambda: not stage.alive()), f"left after the tool was killed while {moment}: {stage.alive()}"
+    assert stage.until(lambda: not stage.alive()), (
+        f"left after the tool was killed while {moment}: {stage.alive()}"
+    )
     saved = read_case(str(stage.folder / "case"))
     assert len(saved.evidence) >= EVIDENCE[moment]
     assert len(saved.damage) <= 1, "at most the last line is torn"

@@ -1,4 +1,6 @@
-"""The case on disk: what is written can be read, and neither a bad folder nor a full disk nor nonsense loses anything."""
+"""The case on disk: what is written can be read, and neither a bad folder nor a full disk nor
+nonsense loses anything.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,19 @@ def folder(tmp_path: Path) -> str:
 
 def test_what_is_added_is_read_again_as_it_was(folder: str) -> None:
     with Case.create(folder, "diagnose", ["--nproc", "4"]) as case:
-        case.add("plan", data={"nproc": 4, "ratio": 0.5, "none": None, "text": "ü\n"}, began=12.5, took_s=0.25)
-        case.add("stacks.python", subject=Subject("rank", rank=3, pid=77, started_ticks=5), cell="gloo_control@4", outcome="denied", reason="no ptrace")
+        case.add(
+            "plan",
+            data={"nproc": 4, "ratio": 0.5, "none": None, "text": "ü\n"},
+            began=12.5,
+            took_s=0.25,
+        )
+        case.add(
+            "stacks.python",
+            subject=Subject("rank", rank=3, pid=77, started_ticks=5),
+            cell="gloo_control@4",
+            outcome="denied",
+            reason="no ptrace",
+        )
         saved = read_case(folder)
         assert saved.evidence == case.evidence
     assert [each.id for each in saved.evidence] == ["E1", "E2"]
@@ -54,11 +67,18 @@ def test_each_line_is_there_at_once(folder: str) -> None:
     case.close()
 
 
-def test_secrets_never_reach_the_folder(folder: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_secrets_never_reach_the_folder(
+    folder: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("MY_SERVICE_TOKEN", "opaque-0815-value")
     (tmp_path / "log").write_text(f"login {SECRET} and opaque-0815-value\n")
     with Case.create(folder, "diagnose", ["--token", "given-on-the-line-9", "--", "x"]) as case:
-        added = case.add("output", source="cat opaque-0815-value", reason=SECRET, data={"head": f"x {SECRET}", "argv": ["--token", "given-on-the-line-9"]})
+        added = case.add(
+            "output",
+            source="cat opaque-0815-value",
+            reason=SECRET,
+            data={"head": f"x {SECRET}", "argv": ["--token", "given-on-the-line-9"]},
+        )
         case.keep_file("rank0.out", str(tmp_path / "log"))
         case.keep_file("dump.bin", b"\0\1" + SECRET.encode())
     assert added.redacted == 4
@@ -70,9 +90,17 @@ def test_secrets_never_reach_the_folder(folder: str, monkeypatch: pytest.MonkeyP
 
 def test_files_keep_their_name_as_far_as_it_is_safe(folder: str, tmp_path: Path) -> None:
     with Case.create(folder, "diagnose", []) as case:
-        names = [case.keep_file("rank0.out", b"one\x1b[31m\r\n"), case.keep_file("rank0.out", b"two"), case.keep_file("../../etc/passwd", b"three")]
+        names = [
+            case.keep_file("rank0.out", b"one\x1b[31m\r\n"),
+            case.keep_file("rank0.out", b"two"),
+            case.keep_file("../../etc/passwd", b"three"),
+        ]
         assert names == ["files/rank0.out", "files/rank0-2.out", "files/_.._etc_passwd"]
-        assert [(Path(folder) / name).read_bytes() for name in names] == [b"one\n", b"two", b"three"]
+        assert [(Path(folder) / name).read_bytes() for name in names] == [
+            b"one\n",
+            b"two",
+            b"three",
+        ]
         os.mkfifo(tmp_path / "fifo")
         assert case.keep_file("fifo", str(tmp_path / "fifo")) == ""
         assert "fifo" in case.trouble
@@ -82,7 +110,10 @@ def test_files_keep_their_name_as_far_as_it_is_safe(folder: str, tmp_path: Path)
 
 def test_several_threads_lose_nothing(folder: str) -> None:
     with Case.create(folder, "diagnose", []) as case:
-        threads = [threading.Thread(target=lambda: [case.add("plan", data={"n": n}) for n in range(50)]) for _ in range(4)]
+        threads = [
+            threading.Thread(target=lambda: [case.add("plan", data={"n": n}) for n in range(50)])
+            for _ in range(4)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -112,11 +143,16 @@ def test_the_default_name_is_new_each_time(tmp_path: Path, monkeypatch: pytest.M
         with Case.create(None, "diagnose", []) as case:
             names.append(case.name)
     assert len(set(names)) == 3
-    assert all(name.startswith("./trainprobe-2") and name.endswith("/") and os.path.isdir(name) for name in names)
+    assert all(
+        name.startswith("./trainprobe-2") and name.endswith("/") and os.path.isdir(name)
+        for name in names
+    )
 
 
 @pytest.mark.parametrize("typed", ["sub/../case", "./case/", "case"])
-def test_a_name_stays_as_it_was_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
+def test_a_name_stays_as_it_was_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sub").mkdir()
     with Case.create(typed, "diagnose", []) as case:
@@ -130,7 +166,9 @@ def test_an_empty_folder_is_taken_and_one_with_other_things_is_not(tmp_path: Pat
     Case.create(str(tmp_path / "empty"), "diagnose", []).close()
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "thesis.tex").write_text("mine")
-    with pytest.raises(UsageError, match=r"home holds other things than a case, thesis\.tex for one"):
+    with pytest.raises(
+        UsageError, match=r"home holds other things than a case, thesis\.tex for one"
+    ):
         Case.create(str(tmp_path / "home"), "diagnose", [])
     assert os.listdir(tmp_path / "home") == ["thesis.tex"]
 
@@ -139,11 +177,16 @@ def test_an_earlier_case_is_moved_aside_and_stays_readable(folder: str) -> None:
     for number in range(3):
         with Case.create(folder, "diagnose", []) as case:
             case.add("plan", data={"number": number})
-    numbers = [read_case(path).evidence[0].data["number"] for path in (f"{folder}/earlier-1", f"{folder}/earlier-2", folder)]
+    numbers = [
+        read_case(path).evidence[0].data["number"]
+        for path in (f"{folder}/earlier-1", f"{folder}/earlier-2", folder)
+    ]
     assert numbers == [0, 1, 2]
 
 
-@pytest.mark.parametrize("bad", ["{tmp}/file", "{tmp}/file/case", "/proc/nowhere/case", "/dev/null/case", "a\0b"])
+@pytest.mark.parametrize(
+    "bad", ["{tmp}/file", "{tmp}/file/case", "/proc/nowhere/case", "/dev/null/case", "a\0b"]
+)
 def test_a_folder_that_cannot_be_is_one_sentence(tmp_path: Path, bad: str) -> None:
     (tmp_path / "file").write_text("")
     name = bad.format(tmp=tmp_path)
@@ -166,7 +209,9 @@ def test_a_folder_without_permission(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_keeps_evidence_in_memory_and_loses_nothing_written(folder: str) -> None:
-    """The limit for file sizes stands for a disk with 4000 bytes left: writes come back short, then fail, then there is room again."""
+    """The limit for file sizes stands for a disk with 4000 bytes left: writes come back short,
+    then fail, then there is room again.
+    """
     program = f"""
 import resource, signal
 from trainprobe.case import Case
@@ -188,7 +233,9 @@ case.add("plan")
 assert [each.id for each in read_case({folder!r}).evidence] == [each.id for each in case.evidence]
 assert len(case.evidence) == 21
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -197,7 +244,11 @@ assert len(case.evidence) == 21
 def test_a_file_system_without_room(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(disk)], capture_output=True, check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(disk)],
+        capture_output=True,
+        check=False,
+    )
     if mounted.returncode:
         pytest.skip(f"no small file system can be mounted here: {mounted.stderr.decode().strip()}")
     try:
@@ -209,7 +260,9 @@ def test_a_file_system_without_room(tmp_path: Path) -> None:
             saved = read_case(str(disk / "case"))
         assert saved.evidence == case.evidence[: len(saved.evidence)]
         assert saved.evidence
-        left = subprocess.run(["cp", "/dev/zero", str(disk / "filler")], capture_output=True, check=False)
+        left = subprocess.run(
+            ["cp", "/dev/zero", str(disk / "filler")], capture_output=True, check=False
+        )
         assert left.returncode
         with pytest.raises(UsageError, match="No space left"):
             Case.create(str(disk / "another"), "diagnose", ["x"])
@@ -278,7 +331,9 @@ def test_much_damage_is_not_told_line_by_line(folder: str) -> None:
 
 def test_fields_of_a_newer_version_are_kept(folder: str) -> None:
     path = made(folder)
-    path.write_bytes(json.dumps({"id": "E1", "kind": "plan", "invented_later": [1]}).encode() + b"\n")
+    path.write_bytes(
+        json.dumps({"id": "E1", "kind": "plan", "invented_later": [1]}).encode() + b"\n"
+    )
     assert read_case(folder).evidence[0].extra == {"invented_later": [1]}
 
 
@@ -301,7 +356,9 @@ def test_evidence_that_is_gone_is_damage(folder: str) -> None:
         (b'{"schema": "trainprobe.case/1", "command": 3}', "field command"),
     ],
 )
-def test_what_is_not_a_case_is_one_sentence_with_its_path(folder: str, content: bytes | None, says: str) -> None:
+def test_what_is_not_a_case_is_one_sentence_with_its_path(
+    folder: str, content: bytes | None, says: str
+) -> None:
     made(folder)
     meta = Path(folder) / "case.json"
     meta.unlink()
@@ -355,7 +412,9 @@ def _linked_away(path: Path) -> None:
         (_sparse, "is larger than"),
     ],
 )
-def test_only_regular_files_of_a_case_are_read(folder: str, name: str, put: Callable[[Path], None], why: str) -> None:
+def test_only_regular_files_of_a_case_are_read(
+    folder: str, name: str, put: Callable[[Path], None], why: str
+) -> None:
     make(folder)
     path = Path(folder, name)
     path.unlink()

@@ -1,4 +1,6 @@
-"""A case that is opened again: what is added comes behind what is there, whatever became of its last line."""
+"""A case that is opened again: what is added comes behind what is there, whatever became of its
+last line.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,10 @@ def test_ids_of_lines_that_cannot_be_read_in_the_middle_are_not_used_again(folde
 
 
 def test_a_case_that_somebody_writes_is_left_alone(folder: str) -> None:
-    with Case.reopen(folder), pytest.raises(UsageError, match="another trainprobe is writing into it"):
+    with (
+        Case.reopen(folder),
+        pytest.raises(UsageError, match="another trainprobe is writing into it"),
+    ):
         Case.reopen(folder)
     Case.reopen(folder).close()
 

@@ -1,10 +1,12 @@
-"""Commands of fixes for a job on several hosts: each is said for the host that it is typed on, with plain pids."""
+"""Commands of fixes for a job on several hosts: each is said for the host that it is typed on,
+with plain pids.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from trainprobe.causes.words import at_its_host
+from trainprobe.causes.phrases import at_its_host
 from trainprobe.model.pids import HostPid
 from trainprobe.waits.divergence import claims_say
 
@@ -15,8 +17,14 @@ ONE, TWO, OTHER = HostPid(24, "node3", 1), HostPid(25, "node3", 1), HostPid(24, 
     ("step", "told"),
     [
         (f"kill {ONE}", ("on node3: kill 24",)),
-        (f"kill -CONT {ONE} {OTHER} {TWO}", ("on node3: kill -CONT 24 25", "on gpu-1.cluster: kill -CONT 24")),
-        (f"ps -o pid,ppid -p {ONE},{OTHER}", ("on node3: ps -o pid,ppid -p 24", "on gpu-1.cluster: ps -o pid,ppid -p 24")),
+        (
+            f"kill -CONT {ONE} {OTHER} {TWO}",
+            ("on node3: kill -CONT 24 25", "on gpu-1.cluster: kill -CONT 24"),
+        ),
+        (
+            f"ps -o pid,ppid -p {ONE},{OTHER}",
+            ("on node3: ps -o pid,ppid -p 24", "on gpu-1.cluster: ps -o pid,ppid -p 24"),
+        ),
         (f"ps -p {ONE}; ls -l /proc/{ONE}/fd", ("on node3: ps -p 24; ls -l /proc/24/fd",)),
         (f"trainprobe attach {OTHER}.", ("on gpu-1.cluster: trainprobe attach 24.",)),
         ("kill 24", ("kill 24",)),

@@ -1,4 +1,6 @@
-"""trainprobe.yaml: what it may hold, and one sentence with file, line and key for everything else."""
+"""trainprobe.yaml: what it may hold, and one sentence with file, line and key for everything
+else.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,10 @@ def test_everything_can_be_set() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", "# only a comment\n", "---\n", "~\n", "timeouts:\n", "nproc: null\nthresholds: ~\n"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "# only a comment\n", "---\n", "~\n", "timeouts:\n", "nproc: null\nthresholds: ~\n"],
+)
 def test_nothing_said_means_the_defaults(text: str) -> None:
     assert settings_of(text, "f") == Settings()
 
@@ -116,7 +121,9 @@ def test_any_text_gives_settings_or_a_sentence(text: str) -> None:
     assert "\n" not in said
 
 
-def test_the_file_of_the_current_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_of_the_current_folder_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert read_settings() == Settings()
     (tmp_path / "trainprobe.yaml").write_text("nproc: 3\n")
@@ -124,10 +131,20 @@ def test_the_file_of_the_current_folder_is_found(tmp_path: Path, monkeypatch: py
 
 
 def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
-    missing, folder, binary, huge = tmp_path / "no.yaml", tmp_path, tmp_path / "b.yaml", tmp_path / "h.yaml"
+    missing, folder, binary, huge = (
+        tmp_path / "no.yaml",
+        tmp_path,
+        tmp_path / "b.yaml",
+        tmp_path / "h.yaml",
+    )
     binary.write_bytes(b"nproc: 1\n\xff\xfe\n")
     huge.write_bytes(b"#" * (LARGEST_BYTES + 1))
-    for path, words in ((missing, "No such file"), (folder, "directory"), (binary, "line 2: this is not UTF-8"), (huge, "larger than 64 kB")):
+    for path, words in (
+        (missing, "No such file"),
+        (folder, "directory"),
+        (binary, "line 2: this is not UTF-8"),
+        (huge, "larger than 64 kB"),
+    ):
         with pytest.raises(UsageError, match=words) as caught:
             read_settings(str(path))
         assert str(path) in str(caught.value)

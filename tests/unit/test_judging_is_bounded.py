@@ -1,4 +1,6 @@
-"""No size of a job, and no nonsense in its evidence, makes judging raise or take long. CPU time is measured: the machine may be busy."""
+"""No size of a job, and no nonsense in its evidence, makes judging raise or take long. CPU time
+is measured: the machine may be busy.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ Row = dict[str, Any]
 
 @pytest.fixture
 def rows() -> list[Row]:
-    return [json.loads(line) for line in (CASE / "evidence.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (CASE / "evidence.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def judged(rows: list[Row], within_s: float) -> Report:
@@ -47,17 +52,27 @@ def many(rows: list[Row], count: int) -> list[Row]:
     """A job of `count` ranks, every seventh at a line of its own."""
     job = copy.deepcopy(of_kind(rows, "job")[0])
     one = job["data"]["ranks"][0]
-    job["data"].update(world_size=count, ranks=[{**one, "rank": rank, "local_rank": rank, "pid": 1000 + rank} for rank in range(count)])
+    job["data"].update(
+        world_size=count,
+        ranks=[
+            {**one, "rank": rank, "local_rank": rank, "pid": 1000 + rank} for rank in range(count)
+        ],
+    )
     made = [job]
     for kind in ("stacks.python", "process"):
         row = next(row for row in of_kind(rows, kind) if row["subject"]["role"] == "rank")
         for look in (1, 2):
             for rank in range(count):
                 new = copy.deepcopy(row)
-                new.update(id=f"E{len(made) + 1}", subject={**row["subject"], "rank": rank, "pid": 1000 + rank})
+                new.update(
+                    id=f"E{len(made) + 1}",
+                    subject={**row["subject"], "rank": rank, "pid": 1000 + rank},
+                )
                 new["data"].update(pid=1000 + rank, look=look)
                 if kind == "stacks.python" and rank % 7 == 0:
-                    new["data"]["threads"][0]["frames"][:3] = [{"name": f"own_{rank}", "file": f"/job/part_{rank}.py", "line": rank + 1}]
+                    new["data"]["threads"][0]["frames"][:3] = [
+                        {"name": f"own_{rank}", "file": f"/job/part_{rank}.py", "line": rank + 1}
+                    ]
                 made.append(new)
     return made
 
@@ -69,14 +84,19 @@ def test_hundreds_of_ranks_each_at_a_place_of_its_own(rows: list[Row]) -> None:
 
 
 def test_two_ranks_here_of_a_world_of_thousands(rows: list[Row]) -> None:
-    of_kind(rows, "job")[0]["data"].update(world_size=3000, absent=list(range(2, 3000)), elsewhere=True)
+    of_kind(rows, "job")[0]["data"].update(
+        world_size=3000, absent=list(range(2, 3000)), elsewhere=True
+    )
     assert judged(rows, within_s=20).world.size == 3000
 
 
 def test_a_recursion_as_deep_as_a_case_may_hold(rows: list[Row]) -> None:
     for row in of_kind(rows, "stacks.python"):
         frames = row["data"]["threads"][0]["frames"]
-        frames[3:3] = [{"name": f"walk_{place % 3}", "file": "/job/train.py", "line": place % 1000} for place in range(50_000)]
+        frames[3:3] = [
+            {"name": f"walk_{place % 3}", "file": "/job/train.py", "line": place % 1000}
+            for place in range(50_000)
+        ]
     assert judged(rows, within_s=20).verdict == "hung"
 
 
@@ -97,12 +117,26 @@ def test_source_lines_that_no_rule_can_read(prefix: str, unit: str, rows: list[R
     for row in of_kind(rows, "source"):
         for site in row["data"]["sites"]:
             site["text"] = prefix + unit * 50_000
-            site["blocks"] = [{"kind": prefix.split(maxsplit=1)[0], "line": 3, "text": prefix + unit * 50_000, "branch": "body"}] * 5
+            site["blocks"] = [
+                {
+                    "kind": prefix.split(maxsplit=1)[0],
+                    "line": 3,
+                    "text": prefix + unit * 50_000,
+                    "branch": "body",
+                }
+            ] * 5
     judged(rows, within_s=10)
 
 
 def test_an_end_whom_nobody_can_name_is_judged() -> None:
-    rows = [json.loads(line) for line in (CASE.parent / "attach-worker-stuck" / "evidence.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [
+        json.loads(line)
+        for line in (
+            (CASE.parent / "attach-worker-stuck" / "evidence.jsonl")
+            .read_text(encoding="utf-8")
+            .splitlines()
+        )
+    ]
     of_kind(rows, "job")[0]["data"]["others"] = [[[]]]
     for row in rows:
         for thread in row["data"]["threads"] if row["kind"].startswith("stacks") else ():
@@ -117,8 +151,18 @@ def test_everything_hangs_on_itself(rows: list[Row]) -> None:
     for row in of_kind(rows, "process"):
         row["data"]["ppid"] = row["data"]["pid"]
     for row in of_kind(rows, "locks"):
-        row["data"].update(held=[{**each, "pid": place} for place in range(3000) for each in row["data"]["held"][:1]])
-        row["data"].update(waiting=[{**each, "pid": place, "holder_pid": place + 1} for place in range(3000) for each in row["data"]["waiting"][:1]])
+        row["data"].update(
+            held=[
+                {**each, "pid": place} for place in range(3000) for each in row["data"]["held"][:1]
+            ]
+        )
+        row["data"].update(
+            waiting=[
+                {**each, "pid": place, "holder_pid": place + 1}
+                for place in range(3000)
+                for each in row["data"]["waiting"][:1]
+            ]
+        )
     judged(rows, within_s=10)
 
 
@@ -136,7 +180,18 @@ def test_everything_hangs_on_itself(rows: list[Row]) -> None:
         "=" * 2**23,
         "[rank0] 12:33:44 step 5 loss 0.5\n" * 2**18,
     ],
-    ids=["lines", "processes", "gdb", "gdb numbers", "py-spy", "py-spy numbers", "faulthandler", "colours", "one line", "log"],
+    ids=[
+        "lines",
+        "processes",
+        "gdb",
+        "gdb numbers",
+        "py-spy",
+        "py-spy numbers",
+        "faulthandler",
+        "colours",
+        "one line",
+        "log",
+    ],
 )
 def test_no_text_keeps_the_reader_of_stack_dumps(text: str) -> None:
     began = time.process_time()

@@ -11,28 +11,45 @@ import pytest
 
 from trainprobe import causes, pipelines
 from trainprobe.case import Case
-from trainprobe.facts import Facts
+from trainprobe.causes.scene import Scene
 from trainprobe.model.diagnosis import Report, Weighing
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.progress import Silence
 from trainprobe.pipelines import conclude, explain
-from trainprobe.waits import SuspectGroup
 
 
 def test_a_fault_in_one_cause_does_not_cost_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    def raises(facts: Facts, group: SuspectGroup) -> tuple[Weighing, ...]:
-        raise AttributeError(f"no such thing of {len(facts.all)} facts in {group.cell}")
+    def raises(scene: Scene) -> tuple[Weighing, ...]:
+        raise AttributeError(f"no such thing of {len(scene.facts.all)} facts in {scene.cell}")
 
-    whole = [replace(cause, weigh=raises) if cause.id == "rank-stuck" else cause for cause in causes.built()]
+    whole = [
+        replace(cause, weigh=raises) if cause.id == "rank-stuck" else cause
+        for cause in causes.built()
+    ]
     monkeypatch.setattr(causes, "built", lambda: tuple(whole))
-    ended = Evidence("E1", "rung", cell="host", data={"probe": "host", "rung": 1, "nproc": 1, "outcome": "failed", "says": "no"})
-    stuck = Evidence("E2", "rung", cell="user_script@2", data={"probe": "user_script", "rung": 90, "nproc": 2, "outcome": "timed_out"})
+    ended = Evidence(
+        "E1",
+        "rung",
+        cell="host",
+        data={"probe": "host", "rung": 1, "nproc": 1, "outcome": "failed", "says": "no"},
+    )
+    stuck = Evidence(
+        "E2",
+        "rung",
+        cell="user_script@2",
+        data={"probe": "user_script", "rung": 90, "nproc": 2, "outcome": "timed_out"},
+    )
     report = conclude([ended, stuck], "diagnose", "case")
     assert report.causes
-    assert any("The cause rank-stuck failed in its weigh: AttributeError: no such thing of" in says for says in report.unexplained)
+    assert any(
+        "The cause rank-stuck failed in its weigh: AttributeError: no such thing of" in says
+        for says in report.unexplained
+    )
 
 
-def test_a_long_judgement_is_told_of_and_a_short_one_is_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_long_judgement_is_told_of_and_a_short_one_is_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     class Listener(Silence):
         def __init__(self) -> None:
             self.told: list[str] = []
@@ -41,13 +58,19 @@ def test_a_long_judgement_is_told_of_and_a_short_one_is_not(monkeypatch: pytest.
             self.told.append(says)
 
     with Case.create(str(tmp_path / "case"), "diagnose", ("trainprobe",)) as case:
-        case.add("rung", cell="host", data={"probe": "host", "rung": 1, "nproc": 1, "outcome": "passed", "says": ""})
+        case.add(
+            "rung",
+            cell="host",
+            data={"probe": "host", "rung": 1, "nproc": 1, "outcome": "passed", "says": ""},
+        )
     listener = Listener()
     explain(str(tmp_path / "case"), progress=listener)
     assert [says for says in listener.told if says] == []
     whole = pipelines.conclude
 
-    def slowly(evidence: Iterable[Evidence], command: str, case: str, notes: Iterable[str] = ()) -> Report:
+    def slowly(
+        evidence: Iterable[Evidence], command: str, case: str, notes: Iterable[str] = ()
+    ) -> Report:
         time.sleep(1.3)
         return whole(evidence, command, case, notes)
 

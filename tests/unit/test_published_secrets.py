@@ -1,4 +1,6 @@
-"""Secrets of published forms get into no file of a case, no JSON and onto no terminal, by whatever way they come."""
+"""Secrets of published forms get into no file of a case, no JSON and onto no terminal, by
+whatever way they come.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,15 @@ def parts(one: Specimen) -> list[str]:
 
 
 def leaked(one: Specimen, *places: str | Path) -> list[str]:
-    texts = {str(place): place.read_text("utf-8", "replace") if isinstance(place, Path) else place for place in places}
-    return [name[-200:] for name, text in texts.items() if any(part in text or json.dumps(part)[1:-1] in text for part in parts(one))]
+    texts = {
+        str(place): place.read_text("utf-8", "replace") if isinstance(place, Path) else place
+        for place in places
+    }
+    return [
+        name[-200:]
+        for name, text in texts.items()
+        if any(part in text or json.dumps(part)[1:-1] in text for part in parts(one))
+    ]
 
 
 def saved(folder: Path) -> Iterable[Path]:
@@ -47,13 +56,31 @@ def test_an_error_line_of_a_log(tmp_path: Path, capsys: pytest.CaptureFixture[st
                 "    main()",
                 f"RuntimeError: marker-{start + rank} {one.text}",
             )
-            (folder / "logs" / f"rank_{rank}.log").write_text("".join(f"[rank{rank}]: {line}\n" for line in lines))
-        code = run(["explain", str(folder / "logs"), "--case", str(folder / "case"), "--json", str(folder / "out.json"), "--no-color"])
+            (folder / "logs" / f"rank_{rank}.log").write_text(
+                "".join(f"[rank{rank}]: {line}\n" for line in lines)
+            )
+        code = run(
+            [
+                "explain",
+                str(folder / "logs"),
+                "--case",
+                str(folder / "case"),
+                "--json",
+                str(folder / "out.json"),
+                "--no-color",
+            ]
+        )
         said = capsys.readouterr()
         assert code in (1, 3)
         evidence = (folder / "case" / "evidence.jsonl").read_text()
         shown += sum(f"marker-{start + rank}" in evidence for rank in range(len(group)))
-        found += [(one.name, leak) for one in group for leak in leaked(one, *saved(folder / "case"), folder / "out.json", said.out, said.err)]
+        found += [
+            (one.name, leak)
+            for one in group
+            for leak in leaked(
+                one, *saved(folder / "case"), folder / "out.json", said.out, said.err
+            )
+        ]
     assert found == []
     assert shown == len(EACH), "an error line that was not kept shows nothing"
 
@@ -62,13 +89,33 @@ def test_an_error_line_of_a_log(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_a_command_line_a_variable_and_a_local(one: Specimen, tmp_path: Path) -> None:
     option = f"--{one.variable.lower().replace('_', '-')}"
     argv = ["python", "train.py", option, one.secret, f"{option}={one.secret}", one.text]
-    frame = {"file": "train.py", "line": 3, "text": f"{one.variable.lower()} = {one.secret!r}", "locals": {one.variable.lower(): repr(one.secret)}}
+    frame = {
+        "file": "train.py",
+        "line": 3,
+        "text": f"{one.variable.lower()} = {one.secret!r}",
+        "locals": {one.variable.lower(): repr(one.secret)},
+    }
     with Case.create(str(tmp_path / "case"), "attach", argv) as case:
-        case.add("processes", data={"rows": [{"pid": 1, "argv": argv, "command": " ".join(argv)}]}, source=" ".join(argv), reason=one.text)
-        case.add("environment", data={"env": {one.variable: one.secret}, "lines": [f"{one.variable}={one.secret}"]})
+        case.add(
+            "processes",
+            data={"rows": [{"pid": 1, "argv": argv, "command": " ".join(argv)}]},
+            source=" ".join(argv),
+            reason=one.text,
+        )
+        case.add(
+            "environment",
+            data={"env": {one.variable: one.secret}, "lines": [f"{one.variable}={one.secret}"]},
+        )
         case.add("stacks", data={"threads": [{"frames": [frame]}]})
-        case.keep_file("stack.txt", f"  File 'train.py', line 3\n    │ {one.variable.lower()} = {one.secret!r} │\n{one.text}\n".encode())
-    assert leaked(one, *saved(tmp_path / "case"), *(json.dumps(row.data) for row in case.evidence)) == []
+        case.keep_file(
+            "stack.txt",
+            f"  File 'train.py', line 3\n    │ {one.variable.lower()} = {one.secret!r}"
+            f" │\n{one.text}\n".encode(),
+        )
+    assert (
+        leaked(one, *saved(tmp_path / "case"), *(json.dumps(row.data) for row in case.evidence))
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,7 +163,10 @@ def test_an_option_that_holds_a_password(argv: list[str], secret: str) -> None:
         "run_id=aB3dE5gH7jK9mN1pQ3sT5uV7 --rdzv-id aB3dE5gH7jK9mN1pQ3sT5uV7",
         "--world_info=eyJsb2NhbGhvc3QiOiBbMCwgMSwgMiwgM119",
         "the password is required, password is not set, wrong password",
-        "invalid token at line 3; token ids 12, 17; unknown key model.layers.31.mlp.gate_proj.weight",
+        (
+            "invalid token at line 3; token ids 12, 17; unknown key"
+            " model.layers.31.mlp.gate_proj.weight"
+        ),
         "sig=SIGKILL sig=11 exit=-9 pw=350W forward_pass=3 pass@1: 0.5",
     ],
 )

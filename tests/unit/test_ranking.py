@@ -15,7 +15,15 @@ from trainprobe.model.diagnosis import Family, Weighing
 from trainprobe.ranking import confidences, points_of, rank_group
 from trainprobe.waits import SuspectGroup
 
-GROUP = SuspectGroup("user_script@2", "user_script", (1,), "never-joined", "rank 1 did not join", "hang", world_size=2)
+GROUP = SuspectGroup(
+    "user_script@2",
+    "user_script",
+    (1,),
+    "never-joined",
+    "rank 1 did not join",
+    "hang",
+    world_size=2,
+)
 
 
 def weighing(points: int, family: Family = "suspects-stack") -> Weighing:
@@ -58,11 +66,15 @@ def test_an_odd_number_of_points_is_refused() -> None:
 def test_no_evidence_is_unknown_with_the_suspects_ranks() -> None:
     ranked = rank_group(Facts(), GROUP, [cause("a"), cause("b", weighing(-6))], load_priors())
 
-    assert [(placed.id, placed.ranks, placed.named) for placed in ranked.placed] == [("unknown", (1,), False)]
+    assert [(placed.id, placed.ranks, placed.named) for placed in ranked.placed] == [
+        ("unknown", (1,), False)
+    ]
 
 
 def test_a_strong_cause_is_named_and_unknown_is_not_shown() -> None:
-    ranked = rank_group(Facts(), GROUP, [cause("a", weighing(13), weighing(13, "source"))], load_priors())
+    ranked = rank_group(
+        Facts(), GROUP, [cause("a", weighing(13), weighing(13, "source"))], load_priors()
+    )
 
     assert [placed.id for placed in ranked.placed] == ["a"]
     assert ranked.placed[0].named
@@ -70,21 +82,28 @@ def test_a_strong_cause_is_named_and_unknown_is_not_shown() -> None:
 
 
 def test_two_equal_causes_leave_it_unknown_and_say_what_would_settle_it() -> None:
-    ranked = rank_group(Facts(), GROUP, [cause("a", weighing(13)), cause("b", weighing(13))], load_priors())
+    ranked = rank_group(
+        Facts(), GROUP, [cause("a", weighing(13)), cause("b", weighing(13))], load_priors()
+    )
 
     assert ranked.placed[0].id == "unknown"
     assert {row.id for row in ranked.undecided} == {"a", "b"}
 
 
 def test_a_decisive_contradiction_eliminates_and_is_said() -> None:
-    ranked = rank_group(Facts(), GROUP, [cause("a", weighing(13), weighing(-26, "exit-status"))], load_priors())
+    ranked = rank_group(
+        Facts(), GROUP, [cause("a", weighing(13), weighing(-26, "exit-status"))], load_priors()
+    )
 
     assert ranked.placed[0].id == "unknown"
     assert [(row.id, row.why) for row in ranked.ruled_out] == [("a", "-26 points of exit-status")]
 
 
 def test_the_more_specific_cause_stands_for_the_one_that_it_refines() -> None:
-    general, special = cause("general", weighing(26)), cause("special", weighing(13), refines="general")
+    general, special = (
+        cause("general", weighing(26)),
+        cause("special", weighing(13), refines="general"),
+    )
 
     ranked = rank_group(Facts(), GROUP, [general, special], load_priors())
 
@@ -93,7 +112,12 @@ def test_the_more_specific_cause_stands_for_the_one_that_it_refines() -> None:
 
 
 def test_a_refinement_without_evidence_of_its_own_does_not_take_over() -> None:
-    ranked = rank_group(Facts(), GROUP, [cause("general", weighing(26)), cause("special", weighing(3), refines="general")], load_priors())
+    ranked = rank_group(
+        Facts(),
+        GROUP,
+        [cause("general", weighing(26)), cause("special", weighing(3), refines="general")],
+        load_priors(),
+    )
 
     assert ranked.placed[0].id == "general"
 
@@ -101,12 +125,20 @@ def test_a_refinement_without_evidence_of_its_own_does_not_take_over() -> None:
 def test_a_cause_of_another_mode_does_not_compete() -> None:
     check = SuspectGroup("host@1", "host", (), "failed-first", "", "check")
 
-    assert rank_group(Facts(), check, [cause("a", weighing(26))], load_priors()).placed[0].id == "unknown"
+    assert (
+        rank_group(Facts(), check, [cause("a", weighing(26))], load_priors()).placed[0].id
+        == "unknown"
+    )
 
 
 @given(st.lists(st.floats(-60, 60), min_size=1, max_size=12), st.floats(0.5, 4))
-def test_confidences_are_a_distribution_in_the_order_of_points(points: list[float], temperature: float) -> None:
+def test_confidences_are_a_distribution_in_the_order_of_points(
+    points: list[float], temperature: float
+) -> None:
     shares = confidences(points, temperature)
 
     assert math.isclose(sum(shares), 1.0, abs_tol=1e-9)
-    assert shares.index(max(shares)) == points.index(max(points)) or max(points) - points[shares.index(max(shares))] < 1e-9
+    assert (
+        shares.index(max(shares)) == points.index(max(points))
+        or max(points) - points[shares.index(max(shares))] < 1e-9
+    )

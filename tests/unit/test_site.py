@@ -1,4 +1,6 @@
-"""site.yaml: what it rules, that only root's own file counts, and that nothing in it makes the tool fall or stop a node."""
+"""site.yaml: what it rules, that only root's own file counts, and that nothing in it makes the
+tool fall or stop a node.
+"""
 
 from __future__ import annotations
 
@@ -67,11 +69,21 @@ def test_what_the_rules_mean() -> None:
     site = site_of(FULL, "site.yaml")
     site.refuse("standard", 1000)
     site.refuse("deep", 0)
-    with pytest.raises(UsageError, match=r"This site does not allow --deep \(site\.yaml\)\. Use --standard"):
+    with pytest.raises(
+        UsageError, match=r"This site does not allow --deep \(site\.yaml\)\. Use --standard"
+    ):
         site.refuse("deep", 1000)
     assert (site.may_drain(0), site.may_drain(1234), site.may_drain(99_999)) == (True, True, False)
-    assert (site.width(None), site.width(10), site.width(1000), Site().width(None), Site().width(7)) == (64, 10, 64, None, 7)
-    assert site.unknown(["lim.nofile", "net.mtu"]) == ("site.yaml names the check fs.smallfile, which there is not.",)
+    assert (
+        site.width(None),
+        site.width(10),
+        site.width(1000),
+        Site().width(None),
+        Site().width(7),
+    ) == (64, 10, 64, None, 7)
+    assert site.unknown(["lim.nofile", "net.mtu"]) == (
+        "site.yaml names the check fs.smallfile, which there is not.",
+    )
     assert Site(forbid=("standard", "deep")).largest(1000) == "quick"
 
 
@@ -138,9 +150,16 @@ def test_what_is_no_plain_file_is_ignored_and_nobody_waits(place: Path) -> None:
         (b"just words", "the file must hold"),
     ],
 )
-def test_what_cannot_be_understood_forbids_and_stops_nobody(place: Path, text: bytes, words: str) -> None:
+def test_what_cannot_be_understood_forbids_and_stops_nobody(
+    place: Path, text: bytes, words: str
+) -> None:
     site = read_site(written(place, text), ME)
-    assert (site.forbid, site.may_drain(0), site.may_drain(1000), site.leave_out) == (("deep",), True, False, ())
+    assert (site.forbid, site.may_drain(0), site.may_drain(1000), site.leave_out) == (
+        ("deep",),
+        True,
+        False,
+        (),
+    )
     assert (len(site.notes), words in site.notes[0]) == (1, True), site.notes
 
 

@@ -1,4 +1,6 @@
-"""Look at a job that runs: find it, look at it in rounds, leave it as it was. Nothing here concludes."""
+"""Look at a job that runs: find it, look at it in rounds, leave it as it was. Nothing here
+concludes.
+"""
 
 from trainprobe.attach.discovery import find_target
 from trainprobe.attach.visit import look_at_job

@@ -1,4 +1,6 @@
-"""Which job is meant: the one of a pid, or the only one that this user runs here; and who belongs to it now."""
+"""Which job is meant: the one of a pid, or the only one that this user runs here; and who
+belongs to it now.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +12,42 @@ from trainprobe.collect.members import Member
 from trainprobe.collect.rank_locals import RankLocals, read_rank_locals
 from trainprobe.errors import UsageError
 from trainprobe.model.progress import Progress, Silence
-from trainprobe.stacks.tree import fold_ranks
+from trainprobe.model.ranks import fold_ranks
 from trainprobe.targets.jobs import SORTED_S, LiveJob, RankHint, find_jobs, job_of, with_hints
 
 HINTS_S = 1.0
-GUESSED = ("", "only-process", "start-order", "gpu-order", "sockets")  # sources of a rank's number that its own frames are better than
+GUESSED = (
+    "",
+    "only-process",
+    "start-order",
+    "gpu-order",
+    "sockets",
+)  # sources of a rank's number that its own frames are better than
 MOST_LISTED = 20
 
 Choose = Callable[[Sequence[str]], int]
 
 
-def find_target(pid: int | None, choose: Choose | None = None, progress: Progress | None = None, deadline_s: float = SORTED_S) -> LiveJob:
-    """Return the job of `pid`, or the only one without it. Of several, `choose` gets one line for each and returns the place of one.
+def find_target(
+    pid: int | None,
+    choose: Choose | None = None,
+    progress: Progress | None = None,
+    deadline_s: float = SORTED_S,
+) -> LiveJob:
+    """Return the job of `pid`, or the only one without it. Of several, `choose` gets one line for
+    each and returns the place of one.
 
     Raises UsageError, with what to do, where there is none, or several and nobody to choose.
     """
-    return numbered(job_of(pid) if pid is not None else _only(choose, progress or Silence(), deadline_s))
+    return numbered(
+        job_of(pid) if pid is not None else _only(choose, progress or Silence(), deadline_s)
+    )
 
 
 def numbered(job: LiveJob) -> LiveJob:
-    """Read the live environment of ranks whose numbers are guesses; ask the frames of those that have none, which pauses them for some milliseconds."""
+    """Read the live environment of ranks whose numbers are guesses; ask the frames of those that
+    have none, which pauses them for some milliseconds.
+    """
     unsure = [
         Member(one.rank, one.pid, "rank", one.started_ticks)
         for one in job.ranks
@@ -39,9 +57,22 @@ def numbered(job: LiveJob) -> LiveJob:
         return job
     if len(job.ranks) == 1:
         # What looks like a single process may have started the ranks.
-        unsure += [Member(one.rank, one.pid, one.role, one.started_ticks) for one in job.others if one.role in ("child", "loader-worker")]
-    found = {member.pid: number for member in unsure if member.role == "rank" for number in [own_number(member.pid)] if number is not None}
-    hints = {pid: RankHint(one.rank, one.local_rank, one.world_size, "environment") for pid, one in found.items()}
+        unsure += [
+            Member(one.rank, one.pid, one.role, one.started_ticks)
+            for one in job.others
+            if one.role in ("child", "loader-worker")
+        ]
+    found = {
+        member.pid: number
+        for member in unsure
+        if member.role == "rank"
+        for number in [own_number(member.pid)]
+        if number is not None
+    }
+    hints = {
+        pid: RankHint(one.rank, one.local_rank, one.world_size, "environment")
+        for pid, one in found.items()
+    }
     unsure = [member for member in unsure if member.pid not in hints]
     said = read_rank_locals(unsure, deadline_s=HINTS_S, at_once=at_once()) if unsure else {}
     hints |= {pid: _hint(one, one_host=job.nnodes in (None, 1)) for pid, one in said.items()}
@@ -54,15 +85,21 @@ def members_of(job: LiveJob) -> list[Member]:
 
 
 def earlier_of(job: LiveJob) -> dict[int, list[Member]]:
-    """Return the processes of earlier elastic attempts that are not gone yet, by attempt. Their ranks' numbers belong to that attempt."""
+    """Return the processes of earlier elastic attempts that are not gone yet, by attempt. Their
+    ranks' numbers belong to that attempt.
+    """
     found: dict[int, list[Member]] = {}
     for one in job.earlier_attempts:
-        found.setdefault(one.attempt if one.attempt is not None else 0, []).append(Member(None, one.pid, "rank", one.started_ticks))
+        found.setdefault(one.attempt if one.attempt is not None else 0, []).append(
+            Member(None, one.pid, "rank", one.started_ticks)
+        )
     return found
 
 
 def members_now(job: LiveJob, members: Sequence[Member]) -> list[Member]:
-    """Return `members` and whoever has joined the job since. Those that went stay, so that the next look says that they did."""
+    """Return `members` and whoever has joined the job since. Those that went stay, so that the
+    next look says that they did.
+    """
     try:
         now = members_of(job_of(job.pid))
     except UsageError:
@@ -76,7 +113,11 @@ def members_now(job: LiveJob, members: Sequence[Member]) -> list[Member]:
 def said_of(job: LiveJob) -> str:
     """One line to choose a job by: pid, launcher, ranks, script, age."""
     ranks = [one.rank for one in job.ranks if one.rank is not None]
-    count = f"ranks {fold_ranks(ranks)}" if len(ranks) > 1 else f"{len(job.ranks)} rank{'s' if len(job.ranks) != 1 else ''}"
+    count = (
+        f"ranks {fold_ranks(ranks)}"
+        if len(ranks) > 1
+        else f"{len(job.ranks)} rank{'s' if len(job.ranks) != 1 else ''}"
+    )
     age = f", {_age(job.age_s)} old" if job.age_s is not None else ""
     return f"{job.pid}  {job.launcher.kind}, {count}, {job.script or 'no script'}{age}"
 
@@ -88,7 +129,8 @@ def _only(choose: Choose | None, progress: Progress, deadline_s: float) -> LiveJ
     if not jobs:
         raise UsageError(
             "No training job of yours runs on this host.",
-            "Run it on the job's node and as its user, or name any process of it: trainprobe attach PID.",
+            "Run it on the job's node and as its user, or name any process of it: trainprobe attach"
+            " PID.",
         )
     if len(jobs) == 1:
         return jobs[0]
@@ -97,12 +139,17 @@ def _only(choose: Choose | None, progress: Progress, deadline_s: float) -> LiveJ
         return jobs[choose(lines)]
     more = f"\n  and {len(jobs) - MOST_LISTED} more" if len(jobs) > MOST_LISTED else ""
     listed = "".join(f"\n  {line}" for line in lines)
-    raise UsageError(f"{len(jobs)} training jobs run on this host:{listed}{more}\n", "Name one: trainprobe attach PID.")
+    raise UsageError(
+        f"{len(jobs)} training jobs run on this host:{listed}{more}\n",
+        "Name one: trainprobe attach PID.",
+    )
 
 
 def _hint(said: RankLocals, *, one_host: bool) -> RankHint:
     rank = said.rank if said.rank is not None or not one_host else said.spawned
-    return RankHint(rank, said.local_rank if said.local_rank is not None else said.spawned, said.world_size)
+    return RankHint(
+        rank, said.local_rank if said.local_rank is not None else said.spawned, said.world_size
+    )
 
 
 def _age(age_s: float) -> str:

@@ -1,21 +1,24 @@
-"""One look on every node of a job, side by side: each node looks at its own part and sends its evidence home as lines.
+"""One look on every node of a job, side by side: each node looks at its own part and sends its
+evidence home as lines.
 
 A node that does not answer is evidence, too.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 from typing import TYPE_CHECKING
 
 from trainprobe.attach.visit import CELL
+from trainprobe.collect.collector import every_collector
 from trainprobe.errors import UsageError
 from trainprobe.model.subjects import Subject
 from trainprobe.nodes.answers import Accept
-from trainprobe.nodes.asking import KIND, ask
 from trainprobe.nodes.bundle import bundled, carrying
-from trainprobe.nodes.way import kubectl_way, srun_way, ssh_way
+from trainprobe.nodes.fan_out import KIND, ask
+from trainprobe.nodes.transports import kubectl_way, srun_way, ssh_way
 from trainprobe.targets.kube_pods import Pod, kube_pods
 from trainprobe.targets.slurm_jobs import slurm_job
 
@@ -26,36 +29,34 @@ if TYPE_CHECKING:
 
 LOOK_S = 10.0
 MOST_SAID = 4
-# What looks at a job write.
+# What a look at a job writes, besides the kinds of the collectors.
 KINDS = frozenset(
     {
         "cgroup",
         "collectives",
-        "deadlines",
         "error_file",
-        "files",
-        "flight_recorder",
-        "gpus",
         "job",
-        "kernel_log",
         "leftovers",
         "lint",
-        "locks",
-        "mounts",
         "output",
-        "ports",
-        "pressure",
         "process",
         "rank.ended",
-        "ras",
-        "sockets",
         "source",
         "stacks.native",
         "stacks.python",
-        "worker_server",
     }
 )
-ACCEPT = Accept(KINDS, CELL, tells="job", cells=re.compile(r"job(?:#(?!attempt)[\w.:-]{1,80})?(?:#attempt\d{1,6})?"))
+
+
+@functools.cache
+def accepted() -> Accept:
+    """What a node may send of its look."""
+    return Accept(
+        KINDS.union(collector.kind for collector in every_collector()),
+        CELL,
+        tells="job",
+        cells=re.compile(r"job(?:#(?!attempt)[\w.:-]{1,80})?(?:#attempt\d{1,6})?"),
+    )
 
 
 class Nodes:
@@ -80,32 +81,64 @@ class Nodes:
             way = kubectl_way([pod for pod in self._pods if not pod.why_not])
         else:
             way = ssh_way(request.hosts)
-        self._way = carrying(way, bundled(), request.node_python) if request.bundle or request.kubectl else way
+        self._way = (
+            carrying(way, bundled(), request.node_python)
+            if request.bundle or request.kubectl
+            else way
+        )
 
     def look(self, case: Case, progress: Progress) -> None:
-        """Look on all of them. Raises UsageError where none has seen a job, Interrupted after Ctrl-C."""
+        """Look on all of them. Raises UsageError where none has seen a job, Interrupted after
+        Ctrl-C.
+        """
         way, request = self._way, self._request
         names = [*way.names, *(pod.name for pod in self._pods if pod.why_not)]
-        data: dict[str, object] = {"by": way.by, "job": request.slurm, "command": shlex.join(request.argv), "nodes": names}
+        data: dict[str, object] = {
+            "by": way.by,
+            "job": request.slurm,
+            "command": shlex.join(request.argv),
+            "nodes": names,
+        }
         if self._pods:
             data["on"] = {pod.name: pod.node for pod in self._pods}
         case.add("reach", source=way.by, data=data)
         if self._ends_at is not None:
             limit = {"ends_at": self._ends_at, "source": f"scontrol show job {request.slurm}"}
-            case.add("deadlines", cell=CELL, source="scontrol", data={"group_timeouts": [], "scheduler": limit, "checkpoints": []})
+            case.add(
+                "deadlines",
+                cell=CELL,
+                source="scontrol",
+                data={"group_timeouts": [], "scheduler": limit, "checkpoints": []},
+            )
         for pod in self._pods:
             if pod.why_not:
                 subject = Subject("host", host=pod.name)
-                case.add(KIND, subject=subject, cell=CELL, source="kubectl", outcome="unavailable", reason=f"pod {pod.name} cannot be entered: {pod.why_not}")
-        ask(way.nodes(self._words), case, self._look_s, progress, ACCEPT, "attach")
+                case.add(
+                    KIND,
+                    subject=subject,
+                    cell=CELL,
+                    source="kubectl",
+                    outcome="unavailable",
+                    reason=f"pod {pod.name} cannot be entered: {pod.why_not}",
+                )
+        ask(way.nodes(self._words), case, self._look_s, progress, accepted(), "attach")
         nobody_answered(case)
 
 
 def nobody_answered(case: Case) -> None:
-    """Raise UsageError with what the nodes said where none of them has seen a job: there is nothing to report on."""
+    """Raise UsageError with what the nodes said where none of them has seen a job: there is
+    nothing to report on.
+    """
     found = case.evidence
     if any(record.kind == "job" for record in found):
         return
-    says = list(dict.fromkeys(record.reason.rstrip(".") for record in found if record.kind == KIND and record.reason))
+    says = list(
+        dict.fromkeys(
+            record.reason.rstrip(".") for record in found if record.kind == KIND and record.reason
+        )
+    )
     more = f"; and {len(says) - MOST_SAID} more" if len(says) > MOST_SAID else ""
-    raise UsageError(f"No node has shown a training job: {'; '.join(says[:MOST_SAID])}{more}.", "Look on one of them: ssh NODE trainprobe attach.")
+    raise UsageError(
+        f"No node has shown a training job: {'; '.join(says[:MOST_SAID])}{more}.",
+        "Look on one of them: ssh NODE trainprobe attach.",
+    )

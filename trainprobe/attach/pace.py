@@ -7,7 +7,8 @@ import time
 from dataclasses import dataclass
 
 LOOKER_BYTES = 16 * 2**20  # py-spy without native frames: 8 MB on a small job, 13 MB on a large one
-PEAK_BYTES = 150 * 2**20  # what all that look at a node may take of its memory together, this program included
+# what all that look at a node may take of its memory together, this program included
+PEAK_BYTES = 150 * 2**20
 OWN_BYTES = 70 * 2**20
 
 
@@ -15,11 +16,15 @@ OWN_BYTES = 70 * 2**20
 class Pace:
     """All in seconds. `whole_s` bounds everything up to the judgement.
 
-    `between_looks_s` runs from the beginning of the first look to the beginning of the second: long enough for a line of a loop to
-    change. `settled_s`: where nobody moves, but nobody is known to have waited for so long either, a last look is taken when it has passed;
-    a little more than the five seconds from which on a wait counts as a hang. `third_look_s` is the pause before a third look, taken when two leave it open whether somebody goes on.
-    `beside_s` is what the looks beside the stacks may take at most, and `grace_s` how long they are waited for when all else is done.
-    `lint_s` ends the look with lint before the pause and the second look are over, on most machines.
+    `between_looks_s` runs from the beginning of the first look to the beginning of the second: long
+    enough for a line of a loop to change. `settled_s`: where nobody moves, but nobody is known to
+    have waited for so long either, a last look is taken when it has passed; a little more than the
+    five seconds from which on a wait counts as a hang. `third_look_s` is the pause before a third
+    look, taken when two leave it open whether somebody goes on.
+    `beside_s` is what the looks beside the stacks may take at most, and `grace_s` how long they are
+    waited for when all else is done.
+    `lint_s` ends the look with lint before the pause and the second look are over, on most
+    machines.
     `pipe_s` is for the dumps that --trigger-dump asks for, `deep_s` for all ranks of --deep.
     """
 
@@ -50,11 +55,15 @@ class Clock:
         return max(0.0, self.ends - time.monotonic())
 
     def at_most(self, wanted_s: float) -> float:
-        """`wanted_s`, or what is left if that is less; never quite nothing, so that every look gets to say why it did not happen."""
+        """`wanted_s`, or what is left if that is less; never quite nothing, so that every look
+        gets to say why it did not happen.
+        """
         return max(0.05, min(wanted_s, self.left_s))
 
 
 def at_once() -> int:
-    """How many processes are looked at side by side: a little more than there are CPUs, and never beyond the stated memory."""
+    """How many processes are looked at side by side: a little more than there are CPUs, and
+    never beyond the stated memory.
+    """
     room = (PEAK_BYTES - OWN_BYTES) // LOOKER_BYTES
     return max(2, min(int(room), len(os.sched_getaffinity(0)) + 1))

@@ -1,4 +1,6 @@
-"""Rounds of looks at the processes of a live job: what each showed, and whether another is needed."""
+"""Rounds of looks at the processes of a live job: what each showed, and whether another is
+needed.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from trainprobe.collect.processes import look_at_processes
 from trainprobe.collect.stacks import look_at_stacks
-from trainprobe.collect.watched import WAITS, Watched, note_process, note_stack
+from trainprobe.collect.thread_history import WAITS, ThreadHistory, note_process, note_stack
 from trainprobe.stacks.stillness import FRESH_S, HUNG_S, SWITCHES_PER_LOOK
 
 if TYPE_CHECKING:
@@ -21,83 +23,141 @@ STACKS_CAP = 400
 NATIVE_CAP = 2
 UNDECIDED = frozenset({"python-run", "native-run", ""})
 MOVING = ("moving", "busy")
-STEPPING = ("comm-wait", "gpu-wait")  # who runs there between two looks has gone through one and into the next
+STEPPING = (
+    "comm-wait",
+    "gpu-wait",
+)  # who runs there between two looks has gone through one and into the next
 
 
 class Rounds:
-    """The looks at one job. A process that turns up later joins in; one that goes is looked at once more, which says that it went."""
+    """The looks at one job. A process that turns up later joins in; one that goes is looked at
+    once more, which says that it went.
+    """
 
     def __init__(self, case: Case, cell: str, pace: Pace, clock: Clock, at_once: int) -> None:
         self.case, self.cell, self.pace, self.clock, self.at_once = case, cell, pace, clock, at_once
         self.number = 0
-        self.watched: dict[tuple[int, int | None], Watched] = {}
+        self.watched: dict[tuple[int, int | None], ThreadHistory] = {}
         self.stacks: list[Evidence] = []
 
     def look(self, members: Sequence[Member]) -> None:
-        """Take /proc of all members, then the Python stacks of those that run Python, as the next look. Ranks come first."""
+        """Take /proc of all members, then the Python stacks of those that run Python, as the
+        next look. Ranks come first.
+        """
         self.number += 1
         members = sorted(members, key=lambda each: each.role != "rank")
-        watched = [self.watched.setdefault((member.pid, member.started_ticks), Watched(member)) for member in members]
-        processes = look_at_processes(self.case, self.cell, members, self.number, deadline_s=self.clock.at_most(self.pace.processes_s))
+        watched = [
+            self.watched.setdefault((member.pid, member.started_ticks), ThreadHistory(member))
+            for member in members
+        ]
+        processes = look_at_processes(
+            self.case,
+            self.cell,
+            members,
+            self.number,
+            deadline_s=self.clock.at_most(self.pace.processes_s),
+        )
         for each, process in zip(watched, processes):
             note_process(each, process)
-        speaking = [each for each in watched if each.member.role in ("rank", "loader-worker") or speaks_python(each.member.pid)][:STACKS_CAP]
+        speaking = [
+            each
+            for each in watched
+            if each.member.role in ("rank", "loader-worker") or speaks_python(each.member.pid)
+        ][:STACKS_CAP]
         allowed_s = self.clock.at_most(self.pace.stacks_s)
         asked = [each.member for each in speaking]
-        stacks = look_at_stacks(self.case, self.cell, asked, self.number, deadline_s=allowed_s, at_once=self.at_once)
+        stacks = look_at_stacks(
+            self.case, self.cell, asked, self.number, deadline_s=allowed_s, at_once=self.at_once
+        )
         for each, stack in zip(speaking, stacks):
             note_stack(each, stack)
         self.stacks = stacks  # the lines of earlier looks have been read by then
 
     @property
-    def ranks(self) -> list[Watched]:
+    def ranks(self) -> list[ThreadHistory]:
         return [each for each in self.watched.values() if each.member.role == "rank"]
 
     def undecided(self) -> bool:
-        """Say whether a rank that is in no known wait went on or computes, or a rank waits for a worker of its own that does."""
-        busy = [each for each in self.watched.values() if each.moving() in MOVING and each.leaf not in WAITS]
+        """Say whether a rank that is in no known wait went on or computes, or a rank waits for a
+        worker of its own that does.
+        """
+        busy = [
+            each
+            for each in self.watched.values()
+            if each.moving() in MOVING and each.leaf not in WAITS
+        ]
         if any(each.member.role == "rank" for each in busy):
             return True
         for_data = {each.member.rank for each in self.ranks if each.leaf == "dataloader"}
         return any(each.member.role != "rank" and each.member.rank in for_data for each in busy)
 
     def age_s(self) -> float | None:
-        """How long the longest waiting rank had waited at the first look; None where some rank goes on, or none can be seen.
+        """How long the longest waiting rank had waited at the first look; None where some rank goes
+        on, or none can be seen.
 
-        The silence of the connections between ranks counts too: whoever looks at a stack wakes its thread. Who polls wakes by itself, and waits
-        all the same unless it has just exchanged data with another rank: 0 where nothing tells since when.
+        The silence of the connections between ranks counts too: whoever looks at a stack wakes its
+        thread. Who polls wakes by itself, and waits
+        all the same unless it has just exchanged data with another rank: 0 where nothing tells
+        since when.
         """
-        ranks = [each for each in self.ranks if each.asleep_s is not None and each.state not in ("", "Z", "X")]
+        ranks = [
+            each
+            for each in self.ranks
+            if each.asleep_s is not None and each.state not in ("", "Z", "X")
+        ]
         if not ranks or any(each.moving() in MOVING for each in self.ranks):
             return None
         silent = self._silent_s()
         for each in ranks:
-            if _ran(each) and (each.leaf in STEPPING or silent.get(each.member.pid, HUNG_S) < FRESH_S):
+            if _ran(each) and (
+                each.leaf in STEPPING or silent.get(each.member.pid, HUNG_S) < FRESH_S
+            ):
                 return None
-        in_collective = [silent.get(each.member.pid, 0.0) for each in ranks if each.leaf == "comm-wait"]
-        return max([*(0.0 if _ran(each) else each.asleep_s or 0.0 for each in ranks), *in_collective])
+        in_collective = [
+            silent.get(each.member.pid, 0.0) for each in ranks if each.leaf == "comm-wait"
+        ]
+        return max(
+            [*(0.0 if _ran(each) else each.asleep_s or 0.0 for each in ranks), *in_collective]
+        )
 
     def _silent_s(self) -> dict[int, float]:
-        """For how long each rank had exchanged no data with another one, when the connections were looked at."""
+        """For how long each rank had exchanged no data with another one, when the connections
+        were looked at.
+        """
         silent: dict[int, float] = {}
-        for row in (row for record in self.case.evidence if record.kind == "sockets" for row in record.data.get("connections") or ()):
-            if row.get("peer_rank") is not None and row.get("peer_pid") != row["pid"] and row.get("silent_s") is not None:
+        for row in (
+            row
+            for record in self.case.evidence
+            if record.kind == "sockets"
+            for row in record.data.get("connections") or ()
+        ):
+            if (
+                row.get("peer_rank") is not None
+                and row.get("peer_pid") != row["pid"]
+                and row.get("silent_s") is not None
+            ):
                 silent[row["pid"]] = min(row["silent_s"], silent.get(row["pid"], row["silent_s"]))
         return silent
 
     def native_suspects(self) -> list[Member]:
-        """Return the frozen ranks, at most two, whose Python frames and system call do not say what they do."""
+        """Return the frozen ranks, at most two, whose Python frames and system call do not say
+        what they do.
+        """
         frozen = [each for each in self.ranks if each.stacks and each.moving() == "frozen"]
         return [each.member for each in frozen if each.sleeps_in in UNDECIDED][:NATIVE_CAP]
 
 
-def _ran(each: Watched) -> bool:
+def _ran(each: ThreadHistory) -> bool:
     """Say whether its main thread was woken by more than our looks, two switches for each."""
-    return len(each.voluntary) > 1 and each.voluntary[-1] - each.voluntary[0] > SWITCHES_PER_LOOK * (len(each.voluntary) - 1)
+    return len(each.voluntary) > 1 and each.voluntary[-1] - each.voluntary[
+        0
+    ] > SWITCHES_PER_LOOK * (len(each.voluntary) - 1)
 
 
 def speaks_python(pid: int) -> bool:
-    """Say whether a process runs a Python, by the name of its program; a launcher or a child may be anything. True where that is hidden."""
+    """Say whether a process runs a Python, by the name of its program; a launcher or a child may
+    be anything. True where that is hidden.
+    """
     try:
         return "python" in os.path.basename(os.readlink(f"/proc/{pid}/exe"))
     except OSError:

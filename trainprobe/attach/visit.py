@@ -1,24 +1,26 @@
-"""One visit to a live job: cheapest and safest looks first, everything with a deadline, nothing left behind."""
+"""One visit to a live job: cheapest and safest looks first, everything with a deadline, nothing
+left behind.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
-from trainprobe.attach.beside import Beside, Side
+from trainprobe.attach.background import BackgroundLooks
 from trainprobe.attach.discovery import earlier_of, members_now, members_of
-from trainprobe.attach.lives import Lives
-from trainprobe.attach.moves import said_moves
 from trainprobe.attach.pace import Clock, Pace, at_once
+from trainprobe.attach.process_ends import Lives
+from trainprobe.attach.progress_line import said_moves
 from trainprobe.attach.rounds import Rounds
-from trainprobe.attach.sides import sides_after, sides_between, sides_last
 from trainprobe.collect.cgroup_watch import CgroupWatch
 from trainprobe.collect.lint_findings import look_with_lint_at_stacks
 from trainprobe.collect.members import Member
 from trainprobe.collect.native_stacks import look_at_native_stacks
-from trainprobe.collect.source import Site, look_at_source, sites_in_stacks
+from trainprobe.collect.source import look_at_source, sites_in_stacks
 from trainprobe.model.codec import to_json
 from trainprobe.model.subjects import Subject
 from trainprobe.stacks.stillness import FRESH_S
@@ -39,11 +41,19 @@ OOM_SCORE = "/proc/self/oom_score_adj"
 
 
 def look_at_job(
-    job: LiveJob, case: Case, request: AttachRequest, progress: Progress, meanwhile: Callable[[], object] = lambda: None, *, cell: str = CELL
+    job: LiveJob,
+    case: Case,
+    request: AttachRequest,
+    progress: Progress,
+    meanwhile: Callable[[], object] = lambda: None,
+    *,
+    cell: str = CELL,
 ) -> None:
-    """Write all that can be seen of `job` into `case`, as `cell`. `meanwhile` is called once, in the pause between two looks.
+    """Write all that can be seen of `job` into `case`, as `cell`. `meanwhile` is called once, in
+    the pause between two looks.
 
-    Raises Interrupted after Ctrl-C, when what was learnt until then is in the case. With --watch, Ctrl-C is how it ends.
+    Raises Interrupted after Ctrl-C, when what was learnt until then is in the case. With --watch,
+    Ctrl-C is how it ends.
     """
     first_to_die()
     with Interruption() as interruption:
@@ -55,7 +65,9 @@ def look_at_job(
 
 
 def first_to_die() -> None:
-    """Have the kernel end us, and what we start, before anybody of the job when memory runs out. Raising one's own score needs no right."""
+    """Have the kernel end us, and what we start, before anybody of the job when memory runs out.
+    Raising one's own score needs no right.
+    """
     with contextlib.suppress(OSError), open(OOM_SCORE, "w", encoding="ascii") as file:
         file.write("1000")
 
@@ -63,39 +75,66 @@ def first_to_die() -> None:
 class Visit:
     """The looks at one job, with what they need to know of each other."""
 
-    def __init__(self, job: LiveJob, case: Case, request: AttachRequest, progress: Progress, interruption: Interruption, cell: str = CELL) -> None:
-        self.job, self.case, self.request, self.progress, self.interruption, self.cell = job, case, request, progress, interruption, cell
+    def __init__(
+        self,
+        job: LiveJob,
+        case: Case,
+        request: AttachRequest,
+        progress: Progress,
+        interruption: Interruption,
+        cell: str = CELL,
+    ) -> None:
+        self.job, self.case, self.request, self.progress, self.interruption, self.cell = (
+            job,
+            case,
+            request,
+            progress,
+            interruption,
+            cell,
+        )
         self.data = {**job.as_data(), "cell": cell}
         self.members = members_of(job)
         self.pace = Pace()
         watched_s = (request.watch_s or 0.0) * (request.times or MOST_LOOKS)
         self.clock = Clock(request.timeout_s or self.pace.whole_s + watched_s)
         self.rounds = Rounds(case, self.cell, self.pace, self.clock, at_once())
-        self.beside = Beside(case, self.cell)
+        self.background = BackgroundLooks(case, self.cell, self.data)
         self.cgroups = CgroupWatch(ours=False)
         self.lives = Lives()
-        self.watching = False  # until the first two looks are over, Ctrl-C is an interruption like any other
+        self.watching = (
+            False  # until the first two looks are over, Ctrl-C is an interruption like any other
+        )
 
     def look(self, meanwhile: Callable[[], object]) -> None:
-        """Look twice, and a third time where two do not decide; everything else goes on beside that."""
+        """Look twice, and a third time where two do not decide; everything else goes on beside
+        that.
+        """
         self._learn_secrets()
-        self.case.add("job", subject=Subject("job", host=str(self.data.get("host") or "")), cell=self.cell, source="/proc", data=self.data)
+        self.case.add(
+            "job",
+            subject=Subject("job", host=str(self.data.get("host") or "")),
+            cell=self.cell,
+            source="/proc",
+            data=self.data,
+        )
         self._endings()
         self.lives.hold(self.members)
         self.cgroups.see(member.pid for member in self.members)
         self.progress.note(f"Looking at {len(self.members)} processes.")
         began = time.monotonic()
         self._round()
-        self.beside.start(sides_between(self.case, self.cell, self.members, self.data))
-        self.beside.start([self._lint(sites_in_stacks(self.rounds.stacks))])
+        self.background.start_round("first", self.members)
+        self._lint()
         self._earlier()
         meanwhile()
         self._pause(began + self.pace.between_looks_s - time.monotonic())
         if not self._hurry():
-            self.beside.start(sides_after(self.case, self.cell, self.members))
+            self.background.start_round("second", self.members)
             self._round(again=True)
         if self.rounds.undecided() and not self._hurry():
-            self.progress.note(f"A process computes or goes on: one more look, {self.pace.third_look_s:g} s later.")
+            self.progress.note(
+                f"A process computes or goes on: one more look, {self.pace.third_look_s:g} s later."
+            )
             self._pause(self.pace.third_look_s)
             if not self._hurry():
                 self._round(again=True)
@@ -104,13 +143,15 @@ class Visit:
         self._inside()
         self._watch()
         if time.monotonic() - began > FRESH_S:  # what went between the ranks since the first look
-            self.beside.start(sides_last(self.case, self.cell, self.members))
+            self.background.start_round("last", self.members)
         self._who_ended()
         self.cgroups.look(self.case, self.cell, "after")
-        self.beside.finish(self.clock.at_most(self.pace.grace_s))
+        self.background.finish(self.clock.at_most(self.pace.grace_s))
 
     def _learn_secrets(self) -> None:
-        """What the job was started with is hidden wherever it turns up: its secrets need not be those of our own environment."""
+        """What the job was started with is hidden wherever it turns up: its secrets need not be
+        those of our own environment.
+        """
         for member in self.members:
             self.case.redactor.learn(environ_of(member.pid))
 
@@ -120,15 +161,29 @@ class Visit:
             if one.wait_status is not None:
                 data = to_json(ended_from_status(one.wait_status, seen_by="proc"))
                 subject = Member(one.rank, one.pid, "rank", one.started_ticks).subject
-                self.case.add("rank.ended", subject=subject, cell=self.cell, source=f"/proc/{one.pid}/stat", data=data)
+                self.case.add(
+                    "rank.ended",
+                    subject=subject,
+                    cell=self.cell,
+                    source=f"/proc/{one.pid}/stat",
+                    data=data,
+                )
 
     def _who_ended(self) -> None:
-        """Tell who has ended while we looked, and how: what was seen of them before is not what is."""
+        """Tell who has ended while we looked, and how: what was seen of them before is not what
+        is.
+        """
         if self.lives.all_ended():
             self._pause(LAUNCHER_S)  # it has yet to wait for its ranks, and to end
         self.lives.check()
         for member, ended in self.lives.endings():
-            self.case.add("rank.ended", subject=member.subject, cell=self.cell, source="pidfd", data=to_json(ended))
+            self.case.add(
+                "rank.ended",
+                subject=member.subject,
+                cell=self.cell,
+                source="pidfd",
+                data=to_json(ended),
+            )
         self.lives.close()
 
     def _round(self, *, again: bool = False) -> None:
@@ -140,51 +195,97 @@ class Visit:
         cwd = str(self.data.get("cwd") or "")
         # Beside the next pause: reading source is no look at the job.
         sites = sites_in_stacks(self.rounds.stacks)
-        look_at_source(self.case, self.cell, sites, cwd=cwd, deadline_s=self.clock.at_most(self.pace.source_s))
+        look_at_source(
+            self.case, self.cell, sites, cwd=cwd, deadline_s=self.clock.at_most(self.pace.source_s)
+        )
 
     def _settle(self, began: float) -> None:
-        """Nobody moves, and nobody is known to have waited for long: look once more when that would be a hang."""
+        """Nobody moves, and nobody is known to have waited for long: look once more when that
+        would be a hang.
+        """
         age_s = self.rounds.age_s()
         if age_s is None or age_s >= self.pace.settled_s or self._hurry():
             return
         left_s = self.pace.settled_s - age_s - (time.monotonic() - began)
         if left_s > 0:
-            self.progress.note(f"Nobody moves, but only for {time.monotonic() - began + age_s:.1f} s: one more look in {left_s:.1f} s.")
+            self.progress.note(
+                f"Nobody moves, but only for {time.monotonic() - began + age_s:.1f} s: one more"
+                f" look in {left_s:.1f} s."
+            )
             self._pause(left_s)
             if not self._hurry():
                 self._round(again=True)
 
-    def _lint(self, sites: list[Site]) -> Side:
-        """What lint finds in the files in which the ranks stand. Reading them is no look at the job."""
-        cwd, began, allowed_s = str(self.data.get("cwd") or ""), self.job.began, self.clock.at_most(self.pace.lint_s)
-        return Side("lint", lambda: look_with_lint_at_stacks(self.case, self.cell, sites, cwd=cwd, began=began, deadline_s=allowed_s))
+    def _lint(self) -> None:
+        """Have lint read the files in which the ranks stand, in the background. Reading them is no
+        look at the job.
+        """
+        look = partial(
+            look_with_lint_at_stacks,
+            self.case,
+            self.cell,
+            sites_in_stacks(self.rounds.stacks),
+            cwd=str(self.data.get("cwd") or ""),
+            began=self.job.began,
+            deadline_s=self.clock.at_most(self.pace.lint_s),
+        )
+        self.background.start("lint", look)
 
     def _earlier(self) -> None:
-        """Look once at what is left of each earlier elastic attempt, in a cell of its own: attempts are judged apart."""
+        """Look once at what is left of each earlier elastic attempt, in a cell of its own:
+        attempts are judged apart.
+        """
         for attempt, members in earlier_of(self.job).items():
             if not self._hurry():
-                Rounds(self.case, f"{self.cell}#attempt{attempt}", self.pace, self.clock, at_once()).look(members)
+                Rounds(
+                    self.case, f"{self.cell}#attempt{attempt}", self.pace, self.clock, at_once()
+                ).look(members)
 
     def _native(self) -> None:
-        """One at a time, only for frozen ranks whose Python frames do not decide; the pause that it costs them is recorded."""
+        """One at a time, only for frozen ranks whose Python frames do not decide; the pause that
+        it costs them is recorded.
+        """
         for member in self.rounds.native_suspects():
             if self._hurry():
                 return
-            self.progress.note(f"Looking at the C frames of process {member.pid}, which pauses it for some tenths of a second.")
-            look_at_native_stacks(self.case, self.cell, member, self.rounds.number, deadline_s=self.clock.at_most(self.pace.native_s))
+            self.progress.note(
+                f"Looking at the C frames of process {member.pid}, which pauses it for some tenths"
+                " of a second."
+            )
+            look_at_native_stacks(
+                self.case,
+                self.cell,
+                member,
+                self.rounds.number,
+                deadline_s=self.clock.at_most(self.pace.native_s),
+            )
 
     def _inside(self) -> None:
-        """What runs code inside the job, and so is done only when asked for: through its own pipe, and --deep."""
+        """What runs code inside the job, and so is done only when asked for: through its own
+        pipe, and --deep.
+        """
         if self.request.trigger_dump and not self._hurry():
             from trainprobe.collect.trigger_dump import trigger_dump
 
-            self.progress.note("Asking the job for its flight-recorder dumps, through its own pipe.")
-            trigger_dump(self.case, self.cell, self.members, self.data.get("environment") or {}, deadline_s=self.clock.at_most(self.pace.pipe_s))
+            self.progress.note(
+                "Asking the job for its flight-recorder dumps, through its own pipe."
+            )
+            trigger_dump(
+                self.case,
+                self.cell,
+                self.members,
+                self.data.get("environment") or {},
+                deadline_s=self.clock.at_most(self.pace.pipe_s),
+            )
         if self.request.deep and not self._hurry():
             from trainprobe.collect.deep import look_deep
 
-            self.progress.note("Having each rank write its flight recorder: this runs code inside the job.")
-            look_deep(self.case, self.cell, self.members, deadline_s=self.clock.at_most(self.pace.deep_s))
+            self.progress.note(
+                "Having each rank write its flight recorder: this runs code inside the job."
+            )
+            look_deep(
+                self.case, self.cell, self.members, deadline_s=self.clock.at_most(self.pace.deep_s)
+            )
 
     def _watch(self) -> None:
         if self.request.watch_s is None:
@@ -192,7 +293,10 @@ class Visit:
         self.watching = not self.interruption.asked
         taken = 1
         while not self._hurry() and self.rounds.number < MOST_LOOKS:
-            self.progress.note(f"{time.strftime('%H:%M:%S')} {said_moves(self.rounds.number, self.rounds.ranks, self.lives.ended)}")
+            self.progress.note(
+                f"{time.strftime('%H:%M:%S')}"
+                f" {said_moves(self.rounds.number, self.rounds.ranks, self.lives.ended)}"
+            )
             if self.request.times is not None and taken >= self.request.times:
                 return
             self._pause(self.request.watch_s)

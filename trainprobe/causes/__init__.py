@@ -1,18 +1,29 @@
-"""The catalogue of causes: those that are weighed, one per file, and those that are only known by name."""
+"""The catalogue of causes: those that are weighed, one per file, and those that are only known
+by name.
+"""
 
 from __future__ import annotations
 
 import functools
 import importlib
 import pkgutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from trainprobe.causes.cause import Cause
 
-FAMILIES = ("data_loading", "processes", "memory", "collectives", "network", "gpu", "software", "model")
+FAMILIES = (
+    "data_loading",
+    "processes",
+    "memory",
+    "collectives",
+    "network",
+    "gpu",
+    "software",
+    "model",
+)
 """The packages of causes, in the order of the catalogue."""
 
 
@@ -31,7 +42,8 @@ class Planned:
 def built() -> tuple[Cause, ...]:
     """Return every cause that is weighed, by family and then by name.
 
-    Raises TypeError when a file of a family package does not hold exactly one `CAUSE` with an id of its own name.
+    Raises TypeError when a file of a family package does not hold exactly one `CAUSE` with an id of
+    its own name.
     """
     return tuple(_load(family, name) for family, name in _files())
 
@@ -50,13 +62,17 @@ def planned() -> tuple[Planned, ...]:
 
 
 def find(cause_id: str) -> Cause | Planned | None:
-    """Return the cause called `cause_id`, built or planned, or None when the catalogue does not know it."""
+    """Return the cause called `cause_id`, built or planned, or None when the catalogue does not
+    know it.
+    """
     everything: tuple[Cause | Planned, ...] = (*built(), *planned())
     return next((cause for cause in everything if cause.id == cause_id), None)
 
 
 def family_of(cause_id: str) -> str:
-    """Return the family of a built or planned cause, such as `data_loading`; empty when the catalogue does not know it."""
+    """Return the family of a built or planned cause, such as `data_loading`; empty when the
+    catalogue does not know it.
+    """
     for family, name in _files():
         if name == cause_id.replace("-", "_"):
             return family
@@ -83,9 +99,13 @@ def _files() -> tuple[tuple[str, str], ...]:
 
 def _load(family: str, name: str) -> Cause:
     from trainprobe.causes.cause import Cause
+    from trainprobe.causes.readiness_signs import readied
 
     module = importlib.import_module(f"{__package__}.{family}.{name}")
     cause = getattr(module, "CAUSE", None)
     if not isinstance(cause, Cause) or cause.id != name.replace("_", "-"):
-        raise TypeError(f"causes/{family}/{name}.py must hold one CAUSE with the id {name.replace('_', '-')}")
-    return cause
+        raise TypeError(
+            f"causes/{family}/{name}.py must hold one CAUSE with the id {name.replace('_', '-')}"
+        )
+    first, _, _ = (module.__doc__ or "").strip().partition("\n\n")
+    return readied(replace(cause, means=" ".join(first.split())))

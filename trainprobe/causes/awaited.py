@@ -1,4 +1,6 @@
-"""What a rank that stands still waits for, as far as its stack, its source and the processes below it say; and what to do about such a wait."""
+"""What a rank that stands still waits for, as far as its stack, its source and the processes
+below it say; and what to do about such a wait.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainprobe.causes.ends import SERVANTS, threads_of
+from trainprobe.causes.child_processes import SERVANTS, threads_of
+from trainprobe.causes.phrases import short
 from trainprobe.causes.scene import Scene, user_frame
-from trainprobe.causes.words import short
 from trainprobe.facts import MainThread, ProcessState, Thread
 from trainprobe.stacks.places import is_user
 
@@ -20,7 +22,9 @@ _WAITS_FOR_A_SIGNAL = re.compile(r"\bsig(?:wait|timedwait|waitinfo|suspend)\w*\(
 
 @dataclass(frozen=True)
 class Awaited:
-    """`says` completes "it waits for …"; `look` are commands that show more, `mend` what to change in the code."""
+    """`says` completes "it waits for …"; `look` are commands that show more, `mend` what to
+    change in the code.
+    """
 
     says: str
     look: tuple[str, ...] = ()
@@ -39,7 +43,9 @@ def at_exit(thread: MainThread | None) -> bool:
 
 
 def last_in_own_code(scene: Scene, thread: MainThread) -> str:
-    """The place of a thread that keeps a rank from ending, in the user's own code: where to look instead of the interpreter's shutdown; empty where none was seen."""
+    """The place of a thread that keeps a rank from ending, in the user's own code: where to look
+    instead of the interpreter's shutdown; empty where none was seen.
+    """
     others = _others(scene, thread)
     frame = user_frame(others[0].frames) if others and at_exit(thread) else None
     return frame.where if frame is not None else ""
@@ -48,7 +54,9 @@ def last_in_own_code(scene: Scene, thread: MainThread) -> str:
 def endless(scene: Scene, thread: MainThread) -> bool:
     """Does it stand in a `while True`, whose way out no condition around it says?"""
     for site in scene.sites([frame for frame in reversed(thread.frames) if is_user(frame)][:1]):
-        loop = next((block for block in reversed(site.blocks) if block.kind in ("while", "for")), None)
+        loop = next(
+            (block for block in reversed(site.blocks) if block.kind in ("while", "for")), None
+        )
         return loop is not None and _ALWAYS.fullmatch(loop.text.strip()) is not None
     return False
 
@@ -62,11 +70,25 @@ def _awaited(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
             (f"take the breakpoint() or set_trace() before {where} out",),
         )
     if thread.leaf == "file-io" and thread.op == "terminal":
-        yield Awaited("input from a terminal", (), (f"take the question at {where} out, or start the job with < /dev/null so that it fails at once",))
-    if thread.leaf == "child-wait" and (child := _child(scene, thread)) is not None:
-        look = (f"ps -o pid,stat,etime,wchan:32,args --ppid {thread.pid}", f"ls -l /proc/{child.pid}/fd")
         yield Awaited(
-            f"its child `{short(child.cmdline, 60)}` (pid {child.pid})", look, ("subprocess.run(..., timeout=600), which raises when the command does not end",)
+            "input from a terminal",
+            (),
+            (
+                (
+                    f"take the question at {where} out, or start the job with < /dev/null so that"
+                    " it fails at once"
+                ),
+            ),
+        )
+    if thread.leaf == "child-wait" and (child := _child(scene, thread)) is not None:
+        look = (
+            f"ps -o pid,stat,etime,wchan:32,args --ppid {thread.pid}",
+            f"ls -l /proc/{child.pid}/fd",
+        )
+        yield Awaited(
+            f"its child `{short(child.cmdline, 60)}` (pid {child.pid})",
+            look,
+            ("subprocess.run(..., timeout=600), which raises when the command does not end",),
         )
     if at_exit(thread):
         yield from _kept_alive(scene, thread)
@@ -75,27 +97,46 @@ def _awaited(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
     line = next(iter(scene.sites(thread.frames[-1:])), None)
     if line is not None and _WAITS_FOR_A_SIGNAL.search(line.text):
         yield Awaited(
-            "a signal that does not come", (f"grep -E 'Sig(Blk|Cgt|Pnd)' /proc/{thread.pid}/status",), ("signal.sigtimedwait(..., seconds) in its place",)
+            "a signal that does not come",
+            (f"grep -E 'Sig(Blk|Cgt|Pnd)' /proc/{thread.pid}/status",),
+            ("signal.sigtimedwait(..., seconds) in its place",),
         )
     yield from _condition(scene, thread)
 
 
 def _child(scene: Scene, thread: MainThread) -> ProcessState | None:
-    """The child of this process that has the most to do with its wait: none of Python's own servants."""
-    states = [state for state in scene.facts.of(ProcessState, cell=scene.cell) if state.ppid == thread.pid]
-    return next((state for state in states if state.cmdline and not _SERVANT_COMMANDS.search(state.cmdline)), None)
+    """The child of this process that has the most to do with its wait: none of Python's own
+    servants.
+    """
+    states = [state for state in scene.of(ProcessState) if state.ppid == thread.pid]
+    return next(
+        (
+            state
+            for state in states
+            if state.cmdline and not _SERVANT_COMMANDS.search(state.cmdline)
+        ),
+        None,
+    )
 
 
 def _others(scene: Scene, thread: MainThread) -> tuple[Thread, ...]:
     """Other threads of the same process that stand in the user's own code."""
     return tuple(
-        one for one in threads_of(scene, thread.pid) if not one.main and any(is_user(frame) for frame in one.frames) and one.frames[-1].base not in SERVANTS
+        one
+        for one in threads_of(scene, thread.pid)
+        if not one.main
+        and any(is_user(frame) for frame in one.frames)
+        and one.frames[-1].base not in SERVANTS
     )
 
 
 def _place(thread: Thread) -> str:
     frame = user_frame(thread.frames)
-    return f"{thread.name or 'a thread'} at {frame.where}" if frame is not None else thread.name or "a thread"
+    return (
+        f"{thread.name or 'a thread'} at {frame.where}"
+        if frame is not None
+        else thread.name or "a thread"
+    )
 
 
 def _kept_alive(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
@@ -114,13 +155,26 @@ def _lock(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
         yield Awaited(
             "a lock shared between processes, which nobody here is seen to hold",
             (f"py-spy dump --locals --pid {thread.pid}   (which lock is it?)",),
-            ("take it with a timeout: lock.acquire(timeout=60); a process that dies while it holds such a lock never gives it back",),
+            (
+                (
+                    "take it with a timeout: lock.acquire(timeout=60); a process that dies while it"
+                    " holds such a lock never gives it back"
+                ),
+            ),
         )
     elif thread.op == "future":
         whom = f", which stands in {_place(others[0])}" if others else ""
-        yield Awaited(f"a task of a thread or process pool{whom}", (f"py-spy dump --pid {thread.pid}   (all its threads)",), ("future.result(timeout=600)",))
+        yield Awaited(
+            f"a task of a thread or process pool{whom}",
+            (f"py-spy dump --pid {thread.pid}   (all its threads)",),
+            ("future.result(timeout=600)",),
+        )
     elif thread.op in ("threading", "futex", ""):
-        whom = f"; another thread stands in {_place(others[0])}" if others else ", which no other thread of it is seen to hold"
+        whom = (
+            f"; another thread stands in {_place(others[0])}"
+            if others
+            else ", which no other thread of it is seen to hold"
+        )
         yield Awaited(
             f"a lock within its own process{whom}",
             (f"py-spy dump --pid {thread.pid}   (all its threads)",),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trainprobe.causes.phrases import listed
 from trainprobe.causes.scene import Scene
-from trainprobe.causes.words import listed
 from trainprobe.facts import Progress
 
 SURE = 2  # batches: a rank may rightly be one behind when the run ends
@@ -13,7 +13,9 @@ SURE = 2  # batches: a rank may rightly be one behind when the run ends
 
 @dataclass(frozen=True)
 class BatchCounts:
-    """Batches that the loaders gave the suspects, against those of the others; `apart` is how many fewer."""
+    """Batches that the loaders gave the suspects, against those of the others; `apart` is how
+    many fewer.
+    """
 
     apart: int
     says: str
@@ -21,26 +23,35 @@ class BatchCounts:
 
 
 def batch_counts(scene: Scene) -> BatchCounts | None:
-    """The lengths of the ranks' loaders where they differ, else the batches that they gave; None where the witness counted neither on both sides."""
+    """The lengths of the ranks' loaders where they differ, else the batches that they gave; None
+    where the witness counted neither on both sides.
+    """
     return _lengths(scene) or _given(scene)
 
 
 def _lengths(scene: Scene) -> BatchCounts | None:
-    """The first loader, in the order in which each rank began them, whose length is less on the suspects than on every other rank."""
-    mine = [fact for fact in scene.progress(scene.group.ranks) if fact.loader_batches]
+    """The first loader, in the order in which each rank began them, whose length is less on the
+    suspects than on every other rank.
+    """
+    mine = [fact for fact in scene.progress(scene.ranks) if fact.loader_batches]
     theirs = [fact for fact in scene.progress(scene.others) if fact.loader_batches]
     if not mine or not theirs:
         return None
     for place in range(min(len(fact.loader_batches) for fact in (*mine, *theirs))):
-        apart = min(fact.loader_batches[place] for fact in theirs) - max(fact.loader_batches[place] for fact in mine)
+        apart = min(fact.loader_batches[place] for fact in theirs) - max(
+            fact.loader_batches[place] for fact in mine
+        )
         if apart > 0:
-            parts = [f"rank {fact.rank}'s loader has {fact.loader_batches[place]} batches" for fact in (*mine[:2], *theirs[:2])]
+            parts = [
+                f"rank {fact.rank}'s loader has {fact.loader_batches[place]} batches"
+                for fact in (*mine[:2], *theirs[:2])
+            ]
             return BatchCounts(max(apart, SURE), listed(parts), (*mine, *theirs))
     return None
 
 
 def _given(scene: Scene) -> BatchCounts | None:
-    mine = [fact for fact in scene.progress(scene.group.ranks) if fact.batches]
+    mine = [fact for fact in scene.progress(scene.ranks) if fact.batches]
     theirs = [fact for fact in scene.progress(scene.others) if fact.batches]
     if not mine or not theirs:
         return None

@@ -1,11 +1,13 @@
-"""Two camps that call one operation on two process groups, as their source lines spell it: the usual sign of groups used in another order."""
+"""Two camps that call one operation on two process groups, as their source lines spell it: the
+usual sign of groups used in another order.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
 
-from trainprobe.causes.parting import Place, camps
+from trainprobe.causes.diverging_calls import Place, camps
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Block, SourceSite
 
@@ -13,29 +15,44 @@ TEXT_CAP = 500
 _OF_A_MESH = re.compile(r"\bget_group\(|mesh", re.IGNORECASE)
 
 
-def crossed_groups(scene: Scene, found: dict[int, Place]) -> tuple[tuple[str, str], tuple[SourceSite, SourceSite]] | None:
-    """The two groups as spelled, and the two lines; None unless there are two camps, in one function, of which neither alone stands under an `if`."""
+def crossed_groups(
+    scene: Scene, found: dict[int, Place]
+) -> tuple[tuple[str, str], tuple[SourceSite, SourceSite]] | None:
+    """The two groups as spelled, and the two lines; None unless there are two camps, in one
+    function, of which neither alone stands under an `if`.
+    """
     sides = camps(found)
     if len(sides) != 2 or len({found[side[0]].op for side in sides}) != 1:
         return None
     one, other = (_site(scene, found[side[0]]) for side in sides)
-    if one is None or other is None or (one.file, one.function) != (other.file, other.function) or not _alike(one.blocks, other.blocks):
+    if (
+        one is None
+        or other is None
+        or (one.file, one.function) != (other.file, other.function)
+        or not _alike(one.blocks, other.blocks)
+    ):
         return None
     groups = (_group(one.text, found[sides[0][0]].op), _group(other.text, found[sides[1][0]].op))
     return (groups, (one, other)) if all(groups) and groups[0] != groups[1] else None
 
 
 def along_a_mesh(scene: Scene, found: dict[int, Place]) -> tuple[str, SourceSite] | None:
-    """The group of the smallest camp's call as spelled, and its line, where it is one along a dimension of a device mesh and the other camp's call is on another.
+    """The group of the smallest camp's call as spelled, and its line, where it is one along a
+    dimension of a device mesh and the other camp's call is on another.
 
-    Such a group has fewer ranks than the world: who waits in it waits for its members, and those who are elsewhere may have made the call already.
+    Such a group has fewer ranks than the world: who waits in it waits for its members, and those
+    who are elsewhere may have made the call already.
     """
     sides = camps(found)
     if len(sides) != 2:
         return None
     one, other = (_site(scene, found[side[0]]) for side in sides)
     group = _group(one.text, found[sides[0][0]].op) if one is not None else ""
-    if one is None or not _OF_A_MESH.search(group) or (other is not None and _group(other.text, found[sides[1][0]].op) == group):
+    if (
+        one is None
+        or not _OF_A_MESH.search(group)
+        or (other is not None and _group(other.text, found[sides[1][0]].op) == group)
+    ):
         return None
     return group, one
 
@@ -46,7 +63,9 @@ def _site(scene: Scene, place: Place) -> SourceSite | None:
 
 def _alike(one: tuple[Block, ...], other: tuple[Block, ...]) -> bool:
     """Do both lines stand below the same statements, or in the two branches of one of them?"""
-    return [(block.kind, block.line) for block in one] == [(block.kind, block.line) for block in other]
+    return [(block.kind, block.line) for block in one] == [
+        (block.kind, block.line) for block in other
+    ]
 
 
 def _group(text: str, op: str) -> str:
@@ -56,6 +75,21 @@ def _group(text: str, op: str) -> str:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")) == op:
-            return next((ast.unparse(keyword.value)[:60] for keyword in node.keywords if keyword.arg == "group"), "")
+        if (
+            isinstance(node, ast.Call)
+            and (
+                node.func.attr
+                if isinstance(node.func, ast.Attribute)
+                else getattr(node.func, "id", "")
+            )
+            == op
+        ):
+            return next(
+                (
+                    ast.unparse(keyword.value)[:60]
+                    for keyword in node.keywords
+                    if keyword.arg == "group"
+                ),
+                "",
+            )
     return ""

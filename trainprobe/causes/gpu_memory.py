@@ -1,9 +1,13 @@
-"""What an out-of-memory message of a GPU allocator says in numbers, and which of the possible illnesses the numbers and the place point to.
+"""What an out-of-memory message of a GPU allocator says in numbers, and which of the possible
+illnesses the numbers and the place point to.
 
-Wordings: c10/cuda/CUDACachingAllocator.cpp of torch 1.0 to 2.13, and its twins for HIP, XPU and NPU. Up to 2.0:
-`(GPU 0; 15.78 GiB total capacity; 13.50 GiB already allocated; 1.10 GiB free; 13.70 GiB reserved in total by PyTorch)`; from 2.1 on:
-`GPU 0 has a total capacity of 79.15 GiB of which 1.20 GiB is free. [Process 7 has 60.20 GiB memory in use.] Including non-PyTorch memory, this
-process has … memory in use. … Of the allocated memory … is allocated by PyTorch, and … is reserved by PyTorch but unallocated.`
+Wordings: c10/cuda/CUDACachingAllocator.cpp of torch 1.0 to 2.13, and its twins for HIP, XPU and
+NPU. Up to 2.0:
+`(GPU 0; 15.78 GiB total capacity; 13.50 GiB already allocated; 1.10 GiB free; 13.70 GiB reserved in
+total by PyTorch)`; from 2.1 on:
+`GPU 0 has a total capacity of 79.15 GiB of which 1.20 GiB is free. [Process 7 has 60.20 GiB memory
+in use.] Including non-PyTorch memory, this process has … memory in use. … Of the allocated memory …
+is allocated by PyTorch, and … is reserved by PyTorch but unallocated.`
 """
 
 from __future__ import annotations
@@ -14,50 +18,68 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainprobe.causes.scene import Scene
-from trainprobe.causes.spoken import Said, said, text_of
+from trainprobe.causes.statements import Statement, statement, text_of
 from trainprobe.facts import LogEvent, RankException
+from trainprobe.signatures.messages import message
 from trainprobe.stacks.frames import Frame
 
-# torch's allocators, the CUDA, HIP and driver APIs, cuBLAS, cuDNN, cuSOLVER, NCCL, XLA.
-WORDING = (
-    r"(?:CUDA|HIP|XPU|NPU|MUSA|MLU) out of memory"
-    r"|torch(?:\.cuda)?\.OutOfMemoryError|\bcudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|hipErrorOutOfMemory"
-    r"|(?:CUDA|HIP|cuda runtime) error ?(?:\(2\) ?)?: out of memory|Triton Error \[(?:CUDA|HIP)\]: out of memory"
-    r"|[Cc]uda failure.{0,12}out of memory|CU(?:BLAS|DNN|SOLVER|SPARSE)_STATUS_ALLOC_FAILED|CUFFT_ALLOC_FAILED|CUSPARSE_STATUS_INSUFFICIENT_RESOURCES"
-    r"|No available memory for the cache blocks|larger than the (?:available KV cache memory|maximum number of tokens that can be stored in KV cache)"
-    r"|RESOURCE_EXHAUSTED: Out of memory|c10::(?:CUDA)?OutOfMemoryError|cupy[\w.]{0,40}OutOfMemoryError"
-)
+WORDING = message("gpu-memory")
 Kind = Literal["pinned", "objects", "loading", "others", "pieces", "need"]
 
 _SIZE = r"(\d[\d.]{0,12} (?:[KMGT]i?B|bytes))"
 _ASKED = re.compile(rf"Tried to allocate {_SIZE}")
 _OLD = re.compile(
-    rf"\(\w{{2,4}} (\d{{1,3}}); {_SIZE} total capacity; {_SIZE} already allocated; {_SIZE} free; (?:[^)]{{0,80}}; )?{_SIZE} (reserved in total|cached)"
+    rf"\(\w{{2,4}} (\d{{1,3}}); {_SIZE} total capacity; {_SIZE} already allocated; {_SIZE} free;"
+    rf" (?:[^)]{{0,80}}; )?{_SIZE} (reserved in total|cached)"
 )
-_NEW = re.compile(rf"\w{{2,4}} (\d{{1,3}}) has a total capaci?ty of {_SIZE}(?: of which {_SIZE} is free)?")
+_NEW = re.compile(
+    rf"\w{{2,4}} (\d{{1,3}}) has a total capaci?ty of {_SIZE}(?: of which {_SIZE} is free)?"
+)
 _MINE = re.compile(rf"this process has {_SIZE} memory in use")
 _PROCESS = re.compile(rf"Process (\d{{1,10}}) has {_SIZE} memory in use")
 _ALLOCATED = re.compile(rf"{_SIZE} is allocated by PyTorch")
 _UNALLOCATED = re.compile(rf"{_SIZE} is reserved by PyTorch but unallocated")
-_UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS = {
+    "bytes": 1,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+}
 
-# A CUDA context, NCCL's buffers and library workspaces live outside torch's allocator: up to some GiB are this process's own.
+# A CUDA context, NCCL's buffers and library workspaces live outside torch's allocator: up to some
+# GiB are this process's own.
 OWN_OVERHEAD_BYTES = 2 * 2**30
 OTHERS_SHARE = 0.10  # of the device: from here on another holder matters
 PIECES_SHARE = 0.10  # of the device: reserved and not allocated
 PIECES_BYTES = 2**30
 
-_PINNING = re.compile(r"pin_memory|pinned|cudaHostAlloc|cudaHostRegister|hipHostMalloc|page-?locked", re.IGNORECASE)
+_PINNING = re.compile(
+    r"pin_memory|pinned|cudaHostAlloc|cudaHostRegister|hipHostMalloc|page-?locked", re.IGNORECASE
+)
 _OBJECTS = re.compile(
-    r"\b(?:all_gather_object|gather_object|broadcast_object_list|scatter_object_list|_object_to_tensor|_tensor_to_object|gather_for_metrics)\b"
+    r"\b(?:all_gather_object|gather_object|broadcast_object_list|scatter_object_list"
+    r"|_object_to_tensor|_tensor_to_object|gather_for_metrics)\b"
 )
 _RESTORES = re.compile(r"\b_load_from_bytes\b")
-_GATHERS = re.compile(r"\b(?:all_?gather|gather|reduce_dict|synchronize_between_processes|accumulate_predictions\w{0,40}|merge)\b")
-LOADING = re.compile(
-    r"\b(?:from_pretrained|load_state_dict|load_checkpoint\w{0,40}|load_pretrained\w{0,40}|default_restore_location|restore_location|_load_state_dict\w{0,40}"
-    r"|_load_pretrained_model|load_model|load_file|safe_open|init_empty_weights|dispatch_model|_legacy_load|set_module_tensor_to_device|load_weights?)\b"
+_GATHERS = re.compile(
+    r"\b(?:all_?gather|gather|reduce_dict|synchronize_between_processes"
+    r"|accumulate_predictions\w{0,40}|merge)\b"
 )
-_FIRST_TOUCH = re.compile(r"\b(?:_lazy_init|set_device|_cuda_init|mem_get_info|init_device|_cuda_setDevice|get_device_properties)\b")
+LOADING = re.compile(
+    r"\b(?:from_pretrained|load_state_dict|load_checkpoint\w{0,40}|load_pretrained\w{0,40}"
+    r"|default_restore_location|restore_location|_load_state_dict\w{0,40}"
+    r"|_load_pretrained_model|load_model|load_file|safe_open|init_empty_weights|dispatch_model"
+    r"|_legacy_load|set_module_tensor_to_device|load_weights?)\b"
+)
+_FIRST_TOUCH = re.compile(
+    r"\b(?:_lazy_init|set_device|_cuda_init|mem_get_info|init_device|_cuda_setDevice"
+    r"|get_device_properties)\b"
+)
 
 
 def bytes_of(text: str | None) -> float | None:
@@ -71,7 +93,9 @@ def bytes_of(text: str | None) -> float | None:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Sizes in bytes, None where the message does not tell. `mine` is all that this process holds, `reserved` what torch holds of it."""
+    """Sizes in bytes, None where the message does not tell. `mine` is all that this process
+    holds, `reserved` what torch holds of it.
+    """
 
     asked: float | None = None
     gpu: int | None = None
@@ -84,16 +108,26 @@ class Numbers:
 
     @property
     def unallocated(self) -> float | None:
-        return max(0.0, self.reserved - self.allocated) if self.reserved is not None and self.allocated is not None else None
+        return (
+            max(0.0, self.reserved - self.allocated)
+            if self.reserved is not None and self.allocated is not None
+            else None
+        )
 
     @property
     def others(self) -> float | None:
-        """What neither is free nor this process's own. A process that names nobody as itself (its PIDs are a container's) may need some for its context."""
+        """What neither is free nor this process's own. A process that names nobody as itself
+        (its PIDs are a container's) may need some for its context.
+        """
         if self.total is None or self.free is None:
             return None
         if self.mine is not None:
             return max(0.0, self.total - self.free - self.mine)
-        return max(0.0, self.total - self.free - self.reserved - OWN_OVERHEAD_BYTES) if self.reserved is not None else None
+        return (
+            max(0.0, self.total - self.free - self.reserved - OWN_OVERHEAD_BYTES)
+            if self.reserved is not None
+            else None
+        )
 
     @property
     def held_by_others(self) -> bool:
@@ -101,7 +135,9 @@ class Numbers:
         others = self.others
         if others is None or self.total is None:
             return False
-        return others >= max(OTHERS_SHARE * self.total, 2**30) and (self.asked is None or self.asked <= (self.free or 0) + others)
+        return others >= max(OTHERS_SHARE * self.total, 2**30) and (
+            self.asked is None or self.asked <= (self.free or 0) + others
+        )
 
     @property
     def in_pieces(self) -> bool:
@@ -109,11 +145,15 @@ class Numbers:
         gap = self.unallocated
         if gap is None or self.asked is None or gap < self.asked:
             return False
-        return gap >= max(PIECES_SHARE * (self.total or 0), PIECES_BYTES) or gap >= max(4 * self.asked, PIECES_BYTES)
+        return gap >= max(PIECES_SHARE * (self.total or 0), PIECES_BYTES) or gap >= max(
+            4 * self.asked, PIECES_BYTES
+        )
 
 
 def read_numbers(text: str, captured: Mapping[str, str] | None = None) -> Numbers:
-    """Read the numbers of one message; `captured` stands in for what a line that was cut does not show any more."""
+    """Read the numbers of one message; `captured` stands in for what a line that was cut does
+    not show any more.
+    """
     took = captured or {}
     asked = _first(_ASKED, text) or took.get("asked")
     old = _OLD.search(text)
@@ -124,18 +164,35 @@ def read_numbers(text: str, captured: Mapping[str, str] | None = None) -> Number
             held += used  # torch 1.0 to 1.1 print what is cached beside what is allocated
         return Numbers(bytes_of(asked), int(gpu), bytes_of(total), bytes_of(free), used, held)
     new = _NEW.search(text)
-    gpu, total, free = new.groups() if new is not None else (took.get("gpu"), took.get("total"), took.get("free"))
+    gpu, total, free = (
+        new.groups() if new is not None else (took.get("gpu"), took.get("total"), took.get("free"))
+    )
     used = bytes_of(_first(_ALLOCATED, text) or took.get("allocated"))
     gap = bytes_of(_first(_UNALLOCATED, text) or took.get("unallocated"))
     held = bytes_of(took.get("reserved")) if gap is None else (used or 0) + gap
     capacity = bytes_of(total)
     mine = bytes_of(_first(_MINE, text) or took.get("mine"))
-    if mine is not None and ((capacity is not None and mine > 1.5 * capacity) or mine < (used or 0)):
-        mine = (
-            None  # a driver that may not tell answers with all ones, printed as 17179869184.00 GiB; in a container it finds no process of this number, 0 bytes
-        )
-    named = tuple((int(pid), count) for pid, size in _PROCESS.findall(text) if (count := bytes_of(size)) is not None)
-    return Numbers(bytes_of(asked), int(gpu) if gpu else None, capacity, bytes_of(free), used, held, mine, named)
+    if mine is not None and (
+        (capacity is not None and mine > 1.5 * capacity) or mine < (used or 0)
+    ):
+        # a driver that may not tell answers with all ones, printed as 17179869184.00 GiB; in a
+        # container it finds no process of this number, 0 bytes
+        mine = None
+    named = tuple(
+        (int(pid), count)
+        for pid, size in _PROCESS.findall(text)
+        if (count := bytes_of(size)) is not None
+    )
+    return Numbers(
+        bytes_of(asked),
+        int(gpu) if gpu else None,
+        capacity,
+        bytes_of(free),
+        used,
+        held,
+        mine,
+        named,
+    )
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
@@ -145,9 +202,11 @@ def _first(pattern: re.Pattern[str], text: str) -> str | None:
 
 @dataclass(frozen=True)
 class Shortage:
-    """What was said, its numbers, the frames below which it happened, and what kind of shortage that makes it."""
+    """What was said, its numbers, the frames below which it happened, and what kind of shortage
+    that makes it.
+    """
 
-    heard: Said
+    heard: Statement
     numbers: Numbers
     frames: tuple[Frame, ...]
     kind: Kind
@@ -156,14 +215,18 @@ class Shortage:
 
 def shortage(scene: Scene) -> Shortage | None:
     """The suspects' first word of GPU memory that could not be had; None where nobody says so."""
-    heard = said(scene, WORDING)
-    if heard is None or heard.late:  # the job survived what it said long before, and what came after explains nothing
+    heard = statement(scene, WORDING)
+    if (
+        heard is None or heard.late
+    ):  # the job survived what it said long before, and what came after explains nothing
         return None
     fact = heard.fact
     exception = fact if isinstance(fact, RankException) else None
     text = text_of(exception) if exception is not None else heard.text
     numbers = read_numbers(text, fact.captured if isinstance(fact, LogEvent) else None)
-    if numbers.total is None:  # the sentence with the numbers may be another line, or cut in this one
+    if (
+        numbers.total is None
+    ):  # the sentence with the numbers may be another line, or cut in this one
         more = [event for event in scene.events("cuda-oom") if event.captured.get("total")]
         numbers = read_numbers(more[0].line, more[0].captured) if more else numbers
     frames = exception.frames if exception is not None else ()
@@ -173,21 +236,36 @@ def shortage(scene: Scene) -> Shortage | None:
 
 def _kind(scene: Scene, numbers: Numbers, frames: tuple[Frame, ...], text: str) -> tuple[Kind, str]:
     last = frames[-1] if frames else None
-    pinning = next((frame for frame in frames[-3:] if _PINNING.search(f"{frame.file} {frame.name}")), None)
+    pinning = next(
+        (frame for frame in frames[-3:] if _PINNING.search(f"{frame.file} {frame.name}")), None
+    )
     if pinning is None and last is not None and _PINNING.search(last.text):
         pinning = last
-    if (pinning is not None or _PINNING.search(text) or (not frames and scene.events("pin-memory-frame"))) and numbers.total is None:
+    if (
+        pinning is not None
+        or _PINNING.search(text)
+        or (not frames and scene.events("pin-memory-frame"))
+    ) and numbers.total is None:
         return "pinned", pinning.where if pinning is not None else ""
     words = [f"{frame.name} {frame.text}" for frame in frames]
-    gathering = next((frame for frame, word in zip(frames, words, strict=True) if _OBJECTS.search(word)), None)
+    gathering = next(
+        (frame for frame, word in zip(frames, words, strict=True) if _OBJECTS.search(word)), None
+    )
     restored = any(_RESTORES.search(word) for word in words)
     if gathering is None and restored:
-        gathering = next((frame for frame, word in zip(frames, words, strict=True) if _GATHERS.search(word)), None)
+        gathering = next(
+            (frame for frame, word in zip(frames, words, strict=True) if _GATHERS.search(word)),
+            None,
+        )
     if gathering is not None or (not frames and scene.events("object-collective-frame")):
         return "objects", gathering.where if gathering is not None else ""
-    loading = next((frame for frame, word in zip(frames, words, strict=True) if LOADING.search(word)), None)
+    loading = next(
+        (frame for frame, word in zip(frames, words, strict=True) if LOADING.search(word)), None
+    )
     siblings = {end.pid for end in scene.endings(scene.world) if end.pid}
-    if numbers.held_by_others and not (numbers.named and all(pid in siblings for pid, _ in numbers.named)):
+    if numbers.held_by_others and not (
+        numbers.named and all(pid in siblings for pid, _ in numbers.named)
+    ):
         if loading is not None and len(scene.world) > 1:
             return "loading", loading.where
         return "others", ""

@@ -1,7 +1,9 @@
-"""What the climb tells about causes: which knob heals the smallest failing cell, and which sizes it takes to fail.
+"""What the climb tells about causes: which knob heals the smallest failing cell, and which sizes it
+takes to fail.
 
-A knob is an experiment: what passes once the workers are gone had to do with the workers. It rarely tells one cause from its neighbours alone,
-so its points stand beside those of stacks and logs, and a cause that shows nothing else of itself is only called possible by it.
+A knob is an experiment: what passes once the workers are gone had to do with the workers. It rarely
+tells one cause from its neighbours alone, so its points stand beside those of stacks and logs, and
+a cause that shows nothing else of itself is only called possible by it.
 """
 
 from __future__ import annotations
@@ -12,11 +14,17 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from trainprobe.causes.scene import weighing
+from trainprobe.causes.scene import Scene, weighing
 from trainprobe.facts import Facts, KnobTried, Plan, Rung
 from trainprobe.model.diagnosis import Weighing
-from trainprobe.waits import SuspectGroup
-from trainprobe.waits.grid import COMMAND, failing_cells, knobs_tried, passed_with_fewer_ranks, passed_with_fewer_rows, steady
+from trainprobe.waits.grid import (
+    COMMAND,
+    failing_cells,
+    knobs_tried,
+    passed_with_fewer_ranks,
+    passed_with_fewer_rows,
+    steady,
+)
 
 FROM_RANKS, FROM_ROWS = "only-from-ranks", "only-from-rows"
 _WEAKER = {13: 6, 10: 3, 6: 3, 3: 3}
@@ -25,7 +33,9 @@ _ALLOWED = (3, 6, 10, 13)
 
 @dataclass(frozen=True)
 class Meaning:
-    """What one knob means: `says` is the change in words, `heals` and `heals_not` hold (points, reason) by the id of a cause."""
+    """What one knob means: `says` is the change in words, `heals` and `heals_not` hold (points,
+    reason) by the id of a cause.
+    """
 
     says: str
     heals: Mapping[str, tuple[int, str]]
@@ -34,43 +44,65 @@ class Meaning:
 
 @functools.cache
 def meanings() -> Mapping[str, Meaning]:
-    """Return the meanings of `healing.yaml`, by knob. Raises ValueError for points that are none, and for points without a reason."""
+    """Return the meanings of `healing.yaml`, by knob. Raises ValueError for points that are
+    none, and for points without a reason.
+    """
     import yaml  # the start-up of commands that do not judge stays free of it
 
-    data = yaml.safe_load(resources.files(__package__).joinpath("healing.yaml").read_text(encoding="utf-8"))
-    return {knob: Meaning(entry.get("says", ""), _points(knob, entry.get("heals")), _points(knob, entry.get("heals_not"))) for knob, entry in data.items()}
+    data = yaml.safe_load(
+        resources.files(__package__).joinpath("healing.yaml").read_text(encoding="utf-8")
+    )
+    return {
+        knob: Meaning(
+            entry.get("says", ""),
+            _points(knob, entry.get("heals")),
+            _points(knob, entry.get("heals_not")),
+        )
+        for knob, entry in data.items()
+    }
 
 
-def healing(facts: Facts, group: SuspectGroup) -> dict[str, tuple[Weighing, ...]]:
-    """Weighings by the id of a cause; none where the group is not one of the command's failing cells.
+def healing(scene: Scene) -> dict[str, tuple[Weighing, ...]]:
+    """Weighings by the id of a cause; none where the group is not one of the command's failing
+    cells.
 
-    Sizes tell something only where somebody chose them: one rank passes before most faults of several.
+    Sizes tell something only where somebody chose them: one rank passes before most faults of
+    several.
     """
     found: dict[str, list[Weighing]] = {}
-    cells = _failing(facts, group)
-    failed = cells.get(group.cell)
+    cells = _failing(scene)
+    failed = cells.get(scene.cell)
     if failed is None:
         return {}
-    plan = facts.one(Plan)
+    plan = scene.facts.one(Plan)
     chosen = failed.rows is not None or (plan is not None and bool(plan.ranks))
-    for cause_id, one in (*_knobs(facts, cells), *(_sizes(facts, failed) if chosen else ())):
+    for cause_id, one in (
+        *_knobs(scene.facts, cells),
+        *(_sizes(scene.facts, failed) if chosen else ()),
+    ):
         found.setdefault(cause_id, []).append(one)
     return {cause_id: tuple(weighings) for cause_id, weighings in found.items()}
 
 
-def hinted(facts: Facts, group: SuspectGroup) -> dict[str, Weighing]:
-    """What a healing knob may mean, the likelier first: the strongest weighing of each cause. Sizes are left out: too many causes share them."""
+def hinted(scene: Scene) -> dict[str, Weighing]:
+    """What a healing knob may mean, the likelier first: the strongest weighing of each cause.
+    Sizes are left out: too many causes share them.
+    """
     best: dict[str, Weighing] = {}
-    for cause_id, one in _knobs(facts, _failing(facts, group)):
+    for cause_id, one in _knobs(scene.facts, _failing(scene)):
         if one.points > max(0, best[cause_id].points if cause_id in best else 0):
             best[cause_id] = one
     return dict(sorted(best.items(), key=lambda item: -item[1].points))
 
 
-def _failing(facts: Facts, group: SuspectGroup) -> Mapping[str, Rung]:
+def _failing(scene: Scene) -> Mapping[str, Rung]:
     """The failing cells of the command by name, where the group belongs to one of them."""
-    cells = {rung.cell: rung for rung in failing_cells(facts)} if group.probe == COMMAND else {}
-    return cells if group.cell in cells else {}
+    cells = (
+        {rung.cell: rung for rung in failing_cells(scene.facts)}
+        if scene.group.probe == COMMAND
+        else {}
+    )
+    return cells if scene.cell in cells else {}
 
 
 def _knobs(facts: Facts, cells: Mapping[str, Rung]) -> Iterator[tuple[str, Weighing]]:
@@ -84,13 +116,26 @@ def _knobs(facts: Facts, cells: Mapping[str, Rung]) -> Iterator[tuple[str, Weigh
             for cause_id, (points, because) in meaning.heals.items():
                 yield (
                     cause_id,
-                    weighing(3 if by_chance else points, "probe-outcome", f"{failed.cell} passes {meaning.says} ({tried.knob}): {because}{doubt}", tried),
+                    weighing(
+                        3 if by_chance else points,
+                        "probe-outcome",
+                        f"{failed.cell} passes {meaning.says} ({tried.knob}): {because}{doubt}",
+                        tried,
+                    ),
                 )
-        elif tried.outcome == failed.outcome:  # where it fails in another way, the first failure may be gone
+        elif (
+            tried.outcome == failed.outcome
+        ):  # where it fails in another way, the first failure may be gone
             for cause_id, (points, because) in meaning.heals_not.items():
                 yield (
                     cause_id,
-                    weighing(-_sure(points, tried), "probe-outcome", f"{failed.cell} fails in the same way {meaning.says} ({tried.knob}): {because}", tried),
+                    weighing(
+                        -_sure(points, tried),
+                        "probe-outcome",
+                        f"{failed.cell} fails in the same way {meaning.says} ({tried.knob}):"
+                        f" {because}",
+                        tried,
+                    ),
                 )
 
 
@@ -100,20 +145,50 @@ def _sure(points: int, tried: KnobTried) -> int:
 
 
 def _sizes(facts: Facts, failed: Rung) -> Iterator[tuple[str, Weighing]]:
-    fewer_ranks, fewer_rows = passed_with_fewer_ranks(facts, failed), passed_with_fewer_rows(facts, failed)
+    fewer_ranks, fewer_rows = (
+        passed_with_fewer_ranks(facts, failed),
+        passed_with_fewer_rows(facts, failed),
+    )
     for name, passed in ((FROM_RANKS, fewer_ranks), (FROM_ROWS, fewer_rows)):
         if passed is None:
             continue
         meaning = meanings()[name]
         for cause_id, (points, because) in meaning.heals.items():
-            yield cause_id, weighing(points, "probe-outcome", f"{failed.cell} fails and {passed.cell} passes: {because}", failed, passed)
+            yield (
+                cause_id,
+                weighing(
+                    points,
+                    "probe-outcome",
+                    f"{failed.cell} fails and {passed.cell} passes: {because}",
+                    failed,
+                    passed,
+                ),
+            )
         for cause_id, (points, because) in meaning.heals_not.items():
-            yield cause_id, weighing(-points, "probe-outcome", f"{failed.cell} fails and {passed.cell} passes: {because}", failed, passed)
+            yield (
+                cause_id,
+                weighing(
+                    -points,
+                    "probe-outcome",
+                    f"{failed.cell} fails and {passed.cell} passes: {because}",
+                    failed,
+                    passed,
+                ),
+            )
 
 
 def _points(knob: str, rows: Mapping[str, Any] | None) -> Mapping[str, tuple[int, str]]:
-    found = {str(cause_id): (int(row["points"]), str(row["because"])) for cause_id, row in (rows or {}).items()}
-    wrong = [cause_id for cause_id, (points, because) in found.items() if points not in _ALLOWED or not because]
+    found = {
+        str(cause_id): (int(row["points"]), str(row["because"]))
+        for cause_id, row in (rows or {}).items()
+    }
+    wrong = [
+        cause_id
+        for cause_id, (points, because) in found.items()
+        if points not in _ALLOWED or not because
+    ]
     if wrong:
-        raise ValueError(f"healing.yaml, {knob}: {wrong[0]} needs points of {_ALLOWED} and a reason")
+        raise ValueError(
+            f"healing.yaml, {knob}: {wrong[0]} needs points of {_ALLOWED} and a reason"
+        )
     return found

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import LATE_POINTS, Said
-from trainprobe.causes.words import size
+from trainprobe.causes.phrases import size
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import LATE_POINTS, Statement
 from trainprobe.facts import LogEvent, Output, RankEnding
-from trainprobe.model.diagnosis import Weighing
 from trainprobe.model.facts import Fact
+from trainprobe.signatures.messages import message
 
-# Python, the C++ library and torch's CPU allocator when the system refuses memory.
-REFUSED = (
-    r"\bMemoryError\b|std::bad_alloc|DefaultCPUAllocator: (can't|not enough memory)|C10 Out of Memory|[Cc]annot allocate memory"
-    r"|worker .* is killed by signal: Killed|Unable to allocate [\d.]+ [KMGTP]?i?B for an array|SIGKILL\(-9\)"
-    r"|ray\.exceptions\.OutOfMemoryError|killed due to the node running low on memory"
-)
-# Of these, the ones that an exception's own text may bear and that leave no doubt.
-WORDING = (
-    r"^\S{0,60}MemoryError\b|DefaultCPUAllocator: (?:can't|not enough memory)|C10 Out of Memory|worker .* is killed by signal: Killed|SIGKILL\(-9\)"
-    r"|ray\.exceptions\.OutOfMemoryError|killed due to the node running low on memory"
-)
+REFUSED = message("host-memory.refused")
+WORDING = message("host-memory")
 FULL = 0.95  # of the limit: from here on the kernel reclaims, then kills
 MOST = 0.7  # of the limit before the first step: what training adds is seldom less than the rest
 GONE = ("actor-died", "child-died")  # events that tell of a process that is gone, and not of what
@@ -36,11 +26,17 @@ LATER = re.compile(r"\b(?:loss|lr|grad_norm|step|epoch|it/s)\b", re.IGNORECASE)
 def killed(scene: Scene) -> tuple[RankEnding, ...]:
     """The suspects that SIGKILL ended, sent neither by us nor by the launcher."""
     own = [end for end in scene.endings(scene.suspects) if not (end.by_us or end.by_launcher)]
-    return tuple(end for end in own if end.how == "oom_killed" or (end.how == "signalled" and end.signal_name == "SIGKILL"))
+    return tuple(
+        end
+        for end in own
+        if end.how == "oom_killed" or (end.how == "signalled" and end.signal_name == "SIGKILL")
+    )
 
 
 def proof(scene: Scene) -> LogEvent | None:
-    """A line of the kernel, the scheduler or the container's runtime about a kill for memory. One of the kernel with a pid must name one of the job's."""
+    """A line of the kernel, the scheduler or the container's runtime about a kill for memory.
+    One of the kernel with a pid must name one of the job's.
+    """
     pids = {end.pid for end in scene.endings(scene.world) if end.pid}
     for event in scene.events("oom-killer", "evicted"):
         if event.event == "evicted" and event.captured.get("resource") != "memory":
@@ -51,8 +47,10 @@ def proof(scene: Scene) -> LogEvent | None:
     return None
 
 
-def heard_kill(scene: Scene) -> LogEvent | None:
-    """A line that says that some process of the job got SIGKILL or is gone, or that the shell printed of it."""
+def kill_report(scene: Scene) -> LogEvent | None:
+    """A line that says that some process of the job got SIGKILL or is gone, or that the shell
+    printed of it.
+    """
     return next(iter(scene.events("sigkill", "worker-sigkill", *GONE)), None)
 
 
@@ -64,24 +62,46 @@ def limit_of(scene: Scene) -> float | None:
     return given.number if given is not None else None
 
 
-def pressure(scene: Scene, refused: Said | None) -> Iterator[Weighing]:
+def pressure(scene: Scene, refused: Statement | None) -> Weighings:
     """What the cgroup counted and how full it was."""
     memory, ends = scene.memory, killed(scene)
     rise = memory.oom_kill_rise if memory is not None else None
     if rise is None:
         rise = next((end.oom_rise for end in ends if end.oom_rise is not None), None)
     if rise:
-        yield weighing(13, "host-pressure", f"The cgroup counted {rise} out-of-memory kills in this run", memory)
+        yield weighing(
+            13,
+            "host-pressure",
+            f"The cgroup counted {rise} out-of-memory kills in this run",
+            memory,
+        )
     elif rise == 0:
-        yield weighing(-26 if refused is None else -6, "host-pressure", "The cgroup's count of out-of-memory kills did not rise", memory, *ends)
-    if memory is not None and memory.limit_bytes and (memory.peak_bytes or 0) >= FULL * memory.limit_bytes:
-        yield weighing(6, "host-pressure", f"Memory use peaked at {size(memory.peak_bytes)} of {size(memory.limit_bytes)}", memory)
+        yield weighing(
+            -26 if refused is None else -6,
+            "host-pressure",
+            "The cgroup's count of out-of-memory kills did not rise",
+            memory,
+            *ends,
+        )
+    if (
+        memory is not None
+        and memory.limit_bytes
+        and (memory.peak_bytes or 0) >= FULL * memory.limit_bytes
+    ):
+        yield weighing(
+            6,
+            "host-pressure",
+            f"Memory use peaked at {size(memory.peak_bytes)} of {size(memory.limit_bytes)}",
+            memory,
+        )
 
 
-def after_imports(scene: Scene) -> Iterator[Weighing]:
-    """What the ranks of one host held after their imports, by the `MEM:` lines of trainprobe.import_lock, beside the limit that these name."""
+def after_imports(scene: Scene) -> Weighings:
+    """What the ranks of one host held after their imports, by the `MEM:` lines of
+    trainprobe.import_lock, beside the limit that these name.
+    """
     hosts: dict[str, dict[str, LogEvent]] = {}
-    for event in scene.facts.of(LogEvent, cell=scene.cell):
+    for event in scene.of(LogEvent):
         if event.event == "import-memory" and event.captured.get("limit_mib", "").isdigit():
             hosts.setdefault(event.host, {})[event.captured.get("pid", "")] = event
     for host, last in hosts.items():
@@ -89,23 +109,42 @@ def after_imports(scene: Scene) -> Iterator[Weighing]:
         limit = min(int(event.captured["limit_mib"]) for event in last.values()) * 2**20
         if limit and held >= MOST * limit:
             where = f" on {host}" if host else ""
-            says = f"After their imports {len(last)} processes{where} held {size(held)}, each counted whole, of {size(limit)}"
+            says = (
+                f"After their imports {len(last)} processes{where} held {size(held)}, each counted"
+                f" whole, of {size(limit)}"
+            )
             yield weighing(6, "environment-and-limits", says, *last.values())
             return
 
 
-def of_the_kernel(scene: Scene) -> Iterator[Weighing]:
-    """A kill of which only the kernel's log is there to tell: no end of a process of the job, and no failure of another kind."""
+def of_the_kernel(scene: Scene) -> Weighings:
+    """A kill of which only the kernel's log is there to tell: no end of a process of the job,
+    and no failure of another kind.
+    """
     first = scene.first_failure
-    kills = scene.oom_kills if first is not None and first.what == "kernel" and not killed(scene) and proof(scene) is None else ()
+    kills = (
+        scene.oom_kills
+        if first is not None
+        and first.what == "kernel"
+        and not killed(scene)
+        and proof(scene) is None
+        else ()
+    )
     for kill in kills[:1]:
-        yield weighing(26, "kernel-log", f"The kernel killed process {kill.pid} ({kill.name}) for want of memory", kill)
+        yield weighing(
+            26,
+            "kernel-log",
+            f"The kernel killed process {kill.pid} ({kill.name}) for want of memory",
+            kill,
+        )
 
 
 def loading_bar(scene: Scene) -> tuple[int, Fact] | None:
-    """How far loading had come, in percent, where it was under way at the end of what was printed."""
+    """How far loading had come, in percent, where it was under way at the end of what was
+    printed.
+    """
     found: list[tuple[int, Fact]] = []
-    for output in scene.facts.of(Output, cell=scene.cell):
+    for output in scene.of(Output):
         if output.rank is None or output.rank in scene.suspects:
             bars = list(BAR.finditer(output.tail))
             if bars and int(bars[-1].group(1)) < 100:
@@ -113,14 +152,26 @@ def loading_bar(scene: Scene) -> tuple[int, Fact] | None:
             elif bars or LATER.search(output.tail):
                 return None
     if not found:
-        events = [(int(event.captured["percent"]), event) for event in scene.events("loading-weights") if event.captured.get("percent", "").isdigit()]
+        events = [
+            (int(event.captured["percent"]), event)
+            for event in scene.events("loading-weights")
+            if event.captured.get("percent", "").isdigit()
+        ]
         best = max(events, key=lambda one: one[0], default=None)
         return best if best is not None and best[0] < 100 else None
     return max(found, key=lambda one: one[0])
 
 
-def strength(refused: Said) -> int:
-    """Points of a refusal. std::bad_alloc alone may be a limit of address space, or a library that asks for nonsense."""
+def strength(refused: Statement) -> int:
+    """Points of a refusal. std::bad_alloc alone may be a limit of address space, or a library
+    that asks for nonsense.
+    """
     if refused.late:
         return LATE_POINTS
-    return 13 if re.search(WORDING, refused.text) else 6 if "bad_alloc" in refused.match.group(0) else 10
+    return (
+        13
+        if re.search(WORDING, refused.text)
+        else 6
+        if "bad_alloc" in refused.match.group(0)
+        else 10
+    )

@@ -1,9 +1,12 @@
-"""What lint says of a cause, in one place for all of them: evidence of the family `source`, and warnings about what was not needed.
+"""What lint says of a cause, in one place for all of them: evidence of the family `source`, and
+warnings about what was not needed.
 
-A pattern in source tells that something can go wrong, not that it has. So a finding strengthens a cause that shows itself, with few points,
-and more where a stack or a traceback stands at its line; `ranking` lets it take no name away from what was measured. Only where that
-fits two causes, one standing for the other, and all ranks stand in the code that the finding is about, it decides between the two. A cause that
-shows nothing else is only called possible, and only where somebody stands there. Nothing here makes a healthy run ill.
+A pattern in source tells that something can go wrong, not that it has. So a finding strengthens a
+cause that shows itself, with few points, and more where a stack or a traceback stands at its line;
+`ranking` lets it take no name away from what was measured. Only where that fits two causes, one
+standing for the other, and all ranks stand in the code that the finding is about, it decides
+between the two. A cause that shows nothing else is only called possible, and only where somebody
+stands there. Nothing here makes a healthy run ill.
 """
 
 from __future__ import annotations
@@ -15,12 +18,13 @@ from trainprobe.causes.scene import Scene, user_frame, weighing
 from trainprobe.facts import Facts, LintFinding, LintRead, RankException
 from trainprobe.model.diagnosis import Fix, Notice, PlacedCause, Weighing
 from trainprobe.stacks.frames import Frame
-from trainprobe.waits import SuspectGroup
 from trainprobe.waits.grid import COMMAND
 from trainprobe.waits.live import PROBE
 
 LIKELY = 0.75
-"""From this confidence on lint is seldom wrong: judgement over its findings in code that nobody here wrote."""
+"""From this confidence on lint is seldom wrong: judgement over its findings in code that nobody
+here wrote.
+"""
 NEAR_LINES = 5
 """A frame's line is that of the call's first or of its last line, and few calls are longer."""
 POINTS = {(False, False): 3, (True, False): 6, (False, True): 6, (True, True): 10}
@@ -30,7 +34,8 @@ NOTICES_CAP = 5
 
 @dataclass(frozen=True)
 class Linted:
-    """One finding, weighed for the cause that it names. `near`: a suspect's stack or traceback stands at its line, or in the code that it is about.
+    """One finding, weighed for the cause that it names. `near`: a suspect's stack or traceback
+    stands at its line, or in the code that it is about.
 
     `holds_all`: all ranks stand in that code, so that what it says may be what parted them.
     """
@@ -44,70 +49,125 @@ class Linted:
     def fix(self) -> Fix | None:
         if not self.finding.fix:
             return None
-        return Fix(f"Mend {self.finding.where}", (self.finding.fix,), verify=f"trainprobe lint {self.finding.file}")
+        return Fix(
+            f"Mend {self.finding.where}",
+            (self.finding.fix,),
+            verify=f"trainprobe lint {self.finding.file}",
+        )
 
 
-def linted(facts: Facts, group: SuspectGroup) -> dict[str, tuple[Linted, ...]]:
-    """Findings by the id of a cause, the strongest first; none where the group is no cell of the user's command."""
+def linted(scene: Scene) -> dict[str, tuple[Linted, ...]]:
+    """Findings by the id of a cause, the strongest first; none where the group is no cell of the
+    user's command.
+    """
     found: dict[str, list[Linted]] = {}
-    if group.probe not in (COMMAND, PROBE):
+    if scene.group.probe not in (COMMAND, PROBE):
         return {}
-    scene, findings = Scene(facts, group), _findings(facts)
+    findings = _findings(scene.facts)
     places = tuple(_places(scene)) if findings else ()
     for finding in findings:
         near = any(_at(finding, *place) for place in places)
         points = POINTS[finding.confidence >= LIKELY, near]
         stands = ", where a suspect's stack stands" if near else ""
         row = weighing(points, "source", f"{_says(finding)}{stands}", finding)
-        found.setdefault(finding.cause, []).append(Linted(row, near, finding, near and _holds_all(scene, finding)))
-    return {cause_id: tuple(sorted(rows, key=lambda one: -one.weighing.points)) for cause_id, rows in found.items()}
+        found.setdefault(finding.cause, []).append(
+            Linted(row, near, finding, near and _holds_all(scene, finding))
+        )
+    return {
+        cause_id: tuple(sorted(rows, key=lambda one: -one.weighing.points))
+        for cause_id, rows in found.items()
+    }
 
 
 def with_lint(measured: Sequence[Weighing], said: Sequence[Linted]) -> tuple[Weighing, ...]:
-    """Add what lint says. Where the source around a stack has told as much, the finding joins its row: in one family only one counts."""
+    """Add what lint says. Where the source around a stack has told as much, the finding joins
+    its row: in one family only one counts.
+    """
     rows = list(measured)
-    own = max((place for place, row in enumerate(rows) if row.family == "source" and row.points > 0), key=lambda place: rows[place].points, default=None)
+    own = max(
+        (place for place, row in enumerate(rows) if row.family == "source" and row.points > 0),
+        key=lambda place: rows[place].points,
+        default=None,
+    )
     for one in said:
         if own is None or rows[own].points < one.weighing.points:
             rows.append(one.weighing)
         elif one is said[0]:
             row = rows[own]
-            rows[own] = replace(row, says=f"{row.says}; so {_says(one.finding)}", evidence=tuple(dict.fromkeys((*row.evidence, *one.weighing.evidence))))
+            rows[own] = replace(
+                row,
+                says=f"{row.says}; so {_says(one.finding)}",
+                evidence=tuple(dict.fromkeys((*row.evidence, *one.weighing.evidence))),
+            )
     return tuple(rows)
 
 
 def lint_notices(facts: Facts, placed: Sequence[PlacedCause]) -> tuple[Notice, ...]:
     """What lint found and no named cause tells of, the surest first; and what it could not read."""
-    left = sorted((one for one in _findings(facts) if not _told(one, placed)), key=lambda one: -one.confidence)
-    rows = [Notice(f"lint.{one.cause}", f"{_says(one)} ({round(100 * one.confidence)} % sure)", one.fix) for one in left[:NOTICES_CAP]]
+    left = sorted(
+        (one for one in _findings(facts) if not _already_named(one, placed)),
+        key=lambda one: -one.confidence,
+    )
+    rows = [
+        Notice(f"lint.{one.cause}", f"{_says(one)} ({round(100 * one.confidence)} % sure)", one.fix)
+        for one in left[:NOTICES_CAP]
+    ]
     for read in facts.of(LintRead):
         if len(left) > NOTICES_CAP:
-            rows.append(Notice("lint", f"lint says {len(left) - NOTICES_CAP} more things: trainprobe lint {read.script}"))
+            rows.append(
+                Notice(
+                    "lint",
+                    f"lint says {len(left) - NOTICES_CAP} more things: trainprobe lint"
+                    f" {read.script}",
+                )
+            )
         if read.left_out:
             rows.append(Notice("lint", f"lint did not read everything: {read.left_out}"))
-    return (*rows, *(Notice("lint", f"lint did not read the script: {one.reason}") for one in facts.refused("lint") if not one.cell))
+    return (
+        *rows,
+        *(
+            Notice("lint", f"lint did not read the script: {one.reason}")
+            for one in facts.refused("lint")
+            if not one.cell
+        ),
+    )
 
 
 def _findings(facts: Facts) -> tuple[LintFinding, ...]:
     """Each once: several nodes of a job read the same source."""
-    return tuple({(one.cause, one.rule, one.file, one.line, one.says): one for one in reversed(facts.of(LintFinding))}.values())[::-1]
+    return tuple(
+        {
+            (one.cause, one.rule, one.file, one.line, one.says): one
+            for one in reversed(facts.of(LintFinding))
+        }.values()
+    )[::-1]
 
 
 def _says(finding: LintFinding) -> str:
     return f"lint says {finding.where}: {finding.says.rstrip('.')}"
 
 
-def _told(finding: LintFinding, placed: Iterable[PlacedCause]) -> bool:
+def _already_named(finding: LintFinding, placed: Iterable[PlacedCause]) -> bool:
     """Does a named cause tell of it?"""
-    rows = [row for cause in placed if cause.named and cause.id == finding.cause for row in cause.because if row.family == "source"]
+    rows = [
+        row
+        for cause in placed
+        if cause.named and cause.id == finding.cause
+        for row in cause.because
+        if row.family == "source"
+    ]
     return any(_says(finding) in row.says for row in rows)
 
 
 def _places(scene: Scene) -> Iterator[tuple[str, int, int]]:
-    """(file, line, how far off it counts) of where the suspects stand or raised, and of where those stand who wait for them."""
-    ranks = [*scene.suspects, *([] if scene.group.ranks else [None])]
-    raised = [one for rank in ranks for one in scene.facts.of(RankException, cell=scene.cell, rank=rank) if not one.echo]
-    stacks: list[Sequence[Frame]] = [one.frames for one in raised]  # those of children too, which a rank only passes on
+    """(file, line, how far off it counts) of where the suspects stand or raised, and of where
+    those stand who wait for them.
+    """
+    ranks = [*scene.suspects, *([] if scene.ranks else [None])]
+    raised = [one for rank in ranks for one in scene.of(RankException, rank=rank) if not one.echo]
+    stacks: list[Sequence[Frame]] = [
+        one.frames for one in raised
+    ]  # those of children too, which a rank only passes on
     stacks += [one.frames for one in (*scene.threads(scene.world), *scene.workers(scene.suspects))]
     for frames in stacks:
         innermost = user_frame(frames)
@@ -121,15 +181,23 @@ def _places(scene: Scene) -> Iterator[tuple[str, int, int]]:
 
 def _holds_all(scene: Scene, finding: LintFinding) -> bool:
     threads = scene.threads(scene.world)
-    return finding.span != (0, 0) and len(threads) == len(scene.world) > 1 and all(any(_within(finding, frame) for frame in one.frames) for one in threads)
+    return (
+        finding.span != (0, 0)
+        and len(threads) == len(scene.world) > 1
+        and all(any(_within(finding, frame) for frame in one.frames) for one in threads)
+    )
 
 
 def _within(finding: LintFinding, frame: Frame) -> bool:
-    return finding.span[0] <= frame.line <= finding.span[1] and _at(finding, frame.file, finding.line, 0)
+    return finding.span[0] <= frame.line <= finding.span[1] and _at(
+        finding, frame.file, finding.line, 0
+    )
 
 
 def _at(finding: LintFinding, file: str, line: int, far: int) -> bool:
-    """Whether a line of a file is the finding's, or in its code. Stacks name files as they were started, which may be beneath another folder."""
+    """Whether a line of a file is the finding's, or in its code. Stacks name files as they were
+    started, which may be beneath another folder.
+    """
     short = file.replace("\\", "/").removeprefix("./")
     same = finding.file == short or (bool(short) and finding.file.endswith(f"/{short}"))
     inside = finding.span[0] <= line <= finding.span[1] and line > 0

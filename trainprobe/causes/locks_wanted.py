@@ -1,81 +1,133 @@
-"""Which lock files the suspects want, and who holds them: by the kernel's list of waiters, by stacks, and by its list of holders."""
+"""Which lock files the suspects want, and who holds them: by the kernel's list of waiters, by
+stacks, and by its list of holders.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import ranks_say
+from trainprobe.causes.phrases import ranks_say
+from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import HeldLock, LockWait, MainThread, OpenFile
-from trainprobe.model.diagnosis import Weighing
 from trainprobe.stacks.places import is_user
 
 FILE_LOCKS = frozenset({"flock", "filelock", "fcntl", "FileBaton", "portalocker", "lockf"})
-# What open(…, O_CREAT | O_EXCL), open(…, "x"), mkdir and link raise where the name is taken: the oldest form of a lock file.
+# What open(…, O_CREAT | O_EXCL), open(…, "x"), mkdir and link raise where the name is taken: the
+# oldest form of a lock file.
 _NAME_TAKEN = re.compile(r"except\b.*\bFileExistsError\b")
 _SLEEPS_ITSELF = re.compile(r"\bsleep\w*\(|\.wait\(")
 
 
 def lock_waits(scene: Scene) -> tuple[LockWait, ...]:
     mine = {process.pid for rank in scene.suspects if (process := scene.process(rank)) is not None}
-    mine |= {thread.pid for thread in (*scene.threads(scene.suspects), *scene.workers(scene.suspects))}
-    return tuple(fact for fact in scene.facts.of(LockWait, cell=scene.cell) if fact.pid in mine)
+    mine |= {
+        thread.pid for thread in (*scene.threads(scene.suspects), *scene.workers(scene.suspects))
+    }
+    return tuple(fact for fact in scene.of(LockWait) if fact.pid in mine)
 
 
 def wanting_file_locks(scene: Scene) -> tuple[MainThread, ...]:
     """Threads that stand in the acquire of a lock file."""
     threads = (*scene.threads(scene.suspects), *scene.workers(scene.suspects))
-    return tuple(thread for thread in threads if thread.lock_path or (thread.leaf == "lock" and thread.op in FILE_LOCKS))
+    return tuple(
+        thread
+        for thread in threads
+        if thread.lock_path or (thread.leaf == "lock" and thread.op in FILE_LOCKS)
+    )
 
 
 def held_by_others(scene: Scene) -> tuple[HeldLock, ...]:
     """Locks that somebody else holds on a file which a thread asks for again and again."""
-    wanted = {thread.pid: thread.lock_path.removeprefix("./") for thread in wanting_file_locks(scene) if thread.lock_path}
-    locks = scene.facts.of(HeldLock, cell=scene.cell)
-    named = [lock for lock in locks for pid, path in wanted.items() if lock.pid != pid and (lock.path == path or lock.path.endswith(f"/{path}"))]
+    wanted = {
+        thread.pid: thread.lock_path.removeprefix("./")
+        for thread in wanting_file_locks(scene)
+        if thread.lock_path
+    }
+    locks = scene.of(HeldLock)
+    named = [
+        lock
+        for lock in locks
+        for pid, path in wanted.items()
+        if lock.pid != pid and (lock.path == path or lock.path.endswith(f"/{path}"))
+    ]
     return tuple(named) or tuple(lock for _, lock in asked_inside_a_call(scene))
 
 
 def wanted_path(scene: Scene) -> str:
-    found = [fact.path for fact in lock_waits(scene) if fact.path] + [thread.lock_path for thread in wanting_file_locks(scene) if thread.lock_path]
+    found = [fact.path for fact in lock_waits(scene) if fact.path] + [
+        thread.lock_path for thread in wanting_file_locks(scene) if thread.lock_path
+    ]
     found += [lock.path for _, lock in asked_inside_a_call(scene)]
-    found += [event.captured["file"] for event in scene.events("lock-waiting", "import-lock-waits", "lock-timeout") if event.captured.get("file")]
+    found += [
+        event.captured["file"]
+        for event in scene.events("lock-waiting", "import-lock-waits", "lock-timeout")
+        if event.captured.get("file")
+    ]
     return scene.whole_path(found[0]) if found else ""
 
 
 def name_taken(scene: Scene) -> tuple[MainThread, ...]:
-    """Threads that go round in a loop because the name that they would create alone exists: `except FileExistsError: time.sleep(1)`."""
+    """Threads that go round in a loop because the name that they would create alone exists:
+    `except FileExistsError: time.sleep(1)`.
+    """
     found = []
     for thread in (*scene.threads(scene.suspects), *scene.workers(scene.suspects)):
         own = [frame for frame in thread.frames if is_user(frame)]
         for site in scene.sites(own[-1:]):
             kinds = [block.kind for block in site.blocks]
-            handlers = [n for n, block in enumerate(site.blocks) if block.branch == "handler" and _NAME_TAKEN.search(block.text)]
+            handlers = [
+                n
+                for n, block in enumerate(site.blocks)
+                if block.branch == "handler" and _NAME_TAKEN.search(block.text)
+            ]
             if any("while" in kinds[:n] or "for" in kinds[:n] for n in handlers):
                 found.append(thread)
     return tuple(found)
 
 
 def asked_inside_a_call(scene: Scene) -> tuple[tuple[MainThread, HeldLock], ...]:
-    """Threads that sleep within one call of C (SQLite's busy handler does) while another process holds a file that they have open locked for writing."""
-    locks = [lock for lock in scene.facts.of(HeldLock, cell=scene.cell) if "WRITE" in lock.mode and lock.path]
+    """Threads that sleep within one call of C (SQLite's busy handler does) while another process
+    holds a file that they have open locked for writing.
+    """
+    locks = [lock for lock in scene.of(HeldLock) if "WRITE" in lock.mode and lock.path]
     found = []
     for thread in (*scene.threads(scene.suspects), *scene.workers(scene.suspects)):
         process, last = scene.process_of(thread.pid), thread.frames[-1:]
         asleep = process is not None and process.state == "S" and "nanosleep" in process.wchan
-        if not asleep or not last or not is_user(last[0]) or not (sites := scene.sites(last)) or _SLEEPS_ITSELF.search(sites[0].text):
+        if (
+            not asleep
+            or not last
+            or not is_user(last[0])
+            or not (sites := scene.sites(last))
+            or _SLEEPS_ITSELF.search(sites[0].text)
+        ):
             continue
-        mine = {fact.path for fact in scene.facts.of(OpenFile, cell=scene.cell) if fact.pid == thread.pid and "w" in fact.mode}
+        mine = {
+            fact.path for fact in scene.of(OpenFile) if fact.pid == thread.pid and "w" in fact.mode
+        }
         found += [(thread, lock) for lock in locks if lock.path in mine and lock.pid != thread.pid]
     return tuple(found)
 
 
-def says_of_polling(scene: Scene) -> Iterator[Weighing]:
-    """What speaks for a lock that no stack names: it is asked for within one call, or its name is taken."""
+def says_of_polling(scene: Scene) -> Weighings:
+    """What speaks for a lock that no stack names: it is asked for within one call, or its name
+    is taken.
+    """
     for thread, lock in asked_inside_a_call(scene)[:1]:
-        yield weighing(10, "suspects-stack", f"Pid {thread.pid} has that file open and sleeps inside one call at {thread.where}", thread, lock)
+        yield weighing(
+            10,
+            "suspects-stack",
+            f"Pid {thread.pid} has that file open and sleeps inside one call at {thread.where}",
+            thread,
+            lock,
+        )
         return
     for thread in name_taken(scene)[:1]:
         where = f"{ranks_say([thread.rank or 0])} stands at {thread.where}"
-        yield weighing(13, "suspects-stack", f"{where}, in a loop's `except FileExistsError`: the file that it would create alone is there", thread)
+        yield weighing(
+            13,
+            "suspects-stack",
+            f"{where}, in a loop's `except FileExistsError`: the file that it would create alone is"
+            " there",
+            thread,
+        )

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import first_to_fail, spoken
-from trainprobe.causes.stressed import weigh_stressed
+from trainprobe.causes.model_stress import weigh_stressed
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import first_to_fail, weigh_statement
 from trainprobe.facts import Measured
-from trainprobe.model.diagnosis import Weighing
 
 
 def measures(scene: Scene, *prefixes: str) -> tuple[Measured, ...]:
-    """The numbers of this cell whose names begin with one of these, such as `mask.`; in a group about a property of the model only its own."""
+    """The numbers of this cell whose names begin with one of these, such as `mask.`; in a group
+    about a property of the model only its own.
+    """
     one = scene.group.stressed
     if one is not None and f"{one.property}." not in prefixes:
         return ()
-    return tuple(fact for fact in scene.facts.of(Measured, cell=scene.cell) if fact.name.startswith(prefixes))
+    return tuple(fact for fact in scene.of(Measured) if fact.name.startswith(prefixes))
 
 
 def beyond(fact: Measured) -> bool:
-    """Is it above its threshold? What has none must be 0, but for what the stress test only counts."""
+    """Is it above its threshold? What has none must be 0, but for what the stress test only
+    counts.
+    """
     if fact.threshold is None and "suite" in fact.labels:
         return False
     return fact.value > (fact.threshold or 0.0)
@@ -29,7 +30,11 @@ def beyond(fact: Measured) -> bool:
 def says(fact: Measured) -> str:
     """`mask.difference is 0.31 in layers.0.attention, above 0.001`."""
     unit = f" {fact.unit}" if fact.unit else ""
-    labels = ", ".join(f"{name} {value}" for name, value in sorted(fact.labels.items()) if isinstance(value, (str, int, float)))
+    labels = ", ".join(
+        f"{name} {value}"
+        for name, value in sorted(fact.labels.items())
+        if isinstance(value, (str, int, float))
+    )
     limit = f", above {fact.threshold:g}" if fact.threshold is not None and beyond(fact) else ""
     return f"{fact.name} is {fact.value:g}{unit}{f' ({labels[:120]})' if labels else ''}{limit}"
 
@@ -40,10 +45,12 @@ def worst(scene: Scene, *prefixes: str) -> Measured | None:
     return max(bad, key=lambda fact: fact.value / (fact.threshold or 1.0), default=None)
 
 
-def weigh_measures(scene: Scene, *prefixes: str) -> Iterator[Weighing]:
-    """26 points where a number is above its threshold; ruled out where all were measured and none is; nothing where none was.
+def weigh_measures(scene: Scene, *prefixes: str) -> Weighings:
+    """26 points where a number is above its threshold; ruled out where all were measured and none
+    is; nothing where none was.
 
-    In a group about one property of the model the finding itself speaks, and only for the cause of this property.
+    In a group about one property of the model the finding itself speaks, and only for the cause of
+    this property.
     """
     if scene.group.stressed is not None:
         for prefix in prefixes:
@@ -53,13 +60,22 @@ def weigh_measures(scene: Scene, *prefixes: str) -> Iterator[Weighing]:
     if bad is not None:
         yield weighing(26, "probe-outcome", says(bad), bad)
     elif found:
-        yield weighing(-26, "probe-outcome", f"{len(found)} measurements are within their thresholds", *found[:3])
+        yield weighing(
+            -26,
+            "probe-outcome",
+            f"{len(found)} measurements are within their thresholds",
+            *found[:3],
+        )
 
 
-def weigh_measured_and_said(scene: Scene, prefix: str, wording: str, *, log_points: int = 13) -> Iterator[Weighing]:
-    """What was measured under `prefix`, and what a failing rank or the log says in the words of `wording`."""
+def weigh_measured_or_stated(
+    scene: Scene, prefix: str, wording: str, *, log_points: int = 13
+) -> Weighings:
+    """What was measured under `prefix`, and what a failing rank or the log says in the words of
+    `wording`.
+    """
     yield from weigh_measures(scene, prefix)
-    heard = tuple(spoken(scene, wording, log_points=log_points))
+    heard = tuple(weigh_statement(scene, wording, log_points=log_points))
     yield from heard
     if heard:
         yield from first_to_fail(scene)

@@ -1,8 +1,10 @@
-"""What else a symptom of a log may mean: causes of which nothing is shown, and which the reader should think of all the same.
+"""What else a symptom of a log may mean: causes of which nothing is shown, and which the reader
+should think of all the same.
 
-A fragment of a log often shows a symptom and not what brought it about. Few causes then have evidence of their own, and who reads only these would look
-in too few places. So the symptom's usual other meanings stand behind them, with the fewest points that there are. They share what belongs to `unknown`,
-and so they take nothing from a cause that is shown.
+A fragment of a log often shows a symptom and not what brought it about. Few causes then have
+evidence of their own, and who reads only these would look in too few places. So the symptom's usual
+other meanings stand behind them, with the fewest points that there are. They share what belongs to
+`unknown`, and so they take nothing from a cause that is shown.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ from dataclasses import dataclass
 from importlib import resources
 
 from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import late, text_of
-from trainprobe.causes.told import made_steps
+from trainprobe.causes.startup_failures import made_steps
+from trainprobe.causes.statements import late, text_of
 from trainprobe.facts import LogEvent, LogFailure, LogJob
 from trainprobe.model.diagnosis import Weighing
 
@@ -27,7 +29,9 @@ _TEXT_CHARACTERS = 6000
 
 @dataclass(frozen=True)
 class Symptom:
-    """`when` is sought in what failed first; `causes` are the ids that it may mean, the likelier first, each with its reason."""
+    """`when` is sought in what failed first; `causes` are the ids that it may mean, the likelier
+    first, each with its reason.
+    """
 
     id: str
     when: re.Pattern[str]
@@ -40,16 +44,25 @@ def symptoms() -> tuple[Symptom, ...]:
     """Return the symptoms of `neighbours.yaml`, the specific ones first."""
     import yaml  # the start-up of commands that do not judge stays free of it
 
-    data = yaml.safe_load(resources.files(__package__).joinpath("neighbours.yaml").read_text(encoding="utf-8"))
+    data = yaml.safe_load(
+        resources.files(__package__).joinpath("neighbours.yaml").read_text(encoding="utf-8")
+    )
     return tuple(
-        Symptom(name, re.compile("".join(entry["when"].split("\n")).replace(" |", "|")), dict(entry["causes"]), bool(entry.get("at_start", False)))
+        Symptom(
+            name,
+            re.compile("".join(entry["when"].split("\n")).replace(" |", "|")),
+            dict(entry["causes"]),
+            bool(entry.get("at_start", False)),
+        )
         for name, entry in data.items()
     )
 
 
 def neighbours(scene: Scene) -> dict[str, Weighing]:
-    """Cause ids with a weighing of the fewest points, the likelier first; none where no log tells of a failure or of a wait."""
-    if scene.facts.one(LogJob, cell=scene.cell) is None:
+    """Cause ids with a weighing of the fewest points, the likelier first; none where no log
+    tells of a failure or of a wait.
+    """
+    if scene.one(LogJob) is None:
         return {}
     facts = _heard(scene)
     text = _words(scene, facts)[:_TEXT_CHARACTERS]
@@ -58,13 +71,18 @@ def neighbours(scene: Scene) -> dict[str, Weighing]:
     for symptom in symptoms():
         if (starting or not symptom.at_start) and symptom.when.search(text):
             for cause_id, reason in symptom.causes.items():
-                found.setdefault(cause_id, weighing(POINTS, "suspects-log", f"Nothing was seen of it, but {reason}", *facts[:1]))
+                found.setdefault(
+                    cause_id,
+                    weighing(
+                        POINTS, "suspects-log", f"Nothing was seen of it, but {reason}", *facts[:1]
+                    ),
+                )
     return found
 
 
 def _heard(scene: Scene) -> list[LogFailure]:
     """What failed of its own; where nothing did, what only repeats another's end."""
-    failures = sorted(scene.facts.of(LogFailure, cell=scene.cell), key=lambda one: one.order)
+    failures = sorted(scene.of(LogFailure), key=lambda one: one.order)
     own = [failure for failure in failures if not failure.echo]
     return own[:1] if own else failures[:_MOST]
 
@@ -74,7 +92,14 @@ def _words(scene: Scene, failures: Iterable[LogFailure]) -> str:
     origin = scene.origin
     if origin is not None:
         parts += [text_of(origin), " ".join(frame.name for frame in origin.frames[-8:])]
-    explained = any(not failure.echo and failure.what in ("exception", "signal", "event") for failure in failures)  # then echoes tell nothing more
-    events = [event for event in scene.facts.of(LogEvent, cell=scene.cell) if (event.fatal or (event.echo and not explained)) and not late(scene, event)]
+    explained = any(
+        not failure.echo and failure.what in ("exception", "signal", "event")
+        for failure in failures
+    )  # then echoes tell nothing more
+    events = [
+        event
+        for event in scene.of(LogEvent)
+        if (event.fatal or (event.echo and not explained)) and not late(scene, event)
+    ]
     parts += [event.line for event in sorted(events, key=lambda event: event.place or 0)[:_MOST]]
     return "\n".join(part[:800] for part in parts)

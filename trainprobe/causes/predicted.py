@@ -1,14 +1,15 @@
-"""What a cause says of a limit that the planned size will meet: nothing has failed yet, and the numbers tell that it will."""
+"""What a cause says of a limit that the planned size will meet: nothing has failed yet, and the
+numbers tell that it will.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from trainprobe.causes.commands import OF_THE_COMMAND, diagnose
-from trainprobe.causes.scene import Scene
-from trainprobe.causes.words import fix
-from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.causes.phrases import Fixes, fix
+from trainprobe.causes.scene import Scene, Weighings
+from trainprobe.model.diagnosis import Weighing
 from trainprobe.model.predictions import Prediction
 from trainprobe.scaling import STEEP
 from trainprobe.waits import SuspectGroup
@@ -26,18 +27,27 @@ def foreseen(group: SuspectGroup, *names: str) -> Prediction | None:
 
 
 def elsewhere(group: SuspectGroup, *names: str) -> bool:
-    """Is this group about a prediction of another number? Then what was measured beside it is no matter of this group."""
+    """Is this group about a prediction of another number? Then what was measured beside it is no
+    matter of this group.
+    """
     return group.foreseen is not None and group.foreseen.name not in names
 
 
-def weigh_foreseen(one: Prediction | None, points: int = 26) -> Iterator[Weighing]:
+def weigh_foreseen(one: Prediction | None, points: int = 26) -> Weighings:
     """The prediction itself as evidence."""
     if one is not None:
-        yield Weighing(points, "probe-outcome", f"{capital(one.says)} (by {len(one.points)} measured sizes)", one.evidence)
+        yield Weighing(
+            points,
+            "probe-outcome",
+            f"{capital(one.says)} (by {len(one.points)} measured sizes)",
+            one.evidence,
+        )
 
 
 def too_long(one: Prediction) -> bool:
-    """Would a timeout that lets it pass be no timeout any more: a rank that died is then found only after hours?"""
+    """Would a timeout that lets it pass be no timeout any more: a rank that died is then found
+    only after hours?
+    """
     return needed(one) > REASONABLE_S
 
 
@@ -60,18 +70,27 @@ def power_of_two(value: float) -> int:
     return 1 << max(0, math.ceil(math.log2(max(value, 1.0))))
 
 
-def fewer_workers(scene: Scene, one: Prediction) -> tuple[Fix, ...]:
+def fewer_workers(scene: Scene, one: Prediction) -> Fixes:
     """The number of workers that fits, where there is one and it is less than planned."""
     planned = one.at.get("workers")
     if one.safe_workers is None or not planned or one.safe_workers >= planned:
         return ()
     most = one.safe_workers
-    says = f"num_workers={most}   (for each rank; {planned} are planned, and {most} stay below the limit with all of the interval)"
-    return (fix(scene, "Use as many workers as fit", says, verify=again_planned(scene, one, most)),)
+    says = (
+        f"num_workers={most}   (for each rank; {planned} are planned, and {most} stay below the"
+        " limit with all of the interval)"
+    )
+    return (fix("Use as many workers as fit", says, verify=again_planned(scene, one, most)),)
 
 
 def again_planned(scene: Scene, one: Prediction, workers: int | None = None) -> str:
     """The command that predicts once more; of what the data showed, without the user's command."""
     plan = scene.plan
     of_data = bool(plan.dataset) and one.probe != OF_THE_COMMAND
-    return diagnose(scene, (one.probe,) if of_data else (), rows=plan.rows, workers=workers, command=one.probe == OF_THE_COMMAND)
+    return diagnose(
+        scene,
+        (one.probe,) if of_data else (),
+        rows=plan.rows,
+        workers=workers,
+        command=one.probe == OF_THE_COMMAND,
+    )

@@ -1,4 +1,6 @@
-"""Priors: how likely a cause is before any evidence of the case, and the level of `unknown`. Text in, dataclass out."""
+"""Priors: how likely a cause is before any evidence of the case, and the level of `unknown`.
+Text in, dataclass out.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ SPREAD = 10.0  # points: priors may not lie further apart than this, so that evi
 
 @dataclass(frozen=True)
 class Prior:
-    """Points of one cause by the mode of the suspect group (hang, crash, slow, check), and where they come from."""
+    """Points of one cause by the mode of the suspect group (hang, crash, slow, check), and where
+    they come from.
+    """
 
     points: Mapping[str, float]
     source: str
@@ -28,7 +32,9 @@ class Priors:
     causes: Mapping[str, Prior] = field(default_factory=dict)
 
     def prior(self, cause_id: str, mode: str) -> float:
-        """Points before any evidence; 0, the average, for causes and modes that have no entry (plugins)."""
+        """Points before any evidence; 0, the average, for causes and modes that have no entry
+        (plugins).
+        """
         prior = self.causes.get(cause_id)
         return prior.points.get(mode, 0.0) if prior is not None else 0.0
 
@@ -40,19 +46,29 @@ def load_priors() -> Priors:
 
 
 def parse(text: str) -> Priors:
-    """Read the YAML of `priors.yaml`. Raises ValueError where a number or a source is missing, or where priors lie too far apart."""
+    """Read the YAML of `priors.yaml`. Raises ValueError where a number or a source is missing,
+    or where priors lie too far apart.
+    """
     import yaml  # the start-up of commands that do not judge stays free of it
 
     data = yaml.safe_load(text)
-    if not isinstance(data, Mapping) or not isinstance(data.get("levels"), Mapping) or not isinstance(data.get("causes"), Mapping):
+    if (
+        not isinstance(data, Mapping)
+        or not isinstance(data.get("levels"), Mapping)
+        or not isinstance(data.get("causes"), Mapping)
+    ):
         raise ValueError("priors: expected `levels` and `causes`")
     levels = {name: _number(data["levels"], name) for name in ("unknown", "temperature")}
     if levels["temperature"] <= 0:
         raise ValueError("priors: the temperature must be above 0")
-    causes = {str(cause_id): _prior(str(cause_id), entry) for cause_id, entry in data["causes"].items()}
+    causes = {
+        str(cause_id): _prior(str(cause_id), entry) for cause_id, entry in data["causes"].items()
+    }
     values = [points for prior in causes.values() for points in prior.points.values()]
     if values and max(values) - min(values) > SPREAD:
-        raise ValueError(f"priors: {min(values):g} to {max(values):g} points is a wider spread than {SPREAD:g}")
+        raise ValueError(
+            f"priors: {min(values):g} to {max(values):g} points is a wider spread than {SPREAD:g}"
+        )
     return Priors(**levels, causes=causes)
 
 

@@ -1,4 +1,6 @@
-"""What the start of a process by spawn shows of the child: the parent writes its pickles into a pipe that the child reads."""
+"""What the start of a process by spawn shows of the child: the parent writes its pickles into a
+pipe that the child reads.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,20 @@ _NOTEBOOK = ("<ipython-input", "ipykernel", "<cell line", "Cell In[")
 
 
 def child_died(scene: Scene) -> bool:
-    """Did the pipe to a new process break while its object was written? The child is gone then, and its own words are elsewhere."""
+    """Did the pipe to a new process break while its object was written? The child is gone then,
+    and its own words are elsewhere.
+    """
     origin = scene.origin
     if origin is None or origin.type not in {"BrokenPipeError", "EOFError"} or not origin.frames:
         return False
     last = origin.frames[-1]
-    return last.name == "dump" and last.file.replace("\\", "/").endswith("multiprocessing/reduction.py")
+    return last.name == "dump" and last.file.replace("\\", "/").endswith(
+        "multiprocessing/reduction.py"
+    )
 
 
 def in_notebook(scene: Scene) -> bool:
     """Was it started from a notebook, whose cells a new process cannot import?"""
-    return scene.origin is not None and any(part in f"{frame.file} {frame.name}" for frame in scene.origin.frames for part in _NOTEBOOK)
+    return scene.origin is not None and any(
+        part in f"{frame.file} {frame.name}" for frame in scene.origin.frames for part in _NOTEBOOK
+    )

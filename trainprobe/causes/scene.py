@@ -1,8 +1,10 @@
-"""What the facts show of one suspect group: who ended how, who raised what, where threads stand. Every cause reads it, none writes."""
+"""What the facts show of one suspect group: who ended how, who raised what, where threads stand.
+Every cause reads it, none writes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,6 +28,7 @@ from trainprobe.facts import (
     Thread,
 )
 from trainprobe.facts.collectives import CollectiveCall
+from trainprobe.facts.table import ANY, AnyRank, F
 from trainprobe.model.diagnosis import Family, Weighing
 from trainprobe.model.facts import Fact
 from trainprobe.model.pids import HostPid
@@ -35,13 +38,17 @@ from trainprobe.stacks.places import user_frame
 from trainprobe.waits import Divergence, SuspectGroup
 from trainprobe.waits.activity import Watch
 
-__all__ = ["WAITS_FOR_RANKS", "Scene", "user_frame", "weighing"]
+__all__ = ["WAITS_FOR_RANKS", "Scene", "Weighings", "user_frame", "weighing"]
+
+Weighings = Iterator[Weighing]
 
 # Leaf classes (stacks.classify) of a thread that waits for other ranks.
 WAITS_FOR_RANKS = frozenset({"comm-wait", "gpu-wait", "store-wait"})
 
 
-def weighing(points: int, family: Family, says: str, *facts: Fact | None, ids: Iterable[str] = ()) -> Weighing:
+def weighing(
+    points: int, family: Family, says: str, *facts: Fact | None, ids: Iterable[str] = ()
+) -> Weighing:
     """Return a weighing that carries the ids of all evidence behind `facts`, each once."""
     shown = [id_ for fact in facts if fact is not None for id_ in fact.evidence]
     return Weighing(points, family, says, tuple(dict.fromkeys([*shown, *ids])))
@@ -49,7 +56,9 @@ def weighing(points: int, family: Family, says: str, *facts: Fact | None, ids: I
 
 @dataclass(frozen=True)
 class Scene:
-    """The facts as seen from one suspect group. All lookups stay within the group's cell, and within processes of the ranks themselves."""
+    """The facts as seen from one suspect group. All lookups stay within the group's cell, and
+    within processes of the ranks themselves.
+    """
 
     facts: Facts
     group: SuspectGroup
@@ -57,6 +66,19 @@ class Scene:
     @property
     def cell(self) -> str:
         return self.group.cell
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks of the group; empty where no rank in particular is suspected."""
+        return self.group.ranks
+
+    def of(self, kind: type[F], rank: int | AnyRank | None = ANY) -> tuple[F, ...]:
+        """The facts of this kind in the group's cell."""
+        return self.facts.of(kind, cell=self.cell, rank=rank)
+
+    def one(self, kind: type[F], rank: int | AnyRank | None = ANY) -> F | None:
+        """The first fact of this kind in the group's cell."""
+        return self.facts.one(kind, cell=self.cell, rank=rank)
 
     @property
     def parted(self) -> Divergence | None:
@@ -67,9 +89,18 @@ class Scene:
     @cached_property
     def world(self) -> tuple[int, ...]:
         """All ranks of the cell, seen or not."""
-        seen = {fact.rank for kind in (RankEnding, MainThread) for fact in self.facts.of(kind, cell=self.cell) if fact.rank is not None}
-        unknown = any(pid_of(rank) is not None for rank in seen)  # each of them is one of those that the range would add
-        return tuple(sorted({*(() if unknown else range(self.group.world_size)), *self.group.ranks, *seen}))
+        seen = {
+            fact.rank
+            for kind in (RankEnding, MainThread)
+            for fact in self.of(kind)
+            if fact.rank is not None
+        }
+        unknown = any(
+            pid_of(rank) is not None for rank in seen
+        )  # each of them is one of those that the range would add
+        return tuple(
+            sorted({*(() if unknown else range(self.group.world_size)), *self.group.ranks, *seen})
+        )
 
     @cached_property
     def suspects(self) -> tuple[int, ...]:
@@ -81,24 +112,46 @@ class Scene:
         return tuple(rank for rank in self.world if rank not in self.suspects)
 
     def endings(self, ranks: Iterable[int]) -> tuple[RankEnding, ...]:
-        """How these ranks ended, those that never started left out. Of a log that names no rank, whatever ended in it."""
-        found = [fact for rank in ranks for fact in self.facts.of(RankEnding, cell=self.cell, rank=rank)]
-        found += [fact for fact in self.facts.of(RankEnding, cell=self.cell, rank=None) if fact.place is not None] if not self.group.ranks else ()
+        """How these ranks ended, those that never started left out. Of a log that names no rank,
+        whatever ended in it.
+        """
+        found = [fact for rank in ranks for fact in self.of(RankEnding, rank=rank)]
+        found += (
+            [fact for fact in self.of(RankEnding, rank=None) if fact.place is not None]
+            if not self.group.ranks
+            else ()
+        )
         return tuple(fact for fact in found if fact.role == "rank" and fact.how != "not_run")
 
     @cached_property
     def first_ending(self) -> RankEnding | None:
         """The suspects' earliest end that neither we nor the launcher brought about."""
-        own = [fact for fact in self.endings(self.suspects) if not (fact.by_us or fact.by_launcher) and fact.how != "timed_out"]
+        own = [
+            fact
+            for fact in self.endings(self.suspects)
+            if not (fact.by_us or fact.by_launcher) and fact.how != "timed_out"
+        ]
         return min(own, key=lambda fact: (fact.order is None, fact.order or 0), default=None)
 
     def exceptions(self, ranks: Iterable[int], *, echo: bool = False) -> tuple[RankException, ...]:
-        """Uncaught exceptions of these ranks and their workers, earliest first; `echo` asks for those that only repeat another rank's end."""
-        found = [fact for rank in ranks for fact in self.facts.of(RankException, cell=self.cell, rank=rank)]
-        nameless = self.facts.of(RankException, cell=self.cell, rank=None) if not self.group.ranks else ()
+        """Uncaught exceptions of these ranks and their workers, earliest first; `echo` asks for
+        those that only repeat another rank's end.
+        """
+        found = [fact for rank in ranks for fact in self.of(RankException, rank=rank)]
+        nameless = self.of(RankException, rank=None) if not self.group.ranks else ()
         found += [fact for fact in nameless if fact.echo_of != "launcher"]
         kept = [fact for fact in found if fact.echo is echo and not fact.handled]
-        return tuple(sorted(kept, key=lambda fact: (fact.place is None, fact.place or 0, fact.at is None, fact.at or 0.0)))
+        return tuple(
+            sorted(
+                kept,
+                key=lambda fact: (
+                    fact.place is None,
+                    fact.place or 0,
+                    fact.at is None,
+                    fact.at or 0.0,
+                ),
+            )
+        )
 
     @cached_property
     def origin(self) -> RankException | None:
@@ -106,12 +159,12 @@ class Scene:
         return next(iter(self.exceptions(self.suspects)), None)
 
     def fatals(self, ranks: Iterable[int]) -> tuple[FatalSignal, ...]:
-        found = [fact for rank in ranks for fact in self.facts.of(FatalSignal, cell=self.cell, rank=rank)]
-        return tuple(found + list(self.facts.of(FatalSignal, cell=self.cell, rank=None) if not self.group.ranks else ()))
+        found = [fact for rank in ranks for fact in self.of(FatalSignal, rank=rank)]
+        return tuple(found + list(self.of(FatalSignal, rank=None) if not self.group.ranks else ()))
 
     def thread(self, rank: int) -> MainThread | None:
         """Where the rank's main thread stands, by py-spy where that could look."""
-        found = [fact for fact in self.facts.of(MainThread, cell=self.cell, rank=rank) if fact.role == "rank"]
+        found = [fact for fact in self.of(MainThread, rank=rank) if fact.role == "rank"]
         return min(found, key=lambda fact: fact.source != "py-spy", default=None)
 
     def threads(self, ranks: Iterable[int]) -> tuple[MainThread, ...]:
@@ -119,23 +172,27 @@ class Scene:
 
     def looks(self, rank: int) -> tuple[Thread, ...]:
         """The rank's main thread in every look, oldest first."""
-        found = [fact for fact in self.facts.of(Thread, cell=self.cell, rank=rank) if fact.role == "rank" and fact.main and not fact.native]
+        found = [
+            fact
+            for fact in self.of(Thread, rank=rank)
+            if fact.role == "rank" and fact.main and not fact.native
+        ]
         return tuple(sorted(found, key=lambda fact: fact.look))
 
     def workers(self, ranks: Iterable[int]) -> tuple[MainThread, ...]:
         """Main threads of the loader workers of these ranks."""
-        found = [fact for rank in ranks for fact in self.facts.of(MainThread, cell=self.cell, rank=rank)]
+        found = [fact for rank in ranks for fact in self.of(MainThread, rank=rank)]
         return tuple(fact for fact in found if fact.role == "loader-worker")
 
     def children(self, ranks: Iterable[int]) -> tuple[MainThread, ...]:
         """Main threads of all processes below these ranks: loader workers, compilers and others."""
-        found = [fact for rank in ranks for fact in self.facts.of(MainThread, cell=self.cell, rank=rank)]
+        found = [fact for rank in ranks for fact in self.of(MainThread, rank=rank)]
         return tuple(fact for fact in found if fact.role not in ("rank", "launcher"))
 
     @property
     def live(self) -> Job | None:
         """The job as `attach` found it, where it still lives."""
-        return self.facts.one(Job, cell=self.cell)
+        return self.one(Job)
 
     @cached_property
     def watch(self) -> Watch:
@@ -143,68 +200,113 @@ class Scene:
         return Watch(self.facts, self.cell)
 
     def whole_path(self, path: str) -> str:
-        """A path as it can be typed anywhere: a relative one lies in the job's working directory."""
+        """A path as it can be typed anywhere: a relative one lies in the job's working
+        directory.
+        """
         job = self.live
-        return f"{job.cwd.rstrip('/')}/{path.removeprefix('./')}" if path and not path.startswith(("/", "~")) and job is not None and job.cwd else path
+        return (
+            f"{job.cwd.rstrip('/')}/{path.removeprefix('./')}"
+            if path and not path.startswith(("/", "~")) and job is not None and job.cwd
+            else path
+        )
 
     def process(self, rank: int) -> ProcessState | None:
-        found = self.facts.of(ProcessState, cell=self.cell, rank=rank)
+        found = self.of(ProcessState, rank=rank)
         return next((fact for fact in found if fact.role == "rank"), None)
 
     def process_of(self, pid: int) -> ProcessState | None:
-        return next((fact for fact in self.facts.of(ProcessState, cell=self.cell) if fact.pid == pid), None)
+        return next((fact for fact in self.of(ProcessState) if fact.pid == pid), None)
 
     def progress(self, ranks: Iterable[int]) -> tuple[Progress, ...]:
-        """What the witness counted in these ranks; ranks without a witness are left out, for nothing was counted there."""
-        found = [fact for rank in ranks for fact in self.facts.of(Progress, cell=self.cell, rank=rank)]
+        """What the witness counted in these ranks; ranks without a witness are left out, for
+        nothing was counted there.
+        """
+        found = [fact for rank in ranks for fact in self.of(Progress, rank=rank)]
         return tuple(fact for fact in found if fact.witness)
 
     def calls(self, rank: int) -> tuple[CollectiveCall, ...]:
-        return self.facts.of(CollectiveCall, cell=self.cell, rank=rank)
+        return self.of(CollectiveCall, rank=rank)
 
     def site(self, file: str, line: int) -> SourceSite | None:
-        return next((fact for fact in self.facts.of(SourceSite, cell=self.cell) if fact.line == line and fact.file == file), None)
+        return next(
+            (fact for fact in self.of(SourceSite) if fact.line == line and fact.file == file),
+            None,
+        )
 
     def sites(self, frames: Iterable[Frame]) -> tuple[SourceSite, ...]:
         """The source around these frames, where it was read."""
-        return tuple(site for frame in frames if (site := self.site(frame.file, frame.line)) is not None)
+        return tuple(
+            site for frame in frames if (site := self.site(frame.file, frame.line)) is not None
+        )
 
     def checks(self, *names: str, bad_only: bool = True) -> tuple[HostCheck, ...]:
-        """Checks of the host and of the environment by name; `bad_only` leaves out those that passed. In a group of `ready` those of its hosts."""
-        found = [fact for fact in self.facts.of(HostCheck) if fact.name in names and self._of_them(fact)]
+        """Checks of the host and of the environment by name; `bad_only` leaves out those that
+        passed. In a group of `ready` those of its hosts.
+        """
+        found = [
+            fact for fact in self.facts.of(HostCheck) if fact.name in names and self._of_them(fact)
+        ]
         return tuple(fact for fact in found if not bad_only or fact.status in ("fail", "warn"))
 
     def _of_them(self, check: HostCheck) -> bool:
         group = self.group
-        return not group.unready or (check.host in group.hosts and (check.name in group.unready or check.status not in ("warn", "fail")))
+        return not group.unready or (
+            check.host in group.hosts
+            and (check.name in group.unready or check.status not in ("warn", "fail"))
+        )
 
     def given(self, name: str) -> Given | None:
-        """What was said of the surroundings: a limit, a version, a setting (facts.given lists the names)."""
+        """What was said of the surroundings: a limit, a version, a setting (facts.given lists
+        the names).
+        """
         found = [fact for fact in self.facts.of(Given) if fact.name == name]
         return next((fact for fact in found if fact.source == "log"), found[0] if found else None)
 
     def events(self, *shows: str) -> tuple[LogEvent, ...]:
-        """Known lines that show one of these, of the suspects and of whoever cannot be told apart; earliest first."""
-        found = [fact for fact in self.facts.of(LogEvent, cell=self.cell) if fact.event in shows and (fact.rank is None or fact.rank in self.suspects)]
+        """Known lines that show one of these, of the suspects and of whoever cannot be told
+        apart; earliest first.
+        """
+        found = [
+            fact
+            for fact in self.of(LogEvent)
+            if fact.event in shows and (fact.rank is None or fact.rank in self.suspects)
+        ]
         return tuple(sorted(found, key=lambda fact: fact.place if fact.place is not None else -1))
 
     @cached_property
     def first_failure(self) -> LogFailure | None:
-        """The first failure that the logs of this attempt tell of; where all of them only repeat another's end, the first of these."""
-        failures = self.facts.of(LogFailure, cell=self.cell)
+        """The first failure that the logs of this attempt tell of; where all of them only repeat
+        another's end, the first of these.
+        """
+        failures = self.of(LogFailure)
         own = [failure for failure in failures if not failure.echo]
         return min(own or failures, key=lambda failure: failure.order, default=None)
 
     @property
     def memory(self) -> MemoryLimit | None:
-        """The cgroup over the ranks of this group: of a job on several hosts that of theirs, None where their host is not known."""
-        return next((fact for fact in self.facts.of(MemoryLimit, cell=self.cell) if not fact.host or fact.host in self.group.hosts), None)
+        """The cgroup over the ranks of this group: of a job on several hosts that of theirs,
+        None where their host is not known.
+        """
+        return next(
+            (
+                fact
+                for fact in self.of(MemoryLimit)
+                if not fact.host or fact.host in self.group.hosts
+            ),
+            None,
+        )
 
     @property
     def oom_kills(self) -> tuple[OomKill, ...]:
-        """What the kernel killed for lack of memory, on any host; of a job on several hosts only on those of this group, where they are known."""
+        """What the kernel killed for lack of memory, on any host; of a job on several hosts only
+        on those of this group, where they are known.
+        """
         hosts = self.group.hosts
-        return tuple(kill for kill in self.facts.of(OomKill) if not isinstance(kill.pid, HostPid) or not hosts or kill.pid.host in hosts)
+        return tuple(
+            kill
+            for kill in self.facts.of(OomKill)
+            if not isinstance(kill.pid, HostPid) or not hosts or kill.pid.host in hosts
+        )
 
     @property
     def plan(self) -> Plan:

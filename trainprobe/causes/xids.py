@@ -1,18 +1,17 @@
 """NVIDIA's driver errors by number: which illness each speaks for.
 
-The meanings follow NVIDIA's Xid catalogue. Some codes are only the tail of another's trouble (45 ends channels after a first error, 43 a program's own
-end), so the first telling one decides and later ones count little.
+The meanings follow NVIDIA's Xid catalogue. Some codes are only the tail of another's trouble (45
+ends channels after a first error, 43 a program's own end), so the first telling one decides and
+later ones count little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import short
+from trainprobe.causes.phrases import short
+from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import LogEvent, Xid
-from trainprobe.model.diagnosis import Weighing
 from trainprobe.model.facts import Fact
 
 # code: (cause, points alone, what NVIDIA says it means)
@@ -60,12 +59,24 @@ class Seen:
 
 def seen(scene: Scene) -> tuple[Seen, ...]:
     """All of them, earliest first, each code of a device once."""
-    found = [Seen(xid.code, xid.device, xid.text, xid.at if xid.at is not None else 0.0, xid) for xid in scene.facts.of(Xid)]
-    for event in scene.facts.of(LogEvent, cell=scene.cell):
-        code = next((event.captured[name] for name in ("code", "critical", "said") if event.captured.get(name, "").isdigit()), "")
+    found = [
+        Seen(xid.code, xid.device, xid.text, xid.at if xid.at is not None else 0.0, xid)
+        for xid in scene.facts.of(Xid)
+    ]
+    for event in scene.of(LogEvent):
+        code = next(
+            (
+                event.captured[name]
+                for name in ("code", "critical", "said")
+                if event.captured.get(name, "").isdigit()
+            ),
+            "",
+        )
         if event.event == "xid" and code:
             order = event.at if event.at is not None else float(event.place or 0)
-            found.append(Seen(int(code), event.captured.get("device", ""), event.line, order, event))
+            found.append(
+                Seen(int(code), event.captured.get("device", ""), event.line, order, event)
+            )
     once: dict[tuple[int, str], Seen] = {}
     for one in sorted(found, key=lambda one: one.order):
         once.setdefault((one.code, one.device), one)
@@ -78,8 +89,10 @@ def of_cause(scene: Scene, cause_id: str) -> tuple[Seen, ...]:
     return tuple(sorted(mine, key=lambda one: -MEANS[one.code][1]))
 
 
-def weigh_xids(scene: Scene, cause_id: str) -> Iterator[Weighing]:
-    """Weigh the strongest code for this cause; where another cause's code came first on that device, it may only have followed from it."""
+def weigh_xids(scene: Scene, cause_id: str) -> Weighings:
+    """Weigh the strongest code for this cause; where another cause's code came first on that
+    device, it may only have followed from it.
+    """
     mine = of_cause(scene, cause_id)
     if not mine:
         return
@@ -88,9 +101,17 @@ def weigh_xids(scene: Scene, cause_id: str) -> Iterator[Weighing]:
     before = [
         one
         for one in seen(scene)
-        if one.device == best.device and one.order < min(mine, key=lambda each: each.order).order and one.code in MEANS and MEANS[one.code][1] >= TELLING
+        if one.device == best.device
+        and one.order < min(mine, key=lambda each: each.order).order
+        and one.code in MEANS
+        and MEANS[one.code][1] >= TELLING
     ]
     if before:
         points = min(points, 6)
     says = f"Xid {best.code} of GPU {best.device or '?'}, {MEANS[best.code][2]}"
-    yield weighing(points, "kernel-log", f"The kernel log has {says}: {short(best.text, 100)}", *(one.fact for one in mine))
+    yield weighing(
+        points,
+        "kernel-log",
+        f"The kernel log has {says}: {short(best.text, 100)}",
+        *(one.fact for one in mine),
+    )

@@ -1,12 +1,15 @@
-"""The command line. Heavy imports stand inside the commands: `trainprobe --help` costs little more than typer itself."""
+"""The command line. Heavy imports stand inside the commands: `trainprobe --help` costs little
+more than typer itself.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import IO, NoReturn
 
 from trainprobe.errors import TrainprobeError
 
@@ -18,16 +21,18 @@ def main() -> NoReturn:
     _mend_streams()
     argv = sys.argv[1:]
     if argv[:1] == ["ready"]:
-        from trainprobe.cli.overseen import oversee_ready
+        from trainprobe.cli.hung_ready import oversee_ready
 
         oversee_ready(argv)
     sys.exit(run(argv))
 
 
 def _mend_streams() -> None:
-    """Make stdin, stdout and stderr usable: a closed one leads nowhere, and a character that one cannot write becomes a question mark.
+    """Make stdin, stdout and stderr usable: a closed one leads nowhere, and a character that one
+    cannot write becomes a question mark.
 
-    A closed one would also give its number to the next file that is opened, and a child would write its output there.
+    A closed one would also give its number to the next file that is opened, and a child would write
+    its output there.
     """
     nowhere = os.open(os.devnull, os.O_RDWR)
     while nowhere <= 2:
@@ -42,7 +47,9 @@ def _mend_streams() -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command line and return its exit code. Foreseen failures become one sentence on stderr; nothing else escapes."""
+    """Run one command line and return its exit code. Foreseen failures become one sentence on
+    stderr; nothing else escapes.
+    """
     try:
         if argv[:1] == ["ready"]:
             from trainprobe.cli.ready_slot import is_for_a_slot, ready_slot
@@ -55,39 +62,51 @@ def run(argv: Sequence[str]) -> int:
     except TrainprobeError as error:
         return _failed(str(error), error.exit_code, argv)
     except KeyboardInterrupt:
-        _say("Interrupted.")
+        _write(sys.stderr, "trainprobe: Interrupted.\n")
         return 130
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
-        return _failed(f"A fault of trainprobe itself: {type(error).__name__}: {' '.join(str(error).split())[:300]}. {_kept()}", 70, argv)
+        return _failed(
+            f"A fault of trainprobe itself: {type(error).__name__}:"
+            f" {' '.join(str(error).split())[:300]}. {_saved_traceback()}",
+            70,
+            argv,
+        )
 
 
 def _failed(sentence: str, code: int, argv: Sequence[str]) -> int:
-    """Say it, to a monitor in its own form: it reads stdout, and takes silence for health."""
-    _say(sentence)
-    if argv[:1] == ["ready"]:
-        from trainprobe.cli.ready_slot import asks_for_nagios, write_unknown
+    """Print an error on stderr, and on stdout where the chosen format has words for it: a monitor
+    takes silence for health.
+    """
+    from trainprobe.report.formats import failure_of
 
-        if asks_for_nagios(argv):
-            write_unknown(sentence)
-            return 3
-    return code
+    sentence = _without_secrets(sentence)
+    _write(sys.stderr, f"trainprobe: {sentence}\n")
+    instead = failure_of(argv, sentence)
+    if instead is None:
+        return code
+    _write(sys.stdout, instead[0])
+    return instead[1]
 
 
-def _say(sentence: str) -> None:
-    """What an error quotes of names and files may hold escape sequences and secrets; neither belongs on a terminal."""
+def _without_secrets(sentence: str) -> str:
+    """What an error quotes of names and files may hold escape sequences and secrets; neither
+    belongs on a terminal.
+    """
     from trainprobe.redact import Redactor
-    from trainprobe.report.words import clean
+    from trainprobe.report.phrases import clean
 
-    try:
-        sys.stderr.write(f"trainprobe: {clean(Redactor(os.environ).text(sentence)[0])}\n")
-        sys.stderr.flush()
-    except (OSError, ValueError):
-        return
+    return clean(Redactor(os.environ).text(sentence)[0])
 
 
-def _kept() -> str:
+def _write(stream: IO[str], text: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        stream.write(text)
+        stream.flush()
+
+
+def _saved_traceback() -> str:
     """Save the traceback and say where; where that fails too, say how to see it."""
     import tempfile
     import traceback
@@ -95,7 +114,9 @@ def _kept() -> str:
     from trainprobe.redact import Redactor
 
     try:
-        with tempfile.NamedTemporaryFile("w", prefix="trainprobe-fault-", suffix=".txt", delete=False, encoding="utf-8") as file:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="trainprobe-fault-", suffix=".txt", delete=False, encoding="utf-8"
+        ) as file:
             file.write(Redactor(os.environ).text(traceback.format_exc())[0])
             return f"The traceback lies in {file.name}."
     except OSError:

@@ -13,14 +13,11 @@ from trainprobe import __version__
 from trainprobe.cli.attach import attach
 from trainprobe.cli.bundle_tool import bundle_tool
 from trainprobe.cli.causes import causes
-from trainprobe.cli.checks_here import checks_here
-from trainprobe.cli.climb_here import climb_here
 from trainprobe.cli.collect_env import collect_env
 from trainprobe.cli.diagnose import diagnose
 from trainprobe.cli.explain import explain
 from trainprobe.cli.lint import lint
-from trainprobe.cli.look_here import look_here
-from trainprobe.cli.probe_here import probe_here
+from trainprobe.cli.node_commands import checks_here, climb_here, look_here, probe_here
 from trainprobe.cli.ready import ready
 from trainprobe.errors import UsageError
 
@@ -43,10 +40,14 @@ app.command(
     context_settings={"allow_extra_args": True},
 )(ready)
 app.command()(explain)
-app.command(name="collect-env", short_help="Print what surrounds a job here, for explain --env.")(collect_env)
+app.command(name="collect-env", short_help="Print what surrounds a job here, for explain --env.")(
+    collect_env
+)
 app.command(short_help="Read training code for what will hang or crash it.")(lint)
 app.command()(causes)
-app.command(name="bundle-tool", short_help="Write the part that looks at a node as one file.")(bundle_tool)
+app.command(name="bundle-tool", short_help="Write the part that looks at a node as one file.")(
+    bundle_tool
+)
 app.command(name="look-here", hidden=True)(look_here)
 app.command(name="checks-here", hidden=True)(checks_here)
 app.command(name="climb-here", hidden=True)(climb_here)
@@ -61,9 +62,15 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def top(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and end."
+        ),
+    ] = False,
 ) -> None:
-    """Find the rank, the cause and the fix of a PyTorch training job that hangs, crashes or does not start.
+    """Find the rank, the cause and the fix of a PyTorch training job that hangs, crashes or does
+    not start.
 
     \b
     Start here:
@@ -79,22 +86,32 @@ def top(
 
 
 def command_line(argv: list[str]) -> int:
-    """Run one command and return its exit code; raises UsageError where the command line does not parse."""
+    """Run one command and return its exit code; raises UsageError where the command line does
+    not parse.
+    """
     argv = argv or ["--help"]
     dashes = argv.index("--") if "--" in argv else len(argv)
     try:
-        result = _with_only(argv[0])(args=argv, prog_name="trainprobe", standalone_mode=False, obj={"after_dashes": len(argv) - dashes - 1})
+        result = _with_only(argv[0])(
+            args=argv,
+            prog_name="trainprobe",
+            standalone_mode=False,
+            obj={"after_dashes": len(argv) - dashes - 1},
+        )
     except typer.Exit as ended:
         return ended.exit_code
     except typer.Abort:
         raise KeyboardInterrupt from None
-    except Exception as problem:  # what typer raises for a wrong command line has had several homes; it is told by its method
+    except Exception as problem:
+        # what typer raises for a wrong command line has had several homes; it is told by its method
         told = getattr(problem, "format_message", None)
         if told is None:
             raise
         says = str(told())
         command = f"{argv[0]} " if argv[0] in command_names() else ""
-        raise UsageError(f"{' '.join(says.split()).rstrip('.')}.", f"See trainprobe {command}--help.") from None
+        raise UsageError(
+            f"{' '.join(says.split()).rstrip('.')}.", f"See trainprobe {command}--help."
+        ) from None
     return result if isinstance(result, int) else 0
 
 
@@ -104,15 +121,23 @@ def command_names() -> list[str]:
 
 
 def _with_only(name: str) -> typer.Typer:
-    """The application with the options of the command `name` alone. The others are there to be listed: to read all their options takes longer than to import typer."""
+    """The application with the options of the command `name` alone. The others are there to be
+    listed: to read all their options takes longer than to import typer.
+    """
     made = copy.copy(app)
-    made.registered_commands = [one if _name(one) == name else _listed(one) for one in app.registered_commands]
+    made.registered_commands = [
+        one if _name(one) == name else _listed(one) for one in app.registered_commands
+    ]
     return made
 
 
 def _listed(command: CommandInfo) -> CommandInfo:
     shown = copy.copy(command)
-    shown.name, shown.help, shown.callback = _name(command), command.help or (command.callback.__doc__ if command.callback else ""), lambda: None
+    shown.name, shown.help, shown.callback = (
+        _name(command),
+        command.help or (command.callback.__doc__ if command.callback else ""),
+        lambda: None,
+    )
     return shown
 
 
@@ -121,10 +146,17 @@ def _name(command: CommandInfo) -> str:
 
 
 def help_of(command: str = "") -> str:
-    """Return the help text of `command`, 100 columns wide; of the whole without one. docs/cli.md is written from it."""
+    """Return the help text of `command`, 100 columns wide; of the whole without one. docs/cli.md
+    is written from it.
+    """
     import io
 
     text = io.StringIO()
     with contextlib.redirect_stdout(text), contextlib.suppress(typer.Exit):
-        app(args=[*([command] if command else []), "--help"], prog_name="trainprobe", standalone_mode=False, terminal_width=100)
+        app(
+            args=[*([command] if command else []), "--help"],
+            prog_name="trainprobe",
+            standalone_mode=False,
+            terminal_width=100,
+        )
     return text.getvalue()

@@ -2,36 +2,103 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
 
+from trainprobe.cli.options import Case, JsonFile, NoColor, OutputFile, Quiet, format_option
+
 
 def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
-    pid: Annotated[str | None, typer.Argument(metavar="PID", help="Any process of the job: launcher, rank or worker.", show_default=False)] = None,
-    slurm: Annotated[str | None, typer.Option(metavar="JOB[.STEP]", help="A running job of SLURM: look on all of its nodes.")] = None,
-    hosts: Annotated[str | None, typer.Option(metavar="A,B,...", help="Look on these hosts, over ssh: node1,node2 or node[1-8].")] = None,
-    kubectl: Annotated[str | None, typer.Option(metavar="SELECTOR", help="Look into the pods with these labels, by kubectl exec: job-name=train.")] = None,
-    namespace: Annotated[str | None, typer.Option(metavar="N", help="With --kubectl: the pods' namespace.")] = None,
-    container: Annotated[str | None, typer.Option(metavar="C", help="With --kubectl: the container of each pod.")] = None,
-    bundle: Annotated[bool, typer.Option("--bundle", help="Send the tool along to nodes that do not have it; into pods it always is.")] = False,
-    node_python: Annotated[
-        str | None, typer.Option(metavar="PROGRAM", help="What runs it there: Python 3.9 or newer. [default: python3]", show_default=False)
+    pid: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PID",
+            help="Any process of the job: launcher, rank or worker.",
+            show_default=False,
+        ),
     ] = None,
-    deep: Annotated[bool, typer.Option("--deep", help="Have each rank write its flight recorder: this runs code inside the job.")] = False,
-    trigger_dump: Annotated[bool, typer.Option("--trigger-dump", help="Ask for a flight-recorder dump through the job's own pipe.")] = False,
-    watch: Annotated[str | None, typer.Option(metavar="S", help="Look again every S seconds until Ctrl-C, and say what moved.")] = None,
-    times: Annotated[str | None, typer.Option(metavar="N", help="With --watch: look N times in all.")] = None,
-    timeout: Annotated[str | None, typer.Option(metavar="S", help="End the look after S seconds and report what was seen.")] = None,
-    case: Annotated[str | None, typer.Option(metavar="DIR", help="Where the evidence goes; a new folder here by default.")] = None,
-    json_to: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON; - for stdout.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only the headline and the head of the first cause.")] = False,
-    no_color: Annotated[bool, typer.Option("--no-color", help="No colour; the words are the same.")] = False,
+    slurm: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JOB[.STEP]", help="A running job of SLURM: look on all of its nodes."
+        ),
+    ] = None,
+    hosts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,...", help="Look on these hosts, over ssh: node1,node2 or node[1-8]."
+        ),
+    ] = None,
+    kubectl: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SELECTOR",
+            help="Look into the pods with these labels, by kubectl exec: job-name=train.",
+        ),
+    ] = None,
+    namespace: Annotated[
+        str | None, typer.Option(metavar="N", help="With --kubectl: the pods' namespace.")
+    ] = None,
+    container: Annotated[
+        str | None, typer.Option(metavar="C", help="With --kubectl: the container of each pod.")
+    ] = None,
+    bundle: Annotated[
+        bool,
+        typer.Option(
+            "--bundle",
+            help="Send the tool along to nodes that do not have it; into pods it always is.",
+        ),
+    ] = False,
+    node_python: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROGRAM",
+            help="What runs it there: Python 3.9 or newer. [default: python3]",
+            show_default=False,
+        ),
+    ] = None,
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep",
+            help="Have each rank write its flight recorder: this runs code inside the job.",
+        ),
+    ] = False,
+    trigger_dump: Annotated[
+        bool,
+        typer.Option(
+            "--trigger-dump", help="Ask for a flight-recorder dump through the job's own pipe."
+        ),
+    ] = False,
+    watch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="S", help="Look again every S seconds until Ctrl-C, and say what moved."
+        ),
+    ] = None,
+    times: Annotated[
+        str | None, typer.Option(metavar="N", help="With --watch: look N times in all.")
+    ] = None,
+    timeout: Annotated[
+        str | None,
+        typer.Option(metavar="S", help="End the look after S seconds and report what was seen."),
+    ] = None,
+    case: Case = None,
+    format_name: Annotated[str | None, format_option("diagnosis")] = None,
+    output_file: OutputFile = None,
+    json_to: JsonFile = None,
+    quiet: Quiet = False,
+    no_color: NoColor = False,
 ) -> int:
-    """Look at a training job that hangs or crawls, and say which rank holds up the rest, what it waits for, and why.
+    """Look at a training job that hangs or crawls, and say which rank holds up the rest, what it
+    waits for, and why.
 
-    Nothing has to be prepared in the job, and it goes on as if nobody had looked: no signal is sent, and each
-    process pauses for a few milliseconds at most. Without PID it takes your only training job on this host.
+    Nothing has to be prepared in the job, and it goes on as if nobody had looked: no signal is
+    sent, and each process pauses for a few milliseconds at most. Without PID it takes your only
+    training job on this host.
 
     \b
     Examples:
@@ -41,30 +108,41 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
       trainprobe attach --slurm 4711
       trainprobe attach --kubectl job-name=train
     """  # noqa: D301 - \b keeps the lines of the example apart
-    from trainprobe.cli.choosing import at_a_terminal
-    from trainprobe.cli.exit_codes import code_of
+    from trainprobe.cli.arguments import seconds, whole_number
+    from trainprobe.cli.exit_codes import code_of_report
     from trainprobe.cli.live_look import PATIENCE_S, looking
-    from trainprobe.cli.showing import check_json_target, show_report
-    from trainprobe.cli.words_given import seconds, whole_number
+    from trainprobe.cli.output import output_of, write_result
     from trainprobe.errors import UsageError
     from trainprobe.model.request import AttachRequest
     from trainprobe.targets.host_names import host_names
 
-    check_json_target(json_to)
+    output = output_of(
+        "diagnosis", format_name, output_file, json_to, quiet=quiet, no_color=no_color
+    )
     if times is not None and watch is None:
-        raise UsageError("--times says how often to look.", "Give --watch S too: the seconds between two looks.")
+        raise UsageError(
+            "--times says how often to look.", "Give --watch S too: the seconds between two looks."
+        )
     if sum(one is not None for one in (pid, slurm, hosts, kubectl)) > 1:
-        raise UsageError("PID, --slurm, --hosts and --kubectl each name the job.", "Give one of them.")
+        raise UsageError(
+            "PID, --slurm, --hosts and --kubectl each name the job.", "Give one of them."
+        )
     if (namespace is not None or container is not None) and kubectl is None:
         raise UsageError("--namespace and --container are of pods.", "Give --kubectl SELECTOR too.")
     if (bundle or node_python is not None) and slurm is None and hosts is None and kubectl is None:
-        raise UsageError("--bundle and --node-python are for other nodes.", "Give --slurm, --hosts or --kubectl too.")
+        raise UsageError(
+            "--bundle and --node-python are for other nodes.",
+            "Give --slurm, --hosts or --kubectl too.",
+        )
     if node_python is not None and kubectl is None and not bundle:
         raise UsageError("--node-python runs the tool that is sent along.", "Give --bundle too.")
     if slurm is not None and not slurm.strip():
         raise UsageError("--slurm needs a job id, as 4711 or 4711.0.", "See yours: squeue --me.")
     if any(one is not None for one in (slurm, hosts, kubectl)) and (deep or trigger_dump or watch):
-        raise UsageError("--deep, --trigger-dump and --watch look on this host only.", "Run them on the node: ssh NODE trainprobe attach --deep.")
+        raise UsageError(
+            "--deep, --trigger-dump and --watch look on this host only.",
+            "Run them on the node: ssh NODE trainprobe attach --deep.",
+        )
     request = AttachRequest(
         pid=whole_number("PID", pid, 2**31 - 1),
         deep=deep,
@@ -73,7 +151,16 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
         times=whole_number("--times", times),
         timeout_s=seconds("--timeout", timeout),
         case=case,
-        argv=_again(pid, bundle=bundle, slurm=slurm, hosts=hosts, kubectl=kubectl, namespace=namespace, container=container, node_python=node_python),
+        argv=_again(
+            pid,
+            bundle=bundle,
+            slurm=slurm,
+            hosts=hosts,
+            kubectl=kubectl,
+            namespace=namespace,
+            container=container,
+            node_python=node_python,
+        ),
         slurm=slurm or "",
         kubectl=kubectl or "",
         namespace=namespace or "",
@@ -85,12 +172,41 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
     from trainprobe.pipelines import attach as look
 
     with looking(quiet=quiet, patience_s=0.0 if request.watch_s else PATIENCE_S) as progress:
-        report = look(request, progress, at_a_terminal())
-    show_report(report, json_to=json_to, quiet=quiet, no_color=no_color)
-    return code_of(report.verdict, conclusive=report.conclusive, interrupted=report.extra.get("interrupted") is True)
+        report = look(request, progress, _chooser())
+    write_result(output, report)
+    return output.exit_code(report, code_of_report(report))
 
 
 def _again(pid: str | None, *, bundle: bool, **options: str | None) -> tuple[str, ...]:
     """The command that looks at the same job again."""
     given = [(f"--{name.replace('_', '-')}", value) for name, value in options.items() if value]
-    return ("trainprobe", "attach", *((pid,) if pid else ()), *(word for pair in given for word in pair), *(("--bundle",) if bundle else ()))
+    return (
+        "trainprobe",
+        "attach",
+        *((pid,) if pid else ()),
+        *(word for pair in given for word in pair),
+        *(("--bundle",) if bundle else ()),
+    )
+
+
+def _chooser() -> Callable[[Sequence[str]], int] | None:
+    """Return the question, or None where nobody could answer it."""
+    return ask if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty() else None
+
+
+def ask(lines: Sequence[str]) -> int:
+    """List the jobs with numbers on stderr and return the place of the chosen one. Raises
+    UsageError for an answer that names none.
+    """
+    from trainprobe.errors import UsageError
+
+    for number, line in enumerate(lines, 1):
+        sys.stderr.write(f" {number:2}  {line}\n")
+    sys.stderr.write(f"Which one? 1-{len(lines)}: ")
+    sys.stderr.flush()
+    answer = sys.stdin.readline().strip()
+    if not (
+        answer.isascii() and answer.isdigit() and len(answer) < 4 and 1 <= int(answer) <= len(lines)
+    ):
+        raise UsageError("No job was chosen.", "Name one: trainprobe attach PID.")
+    return int(answer) - 1

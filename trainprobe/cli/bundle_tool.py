@@ -8,11 +8,15 @@ import typer
 
 
 def bundle_tool(
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")] = "trainprobe.pyz",
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")
+    ] = "trainprobe.pyz",
 ) -> int:
-    """Write the part of this tool that looks at a node as one file, for nodes that cannot see where it is installed.
+    """Write the part of this tool that looks at a node as one file, for nodes that cannot see where
+    it is installed.
 
-    A node's own Python runs it, from 3.9 on, and needs nothing else; py-spy is inside, for processors such as this machine's.
+    A node's own Python runs it, from 3.9 on, and needs nothing else; py-spy is inside, for
+    processors such as this machine's.
 
     \b
     Examples:
@@ -23,6 +27,9 @@ def bundle_tool(
 
     made = write_bundle(output)
     typer.echo(
-        f"{output}: {len(made.content) / 1e6:.1f} MB, for Python 3.9 or newer, with py-spy for {machine()}." if not made.lacks else f"{output}: {made.lacks}"
+        f"{output}: {len(made.content) / 1e6:.1f} MB, for Python 3.9 or newer, with py-spy for"
+        f" {machine()}."
+        if not made.lacks
+        else f"{output}: {made.lacks}"
     )
     return 0

@@ -1,4 +1,6 @@
-"""The catalogue as `trainprobe causes` prints it, and the page of one cause, which docs/causes/ shows too."""
+"""The catalogue as `trainprobe causes` prints it, and the page of one cause, which docs/causes/
+shows too.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import TYPE_CHECKING
 from trainprobe.errors import UsageError
 from trainprobe.report.cause_section import UNKNOWN
 from trainprobe.report.lines import Span, plain, span, wrapped
-from trainprobe.report.words import clean
+from trainprobe.report.phrases import clean
 
 if TYPE_CHECKING:
     from trainprobe.causes import Planned
@@ -28,15 +30,21 @@ FAMILY_TITLES = {
 UNKNOWN_PAGE = (
     "Nothing in the catalogue fits",
     (
-        "The graph found where the trouble sits, and no cause of the catalogue explains it. "
-        "`unknown` takes part in every ranking with a fixed number of points, and stands first where no cause has clearly more.\n\n"
-        "The ranks beside it are right all the same: it is the why that is missing, not the where. "
-        "What would settle it stands in the report; the case holds the output and the stacks of every rank."
+        "The graph found where the trouble sits, and no cause of the catalogue explains it."
+        " `unknown` takes part in every ranking with a fixed number of points, and stands first"
+        " where no cause has clearly more.\n\nThe ranks beside it are right all the same: it is the"
+        " why that is missing, not the where. What would settle it stands in the report; the case"
+        " holds the output and the stacks of every rank."
     ),
     "no cause has enough evidence to be named",
 )
 ADDED = "Added by plugins"
-MODE_WORDS = {"hang": "ranks that hang", "crash": "ranks that crashed", "slow": "ranks that are slow", "check": "a check that failed"}
+MODE_WORDS = {
+    "hang": "ranks that hang",
+    "crash": "ranks that crashed",
+    "slow": "ranks that are slow",
+    "check": "a check that failed",
+}
 
 
 def added_causes() -> tuple[tuple[Cause, ...], tuple[str, ...]]:
@@ -53,19 +61,41 @@ def catalogue_text() -> str:
 
     built, planned = causes.built(), causes.planned()
     added, trouble = added_causes()
-    names = max(len(cause_id) for cause_id in (*(one.id for one in built), *(one.id for one in planned), *(one.id for one in added))) + 2
+    names = (
+        max(
+            len(cause_id)
+            for cause_id in (
+                *(one.id for one in built),
+                *(one.id for one in planned),
+                *(one.id for one in added),
+            )
+        )
+        + 2
+    )
     lines: list[str] = []
     for family in dict.fromkeys((*FAMILY_TITLES, *causes.FAMILIES)):
         some = [cause for cause in built if causes.family_of(cause.id) == family]
-        lines += _section(FAMILY_TITLES.get(family, family), [(cause.id, cause.title) for cause in some], names)
+        lines += _section(
+            FAMILY_TITLES.get(family, family), [(cause.id, cause.title) for cause in some], names
+        )
     lines += _section(ADDED, [(cause.id, cause.title) for cause in added], names)
-    lines += _section("Known by name, not weighed yet", [(cause.id, cause.means) for cause in planned], names)
-    lines += [f"{len(built) + len(added)} causes are weighed, {len(planned)} are known by name. One page: trainprobe causes ID", *trouble]
+    lines += _section(
+        "Known by name, not weighed yet", [(cause.id, cause.means) for cause in planned], names
+    )
+    lines += [
+        (
+            f"{len(built) + len(added)} causes are weighed, {len(planned)} are known by name. One"
+            " page: trainprobe causes ID"
+        ),
+        *trouble,
+    ]
     return "\n".join(lines) + "\n"
 
 
 def cause_text(cause_id: str) -> str:
-    """Return the page of one cause. Raises UsageError, with a near name, where there is none of that id."""
+    """Return the page of one cause. Raises UsageError, with a near name, where there is none of
+    that id.
+    """
     from trainprobe import causes
 
     if cause_id == UNKNOWN:
@@ -76,9 +106,18 @@ def cause_text(cause_id: str) -> str:
     found = everything.get(cause_id)
     if found is None:
         near = difflib.get_close_matches(cause_id, sorted(everything), n=1)
-        raise UsageError(f"There is no cause {cause_id!r}.", f"Did you mean {near[0]}?" if near else "The list: trainprobe causes")
+        raise UsageError(
+            f"There is no cause {cause_id!r}.",
+            f"Did you mean {near[0]}?" if near else "The list: trainprobe causes",
+        )
     if isinstance(found, causes.Planned):
-        return _page(found.id, "Known by name; not weighed yet, so it never stands in a ranking.", found.means, found.telling, ("usual fix", found.usual_fix))
+        return _page(
+            found.id,
+            "Known by name; not weighed yet, so it never stands in a ranking.",
+            found.means,
+            found.telling,
+            ("usual fix", found.usual_fix),
+        )
     story = causes.page(found.id) or found.means
     return _page(found.id, found.title, story, found.telling, *weighed_rows(found))
 
@@ -98,7 +137,8 @@ def _page(cause_id: str, title: str, means: str, telling: str, *rows: tuple[str,
     for says in dict.fromkeys((title, *means.split("\n\n"))):
         lines += [plain(line) for line in wrapped([span(says)], WIDTH, first="  ")]
         lines.append("")
-    for label, says in (("told by", telling), *rows):
+    told = (("told by", telling),) if telling else ()
+    for label, says in (*told, *rows):
         lines += [plain(line) for line in wrapped([span(says)], WIDTH, first=f"  {label:<17}")]
     return "\n".join(lines) + "\n"
 
@@ -108,5 +148,8 @@ def _section(title: str, rows: list[tuple[str, str]], names: int) -> list[str]:
         return []
     lines = [title]
     for cause_id, says in rows:
-        lines += [plain(line) for line in wrapped([Span(clean(says))], WIDTH, first=f"  {clean(cause_id):<{names}}")]
+        lines += [
+            plain(line)
+            for line in wrapped([Span(clean(says))], WIDTH, first=f"  {clean(cause_id):<{names}}")
+        ]
     return [*lines, ""]

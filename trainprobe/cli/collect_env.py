@@ -1,4 +1,6 @@
-"""`trainprobe collect-env`: what surrounds a job on this machine, for `trainprobe explain --env` on any other."""
+"""`trainprobe collect-env`: what surrounds a job on this machine, for `trainprobe explain --env`
+on any other.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,27 @@ import typer
 
 
 def collect_env(
-    json_to: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write it as JSON; - for stdout.")] = None,
+    json_to: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write it as JSON; - for stdout.")
+    ] = None,
     python: Annotated[
-        str, typer.Option("--python", metavar="PATH", help="The Python of the job, whose packages are listed; else the one that runs trainprobe.")
+        str,
+        typer.Option(
+            "--python",
+            metavar="PATH",
+            help=(
+                "The Python of the job, whose packages are listed; else the one that runs"
+                " trainprobe."
+            ),
+        ),
     ] = "",
 ) -> int:
-    """Print the limits, memory, shared memory, CPUs, interfaces, GPUs, versions and settings that a job meets on this machine.
+    """Print the limits, memory, shared memory, CPUs, interfaces, GPUs, versions and settings that a
+    job meets on this machine.
 
-    It needs no privileges and imports no torch. Run it where the job runs, inside its container and its srun, since limits
-    differ there. Of the environment only known names of libraries and launchers are kept, and no secrets.
+    It needs no privileges and imports no torch. Run it where the job runs, inside its container and
+    its srun, since limits differ there. Of the environment only known names of libraries and
+    launchers are kept, and no secrets.
 
     \b
     Examples:
@@ -27,18 +41,21 @@ def collect_env(
     import os
     import sys
 
-    from trainprobe.cli.showing import check_json_target, to_a_reader
+    from trainprobe.cli.output import check_file, to_a_reader
     from trainprobe.collect.host_values import PythonError, host_values
     from trainprobe.collect.members import host_name
     from trainprobe.errors import UsageError
     from trainprobe.redact import Redactor, clean
     from trainprobe.targets.environment import SCHEMA
 
-    check_json_target(json_to)
+    check_file(json_to)
     try:
         values = host_values(python)
     except PythonError as error:
-        raise UsageError(f"{python} cannot be asked for its packages: {error}.", "Name a Python 3 interpreter with --python.") from None
+        raise UsageError(
+            f"{python} cannot be asked for its packages: {error}.",
+            "Name a Python 3 interpreter with --python.",
+        ) from None
     told, _ = Redactor(os.environ).data({"schema": SCHEMA, "host": host_name(), "values": values})
     text = json.dumps(told, indent=1) + "\n"
     if json_to not in (None, "-"):
@@ -47,12 +64,16 @@ def collect_env(
                 file.write(text)
         except OSError as error:
             raise UsageError(
-                f"--json {json_to} was not written: {error.strerror}.", "Name a file in a folder that exists and is yours, or - for stdout."
+                f"--json {json_to} was not written: {error.strerror}.",
+                "Name a file in a folder that exists and is yours, or - for stdout.",
             ) from None
         return 0
     if json_to is None:
         width = max((len(name) for name in told["values"]), default=0) + 2
-        text = "".join(f"{name:<{width}}{' '.join(clean(value).split())}\n" for name, value in told["values"].items())
+        text = "".join(
+            f"{name:<{width}}{' '.join(clean(value).split())}\n"
+            for name, value in told["values"].items()
+        )
     with to_a_reader(sys.stdout):
         sys.stdout.write(text)
         sys.stdout.flush()

@@ -6,62 +6,194 @@ from typing import Annotated
 
 import typer
 
+from trainprobe.cli.options import Case, JsonFile, NoColor, OutputFile, Quiet, format_option
+
 
 def diagnose(  # noqa: PLR0913, PLR0917 - one parameter per option
     context: typer.Context,
-    gpus: Annotated[str | None, typer.Option(metavar="N", help="Ranks, each on its own GPU.")] = None,
-    nproc: Annotated[str | None, typer.Option(metavar="N", help="Ranks on this machine, without GPUs where there are none.")] = None,
-    python: Annotated[str | None, typer.Option(metavar="PATH", help="The Python of the job, where it is not the first on PATH.")] = None,
-    imports: Annotated[list[str] | None, typer.Option(metavar="A,B", help="Modules to import one by one, in place of those that the script names.")] = None,
-    only: Annotated[list[str] | None, typer.Option(metavar="RUNG,...", help="Climb these rungs and no other.")] = None,
-    skip: Annotated[list[str] | None, typer.Option(metavar="RUNG,...", help="Leave these rungs out; `lint` leaves the script's source unread.")] = None,
-    ranks: Annotated[str | None, typer.Option(metavar="1,2,4", help="Try your command at these numbers of ranks, smallest first.")] = None,
-    rows: Annotated[str | None, typer.Option(metavar="2,100,1000", help="Sizes of the data: of {rows} in your command, and of --dataset.")] = None,
-    ablate: Annotated[bool, typer.Option("--ablate", help="Where a cell fails, change one knob at a time and say which one heals it.")] = False,
-    knob: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="One more knob for --ablate; may be repeated.")] = None,
-    resume: Annotated[str | None, typer.Option(metavar="DIR", help="Go on with the climb of this case; what it has answered is not asked again.")] = None,
-    dataset: Annotated[str | None, typer.Option(metavar="MODULE:NAME", help="Your own data: pkg.module:factory or file.py:factory.")] = None,
-    collate: Annotated[str | None, typer.Option(metavar="MODULE:NAME", help="The collate function for --dataset.")] = None,
-    batch_size: Annotated[str | None, typer.Option(metavar="N", help="Rows in a batch of --dataset.")] = None,
-    workers: Annotated[str | None, typer.Option(metavar="0,2,4", help="Numbers of loader workers to try.")] = None,
-    model: Annotated[str | None, typer.Option(metavar="MODULE:NAME", help="Your own model: pkg.module:factory, file.py:factory, or a folder.")] = None,
-    sample: Annotated[str | None, typer.Option(metavar="MODULE:NAME", help="A batch for --model, or what makes one, of any size or of (rows, length).")] = None,
-    nodes: Annotated[
-        str | None, typer.Option(metavar="HOSTS|all", help="Ranks across these hosts, --nproc on each; `all` for those of the SLURM allocation.")
+    gpus: Annotated[
+        str | None, typer.Option(metavar="N", help="Ranks, each on its own GPU.")
     ] = None,
-    device: Annotated[str | None, typer.Option(metavar="cpu|cuda", help="Where the ranks run; GPUs by default, where torch can use them.")] = None,
-    bench_steps: Annotated[str | None, typer.Option(metavar="N", help="Timed steps of --model for its throughput; 20 by default.")] = None,
-    fuzz: Annotated[str | None, typer.Option(metavar="N", help="Random configurations of --model to try; 12 by default, 0 for none.")] = None,
-    seed: Annotated[str | None, typer.Option(metavar="N", help="What the stress test of --model is drawn from; 0 by default.")] = None,
-    planned: Annotated[str | None, typer.Option(metavar="rows=N,...", help="What the real run will have: rows=14.8M,ranks=8,workers=4.")] = None,
-    timeout: Annotated[str | None, typer.Option(metavar="S", help="End the climb after S seconds and report what was learnt.")] = None,
-    case: Annotated[str | None, typer.Option(metavar="DIR", help="Where the evidence goes; a new folder here by default.")] = None,
-    json_to: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON; - for stdout.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only the headline and the head of the first cause.")] = False,
-    no_color: Annotated[bool, typer.Option("--no-color", help="No colour; the words are the same.")] = False,
-    config: Annotated[str | None, typer.Option(metavar="FILE", help="Settings; ./trainprobe.yaml by default, where there is one.")] = None,
-    probe_dir: Annotated[list[str] | None, typer.Option(metavar="DIR", help="A folder with more probes; may be repeated.")] = None,
+    nproc: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Ranks on this machine, without GPUs where there are none."),
+    ] = None,
+    python: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH", help="The Python of the job, where it is not the first on PATH."
+        ),
+    ] = None,
+    imports: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B",
+            help="Modules to import one by one, in place of those that the script names.",
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="RUNG,...", help="Climb these rungs and no other.")
+    ] = None,
+    skip: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RUNG,...",
+            help="Leave these rungs out; `lint` leaves the script's source unread.",
+        ),
+    ] = None,
+    ranks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="1,2,4", help="Try your command at these numbers of ranks, smallest first."
+        ),
+    ] = None,
+    rows: Annotated[
+        str | None,
+        typer.Option(
+            metavar="2,100,1000",
+            help="Sizes of the data: of {rows} in your command, and of --dataset.",
+        ),
+    ] = None,
+    ablate: Annotated[
+        bool,
+        typer.Option(
+            "--ablate",
+            help="Where a cell fails, change one knob at a time and say which one heals it.",
+        ),
+    ] = False,
+    knob: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="One more knob for --ablate; may be repeated."),
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Go on with the climb of this case; what it has answered is not asked again.",
+        ),
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:NAME", help="Your own data: pkg.module:factory or file.py:factory."
+        ),
+    ] = None,
+    collate: Annotated[
+        str | None, typer.Option(metavar="MODULE:NAME", help="The collate function for --dataset.")
+    ] = None,
+    batch_size: Annotated[
+        str | None, typer.Option(metavar="N", help="Rows in a batch of --dataset.")
+    ] = None,
+    workers: Annotated[
+        str | None, typer.Option(metavar="0,2,4", help="Numbers of loader workers to try.")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:NAME",
+            help="Your own model: pkg.module:factory, file.py:factory, or a folder.",
+        ),
+    ] = None,
+    sample: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:NAME",
+            help="A batch for --model, or what makes one, of any size or of (rows, length).",
+        ),
+    ] = None,
+    nodes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOSTS|all",
+            help=(
+                "Ranks across these hosts, --nproc on each; `all` for those of the SLURM"
+                " allocation."
+            ),
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            metavar="cpu|cuda",
+            help="Where the ranks run; GPUs by default, where torch can use them.",
+        ),
+    ] = None,
+    bench_steps: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Timed steps of --model for its throughput; 20 by default."),
+    ] = None,
+    fuzz: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N", help="Random configurations of --model to try; 12 by default, 0 for none."
+        ),
+    ] = None,
+    seed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N", help="What the stress test of --model is drawn from; 0 by default."
+        ),
+    ] = None,
+    planned: Annotated[
+        str | None,
+        typer.Option(
+            metavar="rows=N,...", help="What the real run will have: rows=14.8M,ranks=8,workers=4."
+        ),
+    ] = None,
+    timeout: Annotated[
+        str | None,
+        typer.Option(metavar="S", help="End the climb after S seconds and report what was learnt."),
+    ] = None,
+    case: Case = None,
+    format_name: Annotated[str | None, format_option("diagnosis")] = None,
+    output_file: OutputFile = None,
+    json_to: JsonFile = None,
+    quiet: Quiet = False,
+    no_color: NoColor = False,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Settings; ./trainprobe.yaml by default, where there is one."
+        ),
+    ] = None,
+    probe_dir: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DIR", help="A folder with more probes; may be repeated."),
+    ] = None,
 ) -> int:
     """Climb a ladder of small checks, from the host up to your own command, and say what is broken.
 
     Every rung runs in processes of its own with a deadline. Nothing has to be prepared in the job.
-    A script (train.py) is launched on 1, 2, 4 ... N ranks by trainprobe; anything else is run as your own
-    command, with {ranks} replaced by the number of ranks.
+    A script (train.py) is launched on 1, 2, 4 ... N ranks by trainprobe; anything else is run as
+    your own command, with {ranks} replaced by the number of ranks.
 
     \b
     Examples:
       trainprobe diagnose --nproc 4
       trainprobe diagnose --gpus 8 --python /envs/llm/bin/python -- train.py --config base.yaml
       trainprobe diagnose --gpus 8 -- torchrun --nproc-per-node {ranks} train.py --config base.yaml
-      trainprobe diagnose --ranks 1,2,4 --rows 2,100,1000 --ablate -- train.py --max_train_samples {rows}
+      trainprobe diagnose --ranks 1,2,4 --rows 2,100 --ablate -- train.py --max_samples {rows}
       trainprobe diagnose --nodes node[1-4] --gpus 8 -- train.py --config base.yaml
       trainprobe diagnose --only model_stress --model model.py:build --sample model.py:batch
     """  # noqa: D301 - \b keeps the lines of the example apart
-    from trainprobe.cli.exit_codes import code_of
+    from trainprobe.cli.arguments import (
+        MOST_DRAWN,
+        MOST_ROWS,
+        MOST_SEED,
+        MOST_STEPS,
+        device_name,
+        form_of,
+        knobs,
+        names,
+        node_list,
+        planned_sizes,
+        seconds,
+        sizes,
+        whole_number,
+    )
+    from trainprobe.cli.exit_codes import code_of_report
     from trainprobe.cli.live_ladder import watching
-    from trainprobe.cli.showing import check_json_target, show_report
-    from trainprobe.cli.sizes_given import MOST_ROWS, knobs, planned_sizes, sizes
-    from trainprobe.cli.words_given import MOST_DRAWN, MOST_SEED, MOST_STEPS, device_given, form_of, names, nodes_given, seconds, whole_number
+    from trainprobe.cli.output import output_of, write_result
     from trainprobe.config import read_settings
     from trainprobe.errors import UsageError
     from trainprobe.model.request import DiagnoseRequest
@@ -69,7 +201,9 @@ def diagnose(  # noqa: PLR0913, PLR0917 - one parameter per option
     words = tuple(context.args)
     if gpus is not None and nproc is not None:
         raise UsageError("--gpus and --nproc both set the number of ranks.", "Give one of them.")
-    check_json_target(json_to)
+    output = output_of(
+        "diagnosis", format_name, output_file, json_to, quiet=quiet, no_color=no_color
+    )
     settings = read_settings(config)
     asked_nproc, asked_gpus = whole_number("--nproc", nproc), whole_number("--gpus", gpus)
     request = DiagnoseRequest(
@@ -95,17 +229,17 @@ def diagnose(  # noqa: PLR0913, PLR0917 - one parameter per option
         workers=sizes("--workers", workers, least=0),
         model=model or "",
         sample=sample or "",
-        device=device_given(device),
+        device=device_name(device),
         bench_steps=whole_number("--bench-steps", bench_steps, most=MOST_STEPS),
         fuzz=whole_number("--fuzz", fuzz, least=0, most=MOST_DRAWN),
         seed=whole_number("--seed", seed, least=0, most=MOST_SEED),
         planned=planned_sizes(planned),
-        nodes=nodes_given(nodes),
+        nodes=node_list(nodes),
         config=config or "",
     )
     from trainprobe.pipelines import diagnose as climb
 
     with watching(quiet=quiet, no_color=no_color) as progress:
         report = climb(request, settings, progress)
-    show_report(report, json_to=json_to, quiet=quiet, no_color=no_color)
-    return code_of(report.verdict, conclusive=report.conclusive, interrupted=report.extra.get("interrupted") is True)
+    write_result(output, report)
+    return output.exit_code(report, code_of_report(report))

@@ -1,4 +1,6 @@
-"""`trainprobe explain PATH…`: what is left of a job, or a saved case, judged without touching the machine."""
+"""`trainprobe explain PATH…`: what is left of a job, or a saved case, judged without touching
+the machine.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +10,64 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainprobe.cli.options import JsonFile, NoColor, OutputFile, Quiet, format_option
+
 if TYPE_CHECKING:
     from trainprobe.model.diagnosis import Report
 
 
 def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Logs, dumps, folders of them, globs, a case; - for stdin.")],
-    since: Annotated[str | None, typer.Option(metavar="TIME", help="Only what came after: 2026-11-21T10:30, or 30m, 2h before the last line.")] = None,
-    rank: Annotated[list[str] | None, typer.Option(metavar="RANKS", help="Show these ranks only, as 3 or 0-3,7; may be repeated.")] = None,
-    max_events: Annotated[str | None, typer.Option(metavar="N", help="Show at most N events of the timeline.")] = None,
-    env: Annotated[list[str] | None, typer.Option(metavar="FILE", help="The job's environment: env, ulimit -a, collect_env; may be repeated.")] = None,
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH...", help="Logs, dumps, folders of them, globs, a case; - for stdin."
+        ),
+    ],
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Only what came after: 2026-11-21T10:30, or 30m, 2h before the last line.",
+        ),
+    ] = None,
+    rank: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RANKS", help="Show these ranks only, as 3 or 0-3,7; may be repeated."
+        ),
+    ] = None,
+    max_events: Annotated[
+        str | None, typer.Option(metavar="N", help="Show at most N events of the timeline.")
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="The job's environment: env, ulimit -a, collect_env; may be repeated.",
+        ),
+    ] = None,
     nodes: Annotated[str | None, typer.Option(metavar="N", help="Nodes of the job.")] = None,
     gpus: Annotated[str | None, typer.Option(metavar="N", help="GPUs on each node.")] = None,
-    timeout: Annotated[str | None, typer.Option(metavar="S", help="End the reading after S seconds and report what was read.")] = None,
-    case: Annotated[str | None, typer.Option(metavar="DIR", help="Keep the case that is made; else it is temporary.")] = None,
-    json_to: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON; - for stdout.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only the headline and the head of the first cause.")] = False,
-    no_color: Annotated[bool, typer.Option("--no-color", help="No colour; the words are the same.")] = False,
+    timeout: Annotated[
+        str | None,
+        typer.Option(metavar="S", help="End the reading after S seconds and report what was read."),
+    ] = None,
+    case: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Keep the case that is made; else it is temporary."),
+    ] = None,
+    format_name: Annotated[str | None, format_option("diagnosis")] = None,
+    output_file: OutputFile = None,
+    json_to: JsonFile = None,
+    quiet: Quiet = False,
+    no_color: NoColor = False,
 ) -> int:
-    """Say from what is left of a job who failed first, of what, and what to do; or judge a saved case again.
+    """Say from what is left of a job who failed first, of what, and what to do; or judge a saved
+    case again.
 
-    Anything goes, in any mix and by any name, compressed or not: output of torchrun, slurm and frameworks, NCCL logs,
-    tracebacks, error files, kernel logs, dumps of torch's flight recorder, py-spy, pystack, gdb and faulthandler.
+    Anything goes, in any mix and by any name, compressed or not: output of torchrun, slurm and
+    frameworks, NCCL logs, tracebacks, error files, kernel logs, dumps of torch's flight recorder,
+    py-spy, pystack, gdb and faulthandler.
 
     \b
     Examples:
@@ -38,17 +76,19 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
       trainprobe explain logs/ --env env.txt --nodes 4 --gpus 8 --since 30m
       trainprobe explain ./trainprobe-2026-11-21T00-10-node7 --json report.json
     """  # noqa: D301 - \b keeps the lines of the example apart
+    from trainprobe.cli.arguments import rank_list, seconds, whole_number
     from trainprobe.cli.exit_codes import code_of
     from trainprobe.cli.live_reading import reading
-    from trainprobe.cli.showing import check_json_target, show_report
-    from trainprobe.cli.words_given import ranks_given, seconds, whole_number
+    from trainprobe.cli.output import output_of, write_result
     from trainprobe.model.request import ExplainRequest
 
-    check_json_target(json_to)
+    output = output_of(
+        "diagnosis", format_name, output_file, json_to, quiet=quiet, no_color=no_color
+    )
     request = ExplainRequest(
         paths=tuple(paths),
         since=since or "",
-        ranks=ranks_given("--rank", rank or ()),
+        ranks=rank_list("--rank", rank or ()),
         max_events=whole_number("--max-events", max_events, 100_000),
         env_files=tuple(env or ()),
         nodes=whole_number("--nodes", nodes, 100_000),
@@ -62,13 +102,15 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
     with reading(quiet=quiet) as progress:
         report = judge(request, None, progress)
     _warn_of_inputs(report)
-    show_report(report, json_to=json_to, quiet=quiet, no_color=no_color)
-    return code_of(report.verdict, conclusive=report.conclusive, interrupted=report.command == "explain" and report.extra.get("interrupted") is True)
+    write_result(output, report)
+    interrupted = report.command == "explain" and report.extra.get("interrupted") is True
+    code = code_of(report.verdict, conclusive=report.conclusive, interrupted=interrupted)
+    return output.exit_code(report, code)
 
 
 def _warn_of_inputs(report: Report) -> None:
     """Name on stderr what was given and could not be read; the rest was explained without it."""
-    from trainprobe.report.words import clean
+    from trainprobe.report.phrases import clean
 
     for entry in report.undecided:
         kind, _, says = entry.would_settle.partition(": ")

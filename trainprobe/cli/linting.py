@@ -14,7 +14,7 @@ from trainprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from trainprobe.lint.model import Finding, NotRead
-    from trainprobe.lint.telling import Told
+    from trainprobe.lint.output import LintResult
 
 ROUNDS = 4
 """A rewrite may make room for another; after this many turns nothing is expected to change."""
@@ -24,38 +24,51 @@ def check_paths(paths: Sequence[str]) -> None:
     """Raise UsageError for a path that does not exist."""
     for path in paths:
         if not os.path.exists(path):
-            raise UsageError(f"{path} does not exist.", "Name Python files, notebooks, or folders of them.")
+            raise UsageError(
+                f"{path} does not exist.", "Name Python files, notebooks, or folders of them."
+            )
 
 
-def ids_given(texts: Sequence[str] | None) -> frozenset[str]:
+def rule_ids(texts: Sequence[str] | None) -> frozenset[str]:
     """Return the ids of `--select a,b`; raises UsageError for one that no rule has."""
-    from trainprobe.lint.running import known_ids
+    from trainprobe.lint.engine import known_ids
 
     ids = frozenset(one.strip() for text in texts or () for one in text.split(",") if one.strip())
     unknown = sorted(ids - known_ids())
     if unknown:
-        raise UsageError(f"There is no cause or rule {unknown[0]} among those that lint finds.", f"It finds: {', '.join(sorted(known_ids()))}.")
+        raise UsageError(
+            f"There is no cause or rule {unknown[0]} among those that lint finds.",
+            f"It finds: {', '.join(sorted(known_ids()))}.",
+        )
     return ids
 
 
 def look(
-    paths: Sequence[str], *, select: Collection[str], ignore: Collection[str], fix: bool, diff: bool, cpus: int | None = None, ranks: int | None = None
-) -> tuple[Told, list[str]]:
-    """Read and judge; with `fix` also mend, until nothing changes. `cpus` and `ranks` are those of a node of the job, None where they are not known.
+    paths: Sequence[str],
+    *,
+    select: Collection[str],
+    ignore: Collection[str],
+    fix: bool,
+    diff: bool,
+    cpus: int | None = None,
+    ranks: int | None = None,
+) -> tuple[LintResult, list[str]]:
+    """Read and judge; with `fix` also mend, until nothing changes. `cpus` and `ranks` are those of
+    a node of the job, None where they are not known.
 
     Returns the answer and the differences as text.
     """
-    from trainprobe.lint.program import Surroundings
+    from trainprobe.lint.engine import findings_of
+    from trainprobe.lint.output import LintResult, ReadStats
+    from trainprobe.lint.program import NodeInfo
     from trainprobe.lint.reading import installed_versions, read_program
-    from trainprobe.lint.running import findings_of
-    from trainprobe.lint.telling import Read, Told
 
     started = time.monotonic()
     mended: list[Finding] = []
     first: dict[str, str] = {}
     now: dict[str, str] = {}
     failed: list[NotRead] = []
-    around = Surroundings(installed_versions(), cpus=cpus, ranks=ranks)
+    around = NodeInfo(installed_versions(), cpus=cpus, ranks=ranks)
     for turn in range(ROUNDS):
         with _no_collection():
             program = read_program(paths, around=around)
@@ -64,8 +77,18 @@ def look(
             break
         changed = {}
         for module in program.modules.values():
-            if module.given and not module.is_notebook and module.path not in {one.file for one in failed}:
-                made = _mended(module.path, module.text, [one for one in findings if one.file == module.path], failed, write=fix)
+            if (
+                module.requested
+                and not module.is_notebook
+                and module.path not in {one.file for one in failed}
+            ):
+                made = _mended(
+                    module.path,
+                    module.text,
+                    [one for one in findings if one.file == module.path],
+                    failed,
+                    write=fix,
+                )
                 if made is not None:
                     changed[module.path] = made[0]
                     mended += made[1] if fix else []
@@ -73,14 +96,20 @@ def look(
         now.update(changed)
         if not changed or not fix:
             break
-    read = Read(len(program.modules), sum(len(one.lines) for one in program.modules.values()), round(time.monotonic() - started, 3))
+    read = ReadStats(
+        len(program.modules),
+        sum(len(one.lines) for one in program.modules.values()),
+        round(time.monotonic() - started, 3),
+    )
     diffs = [_difference(path, first[path], now[path]) for path in sorted(now)] if diff else []
-    return Told(findings, read, [*program.not_read, *trouble, *failed], mended), diffs
+    return LintResult(findings, read, [*program.not_read, *trouble, *failed], mended), diffs
 
 
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
-    """Syntax trees are many small objects that all stay; looking through them for garbage again and again takes half of the time."""
+    """Syntax trees are many small objects that all stay; looking through them for garbage again
+    and again takes half of the time.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -96,7 +125,9 @@ def _difference(path: str, old: str, new: str) -> str:
     return difference(path, old, new)
 
 
-def _mended(path: str, text: str, findings: Sequence[Finding], failed: list[NotRead], *, write: bool) -> tuple[str, list[Finding]] | None:
+def _mended(
+    path: str, text: str, findings: Sequence[Finding], failed: list[NotRead], *, write: bool
+) -> tuple[str, list[Finding]] | None:
     """Apply the safe rewrites of one file and write it as it was: encoding, newlines, mode."""
     from trainprobe.lint.fixing import applied
     from trainprobe.lint.model import NotRead

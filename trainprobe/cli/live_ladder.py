@@ -1,4 +1,6 @@
-"""The climb as it happens, on stderr: a live line on a terminal, plain lines elsewhere, nothing with --quiet."""
+"""The climb as it happens, on stderr: a live line on a terminal, plain lines elsewhere, nothing
+with --quiet.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from trainprobe.facts.cell_measures import size_of
 from trainprobe.model.progress import Progress, Silence
 from trainprobe.report.ladder_section import OUTCOME_STYLE
 from trainprobe.report.lines import Line, Span, span
+from trainprobe.report.phrases import clean, columns, duration
 from trainprobe.report.terminal import show, styled, wants_colour
-from trainprobe.report.words import clean, columns, duration
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -38,12 +40,17 @@ def watching(*, quiet: bool, no_color: bool) -> Iterator[Progress]:
 
 
 def named(cell: str) -> str:
-    """The name of a cell as a reader has it: `4 ranks x 1000 rows, workers=0` where rows or a knob are in it, else as it is."""
+    """The name of a cell as a reader has it: `4 ranks x 1000 rows, workers=0` where rows or a
+    knob are in it, else as it is.
+    """
     size = size_of(cell)
     if not size.ranks or (size.rows is None and not size.knob):
         return clean(cell)
     rows = "" if size.rows is None else f" x {size.rows} rows"
-    return clean(f"{size.ranks} rank{'' if size.ranks == 1 else 's'}{rows}{f', {size.knob}' if size.knob else ''}")
+    return clean(
+        f"{size.ranks}"
+        f" rank{'' if size.ranks == 1 else 's'}{rows}{f', {size.knob}' if size.knob else ''}"
+    )
 
 
 def ended_line(cell: str, outcome: str, took_s: float, says: str, names: int) -> Line:
@@ -51,11 +58,18 @@ def ended_line(cell: str, outcome: str, took_s: float, says: str, names: int) ->
     took = duration(took_s) if outcome not in ("skipped", "not_measured") else ""
     style = OUTCOME_STYLE.get(outcome, "plain")
     told = says if outcome != "passed" else ""
-    return (Span(f"{named(cell):<{names}}  "), Span(f"{clean(outcome):<12}", style), Span(f"{took:>11}  "), span(told, "faint"))
+    return (
+        Span(f"{named(cell):<{names}}  "),
+        Span(f"{clean(outcome):<12}", style),
+        Span(f"{took:>11}  "),
+        span(told, "faint"),
+    )
 
 
 class PlainLadder:
-    """One line where a cell begins and one where it ends, so that a log shows where a climb stands."""
+    """One line where a cell begins and one where it ends, so that a log shows where a climb
+    stands.
+    """
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -65,10 +79,18 @@ class PlainLadder:
         """Learn how wide the names are."""
         self._names = _name_columns(rows)
 
-    def cell_began(self, probe: str, cell: str, nproc: int, question: str, deadline_s: float) -> None:
+    def cell_began(
+        self, probe: str, cell: str, nproc: int, question: str, deadline_s: float
+    ) -> None:
         """Say which question is being asked, and for how long at most."""
         del probe, nproc
-        self._print((Span(f"{named(cell):<{self._names}}  began           "), span(question), Span(f" (at most {duration(deadline_s)})")))
+        self._print(
+            (
+                Span(f"{named(cell):<{self._names}}  began           "),
+                span(question),
+                Span(f" (at most {duration(deadline_s)})"),
+            )
+        )
 
     def cell_ended(self, probe: str, cell: str, outcome: str, took_s: float, says: str) -> None:
         """Say how it ended."""
@@ -80,17 +102,28 @@ class PlainLadder:
         self._print((span(says),))
 
     def _print(self, line: Line) -> None:
-        with contextlib.suppress(OSError, ValueError):  # a reader that went away must not cost the diagnosis
+        with contextlib.suppress(
+            OSError, ValueError
+        ):  # a reader that went away must not cost the diagnosis
             show([line], self._stream, colour=False)
 
 
 class LiveLadder:
-    """What is over stays as a line; below it stands what runs now, with its question and its time against the deadline."""
+    """What is over stays as a line; below it stands what runs now, with its question and its
+    time against the deadline.
+    """
 
     def __init__(self, stream: IO[str], *, colour: bool) -> None:
         from rich.console import Console
 
-        self._console = Console(file=stream, force_terminal=True, no_color=not colour, markup=False, highlight=False, emoji=False)
+        self._console = Console(
+            file=stream,
+            force_terminal=True,
+            no_color=not colour,
+            markup=False,
+            highlight=False,
+            emoji=False,
+        )
         self._running: dict[str, tuple[float, str, float]] = {}
         self._names = 16
         self._live: Live | None = None
@@ -119,7 +152,9 @@ class LiveLadder:
         """Learn how wide the names are."""
         self._names = _name_columns(rows)
 
-    def cell_began(self, probe: str, cell: str, nproc: int, question: str, deadline_s: float) -> None:
+    def cell_began(
+        self, probe: str, cell: str, nproc: int, question: str, deadline_s: float
+    ) -> None:
         """Show the cell below the lines of those that are over."""
         del probe, nproc
         self._running[cell] = (time.monotonic(), question, deadline_s)
@@ -137,7 +172,8 @@ class LiveLadder:
     def _print(self, line: Line) -> None:
         with contextlib.suppress(OSError, ValueError):
             if self._live is not None:
-                self._live.refresh()  # or the line of a cell that is over would be drawn once more below this one
+                # or the line of a cell that is over would be drawn once more below this one
+                self._live.refresh()
             text = styled(line)
             text.truncate(self._console.width, overflow="ellipsis")
             self._console.print(text, soft_wrap=True)
@@ -151,7 +187,16 @@ class LiveLadder:
             asked = clean(question)
             room = self._console.width - self._names - columns(time_now) - 5
             asked = asked if columns(asked) <= room else asked[: max(0, room - 1)] + "…"
-            lines.append(styled((Span(f"{named(cell):<{self._names}}  ", "strong"), Span(asked), Span("  "), Span(time_now, "faint"))))
+            lines.append(
+                styled(
+                    (
+                        Span(f"{named(cell):<{self._names}}  ", "strong"),
+                        Span(asked),
+                        Span("  "),
+                        Span(time_now, "faint"),
+                    )
+                )
+            )
         return Text("\n", no_wrap=True).join(lines)
 
 

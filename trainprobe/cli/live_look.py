@@ -29,7 +29,9 @@ def looking(*, quiet: bool, patience_s: float = PATIENCE_S) -> Iterator[Progress
 
 
 class LateNotes:
-    """Keeps the newest sentence for the first second, so that a quick look says nothing, and prints at once from then on."""
+    """Keeps the newest sentence for the first second, so that a quick look says nothing, and
+    prints at once from then on.
+    """
 
     def __init__(self, stream: IO[str], patience_s: float = PATIENCE_S) -> None:
         self._stream, self._kept = stream, ""
@@ -42,7 +44,9 @@ class LateNotes:
     def plan(self, rows: Sequence[ProbeSpec]) -> None:
         """Ignore it: there are no rungs."""
 
-    def cell_began(self, probe: str, cell: str, nproc: int, question: str, deadline_s: float) -> None:
+    def cell_began(
+        self, probe: str, cell: str, nproc: int, question: str, deadline_s: float
+    ) -> None:
         """Ignore it: there are no cells."""
 
     def cell_ended(self, probe: str, cell: str, outcome: str, took_s: float, says: str) -> None:
@@ -62,11 +66,13 @@ class LateNotes:
             self._kept = ""
 
     def _speak(self) -> None:
-        from trainprobe.report.words import clean
+        from trainprobe.report.phrases import clean
 
         with self._lock:
             says, self._kept = self._kept, ""
             if says:
-                with contextlib.suppress(OSError, ValueError):  # a reader that went away must not cost the look
+                with contextlib.suppress(
+                    OSError, ValueError
+                ):  # a reader that went away must not cost the look
                     self._stream.write(f"{clean(says)}\n")
                     self._stream.flush()

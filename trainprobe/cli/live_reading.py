@@ -1,4 +1,6 @@
-"""How far `explain` has come with reading, on stderr: one line that overwrites itself on a terminal, a sentence now and then elsewhere."""
+"""How far `explain` has come with reading, on stderr: one line that overwrites itself on a
+terminal, a sentence now and then elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 
 from trainprobe.model.probes import ProbeSpec
 from trainprobe.model.progress import Progress, Silence
-from trainprobe.report.words import clean
+from trainprobe.report.phrases import clean
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -40,7 +42,9 @@ class _NoLadder:
     def plan(self, rows: Sequence[ProbeSpec]) -> None:
         """Ignore it: there are no rungs."""
 
-    def cell_began(self, probe: str, cell: str, nproc: int, question: str, deadline_s: float) -> None:
+    def cell_began(
+        self, probe: str, cell: str, nproc: int, question: str, deadline_s: float
+    ) -> None:
         """Ignore it: there are no cells."""
 
     def cell_ended(self, probe: str, cell: str, outcome: str, took_s: float, says: str) -> None:
@@ -48,7 +52,9 @@ class _NoLadder:
 
 
 class ReadingSentences(_NoLadder):
-    """Prints the sentence that comes first, and then one every few seconds, so that a log of a long reading stays short."""
+    """Prints the sentence that comes first, and then one every few seconds, so that a log of a
+    long reading stays short.
+    """
 
     def __init__(self, stream: IO[str], every_s: float = SENTENCE_S) -> None:
         self._stream, self._every_s = stream, every_s
@@ -60,13 +66,17 @@ class ReadingSentences(_NoLadder):
         if not says or (self._told is not None and now - self._told < self._every_s):
             return
         self._told = now
-        with contextlib.suppress(OSError, ValueError):  # a reader that went away must not cost the report
+        with contextlib.suppress(
+            OSError, ValueError
+        ):  # a reader that went away must not cost the report
             self._stream.write(f"{clean(says)}\n")
             self._stream.flush()
 
 
 class ReadingLine(_NoLadder):
-    """Shows the newest sentence on one line, from the first one until an empty one or `close`; nothing of it stays."""
+    """Shows the newest sentence on one line, from the first one until an empty one or `close`;
+    nothing of it stays.
+    """
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream, self._says = stream, ""
@@ -95,7 +105,14 @@ class ReadingLine(_NoLadder):
         from rich.console import Console
         from rich.live import Live
 
-        console = Console(file=self._stream, force_terminal=True, no_color=True, markup=False, highlight=False, emoji=False)
+        console = Console(
+            file=self._stream,
+            force_terminal=True,
+            no_color=True,
+            markup=False,
+            highlight=False,
+            emoji=False,
+        )
         self._live = Live(
             console=console,
             get_renderable=self._now,  # type: ignore[arg-type] # rich's Text is renderable

@@ -1,7 +1,9 @@
-"""The control groups of a process: memory limit, use, peak and kills, number of processes, CPU quota, pressure. Version 1 and 2.
+"""The control groups of a process: memory limit, use, peak and kills, number of processes, CPU
+quota, pressure. Version 1 and 2.
 
-A machine can have both versions mounted, with the controllers in version 1 and an empty version 2 beside it. So each controller is
-looked for by name in version 1 first; version 2 counts only where it really has that controller.
+A machine can have both versions mounted, with the controllers in version 1 and an empty version 2
+beside it. So each controller is looked for by name in version 1 first; version 2 counts only where
+it really has that controller.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from trainprobe.collect import procfs
 
-# Version 1 has no word for "no limit": it is the largest multiple of the page size in 63 bits. No machine has 2**60 bytes.
+# Version 1 has no word for "no limit": it is the largest multiple of the page size in 63 bits. No
+# machine has 2**60 bytes.
 NO_LIMIT_BYTES = 2**60
 FOLDERS_CAP = 500
 CONTROLLERS = ("memory", "pids", "cpu", "freezer")
@@ -22,7 +25,9 @@ PRESSURES = ("memory", "cpu", "io")
 
 @dataclass(frozen=True)
 class Mount:
-    """A mounted cgroup file system. `root` is the part of the hierarchy that is mounted at `point`; `names` its version 1 controllers."""
+    """A mounted cgroup file system. `root` is the part of the hierarchy that is mounted at
+    `point`; `names` its version 1 controllers.
+    """
 
     version: int
     root: str
@@ -32,7 +37,9 @@ class Mount:
 
 @dataclass(frozen=True)
 class Group:
-    """One controller's folder of a process, with the mount point above which nothing can be seen."""
+    """One controller's folder of a process, with the mount point above which nothing can be
+    seen.
+    """
 
     version: int
     folder: str
@@ -59,12 +66,16 @@ class Groups:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The numbers of one moment; None is "not known", for a limit "none". Bytes, processes, and CPUs (a quota of 1.5 is one and a half CPUs).
+    """The numbers of one moment; None is "not known", for a limit "none". Bytes, processes, and
+    CPUs (a quota of 1.5 is one and a half CPUs).
 
-    `oom_kill` counts processes that the kernel killed here and below; `host_oom_kill` counts those of the whole machine.
-    `limit_path` is the folder whose limit is the smallest; `current_bytes` and `peak_bytes` are that folder's. `limit_hits` counts how often an
-    allocation met that limit (and mostly found other memory to free). `under_oom` says that its processes stand still until memory is freed (version 1
-    with its killer switched off), `frozen` that all are stopped by the freezer (docker pause, scontrol suspend).
+    `oom_kill` counts processes that the kernel killed here and below; `host_oom_kill` counts those
+    of the whole machine.
+    `limit_path` is the folder whose limit is the smallest; `current_bytes` and `peak_bytes` are
+    that folder's. `limit_hits` counts how often an allocation met that limit (and mostly found
+    other memory to free). `under_oom` says that its processes stand still until memory is freed
+    (version 1 with its killer switched off), `frozen` that all are stopped by the freezer (docker
+    pause, scontrol suspend).
     """
 
     version: int
@@ -86,7 +97,9 @@ class Snapshot:
 
 
 def find(pid: Optional[int] = None) -> Groups:
-    """The groups of a process, of our own without `pid`; empty where they cannot be read (it is gone, or this is no Linux)."""
+    """The groups of a process, of our own without `pid`; empty where they cannot be read (it is
+    gone, or this is no Linux).
+    """
     own = procfs.read_or_none(f"/proc/{'self' if pid is None else pid}/cgroup") or ""
     return resolve(own, procfs.read_or_none("/proc/self/mountinfo") or "")
 
@@ -97,8 +110,22 @@ def resolve(membership: str, mountinfo: str) -> Groups:
     lines = [line.split(":", 2) for line in membership.splitlines() if line.count(":") >= 2]
     found: Dict[str, Group] = {}
     for controller in CONTROLLERS:
-        group = next((_group(mounts, 1, controller, path) for _, names, path in lines if controller in names.split(",")), None)
-        group = group or next((_group(mounts, 2, controller, path) for number, names, path in lines if number == "0" and not names), None)
+        group = next(
+            (
+                _group(mounts, 1, controller, path)
+                for _, names, path in lines
+                if controller in names.split(",")
+            ),
+            None,
+        )
+        group = group or next(
+            (
+                _group(mounts, 2, controller, path)
+                for number, names, path in lines
+                if number == "0" and not names
+            ),
+            None,
+        )
         if group is not None:
             found[controller] = group
     return Groups(found)
@@ -106,7 +133,9 @@ def resolve(membership: str, mountinfo: str) -> Groups:
 
 @functools.lru_cache(maxsize=4)
 def parse_mounts(mountinfo: str) -> Tuple[Mount, ...]:
-    """The cgroup mounts. Fields 4 and 5 are the mounted root and the mount point; after ` - ` come type, source and options."""
+    """The cgroup mounts. Fields 4 and 5 are the mounted root and the mount point; after ` - `
+    come type, source and options.
+    """
     mounts: List[Mount] = []
     for line in mountinfo.splitlines():
         place, dash, kind = line.partition(" - ")
@@ -114,7 +143,14 @@ def parse_mounts(mountinfo: str) -> Tuple[Mount, ...]:
         if not dash or len(fields) < 5 or len(kinds) < 3 or kinds[0] not in ("cgroup", "cgroup2"):
             continue
         version = 2 if kinds[0] == "cgroup2" else 1
-        mounts.append(Mount(version, _unescape(fields[3]), _unescape(fields[4]), tuple(kinds[2].split(",")) if version == 1 else ()))
+        mounts.append(
+            Mount(
+                version,
+                _unescape(fields[3]),
+                _unescape(fields[4]),
+                tuple(kinds[2].split(",")) if version == 1 else (),
+            )
+        )
     return tuple(mounts)
 
 
@@ -127,7 +163,11 @@ def snapshot(groups: Groups) -> Optional[Snapshot]:
     limit_bytes, limit_folder = None, group.folder
     for folder in group.up():
         limit = _number(f"{folder}/{names['limit']}")
-        if limit is not None and limit < NO_LIMIT_BYTES and (limit_bytes is None or limit < limit_bytes):
+        if (
+            limit is not None
+            and limit < NO_LIMIT_BYTES
+            and (limit_bytes is None or limit < limit_bytes)
+        ):
             limit_bytes, limit_folder = limit, folder
     statistics = _pairs(f"{limit_folder}/memory.stat")
     control = _pairs(f"{limit_folder}/memory.oom_control")
@@ -137,7 +177,9 @@ def snapshot(groups: Groups) -> Optional[Snapshot]:
         limit_bytes=limit_bytes,
         limit_path=limit_folder if limit_bytes is not None else "",
         current_bytes=_number(f"{limit_folder}/{names['current']}"),
-        reclaimable_bytes=statistics.get("total_inactive_file" if group.version == 1 else "inactive_file"),
+        reclaimable_bytes=statistics.get(
+            "total_inactive_file" if group.version == 1 else "inactive_file"
+        ),
         peak_bytes=_number(f"{limit_folder}/{names['peak']}"),
         oom_kill=_oom_kills(group),
         host_oom_kill=_pairs("/proc/vmstat").get("oom_kill"),
@@ -145,21 +187,35 @@ def snapshot(groups: Groups) -> Optional[Snapshot]:
         pids_current=_pids_current(groups.by_controller.get("pids")),
         cpu_quota=cpu_quota(groups.by_controller.get("cpu")),
         pressure=pressure(group),
-        limit_hits=_number(f"{limit_folder}/memory.failcnt") if group.version == 1 else _pairs(f"{limit_folder}/memory.events").get("max"),
+        limit_hits=(
+            _number(f"{limit_folder}/memory.failcnt")
+            if group.version == 1
+            else _pairs(f"{limit_folder}/memory.events").get("max")
+        ),
         under_oom=bool(control["under_oom"]) if "under_oom" in control else None,
         frozen=frozen(groups),
     )
 
 
 def rise(before: Optional[Snapshot], after: Optional[Snapshot]) -> Optional[int]:
-    """How many processes of this group the kernel killed for memory in between; None where either count is not known."""
-    if before is None or after is None or before.oom_kill is None or after.oom_kill is None or before.path != after.path:
+    """How many processes of this group the kernel killed for memory in between; None where
+    either count is not known.
+    """
+    if (
+        before is None
+        or after is None
+        or before.oom_kill is None
+        or after.oom_kill is None
+        or before.path != after.path
+    ):
         return None
     return max(0, after.oom_kill - before.oom_kill)
 
 
 def headroom_bytes(pid: Optional[int] = None) -> Optional[int]:
-    """Memory still to be had for `pid`'s group: the machine's MemAvailable, or what is left below the smallest limit if that is less."""
+    """Memory still to be had for `pid`'s group: the machine's MemAvailable, or what is left
+    below the smallest limit if that is less.
+    """
     left = [_available_bytes(procfs.read_or_none("/proc/meminfo") or "")]
     now = snapshot(find(pid))
     if now is not None and now.limit_bytes is not None and now.current_bytes is not None:
@@ -173,30 +229,47 @@ def cpu_quota(group: Optional[Group]) -> Optional[float]:
     quotas: List[float] = []
     for folder in group.up() if group is not None else ():
         if group is not None and group.version == 1:
-            quota_us, period_us = _number(f"{folder}/cpu.cfs_quota_us"), _number(f"{folder}/cpu.cfs_period_us")
+            quota_us, period_us = (
+                _number(f"{folder}/cpu.cfs_quota_us"),
+                _number(f"{folder}/cpu.cfs_period_us"),
+            )
         else:
             words = (procfs.read_or_none(f"{folder}/cpu.max") or "").split()
-            quota_us, period_us = (_whole(words[0]), _whole(words[1])) if len(words) == 2 else (None, None)
+            quota_us, period_us = (
+                (procfs.number(words[0]), procfs.number(words[1]))
+                if len(words) == 2
+                else (None, None)
+            )
         if quota_us is not None and quota_us > 0 and period_us:
             quotas.append(quota_us / period_us)
     return min(quotas, default=None)
 
 
 def frozen(groups: Groups) -> Optional[bool]:
-    """Whether the freezer has stopped the group; None where nothing tells, as for the topmost group, which cannot be frozen."""
+    """Whether the freezer has stopped the group; None where nothing tells, as for the topmost
+    group, which cannot be frozen.
+    """
     group, memory = groups.by_controller.get("freezer"), groups.memory
     if group is not None:
         state = (procfs.read_or_none(f"{group.folder}/freezer.state") or "").strip()
         return state != "THAWED" if state else None
-    events = _pairs(f"{memory.folder}/cgroup.events") if memory is not None and memory.version == 2 else {}
+    events = (
+        _pairs(f"{memory.folder}/cgroup.events")
+        if memory is not None and memory.version == 2
+        else {}
+    )
     return bool(events["frozen"]) if "frozen" in events else None
 
 
 def pressure(group: Group) -> Dict[str, Any]:
-    """Pressure stall information of the group (version 2), else of the machine: {memory: {some_avg10, full_avg10}, …} in percent."""
+    """Pressure stall information of the group (version 2), else of the machine: {memory:
+    {some_avg10, full_avg10}, …} in percent.
+    """
     found: Dict[str, Any] = {}
     for name in PRESSURES:
-        text = procfs.read_or_none(f"{group.folder}/{name}.pressure") if group.version == 2 else None
+        text = (
+            procfs.read_or_none(f"{group.folder}/{name}.pressure") if group.version == 2 else None
+        )
         text = text or procfs.read_or_none(f"/proc/pressure/{name}") or ""
         averages = parse_pressure(text)
         if averages:
@@ -216,7 +289,11 @@ def parse_pressure(text: str) -> Dict[str, float]:
 
 
 _NAMES = {
-    1: {"limit": "memory.limit_in_bytes", "current": "memory.usage_in_bytes", "peak": "memory.max_usage_in_bytes"},
+    1: {
+        "limit": "memory.limit_in_bytes",
+        "current": "memory.usage_in_bytes",
+        "peak": "memory.max_usage_in_bytes",
+    },
     2: {"limit": "memory.max", "current": "memory.current", "peak": "memory.peak"},
 }
 
@@ -225,12 +302,21 @@ def _group(mounts: Iterable[Mount], version: int, controller: str, path: str) ->
     for mount in mounts:
         if mount.version != version or (version == 1 and controller not in mount.names):
             continue
-        if path.endswith(" (deleted)"):  # The group is gone; only its last, dying processes are still in it.
+        if path.endswith(
+            " (deleted)"
+        ):  # The group is gone; only its last, dying processes are still in it.
             return None
-        inside = path[len(mount.root.rstrip("/")) :] if path == mount.root or path.startswith(mount.root.rstrip("/") + "/") else ""
+        inside = (
+            path[len(mount.root.rstrip("/")) :]
+            if path == mount.root or path.startswith(mount.root.rstrip("/") + "/")
+            else ""
+        )
         folder = os.path.normpath(mount.point + "/" + inside)
-        # A path that starts with /.. or is not below the mounted root lies outside what this container may see.
-        if not (folder + "/").startswith(mount.point.rstrip("/") + "/") or not os.path.isdir(folder):
+        # A path that starts with /.. or is not below the mounted root lies outside what this
+        # container may see.
+        if not (folder + "/").startswith(mount.point.rstrip("/") + "/") or not os.path.isdir(
+            folder
+        ):
             folder = mount.point
         if version == 1 or _has_controller(folder, mount.point, controller):
             return Group(version, folder, mount.point)
@@ -238,12 +324,19 @@ def _group(mounts: Iterable[Mount], version: int, controller: str, path: str) ->
 
 
 def _has_controller(folder: str, top: str, controller: str) -> bool:
-    """A version 2 folder without a controller still inherits the limits of the folders above; one of them must have it."""
-    return any(controller in (procfs.read_or_none(f"{above}/cgroup.controllers") or "").split() for above in Group(2, folder, top).up())
+    """A version 2 folder without a controller still inherits the limits of the folders above;
+    one of them must have it.
+    """
+    return any(
+        controller in (procfs.read_or_none(f"{above}/cgroup.controllers") or "").split()
+        for above in Group(2, folder, top).up()
+    )
 
 
 def _oom_kills(group: Group) -> Optional[int]:
-    """Version 2 counts kills of all groups below; version 1 counts each group's own, so there we add up those below."""
+    """Version 2 counts kills of all groups below; version 1 counts each group's own, so there we
+    add up those below.
+    """
     if group.version == 2:
         return _pairs(f"{group.folder}/memory.events").get("oom_kill")
     counts: List[int] = []
@@ -281,12 +374,7 @@ def _pairs(path: str) -> Dict[str, int]:
 
 
 def _number(path: str) -> Optional[int]:
-    return _whole((procfs.read_or_none(path) or "").strip())
-
-
-def _whole(text: str) -> Optional[int]:
-    """A number; None for `max`, for -1 (no quota) and for nothing."""
-    return int(text) if text.isdigit() else None
+    return procfs.number((procfs.read_or_none(path) or "").strip())
 
 
 def _unescape(text: str) -> str:

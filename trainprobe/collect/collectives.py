@@ -1,4 +1,6 @@
-"""The journals of collectives that the witness kept in each rank of a cell (see probes/_witness/_collectives.py)."""
+"""The journals of collectives that the witness kept in each rank of a cell (see
+probes/_witness/_collectives.py).
+"""
 
 from __future__ import annotations
 
@@ -18,29 +20,55 @@ _NAME = re.compile(r"^rank(\d{1,9})\.(\d{1,10})\.ring$")
 
 
 def read_journals(case: Case, cell: str, witness_dir: str, host: str = "") -> List[Evidence]:
-    """Record one `collectives` evidence per journal in `witness_dir`; none where no rank called a collective."""
+    """Record one `collectives` evidence per journal in `witness_dir`; none where no rank called
+    a collective.
+    """
     try:
         names = sorted(os.listdir(witness_dir))
     except OSError:
         return []
-    return [_read(case, cell, os.path.join(witness_dir, name), match, host) for name in names if (match := _NAME.match(name))]
+    return [
+        _read(case, cell, os.path.join(witness_dir, name), match, host)
+        for name in names
+        if (match := _NAME.match(name))
+    ]
 
 
 def _read(case: Case, cell: str, path: str, match: re.Match[str], host: str) -> Evidence:
     began = time.time()
-    subject = Subject("rank", host=host, rank=int(match.group(1)), pid=int(match.group(2)), role="rank")
+    subject = Subject(
+        "rank", host=host, rank=int(match.group(1)), pid=int(match.group(2)), role="rank"
+    )
     source = f"journal {os.path.basename(path)}"
     try:
         with open(path, "rb") as handle:
             content = handle.read(JOURNAL_CAP_BYTES)
     except OSError as error:
         reason = f"the journal of collectives could not be read: {error.strerror}"
-        return case.add("collectives", subject=subject, cell=cell, source=source, began=began, outcome="unavailable", reason=reason)
+        return case.add(
+            "collectives",
+            subject=subject,
+            cell=cell,
+            source=source,
+            began=began,
+            outcome="unavailable",
+            reason=reason,
+        )
     calls, torn = parse_ring(content)
     outcome: LookOutcome
-    outcome, reason = ("partial", f"{torn} slots of the journal could not be read") if torn else ("ok", "")
+    outcome, reason = (
+        ("partial", f"{torn} slots of the journal could not be read") if torn else ("ok", "")
+    )
     return case.add(
-        "collectives", subject=subject, cell=cell, source=source, began=began, took_s=time.time() - began, outcome=outcome, reason=reason, data={"calls": calls}
+        "collectives",
+        subject=subject,
+        cell=cell,
+        source=source,
+        began=began,
+        took_s=time.time() - began,
+        outcome=outcome,
+        reason=reason,
+        data={"calls": calls},
     )
 
 
@@ -61,5 +89,10 @@ def parse_ring(content: bytes) -> tuple[List[Dict[str, Any]], int]:
             calls.append({**row, "finished": state == 2})
         else:
             torn += 1
-    calls.sort(key=lambda row: (row["at"], row.get("number", 0) if isinstance(row.get("number"), int) else 0))
+    calls.sort(
+        key=lambda row: (
+            row["at"],
+            row.get("number", 0) if isinstance(row.get("number"), int) else 0,
+        )
+    )
     return calls, torn

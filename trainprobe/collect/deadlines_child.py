@@ -1,6 +1,9 @@
-"""The program that `deadlines.py` runs: read timeouts in the job's scripts and list its newest checkpoints. It may hang on a dead mount, and is then killed.
+"""The program that `deadlines.py` runs: read timeouts in the job's scripts and list its newest
+checkpoints. It may hang on a dead mount, and is then killed.
 
-Input: one JSON object {scripts, folders, cwd, root, began, seconds}; names are the job's own, below `root` (empty: our root). Output: one JSON line per script and per folder, so that what was found first is not lost.
+Input: one JSON object {scripts, folders, cwd, root, began, seconds}; names are the job's own, below
+`root` (empty: our root). Output: one JSON line per script and per folder, so that what was found
+first is not lost.
 """
 
 from __future__ import annotations
@@ -28,12 +31,34 @@ CALLS = (
     "TrainingArguments",
 )
 KEYWORDS = ("timeout", "ddp_timeout")
-UNITS = {"weeks": 604800.0, "days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0, "milliseconds": 1e-3, "microseconds": 1e-6}
-FOLDER_NAME = re.compile(r"(output|save|ckpt|checkpoint|default_root|work)_?(dir|path|folder|root)?$|^(out|log)_?dir$")
+UNITS = {
+    "weeks": 604800.0,
+    "days": 86400.0,
+    "hours": 3600.0,
+    "minutes": 60.0,
+    "seconds": 1.0,
+    "milliseconds": 1e-3,
+    "microseconds": 1e-6,
+}
+FOLDER_NAME = re.compile(
+    r"(output|save|ckpt|checkpoint|default_root|work)_?(dir|path|folder|root)?$|^(out|log)_?dir$"
+)
 SUFFIXES = (".pt", ".pth", ".ckpt", ".safetensors", ".bin", ".distcp")
 SPEAKING = re.compile(r"ckpt|checkpoint|epoch|step|iter|last|best|resume", re.IGNORECASE)
-GROUPED = re.compile(r"^(checkpoint|global_?step|step|epoch|iter)[-_=]?\d+$|\.ckpt$|^ckpt[-_]?\d+$", re.IGNORECASE)
-SKIPPED = {"node_modules", "__pycache__", "site-packages", "venv", "env", "wandb", "proc", "sys", "dev"}
+GROUPED = re.compile(
+    r"^(checkpoint|global_?step|step|epoch|iter)[-_=]?\d+$|\.ckpt$|^ckpt[-_]?\d+$", re.IGNORECASE
+)
+SKIPPED = {
+    "node_modules",
+    "__pycache__",
+    "site-packages",
+    "venv",
+    "env",
+    "wandb",
+    "proc",
+    "sys",
+    "dev",
+}
 
 
 def main() -> None:
@@ -60,7 +85,9 @@ def tell(row: Dict[str, Any]) -> None:
 
 
 def read_script(path: str) -> Dict[str, Any]:
-    """{timeouts: [{call, line, seconds|null}], folders: [name], flaw}. `seconds` is null where the program works it out."""
+    """{timeouts: [{call, line, seconds|null}], folders: [name], flaw}. `seconds` is null where
+    the program works it out.
+    """
     found: Dict[str, Any] = {"timeouts": [], "folders": [], "flaw": ""}
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -71,15 +98,35 @@ def read_script(path: str) -> Dict[str, Any]:
         return found
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id if isinstance(node.func, ast.Name) else ""
+            called = (
+                node.func.attr
+                if isinstance(node.func, ast.Attribute)
+                else node.func.id
+                if isinstance(node.func, ast.Name)
+                else ""
+            )
             given = {word.arg: word.value for word in node.keywords if word.arg}
             if called in CALLS:
                 value = next((given[name] for name in KEYWORDS if name in given), None)
                 if value is not None or called == "init_process_group":
-                    found["timeouts"].append({"call": called, "line": node.lineno, "given": value is not None, "seconds": seconds_of(value)})
+                    found["timeouts"].append(
+                        {
+                            "call": called,
+                            "line": node.lineno,
+                            "given": value is not None,
+                            "seconds": seconds_of(value),
+                        }
+                    )
             if called == "save" and len(node.args) > 1:
-                found["folders"] += [os.path.dirname(text) or "." for text in texts_of(node.args[1])]
-            found["folders"] += [text for name, value in given.items() if FOLDER_NAME.search(name) for text in texts_of(value)]
+                found["folders"] += [
+                    os.path.dirname(text) or "." for text in texts_of(node.args[1])
+                ]
+            found["folders"] += [
+                text
+                for name, value in given.items()
+                if FOLDER_NAME.search(name)
+                for text in texts_of(value)
+            ]
         elif isinstance(node, ast.Assign):
             names = [target.id for target in node.targets if isinstance(target, ast.Name)]
             if any(FOLDER_NAME.search(name.lower()) for name in names):
@@ -94,13 +141,21 @@ def seconds_of(node: Optional[ast.AST]) -> Optional[float]:
         parts = [(UNITS[name], value) for name, value in zip(("days", "seconds"), node.args)]
         parts += [(UNITS.get(word.arg or "", 0.0), word.value) for word in node.keywords]
         numbers = [(unit, number_of(value)) for unit, value in parts]
-        return None if any(number is None or not unit for unit, number in numbers) else sum(unit * (number or 0.0) for unit, number in numbers)
+        return (
+            None
+            if any(number is None or not unit for unit, number in numbers)
+            else sum(unit * (number or 0.0) for unit, number in numbers)
+        )
     return number_of(node)
 
 
 def number_of(node: Optional[ast.AST]) -> Optional[float]:
     """A number or a product, quotient, sum or difference of numbers."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
+    if (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, (int, float))
+        and not isinstance(node.value, bool)
+    ):
         return float(node.value)
     if isinstance(node, ast.BinOp):
         left, right = number_of(node.left), number_of(node.right)
@@ -124,7 +179,9 @@ def texts_of(node: ast.AST) -> List[str]:
 
 
 def newest(folder: str, began: Optional[float], ends: float) -> Dict[str, Any]:
-    """{checkpoints: [{path, bytes, modified_at}], entries, cut}: the newest first. A folder such as checkpoint-500 counts as one."""
+    """{checkpoints: [{path, bytes, modified_at}], entries, cut}: the newest first. A folder such
+    as checkpoint-500 counts as one.
+    """
     found: Dict[str, List[Any]] = {}
     entries, cut = 0, False
     for path, name, size, modified_at in files_below(folder):
@@ -136,15 +193,25 @@ def newest(folder: str, began: Optional[float], ends: float) -> Dict[str, Any]:
         group = next((place for place, part in enumerate(inside) if GROUPED.search(part)), None)
         if group is None and not name.endswith(SUFFIXES):
             continue
-        # A file from before the job is a checkpoint only if its name says so: data and weights that were downloaded have these endings too.
-        if group is None and began is not None and modified_at < began and not SPEAKING.search(name):
+        # A file from before the job is a checkpoint only if its name says so: data and weights that
+        # were downloaded have these endings too.
+        if (
+            group is None
+            and began is not None
+            and modified_at < began
+            and not SPEAKING.search(name)
+        ):
             continue
         key = path if group is None else os.path.join(folder, *inside[: group + 1])
         known = found.setdefault(key, [0, 0.0])
         known[0] += size
         known[1] = max(known[1], modified_at)
     rows = [{"path": path, "bytes": size, "modified_at": at} for path, (size, at) in found.items()]
-    return {"checkpoints": sorted(rows, key=lambda row: -row["modified_at"])[:NEWEST], "entries": entries, "cut": cut}
+    return {
+        "checkpoints": sorted(rows, key=lambda row: -row["modified_at"])[:NEWEST],
+        "entries": entries,
+        "cut": cut,
+    }
 
 
 def files_below(folder: str) -> Iterator[Tuple[str, str, int, float]]:

@@ -1,7 +1,9 @@
-"""`--deep`: have each rank write the flight recorder that it keeps anyway. Runs code inside the job, so it is only done when asked for.
+"""`--deep`: have each rank write the flight recorder that it keeps anyway. Runs code inside the
+job, so it is only done when asked for.
 
-A thread of the process that sleeps is stopped for under a millisecond and starts another, which runs `deep_payload.py` and ends
-(`system/borrowed_thread.py`). It is refused wherever it could be in the way, each time with a reason.
+A thread of the process that sleeps is stopped for under a millisecond and starts another, which
+runs `deep_payload.py` and ends (`system/borrowed_thread.py`). It is refused wherever it could be in
+the way, each time with a reason.
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from trainprobe.case import Case
 from trainprobe.collect import deep_payload, own_thread, permission, procfs, remote_exec
 from trainprobe.collect.deep_refusals import environment, why_not
+from trainprobe.collect.dump_files import READ_S, read_dump_content
 from trainprobe.collect.exchange import Exchange
-from trainprobe.collect.flight_reading import NoDumpError, read_dump
+from trainprobe.collect.look_results import LookResult, record, refused, timed
 from trainprobe.collect.members import Member
-from trainprobe.collect.seen import Seen, record, refused, timed
 from trainprobe.model.evidence import Evidence
 
 DUMP_CAP_BYTES, SAID_CAP_BYTES = 64 * 2**20, 2**20
@@ -26,7 +28,9 @@ PER_RANK_S = 4.0
 
 
 class Dump(NamedTuple):
-    """What a rank wrote: `content` is a pickle or JSON, as `form` says. `backend` may be empty: all of them."""
+    """What a rank wrote: `content` is a pickle or JSON, as `form` says. `backend` may be empty:
+    all of them.
+    """
 
     content: bytes
     form: str
@@ -34,9 +38,15 @@ class Dump(NamedTuple):
 
 
 def look_deep(
-    case: Case, cell: str, members: Sequence[Member], *, deadline_s: float = 30.0, progress: Optional[Callable[[Member], None]] = None
+    case: Case,
+    cell: str,
+    members: Sequence[Member],
+    *,
+    deadline_s: float = 30.0,
+    progress: Optional[Callable[[Member], None]] = None,
 ) -> List[Evidence]:
-    """One `deep` record for each rank among `members`, one rank after the other, and a `flight_recorder` record for each dump.
+    """One `deep` record for each rank among `members`, one rank after the other, and a
+    `flight_recorder` record for each dump.
 
     `progress` is told before each rank. A rank for which no time is left is recorded as such.
     """
@@ -46,18 +56,37 @@ def look_deep(
             progress(member)
         left_s = min(PER_RANK_S, ends - time.monotonic())
         dumps: List[Dump] = []
-        seen = timed(lambda member=member, left_s=left_s, dumps=dumps: read_deep(member, case.evidence, left_s, dumps))  # type: ignore[misc]
-        records.append(record(case, "deep", seen, subject=member.subject, cell=cell, source=str(seen.data.get("method", ""))))
+        seen = timed(
+            lambda member=member, left_s=left_s, dumps=dumps: read_deep(  # type: ignore[misc]
+                member, case.evidence, left_s, dumps
+            )
+        )
+        records.append(
+            record(
+                case,
+                "deep",
+                seen,
+                subject=member.subject,
+                cell=cell,
+                source=str(seen.data.get("method", "")),
+            )
+        )
         records += [_keep(case, cell, member, dump, seen) for dump in dumps]
     return records
 
 
-def read_deep(member: Member, evidence: Sequence[Evidence], deadline_s: float, dumps: List[Dump]) -> Seen:
-    """Have one rank write its trace; what it wrote goes into `dumps`. `evidence`: earlier looks, for who holds the interpreter."""
+def read_deep(
+    member: Member, evidence: Sequence[Evidence], deadline_s: float, dumps: List[Dump]
+) -> LookResult:
+    """Have one rank write its trace; what it wrote goes into `dumps`. `evidence`: earlier looks,
+    for who holds the interpreter.
+    """
     pid = member.pid
     base: Dict[str, Any] = {"pid": pid, "rank": member.rank, "method": ""}
     if deadline_s <= 0.3:
-        return refused("timed_out", f"no time was left to ask process {pid} for its flight recorder", **base)
+        return refused(
+            "timed_out", f"no time was left to ask process {pid} for its flight recorder", **base
+        )
     reason = why_not(member, evidence)
     if reason:
         return refused("unavailable", reason, **base)
@@ -68,22 +97,35 @@ def read_deep(member: Member, evidence: Sequence[Evidence], deadline_s: float, d
     except PermissionError:
         return refused("denied", permission.why_refused(pid), **base)
     except (OSError, ValueError) as error:
-        return refused("unavailable", f"no file can be handed over by process {pid}: {getattr(error, 'strerror', None) or error}", **base)
+        return refused(
+            "unavailable",
+            f"no file can be handed over by process {pid}:"
+            f" {getattr(error, 'strerror', None) or error}",
+            **base,
+        )
 
 
-def _ask(member: Member, exchange: Exchange, ends: float, base: Dict[str, Any], dumps: List[Dump]) -> Seen:
+def _ask(
+    member: Member, exchange: Exchange, ends: float, base: Dict[str, Any], dumps: List[Dump]
+) -> LookResult:
     pid = member.pid
-    # What comes too late does nothing: the thread may have to wait for the interpreter longer than we wait for it.
+    # What comes too late does nothing: the thread may have to wait for the interpreter longer than
+    # we wait for it.
     until = time.time() + max(0.0, ends - time.monotonic())
     line = _line(exchange.path, until)
     exchange.put("payload.py", _payload())
     environ = "\0".join(f"{name}={value}" for name, value in environment(pid).items())
-    if not remote_exec.suits(remote_exec.python_version(pid), remote_exec.main_thread_runs(pid), environ):
+    if not remote_exec.suits(
+        remote_exec.python_version(pid), remote_exec.main_thread_runs(pid), environ
+    ):
         base["method"] = "sys.remote_exec"
-        # The request stays with the process, so the file must stay until it was run; `UNTIL` makes it harmless after that.
+        # The request stays with the process, so the file must stay until it was run; `UNTIL` makes
+        # it harmless after that.
         exchange.left = True
         exchange.put("line.py", line)
-        failed = remote_exec.ask(pid, f"{exchange.path}/line.py", max(0.3, (ends - time.monotonic()) / 2))
+        failed = remote_exec.ask(
+            pid, f"{exchange.path}/line.py", max(0.3, (ends - time.monotonic()) / 2)
+        )
         exchange.left = not failed
         if failed:
             return refused("unavailable", failed, **base)
@@ -92,8 +134,15 @@ def _ask(member: Member, exchange: Exchange, ends: float, base: Dict[str, Any], 
         borrowed = own_thread.start(pid, line, max(0.0, (ends - time.monotonic()) / 2))
         base["paused_s"] = round(borrowed.stopped_s, 6)
         if borrowed.refused:
-            denied = "refused to let us trace" in borrowed.refused or "map of process" in borrowed.refused
-            return refused("denied" if denied else "unavailable", permission.why_refused(pid) if denied else borrowed.refused, **base)
+            denied = (
+                "refused to let us trace" in borrowed.refused
+                or "map of process" in borrowed.refused
+            )
+            return refused(
+                "denied" if denied else "unavailable",
+                permission.why_refused(pid) if denied else borrowed.refused,
+                **base,
+            )
     while True:
         content = exchange.get("said", SAID_CAP_BYTES)
         if content is not None:
@@ -103,46 +152,100 @@ def _ask(member: Member, exchange: Exchange, ends: float, base: Dict[str, Any], 
         if gone:
             return refused("unavailable", f"{gone}, during the look", **base)
         if time.monotonic() > ends:
-            return refused("timed_out", f"process {pid} did not come to run it; what was started there ends by itself and does nothing", **base)
+            return refused(
+                "timed_out",
+                f"process {pid} did not come to run it; what was started there ends by itself and"
+                " does nothing",
+                **base,
+            )
         time.sleep(0.005)
 
 
-def _understand(content: bytes, exchange: Exchange, base: Mapping[str, Any], dumps: List[Dump]) -> Seen:
+def _understand(
+    content: bytes, exchange: Exchange, base: Mapping[str, Any], dumps: List[Dump]
+) -> LookResult:
     try:
         said = json.loads(content)
-        data = {**base, **{name: said.get(name) for name in ("torch", "ran_s", "dumps", "tried", "groups")}, "rank_said": said.get("rank")}
+        data = {
+            **base,
+            **{name: said.get(name) for name in ("torch", "ran_s", "dumps", "tried", "groups")},
+            "rank_said": said.get("rank"),
+        }
         for row in said["dumps"]:
-            kept = exchange.get(str(row["file"]), DUMP_CAP_BYTES) if str(row["file"]).isalnum() else None
+            kept = (
+                exchange.get(str(row["file"]), DUMP_CAP_BYTES)
+                if str(row["file"]).isalnum()
+                else None
+            )
             if kept is not None:
                 dumps.append(Dump(kept, str(row.get("format", "")), str(row.get("backend", ""))))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return refused("crashed", f"the answer of process {base['pid']} cannot be understood", **base)
+        return refused(
+            "crashed", f"the answer of process {base['pid']} cannot be understood", **base
+        )
     if not dumps:
         errors = [str(row.get("error", "")) for row in data["tried"] or () if isinstance(row, dict)]
-        return refused("unavailable", f"process {base['pid']} has no flight recorder to write: {errors[-1] if errors else 'it is empty'}", **data)
-    return Seen(data)
+        return refused(
+            "unavailable",
+            f"process {base['pid']} has no flight recorder to write:"
+            f" {errors[-1] if errors else 'it is empty'}",
+            **data,
+        )
+    return LookResult(data)
 
 
-def _keep(case: Case, cell: str, member: Member, dump: Dump, seen: Seen) -> Evidence:
-    """The dump becomes evidence of its own, a copy of it a file of the case. What the rank said of its groups completes what the dump says."""
+def _keep(case: Case, cell: str, member: Member, dump: Dump, seen: LookResult) -> Evidence:
+    """The dump becomes evidence of its own, a copy of it a file of the case. What the rank said
+    of its groups completes what the dump says.
+    """
     began, clock = time.time(), time.monotonic()
-    file = case.keep_file(f"deep.rank{member.rank}.{dump.backend or 'all'}.{dump.form}", dump.content)
-    data: Dict[str, Any] = {"rank": member.rank, "path": "", "bytes": len(dump.content), "written_at": began}
-    try:
-        data.update(read_dump(dump.content))
-    except NoDumpError as error:
-        look = refused("partial", f"the dump that process {member.pid} wrote cannot be used: {error}", **data)
+    file = case.keep_file(
+        f"deep.rank{member.rank}.{dump.backend or 'all'}.{dump.form}", dump.content
+    )
+    data: Dict[str, Any] = {
+        "rank": member.rank,
+        "path": "",
+        "bytes": len(dump.content),
+        "written_at": began,
+    }
+    read = read_dump_content(dump.content, clock + READ_S)
+    data.update(read.dump)
+    if read.broken:
+        look = refused(
+            "partial",
+            f"the dump that process {member.pid} wrote cannot be used: {read.broken}",
+            **data,
+        )
     else:
-        told = [row for row in seen.data.get("groups") or () if isinstance(row, dict) and row.get("ranks")]
+        told = [
+            row
+            for row in seen.data.get("groups") or ()
+            if isinstance(row, dict) and row.get("ranks")
+        ]
         names = {row.get("name") for row in told}
-        look = Seen({**data, "groups": [row for row in data["groups"] if row["name"] not in names] + told})
+        look = LookResult(
+            {**data, "groups": [row for row in data["groups"] if row["name"] not in names] + told}
+        )
     look = dataclasses.replace(look, began=began, took_s=time.monotonic() - clock)
-    return record(case, "flight_recorder", look, subject=member.subject, cell=cell, source="deep", files=[file])
+    return record(
+        case,
+        "flight_recorder",
+        look,
+        subject=member.subject,
+        cell=cell,
+        source="deep",
+        files=[file],
+    )
 
 
 def _line(folder: str, until: float) -> bytes:
-    """What is run: the payload, in a dictionary of its own, so that the job's `__main__` gains no name. Nothing is ever raised."""
-    inner = f"with open({folder + '/payload.py'!a}) as f: exec(f.read(), {{'FOLDER': {folder!a}, 'UNTIL': {until!r}}})"
+    """What is run: the payload, in a dictionary of its own, so that the job's `__main__` gains
+    no name. Nothing is ever raised.
+    """
+    inner = (
+        f"with open({folder + '/payload.py'!a}) as f: exec(f.read(), {{'FOLDER': {folder!a},"
+        f" 'UNTIL': {until!r}}})"
+    )
     return f"try:\n exec({inner!a}, {{}})\nexcept BaseException: pass\n".encode()
 
 

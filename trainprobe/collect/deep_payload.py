@@ -1,8 +1,9 @@
-"""Runs inside a rank of the job, asked for by `--deep`: torch writes what its flight recorder holds into FOLDER, and we say what was done.
+"""Runs inside a rank of the job, asked for by `--deep`: torch writes what its flight recorder holds
+into FOLDER, and we say what was done.
 
-Text to the tool: it is copied into the folder and run in a dictionary of its own, which holds FOLDER and UNTIL (Unix time after which it
-is too late and does nothing). It takes torch as the job has loaded it, leaves nothing behind and raises nothing.
-Python 3.7, standard library only.
+Text to the tool: it is copied into the folder and run in a dictionary of its own, which holds
+FOLDER and UNTIL (Unix time after which it is too late and does nothing). It takes torch as the job
+has loaded it, leaves nothing behind and raises nothing. Python 3.7, standard library only.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ EVERYTHING_JSON = (True, False)  # includeCollectives, onlyActive
 def _write(name: str, content: bytes) -> None:
     """Whole or not at all, and never through a link."""
     path = os.path.join(FOLDER, name)
-    fd = os.open(path + ".part", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    fd = os.open(
+        path + ".part", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+    )
     try:
         left = memoryview(content)
         while left:
@@ -37,7 +40,9 @@ def _write(name: str, content: bytes) -> None:
 
 
 def _groups(said: dict[str, Any]) -> list[str]:
-    """Say which group has which ranks, since gloo's dump does not; return the names of the backends in use."""
+    """Say which group has which ranks, since gloo's dump does not; return the names of the
+    backends in use.
+    """
     c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
     backends: list[str] = []
     try:
@@ -47,7 +52,8 @@ def _groups(said: dict[str, Any]) -> list[str]:
         for group, made in list(known.pg_map.items())[:MOST_GROUPS]:
             backend = str(made[0])
             backends += [word.rpartition(":")[2] for word in backend.split(",")]
-            places: dict[int, int] = known.pg_group_ranks.get(group) or {}  # world rank to rank in the group
+            # world rank to rank in the group
+            places: dict[int, int] = known.pg_group_ranks.get(group) or {}
             ranks = sorted(places, key=lambda one: places[one])
             name, desc = str(known.pg_names.get(group, "")), str(getattr(group, "group_desc", ""))
             said["groups"].append({"name": name, "desc": desc, "ranks": ranks, "backend": backend})
@@ -57,12 +63,23 @@ def _groups(said: dict[str, Any]) -> list[str]:
 
 
 def _recorders(c10d: Any, backends: list[str]) -> list[tuple[str, str, Any]]:
-    """Name, format and bound call of every recorder that this torch has, those that tell the most first."""
+    """Name, format and bound call of every recorder that this torch has, those that tell the
+    most first.
+    """
     found: list[tuple[str, str, Any]] = []
     by_name = getattr(c10d, "_dump_fr_trace", None)
-    if by_name is not None and "backend" in (by_name.__doc__ or "").partition("->")[0]:  # since 2.15 each backend has its own
-        known = [name for name in BACKENDS if name in backends or (name == "nccl2" and "nccl" in backends)]
-        found += [(name, "pickle", functools.partial(by_name, *EVERYTHING, backend=name)) for name in known or BACKENDS]
+    if (
+        by_name is not None and "backend" in (by_name.__doc__ or "").partition("->")[0]
+    ):  # since 2.15 each backend has its own
+        known = [
+            name
+            for name in BACKENDS
+            if name in backends or (name == "nccl2" and "nccl" in backends)
+        ]
+        found += [
+            (name, "pickle", functools.partial(by_name, *EVERYTHING, backend=name))
+            for name in known or BACKENDS
+        ]
     elif by_name is not None:
         found.append(("", "pickle", functools.partial(by_name, *EVERYTHING)))
     for name, attribute, form, words in (
@@ -92,7 +109,9 @@ def _dumps(said: dict[str, Any]) -> None:
                 seen.append(content)
                 name = f"dump{len(seen)}"
                 _write(name, content)
-                said["dumps"].append({"file": name, "backend": backend, "format": form, "bytes": len(content)})
+                said["dumps"].append(
+                    {"file": name, "backend": backend, "format": form, "bytes": len(content)}
+                )
         except Exception as error:  # noqa: BLE001 - the next recorder may answer
             said["tried"].append({"what": f"{backend} {form}".strip(), "error": repr(error)[:300]})
 
@@ -102,7 +121,14 @@ def _main() -> None:
     if began > UNTIL:
         return
     torch = sys.modules.get("torch")
-    said: dict[str, Any] = {"pid": os.getpid(), "torch": str(getattr(torch, "__version__", "")), "dumps": [], "tried": [], "groups": [], "rank": None}
+    said: dict[str, Any] = {
+        "pid": os.getpid(),
+        "torch": str(getattr(torch, "__version__", "")),
+        "dumps": [],
+        "tried": [],
+        "groups": [],
+        "rank": None,
+    }
     _dumps(said)
     said["ran_s"] = time.time() - began
     _write("said", json.dumps(said).encode())

@@ -1,4 +1,6 @@
-"""When `--deep` keeps its hands off a process: one sentence with the reason, before anything was touched."""
+"""When `--deep` keeps its hands off a process: one sentence with the reason, before anything was
+touched.
+"""
 
 from __future__ import annotations
 
@@ -25,23 +27,42 @@ def why_not(member: Member, evidence: Sequence[Evidence] = ()) -> str:
     now = procfs.stat(pid)
     if now is None or now.state in "DTt":
         return f"process {pid} is in state {now.state if now else '?'}: it could not run anything"
-    tracer = procfs.status_fields(procfs.read_page(f"/proc/{pid}/status") or "").get("TracerPid", "0")
+    tracer = procfs.status_fields(procfs.read_page(f"/proc/{pid}/status") or "").get(
+        "TracerPid", "0"
+    )
     if tracer != "0":
         return f"process {pid} is already traced by process {tracer}"
     environ = environment(pid)
     for name in RECORDER_SIZES:
         if environ.get(name, "").strip() == "0":
-            return f"the flight recorder of process {pid} is off ({name}=0), so there is nothing to ask for"
+            return (
+                f"the flight recorder of process {pid} is off ({name}=0), so there is nothing to"
+                " ask for"
+            )
     headroom = cgroup.headroom_bytes(pid)
     if headroom is not None and headroom < LEAST_HEADROOM_BYTES:
-        return f"{headroom / 2**20:.0f} MiB of memory are left beside the job, and the dump may need {LEAST_HEADROOM_BYTES // 2**20} MiB for a moment"
+        return (
+            f"{headroom / 2**20:.0f} MiB of memory are left beside the job, and the dump may need"
+            f" {LEAST_HEADROOM_BYTES // 2**20} MiB for a moment"
+        )
     return _gil(pid, evidence)
 
 
 def _gil(pid: int, evidence: Sequence[Evidence]) -> str:
-    """Who holds the interpreter and does not let go: the same thread at the same place in the looks so far and in some more right now."""
+    """Who holds the interpreter and does not let go: the same thread at the same place in the
+    looks so far and in some more right now.
+    """
     path, _ = pyspy.find()
-    held = _owner(next((one.data.get("threads") for one in reversed(evidence) if one.kind == "stacks.python" and one.data.get("pid") == pid), None))
+    held = _owner(
+        next(
+            (
+                one.data.get("threads")
+                for one in reversed(evidence)
+                if one.kind == "stacks.python" and one.data.get("pid") == pid
+            ),
+            None,
+        )
+    )
     for place in range(GIL_LOOKS):
         if path is None:
             break
@@ -52,7 +73,12 @@ def _gil(pid: int, evidence: Sequence[Evidence]) -> str:
             return ""
         held = owner
         time.sleep(GIL_PAUSE_S if place + 1 < GIL_LOOKS else 0)
-    return f"thread {held[0]} of process {pid} holds the interpreter lock at {held[1]}:{held[2]} and does not let go" if held is not None else ""
+    return (
+        f"thread {held[0]} of process {pid} holds the interpreter lock at {held[1]}:{held[2]} and"
+        " does not let go"
+        if held is not None
+        else ""
+    )
 
 
 def _owner(threads: Any) -> Optional[Tuple[Any, str, int]]:
@@ -60,7 +86,11 @@ def _owner(threads: Any) -> Optional[Tuple[Any, str, int]]:
     for thread in threads if isinstance(threads, (list, tuple)) else ():
         if isinstance(thread, Mapping) and thread.get("owns_gil") is True:
             frame = (thread.get("frames") or [{}])[0]
-            return thread.get("os_thread_id"), str(frame.get("file", "")), int(frame.get("line") or 0)
+            return (
+                thread.get("os_thread_id"),
+                str(frame.get("file", "")),
+                int(frame.get("line") or 0),
+            )
     return None
 
 
@@ -70,4 +100,8 @@ def environment(pid: int) -> Dict[str, str]:
         text = procfs.read(f"/proc/{pid}/environ", ENVIRON_BYTES)
     except OSError:
         return {}
-    return {name: value for name, equals, value in (entry.partition("=") for entry in text.split("\0")) if equals}
+    return {
+        name: value
+        for name, equals, value in (entry.partition("=") for entry in text.split("\0"))
+        if equals
+    }

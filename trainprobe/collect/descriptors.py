@@ -1,4 +1,6 @@
-"""What processes have open, by the names that /proc/PID/fd gives: `socket:[12]`, `pipe:[34]`, a path. A name is read without touching the file."""
+"""What processes have open, by the names that /proc/PID/fd gives: `socket:[12]`, `pipe:[34]`, a
+path. A name is read without touching the file.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,20 @@ OWNERS_CAP = 64
 
 @dataclass(frozen=True)
 class Owners:
-    """Who else has something open: name to (pid, descriptor) pairs. `whole` is false where processes were hidden or the time was up."""
+    """Who else has something open: name to (pid, descriptor) pairs. `whole` is false where
+    processes were hidden or the time was up.
+    """
 
     by_name: Dict[str, List[Tuple[int, int]]] = field(default_factory=dict)
     whole: bool = True
 
 
-def descriptors(pid: int, proc: str = "/proc", cap: int = DESCRIPTORS_CAP) -> Optional[Dict[int, str]]:
-    """Descriptor to name, the first `cap` of them in the order of their numbers; None where the process is gone or hides them."""
+def descriptors(
+    pid: int, proc: str = "/proc", cap: int = DESCRIPTORS_CAP
+) -> Optional[Dict[int, str]]:
+    """Descriptor to name, the first `cap` of them in the order of their numbers; None where the
+    process is gone or hides them.
+    """
     folder = f"{proc}/{pid}/fd"
     try:
         numbers = sorted(int(name) for name in os.listdir(folder) if name.isdigit())[:cap]
@@ -38,7 +46,8 @@ def descriptors(pid: int, proc: str = "/proc", cap: int = DESCRIPTORS_CAP) -> Op
 
 
 def find_owners(wanted: Set[str], known: Iterable[int], ends: float, proc: str = "/proc") -> Owners:
-    """Look through all processes of this host but the `known` ones for those that have one of the `wanted` names open.
+    """Look through all processes of this host but the `known` ones for those that have one of the
+    `wanted` names open.
 
     `ends` is the moment on the monotonic clock at which the search stops.
     """
@@ -66,11 +75,15 @@ def find_owners(wanted: Set[str], known: Iterable[int], ends: float, proc: str =
 
 
 def command_of(pid: int, proc: str = "/proc") -> str:
-    """The command line of a process, or `[name]`; empty when it is gone. Reading it from a process in state D could hang."""
+    """The command line of a process, or `[name]`; empty when it is gone. Reading it from a
+    process in state D could hang.
+    """
     try:
         now = procfs.parse_stat(procfs.read_page(f"{proc}/{pid}/stat") or "")
     except ValueError:
         return ""
     if now.state == "D":
         return f"[{now.name}]"
-    return (procfs.read_page(f"{proc}/{pid}/cmdline") or "").replace("\0", " ").strip()[:500] or f"[{now.name}]"
+    return (procfs.read_page(f"{proc}/{pid}/cmdline") or "").replace("\0", " ").strip()[
+        :500
+    ] or f"[{now.name}]"

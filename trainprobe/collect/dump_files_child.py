@@ -1,10 +1,9 @@
-"""The program that `dump_files.py` runs: read dumps with CPython's own unpickler, where nothing that they do to it matters.
+"""The program that `dump_files.py` runs: it reads dumps with CPython's own unpickler and JSON
+scanner, where a hostile file can harm nothing.
 
-The unpickler in C is a hundred times as fast as a machine in Python. It runs no code, since it may
-find no class, but a hostile file can make it allocate or hash without end: so it runs here, under
-limits of memory and of time for each file. A file that is not plain data to it is left to the
-machine in Python, which says why. Each answer is a line of JSON, written at once: whoever reads
-them knows at which file this program ended.
+The unpickler runs no code, since it may find no class, but a hostile file can make it allocate or
+hash without end. So it runs here, under limits of memory and of CPU time for each file. Each answer
+is one line of JSON, written at once: the parent knows at which file this program ended.
 """
 
 from __future__ import annotations
@@ -17,40 +16,60 @@ import math
 import os
 import resource
 import sys
-from typing import Any, Dict, Mapping, Sequence, Set
+from collections import deque
+from io import BufferedReader, BytesIO
+from operator import itemgetter
+from typing import Any, Deque, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 import pickle
-from io import BufferedReader, BytesIO
 
-from trainprobe.collect import plain_pickle
 from trainprobe.collect.flight_reading import (
     FILE_CAP_BYTES,
     LAST_PER_GROUP,
-    NoDumpError,
     condense,
     entries_of,
     group_of,
-    parse_dump,
     pending_places,
+    places_to_keep,
 )
 from trainprobe.regular_files import read_regular_file
 
 MEMORY_BYTES = 2**30
 FILE_CPU_S = 4.0
 AHEAD_BYTES = 2**20  # the unpickler reads ahead only where it may peek
-_TEXT: Any = {"encoding": "utf-8", "errors": "replace"}
+UNDECODABLE_CAP = 32
+REMEMBERED = 8
+MARKS = (b"pg_status", b"pg_config", b"entries")  # every dump holds at least one of them
+# What tells calls apart. Where code stood is not compared: that differs less often than it costs.
+_FIELDS = (
+    "pg_id",
+    "collective_seq_id",
+    "profiling_name",
+    "input_sizes",
+    "output_sizes",
+    "input_dtypes",
+    "is_p2p",
+    "state",
+    "retired",
+)
+_fields_of = itemgetter(*_FIELDS)
+Fields = List[Tuple[Any, ...]]
+
+
+class NoDumpError(ValueError):
+    """The content is no dump of the flight recorder. The message says why."""
 
 
 class _PlainUnpickler(pickle.Unpickler):
     """Plain data only: what needs a class, a persistent object, an extension or a buffer fails."""
 
     def find_class(self, module: str, name: str) -> Any:
-        raise plain_pickle.NotPlainError(f"it asks for {module[:80]}.{name[:80]}")
+        raise NoDumpError(f"it asks for {module[:80]}.{name[:80]}, which plain data never need")
 
     def persistent_load(self, _pid: Any) -> Any:
-        raise plain_pickle.NotPlainError("it asks for a persistent object")
+        raise NoDumpError("it asks for a persistent object, which plain data never need")
 
 
 def main() -> None:
@@ -59,13 +78,16 @@ def main() -> None:
     _limit(resource.RLIMIT_CORE, 0)
     gc.disable()  # plain data have no cycles, and those of hostile ones are collected below
     gc.freeze()
-    for path, last in asked["files"]:
+    histories = Histories()
+    for path in asked["files"]:
         used = resource.getrusage(resource.RUSAGE_SELF)
         _limit(resource.RLIMIT_CPU, math.ceil(used.ru_utime + used.ru_stime + FILE_CPU_S))
-        answer = json.dumps(_answer(path, last), ensure_ascii=False).encode("utf-8", "replace")
-        sys.stdout.buffer.write(answer + b"\n")
+        answer = _answer(path, asked["last"], None if asked["whole"] else histories)
+        line = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+        sys.stdout.buffer.write(line.encode("utf-8", "replace") + b"\n")
         sys.stdout.buffer.flush()
-        gc.collect()
+        if "broken" in answer:
+            gc.collect()
 
 
 def _limit(what: int, value: int) -> None:
@@ -74,57 +96,176 @@ def _limit(what: int, value: int) -> None:
     resource.setrlimit(what, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
-def _answer(path: str, last: int) -> Dict[str, Any]:
-    """{said, calls} or {broken}."""
+def _answer(path: str, last: int, histories: Optional[Histories]) -> Dict[str, Any]:
+    """{dump}, with {groups, histories} where the histories are compared; or {broken}."""
     try:
-        data = parse_dump(read_regular_file(path, FILE_CAP_BYTES), _unpickle)
+        content = read_regular_file(path, FILE_CAP_BYTES)
+        if histories is None:
+            return {"dump": read_dump(content, last)}
+        data = parse_dump(content)
         rows = entries_of(data)
-        unfinished = set(pending_places(rows))
-        calls = {} if last == LAST_PER_GROUP else _calls(rows, unfinished)
-        return {"said": condense({**data, "entries": rows}, last), "calls": calls}
+        analysed = histories.analyse(rows, last)
+        return {
+            "dump": condense(data, rows, analysed.kept),
+            "groups": {
+                group_of(rows[place]): {"history": key, "pending": first}
+                for place, key, first in analysed.groups
+            },
+            "histories": histories.take_new(),
+        }
     except NoDumpError as error:
         return {"broken": str(error)}
     except OSError as error:
         return {"broken": f"it cannot be read: {error.strerror}"}
     except ValueError as error:
         return {"broken": f"it {error}"}
-    except MemoryError:
+    except (MemoryError, RecursionError):
         return {"broken": "reading it takes too much memory"}
 
 
-def _unpickle(content: bytes) -> Any:
+def read_dump(content: bytes, last: int = LAST_PER_GROUP) -> Dict[str, Any]:
+    """What `condense` makes of the content of one dump; NoDumpError says why there is none."""
+    data = parse_dump(content)
+    rows = entries_of(data)
+    return condense(data, rows, places_to_keep(map(group_of, rows), pending_places(rows), last))
+
+
+def parse_dump(content: bytes) -> Dict[str, Any]:
+    """Return the dump's own dictionary; NoDumpError says why there is none."""
+    head = content[:64].lstrip()
+    if not head:
+        raise NoDumpError("it is empty; its writer may have been ended over it")
+    is_json = head[:1] == b"{"
+    data = _from_json(content) if is_json else _from_pickle(content)
+    if not isinstance(data, dict) or not (
+        "pg_status" in data or "pg_config" in data or "entries" in data
+    ):
+        raise NoDumpError(
+            "it is no dump of the flight recorder: it has neither entries nor process groups"
+        )
+    return {**data, "format": "json" if is_json else "pickle"}
+
+
+def _from_json(content: bytes) -> Any:
+    if not any(mark in content for mark in MARKS):
+        raise NoDumpError(
+            "it is no dump of the flight recorder: it has neither entries nor process groups"
+        )
     try:
-        return _PlainUnpickler(BufferedReader(BytesIO(content), AHEAD_BYTES), **_TEXT).load()
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 - whatever it is, the other machine finds words for it
-        return plain_pickle.loads(content, deadline_s=FILE_CPU_S * 0.75)
+        return json.loads(content.decode("utf-8", "replace"))
+    except RecursionError as error:
+        raise NoDumpError("it is nested too deeply") from error
+    except ValueError as error:
+        raise NoDumpError("it is no JSON, or it ends in the middle") from error
 
 
-def _calls(rows: Sequence[Mapping[str, Any]], unfinished: Set[int]) -> Dict[str, Dict[str, Any]]:
-    """Of each group the last collectives: {numbers, digests, pending: the first unfinished or None}."""
-    groups: Dict[str, Dict[str, Any]] = {}
-    for place in range(len(rows) - 1, -1, -1):
-        row = rows[place]
-        number = row.get("collective_seq_id", row.get("seq_id"))
-        if type(number) is not int or row.get("is_p2p") is True:
-            continue
-        group = groups.setdefault(group_of(row), {"numbers": [], "digests": [], "pending": None})
-        if place in unfinished:
-            group["pending"] = number
-        if len(group["numbers"]) < LAST_PER_GROUP:
-            group["numbers"].append(number)
-            group["digests"].append(_digest(row))
-    return groups
+def _from_pickle(content: bytes) -> Any:
+    """Text that is not UTF-8, such as the name of a thread cut in a character, is read without
+    its odd bytes.
+    """
+    for _ in range(UNDECODABLE_CAP):
+        try:
+            source = BufferedReader(BytesIO(content), AHEAD_BYTES)
+            return _PlainUnpickler(source, encoding="utf-8", errors="replace").load()
+        except UnicodeDecodeError as error:
+            text = bytes(error.object)
+            content = content.replace(text, bytes(byte if byte < 128 else 63 for byte in text))
+        except (MemoryError, NoDumpError):
+            raise
+        except Exception as error:
+            raise NoDumpError(
+                "it is no pickle of plain data: it ends in the middle, or its parts do not fit"
+                " together"
+            ) from error
+    raise NoDumpError("it is no pickle of plain data: its text is not UTF-8")
 
 
-def _digest(row: Mapping[str, Any]) -> str:
-    """The same for calls that are alike: operation, sizes, types, and where the code stood."""
-    parts = [row.get(name) for name in ("profiling_name", "input_sizes", "input_dtypes", "frames")]
-    try:
-        return hashlib.blake2b(marshal.dumps(parts, 1), digest_size=8).hexdigest()
-    except ValueError:  # nested too deeply, or of another type
-        return ""
+class Analysed(NamedTuple):
+    """`kept` are the places of the entries to keep, each with whether it is unfinished. `groups`
+    holds for each group the place of one of its entries, the key of its history, and the number of
+    its first unfinished call.
+    """
+
+    kept: Dict[int, bool]
+    groups: List[Tuple[int, str, Optional[int]]]
+
+
+class Histories:
+    """The sequences of calls read so far. Most ranks of a job share theirs, so each is analysed
+    and handed over once.
+    """
+
+    def __init__(self) -> None:
+        self._digests: Dict[bytes, str] = {}
+        self._recent: Deque[Tuple[Fields, Analysed]] = deque(maxlen=REMEMBERED)
+        self._known: Set[str] = set()
+        self._new: Dict[str, Dict[str, Any]] = {}
+
+    def analyse(self, rows: Sequence[Mapping[str, Any]], last: int) -> Analysed:
+        try:
+            fields = list(map(_fields_of, rows))
+        except KeyError:
+            fields = []
+        if any(type(row[0]) is not int for row in fields) or not fields:
+            fields = [_older_fields(row) for row in rows]
+        for place, (earlier, analysed) in enumerate(self._recent):
+            if earlier == fields:
+                if place:
+                    del self._recent[place]
+                    self._recent.appendleft((earlier, analysed))
+                return analysed
+        analysed = self._analysed(fields, pending_places(rows), last)
+        self._recent.appendleft((fields, analysed))
+        return analysed
+
+    def take_new(self) -> Dict[str, Dict[str, Any]]:
+        """The histories that no answer has held yet, {numbers, calls} by key."""
+        new, self._new = self._new, {}
+        return new
+
+    def _analysed(self, fields: Fields, unfinished: List[int], last: int) -> Analysed:
+        kept = places_to_keep([row[0] for row in fields], unfinished, last)
+        pending = set(unfinished)
+        places: Dict[Any, List[int]] = {}
+        for place, (group, number, *_, is_p2p, _state, _retired) in enumerate(fields):
+            if type(number) is int and is_p2p is not True:
+                places.setdefault(group, []).append(place)
+        groups = []
+        for mine in places.values():
+            first = None
+            for at, place in enumerate(mine):
+                if place in pending:
+                    first = fields[place][1]
+                    kept.setdefault(mine[max(0, at - 1)], False)  # the call that it made before
+                    break
+            del mine[:-LAST_PER_GROUP]
+            numbers = [fields[place][1] for place in mine]
+            calls = [self._digest(fields[place][2:6]) for place in mine]
+            key = _hashed(repr((numbers, calls)).encode())
+            if key not in self._known:
+                self._known.add(key)
+                self._new[key] = {"numbers": numbers, "calls": calls}
+            groups.append((mine[-1], key, first))
+        return Analysed(dict(sorted(kept.items())), groups)
+
+    def _digest(self, call: Tuple[Any, ...]) -> str:
+        """The same for calls of one operation, sizes and types; empty where they cannot be
+        compared.
+        """
+        try:
+            content = marshal.dumps(call, 2)
+        except ValueError:  # nested too deeply, or of another type
+            return ""
+        return self._digests.get(content) or self._digests.setdefault(content, _hashed(content))
+
+
+def _hashed(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
+
+
+def _older_fields(row: Mapping[str, Any]) -> Tuple[Any, ...]:
+    number = row.get("collective_seq_id", row.get("seq_id"))
+    return (group_of(row), number, *map(row.get, _FIELDS[2:]))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""Symbols of a running process, read from its memory: no file is opened, so containers and deleted libraries make no difference.
+"""Symbols of a running process, read from its memory: no file is opened, so containers and deleted
+libraries make no difference.
 
-Formats: elf(5), the GNU hash table (as ld.so looks names up), /proc/PID/maps (proc(5)). 64 bit, little endian.
+Formats: elf(5), the GNU hash table (as ld.so looks names up), /proc/PID/maps (proc(5)). 64 bit,
+little endian.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class Library(NamedTuple):
 
 
 class Memory:
-    """The memory of a process, for reading. Raises OSError where it cannot be opened or read. Close it, or use it in `with`."""
+    """The memory of a process, for reading. Raises OSError where it cannot be opened or read.
+    Close it, or use it in `with`.
+    """
 
     def __init__(self, pid: int) -> None:
         self._fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
@@ -75,12 +79,22 @@ def mappings(pid: int) -> List[Mapping]:
         words = line.split(None, 5)
         start, dash, end = words[0].partition("-") if len(words) >= 5 else ("", "", "")
         if dash:
-            found.append(Mapping(int(start, 16), int(end, 16), words[1], int(words[2], 16), words[5] if len(words) > 5 else ""))
+            found.append(
+                Mapping(
+                    int(start, 16),
+                    int(end, 16),
+                    words[1],
+                    int(words[2], 16),
+                    words[5] if len(words) > 5 else "",
+                )
+            )
     return found
 
 
 def library(memory: Memory, first: Mapping) -> Optional[Library]:
-    """Read the headers of the file whose beginning is mapped at `first`; None when it is no 64-bit ELF. Raises OSError."""
+    """Read the headers of the file whose beginning is mapped at `first`; None when it is no
+    64-bit ELF. Raises OSError.
+    """
     header = memory.read(first.start, HEADER_BYTES)
     if header[:6] != b"\x7fELF\x02\x01":
         return None
@@ -92,7 +106,9 @@ def library(memory: Memory, first: Mapping) -> Optional[Library]:
     bias: Optional[int] = None
     dynamic = code_end = 0
     for place in range(count):
-        kind, flags, _, address, _, _, in_memory = struct.unpack_from("<IIQQQQQ", table, place * size)
+        kind, flags, _, address, _, _, in_memory = struct.unpack_from(
+            "<IIQQQQQ", table, place * size
+        )
         if kind == PT_LOAD and bias is None:
             bias = first.start - address // PAGE * PAGE
         if kind == PT_LOAD and flags & EXECUTABLE:
@@ -111,17 +127,27 @@ def symbols(memory: Memory, found: Library, wanted: Iterable[str]) -> Dict[str, 
         tag, value = memory.numbers(found.dynamic + 16 * place, 2)
         if tag == 0:
             break
-        # The loader turns these into addresses; one below the library was left as it is in the file.
+        # The loader turns these into addresses; one below the library was left as it is in the
+        # file.
         tags[tag] = value if value >= found.bias else value + found.bias
     if not {DT_STRTAB, DT_SYMTAB, DT_GNU_HASH} <= set(tags):
         return {}
-    return {name: address for name in wanted for address in [_look_up(memory, found.bias, tags, name.encode())] if address}
+    return {
+        name: address
+        for name in wanted
+        for address in [_look_up(memory, found.bias, tags, name.encode())]
+        if address
+    }
 
 
 def room_after_code(memory: Memory, found: Library, maps: Sequence[Mapping]) -> bytes:
-    """What stands between the end of a library's code and the end of its last page: mapped as code, never run, never read."""
+    """What stands between the end of a library's code and the end of its last page: mapped as
+    code, never run, never read.
+    """
     end = -(-found.code_end // PAGE) * PAGE
-    inside = any(one.start < end <= one.end and "x" in one.mode and one.path == found.path for one in maps)
+    inside = any(
+        one.start < end <= one.end and "x" in one.mode and one.path == found.path for one in maps
+    )
     return memory.read(found.code_end, end - found.code_end) if found.code_end and inside else b""
 
 
@@ -138,7 +164,9 @@ def _look_up(memory: Memory, bias: int, tags: Dict[int, int], name: bytes) -> in
     for index in range(place, place + CHAIN_CAP) if place >= first else ():
         link = struct.unpack("<I", memory.read(bucket_at + 4 * buckets + 4 * (index - first), 4))[0]
         if link | 1 == hashed | 1:
-            spelled, _, _, section, value, _ = struct.unpack("<IBBHQQ", memory.read(tags[DT_SYMTAB] + SYMBOL_BYTES * index, SYMBOL_BYTES))
+            spelled, _, _, section, value, _ = struct.unpack(
+                "<IBBHQQ", memory.read(tags[DT_SYMTAB] + SYMBOL_BYTES * index, SYMBOL_BYTES)
+            )
             if section and memory.read(tags[DT_STRTAB] + spelled, len(name) + 1) == name + b"\0":
                 return bias + int(value)
         if link & 1:

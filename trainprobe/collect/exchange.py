@@ -1,4 +1,6 @@
-"""A private folder through which a process of the job hands us files, whoever it runs as and whatever it sees as its root."""
+"""A private folder through which a process of the job hands us files, whoever it runs as and
+whatever it sees as its root.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,20 @@ from typing import List, Optional, Tuple, Type
 
 from trainprobe.collect import procfs
 
-PLACES = ("/tmp", "/dev/shm", "/var/tmp")  # noqa: S108 - candidates; the folder itself is new, private and has a random name
+PLACES = (
+    "/tmp",  # noqa: S108 - candidates; the folder itself is new, private and has a random name
+    "/dev/shm",  # noqa: S108 - candidates; the folder itself is new, private and has a random name
+    "/var/tmp",  # noqa: S108 - candidates; the folder itself is new, private and has a random name
+)
 ENVIRON_BYTES = 2**20
 
 
 class Exchange:
-    """The folder: `path` is its name as the process sees it. We go through a descriptor, so a name that is swapped leads nowhere.
+    """The folder: `path` is its name as the process sees it. We go through a descriptor, so a name
+    that is swapped leads nowhere.
 
-    Made below /proc/PID/root (another mount namespace is no obstacle) and given to the user of the process. Raises OSError.
+    Made below /proc/PID/root (another mount namespace is no obstacle) and given to the user of the
+    process. Raises OSError.
     """
 
     def __init__(self, pid: int) -> None:
@@ -27,13 +35,19 @@ class Exchange:
         for place in _places(pid):
             name = f"trainprobe-{os.urandom(6).hex()}"
             try:
-                self._above = os.open(f"/proc/{pid}/root{place}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                self._above = os.open(
+                    f"/proc/{pid}/root{place}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+                )
             except OSError as found:
                 error = found
                 continue
             try:
                 os.mkdir(name, 0o700, dir_fd=self._above)
-                self._folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._above)
+                self._folder = os.open(
+                    name,
+                    os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC,
+                    dir_fd=self._above,
+                )
                 if owner[0] is not None and os.fstat(self._folder).st_uid != owner[0]:
                     os.fchown(self._folder, owner[0], -1 if owner[1] is None else owner[1])
             except OSError as found:
@@ -42,7 +56,11 @@ class Exchange:
                     os.rmdir(name, dir_fd=self._above)
                 os.close(self._above)
                 continue
-            self.path, self._name, self._owner = f"{place.rstrip('/')}/{name}", name, (owner[0], owner[1])
+            self.path, self._name, self._owner = (
+                f"{place.rstrip('/')}/{name}",
+                name,
+                (owner[0], owner[1]),
+            )
             self.left = False  # set it to leave the folder where it is
             return
         raise error
@@ -50,7 +68,12 @@ class Exchange:
     def __enter__(self) -> Exchange:  # noqa: PYI034 - Self is newer than Python 3.9
         return self
 
-    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
         with contextlib.suppress(OSError):
             for name in () if self.left else os.listdir(self._folder):
                 os.unlink(name, dir_fd=self._folder)
@@ -61,24 +84,40 @@ class Exchange:
 
     def put(self, name: str, content: bytes) -> None:
         """Write a file that the process may read. Raises OSError."""
-        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o400 | stat.S_IWUSR, dir_fd=self._folder)
+        fd = os.open(
+            name,
+            os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC,
+            0o400 | stat.S_IWUSR,
+            dir_fd=self._folder,
+        )
         with os.fdopen(fd, "wb") as file:
             if self._owner[0] is not None and os.fstat(fd).st_uid != self._owner[0]:
                 os.fchown(fd, self._owner[0], -1 if self._owner[1] is None else self._owner[1])
             file.write(content)
 
     def get(self, name: str, most_bytes: int) -> Optional[bytes]:
-        """A file that the process wrote; None when there is none yet. Raises ValueError for anything but a plain file of at most that size."""
+        """A file that the process wrote; None when there is none yet. Raises ValueError for
+        anything but a plain file of at most that size.
+        """
         try:
-            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=self._folder)
+            fd = os.open(
+                name,
+                os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC,
+                dir_fd=self._folder,
+            )
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise ValueError(f"what the process wrote as {name} cannot be read: {error.strerror}") from error
+            raise ValueError(
+                f"what the process wrote as {name} cannot be read: {error.strerror}"
+            ) from error
         with os.fdopen(fd, "rb") as file:
             found = os.fstat(fd)
             if not stat.S_ISREG(found.st_mode) or found.st_size > most_bytes:
-                raise ValueError(f"what the process wrote as {name} is no plain file of at most {most_bytes} bytes")
+                raise ValueError(
+                    f"what the process wrote as {name} is no plain file of at most {most_bytes}"
+                    " bytes"
+                )
             return file.read(most_bytes)
 
 
@@ -86,7 +125,12 @@ def _places(pid: int) -> List[str]:
     asked = ""
     with contextlib.suppress(OSError):
         for entry in procfs.read(f"/proc/{pid}/environ", ENVIRON_BYTES).split("\0"):
-            if entry.startswith("TMPDIR=/") and "\n" not in entry and ".." not in entry and entry.isascii():
+            if (
+                entry.startswith("TMPDIR=/")
+                and "\n" not in entry
+                and ".." not in entry
+                and entry.isascii()
+            ):
                 asked = entry[len("TMPDIR=") :]
     return [place for place in (asked, *PLACES) if place]
 

@@ -1,7 +1,10 @@
-"""Where the flight-recorder dumps of a live job may lie: by its variables, by the defaults of torch and its relatives, in its folder.
+"""Where the flight-recorder dumps of a live job may lie: by its variables, by the defaults of torch
+and its relatives, in its folder.
 
-Sources: `TORCH_FR_DUMP_TEMP_FILE` and its older name name a prefix to which the rank is added (torch/csrc/distributed/c10d); without them
-torch writes `$XDG_CACHE_HOME/torch/comm_lib_trace_rank_<rank>`, before 2.10 `/tmp/nccl_trace_rank_<rank>`; torch_npu writes
+Sources: `TORCH_FR_DUMP_TEMP_FILE` and its older name name a prefix to which the rank is added
+(torch/csrc/distributed/c10d); without them torch writes
+`$XDG_CACHE_HOME/torch/comm_lib_trace_rank_<rank>`, before 2.10 `/tmp/nccl_trace_rank_<rank>`;
+torch_npu writes
 `/tmp/hccl_trace_rank_<rank>`; torchtitan writes `<dump folder>/comm_traces/rank_<rank>`.
 """
 
@@ -14,7 +17,10 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from trainprobe.collect.members import Member
 
 PREFIX_VARIABLES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
-DEFAULT_PREFIXES = ("/tmp/nccl_trace_rank_", "/tmp/hccl_trace_rank_")  # noqa: S108 - where others write, not we
+DEFAULT_PREFIXES = (
+    "/tmp/nccl_trace_rank_",  # noqa: S108 - where others write, not we
+    "/tmp/hccl_trace_rank_",  # noqa: S108 - where others write, not we
+)
 UNDER_CACHE = "torch/comm_lib_trace_rank_"
 UNDER_CWD = ("comm_traces/rank_", "comm_traces/_dump_")
 FOLDERS_CAP = 200
@@ -24,7 +30,9 @@ _WANTED = (*PREFIX_VARIABLES, "XDG_CACHE_HOME", "HOME")
 
 
 class Found(NamedTuple):
-    """A file that may be a dump of `rank`. `path` is how we reach it, `shown` how the job calls it."""
+    """A file that may be a dump of `rank`. `path` is how we reach it, `shown` how the job calls
+    it.
+    """
 
     rank: int
     path: str
@@ -32,21 +40,31 @@ class Found(NamedTuple):
 
 
 def find_dumps(prefix: str) -> List[Tuple[str, int]]:
-    """The files whose name is `prefix` and a rank, with or without an ending such as .pkl or .json, in the order of the ranks."""
+    """The files whose name is `prefix` and a rank, with or without an ending such as .pkl or
+    .json, in the order of the ranks.
+    """
     folder, start = os.path.split(prefix)
     name = re.compile(re.escape(start) + r"(\d{1,7})(?:\.(?:pkl|pickle|json))?$")
     try:
         names = os.listdir(folder or ".")
     except OSError:
         return []
-    found = [(int(match.group(1)), os.path.join(folder, match.string)) for match in map(name.match, sorted(names)) if match]
+    found = [
+        (int(match.group(1)), os.path.join(folder, match.string))
+        for match in map(name.match, sorted(names))
+        if match
+    ]
     return [(path, rank) for rank, path in sorted(found)[:DUMPS_CAP]]
 
 
-def dumps_of_job(members: Sequence[Member], environment: Mapping[str, Mapping[str, str]]) -> List[Found]:
-    """All files that may be dumps of these ranks, or of ranks elsewhere that share a file system; the same file once.
+def dumps_of_job(
+    members: Sequence[Member], environment: Mapping[str, Mapping[str, str]]
+) -> List[Found]:
+    """All files that may be dumps of these ranks, or of ranks elsewhere that share a file system;
+    the same file once.
 
-    `environment` maps a rank (as text) or "job" to variables, for what /proc/PID/environ does not show.
+    `environment` maps a rank (as text) or "job" to variables, for what /proc/PID/environ does not
+    show.
     """
     found: Dict[Tuple[int, str], Found] = {}
     for root, prefix in _prefixes(members, {str(who): told for who, told in environment.items()}):
@@ -55,15 +73,24 @@ def dumps_of_job(members: Sequence[Member], environment: Mapping[str, Mapping[st
     return list(found.values())
 
 
-def _prefixes(members: Sequence[Member], environment: Mapping[str, Mapping[str, str]]) -> List[Tuple[str, str]]:
+def _prefixes(
+    members: Sequence[Member], environment: Mapping[str, Mapping[str, str]]
+) -> List[Tuple[str, str]]:
     """(root, prefix) pairs, without repetition: most ranks share theirs."""
     pairs: Dict[Tuple[str, str], None] = {}
     for member in [member for member in members if member.role == "rank"][:DUMPS_CAP]:
         root, cwd = _root(member.pid), _link(f"/proc/{member.pid}/cwd")
-        told = {**environment.get("job", {}), **environment.get(str(member.rank), {}), **_environ(member.pid)}
+        told = {
+            **environment.get("job", {}),
+            **environment.get(str(member.rank), {}),
+            **_environ(member.pid),
+        }
         for prefix in [told[name] for name in PREFIX_VARIABLES if told.get(name)]:
             pairs[(root, os.path.join(cwd or "/", prefix))] = None
-        caches = [told.get("XDG_CACHE_HOME", ""), os.path.join(told.get("HOME") or os.path.expanduser("~"), ".cache")]
+        caches = [
+            told.get("XDG_CACHE_HOME", ""),
+            os.path.join(told.get("HOME") or os.path.expanduser("~"), ".cache"),
+        ]
         for cache in caches:
             if cache:
                 pairs[(root, os.path.join(cache, UNDER_CACHE))] = None
@@ -79,7 +106,11 @@ def _folders(root: str, cwd: str) -> List[str]:
     """The job's folder and the folders in it: torchtitan's dump folder is one of them."""
     try:
         with os.scandir(root + cwd) as entries:
-            inside = [entry.name for entry, _ in zip(entries, range(FOLDERS_CAP)) if entry.is_dir(follow_symlinks=False)]
+            inside = [
+                entry.name
+                for entry, _ in zip(entries, range(FOLDERS_CAP))
+                if entry.is_dir(follow_symlinks=False)
+            ]
     except OSError:
         inside = []
     return [cwd, *(os.path.join(cwd, name) for name in sorted(inside) if name != "comm_traces")]
@@ -109,4 +140,8 @@ def _environ(pid: int) -> Dict[str, str]:
     except OSError:
         return {}
     pairs = [entry.partition(b"=") for entry in content.split(b"\0")]
-    return {name.decode("utf-8", "replace"): os.fsdecode(value) for name, _, value in pairs if name.decode("utf-8", "replace") in _WANTED and value}
+    return {
+        name.decode("utf-8", "replace"): os.fsdecode(value)
+        for name, _, value in pairs
+        if name.decode("utf-8", "replace") in _WANTED and value
+    }

@@ -1,91 +1,84 @@
-"""What a dump of torch's flight recorder says, without torch: the content of one file in, plain data for the case out.
+"""What a dump of torch's flight recorder holds: its unpickled content in, plain data for the case
+out. It needs no torch.
 
-Two forms exist (torch/csrc/distributed/c10d/FlightRecorder*.hpp): a pickle with Python frames, and JSON without. Versions 2.0 to 2.10
-were seen; a field that is missing or of another type is left empty, since the minor number grows with each new field.
-A dump names neither its rank nor its host, so the rank comes from the name of the file.
+Two forms exist (torch/csrc/distributed/c10d/FlightRecorder*.hpp): a pickle with Python frames, and
+JSON without. Versions 2.0 to 2.10 were seen; a field that is missing or of another type is left
+empty, since the minor number grows with each new field. A dump names neither its rank nor its host,
+so the rank comes from the name of the file.
 """
 
 from __future__ import annotations
 
-import json
+import functools
 import re
 from collections import Counter, defaultdict
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
-
-from trainprobe.collect import plain_pickle
+from typing import Any, Dict, Hashable, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 FILE_CAP_BYTES = 64 * 2**20
-JSON_PARTS_CAP = 4_000_000
 ENTRIES_CAP = 200_000
 LAST_PER_GROUP = 400
 PENDING_CAP = 2000
 FRAMES_CAP = 40
 FRAME_TABLE_CAP = 20_000
 GROUPS_CAP = 4096
+RANKS_TEXT_CAP = 2**20
 TEXT_CAP = 300
 NUMBER_CAP = 2**63
 # Words that stand before the rank in names that people and tools give to dumps and to stack dumps.
-_RANK_WORDS = re.compile(r"(?:^|[^a-z])(?<!local[^a-z])(?:global[_-]?|world[_-]?)?(?:rank|rk|r)[_\-.= ]{0,2}(\d{1,7})(?!\d)", re.IGNORECASE)
+_RANK_WORDS = re.compile(
+    r"(?:^|[^a-z])(?<!local[^a-z])(?:global[_-]?|world[_-]?)?(?:rank|rk|r)[_\-.="
+    r" ]{0,2}(\d{1,7})(?!\d)",
+    re.IGNORECASE,
+)
 _LAST_NUMBER = re.compile(r"(?<![\d.])(\d{1,7})\D*$")
-_ENDINGS = re.compile(r"(?:\.(?:pkl|pickle|p|bin|dump|pt|json|txt|log|out|trace|fr|stack|stacks))+$", re.IGNORECASE)
+_ENDINGS = re.compile(
+    r"(?:\.(?:pkl|pickle|p|bin|dump|pt|json|txt|log|out|trace|fr|stack|stacks))+$", re.IGNORECASE
+)
 _P2P = re.compile(r"\b(send|recv) (\d{1,7})(->|<-)")
-
-
-class NoDumpError(ValueError):
-    """The content is no dump of the flight recorder. The words say why."""
-
-
-def read_dump(content: bytes, *, deadline_s: float = 10.0) -> Dict[str, Any]:
-    """Return {format, version, backend, status, groups, entries, frames, dropped}; NoDumpError says why there is none.
-
-    `status` maps a group's number in this process to {last_enqueued, last_started, last_completed} (-1: none).
-    Of each group the last 400 entries are kept, and the pending ones; `dropped` counts the others. Frames are innermost first.
-    """
-    return condense(parse_dump(content, lambda pickled: plain_pickle.loads(pickled, deadline_s=deadline_s)))
-
-
-def parse_dump(content: bytes, unpickle: Callable[[bytes], Any]) -> Dict[str, Any]:
-    """Return the dump's own dictionary; NoDumpError says why there is none."""
-    if len(content) > FILE_CAP_BYTES:
-        raise NoDumpError(f"it is larger than {FILE_CAP_BYTES // 2**20} MiB")
-    head = content[:64].lstrip()
-    if not head:
-        raise NoDumpError("it is empty; its writer may have been ended over it")
-    data = _from_json(content) if head[:1] == b"{" else _from_pickle(content, unpickle)
-    if not isinstance(data, dict) or not ("pg_status" in data or "pg_config" in data or "entries" in data):
-        raise NoDumpError("it is no dump of the flight recorder: it has neither entries nor process groups")
-    return {**data, "format": "json" if head[:1] == b"{" else "pickle"}
 
 
 def entries_of(data: Mapping[str, Any]) -> List[Mapping[str, Any]]:
     """The entries of a dump that can be understood, in their order."""
     rows = _items(data.get("entries"))[-ENTRIES_CAP:]
-    return [row for row in rows if isinstance(row, dict) and _text(row.get("profiling_name"))]
+    return [row for row in rows if isinstance(row, dict) and _is_named(row.get("profiling_name"))]
 
 
-def condense(data: Mapping[str, Any], last: int = LAST_PER_GROUP) -> Dict[str, Any]:
-    """What `read_dump` returns, with the `last` entries of each group."""
-    rows = entries_of(data)
-    groups = [row for row in map(_group, list(_part(data.get("pg_config")).items())[:GROUPS_CAP]) if row is not None]
-    kept_rows = _kept(rows, last)
-    kept = [_entry(row, pending) for row, pending in kept_rows]
-    frames = _frame_table(kept, [row for row, _ in kept_rows])
+def _is_named(name: Any) -> bool:
+    return name != "" if type(name) is str else bool(_text(name))
+
+
+def condense(
+    data: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], kept_places: Mapping[int, bool]
+) -> Dict[str, Any]:
+    """Return {format, version, backend, status, groups, entries, frames, dropped} of a dump, its
+    `entries_of`, and the places of those to keep, each with whether it is unfinished.
+
+    `status` maps a group's number in this process to {last_enqueued, last_started, last_completed}
+    (-1: none). `dropped` counts the other entries. Frames are innermost first.
+    """
+    kept = [_entry(rows[place], pending) for place, pending in kept_places.items()]
     backends = Counter(entry["backend"] for entry in kept if entry["backend"])
     return {
         "format": _text(data.get("format")),
         "version": _text(data.get("version")),
         "backend": backends.most_common(1)[0][0] if backends else "",
         "comm_lib_version": _text(data.get("comm_lib_version") or data.get("nccl_version")),
-        "status": {_text(key): row for key, row in map(_status, list(_part(data.get("pg_status")).items())[:GROUPS_CAP])},
-        "groups": groups,
+        "status": dict(map(_status, list(_part(data.get("pg_status")).items())[:GROUPS_CAP])),
+        "groups": [
+            group
+            for key, row in list(_part(data.get("pg_config")).items())[:GROUPS_CAP]
+            if isinstance(row, dict) and (group := _group(key, row))["name"]
+        ],  # gloo's has no name, and is no use
         "entries": kept,
-        "frames": frames,
+        "frames": _frame_table(kept, [rows[place] for place in kept_places]),
         "dropped": len(_items(data.get("entries"))) - len(kept),
     }
 
 
 def rank_in_name(path: str) -> Optional[int]:
-    """The rank that a file's name tells: `…_rank_3`, `nccl_trace_rank_3`, `_dump_7`, `rank3.pkl`, `rank_3/dump.pkl`; None where none is told."""
+    """The rank that a file's name tells: `…_rank_3`, `nccl_trace_rank_3`, `_dump_7`,
+    `rank3.pkl`, `rank_3/dump.pkl`; None where none is told.
+    """
     parts = [part for part in path.split("/") if part][-2:]
     for part in reversed(parts):
         found = _RANK_WORDS.findall(_ENDINGS.sub("", part))
@@ -96,7 +89,9 @@ def rank_in_name(path: str) -> Optional[int]:
 
 
 def rank_in_entries(entries: List[Mapping[str, Any]]) -> Optional[int]:
-    """The rank that the sends and receives of the default group tell (`send 1->2` is written by 1); None where none does."""
+    """The rank that the sends and receives of the default group tell (`send 1->2` is written by
+    1); None where none does.
+    """
     told = {
         int(match.group(2))
         for entry in entries
@@ -106,46 +101,41 @@ def rank_in_entries(entries: List[Mapping[str, Any]]) -> Optional[int]:
     return told.pop() if len(told) == 1 else None
 
 
-def _from_json(content: bytes) -> Any:
-    if content.count(b",") + content.count(b"[") + content.count(b"{") > JSON_PARTS_CAP:
-        raise NoDumpError("it holds more than may be read")
-    try:
-        return json.loads(content.decode("utf-8", "replace"), parse_int=_int)
-    except RecursionError as error:
-        raise NoDumpError("it is nested too deeply") from error
-    except ValueError as error:
-        raise NoDumpError("it is no JSON, or it ends in the middle") from error
+def _group(key: Any, row: Mapping[str, Any]) -> Dict[str, str]:
+    ranks = row.get("ranks")
+    return {
+        "name": _text(row.get("name")) or _text(key),
+        "desc": _text(row.get("desc")),
+        "ranks": _ranges(
+            ranks[:RANKS_TEXT_CAP]
+            if isinstance(ranks, str)
+            else ",".join(map(str, filter(_is_rank, _items(ranks))))
+        ),
+    }
 
 
-def _from_pickle(content: bytes, unpickle: Callable[[bytes], Any]) -> Any:
-    try:
-        return unpickle(content)
-    except plain_pickle.NotPlainError as error:
-        raise NoDumpError(f"it is no pickle of plain data: {error}") from error
+def _is_rank(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10_000_000
 
 
-def _int(words: str) -> int:
-    return int(words) if len(words) <= 40 else 0
+@functools.lru_cache(maxsize=256)
+def _ranges(ranks: str) -> str:
+    """`[0, 1, 2, 7]` becomes `0-2,7`: most dumps of a job name the same thousands of ranks."""
+    runs: List[List[int]] = []
+    for rank in map(int, re.findall(r"\d{1,7}", ranks)):
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    return ",".join(f"{first}-{last}" if last > first else str(first) for first, last in runs)
 
 
-def _group(item: Tuple[Any, Any]) -> Optional[Dict[str, Any]]:
-    key, row = item
-    if not isinstance(row, dict):
-        return None
-    name = _text(row.get("name")) or _text(key)
-    return {"name": name, "desc": _text(row.get("desc")), "ranks": _ranks(row.get("ranks"))} if name else None  # gloo's has no name, and is no use
-
-
-def _ranks(value: Any) -> List[int]:
-    """`"[0, 1]"` or a list."""
-    if isinstance(value, str):
-        return [int(word) for word in re.findall(r"\d{1,7}", value[: 2**20])]
-    return [item for item in _items(value) if isinstance(item, int) and not isinstance(item, bool) and 0 <= item < 10_000_000]
-
-
-def _status(item: Tuple[Any, Any]) -> Tuple[Any, Dict[str, int]]:
+def _status(item: Tuple[Any, Any]) -> Tuple[str, Dict[str, int]]:
     row = _part(item[1])
-    return item[0], {f"last_{word}": _whole(row.get(f"last_{word}_collective"), -1) for word in ("enqueued", "started", "completed")}
+    return _text(item[0]), {
+        f"last_{word}": _whole(row.get(f"last_{word}_collective"), -1)
+        for word in ("enqueued", "started", "completed")
+    }
 
 
 def _entry(row: Mapping[str, Any], pending: bool) -> Dict[str, Any]:
@@ -154,22 +144,21 @@ def _entry(row: Mapping[str, Any], pending: bool) -> Dict[str, Any]:
     # `nccl:recv 3<-0`, `gloo:all_reduce`; a prefix of the backend's may hold a colon too.
     backend, colon, op = said.rpartition(":")
     pg_id = _whole(row.get("pg_id"), 0)
-    sizes = {f"sizes_{way}": [_wholes(shape) for shape in _items(row.get(f"{way}put_sizes"))[:16]] for way in ("in", "out")}
+    sizes = {
+        f"sizes_{way}": [_wholes(shape) for shape in _items(row.get(f"{way}put_sizes"))[:16]]
+        for way in ("in", "out")
+    }
     return {
         "group": group_of(row),
         "desc": _text(names[1]) if len(names) > 1 else "",
         "pg_id": pg_id,
         "seq": _whole(row.get("collective_seq_id", row.get("seq_id")), 0),
         "p2p_seq": _whole(row.get("p2p_seq_id"), 0),
-        "op_id": _whole(row.get("op_id"), 0),
         "op": op if colon else said,
-        "profiling_name": said,
         "backend": backend,
         "state": _text(row.get("state")) or "scheduled",
         "retired": row.get("retired") is True,
         "pending": pending,
-        "started": bool(_whole(row.get("time_discovered_started_ns"), 0)),
-        "completed": bool(_whole(row.get("time_discovered_completed_ns"), 0)) or row.get("state") == "completed",
         "is_p2p": row.get("is_p2p") is True,
         "dtypes_in": [_text(name) for name in _items(row.get("input_dtypes"))[:16]],
         "timeout_ms": _whole(row.get("timeout_ms"), 0),
@@ -178,16 +167,19 @@ def _entry(row: Mapping[str, Any], pending: bool) -> Dict[str, Any]:
     }
 
 
-def _kept(rows: Sequence[Mapping[str, Any]], last: int) -> List[Tuple[Mapping[str, Any], bool]]:
-    """The last of each group, and the oldest pending ones, since there a rank waits; in their own order, each with whether it is pending."""
-    unfinished = set(pending_places(rows))
-    pending = sorted(unfinished)
-    by_group: Dict[str, List[int]] = defaultdict(list)
-    for place, row in enumerate(rows):
-        by_group[group_of(row)].append(place)
-    wanted = {place for places in by_group.values() for place in places[-last:]}
-    wanted = {*sorted(wanted)[-last * 25 :], *pending[:PENDING_CAP]}
-    return [(rows[place], place in unfinished) for place in sorted(wanted)]
+def places_to_keep(
+    groups: Iterable[Hashable], unfinished: Sequence[int], last: int
+) -> Dict[int, bool]:
+    """The `last` places of each group, and the oldest unfinished ones, since there a rank waits;
+    in their own order, each with whether it is unfinished. `groups` has the group of each entry.
+    """
+    by_group: Dict[Hashable, List[int]] = defaultdict(list)
+    for place, group in enumerate(groups):
+        by_group[group].append(place)
+    latest = {place for places in by_group.values() for place in places[-last:]}
+    wanted = {*sorted(latest)[-last * 25 :], *unfinished[:PENDING_CAP]}
+    is_unfinished = set(unfinished).__contains__
+    return {place: is_unfinished(place) for place in sorted(wanted)}
 
 
 def pending_places(rows: Sequence[Mapping[str, Any]]) -> List[int]:
@@ -229,7 +221,11 @@ def _frame_table(kept: List[Dict[str, Any]], rows: List[Mapping[str, Any]]) -> L
         entry["frames"] = []
         for frame in _items(row.get("frames"))[:FRAMES_CAP]:
             if isinstance(frame, dict):
-                key = (_text(frame.get("name")), _text(frame.get("filename"), 4096), _whole(frame.get("line"), 0))
+                key = (
+                    _text(frame.get("name")),
+                    _text(frame.get("filename"), 4096),
+                    _whole(frame.get("line"), 0),
+                )
                 if key in table or len(table) < FRAME_TABLE_CAP:
                     entry["frames"].append(table.setdefault(key, len(table)))
     return [{"name": name, "file": file, "line": line} for name, file, line in table]
@@ -256,7 +252,11 @@ def _whole(value: Any, default: int) -> int:
     """A number, also one written as text, as the JSON form does."""
     if isinstance(value, str) and re.fullmatch(r"-?\d{1,19}", value):
         value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < NUMBER_CAP else default
+    return (
+        value
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) < NUMBER_CAP
+        else default
+    )
 
 
 def _wholes(value: Any) -> List[int]:

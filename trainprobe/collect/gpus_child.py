@@ -1,4 +1,6 @@
-"""The program that `gpus.py` runs: ask NVML everything that may be asked without changing anything, print one JSON object, exit 0."""
+"""The program that `gpus.py` runs: ask NVML everything that may be asked without changing
+anything, print one JSON object, exit 0.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from typing import Any, Callable, Dict, List, Optional
 
 
 def main() -> None:
-    # Our own folder is first on the path of a program; it holds modules whose names must not hide others.
+    # Our own folder is first on the path of a program; it holds modules whose names must not hide
+    # others.
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or ".") != here]
     sys.stdout.write(json.dumps(ask()) + "\n")
@@ -20,7 +23,11 @@ def ask() -> Dict[str, Any]:
     try:
         import pynvml  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError:
-        return {"missing": "the NVML binding is not installed; install it with: pip install nvidia-ml-py"}
+        return {
+            "missing": (
+                "the NVML binding is not installed; install it with: pip install nvidia-ml-py"
+            )
+        }
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
@@ -28,11 +35,14 @@ def ask() -> Dict[str, Any]:
     reply: Dict[str, Any] = {"devices": []}
     reply["driver"] = _text(_tried(pynvml, pynvml.nvmlSystemGetDriverVersion))
     version = _tried(pynvml, pynvml.nvmlSystemGetCudaDriverVersion)
-    reply["cuda_driver"] = f"{version // 1000}.{version % 1000 // 10}" if isinstance(version, int) else ""
+    reply["cuda_driver"] = (
+        f"{version // 1000}.{version % 1000 // 10}" if isinstance(version, int) else ""
+    )
     for index in range(_tried(pynvml, pynvml.nvmlDeviceGetCount) or 0):
         try:
             reply["devices"].append(_device(pynvml, index))
-        except pynvml.NVMLError as error:  # A device that fell off the bus; the others still answer.
+        except pynvml.NVMLError as error:
+            # A device that fell off the bus; the others still answer.
             reply["devices"].append({"index": index, "error": str(error)})
     return reply
 
@@ -52,8 +62,12 @@ def _device(nvml: Any, index: int) -> Dict[str, Any]:
         "utilization_percent": None if use is None else use.gpu,
         "power_w": None if power_mw is None else power_mw / 1000,
         "power_limit_w": None if limit_mw is None else limit_mw / 1000,
-        "temperature_c": _tried(nvml, lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
-        "sm_clock_mhz": _tried(nvml, lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
+        "temperature_c": _tried(
+            nvml, lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)
+        ),
+        "sm_clock_mhz": _tried(
+            nvml, lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)
+        ),
         "throttled": _throttled(nvml, handle),
         "ecc_uncorrected": _ecc(nvml, handle, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED),
         "ecc_corrected": _ecc(nvml, handle, nvml.NVML_MEMORY_ERROR_TYPE_CORRECTED),
@@ -61,8 +75,15 @@ def _device(nvml: Any, index: int) -> Dict[str, Any]:
     }
 
 
-# Bits of nvmlClocksEventReasons (nvml.h); idling and the clocks that an application asked for are no faults.
-_REASONS = ((0x8, "hw_slowdown"), (0x40, "hw_thermal"), (0x80, "hw_power_brake"), (0x20, "sw_thermal"), (0x4, "sw_power"))
+# Bits of nvmlClocksEventReasons (nvml.h); idling and the clocks that an application asked for are
+# no faults.
+_REASONS = (
+    (0x8, "hw_slowdown"),
+    (0x40, "hw_thermal"),
+    (0x80, "hw_power_brake"),
+    (0x20, "sw_thermal"),
+    (0x4, "sw_power"),
+)
 
 
 def _throttled(nvml: Any, handle: Any) -> List[str]:
@@ -72,7 +93,9 @@ def _throttled(nvml: Any, handle: Any) -> List[str]:
 
 def _ecc(nvml: Any, handle: Any, kind: Any) -> Optional[int]:
     """Errors since the driver was loaded."""
-    count: Optional[int] = _tried(nvml, lambda: nvml.nvmlDeviceGetTotalEccErrors(handle, kind, nvml.NVML_VOLATILE_ECC))
+    count: Optional[int] = _tried(
+        nvml, lambda: nvml.nvmlDeviceGetTotalEccErrors(handle, kind, nvml.NVML_VOLATILE_ECC)
+    )
     return count
 
 

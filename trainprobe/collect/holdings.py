@@ -1,8 +1,10 @@
-"""What processes hold that another run may need: memory, GPU memory, listening ports, file locks, shared memory.
+"""What processes hold that another run may need: memory, GPU memory, listening ports, file locks,
+shared memory.
 
-Memory is the proportional set size of /proc/PID/smaps_rollup (proc(5), Linux 4.14), in which what several share is counted once in all.
-A lock taken before a fork is listed in /proc/locks under the process that took it, which may be gone; the descriptor of whoever still has it
-tells of it in /proc/PID/fdinfo.
+Memory is the proportional set size of /proc/PID/smaps_rollup (proc(5), Linux 4.14), in which what
+several share is counted once in all. A lock taken before a fork is listed in /proc/locks under the
+process that took it, which may be gone; the descriptor of whoever still has it tells of it in
+/proc/PID/fdinfo.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from trainprobe.collect import procfs
+from trainprobe.collect.collectors.sockets import parse_inet
 from trainprobe.collect.descriptors import descriptors
-from trainprobe.collect.sockets import parse_inet
 
 SHM = "/dev/shm/"  # noqa: S108 - compared with names in /proc, not written to
 MAPS_CAP_BYTES = 4 * 2**20
@@ -23,7 +25,9 @@ ROWS_CAP = 32
 
 @dataclass
 class Held:
-    """What one process holds. Sizes in bytes, None where they could not be read; `gpus` is (index, bytes), `shm` inode to bytes."""
+    """What one process holds. Sizes in bytes, None where they could not be read; `gpus` is
+    (index, bytes), `shm` inode to bytes.
+    """
 
     rss: Optional[int] = None
     pss: Optional[int] = None
@@ -34,8 +38,15 @@ class Held:
     read: bool = False
 
 
-def holdings(pids: Sequence[int], ends: float, gpus: Mapping[int, Sequence[Tuple[int, Optional[float]]]], proc: str = "/proc") -> Dict[int, Held]:
-    """Look at each of `pids` until `ends` on the monotonic clock; `gpus` is what NVML says of each pid."""
+def holdings(
+    pids: Sequence[int],
+    ends: float,
+    gpus: Mapping[int, Sequence[Tuple[int, Optional[float]]]],
+    proc: str = "/proc",
+) -> Dict[int, Held]:
+    """Look at each of `pids` until `ends` on the monotonic clock; `gpus` is what NVML says of
+    each pid.
+    """
     found: Dict[int, Held] = {}
     listening: Dict[str, Dict[int, int]] = {}
     for pid in pids:
@@ -46,11 +57,17 @@ def holdings(pids: Sequence[int], ends: float, gpus: Mapping[int, Sequence[Tuple
         one.rss = _kib(procfs.read_or_none(f"{proc}/{pid}/status"), "VmRSS")
         one.pss = _kib(procfs.read_or_none(f"{proc}/{pid}/smaps_rollup"), "Pss")
         names = descriptors(pid, proc) or {}
-        space = _link(f"{proc}/{pid}/ns/net")
+        space = procfs.link(f"{proc}/{pid}/ns/net")
         if space not in listening:
             listening[space] = _listening(f"{proc}/{pid}/net")
-        inodes = {int(name[8:-1]) for name in names.values() if name.startswith("socket:[") and name[8:-1].isdigit()}
-        one.ports = sorted({port for inode, port in listening[space].items() if inode in inodes})[:ROWS_CAP]
+        inodes = {
+            int(name[8:-1])
+            for name in names.values()
+            if name.startswith("socket:[") and name[8:-1].isdigit()
+        }
+        one.ports = sorted({port for inode, port in listening[space].items() if inode in inodes})[
+            :ROWS_CAP
+        ]
         one.locks = _locks(pid, names, ends, proc)
         one.shm = _shared(pid, names, proc)
     return found
@@ -58,14 +75,28 @@ def holdings(pids: Sequence[int], ends: float, gpus: Mapping[int, Sequence[Tuple
 
 def _listening(folder: str) -> Dict[int, int]:
     """Inode to port of each socket that listens in this network namespace."""
-    rows = [row for name in ("tcp", "tcp6") for row in parse_inet("tcp", procfs.read_or_none(f"{folder}/{name}") or "") if row.state == "LISTEN"]
-    return {row.inode: int(row.local.rpartition(":")[2]) for row in rows if row.local.rpartition(":")[2].isdigit()}
+    rows = [
+        row
+        for name in ("tcp", "tcp6")
+        for row in parse_inet("tcp", procfs.read_or_none(f"{folder}/{name}") or "")
+        if row.state == "LISTEN"
+    ]
+    return {
+        row.inode: int(row.local.rpartition(":")[2])
+        for row in rows
+        if row.local.rpartition(":")[2].isdigit()
+    }
 
 
 def _locks(pid: int, names: Mapping[int, str], ends: float, proc: str) -> List[str]:
     found: List[str] = []
     for number, name in names.items():
-        if not name.startswith("/") or name.startswith("/dev/") or len(found) >= ROWS_CAP or time.monotonic() > ends:
+        if (
+            not name.startswith("/")
+            or name.startswith("/dev/")
+            or len(found) >= ROWS_CAP
+            or time.monotonic() > ends
+        ):
             continue
         if "\nlock:" in (procfs.read_page(f"{proc}/{pid}/fdinfo/{number}") or ""):
             found.append(name)
@@ -97,10 +128,3 @@ def _shared(pid: int, names: Mapping[int, str], proc: str) -> Dict[str, int]:
 def _kib(text: Optional[str], name: str) -> Optional[int]:
     value = procfs.status_fields(text or "").get(name, "").split()
     return int(value[0]) * 1024 if value and value[0].isdigit() else None
-
-
-def _link(path: str) -> str:
-    try:
-        return os.readlink(path)
-    except OSError:
-        return ""

@@ -1,4 +1,6 @@
-"""The surroundings of a job on this machine as named values, the names being those of facts/given.py. Unprivileged, and below a second without GPUs."""
+"""The surroundings of a job on this machine as named values, the names being those of
+facts/given.py. Unprivileged, and below a second without GPUs.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ import resource
 from typing import Dict, Mapping
 
 from trainprobe.collect import cgroup, procfs
-from trainprobe.collect.gpus import read_gpus
+from trainprobe.collect.child_programs import HERE
+from trainprobe.collect.collectors.gpus import read_gpus
 from trainprobe.collect.versions_child import versions
 from trainprobe.system.run import run
 from trainprobe.targets.environment import VALUE_CAP, may_be_told
@@ -25,25 +28,39 @@ _LIMITS = (
     ("limit.stack_bytes", resource.RLIMIT_STACK),
 )
 _NVIDIA = ("/dev/nvidiactl", "/proc/driver/nvidia/version", "/dev/dxg")
-CHILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "versions_child.py")
+CHILD = os.path.join(HERE, "versions_child.py")
 
 
 def host_values(python: str = "", environ: Mapping[str, str] = os.environ) -> Dict[str, str]:
-    """Read everything that there is; what cannot be read is left out. `python` is the interpreter whose packages are meant, our own without one."""
+    """Read everything that there is; what cannot be read is left out. `python` is the
+    interpreter whose packages are meant, our own without one.
+    """
     values: Dict[str, str] = {}
     for part in (_limits, _memory, _cpus, _kernel, _interfaces, _rdma, _gpus):
         try:
             values.update(part())
-        except (OSError, ValueError):  # a /proc or /sys of another kind; the other parts still answer
+        except (
+            OSError,
+            ValueError,
+        ):  # a /proc or /sys of another kind; the other parts still answer
             continue
     values.update({f"version.{name}": version for name, version in _versions(python).items()})
-    values.update({f"env.{name}": value[:VALUE_CAP] for name, value in sorted(environ.items()) if may_be_told(name)})
+    values.update(
+        {
+            f"env.{name}": value[:VALUE_CAP]
+            for name, value in sorted(environ.items())
+            if may_be_told(name)
+        }
+    )
     return values
 
 
 def _limits() -> Dict[str, str]:
     soft = {name: resource.getrlimit(which)[0] for name, which in _LIMITS}
-    return {name: "unlimited" if value < 0 or value == resource.RLIM_INFINITY else str(value) for name, value in soft.items()}
+    return {
+        name: "unlimited" if value < 0 or value == resource.RLIM_INFINITY else str(value)
+        for name, value in soft.items()
+    }
 
 
 def _memory() -> Dict[str, str]:
@@ -68,7 +85,13 @@ def _memory() -> Dict[str, str]:
 
 def _cpus() -> Dict[str, str]:
     """CPUs that this process may run on, which is what its children may."""
-    return {"cpus": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)}
+    return {
+        "cpus": str(
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
+    }
 
 
 def _kernel() -> Dict[str, str]:
@@ -82,7 +105,9 @@ def _interfaces() -> Dict[str, str]:
 
     found: Dict[str, str] = {}
     for name, addresses in psutil.net_if_addrs().items():
-        told = [each.address for each in addresses if each.family in (socket.AF_INET, socket.AF_INET6)]
+        told = [
+            each.address for each in addresses if each.family in (socket.AF_INET, socket.AF_INET6)
+        ]
         told.sort(key=lambda address: ":" in address)
         if told:
             found[f"interface.{name}"] = told[0].partition("%")[0]
@@ -94,7 +119,10 @@ def _rdma() -> Dict[str, str]:
     found: Dict[str, str] = {}
     folder = "/sys/class/infiniband"
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
-        state, layer = (procfs.read_or_none(f"{folder}/{name}/ports/1/{what}") or "" for what in ("state", "link_layer"))
+        state, layer = (
+            procfs.read_or_none(f"{folder}/{name}/ports/1/{what}") or ""
+            for what in ("state", "link_layer")
+        )
         found[f"rdma.{name}"] = " ".join(f"{state} {layer}".split()) or "unknown"
     return found
 
@@ -103,11 +131,18 @@ def _gpus() -> Dict[str, str]:
     if not any(os.path.exists(path) for path in _NVIDIA):
         return {}
     data = read_gpus(GPU_DEADLINE_S).data
-    found = {"version.driver": str(data.get("driver") or ""), "version.cuda_driver": str(data.get("cuda_driver") or "")}
+    found = {
+        "version.driver": str(data.get("driver") or ""),
+        "version.cuda_driver": str(data.get("cuda_driver") or ""),
+    }
     devices = data.get("devices") or []
     for device in devices:
         total = device.get("memory_total_bytes")
-        found[f"gpu.{device['index']}"] = f"{device['name']}, {total / 2**30:.0f} GiB" if total else device["name"] or device["error"]
+        found[f"gpu.{device['index']}"] = (
+            f"{device['name']}, {total / 2**30:.0f} GiB"
+            if total
+            else device["name"] or device["error"]
+        )
     if devices:
         found["gpus_per_node"] = str(len(devices))
     return {name: value for name, value in found.items() if value}
@@ -118,12 +153,20 @@ def _versions(python: str) -> Dict[str, str]:
         return versions()
     ran = run([python, "-B", CHILD], timeout_s=PYTHON_DEADLINE_S, cwd="/")
     if ran.ended.how != "exited" or ran.ended.code != 0:
-        raise PythonError(ran.ended.reason or ran.stderr.decode("utf-8", "replace").strip()[-300:] or f"it ended: {ran.ended.how}")
+        raise PythonError(
+            ran.ended.reason
+            or ran.stderr.decode("utf-8", "replace").strip()[-300:]
+            or f"it ended: {ran.ended.how}"
+        )
     try:
         told = json.loads(ran.stdout)
     except ValueError as error:
         raise PythonError("it printed something else") from error
-    return {str(name): str(version) for name, version in told.items()} if isinstance(told, dict) else {}
+    return (
+        {str(name): str(version) for name, version in told.items()}
+        if isinstance(told, dict)
+        else {}
+    )
 
 
 class PythonError(Exception):

@@ -1,6 +1,8 @@
-"""What somebody saved of a job that hung: flight-recorder dumps and stack dumps, by any name, found by what is in them.
+"""What somebody saved of a job that hung: flight-recorder dumps and stack dumps, by any name, found
+by what is in them.
 
-They become a case as if a live job had been looked at, with a `job` record whose launcher is `unknown`.
+They become a case as if a live job had been looked at, with a `job` record whose launcher is
+`unknown`.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ from trainprobe.collect import pyspy
 from trainprobe.collect.dump_files import DumpRead, read_dump_files
 from trainprobe.collect.flight_reading import FILE_CAP_BYTES, rank_in_entries, rank_in_name
 from trainprobe.collect.flight_recorder import look_at_dump
-from trainprobe.collect.seen import Seen, record
+from trainprobe.collect.look_results import LookResult, record
 from trainprobe.collect.source import Site, look_at_source
+from trainprobe.model.ranks import unfold_ranks
 from trainprobe.model.subjects import Subject
 from trainprobe.regular_files import read_head, read_regular_file
 from trainprobe.saved_case import EVIDENCE, META
@@ -27,22 +30,25 @@ CELL = "job"
 STDIN = "-"
 HEAD_BYTES = 65536
 STACKS_CAP_BYTES = 16 * 2**20
-DEADLINE_S = 120.0
+DEADLINE_S, DEADLINE_EACH_S = 120.0, 0.05
 SOURCE_S = 2.0
 MOST_NAMED = 10
 # Two forms that one rank wrote at once; of these the one with frames is worth more.
 TOGETHER_S = 60.0
-# Lines of py-spy, faulthandler, pystack and gdb dumps, and of the sections that torch's own periodic dumps have.
+# Lines of py-spy, faulthandler, pystack and gdb dumps, and of the sections that torch's own
+# periodic dumps have.
 _STACK_LINE = re.compile(
-    r"^(?:=+ Rank \d|Process \d+:|Python v\d|Thread \S{1,20} \(|(?:Current thread|Thread) 0x|\x1b?\[?[0-9;]{0,8}m?Thread "
-    r"|Traceback for thread| {4}\S.{0,500} \(\S+:\d+\)| {4}\S.{0,400} \([^()]+\)$|  File \".{1,4096}\", line |    \((?:Python|C)\) File| {6,8}\S|#\d{1,5} )"
+    r"^(?:=+ Rank \d|Process \d+:|Python v\d|Thread \S{1,20} \(|(?:Current thread|Thread)"
+    r" 0x|\x1b?\[?[0-9;]{0,8}m?Thread "
+    r"|Traceback for thread| {4}\S.{0,500} \(\S+:\d+\)| {4}\S.{0,400} \([^()]+\)$|  File"
+    r" \".{1,4096}\", line |    \((?:Python|C)\) File| {6,8}\S|#\d{1,5} )"
 )
 
 
 class _Dump(NamedTuple):
     path: str
     rank: Optional[int]
-    world: Set[int]
+    world: Set[str]  # sets of ranks, folded
     newest: float
     has_frames: bool
     read: DumpRead
@@ -60,7 +66,9 @@ class _Stack(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """What the files turned out to be. `rest` are the files that may be logs, in their order; `other` those that are nothing, with why, in short."""
+    """What the files turned out to be. `rest` are the files that may be logs, in their order;
+    `other` those that are nothing, with why, in short.
+    """
 
     dumps: List[_Dump]
     stacks: List[_Stack]
@@ -74,8 +82,10 @@ def is_case(path: str) -> bool:
 
 
 def find_saved(files: Sequence[str]) -> Saved:
-    """Read the files as far as they are dumps. Never raises; a file that cannot be read here may still be read as a log, or be refused there."""
-    ends = time.monotonic() + DEADLINE_S
+    """Read the files as far as they are dumps. Never raises; a file that cannot be read here may
+    still be read as a log, or be refused there.
+    """
+    ends = time.monotonic() + DEADLINE_S + DEADLINE_EACH_S * len(files)
     saved = Saved([], [], [], [])
     pickled: Dict[str, bool] = {}
     for file in files:
@@ -83,7 +93,7 @@ def find_saved(files: Sequence[str]) -> Saved:
             saved.rest.append(file)
         else:
             _sort(file, saved, pickled)
-    for path, read in read_dump_files(list(pickled), ends).items():
+    for path, read in read_dump_files(list(pickled), ends, shorten=True).items():
         if pickled[path] or not read.broken:
             saved.dumps.append(_dump(path, read))
     known = {dump.path for dump in saved.dumps}
@@ -92,54 +102,101 @@ def find_saved(files: Sequence[str]) -> Saved:
 
 
 def _by_folder(dumps: List[_Dump]) -> List[_Dump]:
-    """Where no name tells a rank and each dump lies in a folder of its own, the folders' numbers are the ranks."""
+    """Where no name tells a rank and each dump lies in a folder of its own, the folders' numbers
+    are the ranks.
+    """
     nameless = [dump for dump in dumps if dump.rank is None]
-    numbers = {dump.path: rank_in_name(os.path.basename(os.path.dirname(os.path.abspath(dump.path)))) for dump in nameless}
+    numbers = {
+        dump.path: rank_in_name(os.path.basename(os.path.dirname(os.path.abspath(dump.path))))
+        for dump in nameless
+    }
     if len(nameless) < 2 or None in numbers.values() or len(set(numbers.values())) < len(nameless):
         return dumps
     return [dump._replace(rank=numbers.get(dump.path, dump.rank)) for dump in dumps]
 
 
-def look_at_saved(case: Case, saved: Saved, shown: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Write the `job` record, then one `flight_recorder` per dump and one `stacks.python` or `stacks.native` per process and look.
+def look_at_saved(
+    case: Case,
+    saved: Saved,
+    shown: Mapping[str, str] = MappingProxyType({}),
+    *,
+    copy_dumps: bool = True,
+) -> None:
+    """Write the `job` record, then one `flight_recorder` per dump and one `stacks.python` or
+    `stacks.native` per process and look.
 
-    `shown` gives the name for a file that lies elsewhere than where it was found.
+    `shown` gives the name for a file that lies elsewhere than where it was found. Without
+    `copy_dumps` the files stay only where they are, as in a case that is deleted once it is judged.
     """
     stacks = _ranked(saved)
-    ranks = {dump.rank for dump in saved.dumps if dump.rank is not None} | {stack.rank for stack in stacks if stack.rank is not None}
-    world = ranks.union(*(dump.world for dump in saved.dumps)) if saved.dumps else set(ranks)
-    size = max(world, default=-1) + 1
-    case.add("job", subject=Subject("job"), cell=CELL, source="saved dumps", data=_job(saved, stacks, ranks, size))
-    ends = time.monotonic() + DEADLINE_S
-    chosen = _chosen(saved.dumps)
+    ranks = {dump.rank for dump in saved.dumps if dump.rank is not None} | {
+        stack.rank for stack in stacks if stack.rank is not None
+    }
+    worlds = set().union(*(dump.world for dump in saved.dumps))
+    named = [rank for world in worlds for rank in unfold_ranks(world) if rank < 1_000_000]
+    size = max([*ranks, *named], default=-1) + 1
+    case.add(
+        "job",
+        subject=Subject("job"),
+        cell=CELL,
+        source="saved dumps",
+        data=_job(saved, stacks, ranks, size),
+    )
+    chosen = set(map(id, _chosen(saved.dumps)))
     for dump in saved.dumps:
-        if dump in chosen:
-            look_at_dump(case, CELL, dump.path, dump.rank, ends=ends, host="", shown=shown.get(dump.path, ""), read=dump.read)
+        if id(dump) in chosen:
+            look_at_dump(
+                case,
+                CELL,
+                dump.path,
+                dump.rank,
+                read=dump.read,
+                shown=shown.get(dump.path, ""),
+                host="",
+                copy=copy_dumps,
+            )
         else:
-            seen = Seen(
+            seen = LookResult(
                 {"rank": dump.rank, "path": shown.get(dump.path, dump.path)},
                 "unavailable",
                 f"another dump of rank {dump.rank} is newer or tells more",
                 time.time(),
             )
-            record(case, "flight_recorder", seen, subject=_subject(dump.rank, None), cell=CELL, source=os.path.basename(dump.path))
+            record(
+                case,
+                "flight_recorder",
+                seen,
+                subject=_subject(dump.rank, None),
+                cell=CELL,
+                source=os.path.basename(dump.path),
+            )
     looks: Dict[Optional[int], int] = {}
     for stack in sorted(stacks, key=lambda one: (one.at, one.path)):
         role = "rank" if not stack.process.is_worker else "loader-worker"
         key = stack.rank if role == "rank" else None
         looks[key] = looks.get(key, 0) + 1
         pid = stack.process.pid if stack.process.pid is not None else -1 - (stack.rank or 0)
-        data: Dict[str, Any] = {"look": looks[key] if role == "rank" else 1, "pid": pid, "role": role, "nonblocking": False, "threads": stack.process.threads}
+        data: Dict[str, Any] = {
+            "look": looks[key] if role == "rank" else 1,
+            "pid": pid,
+            "role": role,
+            "nonblocking": False,
+            "threads": stack.process.threads,
+        }
         if stack.process.timer_s is not None:
             data["timer_s"] = stack.process.timer_s
         kind = "stacks.native" if stack.process.native else "stacks.python"
-        seen = Seen(data, began=stack.at, source=f"{stack.process.form} in {os.path.basename(stack.path)}")
+        seen = LookResult(
+            data, began=stack.at, source=f"{stack.process.form} in {os.path.basename(stack.path)}"
+        )
         record(case, kind, seen, subject=_subject(stack.rank, stack.process.pid, role), cell=CELL)
     look_at_source(case, CELL, _sites(stacks), deadline_s=SOURCE_S)
 
 
 def _sites(stacks: Sequence[_Stack]) -> List[Site]:
-    """The places whose source lies on this machine under the same path, and has not been changed since the dump was taken."""
+    """The places whose source lies on this machine under the same path, and has not been changed
+    since the dump was taken.
+    """
     written: Dict[str, float] = {}
     found = []
     for stack in stacks:
@@ -153,7 +210,9 @@ def _sites(stacks: Sequence[_Stack]) -> List[Site]:
 
 
 def _subject(rank: Optional[int], pid: Optional[int], role: str = "rank") -> Subject:
-    return Subject("rank" if rank is not None and role == "rank" else "process", rank=rank, pid=pid, role=role)
+    return Subject(
+        "rank" if rank is not None and role == "rank" else "process", rank=rank, pid=pid, role=role
+    )
 
 
 def _sort(path: str, saved: Saved, dumps: Dict[str, bool]) -> None:
@@ -168,7 +227,10 @@ def _sort(path: str, saved: Saved, dumps: Dict[str, bool]) -> None:
         return
     first = head.lstrip()[:1]
     pickled = head[:1] == b"\x80" or head[:2] in (b"}q", b"(d")
-    listed = first == b"[" and head.lstrip()[1:].lstrip()[:1] in (b"{", b"]")  # py-spy's JSON; a log's lines may begin with `[rank0]`
+    listed = first == b"[" and head.lstrip()[1:].lstrip()[:1] in (
+        b"{",
+        b"]",
+    )  # py-spy's JSON; a log's lines may begin with `[rank0]`
     if not pickled and first != b"{" and not listed and not looks_like_stacks(head):
         saved.rest.append(path)
         return
@@ -189,10 +251,14 @@ def _sort(path: str, saved: Saved, dumps: Dict[str, bool]) -> None:
 
 
 def looks_like_stacks(head: bytes) -> bool:
-    """Is this text a stack dump as a whole, rather than a log that holds one? Half of its lines are then a dump's."""
+    """Is this text a stack dump as a whole, rather than a log that holds one? Half of its lines
+    are then a dump's.
+    """
     if b"Fatal Python error" in head or b"Windows fatal exception" in head:
         return False  # the last words of a process that died, whatever else stands there
-    lines = [line for line in head.decode("utf-8", "replace").splitlines()[:-1] if line.strip()] or head.decode("utf-8", "replace").splitlines()
+    lines = [
+        line for line in head.decode("utf-8", "replace").splitlines()[:-1] if line.strip()
+    ] or head.decode("utf-8", "replace").splitlines()
     of_stacks = sum(1 for line in lines if _STACK_LINE.match(line))
     return of_stacks * 2 >= max(1, len(lines))
 
@@ -205,40 +271,79 @@ def _modified(path: str) -> float:
 
 
 def _dump(path: str, read: DumpRead) -> _Dump:
-    rank, said = rank_in_name(path), read.said
+    rank, dump = rank_in_name(path), read.dump
     if read.broken:
         return _Dump(path, rank, set(), 0.0, has_frames=False, read=read)
-    entries = said["entries"]
+    entries = dump["entries"]
     told = rank_in_entries(entries)
-    world = {rank for group in said["groups"] if group["desc"] == "default_pg" or group["name"] == "0" for rank in group["ranks"] if rank < 1_000_000}
+    world = {
+        group["ranks"]
+        for group in dump["groups"]
+        if group["desc"] == "default_pg" or group["name"] == "0"
+    }
     newest = max((entry["created_at"] for entry in entries), default=0.0)
-    return _Dump(path, rank if rank is not None else told, world, newest, has_frames=bool(said["frames"]), read=read)
+    return _Dump(
+        path,
+        rank if rank is not None else told,
+        world,
+        newest,
+        has_frames=bool(dump["frames"]),
+        read=read,
+    )
 
 
 def _stacks(content: bytes) -> List[ProcessStack]:
     head = content[:64].lstrip()
-    parsed = pyspy.parse(content, 0) if head[:1] == b"[" and len(content) <= STACKS_CAP_BYTES else None
+    parsed = (
+        pyspy.parse(content, 0) if head[:1] == b"[" and len(content) <= STACKS_CAP_BYTES else None
+    )
     if parsed is not None and parsed.threads:
-        main = next((thread for thread in parsed.threads if thread["name"] == "MainThread"), parsed.threads[0])
+        main = next(
+            (thread for thread in parsed.threads if thread["name"] == "MainThread"),
+            parsed.threads[0],
+        )
         return [ProcessStack("py-spy", main["os_thread_id"], threads=parsed.threads)]
     return parse_stack_text(content[:STACKS_CAP_BYTES].decode("utf-8", "replace"))
 
 
 def _numbered_alone(saved: Saved, path: str) -> bool:
-    """The number of a lone file, `417.txt` or `run2.log`, is the ticket's, the pid's or the try's; only among its like, or behind `rank`, does it count."""
-    return {stack.path for stack in saved.stacks} == {path} and "rank" not in os.path.basename(path).lower()
+    """The number of a lone file, `417.txt` or `run2.log`, is the ticket's, the pid's or the
+    try's; only among its like, or behind `rank`, does it count.
+    """
+    return {stack.path for stack in saved.stacks} == {path} and "rank" not in os.path.basename(
+        path
+    ).lower()
 
 
 def _ranked(saved: Saved) -> List[_Stack]:
-    """Give each stack its rank: what the text says, else the file's name, else, where no name tells one, the order of the files."""
+    """Give each stack its rank: what the text says, else the file's name, else, where no name
+    tells one, the order of the files.
+    """
     named = []
     for stack in saved.stacks:
-        rank = stack.rank if stack.rank is not None or _numbered_alone(saved, stack.path) else rank_in_name(stack.path)
+        rank = (
+            stack.rank
+            if stack.rank is not None or _numbered_alone(saved, stack.path)
+            else rank_in_name(stack.path)
+        )
         # A number that is the pid is no rank; nor is one that is too large to be one.
-        named.append(stack._replace(rank=rank if rank is not None and rank != stack.process.pid and rank < 1_000_000 else None))
+        named.append(
+            stack._replace(
+                rank=(
+                    rank
+                    if rank is not None and rank != stack.process.pid and rank < 1_000_000
+                    else None
+                )
+            )
+        )
     if any(stack.rank is not None for stack in named) or saved.dumps:
         return named
-    order = {key: place for place, key in enumerate(dict.fromkeys(_who(stack) for stack in named if not stack.process.is_worker))}
+    order = {
+        key: place
+        for place, key in enumerate(
+            dict.fromkeys(_who(stack) for stack in named if not stack.process.is_worker)
+        )
+    }
     return [stack._replace(rank=order.get(_who(stack))) for stack in named]
 
 
@@ -265,10 +370,27 @@ def _worth(dump: _Dump, known: _Dump) -> bool:
 
 
 def _job(saved: Saved, stacks: Sequence[_Stack], ranks: Set[int], size: int) -> Dict[str, Any]:
-    pids = {stack.rank: stack.process.pid for stack in stacks if stack.rank is not None and not stack.process.is_worker and stack.process.pid}
-    counted = not saved.dumps and all(stack.rank is None for stack in saved.stacks) and all(rank_in_name(stack.path) is None for stack in saved.stacks)
+    pids = {
+        stack.rank: stack.process.pid
+        for stack in stacks
+        if stack.rank is not None and not stack.process.is_worker and stack.process.pid
+    }
+    counted = (
+        not saved.dumps
+        and all(stack.rank is None for stack in saved.stacks)
+        and all(rank_in_name(stack.path) is None for stack in saved.stacks)
+    )
     source = "file-order" if counted else "file-name"
-    rows = [{"rank": rank, "rank_source": source, "local_rank": None, "pid": pids.get(rank) or -1 - rank, "cmdline": ""} for rank in sorted(ranks)]
+    rows = [
+        {
+            "rank": rank,
+            "rank_source": source,
+            "local_rank": None,
+            "pid": pids.get(rank) or -1 - rank,
+            "cmdline": "",
+        }
+        for rank in sorted(ranks)
+    ]
     return {
         "cell": CELL,
         "launcher": {"kind": "unknown", "pid": None, "started_ticks": None, "cmdline": ""},
@@ -278,5 +400,9 @@ def _job(saved: Saved, stacks: Sequence[_Stack], ranks: Set[int], size: int) -> 
         "ranks": rows,
         "absent": [rank for rank in range(size) if rank not in ranks][:10_000],
         "elsewhere": False,
-        "files": {"dumps": len(saved.dumps), "stacks": len(saved.stacks), "other": saved.other[:MOST_NAMED]},
+        "files": {
+            "dumps": len(saved.dumps),
+            "stacks": len(saved.stacks),
+            "other": saved.other[:MOST_NAMED],
+        },
     }

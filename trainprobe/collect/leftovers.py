@@ -1,6 +1,8 @@
-"""Earlier runs of the user's program: which processes, what they hold, and who starts them again. Nothing is ended and no signal is sent.
+"""Earlier runs of the user's program: which processes, what they hold, and who starts them again.
+Nothing is ended and no signal is sent.
 
-Two looks some tenths of a second apart show what they burn, and whether the same command comes again when one of them ends.
+Two looks some tenths of a second apart show what they burn, and whether the same command comes
+again when one of them ends.
 """
 
 from __future__ import annotations
@@ -14,10 +16,18 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 from trainprobe.case import Case
 from trainprobe.collect import cgroup, procfs
 from trainprobe.collect.holdings import Held, holdings
+from trainprobe.collect.look_results import LookResult, record, refused, side_by_side
 from trainprobe.collect.members import host_subject
-from trainprobe.collect.seen import Seen, record, refused, side_by_side
 from trainprobe.model.evidence import Evidence
-from trainprobe.targets.earlier_runs import Earlier, Found, Wanted, as_seen, find, runs_it, wanted_of
+from trainprobe.targets.earlier_runs import (
+    Earlier,
+    Found,
+    Wanted,
+    as_seen,
+    find,
+    runs_it,
+    wanted_of,
+)
 from trainprobe.targets.process_table import Table, snapshot
 from trainprobe.targets.programs import launcher_kind, option, program_of
 from trainprobe.targets.restarters import Restarter
@@ -30,30 +40,44 @@ DEFAULT_PORT = 29500  # of torchrun and init_process_group's env:// (torch/distr
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
-    """A program: `argv` as it is started in `cwd`, its `script` where one is known, its variables, and what NVML was seen to say."""
+class LeftoverSearch:
+    """A program: `argv` as it is started in `cwd`, its `script` where one is known, its
+    variables, and what NVML was seen to say.
+    """
 
     argv: Sequence[str]
     cwd: str
     script: str = ""
     environ: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    gpus: Optional[Seen] = None
+    gpus: Optional[LookResult] = None
 
 
-def look_at_leftovers(case: Case, asked: Asked, *, deadline_s: float = 4.0) -> Evidence:
+def look_at_leftovers(case: Case, asked: LeftoverSearch, *, deadline_s: float = 4.0) -> Evidence:
     """Record one `leftovers` about a program."""
     seen = side_by_side([lambda: read_leftovers(asked, deadline_s)], deadline_s + 0.5)[0]
     return record(case, "leftovers", seen, subject=host_subject(), cell="", source="/proc")
 
 
-def read_leftovers(asked: Asked, deadline_s: float = 4.0, *, proc: str = "/proc", own: int = 0, uid: int = -1) -> Seen:
-    """The same without a case. `own` is the process whose family is no earlier run (0: ourselves), `uid` whose processes count (-1: ours)."""
+def read_leftovers(
+    asked: LeftoverSearch,
+    deadline_s: float = 4.0,
+    *,
+    proc: str = "/proc",
+    own: int = 0,
+    uid: int = -1,
+) -> LookResult:
+    """The same without a case. `own` is the process whose family is no earlier run (0:
+    ourselves), `uid` whose processes count (-1: ours).
+    """
     missing = procfs.missing() if proc == "/proc" else ""
     if missing:
         return refused("unavailable", missing)
     wanted = wanted_of(asked.argv, asked.cwd, asked.script)
     if wanted is None:
-        return refused("unavailable", "the command names no script, module or code by which its earlier runs could be known")
+        return refused(
+            "unavailable",
+            "the command names no script, module or code by which its earlier runs could be known",
+        )
     began = time.monotonic()
     own, uid = own or os.getpid(), os.getuid() if uid < 0 else uid
     table = snapshot(proc)
@@ -65,11 +89,17 @@ def read_leftovers(asked: Asked, deadline_s: float = 4.0, *, proc: str = "/proc"
     if found.earlier or found.restarters:
         ticks = _ticks(rows, proc)
         clock = time.monotonic()
-        held = holdings([one.seen.pid for one in rows], began + deadline_s - APART_S, _by_pid(asked.gpus), proc)
+        held = holdings(
+            [one.seen.pid for one in rows], began + deadline_s - APART_S, _by_pid(asked.gpus), proc
+        )
         time.sleep(max(0.0, APART_S - (time.monotonic() - clock)))
         again = _came_again(table, found, wanted, own, uid)
         apart_s, tick = time.monotonic() - clock, float(os.sysconf("SC_CLK_TCK"))
-        shares = {pid: round((now - ticks[pid]) / tick / apart_s, 2) for pid, now in _ticks(rows, proc).items() if pid in ticks}
+        shares = {
+            pid: round((now - ticks[pid]) / tick / apart_s, 2)
+            for pid, now in _ticks(rows, proc).items()
+            if pid in ticks
+        }
     context = {
         "program": {"kind": wanted.kind, "name": wanted.name[:COMMAND_CAP]},
         "needs": {"port": port_of(asked.argv, asked.environ)},
@@ -77,28 +107,51 @@ def read_leftovers(asked: Asked, deadline_s: float = 4.0, *, proc: str = "/proc"
     }
     data: Dict[str, Any] = {
         **context,
-        "processes": [_row(table, one, held.get(one.seen.pid, Held()), shares.get(one.seen.pid)) for one in rows],
+        "processes": [
+            _row(table, one, held.get(one.seen.pid, Held()), shares.get(one.seen.pid))
+            for one in rows
+        ],
         "others": [
-            {"pid": one.seen.pid, "state": one.seen.state, "command": one.seen.cmdline[:COMMAND_CAP], "why": one.why} for one in found.others[:OTHERS_CAP]
+            {
+                "pid": one.seen.pid,
+                "state": one.seen.state,
+                "command": one.seen.cmdline[:COMMAND_CAP],
+                "why": one.why,
+            }
+            for one in found.others[:OTHERS_CAP]
         ],
         "restarters": [dataclasses.asdict(one) for one in _restarters(found, again, table)],
-        "shm_bytes": sum({inode: size for one in held.values() for inode, size in one.shm.items()}.values()),
+        "shm_bytes": sum(
+            {inode: size for one in held.values() for inode, size in one.shm.items()}.values()
+        ),
         "looked_s": round(time.monotonic() - began, 3),
     }
     if len(found.earlier) > PROCESSES_CAP:
         data["cut"] = len(found.earlier) - PROCESSES_CAP
     unread = sum(1 for one in held.values() if not one.read)
-    return Seen(data, "partial", f"no time was left to see what {unread} processes hold") if unread else Seen(data)
+    return (
+        LookResult(data, "partial", f"no time was left to see what {unread} processes hold")
+        if unread
+        else LookResult(data)
+    )
 
 
 def port_of(argv: Sequence[str], environ: Mapping[str, str]) -> Optional[int]:
-    """The port at which this run will meet: by its options, its environment, or torchrun's default; None where it takes a free one."""
+    """The port at which this run will meet: by its options, its environment, or torchrun's
+    default; None where it takes a free one.
+    """
     argv = as_seen(argv)
     rest = program_of(argv).rest if launcher_kind(argv) else ()
-    told = option(rest, "master-port", "main-process-port") or option(rest, "rdzv-endpoint").rpartition(":")[2] or environ.get("PET_MASTER_PORT", "")
+    told = (
+        option(rest, "master-port", "main-process-port")
+        or option(rest, "rdzv-endpoint").rpartition(":")[2]
+        or environ.get("PET_MASTER_PORT", "")
+    )
     if told.isdigit():
         return int(told) or None
-    alone = any(re.fullmatch(r"--standalone|--rdzv[-_](?:backend|endpoint).*", word) for word in rest)
+    alone = any(
+        re.fullmatch(r"--standalone|--rdzv[-_](?:backend|endpoint).*", word) for word in rest
+    )
     if launcher_kind(argv) == "torchrun" and not alone:
         return DEFAULT_PORT
     told = "" if launcher_kind(argv) else environ.get("MASTER_PORT", "")
@@ -110,7 +163,9 @@ def _ticks(rows: Sequence[Earlier], proc: str) -> Dict[int, int]:
     found = {}
     for one in rows:
         try:
-            found[one.seen.pid] = procfs.parse_stat(procfs.read_page(f"{proc}/{one.seen.pid}/stat") or "").cpu_ticks
+            found[one.seen.pid] = procfs.parse_stat(
+                procfs.read_page(f"{proc}/{one.seen.pid}/stat") or ""
+            ).cpu_ticks
         except ValueError:
             continue
     return found
@@ -121,15 +176,27 @@ def _came_again(table: Table, found: Found, wanted: Wanted, own: int, uid: int) 
     later = snapshot(table.proc)
     me = later.by_pid.get(own)
     family = {one.pid for one in later.descendants(me)} if me is not None else set()
-    left = {one.seen.pid for one in found.earlier} | {one.seen.ppid for one in found.earlier} | {one.pid for one in found.restarters}
-    fresh = [one for one in later.by_pid.values() if one.pid not in table.by_pid and one.pid not in family and one.ppid in left]
+    left = (
+        {one.seen.pid for one in found.earlier}
+        | {one.seen.ppid for one in found.earlier}
+        | {one.pid for one in found.restarters}
+    )
+    fresh = [
+        one
+        for one in later.by_pid.values()
+        if one.pid not in table.by_pid and one.pid not in family and one.ppid in left
+    ]
     return {one.ppid for one in fresh if runs_it(one, wanted) and one.uid == uid}
 
 
 def _restarters(found: Found, again: Set[int], table: Table) -> List[Restarter]:
     known = [dataclasses.replace(one, seen_again=one.pid in again) for one in found.restarters]
     others = again - {one.pid for one in known} - {0, 1}
-    return known + [Restarter("parent", table.by_pid[pid].cmdline[:200], pid, seen_again=True) for pid in sorted(others) if pid in table.by_pid]
+    return known + [
+        Restarter("parent", table.by_pid[pid].cmdline[:200], pid, seen_again=True)
+        for pid in sorted(others)
+        if pid in table.by_pid
+    ]
 
 
 def _row(table: Table, one: Earlier, held: Held, share: Optional[float]) -> Dict[str, Any]:
@@ -155,7 +222,7 @@ def _row(table: Table, one: Earlier, held: Held, share: Optional[float]) -> Dict
     }
 
 
-def _by_pid(gpus: Optional[Seen]) -> Dict[int, List[Tuple[int, Optional[float]]]]:
+def _by_pid(gpus: Optional[LookResult]) -> Dict[int, List[Tuple[int, Optional[float]]]]:
     found: Dict[int, List[Tuple[int, Optional[float]]]] = {}
     for device in (gpus.data.get("devices") or ()) if gpus is not None else ():
         for one in device.get("processes", ()):
@@ -164,12 +231,19 @@ def _by_pid(gpus: Optional[Seen]) -> Dict[int, List[Tuple[int, Optional[float]]]
 
 
 def _machine() -> Dict[str, Any]:
-    """What there is to share: memory in bytes under the least limit, what is left of it, and CPUs."""
+    """What there is to share: memory in bytes under the least limit, what is left of it, and
+    CPUs.
+    """
     groups = cgroup.find()
     now = cgroup.snapshot(groups)
-    fields = procfs.status_fields(procfs.read_or_none("/proc/meminfo") or "").get("MemTotal", "").split()
+    fields = (
+        procfs.status_fields(procfs.read_or_none("/proc/meminfo") or "").get("MemTotal", "").split()
+    )
     total = int(fields[0]) * 1024 if fields and fields[0].isdigit() else None
     limits = [amount for amount in (now.limit_bytes if now is not None else None, total) if amount]
     quota = cgroup.cpu_quota(groups.by_controller.get("cpu"))
     cpus = float(len(os.sched_getaffinity(0)))
-    return {"memory": {"limit_bytes": min(limits, default=None), "free_bytes": cgroup.headroom_bytes()}, "cpus": min(cpus, quota) if quota else cpus}
+    return {
+        "memory": {"limit_bytes": min(limits, default=None), "free_bytes": cgroup.headroom_bytes()},
+        "cpus": min(cpus, quota) if quota else cpus,
+    }

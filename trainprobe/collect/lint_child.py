@@ -1,8 +1,11 @@
-"""The program that `lint_findings.py` runs: read a script and what it imports, and print what lint finds. Hostile source ends it and nobody else.
+"""The program that `lint_findings.py` runs: read a script and what it imports, and print what lint
+finds. Hostile source ends it and nobody else.
 
-Input: one JSON object {script, others, turns, versions, cpus, descriptors, ranks, cpu_s, memory_bytes}; `others` are read with the script, `turns` says how
-many lines of their imports are read in each turn, `cpu_s` and `memory_bytes` bound this process,
-the others are what is known of the place where it runs, null where it is not. Output: one JSON object a line and a turn, so that what the smaller
+Input: one JSON object {script, others, turns, versions, cpus, descriptors, ranks, cpu_s,
+memory_bytes}; `others` are read with the script, `turns` says how many lines of their imports are
+read in each turn, `cpu_s` and `memory_bytes` bound this process, the others are what is known of
+the place where it runs, null where it is not. Output: one JSON object a line and a turn, so that
+what the smaller
 turn found is not lost at the deadline: {files, lines, cut, findings, not_read}.
 """
 
@@ -17,21 +20,23 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trainprobe.lint.program import Surroundings
+    from trainprobe.lint.program import NodeInfo
 
 FINDINGS_CAP = 200
 NOT_READ_CAP = 20
 TEXT_CAP = 600
 
 
-def look(files: Sequence[str], imported_lines: int, around: Surroundings) -> dict[str, Any]:
-    """Lint files with at most so many lines (and the rest of one file) of what it imports. `cut` is true where there was more."""
+def look(files: Sequence[str], imported_lines: int, around: NodeInfo) -> dict[str, Any]:
+    """Lint files with at most so many lines (and the rest of one file) of what it imports. `cut`
+    is true where there was more.
+    """
+    from trainprobe.lint.engine import findings_of
     from trainprobe.lint.reading import read_program
-    from trainprobe.lint.running import findings_of
 
     program = read_program(files, imported_lines, around)
     findings, trouble = findings_of(program)
-    imported = sum(len(module.lines) for module in program.modules.values() if not module.given)
+    imported = sum(len(module.lines) for module in program.modules.values() if not module.requested)
     rows = [
         {
             "id": one.id,
@@ -51,20 +56,23 @@ def look(files: Sequence[str], imported_lines: int, around: Surroundings) -> dic
         "lines": sum(len(module.lines) for module in program.modules.values()),
         "cut": imported > imported_lines,
         "findings": rows,
-        "not_read": [{"file": one.file, "reason": one.reason[:TEXT_CAP], "rule": one.rule} for one in (*program.not_read, *trouble)[:NOT_READ_CAP]],
+        "not_read": [
+            {"file": one.file, "reason": one.reason[:TEXT_CAP], "rule": one.rule}
+            for one in (*program.not_read, *trouble)[:NOT_READ_CAP]
+        ],
     }
 
 
 def main(asked: Mapping[str, Any]) -> None:
     """One turn after the other, until nothing is cut."""
-    from trainprobe.lint.program import Surroundings
+    from trainprobe.lint.program import NodeInfo
     from trainprobe.lint.reading import installed_versions
 
     _limit(resource.RLIMIT_CPU, asked["cpu_s"])  # should nobody be left to end it
     _limit(resource.RLIMIT_AS, asked["memory_bytes"])
     gc.disable()  # syntax trees all stay until the end
     versions = asked["versions"] if asked["versions"] is not None else installed_versions()
-    around = Surroundings(versions, asked["cpus"], asked["descriptors"], asked["ranks"])
+    around = NodeInfo(versions, asked["cpus"], asked["descriptors"], asked["ranks"])
     for turn in asked["turns"]:
         told = look([asked["script"], *asked["others"]], turn, around)
         sys.stdout.write(json.dumps(told) + "\n")
@@ -80,6 +88,7 @@ def _limit(what: int, most: int | None) -> None:
 
 
 if __name__ == "__main__":
-    # In place of this folder, whose modules are no top-level ones; the package need not be installed.
+    # In place of this folder, whose modules are no top-level ones; the package need not be
+    # installed.
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     main(json.loads(sys.stdin.read()))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Dict, List, Sequence
 
+from trainprobe.collect import procfs
+from trainprobe.collect.collectors.sockets import Row, read_tables
 from trainprobe.collect.descriptors import descriptors
 from trainprobe.collect.members import Member
-from trainprobe.collect.sockets import Row, read_tables
 
 
 @dataclass(frozen=True)
 class Listener:
-    """A listening socket of one rank. `address` is host:port for tcp and a path for unix; `ours` says that we share its network namespace."""
+    """A listening socket of one rank. `address` is host:port for tcp and a path for unix; `ours`
+    says that we share its network namespace.
+    """
 
     member: Member
     kind: str
@@ -33,24 +35,29 @@ class Listener:
 
 
 def listeners(members: Sequence[Member], proc: str = "/proc") -> List[Listener]:
-    """The listening TCP and unix sockets of the ranks, one per rank and socket; a worker that inherited one does not count."""
+    """The listening TCP and unix sockets of the ranks, one per rank and socket; a worker that
+    inherited one does not count.
+    """
     tables: Dict[str, List[Row]] = {}
-    own = _space("self", proc)
+    own = procfs.link(f"{proc}/self/ns/net")
     found = []
     for member in members:
         names = descriptors(member.pid, proc) if member.role == "rank" else None
-        space = _space(member.pid, proc) if names else ""
+        space = procfs.link(f"{proc}/{member.pid}/ns/net") if names else ""
         if not names:
             continue
         if space not in tables:
-            tables[space] = [row for row in read_tables(f"{proc}/{member.pid}/net", {}) if row.state == "LISTEN"]
-        inodes = {int(name[8:-1]) for name in names.values() if name.startswith("socket:[") and name[8:-1].isdigit()}
-        found += [Listener(member, row.kind, row.local, space == own) for row in tables[space] if row.inode in inodes]
+            tables[space] = [
+                row for row in read_tables(f"{proc}/{member.pid}/net", {}) if row.state == "LISTEN"
+            ]
+        inodes = {
+            int(name[8:-1])
+            for name in names.values()
+            if name.startswith("socket:[") and name[8:-1].isdigit()
+        }
+        found += [
+            Listener(member, row.kind, row.local, space == own)
+            for row in tables[space]
+            if row.inode in inodes
+        ]
     return found
-
-
-def _space(pid: object, proc: str) -> str:
-    try:
-        return os.readlink(f"{proc}/{pid}/ns/net")
-    except OSError:
-        return ""

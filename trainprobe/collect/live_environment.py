@@ -1,7 +1,9 @@
-"""Which number a rank has given itself: variables that a process has set since it started, read from its memory.
+"""Which number a rank has given itself: variables that a process has set since it started, read
+from its memory.
 
-/proc/PID/environ shows what a process was started with, and not even that where setproctitle wrote a title over it. Launchers inside Python (Ray,
-Lightning) set RANK and its like later; the C library's `environ` holds them. Only the variables that make a rank are kept, nothing is paused.
+/proc/PID/environ shows what a process was started with, and not even that where setproctitle wrote
+a title over it. Launchers inside Python (Ray, Lightning) set RANK and its like later; the C
+library's `environ` holds them. Only the variables that make a rank are kept, nothing is paused.
 """
 
 from __future__ import annotations
@@ -25,13 +27,19 @@ _C_LIBRARY = re.compile(r"libc(?:\.so\.6|-2\.\d+\.so)|ld-musl-.*|libc\.musl-.*")
 
 
 def own_number(pid: int) -> Optional[Number]:
-    """Return the number that a process has given itself; None where it has none, or only the one that it was started with."""
+    """Return the number that a process has given itself; None where it has none, or only the one
+    that it was started with.
+    """
     number = from_environment(live_environment(pid))
-    return number if number.rank is not None and number != from_environment(environ_of(pid)) else None
+    return (
+        number if number.rank is not None and number != from_environment(environ_of(pid)) else None
+    )
 
 
 def live_environment(pid: int) -> Dict[str, str]:
-    """Return those of NAMES that are set in the process now; empty where its memory may not be read, or shows none."""
+    """Return those of NAMES that are set in the process now; empty where its memory may not be
+    read, or shows none.
+    """
     try:
         with Memory(pid) as memory:
             array = _array(memory, pid)
@@ -41,14 +49,18 @@ def live_environment(pid: int) -> Dict[str, str]:
 
 
 def _array(memory: Memory, pid: int) -> Optional[int]:
-    """The address of the variables. A program that uses `environ` itself has it, and the C library follows (copy relocation)."""
+    """The address of the variables. A program that uses `environ` itself has it, and the C
+    library follows (copy relocation).
+    """
     program = os.readlink(f"/proc/{pid}/exe")
     candidates = [one for one in elf_memory.mappings(pid) if one.offset == 0 and one.path]
     for first in sorted(candidates, key=lambda one: one.path != program):
         if first.path != program and not _C_LIBRARY.fullmatch(os.path.basename(first.path)):
             continue
         found = elf_memory.library(memory, first)
-        at = elf_memory.symbols(memory, found, ("environ", "__environ")) if found is not None else {}
+        at = (
+            elf_memory.symbols(memory, found, ("environ", "__environ")) if found is not None else {}
+        )
         for address in at.values():
             array: int = memory.numbers(address, 1)[0]
             if array:

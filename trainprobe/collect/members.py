@@ -11,9 +11,11 @@ from trainprobe.model.subjects import Subject, SubjectKind
 
 @dataclass(frozen=True)
 class Member:
-    """A process of the job. `role` is rank, launcher, loader-worker or child; for the last two `rank` is the rank that they serve.
+    """A process of the job. `role` is rank, launcher, loader-worker or child; for the last two
+    `rank` is the rank that they serve.
 
-    `started_ticks` (field 22 of /proc/PID/stat) tells a reused pid from the one that is meant; None when it is not known.
+    `started_ticks` (field 22 of /proc/PID/stat) tells a reused pid from the one that is meant; None
+    when it is not known.
     """
 
     rank: Optional[int]
@@ -24,7 +26,14 @@ class Member:
     @property
     def subject(self) -> Subject:
         kind: SubjectKind = "rank" if self.role == "rank" and self.rank is not None else "process"
-        return Subject(kind, host=host_name(), rank=self.rank, pid=self.pid, started_ticks=self.started_ticks, role=self.role)
+        return Subject(
+            kind,
+            host=host_name(),
+            rank=self.rank,
+            pid=self.pid,
+            started_ticks=self.started_ticks,
+            role=self.role,
+        )
 
 
 def host_name() -> str:

@@ -1,6 +1,8 @@
-"""The program that `mounts.py` runs: ask each file system for its numbers and one name, a thread each, and print a JSON line per answer.
+"""The program that `mounts.py` runs: ask each file system for its numbers and one name, a thread
+each, and print a JSON line per answer.
 
-`mounts_child.py SECONDS PATH…`. A thread that hangs in the kernel is left behind, and with it perhaps this whole process.
+`mounts_child.py SECONDS PATH…`. A thread that hangs in the kernel is left behind, and with it
+perhaps this whole process.
 """
 
 from __future__ import annotations

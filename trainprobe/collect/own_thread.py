@@ -1,4 +1,6 @@
-"""Run a line of Python in a live process, in a thread of its own there: which thread to borrow for its start, and where its code may stand."""
+"""Run a line of Python in a live process, in a thread of its own there: which thread to borrow
+for its start, and where its code may stand.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,22 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 from trainprobe.collect import elf_memory, procfs
 from trainprobe.collect.elf_memory import Library, Mapping, Memory
 from trainprobe.system import borrowed_thread
-from trainprobe.system.borrowed_thread import CODE_BYTES, FUNCTIONS, STACK_BYTES, THREAD_NAME, Borrowed
+from trainprobe.system.borrowed_thread import (
+    CODE_BYTES,
+    FUNCTIONS,
+    STACK_BYTES,
+    THREAD_NAME,
+    Borrowed,
+)
 
-# A thread that sleeps in one of these holds no lock of the C library, so pthread_create cannot wait for the thread itself, and each can be
-# begun again or may be interrupted (signal(7)). x86-64: read poll select recvfrom recvmsg accept wait4 futex nanosleep clock_nanosleep
-# epoll_wait waitid accept4, and restart_syscall: one of these, interrupted before (asm/unistd_64.h).
+# A thread that sleeps in one of these holds no lock of the C library, so pthread_create cannot wait
+# for the thread itself, and each can be begun again or may be interrupted (signal(7)). x86-64: read
+# poll select recvfrom recvmsg accept wait4 futex nanosleep clock_nanosleep
+# epoll_wait waitid accept4, and restart_syscall: one of these, interrupted before
+# (asm/unistd_64.h).
 SLEEPS = frozenset((0, 7, 23, 45, 47, 43, 61, 202, 35, 230, 232, 247, 288, 219))
-# pselect6 ppoll epoll_pwait, and which argument is the signal mask: with one, the kernel keeps a state of its own for the thread.
+# pselect6 ppoll epoll_pwait, and which argument is the signal mask: with one, the kernel keeps a
+# state of its own for the thread.
 MASKED = {270: 6, 271: 4, 281: 5}
 FUTEX, RESTARTED, FUTEX_TIMEOUT = 202, 219, 4
 THREADS_CAP = 512
@@ -23,7 +34,9 @@ MOST_TRIED, AGAIN_S = 4, 0.02
 
 
 class Place(NamedTuple):
-    """All that is needed to start a thread in the process: addresses, and the threads that may be borrowed, the best first."""
+    """All that is needed to start a thread in the process: addresses, and the threads that may
+    be borrowed, the best first.
+    """
 
     at: int
     functions: Tuple[int, ...]
@@ -31,7 +44,8 @@ class Place(NamedTuple):
 
 
 def start(pid: int, text: bytes, deadline_s: float = 1.0) -> Borrowed:
-    """Start a thread in the process that runs `text` (Python, some hundred bytes). Nothing has been changed when it is refused.
+    """Start a thread in the process that runs `text` (Python, some hundred bytes). Nothing has been
+    changed when it is refused.
 
     A process whose threads all run just now is asked again, until `deadline_s` has passed.
     """
@@ -39,9 +53,16 @@ def start(pid: int, text: bytes, deadline_s: float = 1.0) -> Borrowed:
     reason = borrowed_thread.unsupported()
     if reason:
         return Borrowed(reason)
-    if any(procfs.read_page(f"/proc/{pid}/task/{tid}/comm") == THREAD_NAME + "\n" for tid in _tids(pid)):
-        return Borrowed(f"a thread that an earlier look started still waits for the interpreter in process {pid}")
-    answer = Borrowed(f"no thread of process {pid} slept in a way that lets us borrow it within {deadline_s:g} s")
+    if any(
+        procfs.read_page(f"/proc/{pid}/task/{tid}/comm") == THREAD_NAME + "\n" for tid in _tids(pid)
+    ):
+        return Borrowed(
+            "a thread that an earlier look started still waits for the interpreter in process"
+            f" {pid}"
+        )
+    answer = Borrowed(
+        f"no thread of process {pid} slept in a way that lets us borrow it within {deadline_s:g} s"
+    )
     while True:
         place, reason = find_place(pid, CODE_BYTES + len(text) + 1)
         if place is None:
@@ -56,7 +77,9 @@ def start(pid: int, text: bytes, deadline_s: float = 1.0) -> Borrowed:
 
 
 def find_place(pid: int, size: int) -> Tuple[Optional[Place], str]:
-    """Where code of `size` bytes can stand and what it calls; None and the reason where something is missing. Only reads."""
+    """Where code of `size` bytes can stand and what it calls; None and the reason where
+    something is missing. Only reads.
+    """
     maps = elf_memory.mappings(pid)
     if not maps:
         return None, f"the memory map of process {pid} is hidden"
@@ -66,8 +89,17 @@ def find_place(pid: int, size: int) -> Tuple[Optional[Place], str]:
             functions = _functions(memory, libraries)
             missing = [name for name in FUNCTIONS if name not in functions]
             if missing:
-                return None, f"process {pid} exports no {missing[0]}; its Python may be built in an unusual way"
-            at = next((found for one in libraries for found in [_room(memory, one, maps, size)] if found), 0)
+                return (
+                    None,
+                    (
+                        f"process {pid} exports no {missing[0]}; its Python may be built in an"
+                        " unusual way"
+                    ),
+                )
+            at = next(
+                (found for one in libraries for found in [_room(memory, one, maps, size)] if found),
+                0,
+            )
     except OSError as error:
         return None, f"the memory of process {pid} cannot be read: {error.strerror or error}"
     if not at:
@@ -79,12 +111,26 @@ def _libraries(memory: Memory, maps: Sequence[Mapping]) -> List[Library]:
     """The mapped files that are ELF, Python's and the C library's first."""
     first: Dict[str, Mapping] = {}
     for one in maps:
-        if one.offset == 0 and one.path.startswith("/") and not one.path.startswith(("/dev/", "/memfd:", "/SYSV")):
+        if (
+            one.offset == 0
+            and one.path.startswith("/")
+            and not one.path.startswith(("/dev/", "/memfd:", "/SYSV"))
+        ):
             first.setdefault(one.path, one)
 
     def order(path: str) -> int:
         name = os.path.basename(path)
-        return 0 if name.startswith(("libpython", "python")) else 1 if name.startswith(("libpthread", "libpthread-")) else 2 if name.startswith("libc") else 3
+        return (
+            0
+            if name.startswith(("libpython", "python"))
+            else (
+                1
+                if name.startswith(("libpthread", "libpthread-"))
+                else 2
+                if name.startswith("libc")
+                else 3
+            )
+        )
 
     found: List[Library] = []
     for path in sorted(first, key=order):
@@ -103,21 +149,26 @@ def _functions(memory: Memory, libraries: Sequence[Library]) -> Dict[str, int]:
         missing = [name for name in FUNCTIONS if name not in functions]
         if not missing:
             break
-        # Another copy of an interpreter may be loaded; the first library that has one of its functions gives all of them.
+        # Another copy of an interpreter may be loaded; the first library that has one of its
+        # functions gives all of them.
         for name, address in elf_memory.symbols(memory, one, missing).items():
             functions.setdefault(name, address)
     return functions
 
 
 def _room(memory: Memory, one: Library, maps: Sequence[Mapping], size: int) -> int:
-    """An address, a multiple of 16, with `size` bytes of room behind the library's code; 0 where there is too little."""
+    """An address, a multiple of 16, with `size` bytes of room behind the library's code; 0 where
+    there is too little.
+    """
     room = elf_memory.room_after_code(memory, one, maps)
     at = -(-one.code_end // 16) * 16
     return at if len(room) - (at - one.code_end) >= size + 8 else 0
 
 
 def _sleepers(pid: int, maps: Sequence[Mapping]) -> List[int]:
-    """Threads that sleep in a system call that can be interrupted, have room on their stack, and take no part in a debugger's game."""
+    """Threads that sleep in a system call that can be interrupted, have room on their stack, and
+    take no part in a debugger's game.
+    """
     found: List[Tuple[int, int]] = []
     for tid in _tids(pid):
         words = (procfs.read_page(f"/proc/{pid}/task/{tid}/syscall") or "").split()
@@ -136,7 +187,9 @@ def _sleepers(pid: int, maps: Sequence[Mapping]) -> List[int]:
 
 
 def _has_stack(pointer: int, main: bool, maps: Sequence[Mapping]) -> bool:
-    """True on the main stack, and on a pthread stack (above a guard page) with enough room left. Not so in a signal handler's own stack."""
+    """True on the main stack, and on a pthread stack (above a guard page) with enough room left.
+    Not so in a signal handler's own stack.
+    """
     for place, one in enumerate(maps):
         if one.start <= pointer < one.end:
             if main:
@@ -149,6 +202,8 @@ def _has_stack(pointer: int, main: bool, maps: Sequence[Mapping]) -> bool:
 
 def _tids(pid: int) -> List[int]:
     try:
-        return sorted(int(name) for name in os.listdir(f"/proc/{pid}/task") if name.isdigit())[:THREADS_CAP]
+        return sorted(int(name) for name in os.listdir(f"/proc/{pid}/task") if name.isdigit())[
+            :THREADS_CAP
+        ]
     except OSError:
         return []

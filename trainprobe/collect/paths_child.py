@@ -1,7 +1,10 @@
-"""The program that `sbatch_script.py` runs: look at paths one after the other, and print a line for each, so that one that hangs has a name.
+"""The program that `sbatch_script.py` runs: look at paths one after the other, and print a line for
+each, so that one that hangs has a name.
 
-Input: one JSON object {"paths": [[path, "read" or "write"]], "programs": {name: path}}. Output: a line `{"at": path}` before each look and
-`{"path": path, "state": "file|folder|missing|denied"}` after it; for a program `{"program": name, "says": {...}}`. Python ≥ 3.9, standard library only.
+Input: one JSON object {"paths": [[path, "read" or "write"]], "programs": {name: path}}. Output: a
+line `{"at": path}` before each look and
+`{"path": path, "state": "file|folder|missing|denied"}` after it; for a program `{"program": name,
+"says": {...}}`. Python ≥ 3.9, standard library only.
 """
 
 from __future__ import annotations
@@ -17,7 +20,16 @@ from typing import Any, Dict
 SOURCE_CAP_BYTES = 2**20
 _INITS = ("init_process_group", "init_distributed", "init_device_mesh")
 _SUBMITS = ("submitit", "ray.init", "LocalCluster", "SLURMCluster")
-_FRAMEWORKS = ("lightning", "pytorch_lightning", "accelerate", "deepspeed", "transformers", "composer", "mpi4py", "horovod")
+_FRAMEWORKS = (
+    "lightning",
+    "pytorch_lightning",
+    "accelerate",
+    "deepspeed",
+    "transformers",
+    "composer",
+    "mpi4py",
+    "horovod",
+)
 
 
 def state_of(path: str, how: str) -> str:
@@ -34,7 +46,9 @@ def state_of(path: str, how: str) -> str:
 
 
 def program_says(path: str) -> Dict[str, Any]:
-    """What a training script says of itself: its loader's workers, whether it makes a process group, spawns ranks, or reads SLURM's variables."""
+    """What a training script says of itself: its loader's workers, whether it makes a process
+    group, spawns ranks, or reads SLURM's variables.
+    """
     with open(path, "rb") as file:
         text = file.read(SOURCE_CAP_BYTES).decode("utf-8", "replace")
     tree = ast.parse(text)
@@ -45,10 +59,21 @@ def program_says(path: str) -> Dict[str, Any]:
         "inits": any(name in text for name in _INITS) and not framework,
         "reads_slurm": "SLURM_" in text or framework or any(name in text for name in _SUBMITS),
         "spawns": (
-            any(name in text for name in ("mp.spawn", "multiprocessing.spawn", "start_processes", "DataParallel(")) and "DistributedDataParallel(" not in text
-        )
-        or "mp.spawn" in text
-        or "multiprocessing.spawn" in text,
+            (
+                any(
+                    name in text
+                    for name in (
+                        "mp.spawn",
+                        "multiprocessing.spawn",
+                        "start_processes",
+                        "DataParallel(",
+                    )
+                )
+                and "DistributedDataParallel(" not in text
+            )
+            or "mp.spawn" in text
+            or "multiprocessing.spawn" in text
+        ),
         "submits": any(name in text for name in _SUBMITS),
         "record": "@record" in text,
     }
@@ -64,11 +89,31 @@ def _workers(node: ast.AST) -> list[int]:
     """`num_workers=8` in a call, and the default of an argument `--num-workers`."""
     if not isinstance(node, ast.Call):
         return []
-    found = [word.value.value for word in node.keywords if word.arg == "num_workers" and isinstance(word.value, ast.Constant)]
-    names = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-    if any(name.lstrip("-").replace("-", "_") in ("num_workers", "workers", "nworkers", "dataloader_num_workers") for name in names):
-        found += [word.value.value for word in node.keywords if word.arg == "default" and isinstance(word.value, ast.Constant)]
-    return [number for number in found if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 10_000]
+    found = [
+        word.value.value
+        for word in node.keywords
+        if word.arg == "num_workers" and isinstance(word.value, ast.Constant)
+    ]
+    names = [
+        one.value
+        for one in node.args
+        if isinstance(one, ast.Constant) and isinstance(one.value, str)
+    ]
+    if any(
+        name.lstrip("-").replace("-", "_")
+        in ("num_workers", "workers", "nworkers", "dataloader_num_workers")
+        for name in names
+    ):
+        found += [
+            word.value.value
+            for word in node.keywords
+            if word.arg == "default" and isinstance(word.value, ast.Constant)
+        ]
+    return [
+        number
+        for number in found
+        if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 10_000
+    ]
 
 
 def tell(row: Dict[str, Any]) -> None:

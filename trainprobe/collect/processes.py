@@ -1,4 +1,6 @@
-"""What /proc says of processes and their threads: state, where they sleep in the kernel and for how long, memory, descriptors."""
+"""What /proc says of processes and their threads: state, where they sleep in the kernel and for
+how long, memory, descriptors.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from trainprobe.case import Case
 from trainprobe.collect import cgroup, permission, procfs
+from trainprobe.collect.look_results import LookResult, record, refused, side_by_side
 from trainprobe.collect.members import Member
 from trainprobe.collect.scheduler_clocks import SchedulerClocks
-from trainprobe.collect.seen import Seen, record, refused, side_by_side
 from trainprobe.model.evidence import Evidence
 
 THREADS_CAP = 512
@@ -21,22 +23,38 @@ IO_NAMES = ("rchar", "wchar", "read_bytes", "write_bytes")
 CMDLINE_CAP = 4096
 
 
-def look_at_processes(case: Case, cell: str, members: Sequence[Member], number: int, *, deadline_s: float = 2.0) -> List[Evidence]:
+def look_at_processes(
+    case: Case, cell: str, members: Sequence[Member], number: int, *, deadline_s: float = 2.0
+) -> List[Evidence]:
     """One `process` record per member, in the order given."""
     seen = side_by_side([_look(member, number) for member in members], deadline_s)
-    return [record(case, "process", one, subject=member.subject, cell=cell, source="/proc") for member, one in zip(members, seen)]
+    return [
+        record(case, "process", one, subject=member.subject, cell=cell, source="/proc")
+        for member, one in zip(members, seen)
+    ]
 
 
-def read_process(member: Member, number: int) -> Seen:
-    """One look at one process, without a case. What the kernel hides is None, and the look is partial."""
+def read_process(member: Member, number: int) -> LookResult:
+    """One look at one process, without a case. What the kernel hides is None, and the look is
+    partial.
+    """
     pid = member.pid
     missing = procfs.missing()
     if missing:
         return refused("unavailable", missing, look=number, pid=pid, role=member.role)
     now = procfs.stat(pid)
-    # A zombie is worth telling of: it is still a member of the job, with a state and a parent that has not waited for it.
-    if now is None or (member.started_ticks is not None and now.started_ticks != member.started_ticks):
-        return refused("unavailable", procfs.gone(pid, member.started_ticks) or f"process {pid} is gone", look=number, pid=pid, role=member.role)
+    # A zombie is worth telling of: it is still a member of the job, with a state and a parent that
+    # has not waited for it.
+    if now is None or (
+        member.started_ticks is not None and now.started_ticks != member.started_ticks
+    ):
+        return refused(
+            "unavailable",
+            procfs.gone(pid, member.started_ticks) or f"process {pid} is gone",
+            look=number,
+            pid=pid,
+            role=member.role,
+        )
     status = procfs.status_fields(procfs.read_page(f"/proc/{pid}/status") or "")
     threads, cut_threads = _threads(pid)
     fds = _descriptors(pid)
@@ -48,9 +66,9 @@ def read_process(member: Member, number: int) -> Seen:
         "state": now.state,
         "started_ticks": now.started_ticks,
         "cmdline": _cmdline(pid, now, threads),
-        "tracer_pid": _number(status.get("TracerPid", "")) or 0,
+        "tracer_pid": procfs.number(status.get("TracerPid", "")) or 0,
         "threads": threads,
-        "rss_bytes": (_number(status.get("VmRSS", "0 kB").split()[0]) or 0) * 1024,
+        "rss_bytes": (procfs.number(status.get("VmRSS", "0 kB").split()[0]) or 0) * 1024,
         "fds": fds,
         "nofile_soft": nofile_soft(procfs.read_page(f"/proc/{pid}/limits") or ""),
         "cpu_ticks": now.cpu_ticks,
@@ -59,25 +77,37 @@ def read_process(member: Member, number: int) -> Seen:
         "majflt": now.majflt,
         "io": parse_io(procfs.read_page(f"/proc/{pid}/io") or ""),
         "nspid": [int(word) for word in status.get("NSpid", "").split() if word.isdigit()],
-        "uid": _number(status.get("Uid", "").split("\t")[0]),
+        "uid": procfs.number(status.get("Uid", "").split("\t")[0]),
         "oom_score_adj": _signed((procfs.read_page(f"/proc/{pid}/oom_score_adj") or "").strip()),
-        "age_s": round(max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - now.started_ticks / CLOCK_HZ), 2),
+        "age_s": round(
+            max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - now.started_ticks / CLOCK_HZ), 2
+        ),
     }
     if now.state not in procfs.ENDED_STATES:
-        data["frozen"] = cgroup.frozen(cgroup.find(pid))  # docker pause, scontrol suspend: with version 2 the state itself does not tell
+        data["frozen"] = cgroup.frozen(
+            cgroup.find(pid)
+        )  # docker pause, scontrol suspend: with version 2 the state itself does not tell
     if cut_threads:
         data["cut_threads"] = cut_threads
     if now.state in procfs.ENDED_STATES:
-        return Seen(data)
+        return LookResult(data)
     if fds is None:
-        return Seen(data, "partial", f"descriptors and system calls are hidden: {permission.why_refused(pid)}")
-    return Seen(data)
+        return LookResult(
+            data,
+            "partial",
+            f"descriptors and system calls are hidden: {permission.why_refused(pid)}",
+        )
+    return LookResult(data)
 
 
 def parse_sched(sched: str) -> Dict[str, float]:
-    """The numbers of /proc/PID/sched; `se.exec_start` is when the thread last ran, in ms of the scheduler's clock."""
+    """The numbers of /proc/PID/sched; `se.exec_start` is when the thread last ran, in ms of the
+    scheduler's clock.
+    """
     found: Dict[str, float] = {}
-    for name in SCHED_NAMES:  # Looked for by name, since a kernel that keeps scheduler statistics prints thirty lines in between.
+    # Looked for by name, since a kernel that keeps scheduler statistics prints thirty lines in
+    # between.
+    for name in SCHED_NAMES:
         _, there, rest = sched.partition("\n" + name)
         try:
             if there:
@@ -88,7 +118,9 @@ def parse_sched(sched: str) -> Dict[str, float]:
 
 
 def parse_io(text: str) -> Optional[Dict[str, int]]:
-    """/proc/PID/io (proc(5)): rchar and wchar count what passed through read and write, the others what went to a device. None when hidden."""
+    """/proc/PID/io (proc(5)): rchar and wchar count what passed through read and write, the
+    others what went to a device. None when hidden.
+    """
     fields = procfs.status_fields(text)
     found = {name: int(fields[name]) for name in IO_NAMES if fields.get(name, "").isdigit()}
     return found if len(found) == len(IO_NAMES) else None
@@ -98,7 +130,7 @@ def nofile_soft(limits: str) -> Optional[int]:
     """The soft limit of open files from /proc/PID/limits; None when unlimited or unknown."""
     for line in limits.splitlines():
         if line.startswith("Max open files"):
-            return _number(line[len("Max open files") :].split()[0])
+            return procfs.number(line[len("Max open files") :].split()[0])
     return None
 
 
@@ -124,10 +156,16 @@ def _thread(pid: int, tid: int) -> Optional[Dict[str, Any]]:
         return None
     folder = f"/proc/{pid}/task/{tid}"
     sched = parse_sched(procfs.read_page(f"{folder}/sched") or "")
-    voluntary, involuntary = sched.get("nr_voluntary_switches"), sched.get("nr_involuntary_switches")
+    voluntary, involuntary = (
+        sched.get("nr_voluntary_switches"),
+        sched.get("nr_involuntary_switches"),
+    )
     if voluntary is None:
         status = procfs.status_fields(procfs.read_page(f"{folder}/status") or "")
-        voluntary, involuntary = _number(status.get("voluntary_ctxt_switches", "")), _number(status.get("nonvoluntary_ctxt_switches", ""))
+        voluntary, involuntary = (
+            procfs.number(status.get("voluntary_ctxt_switches", "")),
+            procfs.number(status.get("nonvoluntary_ctxt_switches", "")),
+        )
     wchan = procfs.read_page(f"{folder}/wchan") or ""
     thread = {
         "tid": tid,
@@ -141,7 +179,8 @@ def _thread(pid: int, tid: int) -> Optional[Dict[str, Any]]:
         "asleep_s": _asleep_s(sched.get("se.exec_start"), now),
         "cpu_allowed": _cpu_allowed(tid),
     }
-    # Root alone may read it, and it costs the target's scheduler a lock: so only where it may decide.
+    # Root alone may read it, and it costs the target's scheduler a lock: so only where it may
+    # decide.
     if tid == pid or now.state == "D":
         stack = parse_kernel_stack(procfs.read_page(f"{folder}/stack") or "")
         if stack:
@@ -151,7 +190,9 @@ def _thread(pid: int, tid: int) -> Optional[Dict[str, Any]]:
 
 def parse_kernel_stack(text: str) -> List[str]:
     """`[<0>] futex_do_wait+0x38/0x70` for each frame, innermost first: the names alone."""
-    names = (line.partition("] ")[2].split("+")[0].strip() for line in text.splitlines()[:STACK_CAP])
+    names = (
+        line.partition("] ")[2].split("+")[0].strip() for line in text.splitlines()[:STACK_CAP]
+    )
     return [name for name in names if name]
 
 
@@ -172,7 +213,9 @@ def _cpu_allowed(tid: int) -> Optional[int]:
 
 
 def _cmdline(pid: int, now: procfs.Stat, threads: List[Dict[str, Any]]) -> str:
-    """The command line, or `[name]`. Reading it needs the target's memory map, whose lock a thread in state D may hold for ever."""
+    """The command line, or `[name]`. Reading it needs the target's memory map, whose lock a
+    thread in state D may hold for ever.
+    """
     if now.state in procfs.ENDED_STATES or any(thread["state"] == "D" for thread in threads):
         return f"[{now.name}]"
     raw = procfs.read_or_none(f"/proc/{pid}/cmdline") or ""
@@ -186,13 +229,9 @@ def _descriptors(pid: int) -> Optional[int]:
         return None
 
 
-def _number(text: str) -> Optional[int]:
-    return int(text) if text.isdigit() else None
-
-
 def _signed(text: str) -> Optional[int]:
-    return _number(text) if text[:1] != "-" else -(_number(text[1:]) or 0)
+    return procfs.number(text) if text[:1] != "-" else -(procfs.number(text[1:]) or 0)
 
 
-def _look(member: Member, number: int) -> Callable[[], Seen]:
+def _look(member: Member, number: int) -> Callable[[], LookResult]:
     return lambda: read_process(member, number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
-from typing import Dict, Optional
+from typing import Dict, List, Optional
 
 READ_CAP_BYTES = 256 * 1024
 PAGE_BYTES = 16 * 1024
@@ -15,9 +15,11 @@ ENDED_STATES = frozenset("ZXx")
 
 @dataclass(frozen=True)
 class Stat:
-    """A line of /proc/PID/stat. `cpu_ticks` is user plus system time in clock ticks, `started_ticks` is since boot.
+    """A line of /proc/PID/stat. `cpu_ticks` is user plus system time in clock ticks,
+    `started_ticks` is since boot.
 
-    A process's line sums its threads, the ended ones too; a thread's own line is under task/. `majflt` counts pages that came from a disk.
+    A process's line sums its threads, the ended ones too; a thread's own line is under task/.
+    `majflt` counts pages that came from a disk.
     `cpu` is the one that it last ran on, None where an old kernel does not say.
     """
 
@@ -53,7 +55,9 @@ def read_or_none(path: str) -> Optional[str]:
 
 
 def read_page(path: str) -> Optional[str]:
-    """The same for a file that the kernel gives whole in one read, as all do that tell of one process or thread: half the cost."""
+    """The same for a file that the kernel gives whole in one read, as all do that tell of one
+    process or thread: half the cost.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -64,6 +68,35 @@ def read_page(path: str) -> Optional[str]:
         return None
     finally:
         os.close(fd)
+
+
+def link(path: str) -> str:
+    """Where a symbolic link of /proc or /sys points; empty where it is gone or hidden."""
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+def number(text: str) -> Optional[int]:
+    """None for `max`, for -1 and for nothing."""
+    return int(text) if text.isdigit() else None
+
+
+def thread_files(pid: int, name: str, proc: str = "/proc") -> List[str]:
+    """The contents of /proc/PID/task/*/NAME, stripped."""
+    try:
+        tids = os.listdir(f"{proc}/{pid}/task")
+    except OSError:
+        return []
+    texts = (read_page(f"{proc}/{pid}/task/{tid}/{name}") for tid in tids)
+    return [text.strip() for text in texts if text and text.strip()]
+
+
+def thread_states(pid: int, proc: str = "/proc") -> List[str]:
+    """The states of a process's threads: R, S, D and so on."""
+    after_names = (text.rpartition(")")[2].split() for text in thread_files(pid, "stat", proc))
+    return [words[0] for words in after_names if words]
 
 
 def missing() -> str:
@@ -79,10 +112,15 @@ def parse_stat(text: str) -> Stat:
     fields = text[closed + 1 :].split()
     if opened < 0 or closed < opened or len(fields) < 20:
         raise ValueError(f"no line of /proc/PID/stat: {text[:60]!r}")
-    # Field 3 (state) is fields[0]; 4 is the parent, 10 and 12 are faults, 14 and 15 user and system time, 22 the start.
-    ppid, user, system, started, minor, major = (int(fields[place]) for place in (1, 11, 12, 19, 7, 9))
+    # Field 3 (state) is fields[0]; 4 is the parent, 10 and 12 are faults, 14 and 15 user and system
+    # time, 22 the start.
+    ppid, user, system, started, minor, major = (
+        int(fields[place]) for place in (1, 11, 12, 19, 7, 9)
+    )
     cpu = int(fields[36]) if len(fields) > 36 and fields[36].isdigit() else None
-    return Stat(text[opened + 1 : closed], fields[0], ppid, user + system, started, minor, major, cpu)
+    return Stat(
+        text[opened + 1 : closed], fields[0], ppid, user + system, started, minor, major, cpu
+    )
 
 
 def stat(pid: int, tid: Optional[int] = None) -> Optional[Stat]:
@@ -105,13 +143,18 @@ def status_fields(text: str) -> Dict[str, str]:
 
 
 def gone(pid: int, started_ticks: Optional[int] = None) -> str:
-    """Say why `pid` is not the living process that is meant, or return an empty string when it is."""
+    """Say why `pid` is not the living process that is meant, or return an empty string when it
+    is.
+    """
     now = stat(pid)
     if now is None:
         try:
             os.kill(pid, 0)
         except PermissionError:
-            return f"process {pid} is there but hidden from us (/proc is mounted with hidepid); look as its owner or as root"
+            return (
+                f"process {pid} is there but hidden from us (/proc is mounted with hidepid); look"
+                " as its owner or as root"
+            )
         except (OSError, OverflowError):
             return f"process {pid} is gone"
         return f"process {pid} could not be read"

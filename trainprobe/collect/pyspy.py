@@ -1,4 +1,6 @@
-"""py-spy as a program: where it is, what it printed, and why it refused (format: py-spy 0.4, `dump --json`)."""
+"""py-spy as a program: where it is, what it printed, and why it refused (format: py-spy 0.4,
+`dump --json`).
+"""
 
 from __future__ import annotations
 
@@ -17,16 +19,27 @@ FRAMES_CAP = 200
 NAME_CAP = 300
 LOCAL_CAP = 4096
 OUTPUT_CAP_BYTES = 16 * 2**20
-# Locals that say which file a thread wants to lock where the kernel does not know of the lock: filelock polls, torch's FileBaton
-# waits for the file `lock` in the build directory to vanish. Asked for by name, in these files only.
+# Locals that say which file a thread wants to lock where the kernel does not know of the lock:
+# filelock polls, torch's FileBaton waits for the file `lock` in the build directory to vanish.
+# Asked for by name, in these files only.
 LOCK_LOCALS = frozenset({"lock_filename", "build_directory"})
 LOCK_FILES = re.compile(r"(?:/filelock/[^/]+|/torch/utils/(?:cpp_extension|file_baton))\.py$")
-_DENIED = re.compile(r"permission denied|operation not permitted|SYS_PTRACE|\bEPERM\b|\bEACCES\b|os error (?:1|13)\b", re.IGNORECASE)
-_NOT_PYTHON = re.compile(r"failed to find python version|failed to find (?:a )?python interpreter|python interpreter in the \.data", re.IGNORECASE)
+_DENIED = re.compile(
+    r"permission denied|operation not permitted|SYS_PTRACE|\bEPERM\b|\bEACCES\b|os error"
+    r" (?:1|13)\b",
+    re.IGNORECASE,
+)
+_NOT_PYTHON = re.compile(
+    r"failed to find python version|failed to find (?:a )?python interpreter|python interpreter in"
+    r" the \.data",
+    re.IGNORECASE,
+)
 
 
 class Dump(NamedTuple):
-    """A parsed dump: threads as the case keeps them, and what was wrong with it (`flaw`), empty when nothing was."""
+    """A parsed dump: threads as the case keeps them, and what was wrong with it (`flaw`), empty
+    when nothing was.
+    """
 
     threads: List[Dict[str, Any]]
     cut_threads: int
@@ -35,30 +48,53 @@ class Dump(NamedTuple):
 
 
 def find() -> Tuple[Optional[str], str]:
-    """The path of py-spy, or None and the reason. TRAINPROBE_PY_SPY comes first, then our own interpreter's folder, then PATH."""
+    """The path of py-spy, or None and the reason. TRAINPROBE_PY_SPY comes first, then our own
+    interpreter's folder, then PATH.
+    """
     asked = os.environ.get("TRAINPROBE_PY_SPY", "")
     if asked:
-        return (asked, "") if shutil.which(asked) else (None, f"TRAINPROBE_PY_SPY names {asked}, which is no program that can be run")
+        return (
+            (asked, "")
+            if shutil.which(asked)
+            else (None, f"TRAINPROBE_PY_SPY names {asked}, which is no program that can be run")
+        )
     beside = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "py-spy")
     path = beside if os.access(beside, os.X_OK) else shutil.which("py-spy")
-    return (path, "") if path else (None, "py-spy is not installed beside trainprobe nor on PATH; install it with: pip install py-spy")
+    return (
+        (path, "")
+        if path
+        else (
+            None,
+            (
+                "py-spy is not installed beside trainprobe nor on PATH; install it with: pip"
+                " install py-spy"
+            ),
+        )
+    )
 
 
 def why_failed(pid: int, stderr: str, started_ticks: Optional[int]) -> Tuple[LookOutcome, str]:
-    """Read py-spy's complaint and /proc for the real reason: its own words are often too general ("check that it is running")."""
+    """Read py-spy's complaint and /proc for the real reason: its own words are often too general
+    ("check that it is running").
+    """
     gone = procfs.gone(pid, started_ticks)
     if gone:
         return "unavailable", gone
     if _DENIED.search(stderr):
         return "denied", permission.why_refused(pid)
     if _NOT_PYTHON.search(stderr):
-        return "unavailable", f"process {pid} is no Python program, or a Python that py-spy does not know"
+        return (
+            "unavailable",
+            f"process {pid} is no Python program, or a Python that py-spy does not know",
+        )
     return "crashed", f"py-spy failed on process {pid}: {first_line(stderr) or 'it said nothing'}"
 
 
 def first_line(text: str) -> str:
     """The first line of py-spy's complaint with its innermost cause, without the backtrace."""
-    lines = [line.strip() for line in text.split("Stack backtrace:", 1)[0].splitlines() if line.strip()]
+    lines = [
+        line.strip() for line in text.split("Stack backtrace:", 1)[0].splitlines() if line.strip()
+    ]
     if not lines:
         return ""
     causes = [re.sub(r"^\d+: ", "", line) for line in lines[1:] if line != "Caused by:"]
@@ -67,7 +103,9 @@ def first_line(text: str) -> str:
 
 
 def parse(content: bytes, pid: int) -> Optional[Dump]:
-    """Parse what `py-spy dump --json` printed; None when it is no list of threads at all. The main thread comes first."""
+    """Parse what `py-spy dump --json` printed; None when it is no list of threads at all. The
+    main thread comes first.
+    """
     try:
         rows = json.loads(content)
     except (ValueError, RecursionError):
@@ -76,12 +114,27 @@ def parse(content: bytes, pid: int) -> Optional[Dump]:
         return None
     read = [_thread(row) for row in rows]
     threads = [thread for thread in read if thread is not None]
-    threads.sort(key=lambda thread: (thread["os_thread_id"] != pid, not thread["owns_gil"], not thread["active"]))
-    flaw = f"{len(rows) - len(threads)} of {len(rows)} entries of py-spy's answer are no threads" if len(threads) < len(rows) else ""
+    threads.sort(
+        key=lambda thread: (
+            thread["os_thread_id"] != pid,
+            not thread["owns_gil"],
+            not thread["active"],
+        )
+    )
+    flaw = (
+        f"{len(rows) - len(threads)} of {len(rows)} entries of py-spy's answer are no threads"
+        if len(threads) < len(rows)
+        else ""
+    )
     if not rows:
-        flaw = "py-spy found no Python thread; the interpreter is starting, ending, or all its threads run outside Python"
+        flaw = (
+            "py-spy found no Python thread; the interpreter is starting, ending, or all its threads"
+            " run outside Python"
+        )
     kept = threads[:THREADS_CAP]
-    return Dump(kept, len(threads) - len(kept), sum(thread.get("cut_frames", 0) for thread in kept), flaw)
+    return Dump(
+        kept, len(threads) - len(kept), sum(thread.get("cut_frames", 0) for thread in kept), flaw
+    )
 
 
 def wants_locals(threads: List[Dict[str, Any]]) -> bool:
@@ -112,7 +165,11 @@ def _thread(row: Any) -> Optional[Dict[str, Any]]:
 def _frame(row: Any) -> Optional[Dict[str, Any]]:
     if not isinstance(row, dict):
         return None
-    frame: Dict[str, Any] = {"name": _text(row.get("name")), "file": _text(row.get("filename")), "line": _number(row.get("line")) or 0}
+    frame: Dict[str, Any] = {
+        "name": _text(row.get("name")),
+        "file": _text(row.get("filename")),
+        "line": _number(row.get("line")) or 0,
+    }
     if row.get("module"):
         frame["module"] = _text(row["module"])
     kept = _lock_locals(row.get("locals")) if LOCK_FILES.search(frame["file"]) else {}
@@ -124,10 +181,15 @@ def _frame(row: Any) -> Optional[Dict[str, Any]]:
 def _lock_locals(rows: Any) -> Dict[str, str]:
     kept = {}
     for row in rows if isinstance(rows, list) else ():
-        if isinstance(row, dict) and row.get("name") in LOCK_LOCALS and isinstance(row.get("repr"), str):
+        if (
+            isinstance(row, dict)
+            and row.get("name") in LOCK_LOCALS
+            and isinstance(row.get("repr"), str)
+        ):
             kept[row["name"]] = row["repr"].strip("\"'")[:LOCAL_CAP]
     if "build_directory" in kept:
-        # torch.utils.cpp_extension waits for the file `lock` there, and keeps that name in no local of its own.
+        # torch.utils.cpp_extension waits for the file `lock` there, and keeps that name in no local
+        # of its own.
         kept["lock_file_path"] = kept.pop("build_directory").rstrip("/") + "/lock"
     return kept
 

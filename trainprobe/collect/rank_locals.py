@@ -1,7 +1,9 @@
-"""Which number a rank has, by the locals of its own frames: the last resort where no variable and no argument says it.
+"""Which number a rank has, by the locals of its own frames: the last resort where no variable and
+no argument says it.
 
-`torch.multiprocessing.spawn` passes the number as `i` of `_wrap`, and training scripts call it `rank`. Only whole numbers of these names
-are read, in these files only; nothing else of a frame's locals is kept.
+`torch.multiprocessing.spawn` passes the number as `i` of `_wrap`, and training scripts call it
+`rank`. Only whole numbers of these names are read, in these files only; nothing else of a frame's
+locals is kept.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from trainprobe.collect import procfs, pyspy, stacks
+from trainprobe.collect.look_results import LookResult, refused, side_by_side
 from trainprobe.collect.members import Member
-from trainprobe.collect.seen import Seen, refused, side_by_side
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import is_user
 
@@ -26,7 +28,9 @@ _WHOLE = re.compile(r"[0-9]{1,7}\Z")
 
 @dataclass(frozen=True)
 class RankLocals:
-    """What the frames of one process say; None where they say nothing. `spawned` is the number that mp.spawn gave it on this host."""
+    """What the frames of one process say; None where they say nothing. `spawned` is the number
+    that mp.spawn gave it on this host.
+    """
 
     rank: Optional[int] = None
     local_rank: Optional[int] = None
@@ -34,26 +38,50 @@ class RankLocals:
     spawned: Optional[int] = None
 
 
-def read_rank_locals(members: Sequence[Member], *, deadline_s: float, at_once: int) -> Dict[int, RankLocals]:
-    """Ask the frames of each process once, and return by pid what they say; nothing of those that could not be asked."""
-    seen = side_by_side([_look(member, deadline_s) for member in members], deadline_s + 0.2, at_once)
-    return {member.pid: RankLocals(**one.data) for member, one in zip(members, seen) if one.outcome == "ok"}
+def read_rank_locals(
+    members: Sequence[Member], *, deadline_s: float, at_once: int
+) -> Dict[int, RankLocals]:
+    """Ask the frames of each process once, and return by pid what they say; nothing of those
+    that could not be asked.
+    """
+    seen = side_by_side(
+        [_look(member, deadline_s) for member in members], deadline_s + 0.2, at_once
+    )
+    return {
+        member.pid: RankLocals(**one.data)
+        for member, one in zip(members, seen)
+        if one.outcome == "ok"
+    }
 
 
 def parse(content: bytes, pid: int) -> RankLocals:
-    """Read what `py-spy dump --json --locals` printed; empty where it is no list of threads. The outermost frame that says it counts."""
+    """Read what `py-spy dump --json --locals` printed; empty where it is no list of threads. The
+    outermost frame that says it counts.
+    """
     try:
         rows = json.loads(content)
     except (ValueError, RecursionError):
         return RankLocals()
     threads = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    main = next((row for row in threads if row.get("os_thread_id") == pid), threads[0] if len(threads) == 1 else {})
-    frames = [row for row in main.get("frames") or () if isinstance(row, dict)] if isinstance(main.get("frames"), list) else []
+    main = next(
+        (row for row in threads if row.get("os_thread_id") == pid),
+        threads[0] if len(threads) == 1 else {},
+    )
+    frames = (
+        [row for row in main.get("frames") or () if isinstance(row, dict)]
+        if isinstance(main.get("frames"), list)
+        else []
+    )
     found: Dict[str, int] = {}
     for row in reversed(frames):
         for name, value in _of_frame(row).items():
             found.setdefault(name, value)
-    return RankLocals(found.get("global_rank", found.get("rank")), found.get("local_rank"), found.get("world_size"), found.get("i"))
+    return RankLocals(
+        found.get("global_rank", found.get("rank")),
+        found.get("local_rank"),
+        found.get("world_size"),
+        found.get("i"),
+    )
 
 
 def _of_frame(row: Dict[str, Any]) -> Dict[str, int]:
@@ -66,24 +94,41 @@ def _of_frame(row: Dict[str, Any]) -> Dict[str, int]:
     rows: List[Any] = row["locals"] if isinstance(row.get("locals"), list) else []
     found = {}
     for local in rows if wanted else ():
-        if isinstance(local, dict) and local.get("name") in wanted and isinstance(local.get("repr"), str) and _WHOLE.match(local["repr"]):
+        if (
+            isinstance(local, dict)
+            and local.get("name") in wanted
+            and isinstance(local.get("repr"), str)
+            and _WHOLE.match(local["repr"])
+        ):
             found[str(local["name"])] = int(local["repr"])
     return {name: value for name, value in found.items() if value < MOST}
 
 
-def _look(member: Member, deadline_s: float) -> Callable[[], Seen]:
+def _look(member: Member, deadline_s: float) -> Callable[[], LookResult]:
     return lambda: _read(member, deadline_s)
 
 
-def _read(member: Member, deadline_s: float) -> Seen:
+def _read(member: Member, deadline_s: float) -> LookResult:
     path, reason = pyspy.find()
     gone = procfs.gone(member.pid, member.started_ticks)
     if path is None or gone:
         return refused("unavailable", gone or reason)
     now = procfs.stat(member.pid)
-    options = ["--locals", *(["--nonblocking"] if now is not None and now.state in stacks.CANNOT_PAUSE else [])]
+    options = [
+        "--locals",
+        *(["--nonblocking"] if now is not None and now.state in stacks.CANNOT_PAUSE else []),
+    ]
     ran = stacks.dump(path, member.pid, deadline_s, options)
     if ran.ended.how != "exited" or ran.ended.code != 0:
-        return refused("unavailable", f"py-spy did not say what the frames of process {member.pid} hold")
+        return refused(
+            "unavailable", f"py-spy did not say what the frames of process {member.pid} hold"
+        )
     said = parse(ran.stdout, member.pid)
-    return Seen({"rank": said.rank, "local_rank": said.local_rank, "world_size": said.world_size, "spawned": said.spawned})
+    return LookResult(
+        {
+            "rank": said.rank,
+            "local_rank": said.local_rank,
+            "world_size": said.world_size,
+            "spawned": said.spawned,
+        }
+    )

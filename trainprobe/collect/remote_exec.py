@@ -1,4 +1,6 @@
-"""Python's own way into a live process, since 3.14 (PEP 768): its main thread runs a file when it next runs Python at all."""
+"""Python's own way into a live process, since 3.14 (PEP 768): its main thread runs a file when
+it next runs Python at all.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _CALL = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"
 
 
 def python_version(pid: int) -> Optional[Tuple[int, int]]:
-    """Major and minor version of the Python that the process runs, by the names of its mapped files; None when they do not tell."""
+    """Major and minor version of the Python that the process runs, by the names of its mapped
+    files; None when they do not tell.
+    """
     for one in elf_memory.mappings(pid):
         found = _NAMED.match(os.path.basename(one.path))
         if found and "x" in one.mode:
@@ -29,25 +33,43 @@ def suits(version: Optional[Tuple[int, int]], main_thread_runs: bool, environ: s
         return "sys.remote_exec is new in Python 3.14"
     if not main_thread_runs:
         return "its main thread runs no Python now, and sys.remote_exec needs it to"
-    if any(entry.startswith("PYTHON_DISABLE_REMOTE_DEBUG=") and entry != "PYTHON_DISABLE_REMOTE_DEBUG=" for entry in environ.split("\0")):
+    if any(
+        entry.startswith("PYTHON_DISABLE_REMOTE_DEBUG=") and entry != "PYTHON_DISABLE_REMOTE_DEBUG="
+        for entry in environ.split("\0")
+    ):
         return "PYTHON_DISABLE_REMOTE_DEBUG is set for it"
     return ""
 
 
 def ask(pid: int, path: str, timeout_s: float) -> str:
-    """Have the process run the file `path`. Return why that failed, or an empty string: then it will, as soon as it can.
+    """Have the process run the file `path`. Return why that failed, or an empty string: then it
+    will, as soon as it can.
 
-    The caller must be the same version of Python as the process, so it is called with the interpreter of the process itself.
+    The caller must be the same version of Python as the process, so it is called with the
+    interpreter of the process itself.
     """
-    environment = {"LC_ALL": "C", **{name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}}
-    ran = run([f"/proc/{pid}/exe", "-I", "-S", "-c", _CALL, str(pid), path], timeout_s=timeout_s, env=environment, output_cap_bytes=65536)
+    environment = {
+        "LC_ALL": "C",
+        **{name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ},
+    }
+    ran = run(
+        [f"/proc/{pid}/exe", "-I", "-S", "-c", _CALL, str(pid), path],
+        timeout_s=timeout_s,
+        env=environment,
+        output_cap_bytes=65536,
+    )
     if ran.ended.how == "exited" and ran.ended.code == 0:
         return ""
     said = [line for line in ran.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
-    return f"sys.remote_exec failed on process {pid}: {said[-1][:300] if said else ran.ended.reason or ran.ended.how}"
+    return (
+        f"sys.remote_exec failed on process {pid}:"
+        f" {said[-1][:300] if said else ran.ended.reason or ran.ended.how}"
+    )
 
 
 def main_thread_runs(pid: int) -> bool:
-    """True when the main thread is on a CPU now, so that it will soon come to a point where it can run something else."""
+    """True when the main thread is on a CPU now, so that it will soon come to a point where it
+    can run something else.
+    """
     now = procfs.stat(pid, pid)
     return now is not None and now.state == "R"

@@ -1,6 +1,8 @@
-"""A batch script before it is submitted: its text, what the site answered, and what stands on this host. One record of kind `sbatch`.
+"""A batch script before it is submitted: its text, what the site answered, and what stands on this
+host. One record of kind `sbatch`.
 
-Nothing of the script is run. Paths are looked at in a child with a deadline, since one of them may lie on a file system that hangs.
+Nothing of the script is run. Paths are looked at in a child with a deadline, since one of them may
+lie on a file system that hangs.
 """
 
 from __future__ import annotations
@@ -9,20 +11,18 @@ import json
 import os
 import resource
 import socket
-import sys
 import time
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from trainprobe.case import Case
+from trainprobe.collect.child_programs import json_lines, run_child
 from trainprobe.errors import UsageError
 from trainprobe.model.evidence import Evidence, LookOutcome
-from trainprobe.sbatch.checking import plan_of
+from trainprobe.sbatch.engine import plan_of
 from trainprobe.sbatch.rules.paths import named_paths
 from trainprobe.sbatch.site import Here
-from trainprobe.system.run import run
 
 KIND = "sbatch"
-ASK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "paths_child.py")
 PATHS_S = 5.0
 SCRIPT_CAP_BYTES = 2**20
 _LIMITS = {
@@ -32,7 +32,9 @@ _LIMITS = {
     "nproc": resource.RLIMIT_NPROC,
     "cpu": resource.RLIMIT_CPU,
 }
-_LIMITS.update({"data": resource.RLIMIT_DATA, "stack": resource.RLIMIT_STACK, "core": resource.RLIMIT_CORE})
+_LIMITS.update(
+    {"data": resource.RLIMIT_DATA, "stack": resource.RLIMIT_STACK, "core": resource.RLIMIT_CORE}
+)
 _KEPT = (
     "SBATCH_",
     "NCCL_",
@@ -51,57 +53,116 @@ _KEPT = (
     "UCX_",
     "FI_",
 )
-_KEPT_NAMES = ("HOME", "USER", "SRUN_CPUS_PER_TASK", "CONDA_PREFIX", "VIRTUAL_ENV", "SCRATCH", "WORK", "PROJECT", "TMPDIR", "PWD")
+_KEPT_NAMES = (
+    "HOME",
+    "USER",
+    "SRUN_CPUS_PER_TASK",
+    "CONDA_PREFIX",
+    "VIRTUAL_ENV",
+    "SCRATCH",
+    "WORK",
+    "PROJECT",
+    "TMPDIR",
+    "PWD",
+)
 
 
 def read_text(path: str) -> str:
     """The text of a script as it is. Raises UsageError where it cannot be read or is no text."""
     try:
         if not os.path.isfile(path):
-            raise UsageError(f"{path} is no file.", "Name a batch script: trainprobe ready --sbatch job.sh.")
+            raise UsageError(
+                f"{path} is no file.", "Name a batch script: trainprobe ready --sbatch job.sh."
+            )
         with open(path, "rb") as file:
             content = file.read(SCRIPT_CAP_BYTES + 1)
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.", "Name a batch script: trainprobe ready --sbatch job.sh.") from error
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror}.",
+            "Name a batch script: trainprobe ready --sbatch job.sh.",
+        ) from error
     if len(content) > SCRIPT_CAP_BYTES:
         raise UsageError(
-            f"{path} has more than {SCRIPT_CAP_BYTES // 1024} KiB, and is no batch script.", "Name a batch script: trainprobe ready --sbatch job.sh."
+            f"{path} has more than {SCRIPT_CAP_BYTES // 1024} KiB, and is no batch script.",
+            "Name a batch script: trainprobe ready --sbatch job.sh.",
         )
     if b"\0" in content:
-        raise UsageError(f"{path} is no text.", "Name a batch script: trainprobe ready --sbatch job.sh.")
+        raise UsageError(
+            f"{path} is no text.", "Name a batch script: trainprobe ready --sbatch job.sh."
+        )
     return content.decode("utf-8", "replace")
 
 
-def look_at_script(case: Case, script: str, options: Sequence[str], site: Mapping[str, Any], *, paths_s: float = PATHS_S) -> Tuple[Evidence, Dict[str, Any]]:
-    """Record what is known of a script. Return the record, and its data as they were before secrets were taken out: for the corrected script.
+def look_at_script(
+    case: Case,
+    script: str,
+    options: Sequence[str],
+    site: Mapping[str, Any],
+    *,
+    paths_s: float = PATHS_S,
+) -> Tuple[Evidence, Dict[str, Any]]:
+    """Record what is known of a script. Return the record, and its data as they were before secrets
+    were taken out: for the corrected script.
 
-    `options` are those of sbatch's command line, `site` the answers of the site. Raises UsageError where there is no such script.
+    `options` are those of sbatch's command line, `site` the answers of the site. Raises UsageError
+    where there is no such script.
     """
     began = time.monotonic()
     text = read_text(script)
     here = _here()
-    plan = plan_of(text, tuple(options), None, Here(environ=here["environ"], cwd=here["cwd"], home=here["home"]))
+    plan = plan_of(
+        text,
+        tuple(options),
+        None,
+        Here(environ=here["environ"], cwd=here["cwd"], home=here["home"]),
+    )
     named = named_paths(plan)
     wanted = [(path, "write" if role in ("output", "error") else "read") for path, role, _ in named]
     programs = {
-        one.script: path for one in plan.launches for path, role, line in named if role == "program" and line == one.line and one.script.endswith(".py")
+        one.script: path
+        for one in plan.launches
+        for path, role, line in named
+        if role == "program" and line == one.line and one.script.endswith(".py")
     }
     states, about, trouble = look_at_paths(wanted, programs, paths_s)
     here.update({"paths": states, "programs": about})
-    data: Dict[str, Any] = {"script": script, "text": text, "options": list(options), "site": dict(site), "here": here}
+    data: Dict[str, Any] = {
+        "script": script,
+        "text": text,
+        "options": list(options),
+        "site": dict(site),
+        "here": here,
+    }
     reason = " ".join([*trouble, *(f"{one}." for one in site.get("unknown", ()))])
     outcome: LookOutcome = "partial" if reason else "ok"
-    kept = case.add(KIND, source="sbatch script", took_s=time.monotonic() - began, outcome=outcome, reason=reason, data=data)
+    kept = case.add(
+        KIND,
+        source="sbatch script",
+        took_s=time.monotonic() - began,
+        outcome=outcome,
+        reason=reason,
+        data=data,
+    )
     return kept, data
 
 
 def _here() -> Dict[str, Any]:
-    environ = {name: value[:4000] for name, value in os.environ.items() if name.startswith(_KEPT) or name in _KEPT_NAMES}
+    environ = {
+        name: value[:4000]
+        for name, value in os.environ.items()
+        if name.startswith(_KEPT) or name in _KEPT_NAMES
+    }
     limits: Dict[str, List[Optional[int]]] = {}
     for name, number in _LIMITS.items():
         soft, hard = resource.getrlimit(number)
         limits[name] = [None if one == resource.RLIM_INFINITY else one for one in (soft, hard)]
-    return {"environ": environ, "limits": limits, "cwd": _cwd(), "home": os.environ.get("HOME", ""), "host": socket.gethostname()}
+    return {
+        "environ": environ,
+        "limits": limits,
+        "cwd": _cwd(),
+        "home": os.environ.get("HOME", ""),
+        "host": socket.gethostname(),
+    }
 
 
 def _cwd() -> str:
@@ -111,25 +172,22 @@ def _cwd() -> str:
         return ""
 
 
-def look_at_paths(paths: Sequence[Tuple[str, str]], programs: Mapping[str, str], paths_s: float = PATHS_S) -> Tuple[Dict[str, str], Dict[str, Any], List[str]]:
-    """What stands at each path: file, folder, missing, denied, or unknown where nobody could say in time; and what programs say of themselves."""
+def look_at_paths(
+    paths: Sequence[Tuple[str, str]], programs: Mapping[str, str], paths_s: float = PATHS_S
+) -> Tuple[Dict[str, str], Dict[str, Any], List[str]]:
+    """What stands at each path: file, folder, missing, denied, or unknown where nobody could say
+    in time; and what programs say of themselves.
+    """
     states: Dict[str, str] = {}
     about: Dict[str, Any] = {}
     if not paths and not programs:
         return states, about, []
-    ran = run(
-        [sys.executable, "-I", "-S", "-B", ASK],
-        timeout_s=paths_s,
-        kill_s=0.5,
-        cwd="/",
-        input=json.dumps({"paths": list(paths), "programs": dict(programs)}).encode(),
+    asked = json.dumps({"paths": list(paths), "programs": dict(programs)}).encode()
+    ran = run_child(
+        "paths_child", timeout_s=paths_s, input=asked, kill_s=0.5, output_cap_bytes=2**23
     )
     at = ""
-    for line in ran.stdout.splitlines():
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue
+    for row in json_lines(ran.stdout):
         at = str(row.get("at") or at)
         if "state" in row:
             states[str(row["path"])] = str(row["state"])
@@ -138,4 +196,14 @@ def look_at_paths(paths: Sequence[Tuple[str, str]], programs: Mapping[str, str],
     left = [path for path, _ in paths if path not in states]
     states.update(dict.fromkeys(left, "unknown"))
     late = ran.ended.how in ("timed_out", "unkillable")
-    return states, about, [f"{at} gave no answer within {paths_s:g} s."] if late and at else ["The paths could not be looked at."] if left else []
+    return (
+        states,
+        about,
+        (
+            [f"{at} gave no answer within {paths_s:g} s."]
+            if late and at
+            else ["The paths could not be looked at."]
+            if left
+            else []
+        ),
+    )

@@ -1,7 +1,9 @@
-"""The scheduler's clocks: `se.exec_start` of a thread is told in the clock of the CPU that it last ran on.
+"""The scheduler's clocks: `se.exec_start` of a thread is told in the clock of the CPU that it last
+ran on.
 
-Each CPU has one of its own, from which the time that a hypervisor or interrupts took is left out (rq_clock_task in kernel/sched/core.c). On a busy virtual
-machine two of them were a minute apart, so that what one says must never be held against another. What a CPU's clock says now is what
+Each CPU has one of its own, from which the time that a hypervisor or interrupts took is left out
+(rq_clock_task in kernel/sched/core.c). On a busy virtual machine two of them were a minute apart,
+so that what one says must never be held against another. What a CPU's clock says now is what
 /proc/thread-self/sched says of ourselves, when we run there.
 """
 
@@ -17,7 +19,9 @@ KEPT_S = 1.0  # a clock falls behind by what is taken from its CPU meanwhile
 
 
 class SchedulerClocks:
-    """Reads the clock of each CPU once a second at most. `last_ran` gives our own `se.exec_start` in ms, None where the kernel has no such file."""
+    """Reads the clock of each CPU once a second at most. `last_ran` gives our own
+    `se.exec_start` in ms, None where the kernel has no such file.
+    """
 
     def __init__(self, last_ran: Callable[[], Optional[float]]) -> None:
         self._last_ran = last_ran
@@ -28,8 +32,8 @@ class SchedulerClocks:
     def ago_s(self, last_ran_ms: float, cpu: Optional[int]) -> Optional[float]:
         """Return how long ago `last_ran_ms` on the clock of `cpu` was, in seconds.
 
-        Where that CPU may not be visited, or is not known, the least that any known clock says: a wait is rather told too short than too long.
-        None where no clock can be read.
+        Where that CPU may not be visited, or is not known, the least that any known clock says: a
+        wait is rather told too short than too long. None where no clock can be read.
         """
         now = time.monotonic()
         own = self._offset(cpu)

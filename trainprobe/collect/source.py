@@ -1,4 +1,6 @@
-"""The source around the lines that stacks and tracebacks name. The job's files are read as text and parsed, never imported."""
+"""The source around the lines that stacks and tracebacks name. The job's files are read as text
+and parsed, never imported.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from trainprobe.case import Case
+from trainprobe.collect.look_results import LookResult, record, refused, side_by_side
 from trainprobe.collect.members import host_name
-from trainprobe.collect.seen import Seen, record, refused, side_by_side
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.subjects import Subject
 from trainprobe.regular_files import read_regular_file
@@ -38,7 +40,9 @@ class Site:
 
 def sites_in_text(text: str, rank: Optional[int] = None) -> List[Site]:
     """The places that tracebacks and faulthandler's text name, in the order of the text."""
-    return [Site(file, int(line), function, rank) for file, line, function in _IN_TEXT.findall(text)]
+    return [
+        Site(file, int(line), function, rank) for file, line, function in _IN_TEXT.findall(text)
+    ]
 
 
 def sites_in_stacks(evidence: Iterable[Evidence]) -> List[Site]:
@@ -47,51 +51,101 @@ def sites_in_stacks(evidence: Iterable[Evidence]) -> List[Site]:
     for look in evidence:
         for thread in look.data.get("threads", ()):
             frames = [frame for frame in thread.get("frames", ()) if "module" not in frame]
-            sites.extend(Site(frame["file"], frame["line"], frame["name"], look.subject.rank) for frame in frames)
+            sites.extend(
+                Site(frame["file"], frame["line"], frame["name"], look.subject.rank)
+                for frame in frames
+            )
     return sites
 
 
-def look_at_source(case: Case, cell: str, sites: Iterable[Site], *, cwd: str = "", with_libraries: bool = False, deadline_s: float = 2.0) -> List[Evidence]:
-    """Record one `source` per rank and file, for lines that this cell has no record of yet. `cwd` is the job's, for relative names."""
+def look_at_source(
+    case: Case,
+    cell: str,
+    sites: Iterable[Site],
+    *,
+    cwd: str = "",
+    with_libraries: bool = False,
+    deadline_s: float = 2.0,
+) -> List[Evidence]:
+    """Record one `source` per rank and file, for lines that this cell has no record of yet.
+    `cwd` is the job's, for relative names.
+    """
     known = _known(case, cell)
     wanted: Dict[Tuple[str, Optional[int]], Set[int]] = {}
     for site in list(sites)[: SITES_CAP * 20]:
-        if site.line > 0 and (site.rank, site.file, site.line) not in known and (with_libraries or is_user(Frame(site.function, site.file, site.line))):
+        if (
+            site.line > 0
+            and (site.rank, site.file, site.line) not in known
+            and (with_libraries or is_user(Frame(site.function, site.file, site.line)))
+        ):
             wanted.setdefault((site.file, site.rank), set()).add(site.line)
     files: Dict[str, Set[int]] = {}
     for (file, _), lines in wanted.items():
         files.setdefault(file, set()).update(lines)
     names = list(files)[:FILES_CAP]
     began = time.time()
-    seen = dict(zip(names, side_by_side([_look(file, os.path.join(cwd, file), files[file]) for file in names], deadline_s, at_once=2)))
+    seen = dict(
+        zip(
+            names,
+            side_by_side(
+                [_look(file, os.path.join(cwd, file), files[file]) for file in names],
+                deadline_s,
+                at_once=2,
+            ),
+        )
+    )
     records = []
     for (file, rank), lines in wanted.items():
-        whole = seen.get(file) or Seen({"file": file, "sites": []}, "unavailable", f"only the first {FILES_CAP} source files are read", began)
+        whole = seen.get(file) or LookResult(
+            {"file": file, "sites": []},
+            "unavailable",
+            f"only the first {FILES_CAP} source files are read",
+            began,
+        )
         here = [site for site in whole.data.get("sites", ()) if site["line"] in lines]
-        mine = Seen({"file": file, "sites": here}, whole.outcome, whole.reason, whole.began, whole.took_s)
-        subject = Subject("job", host=host_name()) if rank is None else Subject("rank", host=host_name(), rank=rank, role="rank")
-        records.append(record(case, "source", mine, subject=subject, cell=cell, source="source text"))
+        mine = LookResult(
+            {"file": file, "sites": here}, whole.outcome, whole.reason, whole.began, whole.took_s
+        )
+        subject = (
+            Subject("job", host=host_name())
+            if rank is None
+            else Subject("rank", host=host_name(), rank=rank, role="rank")
+        )
+        records.append(
+            record(case, "source", mine, subject=subject, cell=cell, source="source text")
+        )
     return records
 
 
-def read_source(file: str, path: str, lines: Set[int]) -> Seen:
-    """Read one file and find what encloses the lines, without a case. `file` is the name in the stack, `path` where it lies."""
+def read_source(file: str, path: str, lines: Set[int]) -> LookResult:
+    """Read one file and find what encloses the lines, without a case. `file` is the name in the
+    stack, `path` where it lies.
+    """
     base: Dict[str, Any] = {"file": file, "sites": []}
     try:
         content = read_regular_file(path, FILE_CAP_BYTES)
     except ValueError as error:
         return refused("unavailable", f"{file} {error}", **base)
     except PermissionError:
-        return refused("denied", f"{file} may not be read by us; run trainprobe as the job's user", **base)
+        return refused(
+            "denied", f"{file} may not be read by us; run trainprobe as the job's user", **base
+        )
     except OSError as error:
         return refused("unavailable", f"{file} cannot be read: {error.strerror}", **base)
     found = read_places(_decode(content), sorted(lines)[:SITES_CAP])
     base["sites"] = [asdict(place) for place in found.places]
     if found.flaw:
-        return refused("partial" if base["sites"] else "unavailable", f"{file}: {found.flaw}", **base)
+        return refused(
+            "partial" if base["sites"] else "unavailable", f"{file}: {found.flaw}", **base
+        )
     if len(found.places) < len(lines):
-        return refused("partial", f"{file} has fewer lines than the stack names; it was changed after the job had started, or is another file", **base)
-    return Seen(base)
+        return refused(
+            "partial",
+            f"{file} has fewer lines than the stack names; it was changed after the job had"
+            " started, or is another file",
+            **base,
+        )
+    return LookResult(base)
 
 
 def _decode(content: bytes) -> str:
@@ -109,7 +163,10 @@ def _known(case: Case, cell: str) -> Set[Tuple[Optional[int], str, int]]:
     known: Set[Tuple[Optional[int], str, int]] = set()
     for look in case.evidence:
         if look.kind == "source" and look.cell == cell:
-            known.update((look.subject.rank, str(look.data.get("file")), site["line"]) for site in look.data.get("sites", ()))
+            known.update(
+                (look.subject.rank, str(look.data.get("file")), site["line"])
+                for site in look.data.get("sites", ())
+            )
     return known
 
 

@@ -7,32 +7,52 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from trainprobe.case import Case
 from trainprobe.collect import procfs, pyspy
+from trainprobe.collect.look_results import LookResult, record, refused, side_by_side
 from trainprobe.collect.members import Member
-from trainprobe.collect.seen import Seen, record, refused, side_by_side
 from trainprobe.model.evidence import Evidence, LookOutcome
 from trainprobe.system.run import Ran, run
 
-# A blocking dump needs the target to stop for it. A process that is stopped already, or asleep in the kernel, cannot.
+# A blocking dump needs the target to stop for it. A process that is stopped already, or asleep in
+# the kernel, cannot.
 CANNOT_PAUSE = frozenset("TtD")
 AT_ONCE = 16
 COMPLAINT_BYTES = 65536
 
 
-def look_at_stacks(case: Case, cell: str, members: Sequence[Member], number: int, *, deadline_s: float = 5.0, at_once: int = AT_ONCE) -> List[Evidence]:
-    """Take one dump of every member, at most `at_once` at the same time; one `stacks.python` record each, in the order given.
+def look_at_stacks(
+    case: Case,
+    cell: str,
+    members: Sequence[Member],
+    number: int,
+    *,
+    deadline_s: float = 5.0,
+    at_once: int = AT_ONCE,
+) -> List[Evidence]:
+    """Take one dump of every member, at most `at_once` at the same time; one `stacks.python` record
+    each, in the order given.
 
-    A process whose main thread sleeps, and slept on meanwhile, is read without a pause: nothing moved. One that runs is paused, for under
-    3 ms where py-spy has a CPU for itself and for some 5 ms (31 at most, seen at a load of 30 on two CPUs) otherwise: tests/bench/pause.py measures it.
+    A process whose main thread sleeps, and slept on meanwhile, is read without a pause: nothing
+    moved. One that runs is paused, for under 3 ms where py-spy has a CPU for itself and for some 5
+    ms (31 at most, seen at a load of 30 on two CPUs) otherwise: tests/bench/pause.py measures it.
     """
     looks = [_look(member, number, deadline_s) for member in members]
     seen = side_by_side(looks, deadline_s + 0.5, at_once)
-    return [record(case, "stacks.python", one, subject=member.subject, cell=cell, source="py-spy") for member, one in zip(members, seen)]
+    return [
+        record(case, "stacks.python", one, subject=member.subject, cell=cell, source="py-spy")
+        for member, one in zip(members, seen)
+    ]
 
 
-def read_stacks(member: Member, number: int, deadline_s: float) -> Seen:
+def read_stacks(member: Member, number: int, deadline_s: float) -> LookResult:
     """One dump of one process, without a case."""
     ends = time.monotonic() + deadline_s
-    base = {"look": number, "pid": member.pid, "role": member.role, "nonblocking": False, "threads": []}
+    base = {
+        "look": number,
+        "pid": member.pid,
+        "role": member.role,
+        "nonblocking": False,
+        "threads": [],
+    }
     path, reason = pyspy.find()
     if path is None:
         return refused("unavailable", reason, **base)
@@ -41,9 +61,11 @@ def read_stacks(member: Member, number: int, deadline_s: float) -> Seen:
         return refused("unavailable", gone, **base)
     now = procfs.stat(member.pid)
     state = now.state if now is not None else ""
-    attempts = (True,) if state in CANNOT_PAUSE else (True, False) if state == "S" else (False, True)
+    attempts = (
+        (True,) if state in CANNOT_PAUSE else (True, False) if state == "S" else (False, True)
+    )
     outcome: LookOutcome = "timed_out"
-    slept_through: Optional[Seen] = None
+    slept_through: Optional[LookResult] = None
     reason = f"no time was left to look at process {member.pid}"
     for place, nonblocking in enumerate(attempts):
         left_s = ends - time.monotonic()
@@ -55,8 +77,14 @@ def read_stacks(member: Member, number: int, deadline_s: float) -> Seen:
         switches = _switches(member.pid)
         ran = dump(path, member.pid, allowed_s, ["--nonblocking"] if nonblocking else [])
         seen = understand(ran, member, base)
-        if place == 0 and nonblocking and len(attempts) > 1 and (seen.outcome == "partial" or switches != _switches(member.pid)):
-            # Its main thread ran meanwhile, so what was read of it may be of two moments: once more, with a pause.
+        if (
+            place == 0
+            and nonblocking
+            and len(attempts) > 1
+            and (seen.outcome == "partial" or switches != _switches(member.pid))
+        ):
+            # Its main thread ran meanwhile, so what was read of it may be of two moments: once
+            # more, with a pause.
             slept_through = seen if seen.outcome in ("ok", "partial") else None
             outcome, reason = seen.outcome, seen.reason
             continue
@@ -69,48 +97,81 @@ def read_stacks(member: Member, number: int, deadline_s: float) -> Seen:
 
 
 def _switches(pid: int) -> str:
-    """How often the main thread has run and has been put off, as the kernel prints it; empty where it is gone."""
+    """How often the main thread has run and has been put off, as the kernel prints it; empty
+    where it is gone.
+    """
     fields = procfs.status_fields(procfs.read_page(f"/proc/{pid}/task/{pid}/status") or "")
-    return f"{fields.get('voluntary_ctxt_switches', '')} {fields.get('nonvoluntary_ctxt_switches', '')}"
+    return (
+        f"{fields.get('voluntary_ctxt_switches', '')}"
+        f" {fields.get('nonvoluntary_ctxt_switches', '')}"
+    )
 
 
 def dump(path: str, pid: int, timeout_s: float, options: Sequence[str] = ()) -> Ran:
-    return run([path, "dump", "--json", "--pid", str(pid), *options], timeout_s=timeout_s, output_cap_bytes=pyspy.OUTPUT_CAP_BYTES)
+    return run(
+        [path, "dump", "--json", "--pid", str(pid), *options],
+        timeout_s=timeout_s,
+        output_cap_bytes=pyspy.OUTPUT_CAP_BYTES,
+    )
 
 
-def understand(ran: Ran, member: Member, base: dict[str, Any]) -> Seen:
+def understand(ran: Ran, member: Member, base: dict[str, Any]) -> LookResult:
     """Turn what py-spy did into a look."""
     pid, ended = member.pid, ran.ended
     if ended.how in ("timed_out", "unkillable"):
-        return refused("timed_out", f"py-spy did not finish on process {pid} within {ended.took_s:.1f} s", **base)
+        return refused(
+            "timed_out",
+            f"py-spy did not finish on process {pid} within {ended.took_s:.1f} s",
+            **base,
+        )
     if ended.how in ("not_started", "not_run"):
-        return refused("unavailable", f"py-spy could not be started: {ended.reason or 'no reason given'}", **base)
+        return refused(
+            "unavailable",
+            f"py-spy could not be started: {ended.reason or 'no reason given'}",
+            **base,
+        )
     if ended.how != "exited" or ended.code != 0:
-        outcome, reason = pyspy.why_failed(pid, ran.stderr[:COMPLAINT_BYTES].decode("utf-8", "replace"), member.started_ticks)
+        outcome, reason = pyspy.why_failed(
+            pid, ran.stderr[:COMPLAINT_BYTES].decode("utf-8", "replace"), member.started_ticks
+        )
         return refused(outcome, reason, **base)
     parsed = pyspy.parse(ran.stdout, pid)
     if parsed is None:
-        why = f"its answer is larger than {pyspy.OUTPUT_CAP_BYTES} bytes" if ran.cut else "its answer is no list of threads in JSON"
+        why = (
+            f"its answer is larger than {pyspy.OUTPUT_CAP_BYTES} bytes"
+            if ran.cut
+            else "its answer is no list of threads in JSON"
+        )
         return refused("crashed", f"py-spy's look at process {pid} cannot be used: {why}", **base)
     now = procfs.stat(pid)
     if now is not None and member.started_ticks not in (None, now.started_ticks):
-        return refused("unavailable", f"process {pid} ended during the look and its number belongs to another process now", **base)
+        return refused(
+            "unavailable",
+            f"process {pid} ended during the look and its number belongs to another process now",
+            **base,
+        )
     data = {**base, "threads": parsed.threads}
     if parsed.cut_threads or parsed.cut_frames:
         data.update(cut_threads=parsed.cut_threads, cut_frames=parsed.cut_frames)
-    return Seen(data, "partial", parsed.flaw) if parsed.flaw else Seen(data)
+    return LookResult(data, "partial", parsed.flaw) if parsed.flaw else LookResult(data)
 
 
-def _with_lock_paths(path: str, member: Member, seen: Seen, left_s: float) -> Seen:
-    """Look once more with locals where a frame's locals name a lock file. If that fails, what was seen stands."""
+def _with_lock_paths(path: str, member: Member, seen: LookResult, left_s: float) -> LookResult:
+    """Look once more with locals where a frame's locals name a lock file. If that fails, what
+    was seen stands.
+    """
     threads = seen.data["threads"]
     if left_s < 0.2 or not pyspy.wants_locals(threads):
         return seen
     # Three times --locals, since py-spy cuts a value at 128 characters otherwise.
     options: Tuple[str, ...] = ("-lll", "--nonblocking") if seen.data["nonblocking"] else ("-lll",)
-    again = understand(dump(path, member.pid, left_s, options), member, {key: item for key, item in seen.data.items() if key != "threads"})
+    again = understand(
+        dump(path, member.pid, left_s, options),
+        member,
+        {key: item for key, item in seen.data.items() if key != "threads"},
+    )
     return again if again.outcome == "ok" else seen
 
 
-def _look(member: Member, number: int, deadline_s: float) -> Callable[[], Seen]:
+def _look(member: Member, number: int, deadline_s: float) -> Callable[[], LookResult]:
     return lambda: read_stacks(member, number, deadline_s)

@@ -1,4 +1,6 @@
-"""Which unix socket is connected to which, asked of the kernel over netlink (sock_diag(7)): /proc/net/unix does not tell."""
+"""Which unix socket is connected to which, asked of the kernel over netlink (sock_diag(7)):
+/proc/net/unix does not tell.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ ALL = 0xFFFFFFFF
 
 @dataclass(frozen=True)
 class UnixSocket:
-    """The inode of the other end (0: none), and the bytes that wait to be read here and at the other end."""
+    """The inode of the other end (0: none), and the bytes that wait to be read here and at the
+    other end.
+    """
 
     peer: int = 0
     rx_queue: int = 0
@@ -27,13 +31,22 @@ class UnixSocket:
 
 
 def ask(timeout_s: float = 0.5) -> Dict[int, UnixSocket]:
-    """Inode to socket, for all unix sockets of our own network namespace; empty where the kernel does not answer."""
+    """Inode to socket, for all unix sockets of our own network namespace; empty where the kernel
+    does not answer.
+    """
     found: Dict[int, UnixSocket] = {}
     ends = time.monotonic() + timeout_s
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG) as netlink:
-            request = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, ALL, 0, SHOW_PEER | SHOW_QUEUES, ALL, ALL)
-            netlink.send(struct.pack("=IHHII", 16 + len(request), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST_DUMP, 1, 0) + request)
+            request = struct.pack(
+                "=BBHIIIII", socket.AF_UNIX, 0, 0, ALL, 0, SHOW_PEER | SHOW_QUEUES, ALL, ALL
+            )
+            netlink.send(
+                struct.pack(
+                    "=IHHII", 16 + len(request), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST_DUMP, 1, 0
+                )
+                + request
+            )
             while time.monotonic() < ends:
                 netlink.settimeout(max(0.01, ends - time.monotonic()))
                 if not parse(netlink.recv(65536), found):

@@ -1,4 +1,6 @@
-"""The versions of the packages that matter, in the Python that runs this: `python versions_child.py NAME…` prints one JSON object. Nothing is imported but the standard library."""
+"""The versions of the packages that matter, in the Python that runs this: `python
+versions_child.py NAME…` prints one JSON object. Nothing is imported but the standard library.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,66 @@ import sys
 from typing import Dict, Optional, Sequence
 
 PACKAGES = (
-    "torch", "torchvision", "torchaudio", "torchdata", "torchtitan", "transformers", "datasets", "accelerate", "deepspeed", "lightning", "pytorch-lightning", "numpy", "scipy", "pandas", "pyarrow",
-    "triton", "xformers", "flash-attn", "peft", "trl", "bitsandbytes", "safetensors", "tokenizers", "huggingface-hub", "megatron-core", "apex", "transformer-engine", "fairseq", "fairscale", "timm",
-    "mmcv", "mmengine", "detectron2", "vllm", "ray", "wandb", "mlflow", "tensorboard", "fsspec", "filelock", "protobuf", "setuptools", "ninja", "composer", "webdataset", "nvidia-nccl-cu11",
-    "nvidia-nccl-cu12", "nvidia-nccl-cu13", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13", "nvidia-cublas-cu12", "nvidia-cuda-runtime-cu12", "nvidia-nvshmem-cu12",
-)  # fmt: skip
+    "torch",
+    "torchvision",
+    "torchaudio",
+    "torchdata",
+    "torchtitan",
+    "transformers",
+    "datasets",
+    "accelerate",
+    "deepspeed",
+    "lightning",
+    "pytorch-lightning",
+    "numpy",
+    "scipy",
+    "pandas",
+    "pyarrow",
+    "triton",
+    "xformers",
+    "flash-attn",
+    "peft",
+    "trl",
+    "bitsandbytes",
+    "safetensors",
+    "tokenizers",
+    "huggingface-hub",
+    "megatron-core",
+    "apex",
+    "transformer-engine",
+    "fairseq",
+    "fairscale",
+    "timm",
+    "mmcv",
+    "mmengine",
+    "detectron2",
+    "vllm",
+    "ray",
+    "wandb",
+    "mlflow",
+    "tensorboard",
+    "fsspec",
+    "filelock",
+    "protobuf",
+    "setuptools",
+    "ninja",
+    "composer",
+    "webdataset",
+    "nvidia-nccl-cu11",
+    "nvidia-nccl-cu12",
+    "nvidia-nccl-cu13",
+    "nvidia-cudnn-cu12",
+    "nvidia-cudnn-cu13",
+    "nvidia-cublas-cu12",
+    "nvidia-cuda-runtime-cu12",
+    "nvidia-nvshmem-cu12",
+)
 
 
 def versions(packages: Sequence[str] = PACKAGES) -> Dict[str, str]:
-    """{python, torch, cuda, nccl, …}: what is installed, as far as its metadata tells without an import."""
+    """{python, torch, cuda, nccl, …}: what is installed, as far as its metadata tells without an
+    import.
+    """
     from importlib import metadata
 
     found = {"python": platform.python_version()}
@@ -48,16 +101,28 @@ def _cuda_of_torch() -> str:
         except (OSError, SyntaxError, ValueError):
             continue
         for node in body:
-            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0] if isinstance(node, ast.Assign) else None
+            target = (
+                node.target
+                if isinstance(node, ast.AnnAssign)
+                else node.targets[0]
+                if isinstance(node, ast.Assign)
+                else None
+            )
             value = getattr(node, "value", None)
-            if isinstance(target, ast.Name) and target.id == "cuda" and isinstance(value, ast.Constant) and isinstance(value.value, str):
+            if (
+                isinstance(target, ast.Name)
+                and target.id == "cuda"
+                and isinstance(value, ast.Constant)
+                and isinstance(value.value, str)
+            ):
                 return value.value
         return ""
     return ""
 
 
 if __name__ == "__main__":
-    # Our own folder is first on the path of a program; it holds modules whose names must not hide others.
+    # Our own folder is first on the path of a program; it holds modules whose names must not hide
+    # others.
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or ".") != here]
     sys.stdout.write(json.dumps(versions()) + "\n")

@@ -1,18 +1,27 @@
-"""Typed facts, each with the ids of the evidence that shows it. Pure: nothing here touches the machine."""
+"""Typed facts, each with the ids of the evidence that shows it. Pure: nothing here touches the
+machine.
+"""
 
 from __future__ import annotations
 
+from trainprobe.collect.collectors.deadlines import Checkpoint, Deadline
+from trainprobe.collect.collectors.files import OpenFile, PipeEnd
+from trainprobe.collect.collectors.gpus import Gpu, GpuProcess
+from trainprobe.collect.collectors.locks import HeldLock, LockWait
+from trainprobe.collect.collectors.mounts import Mount
+from trainprobe.collect.collectors.ports import PortCounters
+from trainprobe.collect.collectors.pressure import Pressure
+from trainprobe.collect.collectors.ras import RasCommunicator, RasRank
+from trainprobe.collect.collectors.sockets import Connection
+from trainprobe.collect.collectors.worker_server import WorkerServer
 from trainprobe.facts.cgroups import MemoryLimit
 from trainprobe.facts.collectives import CollectiveCall
 from trainprobe.facts.data_parallel import DataParallelMade
-from trainprobe.facts.deadlines import Checkpoint, Deadline
 from trainprobe.facts.differences import Difference
 from trainprobe.facts.endings import RankEnding
 from trainprobe.facts.exceptions import RankException
 from trainprobe.facts.fatal_signals import FatalSignal
 from trainprobe.facts.flight_dumps import FlightDump
-from trainprobe.facts.given import Given
-from trainprobe.facts.gpus import Gpu, GpuProcess
 from trainprobe.facts.host_checks import HostCheck
 from trainprobe.facts.imports import ImportTried
 from trainprobe.facts.jobs import Job, JobRank
@@ -20,32 +29,31 @@ from trainprobe.facts.kernel_logs import OomKill, Segfault, Xid
 from trainprobe.facts.knobs import KnobTried
 from trainprobe.facts.leftovers import Leftover, LeftoverLook, OtherRun, Restarter
 from trainprobe.facts.lint_findings import LintFinding, LintRead
-from trainprobe.facts.locks import HeldLock, LockWait
 from trainprobe.facts.log_events import LogEvent, Output
 from trainprobe.facts.log_failures import LogFailure
 from trainprobe.facts.log_jobs import LogJob, LogProgress
 from trainprobe.facts.log_stacks import LogStack
 from trainprobe.facts.main_threads import MainThread, Thread
-from trainprobe.facts.mounts import Mount
-from trainprobe.facts.node_checks import CheckProgram, DroppedCheck, NodeClock, NodeValues, ReadyPlan
-from trainprobe.facts.open_files import OpenFile, PipeEnd
+from trainprobe.facts.node_checks import (
+    CheckProgram,
+    DroppedCheck,
+    NodeClock,
+    NodeValues,
+    ReadyPlan,
+)
 from trainprobe.facts.pairs import BadLink, BadNode, CommonFault, PairsDone, PairTry, ScaleFault
 from trainprobe.facts.plan import Interrupted, Plan, Script
-from trainprobe.facts.ports import PortCounters
-from trainprobe.facts.pressure import Pressure
 from trainprobe.facts.probe_results import Measured, ProbeFailure, ProbeResult
 from trainprobe.facts.processes import ProcessState
 from trainprobe.facts.progress import Progress
-from trainprobe.facts.ras import RasCommunicator, RasRank
 from trainprobe.facts.reading import read
 from trainprobe.facts.removed_columns import ColumnsRemoved
 from trainprobe.facts.rungs import Rung
 from trainprobe.facts.sbatch_plan import SbatchPlan
+from trainprobe.facts.settings import Given
 from trainprobe.facts.several_hosts import Reach, SilentNode
-from trainprobe.facts.sockets import Connection
 from trainprobe.facts.sources import Block, Skip, SourceSite
 from trainprobe.facts.table import ANY, Facts, Look, Refusal
-from trainprobe.facts.worker_servers import WorkerServer
 from trainprobe.model.facts import Fact
 
 __all__ = [

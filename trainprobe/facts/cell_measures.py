@@ -1,4 +1,6 @@
-"""What was measured of the user's command in one cell of its grid: times, memory, descriptors, tasks."""
+"""What was measured of the user's command in one cell of its grid: times, memory, descriptors,
+tasks.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +9,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainprobe.facts import fields
 from trainprobe.facts.probe_results import Measured
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
 COMMAND = "user_script"
-_CELL = re.compile(r"[^@]+@(?P<ranks>\d{1,12})(?:x(?P<rows>\d{1,18}))?(?:#(?P<knob>.*))?", re.DOTALL)
+_CELL = re.compile(
+    r"[^@]+@(?P<ranks>\d{1,12})(?:x(?P<rows>\d{1,18}))?(?:#(?P<knob>.*))?", re.DOTALL
+)
 _KNOWN = frozenset({"name", "value", "unit", "threshold", "source", "who"})
 
 
 @dataclass(frozen=True)
 class CellSize:
-    """What the name of a cell says: `user_script@4x1000#workers=0` is 4 ranks, 1000 rows, and the knob `workers=0`."""
+    """What the name of a cell says: `user_script@4x1000#workers=0` is 4 ranks, 1000 rows, and
+    the knob `workers=0`.
+    """
 
     ranks: int = 0
     rows: int | None = None
@@ -31,11 +37,15 @@ def size_of(cell: str) -> CellSize:
     match = _CELL.fullmatch(cell)
     if match is None:
         return CellSize()
-    return CellSize(int(match["ranks"]), int(match["rows"]) if match["rows"] else None, match["knob"] or "")
+    return CellSize(
+        int(match["ranks"]), int(match["rows"]) if match["rows"] else None, match["knob"] or ""
+    )
 
 
 def parse_cell_measures(record: Evidence) -> list[Fact]:
-    """Data: {measures: [{name, value, unit, …}]}. Labels that a row does not carry are those of its cell: ranks, rows, knob."""
+    """Data: {measures: [{name, value, unit, …}]}. Labels that a row does not carry are those of
+    its cell: ranks, rows, knob.
+    """
     size = size_of(record.cell)
     of_cell: dict[str, Any] = {"ranks": size.ranks, "rows": size.rows, "knob": size.knob}
 

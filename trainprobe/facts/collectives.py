@@ -1,7 +1,10 @@
-"""Calls of collectives that a rank made, one fact per call, in order: from the witness's journal, torch's flight recorder or a log.
+"""Calls of collectives that a rank made, one fact per call, in order: from the witness's journal,
+torch's flight recorder or a log.
 
-The journal is a small memory-mapped ring beside the rank's events, so that it survives an abort or a kill of the rank.
-`facts/flight_dumps.py` builds the same fact from a recorder's dump, `facts/timed_out_calls.py` from the lines of a watchdog.
+The journal is a small memory-mapped ring beside the rank's events, so that it survives an abort or
+a kill of the rank.
+`facts/flight_dumps.py` builds the same fact from a recorder's dump, `facts/timed_out_calls.py` from
+the lines of a watchdog.
 """
 
 from __future__ import annotations
@@ -43,23 +46,39 @@ _OPERATIONS = {
     "BARRIER": "barrier",
     "COALESCED": "coalesced",
 }
-POINT_TO_POINT = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list", "coalesced"})
+POINT_TO_POINT = frozenset(
+    {
+        "send",
+        "recv",
+        "isend",
+        "irecv",
+        "batch_isend_irecv",
+        "send_object_list",
+        "recv_object_list",
+        "coalesced",
+    }
+)
 
 
 @dataclass(frozen=True)
 class CollectiveCall(Fact):
-    """One call. `number` counts this rank's calls in `group`, from 0 in the journal; elsewhere it is the group's sequence number.
+    """One call. `number` counts this rank's calls in `group`, from 0 in the journal; elsewhere it
+    is the group's sequence number.
 
-    `number` is NO_NUMBER where a log does not name it. `sizes` and `dtype` are those of its first tensor; `numel_in` and `numel_out`
-    are the elements of all its inputs and of all its outputs, None where unknown. `finished` is false when the rank was still inside
-    when the journal was read; in the recorder, when the work was not done, whether or not the rank's Python waited for it; always in
-    a log, where the call ran into its timeout. `at` is Unix time in seconds, 0 where unknown. From a log only: `place` orders its
-    lines, and `seen_at` is file and line.
+    `number` is NO_NUMBER where a log does not name it. `sizes` and `dtype` are those of its first
+    tensor; `numel_in` and `numel_out` are the elements of all its inputs and of all its outputs,
+    None where unknown. `finished` is false when the rank was still inside when the journal was
+    read; in the recorder, when the work was not done, whether or not the rank's Python waited for
+    it; always in a log, where the call ran into its timeout. `at` is Unix time in seconds, 0 where
+    unknown. From a log only: `place` orders its lines, and `seen_at` is file and line.
 
-    From the recorder only: `members` are the world ranks of the group, in the order of their ranks in it, () where unknown;
-    `members_known` is false where they are only those that were seen; `desc` names the group in words; `state` is scheduled, started or
-    completed; `retired` means that the backend gave it up or was done with it; `p2p` is a send or receive and `peer` the world rank at its
-    other end (None: any, or unknown); `frames` are the frames that are neither torch's nor Python's own, outermost first.
+    From the recorder only: `members` are the world ranks of the group, in the order of their ranks
+    in it, () where unknown;
+    `members_known` is false where they are only those that were seen; `desc` names the group in
+    words; `state` is scheduled, started or completed; `retired` means that the backend gave it up
+    or was done with it; `p2p` is a send or receive and `peer` the world rank at its other end
+    (None: any, or unknown); `frames` are the frames that are neither torch's nor Python's own,
+    outermost first.
     """
 
     number: int = 0
@@ -109,11 +128,17 @@ def operation(name: str) -> str:
 
 
 def parse(record: Evidence) -> list[CollectiveCall]:
-    """Read a `collectives` record: data {"calls": [{number, op, group, sizes, dtype, file, line, function, at, finished}]}."""
+    """Read a `collectives` record: data {"calls": [{number, op, group, sizes, dtype, file, line,
+    function, at, finished}]}.
+    """
     calls = record.data.get("calls")
     if not isinstance(calls, (list, tuple)):
         return []
-    return [_call(record, row) for row in calls if isinstance(row, Mapping) and isinstance(row.get("op"), str)]
+    return [
+        _call(record, row)
+        for row in calls
+        if isinstance(row, Mapping) and isinstance(row.get("op"), str)
+    ]
 
 
 def _call(record: Evidence, row: Mapping[str, Any]) -> CollectiveCall:
@@ -130,10 +155,18 @@ def _call(record: Evidence, row: Mapping[str, Any]) -> CollectiveCall:
         file=str(row.get("file") or ""),
         line=_number(row.get("line")),
         function=str(row.get("function") or ""),
-        at=float(_number(row.get("at"))) if not isinstance(row.get("at"), float) else float(row["at"]),
+        at=(
+            float(_number(row.get("at")))
+            if not isinstance(row.get("at"), float)
+            else float(row["at"])
+        ),
         finished=row.get("finished") is True,
     )
 
 
 def _number(value: object) -> int:
-    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e18 else 0
+    return (
+        int(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e18
+        else 0
+    )

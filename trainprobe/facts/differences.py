@@ -1,4 +1,6 @@
-"""What is unlike on the nodes of one job: versions, environment, limits, mounts, adapters. A minority is named, a tie is only told."""
+"""What is unlike on the nodes of one job: versions, environment, limits, mounts, adapters. A
+minority is named, a tie is only told.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,28 @@ from trainprobe.model.facts import Fact
 
 UNSET = "none"
 CLOCK, CLOCK_S = "host.skew", 1.0
-# Amounts of which a node may have more than the others, and less by such a share. AzNHC allows 3 to 5 % of the memory, which the kernel keeps for itself;
-# shared memory and limits have checks of their own that say what is too little, so that only far less than the others have is a fault of the node.
+# Amounts of which a node may have more than the others, and less by such a share. AzNHC allows 3 to
+# 5 % of the memory, which the kernel keeps for itself; shared memory and limits have checks of
+# their own that say what is too little, so that only far less than the others have is a fault of
+# the node.
 _AMOUNTS: Mapping[str, float] = {
     **dict.fromkeys(("memory_bytes", "memory.total_bytes", "memory.limit_bytes"), 0.05),
     **dict.fromkeys(("cpus", "cpu_quota"), 0.0),
-    **dict.fromkeys(("shm.size_bytes", "limit.nofile", "limit.memlock_bytes", "limit.nproc", "limit.as_bytes", "limit.stack_bytes", "pids.max"), 0.5),
+    **dict.fromkeys(
+        (
+            "shm.size_bytes",
+            "limit.nofile",
+            "limit.memlock_bytes",
+            "limit.nproc",
+            "limit.as_bytes",
+            "limit.stack_bytes",
+            "pids.max",
+        ),
+        0.5,
+    ),
 }
-# Lists in which the first counts, such as the interfaces that NCCL takes: it meets the others over the first; more or fewer behind that are only told.
+# Lists in which the first counts, such as the interfaces that NCCL takes: it meets the others over
+# the first; more or fewer behind that are only told.
 _FIRST_COUNTS = frozenset({"net.interface"})
 # Which check of the catalogue a name belongs to, by its first word; all else is of the host.
 _FAMILIES: Mapping[str, str] = {
@@ -44,7 +60,9 @@ _FAMILIES: Mapping[str, str] = {
     "cpus": "lim.same",
     "pids": "lim.same",
     "shm": "lim.same",
-    **dict.fromkeys(("thp", "clock", "cpu", "product", "sysctl", "numa", "boot", "modules"), "settings.same"),
+    **dict.fromkeys(
+        ("thp", "clock", "cpu", "product", "sysctl", "numa", "boot", "modules"), "settings.same"
+    ),
     "gpu": "drv.same",
     "cuda": "drv.same",
 }
@@ -54,10 +72,12 @@ _LITTLE = 0.05
 
 @dataclass(frozen=True)
 class Difference(Fact):
-    """A value that some nodes do not share with the rest: `hosts` have `value` (`none` for unset), and `majority_hosts`, more than half, `majority`.
+    """A value that some nodes do not share with the rest: `hosts` have `value` (`none` for unset),
+    and `majority_hosts`, more than half, `majority`.
 
-    Where no value is that of more than half, `tie` is true: `camps` are all of them, each (value, hosts), and nobody is in the wrong. `check` is
-    the row of the catalogue that says how much it matters.
+    Where no value is that of more than half, `tie` is true: `camps` are all of them, each (value,
+    hosts), and nobody is in the wrong. `check` is the row of the catalogue that says how much it
+    matters.
     """
 
     name: str = ""
@@ -77,7 +97,11 @@ class Difference(Fact):
 def join_differences(facts: list[Fact]) -> list[Fact]:
     """Compare what the nodes told, and their clocks."""
     told = [fact for fact in facts if isinstance(fact, NodeValues)]
-    return [*facts, *_differences(told), *_clocks([fact for fact in facts if isinstance(fact, NodeClock) and fact.cell == CELL])]
+    return [
+        *facts,
+        *_differences(told),
+        *_clocks([fact for fact in facts if isinstance(fact, NodeClock) and fact.cell == CELL]),
+    ]
 
 
 def check_of(name: str) -> str:
@@ -104,7 +128,10 @@ def _of_name(name: str, told: Mapping[str, NodeValues]) -> Iterable[Difference]:
         camps[next((other for other in camps if _same(name, value, other)), value)].append(host)
     if len(camps) < 2:
         return
-    rows = tuple((value, tuple(hosts)) for value, hosts in sorted(camps.items(), key=lambda item: (-len(item[1]), item[0])))
+    rows = tuple(
+        (value, tuple(hosts))
+        for value, hosts in sorted(camps.items(), key=lambda item: (-len(item[1]), item[0]))
+    )
     spec = spec_of(check_of(name))
     base = Difference(
         cell=CELL,
@@ -121,11 +148,25 @@ def _of_name(name: str, told: Mapping[str, NodeValues]) -> Iterable[Difference]:
         everybody = tuple(host for _, hosts in rows for host in hosts)
         if all(_enough(name, value, other) for value, _ in rows for other, _ in rows):
             base = replace(base, severity="warning")
-        yield replace(base, evidence=_evidence(told, everybody), value=majority, hosts=everybody, tie=True)
+        yield replace(
+            base, evidence=_evidence(told, everybody), value=majority, hosts=everybody, tie=True
+        )
         return
     for value, hosts in rows[1:]:
-        severity = "warning" if _enough(name, value, majority) and base.severity in ("blocker", "degraded") else base.severity
-        yield replace(base, severity=severity, evidence=_evidence(told, hosts), value=value, hosts=hosts, majority=majority, majority_hosts=majority_hosts)
+        severity = (
+            "warning"
+            if _enough(name, value, majority) and base.severity in ("blocker", "degraded")
+            else base.severity
+        )
+        yield replace(
+            base,
+            severity=severity,
+            evidence=_evidence(told, hosts),
+            value=value,
+            hosts=hosts,
+            majority=majority,
+            majority_hosts=majority_hosts,
+        )
 
 
 def _evidence(told: Mapping[str, NodeValues], hosts: Iterable[str]) -> tuple[str, ...]:
@@ -141,12 +182,19 @@ def _same(name: str, one: str, other: str) -> bool:
 
 
 def _enough(name: str, value: str, other: str) -> bool:
-    """Is this amount at least that of the others but for the share that may be missing, or the first of a list the same? False for what is neither."""
+    """Is this amount at least that of the others but for the share that may be missing, or the
+    first of a list the same? False for what is neither.
+    """
     if name in _FIRST_COUNTS:
         return value.split()[:1] == other.split()[:1] != []
     share = _AMOUNTS.get(name)
     mine, theirs = _amount(value), _amount(other)
-    return share is not None and mine is not None and theirs is not None and (mine >= theirs or mine >= (1 - share) * theirs)
+    return (
+        share is not None
+        and mine is not None
+        and theirs is not None
+        and (mine >= theirs or mine >= (1 - share) * theirs)
+    )
 
 
 def _amount(value: str) -> float | None:
@@ -159,12 +207,18 @@ def _amount(value: str) -> float | None:
 
 
 def _clocks(told: Sequence[NodeClock]) -> Iterable[HostCheck]:
-    """Each clock against the middle one of all; where only two are known nobody can say which of them is wrong, and both are told."""
+    """Each clock against the middle one of all; where only two are known nobody can say which of
+    them is wrong, and both are told.
+    """
     latest = {fact.host: fact for fact in told}
     if len(latest) < 2:
         return
     ordered = sorted(fact.offset_s for fact in latest.values())
-    middle = ordered[len(ordered) // 2] if len(ordered) % 2 else (ordered[len(ordered) // 2 - 1] + ordered[len(ordered) // 2]) / 2
+    middle = (
+        ordered[len(ordered) // 2]
+        if len(ordered) % 2
+        else (ordered[len(ordered) // 2 - 1] + ordered[len(ordered) // 2]) / 2
+    )
     spec = spec_of(CLOCK)
     for host, fact in latest.items():
         off = fact.offset_s - middle

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 from dataclasses import dataclass
 
-from trainprobe.facts import fields
+from trainprobe.model import fields
 from trainprobe.model.evidence import EndedHow, Evidence
 from trainprobe.model.facts import Fact
 
@@ -14,13 +14,19 @@ from trainprobe.model.facts import Fact
 class RankEnding(Fact):
     """How one process of a cell ended.
 
-    `how` is that of `model.evidence.Ended`. `order` is the place of this rank among the ends of its cell, by `failed_at`
-    (0 first; ends within 5 ms share a place; None for what is not a rank, has no time, or was stopped by us).
-    `failed_at` is the earliest of its uncaught exception and its end, Unix seconds: a rank that raised may take seconds to leave.
-    `by_us` is true where we sent the signal, `by_launcher` where the user's launcher stopped it because another rank had failed.
-    `left_by_itself` is true when the witness saw it come to its normal end: one that was signalled on its way out then counts as
-    exited, with the status that it asked for. `echo` is true when its own exception or death only repeats another rank's.
-    `place` orders what was read in logs afterwards, `seen_at` is the file and line there. `oom_rise` is by how much the cgroup's count of out-of-memory kills rose, None where that was not seen.
+    `how` is that of `model.evidence.Ended`. `order` is the place of this rank among the ends of its
+    cell, by `failed_at` (0 first; ends within 5 ms share a place; None for what is not a rank, has
+    no time, or was stopped by us).
+    `failed_at` is the earliest of its uncaught exception and its end, Unix seconds: a rank that
+    raised may take seconds to leave.
+    `by_us` is true where we sent the signal, `by_launcher` where the user's launcher stopped it
+    because another rank had failed.
+    `left_by_itself` is true when the witness saw it come to its normal end: one that was signalled
+    on its way out then counts as exited, with the status that it asked for. `echo` is true when its
+    own exception or death only repeats another rank's.
+    `place` orders what was read in logs afterwards, `seen_at` is the file and line there.
+    `oom_rise` is by how much the cgroup's count of out-of-memory kills rose, None where that was
+    not seen.
     """
 
     role: str = "rank"
@@ -49,7 +55,11 @@ class RankEnding(Fact):
     @property
     def abnormal(self) -> bool:
         """Ended otherwise than by exit code 0, and not because we or the launcher ended it."""
-        return not (self.by_us or self.by_launcher) and self.how in ABNORMAL and not (self.how == "exited" and self.code in (0, None))
+        return (
+            not (self.by_us or self.by_launcher)
+            and self.how in ABNORMAL
+            and not (self.how == "exited" and self.code in (0, None))
+        )
 
 
 ABNORMAL = ("exited", "signalled", "oom_killed", "unkillable", "not_started")
@@ -88,7 +98,8 @@ def parse_ending(record: Evidence) -> list[Fact]:
     ]
 
 
-# signal(7) on x86 and ARM; the module `signal` would answer for the machine that concludes, not for the one that gathered.
+# signal(7) on x86 and ARM; the module `signal` would answer for the machine that concludes, not for
+# the one that gathered.
 SIGNALS = [
     "SIGHUP",
     "SIGINT",

@@ -6,24 +6,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainprobe.facts import fields
 from trainprobe.facts.frame_rows import frames_of
 from trainprobe.facts.log_events import whole_text
 from trainprobe.facts.probe_results import events_of, is_witness, moment
+from trainprobe.logtext.streams import split_ranks
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.echoes import echo_of
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import is_native, is_user, module_importing
-from trainprobe.stacks.rank_prefix import split_ranks
 from trainprobe.stacks.traceback_text import MESSAGE_CAP, Printed, Raised, parse_tracebacks, unwrap
 
 INTERRUPTION = "KeyboardInterrupt"
-# torch/csrc/distributed/c10d/exception.h; the branches of CPython's OSError that a peer or a network causes.
+# torch/csrc/distributed/c10d/exception.h; the branches of CPython's OSError that a peer or a
+# network causes.
 _OF_THE_SYSTEM = frozenset(
     {
         *("DistError", "DistNetworkError", "DistStoreError", "TimeoutError", "timeout"),
-        *("ConnectionError", "ConnectionRefusedError", "ConnectionResetError", "ConnectionAbortedError"),
+        *(
+            "ConnectionError",
+            "ConnectionRefusedError",
+            "ConnectionResetError",
+            "ConnectionAbortedError",
+        ),
         *("BrokenPipeError", "EOFError", "RendezvousConnectionError", "RendezvousTimeoutError"),
     }
 )
@@ -33,13 +39,17 @@ _OF_THE_SYSTEM = frozenset(
 class RankException(Fact):
     """One uncaught exception of one process.
 
-    `type` and `message` are those of the exception that ended it. Where that one only wraps another (a DataLoader worker's, an
-    explicit `raise … from`), `root_type` and `root_message` are the first of the chain, and `frames` are the first one's,
-    outermost first. `echo` is true for what only repeats another rank's death or absence; `echo_of` says which kind.
-    `module_importing` is the module whose import was under way. `worker` is the DataLoader worker that it happened in.
-    `source` is witness, error-file, output or probe (an object of the user's in a child of a probe, `role` says which): the best of those that showed it. `handled` is true for one that did not end its
-    process: caught and printed, or of a thread. `place` orders what was read in logs afterwards, None for what was gathered live; `seen_at` is
-    the file and line where it stood there.
+    `type` and `message` are those of the exception that ended it. Where that one only wraps another
+    (a DataLoader worker's, an explicit `raise … from`), `root_type` and `root_message` are the
+    first of the chain, and `frames` are the first one's, outermost first. `echo` is true for what
+    only repeats another rank's death or absence; `echo_of` says which kind.
+    `module_importing` is the module whose import was under way. `worker` is the DataLoader worker
+    that it happened in.
+    `source` is witness, error-file, output or probe (an object of the user's in a child of a probe,
+    `role` says which): the best of those that showed it. `handled` is true for one that did not end
+    its
+    process: caught and printed, or of a thread. `place` orders what was read in logs afterwards,
+    None for what was gathered live; `seen_at` is the file and line where it stood there.
     """
 
     type: str = ""
@@ -75,26 +85,47 @@ class RankException(Fact):
 
 
 def parse_witness_exceptions(record: Evidence) -> list[Fact]:
-    """Uncaught exceptions as the witness saw them, and the one being handled where the program then left with a failing status."""
+    """Uncaught exceptions as the witness saw them, and the one being handled where the program
+    then left with a failing status.
+    """
     found: list[Fact] = []
     for event in events_of(record):
         if not is_witness(event):
             continue
         if event["event"] == "fail":
             found += _witnessed(record, event, event)
-        elif event.get("name") == "leave" and event.get("code") and isinstance(event.get("handling"), Mapping):
+        elif (
+            event.get("name") == "leave"
+            and event.get("code")
+            and isinstance(event.get("handling"), Mapping)
+        ):
             found += _witnessed(record, event, event["handling"])
     return found
 
 
 def parse_given_exceptions(record: Evidence) -> list[Fact]:
-    """What the user's own objects raised in a child of a probe: `fail` events with `given` (model, dataset, collate), `type`, `message` and `frames`."""
+    """What the user's own objects raised in a child of a probe: `fail` events with `given`
+    (model, dataset, collate), `type`, `message` and `frames`.
+    """
     found: list[Fact] = []
     for event in events_of(record):
-        given, kind, message, rows = (event.get(name) for name in ("given", "type", "message", "frames"))
-        if event["event"] == "fail" and isinstance(given, str) and given and isinstance(kind, str) and kind:
+        given, kind, message, rows = (
+            event.get(name) for name in ("given", "type", "message", "frames")
+        )
+        if (
+            event["event"] == "fail"
+            and isinstance(given, str)
+            and given
+            and isinstance(kind, str)
+            and kind
+        ):
             frames = frames_of(rows if isinstance(rows, list) else ())
-            fact = exception_of(record, (Raised(kind, message if isinstance(message, str) else "", frames),), "probe", moment(event))
+            fact = exception_of(
+                record,
+                (Raised(kind, message if isinstance(message, str) else "", frames),),
+                "probe",
+                moment(event),
+            )
             found.append(replace(fact, role=given[:40]))
     return found
 
@@ -105,11 +136,20 @@ def _witnessed(record: Evidence, event: Mapping[str, Any], told: Mapping[str, An
         return []
     frames = frames_of(rows if isinstance(rows, list) else ())
     importing, thread, pid = told.get("during_import"), event.get("thread"), event.get("pid")
-    fact = exception_of(record, (Raised(kind, message if isinstance(message, str) else "", frames),), "witness", moment(event))
+    fact = exception_of(
+        record,
+        (Raised(kind, message if isinstance(message, str) else "", frames),),
+        "witness",
+        moment(event),
+    )
     return [
         replace(
             fact,
-            module_importing=importing[:400] if isinstance(importing, str) and importing else fact.module_importing,
+            module_importing=(
+                importing[:400]
+                if isinstance(importing, str) and importing
+                else fact.module_importing
+            ),
             thread=thread[:200] if isinstance(thread, str) and thread else "MainThread",
             pid=pid if isinstance(pid, int) and not isinstance(pid, bool) else record.subject.pid,
         )
@@ -117,7 +157,9 @@ def _witnessed(record: Evidence, event: Mapping[str, Any], told: Mapping[str, An
 
 
 def parse_error_file(record: Evidence) -> list[Fact]:
-    """Data: {message: {message, extraInfo: {py_callstack, timestamp}}}, as torchelastic writes it; `message` may be plain text."""
+    """Data: {message: {message, extraInfo: {py_callstack, timestamp}}}, as torchelastic writes
+    it; `message` may be plain text.
+    """
     body = record.data.get("message")
     if not isinstance(body, Mapping):
         return []
@@ -128,33 +170,55 @@ def parse_error_file(record: Evidence) -> list[Fact]:
     if printed:
         return [exception_of(record, printed[-1].chain, "error-file", at)]
     kind, _, message = fields.text(body, "message").partition(": ")
-    return [exception_of(record, (Raised(kind, message),), "error-file", at)] if kind.isidentifier() else []
+    return (
+        [exception_of(record, (Raised(kind, message),), "error-file", at)]
+        if kind.isidentifier()
+        else []
+    )
 
 
 def parse_printed_exceptions(record: Evidence) -> list[Fact]:
-    """Tracebacks in output, those of a launcher by the ranks that their prefixes name. All but the last of a rank were handled."""
+    """Tracebacks in output, those of a launcher by the ranks that their prefixes name. All but
+    the last of a rank were handled.
+    """
     found: list[Fact] = []
     role = record.subject.role or "rank"
-    for rank, lines in split_ranks(whole_text(record)).items():
+    for rank, lines in split_ranks(whole_text(record), shared=record.subject.rank is None).items():
         printed = parse_tracebacks(lines)
         mine = [_printed(record, one, rank, role) for one in printed]
-        deadly = [place for place, one in enumerate(printed) if not one.ignored and one.thread == "MainThread"]
-        found += [replace(one, handled=one.handled or place != (deadly[-1] if deadly else -1)) for place, one in enumerate(mine)]
+        deadly = [
+            place
+            for place, one in enumerate(printed)
+            if not one.ignored and one.thread == "MainThread"
+        ]
+        found += [
+            replace(one, handled=one.handled or place != (deadly[-1] if deadly else -1))
+            for place, one in enumerate(mine)
+        ]
     return found
 
 
 def _printed(record: Evidence, printed: Printed, rank: int | None, role: str) -> RankException:
     fact = exception_of(record, printed.chain, "output", None)
     of = fact.rank if rank is None else rank
-    return replace(fact, rank=of, role="rank" if of is not None else role, thread=printed.thread, handled=printed.ignored)
+    return replace(
+        fact,
+        rank=of,
+        role="rank" if of is not None else role,
+        thread=printed.thread,
+        handled=printed.ignored,
+    )
 
 
-def exception_of(record: Evidence, chain: tuple[Raised, ...], source: str, at: float | None) -> RankException:
+def exception_of(
+    record: Evidence, chain: tuple[Raised, ...], source: str, at: float | None
+) -> RankException:
     """Which of a chain counts.
 
-    `type` and `message` are the last one's: it ended the process. The first one is the root: its frames are the telling ones when
-    the last was raised *from* it or only repeats that the others are gone (a barrier in a `finally`); then the root is the exception.
-    Whether it is an echo is judged on the root.
+    `type` and `message` are the last one's: it ended the process. The first one is the root: its
+    frames are the telling ones when the last was raised *from* it or only repeats that the others
+    are gone (a barrier in a `finally`); then the root is the exception. Whether it is an echo is
+    judged on the root.
     """
     chain = tuple(unwrap(one) for one in chain)
     first, last = chain[0], chain[-1]

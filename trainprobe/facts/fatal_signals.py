@@ -1,4 +1,6 @@
-"""What a dying process said of the signal that ended it: faulthandler's text, `terminate called after …`."""
+"""What a dying process said of the signal that ended it: faulthandler's text, `terminate called
+after …`.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +10,30 @@ from trainprobe.facts.endings import RankEnding
 from trainprobe.facts.exceptions import RankException
 from trainprobe.facts.log_events import whole_text
 from trainprobe.facts.main_threads import MainThread
+from trainprobe.logtext.streams import split_ranks
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.echoes import echo_of
 from trainprobe.stacks.faulthandler_text import Dump, parse_deaths
 from trainprobe.stacks.frames import Frame
-from trainprobe.stacks.rank_prefix import split_ranks
 
 
 @dataclass(frozen=True)
 class FatalSignal(Fact):
-    """`signal_name` is SIGSEGV, SIGABRT, SIGBUS, SIGFPE or SIGILL. `message` is what C++ said (`what()`) or faulthandler's line.
+    """`signal_name` is SIGSEGV, SIGABRT, SIGBUS, SIGFPE or SIGILL. `message` is what C++ said
+    (`what()`) or faulthandler's line.
 
-    `exception` is the C++ type after "terminate called after throwing an instance of", empty otherwise.
-    `frames` are the current thread's Python frames, `main_frames` the main thread's, outermost first. `echo` is as in RankException.
-    `after_exception` is true when the rank had already raised: then the signal is only how its shut-down went wrong.
-    `library` is the first native library on the stack that is neither Python nor the C library, where a newer Python shows it.
-    `place`, `at` (Unix seconds), `host` and `seen_at` (file and line) are known where it was read in logs afterwards.
+    `exception` is the C++ type after "terminate called after throwing an instance of", empty
+    otherwise.
+    `frames` are the current thread's Python frames, `main_frames` the main thread's, outermost
+    first. `echo` is as in RankException.
+    `after_exception` is true when the rank had already raised: then the signal is only how its
+    shut-down went wrong.
+    `library` is the first native library on the stack that is neither Python nor the C library,
+    where a newer Python shows it.
+    `place`, `at` (Unix seconds), `host` and `seen_at` (file and line) are known where it was read
+    in logs afterwards.
     """
 
     signal_name: str = ""
@@ -47,13 +55,17 @@ class FatalSignal(Fact):
 
 
 def parse_fatal_signals(record: Evidence) -> list[Fact]:
-    """Deaths told of in output. A launcher's unprefixed text belongs to no rank yet; `join_fatal_signals` looks for it."""
+    """Deaths told of in output. A launcher's unprefixed text belongs to no rank yet;
+    `join_fatal_signals` looks for it.
+    """
     found: list[Fact] = []
-    for rank, lines in split_ranks(whole_text(record)).items():
+    for rank, lines in split_ranks(whole_text(record), shared=record.subject.rank is None).items():
         of = record.subject.rank if rank is None else rank
         deaths = parse_deaths(lines)
         # A process dies once; what follows in its own stream is the dying itself.
-        found += [fatal_signal(record, of, death) for death in (deaths if of is None else deaths[:1])]
+        found += [
+            fatal_signal(record, of, death) for death in (deaths if of is None else deaths[:1])
+        ]
     return found
 
 
@@ -77,32 +89,57 @@ def fatal_signal(record: Evidence, rank: int | None, death: Dump) -> FatalSignal
 
 
 def join_fatal_signals(facts: list[Fact]) -> list[Fact]:
-    """Give each death its rank, say whether it only follows an exception, and make a main thread of its stack."""
-    raised = [fact for fact in facts if isinstance(fact, RankException) and not fact.handled and fact.role == "rank"]
+    """Give each death its rank, say whether it only follows an exception, and make a main thread
+    of its stack.
+    """
+    raised = [
+        fact
+        for fact in facts
+        if isinstance(fact, RankException) and not fact.handled and fact.role == "rank"
+    ]
     endings = [fact for fact in facts if isinstance(fact, RankEnding) and fact.role == "rank"]
     deaths: list[FatalSignal] = []
     for fact in facts:
         if isinstance(fact, FatalSignal):
             deaths.append(_after(_attributed(fact, deaths, raised, endings), raised))
     kept = [fact for fact in facts if not isinstance(fact, FatalSignal)]
-    threads: list[Fact] = [_main_thread(death) for death in deaths if death.main_frames and death.rank is not None]
+    threads: list[Fact] = [
+        _main_thread(death) for death in deaths if death.main_frames and death.rank is not None
+    ]
     return kept + deaths + threads
 
 
-def _attributed(death: FatalSignal, known: list[FatalSignal], raised: list[RankException], endings: list[RankEnding]) -> FatalSignal:
+def _attributed(
+    death: FatalSignal,
+    known: list[FatalSignal],
+    raised: list[RankException],
+    endings: list[RankEnding],
+) -> FatalSignal:
     if death.rank is not None:
         return death
     taken = {other.rank for other in known if other.cell == death.cell}
-    ranks = {ending.rank for ending in endings if ending.cell == death.cell and ending.signal_name == death.signal_name} - taken
+    ranks = {
+        ending.rank
+        for ending in endings
+        if ending.cell == death.cell and ending.signal_name == death.signal_name
+    } - taken
     speakers = {exception.rank for exception in raised if exception.cell == death.cell}
-    # `terminate called without an active exception` is how a process ends that has raised already; a thrown one comes out of the blue.
+    # `terminate called without an active exception` is how a process ends that has raised already;
+    # a thrown one comes out of the blue.
     likely = ranks & speakers if death.without_exception else ranks - speakers
     chosen = likely or ranks
     return replace(death, rank=chosen.pop()) if len(chosen) == 1 else death
 
 
 def _after(death: FatalSignal, raised: list[RankException]) -> FatalSignal:
-    before = next((one for one in raised if one.cell == death.cell and one.rank == death.rank and death.rank is not None), None)
+    before = next(
+        (
+            one
+            for one in raised
+            if one.cell == death.cell and one.rank == death.rank and death.rank is not None
+        ),
+        None,
+    )
     if before is not None:
         return replace(death, after_exception=True, echo=before.echo, echo_of=before.echo_of)
     echo = echo_of("RuntimeError", death.message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from trainprobe.facts import fields
+from trainprobe.model import fields
 from trainprobe.stacks.frames import Frame
 
 FRAMES_CAP = 1000
@@ -18,9 +18,19 @@ def frame_of(row: Mapping[str, Any]) -> Frame:
     return Frame(
         name=name[:400] if isinstance(name, str) else "",
         file=file[:4096] if isinstance(file, str) else "",
-        line=line if isinstance(line, int) and not isinstance(line, bool) and 0 <= line < fields.NUMBER_CAP else 0,
+        line=(
+            line
+            if isinstance(line, int)
+            and not isinstance(line, bool)
+            and 0 <= line < fields.NUMBER_CAP
+            else 0
+        ),
         text=text[:400] if isinstance(text, str) else "",
-        locals={str(key): str(value)[:4096] for key, value in local.items()} if isinstance(local, Mapping) else {},
+        locals=(
+            {str(key): str(value)[:4096] for key, value in local.items()}
+            if isinstance(local, Mapping)
+            else {}
+        ),
     )
 
 

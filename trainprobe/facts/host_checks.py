@@ -6,18 +6,20 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from trainprobe.facts import fields
 from trainprobe.facts.probe_results import events_of, probe_of
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
 
 @dataclass(frozen=True)
 class HostCheck(Fact):
-    """`status` is ok, warn, fail, skip (it does not apply) or unknown (it could not be measured); `value` is what was found, as text; `fix` what to type.
+    """`status` is ok, warn, fail, skip (it does not apply) or unknown (it could not be measured);
+    `value` is what was found, as text; `fix` what to type.
 
-    Of a readiness check also the `host`, how much a failure matters (`severity`: blocker, degraded, warning, info), who must act (`user`, `admin`), and
-    the `threshold` with its `source`: as the check program said, or as the catalogue has it. All of these are "" where nothing says so.
+    Of a readiness check also the `host`, how much a failure matters (`severity`: blocker, degraded,
+    warning, info), who must act (`user`, `admin`), and the `threshold` with its `source`: as the
+    check program said, or as the catalogue has it. All of these are "" where nothing says so.
     """
 
     name: str = ""
@@ -42,7 +44,9 @@ STATES = ("ok", "warn", "fail", "skip", "unknown")
 
 
 def parse_host_checks(record: Evidence) -> list[Fact]:
-    """`note` and `fail` events that carry `check`: of the host and environment probes, and of any other that checks something so."""
+    """`note` and `fail` events that carry `check`: of the host and environment probes, and of
+    any other that checks something so.
+    """
     found: list[Fact] = []
     for event in events_of(record):
         check, status = event.get("check"), event.get("status")
@@ -50,7 +54,9 @@ def parse_host_checks(record: Evidence) -> list[Fact]:
             continue
         if status not in STATES:
             status = "fail" if event["event"] == "fail" else "unknown"
-        says, fix = (event.get(name) if isinstance(event.get(name), str) else "" for name in ("says", "fix"))
+        says, fix = (
+            event.get(name) if isinstance(event.get(name), str) else "" for name in ("says", "fix")
+        )
         found.append(
             HostCheck(
                 (record.id,),
@@ -62,7 +68,11 @@ def parse_host_checks(record: Evidence) -> list[Fact]:
                 says or "",
                 fix or "",
                 probe_of(record.cell),
-                record.subject.host if record.cell == f"{probe_of(record.cell)}@{record.subject.host}" else "",
+                (
+                    record.subject.host
+                    if record.cell == f"{probe_of(record.cell)}@{record.subject.host}"
+                    else ""
+                ),
             )
         )
     return found

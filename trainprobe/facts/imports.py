@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainprobe.facts import fields
 from trainprobe.facts.frame_rows import frames_of
 from trainprobe.facts.probe_results import events_of
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.frames import Frame
@@ -16,13 +16,15 @@ from trainprobe.stacks.frames import Frame
 
 @dataclass(frozen=True)
 class ImportTried(Fact):
-    """`how` is alone (a fresh process), whole (all modules in one) or together (all ranks at once). `outcome` is passed, failed, timed_out,
-    crashed, oom_killed or not_measured.
+    """`how` is alone (a fresh process), whole (all modules in one) or together (all ranks at once).
+    `outcome` is passed, failed, timed_out, crashed, oom_killed or not_measured.
 
-    `frames` are where it stood or failed, outermost first. `growth_bytes` is by how much the process grew, `oom_rise` by how much the
-    cgroup's count of out-of-memory kills did. `private_bytes` is the peak without pages of files, which every further rank needs again;
-    `build_bytes` what the compilers below it held at most, and `compilers` how many of them there were at once. `lock_wait_s` are seconds in the
-    wait for lock files, `lock_paths` which ones. `threads_by` says which modules left how many threads running, `cuda_by` which one opened a GPU.
+    `frames` are where it stood or failed, outermost first. `growth_bytes` is by how much the
+    process grew, `oom_rise` by how much the cgroup's count of out-of-memory kills did.
+    `private_bytes` is the peak without pages of files, which every further rank needs again;
+    `build_bytes` what the compilers below it held at most, and `compilers` how many of them there
+    were at once. `lock_wait_s` are seconds in the wait for lock files, `lock_paths` which ones.
+    `threads_by` says which modules left how many threads running, `cuda_by` which one opened a GPU.
     `guarded` are the modules that the script imports under a lock, and that were imported so here.
     """
 
@@ -56,8 +58,14 @@ OUTCOMES = ("passed", "failed", "timed_out", "crashed", "oom_killed", "not_measu
 
 
 def parse_imports(record: Evidence) -> list[Fact]:
-    """`note` and `fail` events with name=import. A rank that imported together with the others stands in the event."""
-    rows = [event for event in events_of(record) if event["event"] in ("note", "fail") and event.get("name") == "import"]
+    """`note` and `fail` events with name=import. A rank that imported together with the others
+    stands in the event.
+    """
+    rows = [
+        event
+        for event in events_of(record)
+        if event["event"] in ("note", "fail") and event.get("name") == "import"
+    ]
 
     def tried(row: Mapping[str, Any]) -> Fact:
         module, outcome = fields.text(row, "module"), row.get("outcome")
@@ -89,7 +97,11 @@ def parse_imports(record: Evidence) -> list[Fact]:
             build_bytes=fields.whole(row, "build_bytes") or 0,
             lock_wait_s=fields.number(row, "lock_wait_s") or 0.0,
             lock_paths=fields.texts(row, "lock_paths"),
-            threads_by={name: count for name, count in fields.part(row, "threads_by").items() if isinstance(count, int)},
+            threads_by={
+                name: count
+                for name, count in fields.part(row, "threads_by").items()
+                if isinstance(count, int)
+            },
             cuda_by=fields.text(row, "cuda_by"),
             guarded=fields.texts(row, "guarded"),
         )

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from trainprobe.facts import fields
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.model.unnumbered import number_of
 
 LIVE_CELL = "job"
-WORLD_CAP = 1_000_000  # no job has more ranks; a number beyond is nonsense, and the judgement counts up to it
+# no job has more ranks; a number beyond is nonsense, and the judgement counts up to it
+WORLD_CAP = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,12 @@ class Process:
 
 @dataclass(frozen=True)
 class Job(Fact):
-    """The job as a whole. `absent` are ranks of the world that were not seen on this host; `elsewhere` says that they may live on another.
+    """The job as a whole. `absent` are ranks of the world that were not seen on this host;
+    `elsewhere` says that they may live on another.
 
-    `hosts` are those that it was looked at on, where they are several, `silent` those that
-    gave no answer, each with a sentence, `claimed` ranks that more than one of them has. `began` is Unix time in seconds. `environment` holds an allow-list of variables by rank, or under "job".
+    `hosts` are those that it was looked at on, where they are several, `silent` those that gave no
+    answer, each with a sentence, `claimed` ranks that more than one of them has. `began` is Unix
+    time in seconds. `environment` holds an allow-list of variables by rank, or under "job".
     `torch` is False for a single process without a rank that has no libtorch in memory.
     """
 
@@ -78,7 +81,9 @@ class JobRank(Fact):
 
 
 def parse_job(record: Evidence) -> list[Fact]:
-    """Read a `job` record: one Job, and a JobRank for each process that is a rank. Numbers that no rank can have count as unknown."""
+    """Read a `job` record: one Job, and a JobRank for each process that is a rank. Numbers that
+    no rank can have count as unknown.
+    """
     data = record.data
     launcher = fields.part(data, "launcher")
     cell = record.cell or fields.text(data, "cell") or LIVE_CELL
@@ -135,8 +140,14 @@ def parse_job(record: Evidence) -> list[Fact]:
 
 
 def join_unnumbered(facts: list[Fact]) -> list[Fact]:
-    """Give each process of a job whose rank nobody knows a number that no rank has, in all that was seen of it, so that it is judged like the others."""
-    unknown = {(fact.cell, fact.pid): number_of(fact.pid) for fact in facts if isinstance(fact, JobRank) and fact.rank is None and fact.pid}
+    """Give each process of a job whose rank nobody knows a number that no rank has, in all that
+    was seen of it, so that it is judged like the others.
+    """
+    unknown = {
+        (fact.cell, fact.pid): number_of(fact.pid)
+        for fact in facts
+        if isinstance(fact, JobRank) and fact.rank is None and fact.pid
+    }
     if not unknown:
         return facts
 
@@ -150,7 +161,13 @@ def join_unnumbered(facts: list[Fact]) -> list[Fact]:
 def _processes(data: Mapping[str, Any], name: str) -> tuple[Process, ...]:
     def process(row: Mapping[str, Any]) -> Process:
         numbers = {name: fields.whole(row, name) for name in ("rank", "ppid", "attempt")}
-        return Process(_pid(row), fields.text(row, "role"), cmdline=fields.text(row, "cmdline"), age_s=fields.number(row, "age_s"), **numbers)
+        return Process(
+            _pid(row),
+            fields.text(row, "role"),
+            cmdline=fields.text(row, "cmdline"),
+            age_s=fields.number(row, "age_s"),
+            **numbers,
+        )
 
     return tuple(fields.each(fields.items(data, name), process))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trainprobe.facts import fields
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
@@ -16,8 +16,9 @@ CONTROL = "again"
 class KnobTried(Fact):
     """The cell `of_cell` once more with one knob changed, in the cell `cell`.
 
-    `knob` is `workers=0`, `name` and `value` its parts. `outcome` is the outcome of that cell. `applied` says whether the knob took effect,
-    None where nobody could tell; `says` is the sentence about that, or the reason why it was left out.
+    `knob` is `workers=0`, `name` and `value` its parts. `outcome` is the outcome of that cell.
+    `applied` says whether the knob took effect, None where nobody could tell; `says` is the
+    sentence about that, or the reason why it was left out.
     """
 
     knob: str = ""

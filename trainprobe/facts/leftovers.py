@@ -1,4 +1,6 @@
-"""Earlier runs of the same program that still live, what they hold, who starts them again; and other runs that somebody answers for."""
+"""Earlier runs of the same program that still live, what they hold, who starts them again; and
+other runs that somebody answers for.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from trainprobe.facts import fields
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
@@ -16,9 +18,11 @@ OTHER_CHECK = "host.other-run"
 
 @dataclass(frozen=True)
 class Leftover(Fact):
-    """One process of an earlier run. `run` counts the runs from 0, oldest first; `role` is launcher, main, worker, child or tracker.
+    """One process of an earlier run. `run` counts the runs from 0, oldest first; `role` is
+    launcher, main, worker, child or tracker.
 
-    `cpu_share` is in CPUs, sizes are in bytes, None where not measured. `gpus` is (index, bytes or None) for each GPU that it holds.
+    `cpu_share` is in CPUs, sizes are in bytes, None where not measured. `gpus` is (index, bytes or
+    None) for each GPU that it holds.
     `sure` is false for a worker that is joined to the run by its folder alone.
     """
 
@@ -42,9 +46,11 @@ class Leftover(Fact):
 
 @dataclass(frozen=True)
 class Restarter(Fact):
-    """Who starts an earlier run again. `kind` is unit, user-unit, container, cron, supervisor, shell, launcher or parent.
+    """Who starts an earlier run again. `kind` is unit, user-unit, container, cron, supervisor,
+    shell, launcher or parent.
 
-    `seen_again` says that one of its processes ended and another came while we looked. `pid` is 0 where it is no process.
+    `seen_again` says that one of its processes ended and another came while we looked. `pid` is 0
+    where it is no process.
     """
 
     kind: str = ""
@@ -55,7 +61,9 @@ class Restarter(Fact):
 
 @dataclass(frozen=True)
 class OtherRun(Fact):
-    """A process of another run of the same program that somebody answers for: no left-over. `why` says who."""
+    """A process of another run of the same program that somebody answers for: no left-over.
+    `why` says who.
+    """
 
     pid: int = 0
     state: str = ""
@@ -65,10 +73,12 @@ class OtherRun(Fact):
 
 @dataclass(frozen=True)
 class LeftoverLook(Fact):
-    """What the look for earlier runs found in all. `port` is the one at which this run will meet, None where it takes a free one.
+    """What the look for earlier runs found in all. `port` is the one at which this run will meet,
+    None where it takes a free one.
 
-    `memory_bytes` is the least limit of this host or cgroup, `free_bytes` what is left of it, `cpus` how many may be used; `shm_bytes` is
-    what the earlier runs hold in /dev/shm together. `cut` counts processes that are not listed.
+    `memory_bytes` is the least limit of this host or cgroup, `free_bytes` what is left of it,
+    `cpus` how many may be used; `shm_bytes` is what the earlier runs hold in /dev/shm together.
+    `cut` counts processes that are not listed.
     """
 
     kind: str = ""
@@ -104,7 +114,11 @@ def parse_leftovers(record: Evidence) -> list[Fact]:
     others = fields.each(
         fields.items(data, "others"),
         lambda row: OtherRun(
-            **base, pid=fields.whole(row, "pid") or 0, state=fields.text(row, "state"), command=fields.text(row, "command"), why=fields.text(row, "why")
+            **base,
+            pid=fields.whole(row, "pid") or 0,
+            state=fields.text(row, "state"),
+            command=fields.text(row, "command"),
+            why=fields.text(row, "why"),
         ),
     )
     look = LeftoverLook(
@@ -127,7 +141,10 @@ def _leftover(row: Mapping[str, Any], base: _Base) -> Fact:
         raise fields.UnreadableError("a process without a pid")
     ports: Sequence[object] = row.get("ports") or ()
     locks: Sequence[object] = row.get("locks") or ()
-    gpus = [(fields.whole(one, "index"), fields.whole(one, "used_bytes")) for one in fields.items(row, "gpus")]
+    gpus = [
+        (fields.whole(one, "index"), fields.whole(one, "used_bytes"))
+        for one in fields.items(row, "gpus")
+    ]
     sure = fields.flag(row, "sure")
     return Leftover(
         **base,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainprobe.facts import fields
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
@@ -16,10 +16,13 @@ FINDINGS_CAP = 200  # each is held against every frame of the suspects
 
 @dataclass(frozen=True)
 class LintFinding(Fact):
-    """One pattern in source. `cause` is the id that it would become, `rule` the pattern, `confidence` from 0 to 1.
+    """One pattern in source. `cause` is the id that it would become, `rule` the pattern,
+    `confidence` from 0 to 1.
 
-    `span` are the first and the last line of the code that it is about, 0 where that is `line` alone.
-    `says` is what stands there, `fix` how it would better be written, empty where lint knows no rewrite.
+    `span` are the first and the last line of the code that it is about, 0 where that is `line`
+    alone.
+    `says` is what stands there, `fix` how it would better be written, empty where lint knows no
+    rewrite.
     """
 
     cause: str = ""
@@ -41,7 +44,9 @@ class LintFinding(Fact):
 
 @dataclass(frozen=True)
 class LintRead(Fact):
-    """How much was read: `files` and `lines` of `script` and of what it imports. `left_out` says what was not, empty where all was."""
+    """How much was read: `files` and `lines` of `script` and of what it imports. `left_out` says
+    what was not, empty where all was.
+    """
 
     script: str = ""
     files: int = 0
@@ -84,6 +89,11 @@ def parse_lint(record: Evidence) -> list[Fact]:
 
 
 def _span(value: Any) -> tuple[int, int]:
-    if isinstance(value, list) and len(value) == 2 and all(isinstance(one, int) for one in value) and 0 < value[0] <= value[1]:
+    if (
+        isinstance(value, list)
+        and len(value) == 2
+        and all(isinstance(one, int) for one in value)
+        and 0 < value[0] <= value[1]
+    ):
         return value[0], value[1]
     return 0, 0

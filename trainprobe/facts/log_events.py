@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainprobe.facts import fields, torchrun_report
+from trainprobe.facts import torchrun_report
+from trainprobe.logtext.streams import split_ranks
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.signatures import find
-from trainprobe.stacks.rank_prefix import split_ranks
 
 TAIL_CHARACTERS = 8000
 LINE_CHARACTERS = 400
@@ -18,12 +19,15 @@ LINE_CHARACTERS = 400
 
 @dataclass(frozen=True)
 class LogEvent(Fact):
-    """`signature` is the pattern's id, `event` what it shows (fd-limit, port-in-use …), `line` the first such line, `count` how many.
+    """`signature` is the pattern's id, `event` what it shows (fd-limit, port-in-use …), `line` the
+    first such line, `count` how many.
 
-    `captured` holds the pattern's named groups of that first line. `echo` is true for what only repeats another rank's end.
-    `role` says whose output it was: rank or launcher. `fatal` is true where whoever printed the line has failed.
-    `place` orders the lines of logs that were read afterwards (0 first, over all files), None in what was gathered live; `seen_at` is
-    then the file and line, `rank3.err:118`.
+    `captured` holds the pattern's named groups of that first line. `echo` is true for what only
+    repeats another rank's end.
+    `role` says whose output it was: rank or launcher. `fatal` is true where whoever printed the
+    line has failed.
+    `place` orders the lines of logs that were read afterwards (0 first, over all files), None in
+    what was gathered live; `seen_at` is then the file and line, `rank3.err:118`.
     """
 
     signature: str = ""
@@ -41,16 +45,20 @@ class LogEvent(Fact):
     seen_at: str = ""
 
     def number(self, name: str) -> int | None:
-        """The whole number that the pattern captured under this name; None where it captured none."""
+        """The whole number that the pattern captured under this name; None where it captured
+        none.
+        """
         text = self.captured.get(name, "").strip()
         return int(text) if text.lstrip("-").isdigit() and len(text) < 19 else None
 
 
 @dataclass(frozen=True)
 class Output(Fact):
-    """How much a process printed. `first_at` and `last_at` are Unix seconds, None where nothing came.
+    """How much a process printed. `first_at` and `last_at` are Unix seconds, None where nothing
+    came.
 
-    Of logs that were read afterwards the tail ends with the first failure; `rows` are (line, at, text) until that is known.
+    Of logs that were read afterwards the tail ends with the first failure; `rows` are (line, at,
+    text) until that is known.
     """
 
     stream: str = ""
@@ -65,7 +73,9 @@ class Output(Fact):
 
 
 def whole_text(record: Evidence) -> str:
-    """Head and tail of an output as one text. The tail begins where the head ends, or later when something was left out between them."""
+    """Head and tail of an output as one text. The tail begins where the head ends, or later when
+    something was left out between them.
+    """
     head, tail = fields.text(record.data, "head"), fields.text(record.data, "tail")
     left_out = fields.whole(record.data, "left_out_bytes")
     if left_out == 0 or not tail or not head:
@@ -74,7 +84,9 @@ def whole_text(record: Evidence) -> str:
 
 
 def parse_output(record: Evidence) -> list[Fact]:
-    """How much was printed, and the known lines in it; lines of a launcher's output belong to the ranks that their prefixes name."""
+    """How much was printed, and the known lines in it; lines of a launcher's output belong to
+    the ranks that their prefixes name.
+    """
     data = record.data
     stream, role = fields.text(data, "stream"), record.subject.role or "rank"
     last_at = fields.number(data, "last_at")
@@ -93,9 +105,16 @@ def parse_output(record: Evidence) -> list[Fact]:
         file=record.files[0] if record.files else "",
     )
     found: list[Fact] = [output]
-    for named, lines in split_ranks(text).items():
+    for named, lines in split_ranks(text, shared=record.subject.rank is None).items():
         rank = record.subject.rank if named is None else named
-        base: dict[str, Any] = {"evidence": (record.id,), "cell": record.cell, "rank": rank, "stream": stream, "at": last_at, "role": role}
+        base: dict[str, Any] = {
+            "evidence": (record.id,),
+            "cell": record.cell,
+            "rank": rank,
+            "stream": stream,
+            "at": last_at,
+            "role": role,
+        }
         own = "\n".join(lines)
         found += [
             LogEvent(
@@ -111,7 +130,13 @@ def parse_output(record: Evidence) -> list[Fact]:
             for hit in find(own, stream)
         ]
         found += [
-            LogEvent(**base, signature="torchrun-failed-rank", event="torchrun-failed-rank", line=failed.line[:LINE_CHARACTERS], captured=failed.captured)
+            LogEvent(
+                **base,
+                signature="torchrun-failed-rank",
+                event="torchrun-failed-rank",
+                line=failed.line[:LINE_CHARACTERS],
+                captured=failed.captured,
+            )
             for failed in torchrun_report.failures(own)
         ]
     return found

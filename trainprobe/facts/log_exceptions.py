@@ -1,4 +1,6 @@
-"""Exceptions and deaths by signal in the kept lines of logs, each with its rank, its place and its file and line."""
+"""Exceptions and deaths by signal in the kept lines of logs, each with its rank, its place and
+its file and line.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from trainprobe.facts.exceptions import RankException, exception_of
 from trainprobe.facts.fatal_signals import fatal_signal
 from trainprobe.facts.kernel_logs import add_kernel_fact, kernel_fact
 from trainprobe.facts.log_rows import Row, rows_of, streams
-from trainprobe.logtext.untangled import untangled
+from trainprobe.logtext.interleaved_tracebacks import separate_tracebacks
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.faulthandler_text import parse_deaths
@@ -19,17 +21,22 @@ from trainprobe.stacks.traceback_text import Printed, Raised, parse_tracebacks
 
 EACH_CAP = 40  # of one rank and file: the first ones tell what happened
 WARNED = "warning"  # the source of an exception that its program seems to have lived through
-# torch.multiprocessing.spawn names the process before its traceback; multiprocessing itself after `Process`.
+# torch.multiprocessing.spawn names the process before its traceback; multiprocessing itself after
+# `Process`.
 _SPAWNED = re.compile(r"-- Process (\d{1,7}) terminated with the following error")
 _TRIED_AGAIN = re.compile(
-    r"(?i)\b(?:retry(?:ing)?|will try again|(?<!been )(?<!safely )ignor(?:e|ed|ing)|skipp(?:ed|ing)|fall(?:ing)? ?back|falls back|suppressed|continuing without)\b"
+    r"(?i)\b(?:retry(?:ing)?|will try again|(?<!been )(?<!safely"
+    r" )ignor(?:e|ed|ing)|skipp(?:ed|ing)|fall(?:ing)? ?back|falls back|suppressed|continuing"
+    r" without)\b"
 )
 # Words of a logger that tells of something it lived through.
 _MILD = re.compile(r"(?:^|[\s\[|:])(?:WARN(?:ING)?|DEBUG|INFO)\b")
 
 
 def parse_log_exceptions(record: Evidence) -> list[Fact]:
-    """Every traceback, and every line that says only an exception's type and message where no traceback says the same."""
+    """Every traceback, and every line that says only an exception's type and message where no
+    traceback says the same.
+    """
     found: list[Fact] = []
     for rank, rows in _by_process(streams(rows_of(record))):
         lines = classic([row.text for row in rows])
@@ -39,40 +46,55 @@ def parse_log_exceptions(record: Evidence) -> list[Fact]:
         for printed in parse_tracebacks(lines):
             fact = _fact(record, printed, rows, rank, lines)
             raised.append(fact)
-            whole.update((one.type.rsplit(".", 1)[-1], _begin(one.message)) for one in printed.chain)
+            whole.update(
+                (one.type.rsplit(".", 1)[-1], _begin(one.message)) for one in printed.chain
+            )
             whole.add((fact.type.rsplit(".", 1)[-1], _begin(fact.message)))
             inside.update(range(printed.begins, printed.begins + 2))
         for place, kind, message in bare_errors(lines):
             key = (kind.rsplit(".", 1)[-1], _begin(message))
             if key not in whole and place not in inside:
                 whole.add(key)
-                raised.append(_fact(record, Printed((Raised(kind, message),), begins=place), rows, rank, lines))
+                raised.append(
+                    _fact(
+                        record, Printed((Raised(kind, message),), begins=place), rows, rank, lines
+                    )
+                )
         raised.sort(key=lambda fact: fact.place or 0)
         found += raised[:EACH_CAP]
     return found
 
 
 def _by_process(by_rank: Mapping[int | None, list[Row]]) -> Iterator[tuple[int | None, list[Row]]]:
-    """Rows that name no rank, apart by their hosts; and tracebacks that were written line by line into one another, one after the other."""
+    """Rows that name no rank, apart by their hosts; and tracebacks that were written line by
+    line into one another, one after the other.
+    """
     for rank, rows in by_rank.items():
         by_host: dict[str, list[Row]] = {}
         for row in rows:
             by_host.setdefault(row.host if rank is None else "", []).append(row)
         for part in by_host.values():
-            yield rank, [part[place] for place in untangled([row.text for row in part])]
+            yield rank, [part[place] for place in separate_tracebacks([row.text for row in part])]
 
 
 def _begin(message: str) -> str:
     return " ".join(message.split())[:60]
 
 
-def _fact(record: Evidence, printed: Printed, rows: Sequence[Row], rank: int | None, lines: Sequence[str]) -> RankException:
-    row, last = rows[min(printed.begins, len(rows) - 1)], rows[min(max(printed.ends, printed.begins), len(rows) - 1)]
+def _fact(
+    record: Evidence, printed: Printed, rows: Sequence[Row], rank: int | None, lines: Sequence[str]
+) -> RankException:
+    row, last = (
+        rows[min(printed.begins, len(rows) - 1)],
+        rows[min(max(printed.ends, printed.begins), len(rows) - 1)],
+    )
     fact = exception_of(record, printed.chain, "output", row.at)
     before = [lines[at] for at in range(max(0, printed.begins - 3), printed.begins)]
     spawned = next((match for text in before if (match := _SPAWNED.search(text))), None)
     of = int(spawned.group(1)) if spawned is not None and rank is None else rank
-    lived = any(_TRIED_AGAIN.search(text) and not _SPAWNED.search(text) for text in before[-1:]) or _mildly_logged(row, before)
+    lived = any(
+        _TRIED_AGAIN.search(text) and not _SPAWNED.search(text) for text in before[-1:]
+    ) or _mildly_logged(row, before)
     after = [text[:200] for text in lines[printed.ends + 1 : printed.ends + 3]]
     lived = lived or any(_TRIED_AGAIN.search(text) and _MILD.search(text) for text in after)
     return replace(
@@ -89,20 +111,33 @@ def _fact(record: Evidence, printed: Printed, rows: Sequence[Row], rank: int | N
 
 
 def _mildly_logged(row: Row, before: Sequence[str]) -> bool:
-    """A traceback that stands in a warning: `WARNING … Traceback`, or right under such a line that ends as if it came."""
+    """A traceback that stands in a warning: `WARNING … Traceback`, or right under such a line
+    that ends as if it came.
+    """
     head = row.text.partition("Traceback")[0]
-    return bool(head and _MILD.search(head)) or bool(before and _MILD.search(before[-1][:200]) and before[-1].rstrip().endswith(":"))
+    return bool(head and _MILD.search(head)) or bool(
+        before and _MILD.search(before[-1][:200]) and before[-1].rstrip().endswith(":")
+    )
 
 
 _KERNEL = (
-    *("NVRM: Xid", "fallen off the bus", "Out of memory", "out of memory: Kill", "Killed process", "oom-kill:constraint="),
+    *(
+        "NVRM: Xid",
+        "fallen off the bus",
+        "Out of memory",
+        "out of memory: Kill",
+        "Killed process",
+        "oom-kill:constraint=",
+    ),
     *("segfault at", "traps: ", "general protection"),
 )
 KERNEL_CAP = 200
 
 
 def parse_log_kernel(record: Evidence) -> list[Fact]:
-    """What stands of a kernel's log among the lines: kills for want of memory, crashes, errors of GPUs."""
+    """What stands of a kernel's log among the lines: kills for want of memory, crashes, errors
+    of GPUs.
+    """
     found: list[Fact] = []
     for row in rows_of(record):
         if any(words in row.text for words in _KERNEL):
@@ -119,5 +154,13 @@ def parse_log_deaths(record: Evidence) -> list[Fact]:
         deaths = parse_deaths([row.text for row in rows])
         for death in deaths[:EACH_CAP]:
             row = rows[min(death.begins, len(rows) - 1)]
-            found.append(replace(fatal_signal(record, rank, death), at=row.at, place=row.place, host=row.host, seen_at=row.seen_at))
+            found.append(
+                replace(
+                    fatal_signal(record, rank, death),
+                    at=row.at,
+                    place=row.place,
+                    host=row.host,
+                    seen_at=row.seen_at,
+                )
+            )
     return found

@@ -1,4 +1,6 @@
-"""The order of failures that logs tell of: of each rank the first thing that went wrong, told apart from what only repeats another's end."""
+"""The order of failures that logs tell of: of each rank the first thing that went wrong, told
+apart from what only repeats another's end.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,14 @@ from trainprobe.model.facts import Fact
 
 @dataclass(frozen=True)
 class LogFailure(Fact):
-    """One failure: of a rank the first that is its own, or else the first echo; of lines that name no rank each one.
+    """One failure: of a rank the first that is its own, or else the first echo; of lines that name
+    no rank each one.
 
-    `what` is exception, signal, event, ending or kernel. `kind` is the same for failures that are alike: type and message without their
-    numbers. `says` is a clause without a subject (`raised KeyError: 'label'`), `where` the user's line. `echo` marks what only repeats that
-    another rank is gone or late, `echo_of` says which kind. `place` orders all failures, `order` counts them from 0. `seen_at` is file and line.
+    `what` is exception, signal, event, ending or kernel. `kind` is the same for failures that are
+    alike: type and message without their numbers. `says` is a clause without a subject (`raised
+    KeyError: 'label'`), `where` the user's line. `echo` marks what only repeats that another rank
+    is gone or late, `echo_of` says which kind. `place` orders all failures, `order` counts them
+    from 0. `seen_at` is file and line.
     """
 
     what: str = ""

@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from trainprobe.facts import fields
 from trainprobe.facts.log_rows import Row, rows_of, streams
 from trainprobe.logtext.steps import read_step
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
@@ -23,8 +23,9 @@ class LogJob(Fact):
     """One attempt of a job as its logs tell of it.
 
     `world_size` is None where nothing tells; `launcher` is torchrun, slurm, deepspeed …
-    `files` are the files read, `attempts` how many there were in all, `first_at` and `last_at` Unix seconds. `ends` is true where the
-    files' own last lines were read, `lines` how many lines they have. `last_place` orders their last line, `last_seen_at` names it.
+    `files` are the files read, `attempts` how many there were in all, `first_at` and `last_at` Unix
+    seconds. `ends` is true where the files' own last lines were read, `lines` how many lines they
+    have. `last_place` orders their last line, `last_seen_at` names it.
     `max_events` is how many events the report was asked to show.
     """
 
@@ -47,11 +48,15 @@ class LogJob(Fact):
 
 @dataclass(frozen=True)
 class LogProgress(Fact):
-    """The last progress that one rank printed: `step` of how many (`of`, None where not told), `epoch`, and when. `finished` marks the line that says that training completed.
+    """The last progress that one rank printed: `step` of how many (`of`, None where not told),
+    `epoch`, and when. `finished` marks the line that says that training completed.
 
-    `marks` are (place, step) of the last lines that told a step. `first_step`, `first_place` and `first_at` are those of the first progress line; `place` that of the last one. `seen_at` is its file and line.
-    `doing` is what the last line was about (train, eval, save, load, data, compile: logtext.steps), `doing_line` the last line of work
-    other than training, such as a bar of the tokenizer, and `doing_seen_at` where it stands. `nothing_line` says that there was nothing to do.
+    `marks` are (place, step) of the last lines that told a step. `first_step`, `first_place` and
+    `first_at` are those of the first progress line; `place` that of the last one. `seen_at` is its
+    file and line.
+    `doing` is what the last line was about (train, eval, save, load, data, compile: logtext.steps),
+    `doing_line` the last line of work other than training, such as a bar of the tokenizer, and
+    `doing_seen_at` where it stands. `nothing_line` says that there was nothing to do.
     """
 
     step: int | None = None
@@ -75,15 +80,28 @@ class LogProgress(Fact):
 
 
 _WORLD = re.compile(
-    r"\bworld[ _]?size['\"]?[ ]{0,2}[:=)]{1,2}[ ]{0,2}(\d{1,6})\b|\bnranks (\d{1,6})\b|\bWORLD_SIZE=(\d{1,6})\b|--world[-_]size[= ](\d{1,6})\b"
+    r"\bworld[ _]?size['\"]?[ ]{0,2}[:=)]{1,2}[ ]{0,2}(\d{1,6})\b|\bnranks"
+    r" (\d{1,6})\b|\bWORLD_SIZE=(\d{1,6})\b|--world[-_]size[= ](\d{1,6})\b"
     r"|\bMEMBER: \d{1,6}/(\d{1,6})\b|\bwith (\d{1,6}) processes\b|\bSLURM_NTASKS=(\d{1,6})\b",
     re.IGNORECASE,
 )
 _LAUNCHERS = (
-    ("torchrun", re.compile(r"torch[./]distributed[./](?:run|elastic|launcher)|\btorchrun\b|ChildFailedError|torchelastic")),
+    (
+        "torchrun",
+        re.compile(
+            r"torch[./]distributed[./](?:run|elastic|launcher)|\btorchrun\b|ChildFailedError"
+            r"|torchelastic"
+        ),
+    ),
     ("deepspeed", re.compile(r"\[launch\.py:\d|\[runner\.py:\d|deepspeed[./]launcher")),
     ("accelerate", re.compile(r"accelerate[./]commands[./]launch|\baccelerate launch\b")),
-    ("lightning", re.compile(r"(?:pytorch_)?lightning[./](?:pytorch[./])?(?:trainer|strategies|fabric)|distributed_backend=")),
+    (
+        "lightning",
+        re.compile(
+            r"(?:pytorch_)?lightning[./](?:pytorch[./])?(?:trainer|strategies|fabric)"
+            r"|distributed_backend="
+        ),
+    ),
     ("ray", re.compile(r"\bray::|ray[./](?:train|tune)[./]|\(raylet\)")),
     ("mpirun", re.compile(r"\bmpirun\b|\bmpiexec\b|ORTE|PRTE")),
     ("slurm", re.compile(r"\bsrun: |\bslurmstepd: |SLURM_JOB_ID")),
@@ -91,12 +109,20 @@ _LAUNCHERS = (
 )
 # That the job as a whole went well; what says that the training did is logtext.steps' business.
 _DONE = re.compile(
-    r"(?i)^\W{0,4}all done\b|\bjob (?:completed|finished|succeeded)\b|\bfinished successfully\b|\bsuccessfully (?:finished|completed)\b|^(?:done|finished|completed|succeeded)\W{0,3}$"
-    r"|^\W{0,6}(?:done|finished|completed)\b.{0,40}\d (?:steps|epochs|iterations|updates)\b|\"(?:event|status|state|msg|message)\": ?\"(?:finished|completed|done|succeeded)\""
+    r"(?i)^\W{0,4}all done\b|\bjob (?:completed|finished|succeeded)\b|\bfinished"
+    r" successfully\b|\bsuccessfully"
+    r" (?:finished|completed)\b|^(?:done|finished|completed|succeeded)\W{0,3}$"
+    r"|^\W{0,6}(?:done|finished|completed)\b.{0,40}\d"
+    r" (?:steps|epochs|iterations|updates)\b|\"(?:event|status|state|msg|message)\":"
+    r" ?\"(?:finished|completed|done|succeeded)\""
     r"|^\W{0,4}Best (?:metric|score|accuracy)\b.{0,40}epoch"
-    r"|\b(?:exit(?:ed)?|finished|completed) (?:with )?(?:exit )?(?:code|status)[ :=]{1,2}0\b|^Succeeded$|\bJob \S{1,60} (?:is )?(?:succeeded|completed)\b"
+    r"|\b(?:exit(?:ed)?|finished|completed) (?:with )?(?:exit )?(?:code|status)["
+    r" :=]{1,2}0\b|^Succeeded$|\bJob \S{1,60} (?:is )?(?:succeeded|completed)\b"
 )
-NOTHING = re.compile(r"(?i)No training batches|\b0 (?:training )?(?:steps|iterations|batches|updates|samples|examples)\b|\bno (?:steps|batches)\b")
+NOTHING = re.compile(
+    r"(?i)No training batches|\b0 (?:training"
+    r" )?(?:steps|iterations|batches|updates|samples|examples)\b|\bno (?:steps|batches)\b"
+)
 _NOT_DONE = re.compile(r"(?i)\b(?:not|n't|before|until|when|if|unless)\b")
 
 
@@ -133,7 +159,17 @@ def parse_log_file(record: Evidence) -> list[Fact]:
     path = fields.text(record.data, "path")
     lines = fields.whole(record.data, "lines") or 0
     times = [fields.number(record.data, "first_at"), fields.number(record.data, "last_at")]
-    return [LogJob((record.id,), record.cell, files=(path,) if path else (), first_at=times[0], last_at=times[1], lines=lines, ends=record.outcome == "ok")]
+    return [
+        LogJob(
+            (record.id,),
+            record.cell,
+            files=(path,) if path else (),
+            first_at=times[0],
+            last_at=times[1],
+            lines=lines,
+            ends=record.outcome == "ok",
+        )
+    ]
 
 
 def parse_log_request(record: Evidence) -> list[Fact]:
@@ -151,8 +187,20 @@ def _world(rows: Iterable[Row]) -> int | None:
     told = []
     for row in rows:
         text = row.text[:1000]
-        if "nranks" in text or "orld" in text or "WORLD" in text or "MEMBER" in text or "processes" in text or "NTASKS" in text:
-            told += [int(number) for match in _WORLD.finditer(text) for number in match.groups() if number]
+        if (
+            "nranks" in text
+            or "orld" in text
+            or "WORLD" in text
+            or "MEMBER" in text
+            or "processes" in text
+            or "NTASKS" in text
+        ):
+            told += [
+                int(number)
+                for match in _WORLD.finditer(text)
+                for number in match.groups()
+                if number
+            ]
     return max((size for size in told if 1 <= size <= MOST_RANKS), default=None)
 
 
@@ -190,9 +238,13 @@ class _Seen:
 
     def read(self, row: Row) -> None:
         if " 0 " in f" {row.text[:400]} " or "No training batches" in row.text:
-            self.nothing_line = self.nothing_line or (row.text.strip()[:200] if NOTHING.search(row.text[:400]) else "")
+            self.nothing_line = self.nothing_line or (
+                row.text.strip()[:200] if NOTHING.search(row.text[:400]) else ""
+            )
         told = read_step(row.text)
-        done = (told is not None and told.finished) or (_DONE.search(row.text[:400]) is not None and _NOT_DONE.search(row.text[:400]) is None)
+        done = (told is not None and told.finished) or (
+            _DONE.search(row.text[:400]) is not None and _NOT_DONE.search(row.text[:400]) is None
+        )
         if told is None and not done:
             return
         self.first, self.last = self.first or row, row
@@ -203,15 +255,23 @@ class _Seen:
         if done:
             self.finished, self.finished_line = True, row.text.strip()[:200]
             if told is not None and told.step is not None and told.of == told.step:
-                self.step = self.of = told.step  # the plan that was reached, where the bar's was another
+                self.step = self.of = (
+                    told.step
+                )  # the plan that was reached, where the bar's was another
                 return
         elif told is not None and told.step is not None and told.step > (self.step or 0):
             self.finished = False  # what had finished was not the whole training
         if told is not None:
             self.epoch = told.epoch if told.epoch is not None else self.epoch
             self.of_epochs = told.of_epochs if told.of_epochs is not None else self.of_epochs
-            if told.step is not None and told.kind not in OTHER_WORK and not (self.of is not None and told.of is not None and told.of < self.of):
-                self._step(told.step, told.of, row)  # a shorter bar inside the training is none of its steps
+            if (
+                told.step is not None
+                and told.kind not in OTHER_WORK
+                and not (self.of is not None and told.of is not None and told.of < self.of)
+            ):
+                self._step(
+                    told.step, told.of, row
+                )  # a shorter bar inside the training is none of its steps
 
     def _step(self, step: int, of: int | None, row: Row) -> None:
         self.step = max(step, self.step or 0) if of is None or of == self.of else step
@@ -261,8 +321,13 @@ def join_log_jobs(facts: list[Fact]) -> list[Fact]:
         return facts
     rest = [fact for fact in facts if not isinstance(fact, (LogJob, LogProgress))]
     made = [_one_job(parts, len(jobs)) for parts in jobs.values()]
-    size = max((job.world_size or 0 for job in made), default=0) or None  # an attempt that failed early may not have named every rank
-    return [*rest, *(replace(job, world_size=size) for job in made), *(_one_progress(parts) for parts in steps.values())]
+    # an attempt that failed early may not have named every rank
+    size = max((job.world_size or 0 for job in made), default=0) or None
+    return [
+        *rest,
+        *(replace(job, world_size=size) for job in made),
+        *(_one_progress(parts) for parts in steps.values()),
+    ]
 
 
 def _one_job(parts: list[LogJob], attempts: int) -> LogJob:
@@ -270,12 +335,17 @@ def _one_job(parts: list[LogJob], attempts: int) -> LogJob:
     told = max((part.world_size for part in parts if part.world_size), default=None)
     size = max(told or 0, ranks[-1] + 1 if ranks else 0) or None
     last = max(parts, key=lambda part: part.last_place)
-    firsts, lasts = [part.first_at for part in parts if part.first_at is not None], [part.last_at for part in parts if part.last_at is not None]
+    firsts, lasts = (
+        [part.first_at for part in parts if part.first_at is not None],
+        [part.last_at for part in parts if part.last_at is not None],
+    )
     order = [name for name, _ in _LAUNCHERS]
     return replace(
         last,
         evidence=tuple(dict.fromkeys(id_ for part in parts for id_ in part.evidence)),
-        launcher=min((part.launcher for part in parts if part.launcher), key=order.index, default=""),
+        launcher=min(
+            (part.launcher for part in parts if part.launcher), key=order.index, default=""
+        ),
         world_size=size,
         attempts=attempts,
         files=tuple(dict.fromkeys(name for part in parts for name in part.files)),
@@ -301,12 +371,16 @@ def _one_progress(parts: list[LogProgress]) -> LogProgress:
         step=most.step,
         of=most.of,
         epoch=max((part.epoch for part in parts if part.epoch is not None), default=None),
-        of_epochs=max((part.of_epochs for part in parts if part.of_epochs is not None), default=None),
+        of_epochs=max(
+            (part.of_epochs for part in parts if part.of_epochs is not None), default=None
+        ),
         finished=any(part.finished for part in parts),
         finished_line=next((part.finished_line for part in parts if part.finished), ""),
         nothing_line=next((part.nothing_line for part in parts if part.nothing_line), ""),
         first_step=first.first_step,
-        first_place=min((part.first_place for part in parts if part.first_place is not None), default=None),
+        first_place=min(
+            (part.first_place for part in parts if part.first_place is not None), default=None
+        ),
         first_at=first.first_at,
         marks=tuple(mark for part in parts for mark in part.marks)[-MARKS_CAP:],
     )

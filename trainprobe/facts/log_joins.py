@@ -1,4 +1,6 @@
-"""Joins of what logs tell: one order over all files, one ending per rank, and which of the failures was first."""
+"""Joins of what logs tell: one order over all files, one ending per rank, and which of the
+failures was first.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from dataclasses import replace
 
 from trainprobe.facts.endings import SIGNALS, RankEnding
 from trainprobe.facts.exceptions import RankException
+from trainprobe.facts.failure_wording import LAUNCHER_TYPES, went_on, words_of
 from trainprobe.facts.fatal_signals import FatalSignal
 from trainprobe.facts.kernel_logs import OomKill, Xid
 from trainprobe.facts.log_endings import ending_of, merged_endings
@@ -16,7 +19,6 @@ from trainprobe.facts.log_events import LogEvent
 from trainprobe.facts.log_exceptions import WARNED
 from trainprobe.facts.log_failures import LogFailure
 from trainprobe.facts.log_jobs import LogJob, LogProgress
-from trainprobe.facts.log_words import LAUNCHER_TYPES, went_on, words_of
 from trainprobe.model.facts import Fact
 
 RANKS_CAP = 100_000
@@ -28,7 +30,9 @@ BAD_STATES = CUT_OFF | {"FAILED", "CANCELLED", "OUT_OF_MEMORY", "REQUEUED"}
 
 
 def join_log_failures(facts: list[Fact]) -> list[Fact]:
-    """Add the failures of every attempt in their order, and say of the endings which the launcher brought about."""
+    """Add the failures of every attempt in their order, and say of the endings which the
+    launcher brought about.
+    """
     cells = {fact.cell for fact in facts if isinstance(fact, LogJob)}
     for cell in sorted(cells):
         facts = _cell(facts, cell)
@@ -43,28 +47,61 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     signals = [fact for fact in mine if isinstance(fact, FatalSignal)]
     endings = [fact for fact in mine if isinstance(fact, RankEnding)]
     told_of = {ending.place for ending in endings}
-    endings += [ending for event in events if event.event == "process-ended" and event.place not in told_of for ending in ending_of(event)]
+    endings += [
+        ending
+        for event in events
+        if event.event == "process-ended" and event.place not in told_of
+        for ending in ending_of(event)
+    ]
     ended = {ending.rank for ending in endings}
-    endings += [_end_of(fact) for fact in signals if not fact.echo and not fact.without_exception and fact.place is not None and fact.rank not in ended]
+    endings += [
+        _end_of(fact)
+        for fact in signals
+        if not fact.echo
+        and not fact.without_exception
+        and fact.place is not None
+        and fact.rank not in ended
+    ]
     logged = [ending for ending in endings if ending.place is not None]
     merged = _with_ranks(merged_endings(logged), exceptions)
     exceptions = lived_through(exceptions, merged, progress)
     exceptions = _in_time(exceptions, mine)
     whose = _whose(exceptions, merged)
-    owned = {id(fact): replace(fact, rank=whose, role="rank") for fact in exceptions if whose is not None and _nameless(fact)}
+    owned = {
+        id(fact): replace(fact, rank=whose, role="rank")
+        for fact in exceptions
+        if whose is not None and _nameless(fact)
+    }
     exceptions = [owned.get(id(fact), fact) for fact in exceptions]
-    told = {ending.place for ending in logged}  # what a launcher says of an end is an end, not a word of whoever ended
+    told = {
+        ending.place for ending in logged
+    }  # what a launcher says of an end is an end, not a word of whoever ended
     if not _failed(exceptions, signals, merged, progress):
-        exceptions = [replace(fact, handled=False) if fact.source == WARNED else fact for fact in exceptions]  # then it was what ended it after all
+        exceptions = [
+            replace(fact, handled=False) if fact.source == WARNED else fact for fact in exceptions
+        ]  # then it was what ended it after all
     said = [event for event in events if event.rank is not None or event.place not in told]
     failures = words_of(exceptions, signals, said, progress)
     size = next((fact.world_size for fact in mine if isinstance(fact, LogJob)), None)
     left = _left_over(failures, merged, size)
     if left is not None:
         place, rank = left
-        exceptions = [replace(fact, rank=rank) if fact.rank is None and fact.place == place else fact for fact in exceptions]
-        signals = [replace(fact, rank=rank) if fact.rank is None and fact.place == place else fact for fact in signals]
-        merged = [replace(one, rank=rank) if one.rank is None and one.role == "rank" and one.place == place else one for one in merged]
+        exceptions = [
+            replace(fact, rank=rank) if fact.rank is None and fact.place == place else fact
+            for fact in exceptions
+        ]
+        signals = [
+            replace(fact, rank=rank) if fact.rank is None and fact.place == place else fact
+            for fact in signals
+        ]
+        merged = [
+            (
+                replace(one, rank=rank)
+                if one.rank is None and one.role == "rank" and one.place == place
+                else one
+            )
+            for one in merged
+        ]
         failures = words_of(exceptions, signals, said, progress)
     merged = _stopped(merged, failures)
     merged = _killed(merged, [fact for fact in facts if isinstance(fact, OomKill)])
@@ -72,11 +109,27 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     if not any(not failure.echo for failure in failures):
         failures += _by_the_kernel(facts, cell, progress)
     ordered = _ordered(failures)
-    orders = {failure.rank: failure.order for failure in reversed(ordered) if failure.rank is not None}
-    echoes = {failure.rank for failure in ordered if failure.echo} - {failure.rank for failure in ordered if not failure.echo}
-    merged = [replace(end, order=orders.get(end.rank), echo=end.echo or end.rank in echoes) if end.rank is not None else end for end in merged]
+    orders = {
+        failure.rank: failure.order for failure in reversed(ordered) if failure.rank is not None
+    }
+    echoes = {failure.rank for failure in ordered if failure.echo} - {
+        failure.rank for failure in ordered if not failure.echo
+    }
+    merged = [
+        (
+            replace(end, order=orders.get(end.rank), echo=end.echo or end.rank in echoes)
+            if end.rank is not None
+            else end
+        )
+        for end in merged
+    ]
     gone = {id(ending) for ending in logged}
-    kept = [fact for fact in facts if id(fact) not in gone and not (isinstance(fact, (RankException, FatalSignal)) and fact.cell == cell)]
+    kept = [
+        fact
+        for fact in facts
+        if id(fact) not in gone
+        and not (isinstance(fact, (RankException, FatalSignal)) and fact.cell == cell)
+    ]
     return [*kept, *exceptions, *signals, *merged, *ordered]
 
 
@@ -84,7 +137,13 @@ def _in_time(exceptions: Sequence[RankException], facts: Sequence[Fact]) -> list
     """Give what error files tell its place among the lines of the logs, by the clock."""
     if all(fact.place is not None or fact.at is None for fact in exceptions):
         return list(exceptions)
-    timed = [fact for fact in facts if isinstance(fact, (RankException, RankEnding, LogEvent, LogProgress)) and fact.at is not None and fact.place is not None]
+    timed = [
+        fact
+        for fact in facts
+        if isinstance(fact, (RankException, RankEnding, LogEvent, LogProgress))
+        and fact.at is not None
+        and fact.place is not None
+    ]
     clock = sorted((fact.at or 0.0, fact.place or 0) for fact in timed)
     done = []
     for fact in exceptions:
@@ -95,12 +154,22 @@ def _in_time(exceptions: Sequence[RankException], facts: Sequence[Fact]) -> list
     return done
 
 
-def _left_over(failures: Sequence[LogFailure], endings: Sequence[RankEnding], size: int | None) -> tuple[int, int] | None:
-    """(place, rank) of the only failure that names no rank, where all ranks but one are known to have failed in other ways."""
-    nameless = [failure for failure in failures if failure.rank is None and not failure.echo and failure.what in ("exception", "signal")]
+def _left_over(
+    failures: Sequence[LogFailure], endings: Sequence[RankEnding], size: int | None
+) -> tuple[int, int] | None:
+    """(place, rank) of the only failure that names no rank, where all ranks but one are known to
+    have failed in other ways.
+    """
+    nameless = [
+        failure
+        for failure in failures
+        if failure.rank is None and not failure.echo and failure.what in ("exception", "signal")
+    ]
     if len(nameless) != 1 or size is None or not 2 <= size <= RANKS_CAP:
         return None
-    spoke = {failure.rank for failure in failures if failure.rank is not None} | {one.rank for one in endings if one.by_launcher and one.rank is not None}
+    spoke = {failure.rank for failure in failures if failure.rank is not None} | {
+        one.rank for one in endings if one.by_launcher and one.rank is not None
+    }
     silent = set(range(size)) - spoke
     return (nameless[0].place, silent.pop()) if len(silent) == 1 else None
 
@@ -109,44 +178,92 @@ def _end_of(fact: FatalSignal) -> RankEnding:
     """Who says that it dies of a signal has ended by it, whether or not somebody tells so."""
     number = SIGNALS.index(fact.signal_name) + 1 if fact.signal_name in SIGNALS else None
     return RankEnding(
-        evidence=fact.evidence, cell=fact.cell, rank=fact.rank, how="signalled", signal=number, signal_name=fact.signal_name, at=fact.at, failed_at=fact.at,
-        seen_by="nobody", place=fact.place, seen_at=fact.seen_at, host=fact.host,
-    )  # fmt: skip
+        evidence=fact.evidence,
+        cell=fact.cell,
+        rank=fact.rank,
+        how="signalled",
+        signal=number,
+        signal_name=fact.signal_name,
+        at=fact.at,
+        failed_at=fact.at,
+        seen_by="nobody",
+        place=fact.place,
+        seen_at=fact.seen_at,
+        host=fact.host,
+    )
 
 
 def _nameless(fact: RankException) -> bool:
-    return fact.rank is None and not fact.handled and not fact.echo and fact.role != "launcher" and fact.type.rsplit(".", 1)[-1] not in LAUNCHER_TYPES
+    return (
+        fact.rank is None
+        and not fact.handled
+        and not fact.echo
+        and fact.role != "launcher"
+        and fact.type.rsplit(".", 1)[-1] not in LAUNCHER_TYPES
+    )
 
 
-def _failed(exceptions: Sequence[RankException], signals: Sequence[FatalSignal], endings: Sequence[RankEnding], progress: Sequence[LogProgress]) -> bool:
+def _failed(
+    exceptions: Sequence[RankException],
+    signals: Sequence[FatalSignal],
+    endings: Sequence[RankEnding],
+    progress: Sequence[LogProgress],
+) -> bool:
     """Is there a failure, an end or a step behind every warning that carries a traceback?"""
-    warned = max((fact.place for fact in exceptions if fact.source == WARNED and fact.place is not None), default=None)
+    warned = max(
+        (fact.place for fact in exceptions if fact.source == WARNED and fact.place is not None),
+        default=None,
+    )
     if warned is None:
         return True
-    stepped = any(place > warned for one in progress for place, _ in one.marks) or any(one.finished for one in progress)
-    own = any(not fact.handled and not fact.echo for fact in exceptions) or any(not fact.echo for fact in signals)
+    stepped = any(place > warned for one in progress for place, _ in one.marks) or any(
+        one.finished for one in progress
+    )
+    own = any(not fact.handled and not fact.echo for fact in exceptions) or any(
+        not fact.echo for fact in signals
+    )
     return stepped or own or any(one.how == "exited" and one.code == 0 for one in endings)
 
 
 def _whose(exceptions: Sequence[RankException], endings: Sequence[RankEnding]) -> int | None:
-    """The rank of the only exception that names none: the only one that ended with an error of its own, or torchrun's first."""
+    """The rank of the only exception that names none: the only one that ended with an error of
+    its own, or torchrun's first.
+    """
     if len({(fact.type, fact.message[:80]) for fact in exceptions if _nameless(fact)}) != 1:
         return None
-    spoke = {fact.rank for fact in exceptions if fact.rank is not None and not fact.echo and not fact.handled}
+    spoke = {
+        fact.rank
+        for fact in exceptions
+        if fact.rank is not None and not fact.echo and not fact.handled
+    }
     failed = [
-        one for one in endings if one.rank is not None and one.role == "rank" and one.how == "exited" and one.code not in (0, None) and one.rank not in spoke
+        one
+        for one in endings
+        if one.rank is not None
+        and one.role == "rank"
+        and one.how == "exited"
+        and one.code not in (0, None)
+        and one.rank not in spoke
     ]
     first = [one for one in failed if one.phase == "first"] or failed
     return first[0].rank if len(first) == 1 else None
 
 
-def lived_through(exceptions: Sequence[RankException], endings: Sequence[RankEnding], progress: Sequence[LogProgress]) -> list[RankException]:
-    """Mark as handled what did not end its process: steps came after it, or its process is known to have ended otherwise.
+def lived_through(
+    exceptions: Sequence[RankException],
+    endings: Sequence[RankEnding],
+    progress: Sequence[LogProgress],
+) -> list[RankException]:
+    """Mark as handled what did not end its process: steps came after it, or its process is known to
+    have ended otherwise.
 
-    Steps alone may deceive, since a buffered stdout comes late: who is known to have ended with a code of its own did so by its last exception.
+    Steps alone may deceive, since a buffered stdout comes late: who is known to have ended with a
+    code of its own did so by its last exception.
     """
     own = {one.rank: one for one in endings if one.rank is not None and one.role == "rank"}
-    by_code = {rank for rank, one in own.items() if one.how == "exited" and one.code not in (0, None)}
+    by_code = {
+        rank for rank, one in own.items() if one.how == "exited" and one.code not in (0, None)
+    }
     last: dict[int | None, RankException] = {}
     for fact in sorted(exceptions, key=lambda one: one.place or 0):
         if not fact.handled and fact.thread in ("", "MainThread"):
@@ -160,28 +277,45 @@ def lived_through(exceptions: Sequence[RankException], endings: Sequence[RankEnd
         handled = fact.handled
         if not handled and id(fact) not in deadly and fact.place is not None:
             told = table and (fact.rank not in by_code if fact.rank is not None else not by_code)
-            stopped = explained and ending is not None and ending.signal in (15, 2) and not fact.echo
-            handled = stopped or went_on(fact.rank, fact.place, _in_one_order(fact, progress), steps=1 if told else 2)
+            stopped = (
+                explained and ending is not None and ending.signal in (15, 2) and not fact.echo
+            )
+            handled = stopped or went_on(
+                fact.rank, fact.place, _in_one_order(fact, progress), steps=1 if told else 2
+            )
         done.append(replace(fact, handled=handled))
     return done
 
 
 def _in_one_order(fact: RankException, progress: Sequence[LogProgress]) -> list[LogProgress]:
-    """The progress of which it is known whether it came before or after: by clocks, or since it stands in the same file (stdout may lie beside stderr)."""
+    """The progress of which it is known whether it came before or after: by clocks, or since it
+    stands in the same file (stdout may lie beside stderr).
+    """
     file = fact.seen_at.rpartition(":")[0]
-    return [one for one in progress if (one.at is not None and fact.at is not None) or one.seen_at.rpartition(":")[0] == file]
+    return [
+        one
+        for one in progress
+        if (one.at is not None and fact.at is not None) or one.seen_at.rpartition(":")[0] == file
+    ]
 
 
 def _done(progress: Sequence[LogProgress]) -> bool:
     """Did training come to its end, by its own word or by its last step?"""
-    return any(one.finished or (one.of is not None and one.step is not None and 0 < one.of <= one.step) for one in progress)
+    return any(
+        one.finished or (one.of is not None and one.step is not None and 0 < one.of <= one.step)
+        for one in progress
+    )
 
 
 def _with_ranks(endings: list[RankEnding], exceptions: Sequence[RankException]) -> list[RankEnding]:
     """A launcher that names a local rank or a pid: on one host the local rank is the rank."""
-    hosts = {ending.host for ending in endings if ending.host} | {fact.host for fact in exceptions if fact.host}
+    hosts = {ending.host for ending in endings if ending.host} | {
+        fact.host for fact in exceptions if fact.host
+    }
     by_pid = {fact.pid: fact.rank for fact in exceptions if fact.pid and fact.rank is not None}
-    by_pid |= {ending.pid: ending.rank for ending in endings if ending.pid and ending.rank is not None}
+    by_pid |= {
+        ending.pid: ending.rank for ending in endings if ending.pid and ending.rank is not None
+    }
     taken = {ending.rank for ending in endings if ending.rank is not None}
     done = []
     for ending in endings:
@@ -196,15 +330,29 @@ def _with_ranks(endings: list[RankEnding], exceptions: Sequence[RankException]) 
 
 
 def _stopped(endings: list[RankEnding], failures: Sequence[LogFailure]) -> list[RankEnding]:
-    """Ended by the launcher: SIGTERM where another had failed, or where others ended otherwise; SIGKILL where another said why it failed."""
+    """Ended by the launcher: SIGTERM where another had failed, or where others ended otherwise;
+    SIGKILL where another said why it failed.
+    """
     own = [failure for failure in failures if not failure.echo]
-    others = [one for one in endings if one.role == "rank" and one.abnormal and one.signal not in (15, 2)]
+    others = [
+        one for one in endings if one.role == "rank" and one.abnormal and one.signal not in (15, 2)
+    ]
     done = []
     for ending in endings:
         told = any(failure.rank != ending.rank for failure in own)
         by_term = ending.signal in (15, 2) and (told or bool(others))
-        by_kill = ending.signal == 9 and ending.how != "oom_killed" and ending.phase != "first" and told and _later(ending, own)
-        done.append(replace(ending, by_launcher=True) if ending.role == "rank" and (by_term or by_kill) else ending)
+        by_kill = (
+            ending.signal == 9
+            and ending.how != "oom_killed"
+            and ending.phase != "first"
+            and told
+            and _later(ending, own)
+        )
+        done.append(
+            replace(ending, by_launcher=True)
+            if ending.role == "rank" and (by_term or by_kill)
+            else ending
+        )
     return done
 
 
@@ -216,7 +364,14 @@ def _later(ending: RankEnding, own: Sequence[LogFailure]) -> bool:
 def _killed(endings: list[RankEnding], kills: Sequence[OomKill]) -> list[RankEnding]:
     """A process that the kernel says it killed for want of memory."""
     pids = {kill.pid for kill in kills if kill.pid}
-    return [replace(one, how="oom_killed", by_launcher=False) if one.pid in pids and one.signal in (9, None) and one.role == "rank" else one for one in endings]
+    return [
+        (
+            replace(one, how="oom_killed", by_launcher=False)
+            if one.pid in pids and one.signal in (9, None) and one.role == "rank"
+            else one
+        )
+        for one in endings
+    ]
 
 
 def _deaths(endings: Sequence[RankEnding], failures: Sequence[LogFailure]) -> list[LogFailure]:
@@ -227,18 +382,35 @@ def _deaths(endings: Sequence[RankEnding], failures: Sequence[LogFailure]) -> li
     found: list[LogFailure] = []
     for ending in endings:
         if not (ending.abnormal or (ending.role == "scheduler" and ending.phase in BAD_STATES)) or (
-            ending.rank is not None and ending.rank in spoke and not (ending.signal in SILENT and spoke[ending.rank].echo)
+            ending.rank is not None
+            and ending.rank in spoke
+            and not (ending.signal in SILENT and spoke[ending.rank].echo)
         ):
             continue
         name = ending.signal_name or (f"signal {ending.signal}" if ending.signal else "")
-        says = "was killed for want of memory" if ending.how == "oom_killed" else f"died of {name}" if name else f"ended with exit code {ending.code}"
+        says = (
+            "was killed for want of memory"
+            if ending.how == "oom_killed"
+            else f"died of {name}"
+            if name
+            else f"ended with exit code {ending.code}"
+        )
         if ending.role == "scheduler":
             says = f"ended as SLURM's {ending.phase}"
         # A code of 1 only says that there was a reason; SIGABRT beside timeouts is the watchdog's.
-        weak = ending.signal is None and ending.phase not in CUT_OFF and ending.how != "oom_killed" and (bool(own) or ending.role in ("launcher", "scheduler"))
+        weak = (
+            ending.signal is None
+            and ending.phase not in CUT_OFF
+            and ending.how != "oom_killed"
+            and (bool(own) or ending.role in ("launcher", "scheduler"))
+        )
         aborted = ending.signal == 6 and late and ending.phase != "first"
         silent = ending.signal in SILENT or ending.how == "oom_killed"
-        echo = aborted or (weak and bool(own)) or (ending.role in ("launcher", "scheduler") and bool(own))
+        echo = (
+            aborted
+            or (weak and bool(own))
+            or (ending.role in ("launcher", "scheduler") and bool(own))
+        )
         if ending.rank is None and ending.role == "rank" and own and not silent:
             echo = True
         found.append(
@@ -262,14 +434,25 @@ def _deaths(endings: Sequence[RankEnding], failures: Sequence[LogFailure]) -> li
     return found
 
 
-def _by_the_kernel(facts: Sequence[Fact], cell: str, progress: Sequence[LogProgress]) -> list[LogFailure]:
-    """Where no rank says why, what the kernel says of kills and GPUs while the job ran; nothing of a job that finished."""
+def _by_the_kernel(
+    facts: Sequence[Fact], cell: str, progress: Sequence[LogProgress]
+) -> list[LogFailure]:
+    """Where no rank says why, what the kernel says of kills and GPUs while the job ran; nothing
+    of a job that finished.
+    """
     found: list[LogFailure] = []
     if any(one.finished for one in progress):
         return found
-    began = min((fact.first_at for fact in facts if isinstance(fact, LogJob) and fact.first_at is not None), default=None)
+    began = min(
+        (fact.first_at for fact in facts if isinstance(fact, LogJob) and fact.first_at is not None),
+        default=None,
+    )
     for fact in facts:
-        if began is not None and getattr(fact, "at", None) is not None and getattr(fact, "at", began) < began - 60:
+        if (
+            began is not None
+            and getattr(fact, "at", None) is not None
+            and getattr(fact, "at", began) < began - 60
+        ):
             continue
         if isinstance(fact, OomKill):
             says = f"killed process {fact.pid} ({fact.name}) for want of memory"
@@ -277,12 +460,24 @@ def _by_the_kernel(facts: Sequence[Fact], cell: str, progress: Sequence[LogProgr
             says = f"reported Xid {fact.code}{f' of {fact.device}' if fact.device else ''}"
         else:
             continue
-        found.append(LogFailure(evidence=fact.evidence, cell=cell, what="kernel", kind=says, says=says, at=fact.at, text=getattr(fact, "text", "")))
+        found.append(
+            LogFailure(
+                evidence=fact.evidence,
+                cell=cell,
+                what="kernel",
+                kind=says,
+                says=says,
+                at=fact.at,
+                text=getattr(fact, "text", ""),
+            )
+        )
     return found[:1]
 
 
 def _place(ending: RankEnding, failures: Sequence[LogFailure], *, silent: bool) -> int:
-    """A launcher tells of a death when it notices it: who died without a word died before the first that missed it."""
+    """A launcher tells of a death when it notices it: who died without a word died before the
+    first that missed it.
+    """
     place = ending.place or 0
     if not silent or ending.by_launcher or not failures:
         return place
@@ -299,15 +494,24 @@ def _place(ending: RankEnding, failures: Sequence[LogFailure], *, silent: bool) 
 
 
 def _ordered(failures: Sequence[LogFailure]) -> list[LogFailure]:
-    """In order; what may have been stopped by somebody else is an echo where somebody else failed before."""
-    ordered = sorted(failures, key=lambda failure: (failure.place, failure.rank if failure.rank is not None else -1))
+    """In order; what may have been stopped by somebody else is an echo where somebody else
+    failed before.
+    """
+    ordered = sorted(
+        failures,
+        key=lambda failure: (failure.place, failure.rank if failure.rank is not None else -1),
+    )
     done: list[LogFailure] = []
     for count, failure in enumerate(ordered):
         now = failure
         if failure.echo_of == "maybe-stopped":
             before = any(not other.echo for other in done)
             now = replace(failure, echo=before, echo_of="stopped" if before else "")
-        elif failure.echo_of == "stopped" and not any(other.place < failure.place or not other.echo for other in ordered if other is not failure):
+        elif failure.echo_of == "stopped" and not any(
+            other.place < failure.place or not other.echo
+            for other in ordered
+            if other is not failure
+        ):
             now = replace(failure, echo=False, echo_of="")
         done.append(replace(now, order=count))
     return done

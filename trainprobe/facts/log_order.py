@@ -13,8 +13,14 @@ from trainprobe.model.facts import Fact
 
 
 def join_log_order(facts: list[Fact]) -> list[Fact]:
-    """Give every `place` its number in one order over all files: by time, lines without a stamp after the last one before them."""
-    placed: list[Any] = [fact for fact in facts if getattr(fact, "place", None) is not None and not isinstance(fact, LogFailure)]
+    """Give every `place` its number in one order over all files: by time, lines without a stamp
+    after the last one before them.
+    """
+    placed: list[Any] = [
+        fact
+        for fact in facts
+        if getattr(fact, "place", None) is not None and not isinstance(fact, LogFailure)
+    ]
     if not placed or not any(isinstance(fact, LogJob) for fact in facts):
         return facts
     clocks = _clocks(placed)
@@ -37,7 +43,14 @@ def join_log_order(facts: list[Fact]) -> list[Fact]:
             times.setdefault(fact.last_place, fact.last_at)
     ordered = sorted(key(place, at) for place, at in times.items())
     number = {place: count for count, (_, place) in enumerate(ordered)}
-    return [_moved(fact, number) if getattr(fact, "place", None) is not None or isinstance(fact, LogJob) else fact for fact in facts]
+    return [
+        (
+            _moved(fact, number)
+            if getattr(fact, "place", None) is not None or isinstance(fact, LogJob)
+            else fact
+        )
+        for fact in facts
+    ]
 
 
 def _clocks(placed: Iterable[Any]) -> dict[int, float | None]:

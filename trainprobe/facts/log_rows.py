@@ -1,4 +1,6 @@
-"""The lines that were kept of logs, as rows with a running clock: what every reader of `log.extract` evidence begins with."""
+"""The lines that were kept of logs, as rows with a running clock: what every reader of
+`log.extract` evidence begins with.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +9,24 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from trainprobe.facts import fields
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 
-LINES_APART = 10**10  # no file has more lines: terabytes; so `file * LINES_APART + line` orders all lines of all files
+# no file has more lines: terabytes; so `file * LINES_APART + line` orders all lines of all files
+LINES_APART = 10**10
 TEXT_CAP = 2000
 _QUOTED = re.compile(r"(?:>|&gt;)[ ]?")
 _NUMBERED = re.compile(r"[ ]{0,8}\d{1,7}(?:[:|\t][ ]?|[ ]\|[ ]?|[ ]{2}(?=\S))")
 _NO_HOST = re.compile(r"(?:Error|Exception|Interrupt|Exit|Warning)$")
-# What C++ writes of itself into the lines of torch: `[Rank 3] …`, `[PG 0 Rank 3] …`, `[PG ID 0 PG GUID 0(default_pg) Rank 3] …`.
+# What C++ writes of itself into the lines of torch: `[Rank 3] …`, `[PG 0 Rank 3] …`, `[PG ID 0 PG
+# GUID 0(default_pg) Rank 3] …`.
 _OWN_RANK = re.compile(r"\[(?:PG (?:ID )?[^\]\n]{1,120}? )?[Rr]ank (\d{1,7})\]")
 
 
 class Row(NamedTuple):
-    """One kept line. `at` is its own or the last stamp before it in the file, Unix seconds, None where there was none; `place` orders all lines."""
+    """One kept line. `at` is its own or the last stamp before it in the file, Unix seconds, None
+    where there was none; `place` orders all lines.
+    """
 
     line: int
     at: float | None
@@ -40,7 +46,9 @@ _last_read: list[tuple[Evidence, list[Row]]] = []
 
 
 def rows_of(record: Evidence) -> list[Row]:
-    """Return the rows of one `log.extract`, in line order; bad ones are left out. Several readers ask for the same record one after another."""
+    """Return the rows of one `log.extract`, in line order; bad ones are left out. Several
+    readers ask for the same record one after another.
+    """
     known = next(iter(_last_read), None)
     if known is None or known[0] is not record:
         known = (record, _rows_of(record))
@@ -58,14 +66,26 @@ def _rows_of(record: Evidence) -> list[Row]:
         if not isinstance(cells, (list, tuple)) or len(cells) < 5 or not isinstance(cells[4], str):
             continue
         number, at, rank, on, text = cells[:5]
-        line = number if isinstance(number, int) and 0 <= number < LINES_APART else (rows[-1].line + 1 if rows else 0)
+        line = (
+            number
+            if isinstance(number, int) and 0 <= number < LINES_APART
+            else (rows[-1].line + 1 if rows else 0)
+        )
         if isinstance(at, (int, float)) and not isinstance(at, bool) and 0 < at < 1e11:
-            clock = max(clock, float(at)) if clock is not None and abs(at - clock) < 3600 else float(at)
+            clock = (
+                max(clock, float(at)) if clock is not None and abs(at - clock) < 3600 else float(at)
+            )
         on = on if isinstance(on, str) else ""
         if _NO_HOST.search(on):  # `ValueError: …` behind a host's prefix is no second host
             on, text = "", f"{on}: {text}"
-        own = rank if isinstance(rank, int) and not isinstance(rank, bool) and 0 <= rank < 1_000_000 else whose
-        rows.append(Row(line, clock, own, on or host, text[:TEXT_CAP], file * LINES_APART + line, path))
+        own = (
+            rank
+            if isinstance(rank, int) and not isinstance(rank, bool) and 0 <= rank < 1_000_000
+            else whose
+        )
+        rows.append(
+            Row(line, clock, own, on or host, text[:TEXT_CAP], file * LINES_APART + line, path)
+        )
     return _with_own_ranks(_unquoted(rows))
 
 
@@ -73,7 +93,11 @@ def _unquoted(rows: list[Row]) -> list[Row]:
     """A text that was pasted may carry `> ` or its line numbers before every line."""
     for mark in (_QUOTED, _NUMBERED):
         told = [row for row in rows if row.text.strip()]
-        if len(told) >= 2 and sum(mark.match(row.text) is not None for row in told) >= 0.9 * len(told) and _counts_up(mark, told):
+        if (
+            len(told) >= 2
+            and sum(mark.match(row.text) is not None for row in told) >= 0.9 * len(told)
+            and _counts_up(mark, told)
+        ):
             rows = [row._replace(text=mark.sub("", row.text, count=1)) for row in rows]
     return rows
 
@@ -82,18 +106,33 @@ def _counts_up(mark: re.Pattern[str], rows: Sequence[Row]) -> bool:
     """Numbers before lines are line numbers only where each is larger than the one before."""
     if mark is not _NUMBERED:
         return True
-    numbers = [int(re.sub(r"\D", "", match.group(0)) or 0) for row in rows if (match := mark.match(row.text)) is not None]
+    numbers = [
+        int(re.sub(r"\D", "", match.group(0)) or 0)
+        for row in rows
+        if (match := mark.match(row.text)) is not None
+    ]
     return all(low < high for low, high in itertools.pairwise(numbers))
 
 
 def _with_own_ranks(rows: list[Row]) -> list[Row]:
     named = [
-        row._replace(rank=int(match.group(1))) if row.rank is None and "ank " in row.text[:400] and (match := _OWN_RANK.search(row.text[:400])) else row
+        (
+            row._replace(rank=int(match.group(1)))
+            if row.rank is None
+            and "ank " in row.text[:400]
+            and (match := _OWN_RANK.search(row.text[:400]))
+            else row
+        )
         for row in rows
     ]
     # libstdc++ names the type first, and what it says, with the rank, on the next line.
     for number, (row, then) in enumerate(itertools.pairwise(named)):
-        if row.rank is None and then.rank is not None and row.text.startswith("terminate called after") and then.text.lstrip().startswith("what():"):
+        if (
+            row.rank is None
+            and then.rank is not None
+            and row.text.startswith("terminate called after")
+            and then.text.lstrip().startswith("what():")
+        ):
             named[number] = row._replace(rank=then.rank)
     return named
 

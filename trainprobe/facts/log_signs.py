@@ -1,4 +1,6 @@
-"""Known lines in the kept lines of logs: one LogEvent per rank and wording, with how often it came and where it first stood."""
+"""Known lines in the kept lines of logs: one LogEvent per rank and wording, with how often it
+came and where it first stood.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,8 @@ def _around(text: str, match: re.Match[str]) -> str:
 def hits(rows: Sequence[Row]) -> Iterator[tuple[Row, Signature, re.Match[str]]]:
     """Yield each row with each signature that it matches, in the order of the lines.
 
-    A literal is sought in all rows at once, which costs a hundredth of asking each row for each literal.
+    A literal is sought in all rows at once, which costs a hundredth of asking each row for each
+    literal.
     """
     text = "\n".join(row.text for row in rows)
     starts: list[int] = []
@@ -119,7 +122,9 @@ def parse_log_output(record: Evidence) -> list[Fact]:
 
 
 def join_log_outputs(facts: list[Fact]) -> list[Fact]:
-    """Cut each rank's output behind the first failure: what was printed later is not why it came."""
+    """Cut each rank's output behind the first failure: what was printed later is not why it
+    came.
+    """
     outputs = [fact for fact in facts if isinstance(fact, Output) and fact.stream == LOG]
     if not outputs:
         return facts
@@ -129,13 +134,25 @@ def join_log_outputs(facts: list[Fact]) -> list[Fact]:
             known = firsts.get(fact.cell)
             firsts[fact.cell] = fact if known is None or fact.order < known.order else known
     budget = max(300, min(TAIL_CHARACTERS, 200_000 // len(outputs)))
-    return [_with_tail(fact, firsts.get(fact.cell), budget) if isinstance(fact, Output) and fact.stream == LOG else fact for fact in facts]
+    return [
+        (
+            _with_tail(fact, firsts.get(fact.cell), budget)
+            if isinstance(fact, Output) and fact.stream == LOG
+            else fact
+        )
+        for fact in facts
+    ]
 
 
 def _with_tail(output: Output, first: LogFailure | None, budget: int) -> Output:
     rows = output.rows
     base, _, line = first.seen_at.rpartition(":") if first is not None else ("", "", "")
-    if first is not None and base and output.file.replace("\\", "/").rsplit("/", 1)[-1] == base and line.isdigit():
+    if (
+        first is not None
+        and base
+        and output.file.replace("\\", "/").rsplit("/", 1)[-1] == base
+        and line.isdigit()
+    ):
         rows = tuple(row for row in rows if row[0] <= int(line) + BEHIND_LINES)
     elif first is not None and first.at is not None:
         rows = tuple(row for row in rows if row[1] is None or row[1] <= first.at + BEHIND_S)

@@ -1,6 +1,8 @@
-"""Stack dumps of faulthandler inside logs (`dump_traceback_later`, a signal's handler): one process after the other, and mostly without a name.
+"""Stack dumps of faulthandler inside logs (`dump_traceback_later`, a signal's handler): one process
+after the other, and mostly without a name.
 
-Whose a dump is, is told by the line's prefix, by a rank that raised at the very same line afterwards, or by elimination.
+Whose a dump is, is told by the line's prefix, by a rank that raised at the very same line
+afterwards, or by elimination.
 """
 
 from __future__ import annotations
@@ -22,12 +24,15 @@ from trainprobe.stacks.places import user_frame
 from trainprobe.stacks.stack_text import parse_stack_text
 
 _BEGINS = re.compile(r"^Timeout \((?:\d{1,4}:)?\d{1,4}:\d\d(?:\.\d{1,9})?\)!")
-_THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9A-Fa-f]{1,16}.{0,80}\(most recent call first\)")
+_THREAD = re.compile(
+    r"^(?:Current thread|Thread) 0x[0-9A-Fa-f]{1,16}.{0,80}\(most recent call first\)"
+)
 _INSIDE = re.compile(r"^(?:  File \"|  \.\.\.|  <|\s*$|(?:Current thread|Thread) 0x)")
 _DEATH = re.compile(r"^(?:Fatal Python error|Windows fatal exception)")
 _OF_A_CHILD = frozenset({"_bootstrap", "spawn_main", "_worker_loop"})
 _LAUNCHERS = re.compile(
-    r"torch/distributed/(?:run|launch|launcher/|elastic/(?!multiprocessing/errors))|accelerate/commands/|deepspeed/launcher/|multiprocessing/spawn\.py|/bin/"
+    r"torch/distributed/(?:run|launch|launcher/|elastic/(?!multiprocessing/errors))"
+    r"|accelerate/commands/|deepspeed/launcher/|multiprocessing/spawn\.py|/bin/"
 )
 PROCESSES_CAP = 512
 WENT_ON = 2  # steps behind a dump after which it was none of a hang
@@ -35,7 +40,9 @@ WENT_ON = 2  # steps behind a dump after which it was none of a hang
 
 @dataclass(frozen=True)
 class LogStack(Fact):
-    """One process's dump. `threads` hold each thread's frames, outermost first, the main thread's last. `place` and `seen_at` are those of its first line."""
+    """One process's dump. `threads` hold each thread's frames, outermost first, the main
+    thread's last. `place` and `seen_at` are those of its first line.
+    """
 
     threads: tuple[tuple[Frame, ...], ...] = ()
     place: int = 0
@@ -48,7 +55,11 @@ class LogStack(Fact):
     @property
     def role(self) -> str:
         """rank, loader-worker or child, by the frames at the bottom of its main thread."""
-        names = {frame.name for frame in self.main if "multiprocessing/" in frame.file or frame.name == "_worker_loop"} & _OF_A_CHILD
+        names = {
+            frame.name
+            for frame in self.main
+            if "multiprocessing/" in frame.file or frame.name == "_worker_loop"
+        } & _OF_A_CHILD
         return "loader-worker" if "_worker_loop" in names else "child" if names else "rank"
 
 
@@ -57,16 +68,38 @@ def parse_log_stacks(record: Evidence) -> list[Fact]:
     found: list[Fact] = []
     for rank, rows in streams(rows_of(record)).items():
         for dump in _dumps(rows):
-            text = "\n".join(row.text if row.text.rstrip().endswith(":") or not _THREAD.match(row.text) else f"{row.text.rstrip()}:" for row in dump)
+            text = "\n".join(
+                (
+                    row.text
+                    if row.text.rstrip().endswith(":") or not _THREAD.match(row.text)
+                    else f"{row.text.rstrip()}:"
+                )
+                for row in dump
+            )
             for process in parse_stack_text(text):
-                threads = [frames_of(thread["frames"], leaf_first=True) for thread in process.threads if thread["frames"]]
+                threads = [
+                    frames_of(thread["frames"], leaf_first=True)
+                    for thread in process.threads
+                    if thread["frames"]
+                ]
                 if threads and len(found) < PROCESSES_CAP:
-                    found.append(LogStack((record.id,), record.cell, rank, threads=tuple(threads), place=dump[0].place, seen_at=dump[0].seen_at))
+                    found.append(
+                        LogStack(
+                            (record.id,),
+                            record.cell,
+                            rank,
+                            threads=tuple(threads),
+                            place=dump[0].place,
+                            seen_at=dump[0].seen_at,
+                        )
+                    )
     return found
 
 
 def _dumps(rows: Sequence[Row]) -> Iterator[list[Row]]:
-    """The lines of each dump; one begins at its head, or at the first thread where there is no head."""
+    """The lines of each dump; one begins at its head, or at the first thread where there is no
+    head.
+    """
     now: list[Row] = []
     dying = False
     for row in rows:
@@ -90,7 +123,8 @@ def _dumps(rows: Sequence[Row]) -> Iterator[list[Row]]:
 
 
 def join_log_stacks(facts: list[Fact]) -> list[Fact]:
-    """Give each dump its rank where that can be told, and make the threads of it that stacks of any other source make. Dumps that steps followed are dropped.
+    """Give each dump its rank where that can be told, and make the threads of it that stacks of any
+    other source make. Dumps that steps followed are dropped.
 
     Where Ctrl-C is all that was raised, its tracebacks show as well where the processes stood.
     """
@@ -102,21 +136,43 @@ def join_log_stacks(facts: list[Fact]) -> list[Fact]:
     for cell in dict.fromkeys(stack.cell for stack in stacks):
         progress = [fact for fact in rest if isinstance(fact, LogProgress) and fact.cell == cell]
         still = [stack for stack in stacks if stack.cell == cell and not _went_on(stack, progress)]
-        for number, stack in enumerate(_with_ranks(still, [fact for fact in rest if fact.cell == cell]), start=1):
+        for number, stack in enumerate(
+            _with_ranks(still, [fact for fact in rest if fact.cell == cell]), start=1
+        ):
             made += [stack, *_threads(stack, -number)]
     return [*rest, *made]
 
 
 def _interrupted(facts: Sequence[Fact]) -> list[LogStack]:
-    """The tracebacks of KeyboardInterrupt of attempts in which nothing else was raised; a launcher's own is none of a rank."""
+    """The tracebacks of KeyboardInterrupt of attempts in which nothing else was raised; a
+    launcher's own is none of a rank.
+    """
     found: list[LogStack] = []
     logged = {fact.cell for fact in facts if isinstance(fact, LogJob)}
-    raised = [fact for fact in facts if isinstance(fact, RankException) and fact.cell in logged and fact.place is not None and not fact.handled]
+    raised = [
+        fact
+        for fact in facts
+        if isinstance(fact, RankException)
+        and fact.cell in logged
+        and fact.place is not None
+        and not fact.handled
+    ]
     for cell in dict.fromkeys(fact.cell for fact in raised):
-        mine = [fact for fact in raised if fact.cell == cell and not any(_LAUNCHERS.search(frame.file) for frame in fact.frames)]
+        mine = [
+            fact
+            for fact in raised
+            if fact.cell == cell and not any(_LAUNCHERS.search(frame.file) for frame in fact.frames)
+        ]
         if all(fact.type == "KeyboardInterrupt" for fact in mine):
             found += [
-                LogStack(fact.evidence, cell, fact.rank, threads=(fact.frames,), place=fact.place or 0, seen_at=fact.seen_at)
+                LogStack(
+                    fact.evidence,
+                    cell,
+                    fact.rank,
+                    threads=(fact.frames,),
+                    place=fact.place or 0,
+                    seen_at=fact.seen_at,
+                )
                 for fact in mine[:PROCESSES_CAP]
                 if fact.frames
             ]
@@ -125,22 +181,44 @@ def _interrupted(facts: Sequence[Fact]) -> list[LogStack]:
 
 def _went_on(stack: LogStack, progress: Sequence[LogProgress]) -> bool:
     file = stack.seen_at.rpartition(":")[0]
-    after = {step for one in progress if one.seen_at.rpartition(":")[0] == file for place, step in one.marks if place > stack.place}
+    after = {
+        step
+        for one in progress
+        if one.seen_at.rpartition(":")[0] == file
+        for place, step in one.marks
+        if place > stack.place
+    }
     return len(after) >= WENT_ON
 
 
 def _with_ranks(stacks: Sequence[LogStack], facts: Sequence[Fact]) -> list[LogStack]:
-    raised = {fact.rank: _at(fact.frames) for fact in facts if isinstance(fact, RankException) and fact.rank is not None and fact.echo and not fact.handled}
+    raised = {
+        fact.rank: _at(fact.frames)
+        for fact in facts
+        if isinstance(fact, RankException)
+        and fact.rank is not None
+        and fact.echo
+        and not fact.handled
+    }
     world = _world(facts)
     taken = {stack.rank for stack in stacks if stack.rank is not None}
     done = list(stacks)
     for number, stack in enumerate(done):
         here = _at(stack.main)
-        rank = next((one for one, place in sorted(raised.items()) if place == here and here is not None and one not in taken), None)
+        rank = next(
+            (
+                one
+                for one, place in sorted(raised.items())
+                if place == here and here is not None and one not in taken
+            ),
+            None,
+        )
         if stack.rank is None and stack.role == "rank" and rank is not None:
             done[number] = replace(stack, rank=rank)
             taken.add(rank)
-    nameless = [number for number, stack in enumerate(done) if stack.rank is None and stack.role == "rank"]
+    nameless = [
+        number for number, stack in enumerate(done) if stack.rank is None and stack.role == "rank"
+    ]
     left = [rank for rank in range(world) if rank not in taken]
     if len(nameless) == len(left) == 1:
         done[nameless[0]] = replace(done[nameless[0]], rank=left[0])
@@ -153,7 +231,11 @@ def _at(frames: Sequence[Frame]) -> tuple[str, int] | None:
 
 
 def _world(facts: Sequence[Fact]) -> int:
-    told = [fact.rank + 1 for fact in facts if isinstance(fact, (RankException, RankEnding)) and fact.rank is not None]
+    told = [
+        fact.rank + 1
+        for fact in facts
+        if isinstance(fact, (RankException, RankEnding)) and fact.rank is not None
+    ]
     for fact in facts:
         if isinstance(fact, LogJob):
             told += [fact.world_size or 0, *(rank + 1 for rank in fact.ranks[-1:])]
@@ -164,6 +246,15 @@ def _threads(stack: LogStack, pid: int) -> list[Thread]:
     """`pid` only keeps the processes apart: a dump does not tell its own."""
     last = len(stack.threads) - 1
     return [
-        Thread(stack.evidence, stack.cell, stack.rank, pid=pid, role=stack.role, os_thread_id=number, main=number == last, frames=frames)
+        Thread(
+            stack.evidence,
+            stack.cell,
+            stack.rank,
+            pid=pid,
+            role=stack.role,
+            os_thread_id=number,
+            main=number == last,
+            frames=frames,
+        )
         for number, frames in enumerate(stack.threads)
     ]

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainprobe.facts import fields
 from trainprobe.facts.frame_rows import frames_of
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.frames import Frame
@@ -16,7 +16,9 @@ from trainprobe.stacks.frames import Frame
 
 @dataclass(frozen=True)
 class Thread(Fact):
-    """One thread in one look, frames outermost first. `main` is true for the process's main thread."""
+    """One thread in one look, frames outermost first. `main` is true for the process's main
+    thread.
+    """
 
     pid: int = 0
     role: str = "rank"
@@ -37,12 +39,18 @@ class Thread(Fact):
 class MainThread(Fact):
     """A process's main thread as last seen.
 
-    `frames` are outermost first, wrapper frames kept. `leaf` is the class of the place where it stands (stacks.classify),
-    `op` the operation (all_reduce, flock, FileBaton …). `where` is the innermost user frame in words, `user_*` the same in parts.
-    `moved`: did it go on between looks; None when there was one look only. `source` is py-spy or faulthandler.
-    `importing` is the module whose import is under way on this stack, `lock_path` the file that it wants to lock, where known.
-    `timer_s`: the dump was written because a timer of so many seconds ran out, None where something else had it written.
-    `in_backward` is true below autograd's backward (DDP reduces there), `in_atexit` while the interpreter shuts down.
+    `frames` are outermost first, wrapper frames kept. `leaf` is the class of the place where it
+    stands (stacks.classify),
+    `op` the operation (all_reduce, flock, FileBaton …). `where` is the innermost user frame in
+    words, `user_*` the same in parts.
+    `moved`: did it go on between looks; None when there was one look only. `source` is py-spy or
+    faulthandler.
+    `importing` is the module whose import is under way on this stack, `lock_path` the file that it
+    wants to lock, where known.
+    `timer_s`: the dump was written because a timer of so many seconds ran out, None where something
+    else had it written.
+    `in_backward` is true below autograd's backward (DDP reduces there), `in_atexit` while the
+    interpreter shuts down.
     """
 
     pid: int = 0
@@ -66,7 +74,9 @@ class MainThread(Fact):
 
 
 def parse_stacks(record: Evidence) -> list[Fact]:
-    """Data: {look, pid, role, threads: [{thread_id, os_thread_id, name, active, owns_gil, frames leaf first}]}."""
+    """Data: {look, pid, role, threads: [{thread_id, os_thread_id, name, active, owns_gil, frames
+    leaf first}]}.
+    """
     data = record.data
     pid = fields.whole(data, "pid")
     pid = record.subject.pid if pid is None else pid
@@ -97,7 +107,16 @@ def parse_stacks(record: Evidence) -> list[Fact]:
         )
 
     threads: list[Thread] = fields.each(fields.items(data, "threads"), thread)
-    if threads and not any(one.main for one in threads):  # a thread that renamed itself, or another PID namespace
-        first = next((place for place, one in enumerate(threads) if one.frames and one.frames[0].name == "<module>"), 0)
+    if threads and not any(
+        one.main for one in threads
+    ):  # a thread that renamed itself, or another PID namespace
+        first = next(
+            (
+                place
+                for place, one in enumerate(threads)
+                if one.frames and one.frames[0].name == "<module>"
+            ),
+            0,
+        )
         threads[first] = dataclasses.replace(threads[first], main=True)
     return list(threads)

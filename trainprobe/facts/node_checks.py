@@ -1,4 +1,6 @@
-"""What the check programs of each node found, what was left out, and what the nodes told for comparison."""
+"""What the check programs of each node found, what was left out, and what the nodes told for
+comparison.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainprobe.checks import SEVERITIES, spec_of
-from trainprobe.facts import fields
 from trainprobe.facts.host_checks import STATES, HostCheck, shown
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
@@ -18,9 +20,11 @@ MOST_ROWS = 1000
 
 @dataclass(frozen=True)
 class ReadyPlan(Fact):
-    """What `ready` was asked: the budget, the slot, the nodes (by the site's names) and how they are reached (`here` for this one alone).
+    """What `ready` was asked: the budget, the slot, the nodes (by the site's names) and how they
+    are reached (`here` for this one alone).
 
-    `nproc` are ranks per node, 0 where nobody said. `undone` are rungs and rounds for which there was no time, each with the reason.
+    `nproc` are ranks per node, 0 where nobody said. `undone` are rungs and rounds for which there
+    was no time, each with the reason.
     """
 
     budget: str = "quick"
@@ -33,7 +37,9 @@ class ReadyPlan(Fact):
 
 @dataclass(frozen=True)
 class DroppedCheck(Fact):
-    """A check that was not made on a host, and why. `hung` where its program was ended before it came to it: then it is unknown, and not left out by choice."""
+    """A check that was not made on a host, and why. `hung` where its program was ended before it
+    came to it: then it is unknown, and not left out by choice.
+    """
 
     host: str = ""
     name: str = ""
@@ -43,7 +49,9 @@ class DroppedCheck(Fact):
 
 @dataclass(frozen=True)
 class CheckProgram(Fact):
-    """One check program on one host: how it ended (`ok`, `partial`, `timed_out`, `crashed`, `unavailable`) and the check that was open then."""
+    """One check program on one host: how it ended (`ok`, `partial`, `timed_out`, `crashed`,
+    `unavailable`) and the check that was open then.
+    """
 
     host: str = ""
     name: str = ""
@@ -63,7 +71,9 @@ class NodeValues(Fact):
 
 @dataclass(frozen=True)
 class NodeClock(Fact):
-    """How far the clock of a node is from that of whoever asked it, in seconds; true to `within_s`, half the time that the exchange took."""
+    """How far the clock of a node is from that of whoever asked it, in seconds; true to
+    `within_s`, half the time that the exchange took.
+    """
 
     host: str = ""
     offset_s: float = 0.0
@@ -72,9 +82,25 @@ class NodeClock(Fact):
 
 def parse_ready(record: Evidence) -> list[Fact]:
     data = record.data
-    undone = tuple((fields.text(row, "id"), fields.text(row, "reason")) for row in fields.items(data, "undone") if isinstance(row, Mapping))
+    undone = tuple(
+        (fields.text(row, "id"), fields.text(row, "reason"))
+        for row in fields.items(data, "undone")
+        if isinstance(row, Mapping)
+    )
     budget, slot, by = (fields.text(data, name) for name in ("budget", "slot", "by"))
-    return [ReadyPlan((record.id,), record.cell, None, budget, slot, by, fields.texts(data, "nodes"), fields.whole(data, "nproc") or 0, undone)]
+    return [
+        ReadyPlan(
+            (record.id,),
+            record.cell,
+            None,
+            budget,
+            slot,
+            by,
+            fields.texts(data, "nodes"),
+            fields.whole(data, "nproc") or 0,
+            undone,
+        )
+    ]
 
 
 def parse_checks(record: Evidence) -> list[Fact]:
@@ -82,25 +108,52 @@ def parse_checks(record: Evidence) -> list[Fact]:
     data, host = record.data, record.subject.host
     program = fields.text(data, "program", record.source)
     base: dict[str, Any] = {"evidence": (record.id,), "cell": record.cell, "host": host}
-    found: list[Fact] = [CheckProgram(**base, name=program, outcome=record.outcome, reason=record.reason, open=fields.text(data, "open"))]
+    found: list[Fact] = [
+        CheckProgram(
+            **base,
+            name=program,
+            outcome=record.outcome,
+            reason=record.reason,
+            open=fields.text(data, "open"),
+        )
+    ]
     found += [_check(row, program, base) for row in _rows(data, "checks")]
     hung = record.outcome in ("timed_out", "crashed", "unavailable")
-    found += [DroppedCheck(**base, name=row["id"][:200], reason=fields.text(row, "reason", cap=2000), hung=hung) for row in _rows(data, "dropped")]
+    found += [
+        DroppedCheck(
+            **base, name=row["id"][:200], reason=fields.text(row, "reason", cap=2000), hung=hung
+        )
+        for row in _rows(data, "dropped")
+    ]
     return found
 
 
 def parse_values(record: Evidence) -> list[Fact]:
-    values = {str(name)[:200]: _value(value) for name, value in list(fields.part(record.data, "values").items())[:MOST_ROWS]}
+    values = {
+        str(name)[:200]: _value(value)
+        for name, value in list(fields.part(record.data, "values").items())[:MOST_ROWS]
+    }
     return [NodeValues((record.id,), record.cell, None, record.subject.host, record.source, values)]
 
 
 def parse_node_clock(record: Evidence) -> list[Fact]:
-    offset, within = fields.number(record.data, "clock_offset_s"), fields.number(record.data, "clock_within_s")
-    return [] if offset is None or within is None else [NodeClock((record.id,), record.cell, None, record.subject.host, offset, abs(within))]
+    offset, within = (
+        fields.number(record.data, "clock_offset_s"),
+        fields.number(record.data, "clock_within_s"),
+    )
+    return (
+        []
+        if offset is None or within is None
+        else [NodeClock((record.id,), record.cell, None, record.subject.host, offset, abs(within))]
+    )
 
 
 def _rows(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    return [row for row in fields.items(data, name)[:MOST_ROWS] if isinstance(row, Mapping) and isinstance(row.get("id"), str) and row["id"]]
+    return [
+        row
+        for row in fields.items(data, name)[:MOST_ROWS]
+        if isinstance(row, Mapping) and isinstance(row.get("id"), str) and row["id"]
+    ]
 
 
 def _check(row: Mapping[str, Any], program: str, base: Mapping[str, Any]) -> HostCheck:

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from trainprobe.facts import fields
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
 
 @dataclass(frozen=True)
 class Plan(Fact):
-    """`form` is none (no script), launch (we start the ranks) or command (the user's launcher does). `nproc` is what was asked for.
+    """`form` is none (no script), launch (we start the ranks) or command (the user's launcher
+    does). `nproc` is what was asked for.
 
-    `probes` are the names of all rungs, also of those that the plan skips, in the order of the climb.
-    `sample`, `bench_steps`, `fuzz` and `seed` are what was said for the stress test of `model`, empty or None where nothing was.
-    `ranks`, `rows` and `workers` are the sizes that were asked for, empty where none were. `planned` is what the real run will have:
-    rows, ranks, workers, by name. `nodes` are the hosts that the ranks go over, none for one machine; `nproc` is for each of them, `world_size` for all.
+    `probes` are the names of all rungs, also of those that the plan skips, in the order of the
+    climb.
+    `sample`, `bench_steps`, `fuzz` and `seed` are what was said for the stress test of `model`,
+    empty or None where nothing was.
+    `ranks`, `rows` and `workers` are the sizes that were asked for, empty where none were.
+    `planned` is what the real run will have: rows, ranks, workers, by name. `nodes` are the hosts
+    that the ranks go over, none for one machine; `nproc` is for each of them, `world_size` for all.
     """
 
     command: str = ""
@@ -64,7 +68,9 @@ class Plan(Fact):
 
 @dataclass(frozen=True)
 class Script(Fact):
-    """What the user's script says of itself as text. `syntax_error` is empty where it parses; `group_timeout_s` is None where it sets none."""
+    """What the user's script says of itself as text. `syntax_error` is empty where it parses;
+    `group_timeout_s` is None where it sets none.
+    """
 
     path: str = ""
     imports: tuple[str, ...] = ()
@@ -109,7 +115,11 @@ def parse_plan(record: Evidence) -> list[Fact]:
             gpus=fields.whole(data, "gpus") or 0,
             only=fields.texts(data, "only"),
             skip=fields.texts(data, "skip"),
-            probes=tuple(fields.text(row, "probe") for row in fields.items(data, "rungs") if isinstance(row, Mapping)),
+            probes=tuple(
+                fields.text(row, "probe")
+                for row in fields.items(data, "rungs")
+                if isinstance(row, Mapping)
+            ),
             looked_s=fields.number(data, "looked_s"),
             tool_version=fields.text(data, "tool_version"),
             ranks=fields.wholes(data, "ranks"),
@@ -126,16 +136,41 @@ def parse_plan(record: Evidence) -> list[Fact]:
             nodes=fields.texts(data, "nodes"),
             probe_dirs=fields.texts(data, "probe_dirs"),
             config=fields.text(data, "config"),
-            planned={name: number for name, number in fields.part(data, "planned").items() if isinstance(number, int)},
+            planned={
+                name: number
+                for name, number in fields.part(data, "planned").items()
+                if isinstance(number, int)
+            },
         )
     ]
 
 
 def parse_script(record: Evidence) -> list[Fact]:
     data = record.data
-    wrong = fields.text(data, "syntax_error") if not isinstance(data.get("syntax_error"), dict) else str(data["syntax_error"])
-    return [Script((record.id,), record.cell, None, fields.text(data, "path"), fields.texts(data, "imports"), wrong, fields.number(data, "group_timeout_s"))]
+    wrong = (
+        fields.text(data, "syntax_error")
+        if not isinstance(data.get("syntax_error"), dict)
+        else str(data["syntax_error"])
+    )
+    return [
+        Script(
+            (record.id,),
+            record.cell,
+            None,
+            fields.text(data, "path"),
+            fields.texts(data, "imports"),
+            wrong,
+            fields.number(data, "group_timeout_s"),
+        )
+    ]
 
 
 def parse_interrupted(record: Evidence) -> list[Fact]:
-    return [Interrupted((record.id,), record.cell or fields.text(record.data, "cell"), None, fields.text(record.data, "phase"))]
+    return [
+        Interrupted(
+            (record.id,),
+            record.cell or fields.text(record.data, "cell"),
+            None,
+            fields.text(record.data, "phase"),
+        )
+    ]

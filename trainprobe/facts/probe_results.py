@@ -6,19 +6,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainprobe.facts import fields
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
 # What the witness notes.
-_NOTES = ("start", "step", "loader.began", "loader.empty", "loader.first_batch", "data_parallel", "columns.removed", "leave", "exit")
+_NOTES = (
+    "start",
+    "step",
+    "loader.began",
+    "loader.empty",
+    "loader.first_batch",
+    "data_parallel",
+    "columns.removed",
+    "leave",
+    "exit",
+)
 
 
 @dataclass(frozen=True)
 class ProbeResult(Fact):
     """`answer` is yes, no, cannot or empty when the probe never gave one.
 
-    `open_phase` is the phase that began and did not end, empty where all did. `bad_lines` counts lines that were no events.
+    `open_phase` is the phase that began and did not end, empty where all did. `bad_lines` counts
+    lines that were no events.
     """
 
     probe: str = ""
@@ -33,7 +44,9 @@ class ProbeResult(Fact):
 
 @dataclass(frozen=True)
 class Measured(Fact):
-    """A number that a probe measured. `labels` holds what else stood in the event (op, size_bytes, workers …)."""
+    """A number that a probe measured. `labels` holds what else stood in the event (op,
+    size_bytes, workers …).
+    """
 
     probe: str = ""
     name: str = ""
@@ -61,11 +74,18 @@ def probe_of(cell: str) -> str:
 
 
 def parse_probe_results(record: Evidence) -> list[Fact]:
-    """The answer of one process of a probe, with its numbers and failures. Events of the witness in the user's script give none."""
+    """The answer of one process of a probe, with its numbers and failures. Events of the witness
+    in the user's script give none.
+    """
     events = events_of(record)
     if events and any(is_witness(event) for event in events):
         return []
-    base: dict[str, Any] = {"evidence": (record.id,), "cell": record.cell, "rank": record.subject.rank, "probe": probe_of(record.cell)}
+    base: dict[str, Any] = {
+        "evidence": (record.id,),
+        "cell": record.cell,
+        "rank": record.subject.rank,
+        "probe": probe_of(record.cell),
+    }
     open_phases: list[tuple[str, float | None]] = []
     found: list[Fact] = []
     answer = says = ""
@@ -78,8 +98,19 @@ def parse_probe_results(record: Evidence) -> list[Fact]:
         elif kind == "measure":
             found += _measured(event, base)
         elif kind == "fail":
-            details = {str(key): fields.plain(item) for key, item in event.items() if key not in ("event", "at", "rank", "seq", "says")}
-            found.append(ProbeFailure(**base, says=_words(event), phase=open_phases[-1][0] if open_phases else "", details=details))
+            details = {
+                str(key): fields.plain(item)
+                for key, item in event.items()
+                if key not in ("event", "at", "rank", "seq", "says")
+            }
+            found.append(
+                ProbeFailure(
+                    **base,
+                    says=_words(event),
+                    phase=open_phases[-1][0] if open_phases else "",
+                    details=details,
+                )
+            )
         elif kind == "result" and event.get("answer") in ("yes", "no", "cannot"):
             answer, says = event["answer"], _words(event)
     phase, since = open_phases[-1] if open_phases else ("", None)
@@ -99,7 +130,11 @@ def parse_probe_results(record: Evidence) -> list[Fact]:
 
 
 def events_of(record: Evidence) -> list[Mapping[str, Any]]:
-    return [event for event in fields.items(record.data, "events") if isinstance(event, Mapping) and isinstance(event.get("event"), str)]
+    return [
+        event
+        for event in fields.items(record.data, "events")
+        if isinstance(event, Mapping) and isinstance(event.get("event"), str)
+    ]
 
 
 def is_witness(event: Mapping[str, Any]) -> bool:
@@ -115,12 +150,35 @@ def _measured(event: Mapping[str, Any], base: Mapping[str, Any]) -> list[Fact]:
         value = fields.number(event, "value")
         if value is None:
             return []
-        known = ("event", "at", "rank", "seq", "name", "value", "unit", "threshold", "source", "who")
+        known = (
+            "event",
+            "at",
+            "rank",
+            "seq",
+            "name",
+            "value",
+            "unit",
+            "threshold",
+            "source",
+            "who",
+        )
         labels = {str(key): fields.plain(item) for key, item in event.items() if key not in known}
-        if base["rank"] is None and isinstance(event.get("rank"), int):  # a probe of the host that speaks of its children's ranks
+        if base["rank"] is None and isinstance(
+            event.get("rank"), int
+        ):  # a probe of the host that speaks of its children's ranks
             labels["rank"] = event["rank"]
-        words: dict[str, Any] = {name: fields.text(event, name) for name in ("name", "unit", "source", "who")}
-        return [Measured(**base, **words, value=value, threshold=fields.number(event, "threshold"), labels=labels)]
+        words: dict[str, Any] = {
+            name: fields.text(event, name) for name in ("name", "unit", "source", "who")
+        }
+        return [
+            Measured(
+                **base,
+                **words,
+                value=value,
+                threshold=fields.number(event, "threshold"),
+                labels=labels,
+            )
+        ]
     except fields.UnreadableError:
         return []  # a probe that prints nonsense loses that number only
 

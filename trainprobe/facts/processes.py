@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainprobe.facts import fields
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.stillness import Stillness
@@ -17,12 +17,20 @@ from trainprobe.stacks.stillness import Stillness
 class ProcessState(Fact):
     """One process as last seen. `state` is the letter of its main thread or itself (R S D T t Z).
 
-    `cpu_moved` says whether the main thread used CPU time between looks, None when there was one look.
-    `wchan`, `syscall` and `kernel_stack` (innermost first, read as root only) are the main thread's. `stopped_looks` counts the looks in which
-    it was stopped (T or t). `frozen` says that the freezer of its cgroup holds it, which is to be thawed and not to be sent SIGCONT. Between the first look and the last, `looked_s` apart: `cpu_s` of the main thread and `all_cpu_s` of all threads,
-    ended ones too (both to 10 ms), `read_moved` (anything was read, from caches, pipes or sockets too), `wrote_bytes` (handed to write wherever it went, or dirtied through a memory map) and
-    `read_bytes` (the same in bytes; what comes by recv(2) is not in it), `grew_bytes` (how far its resident memory rose) and `major_faults` (pages fetched from a disk). All None where there was one look or the kernel hid it.
-    `looked_at` is when the last look began, Unix time in seconds. `stillness` is for how long its main thread has got no further (stacks.stillness), None where nobody judged it.
+    `cpu_moved` says whether the main thread used CPU time between looks, None when there was one
+    look.
+    `wchan`, `syscall` and `kernel_stack` (innermost first, read as root only) are the main
+    thread's. `stopped_looks` counts the looks in which it was stopped (T or t). `frozen` says that
+    the freezer of its cgroup holds it, which is to be thawed and not to be sent SIGCONT. Between
+    the first look and the last, `looked_s` apart: `cpu_s` of the main thread and `all_cpu_s` of all
+    threads, ended ones too (both to 10 ms), `read_moved` (anything was read, from caches, pipes or
+    sockets too), `wrote_bytes` (handed to write wherever it went, or dirtied through a memory map)
+    and
+    `read_bytes` (the same in bytes; what comes by recv(2) is not in it), `grew_bytes` (how far its
+    resident memory rose) and `major_faults` (pages fetched from a disk). All None where there was
+    one look or the kernel hid it.
+    `looked_at` is when the last look began, Unix time in seconds. `stillness` is for how long its
+    main thread has got no further (stacks.stillness), None where nobody judged it.
     """
 
     pid: int = 0
@@ -84,7 +92,9 @@ def parse_process(record: Evidence) -> list[Fact]:
     if pid is None:
         raise fields.UnreadableError("a process without a pid")
     threads = fields.each(fields.items(data, "threads"), lambda row: row)
-    main: Mapping[str, Any] = next((row for row in threads if row.get("tid") == pid), threads[0] if threads else {})
+    main: Mapping[str, Any] = next(
+        (row for row in threads if row.get("tid") == pid), threads[0] if threads else {}
+    )
     io = fields.part(data, "io")
     state = fields.text(data, "state") or fields.text(main, "state")
     return [
@@ -131,18 +141,25 @@ def join_processes(facts: list[Fact]) -> list[Fact]:
     for fact in facts:
         if isinstance(fact, ProcessLook):
             by_process.setdefault((fact.cell, fact.pid), []).append(fact)
-    return [fact for fact in facts if not isinstance(fact, ProcessLook)] + [_joined(sorted(looks, key=lambda look: look.look)) for looks in by_process.values()]
+    return [fact for fact in facts if not isinstance(fact, ProcessLook)] + [
+        _joined(sorted(looks, key=lambda look: look.look)) for looks in by_process.values()
+    ]
 
 
 def _joined(looks: list[ProcessLook]) -> ProcessState:
     first, last = looks[0], looks[-1]
     ticks = [look.ticks for look in looks if look.ticks is not None]
-    read, used, used_by_all = _rise(looks, "rchar"), _rise(looks, "ticks"), _rise(looks, "all_ticks")
+    read, used, used_by_all = (
+        _rise(looks, "rchar"),
+        _rise(looks, "ticks"),
+        _rise(looks, "all_ticks"),
+    )
     values = {name.name: getattr(last, name.name) for name in dataclasses.fields(ProcessState)}
     values.update(
         evidence=tuple(dict.fromkeys(id_ for look in looks for id_ in look.evidence)),
         cpu_moved=None if len(ticks) < 2 else ticks[-1] != ticks[0],
-        # A look that stops a thread (py-spy) makes it run: only what was read before tells how long it has slept.
+        # A look that stops a thread (py-spy) makes it run: only what was read before tells how long
+        # it has slept.
         asleep_s=max((look.asleep_s for look in looks if look.asleep_s is not None), default=None),
         looks=len(looks),
         stopped_looks=sum(look.state in ("T", "t") for look in looks),
@@ -151,19 +168,34 @@ def _joined(looks: list[ProcessLook]) -> ProcessState:
         rss_bytes=max(look.rss_bytes for look in looks),
         read_moved=None if read is None else read > 0,
         read_bytes=read,
-        grew_bytes=max(0, looks[-1].rss_bytes - looks[0].rss_bytes) if len(looks) > 1 and looks[0].rss_bytes else None,
-        wrote_bytes=max((rise for rise in (_rise(looks, "wchar"), _rise(looks, "write_bytes")) if rise is not None), default=None),
+        grew_bytes=(
+            max(0, looks[-1].rss_bytes - looks[0].rss_bytes)
+            if len(looks) > 1 and looks[0].rss_bytes
+            else None
+        ),
+        wrote_bytes=max(
+            (
+                rise
+                for rise in (_rise(looks, "wchar"), _rise(looks, "write_bytes"))
+                if rise is not None
+            ),
+            default=None,
+        ),
         major_faults=_rise(looks, "majflt"),
         cpu_s=None if used is None else used / last.clock_hz,
         all_cpu_s=None if used_by_all is None else used_by_all / last.clock_hz,
         switches=_rise(looks, "voluntary"),
         looked_at=last.at or None,
-        looked_s=round(last.at - first.at, 3) if len(looks) > 1 and last.at > first.at > 0 else None,
+        looked_s=(
+            round(last.at - first.at, 3) if len(looks) > 1 and last.at > first.at > 0 else None
+        ),
     )
     return ProcessState(**values)
 
 
 def _rise(looks: list[ProcessLook], name: str) -> int | None:
-    """How far a counter came between the first look and the last that tell of it; None where fewer than two do."""
+    """How far a counter came between the first look and the last that tell of it; None where
+    fewer than two do.
+    """
     told = [value for value in (getattr(look, name) for look in looks) if value is not None]
     return max(0, told[-1] - told[0]) if len(told) > 1 else None

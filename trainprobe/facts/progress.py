@@ -6,25 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainprobe.facts import fields
 from trainprobe.facts.endings import RankEnding
 from trainprobe.facts.frame_rows import frame_of
 from trainprobe.facts.log_events import Output, whole_text
 from trainprobe.facts.probe_results import events_of, is_witness, moment
 from trainprobe.facts.steps import steps_printed
+from trainprobe.logtext.streams import split_ranks
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.frames import Frame
-from trainprobe.stacks.rank_prefix import split_ranks
 
 
 @dataclass(frozen=True)
 class Progress(Fact):
-    """`output_steps` is the largest step number printed, None when none was seen. `silent_s` is how long it has printed nothing.
+    """`output_steps` is the largest step number printed, None when none was seen. `silent_s` is how
+    long it has printed nothing.
 
-    `loader_empty` is True when a DataLoader gave no batch at all. `exited_by_itself` is True when the interpreter came to its
-    normal end. `loader_batches` are the lengths of its first DataLoaders, in the order in which they began. `exit_code` is what the program asked for, None where nobody told one. `left_how` is sys.exit or os._exit where one
-    of them was called, `left_at` the line that called it. `witness` says whether the process was watched at all: without it the counts are None, which is not zero.
+    `loader_empty` is True when a DataLoader gave no batch at all. `exited_by_itself` is True when
+    the interpreter came to its normal end. `loader_batches` are the lengths of its first
+    DataLoaders, in the order in which they began. `exit_code` is what the program asked for, None
+    where nobody told one. `left_how` is sys.exit or os._exit where one of them was called,
+    `left_at` the line that called it. `witness` says whether the process was watched at all:
+    without it the counts are None, which is not zero.
     """
 
     pid: int | None = None
@@ -67,15 +71,31 @@ def parse_witness_progress(record: Evidence) -> list[Fact]:
     for of_pid, seen in by_pid.items():
         raised = seen.pop("raised", False)
         exit_at = seen.get("exit_at")
-        by_itself = (exit_at is not None and not raised and not seen.get("exit_code")) if (exit_at is not None or raised) else None
-        found.append(Progress((record.id,), record.cell, record.subject.rank, pid=of_pid, witness=True, exited_by_itself=by_itself, **seen))
+        by_itself = (
+            (exit_at is not None and not raised and not seen.get("exit_code"))
+            if (exit_at is not None or raised)
+            else None
+        )
+        found.append(
+            Progress(
+                (record.id,),
+                record.cell,
+                record.subject.rank,
+                pid=of_pid,
+                witness=True,
+                exited_by_itself=by_itself,
+                **seen,
+            )
+        )
     return found
 
 
 def _count(event: Mapping[str, Any], seen: dict[str, Any]) -> None:
     for name in ("optimizer_steps", "batches", "backward_calls", "dataset_len", "world_size"):
         value = _whole(event, name)
-        if value is not None and (name in ("dataset_len", "world_size") or value >= (seen.get(name) or 0)):
+        if value is not None and (
+            name in ("dataset_len", "world_size") or value >= (seen.get(name) or 0)
+        ):
             seen[name] = value
     length = _whole(event, "loader_batches")
     if length is not None:
@@ -106,27 +126,46 @@ def _left(event: Mapping[str, Any], seen: dict[str, Any]) -> None:
 
 def _whole(event: Mapping[str, Any], name: str) -> int | None:
     value = event.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < fields.NUMBER_CAP else None
+    return (
+        value
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) < fields.NUMBER_CAP
+        else None
+    )
 
 
 def parse_printed_progress(record: Evidence) -> list[Fact]:
-    """Steps in output; those of a launcher belong to the ranks that its prefixes name, the rest to no rank."""
+    """Steps in output; those of a launcher belong to the ranks that its prefixes name, the rest
+    to no rank.
+    """
     found: list[Fact] = []
-    for rank, lines in split_ranks(whole_text(record)).items():
+    for rank, lines in split_ranks(whole_text(record), shared=record.subject.rank is None).items():
         steps = steps_printed("\n".join(lines))
         if steps is not None:
-            found.append(Progress((record.id,), record.cell, record.subject.rank if rank is None else rank, output_steps=steps))
+            found.append(
+                Progress(
+                    (record.id,),
+                    record.cell,
+                    record.subject.rank if rank is None else rank,
+                    output_steps=steps,
+                )
+            )
     return found
 
 
 def join_progress(facts: list[Fact]) -> list[Fact]:
-    """One progress per cell and rank: the witness's counts, what was printed, and since when nothing was."""
+    """One progress per cell and rank: the witness's counts, what was printed, and since when
+    nothing was.
+    """
     by_rank: dict[tuple[str, int | None], list[Progress]] = {}
     for fact in facts:
         if isinstance(fact, Progress):
             by_rank.setdefault((fact.cell, fact.rank), []).append(fact)
     outputs = [fact for fact in facts if isinstance(fact, Output) and fact.rank is not None]
-    endings = {(fact.cell, fact.rank): fact for fact in facts if isinstance(fact, RankEnding) and fact.role == "rank"}
+    endings = {
+        (fact.cell, fact.rank): fact
+        for fact in facts
+        if isinstance(fact, RankEnding) and fact.role == "rank"
+    }
     for output in outputs:
         by_rank.setdefault((output.cell, output.rank), [])
     joined: list[Fact] = []
@@ -137,8 +176,16 @@ def join_progress(facts: list[Fact]) -> list[Fact]:
 
 
 def _joined(cell: str, rank: int | None, parts: list[Progress]) -> Progress:
-    # A rank may have children with a witness of their own; the one that did most is the one that trains.
-    watched = sorted((part for part in parts if part.witness), key=lambda part: ((part.optimizer_steps or 0), (part.batches or 0), bool(part.torch_imported)))
+    # A rank may have children with a witness of their own; the one that did most is the one that
+    # trains.
+    watched = sorted(
+        (part for part in parts if part.witness),
+        key=lambda part: (
+            (part.optimizer_steps or 0),
+            (part.batches or 0),
+            bool(part.torch_imported),
+        ),
+    )
     first = watched[-1] if watched else Progress(cell=cell, rank=rank)
     printed = [part.output_steps for part in parts if part.output_steps is not None]
     evidence = tuple(dict.fromkeys(id_ for part in parts for id_ in part.evidence))
@@ -152,5 +199,13 @@ def _timed(progress: Progress, outputs: list[Output], ending: RankEnding | None)
         return progress
     first_s = min(firsts) - ending.started_at if firsts and ending.started_at is not None else None
     silent_since = max(lasts) if lasts else ending.started_at
-    silent_s = ending.at - silent_since if ending.at is not None and silent_since is not None and outputs else None
-    return replace(progress, first_output_s=max(0.0, first_s) if first_s is not None else None, silent_s=max(0.0, silent_s) if silent_s is not None else None)
+    silent_s = (
+        ending.at - silent_since
+        if ending.at is not None and silent_since is not None and outputs
+        else None
+    )
+    return replace(
+        progress,
+        first_output_s=max(0.0, first_s) if first_s is not None else None,
+        silent_s=max(0.0, silent_s) if silent_s is not None else None,
+    )

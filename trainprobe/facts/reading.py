@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from trainprobe.facts import collectives, fields
+from trainprobe.collect.collector import every_collector
+from trainprobe.facts import collectives
+from trainprobe.facts.blocked_since import join_sleep
 from trainprobe.facts.cell_measures import parse_cell_measures
 from trainprobe.facts.cgroups import join_limits, parse_cgroup
 from trainprobe.facts.data_parallel import join_data_parallel, parse_data_parallel
-from trainprobe.facts.deadlines import parse_deadlines
 from trainprobe.facts.differences import join_differences
 from trainprobe.facts.ending_joins import join_endings
 from trainprobe.facts.endings import parse_ending
 from trainprobe.facts.exception_joins import join_exceptions
-from trainprobe.facts.exceptions import parse_error_file, parse_given_exceptions, parse_printed_exceptions, parse_witness_exceptions
+from trainprobe.facts.exceptions import (
+    parse_error_file,
+    parse_given_exceptions,
+    parse_printed_exceptions,
+    parse_witness_exceptions,
+)
 from trainprobe.facts.fatal_signals import join_fatal_signals, parse_fatal_signals
 from trainprobe.facts.flight_dumps import join_recorded_calls, parse_flight_dump
-from trainprobe.facts.gpus import parse_gpus
 from trainprobe.facts.host_checks import parse_host_checks
 from trainprobe.facts.imports import parse_imports
 from trainprobe.facts.jobs import join_unnumbered, parse_job
@@ -26,39 +31,44 @@ from trainprobe.facts.knobs import parse_knob
 from trainprobe.facts.leftover_joins import join_leftovers
 from trainprobe.facts.leftovers import parse_leftovers
 from trainprobe.facts.lint_findings import parse_lint
-from trainprobe.facts.locks import parse_locks
 from trainprobe.facts.log_endings import parse_log_endings
 from trainprobe.facts.log_events import parse_output
 from trainprobe.facts.log_exceptions import parse_log_deaths, parse_log_exceptions, parse_log_kernel
-from trainprobe.facts.log_given import join_given, parse_given
-from trainprobe.facts.log_jobs import join_log_jobs, parse_log_file, parse_log_job, parse_log_progress, parse_log_request
+from trainprobe.facts.log_jobs import (
+    join_log_jobs,
+    parse_log_file,
+    parse_log_job,
+    parse_log_progress,
+    parse_log_request,
+)
 from trainprobe.facts.log_joins import join_log_failures
 from trainprobe.facts.log_order import join_log_order
+from trainprobe.facts.log_settings import join_given, parse_given
 from trainprobe.facts.log_signs import join_log_outputs, parse_log_events, parse_log_output
 from trainprobe.facts.log_stacks import join_log_stacks, parse_log_stacks
 from trainprobe.facts.main_threads import parse_stacks
-from trainprobe.facts.mounts import parse_mounts
 from trainprobe.facts.node_checks import parse_checks, parse_node_clock, parse_ready, parse_values
-from trainprobe.facts.open_files import parse_files
 from trainprobe.facts.pairs import join_pairs, parse_pair
 from trainprobe.facts.plan import parse_interrupted, parse_plan, parse_script
-from trainprobe.facts.ports import join_ports, parse_ports
-from trainprobe.facts.pressure import join_pressure, parse_pressure
 from trainprobe.facts.probe_results import parse_probe_results
 from trainprobe.facts.processes import join_processes, parse_process
 from trainprobe.facts.progress import join_progress, parse_printed_progress, parse_witness_progress
-from trainprobe.facts.ras import parse_ras
 from trainprobe.facts.removed_columns import parse_removed_columns
 from trainprobe.facts.rungs import parse_rung
 from trainprobe.facts.sbatch_plan import parse_sbatch
-from trainprobe.facts.several_hosts import facts_at, join_hosts, parse_reach, places_of, silent_nodes, told_apart
-from trainprobe.facts.sleep import join_sleep
-from trainprobe.facts.sockets import join_connections, parse_sockets
+from trainprobe.facts.several_hosts import (
+    facts_at,
+    join_hosts,
+    parse_reach,
+    places_of,
+    silent_nodes,
+    told_apart,
+)
 from trainprobe.facts.sources import parse_source
 from trainprobe.facts.table import Facts, Look, Refusal
 from trainprobe.facts.thread_places import join_threads
 from trainprobe.facts.timed_out_calls import join_timed_out_calls
-from trainprobe.facts.worker_servers import parse_worker_server
+from trainprobe.model import fields
 from trainprobe.model.evidence import LAST_MOMENT, Evidence
 from trainprobe.model.facts import Fact
 
@@ -69,6 +79,7 @@ def _parse_collectives(record: Evidence) -> list[Fact]:
     return list(collectives.parse(record))
 
 
+# Of kinds that several sources bring. A collector declares the parser of its own kind.
 PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "plan": (parse_plan,),
     "job": (parse_job,),
@@ -94,21 +105,11 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "stacks.python": (parse_stacks,),
     "stacks.native": (parse_stacks,),
     "process": (parse_process,),
-    "locks": (parse_locks,),
     "leftovers": (parse_leftovers,),
     "cgroup": (parse_cgroup,),
     "kernel_log": (parse_kernel_log,),
     "source": (parse_source,),
     "flight_recorder": (parse_flight_dump,),
-    "gpus": (parse_gpus,),
-    "sockets": (parse_sockets,),
-    "files": (parse_files,),
-    "mounts": (parse_mounts,),
-    "deadlines": (parse_deadlines,),
-    "ras": (parse_ras,),
-    "worker_server": (parse_worker_server,),
-    "pressure": (parse_pressure,),
-    "ports": (parse_ports,),
     "collectives": (_parse_collectives,),
     "log.extract": (
         parse_log_job,
@@ -131,11 +132,12 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "values": (parse_values,),
     "node.look": (parse_node_clock,),
 }
-# A record of these tells something also where its look came to no good end: what a check program said until it was ended.
+# A record of these tells something also where its look came to no good end: what a check program
+# said until it was ended.
 TELLS_ALL_THE_SAME = frozenset({"checks"})
-# What only several records together tell. Each takes all facts and returns them with its own kind put together; the order matters.
+# What only several records together tell. Each takes all facts and returns them with its own kind
+# put together; the order matters. Those of the collectors come first.
 JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
-    join_connections,
     join_hosts,
     join_unnumbered,
     join_limits,
@@ -151,8 +153,6 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_progress,
     join_recorded_calls,
     join_timed_out_calls,
-    join_pressure,
-    join_ports,
     join_log_failures,
     join_log_outputs,
     join_given,
@@ -164,7 +164,9 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
 
 
 def read(evidence: Iterable[Evidence]) -> Facts:
-    """Parse every record; one that cannot be understood yields nothing and is counted in `Facts.unreadable`."""
+    """Parse every record; one that cannot be understood yields nothing and is counted in
+    `Facts.unreadable`.
+    """
     facts: list[Fact] = []
     looked: list[Look] = []
     refused: list[Refusal] = []
@@ -173,17 +175,34 @@ def read(evidence: Iterable[Evidence]) -> Facts:
     places = places_of(standing)
     records = told_apart(standing, places)
     facts += silent_nodes(records)
+    collectors = every_collector()
+    parsers = {**{one.kind: (one.parse,) for one in collectors if one.parse}, **PARSERS}
     for record in records:
         if record.outcome not in ("ok", "partial"):
-            refused.append(Refusal(record.kind, record.outcome, record.reason, record.subject, record.cell, record.id))
+            refused.append(
+                Refusal(
+                    record.kind,
+                    record.outcome,
+                    record.reason,
+                    record.subject,
+                    record.cell,
+                    record.id,
+                )
+            )
             if not record.data:
                 continue
-        found, flaw = _parsed(record)
+        found, flaw = _parsed(record, parsers.get(record.kind, ()))
         facts += facts_at(found, record.subject.host, places)
         if flaw:
             unreadable.append(record.id)
         elif record.outcome in ("ok", "partial"):
             looked.append(Look(record.kind, record.cell, record.subject.rank, record.id))
+    for collector in collectors:
+        if collector.join is not None:
+            try:
+                facts = collector.join(facts)
+            except Exception:  # noqa: BLE001 - a plug-in's join must not end the judgement
+                unreadable.append(f"all of kind {collector.kind}")
     for join in JOINS:
         facts = join(facts)
     return Facts(facts, looked=looked, refused=refused, unreadable=unreadable)
@@ -193,20 +212,30 @@ def _at_a_real_time(record: Evidence) -> Evidence:
     """A time that cannot be one is no time at all: a damaged case may hold infinity."""
     began = record.began if 0 <= record.began < LAST_MOMENT else 0.0
     took_s = record.took_s if 0 <= record.took_s < LAST_MOMENT else 0.0
-    return record if (began, took_s) == (record.began, record.took_s) else replace(record, began=began, took_s=took_s)
+    return (
+        record
+        if (began, took_s) == (record.began, record.took_s)
+        else replace(record, began=began, took_s=took_s)
+    )
 
 
 def _standing(evidence: Iterable[Evidence]) -> list[Evidence]:
-    """Leave out what a climb that was gone on with has declared void: cells without an answer, which were then run again."""
+    """Leave out what a climb that was gone on with has declared void: cells without an answer,
+    which were then run again.
+    """
     records = list(evidence)
-    void = {each for record in records if record.kind == "resumed" for each in fields.texts(record.data, "void")}
+    void = {
+        each
+        for record in records
+        if record.kind == "resumed"
+        for each in fields.texts(record.data, "void")
+    }
     return [record for record in records if record.id not in void] if void else records
 
 
-def _parsed(record: Evidence) -> tuple[list[Fact], bool]:
+def _parsed(record: Evidence, parsers: tuple[Parser, ...]) -> tuple[list[Fact], bool]:
     """Each parser of a kind stands alone: what one cannot read, another may."""
     found: list[Fact] = []
-    parsers = PARSERS.get(record.kind, ())
     failed = 0
     if record.outcome not in ("ok", "partial") and record.kind not in TELLS_ALL_THE_SAME:
         return [], False

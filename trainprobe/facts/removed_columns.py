@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trainprobe.facts import fields
 from trainprobe.facts.probe_results import events_of, is_witness
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
@@ -16,8 +16,10 @@ _MOST = 200  # names of one data set
 class ColumnsRemoved(Fact):
     """`removed` and `kept` are names of columns, `of` says which data set (training, evaluation).
 
-    `by_sample` is true where each sample loses what is not kept, as it is put into a batch; what it held before is then not known, and `removed` is empty.
-    Source: `_remove_unused_columns` and `_get_collator_with_removed_columns` of transformers/trainer.py.
+    `by_sample` is true where each sample loses what is not kept, as it is put into a batch; what it
+    held before is then not known, and `removed` is empty.
+    Source: `_remove_unused_columns` and `_get_collator_with_removed_columns` of
+    transformers/trainer.py.
     """
 
     pid: int = 0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainprobe.facts import fields
+from trainprobe.model import fields
 from trainprobe.model.diagnosis import Measure
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
@@ -14,11 +14,14 @@ from trainprobe.model.facts import Fact
 
 @dataclass(frozen=True)
 class Rung(Fact):
-    """One cell. `ranks` are those that did not pass; `unmet` says why it was skipped (gpu, script, lower-rung:<probe> …).
+    """One cell. `ranks` are those that did not pass; `unmet` says why it was skipped (gpu, script,
+    lower-rung:<probe> …).
 
-    `rows` is how much data the user's command was given, None where that is not ours to set. `knob` (`workers=0`) is what was changed in it,
-    and `of_cell` the failing cell that it was changed from; both empty for the command as it was given. `began` is Unix time in seconds, and
-    `resumed` counts how often the climb had been taken up again by then. `outgrown`: it computed in silence for longer than smaller cells let expect.
+    `rows` is how much data the user's command was given, None where that is not ours to set. `knob`
+    (`workers=0`) is what was changed in it, and `of_cell` the failing cell that it was changed
+    from; both empty for the command as it was given. `began` is Unix time in seconds, and
+    `resumed` counts how often the climb had been taken up again by then. `outgrown`: it computed in
+    silence for longer than smaller cells let expect.
     `hosts` are those that its ranks went over, in the order of the ranks, empty for one machine.
     """
 
@@ -47,13 +50,21 @@ class Rung(Fact):
 
     @property
     def alone(self) -> bool:
-        """Whether it ran on one of several hosts for that host alone, as every other host had it too: `host@node3`."""
+        """Whether it ran on one of several hosts for that host alone, as every other host had it
+        too: `host@node3`.
+        """
         return len(self.hosts) == 1 and self.cell.partition("@")[2] == self.hosts[0]
 
     def host_of(self, rank: int) -> str:
         """The host of a rank, where the ranks went over several; empty where that is not known."""
-        ranks_each = self.nproc // len(self.hosts) if self.hosts and self.nproc >= len(self.hosts) else 0
-        return self.hosts[rank // ranks_each] if ranks_each and 0 <= rank < ranks_each * len(self.hosts) else ""
+        ranks_each = (
+            self.nproc // len(self.hosts) if self.hosts and self.nproc >= len(self.hosts) else 0
+        )
+        return (
+            self.hosts[rank // ranks_each]
+            if ranks_each and 0 <= rank < ranks_each * len(self.hosts)
+            else ""
+        )
 
 
 def parse_rung(record: Evidence) -> list[Fact]:
@@ -98,4 +109,6 @@ def _measure(row: Mapping[str, Any]) -> Measure:
     known = {"name", "value", "unit", "threshold", "source", "who"}
     rest = {str(key): fields.plain(item) for key, item in row.items() if key not in known}
     words = [fields.text(row, name) for name in ("name", "unit", "source", "who")]
-    return Measure(words[0], value, words[1], fields.number(row, "threshold"), words[2], words[3], rest)
+    return Measure(
+        words[0], value, words[1], fields.number(row, "threshold"), words[2], words[3], rest
+    )

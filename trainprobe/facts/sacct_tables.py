@@ -11,9 +11,21 @@ from trainprobe.model.evidence import Evidence
 
 # JOB STATE CODES of sacct(1), SLURM 17.11 to 24.05.
 STATES = {
-    "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REQUEUED", "REVOKED", "RUNNING", "PENDING",
-    "SUSPENDED", "TIMEOUT",
-}  # fmt: skip
+    "BOOT_FAIL",
+    "CANCELLED",
+    "COMPLETED",
+    "DEADLINE",
+    "FAILED",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+    "PREEMPTED",
+    "REQUEUED",
+    "REVOKED",
+    "RUNNING",
+    "PENDING",
+    "SUSPENDED",
+    "TIMEOUT",
+}
 _EXIT = re.compile(r"(\d{1,3}):(\d{1,3})$")
 _SCONTROL = re.compile(r"\bJobState=(?P<state>[A-Z_]{4,16})\b")
 _SCONTROL_EXIT = re.compile(r"\bExitCode=(?P<code>\d{1,3}):(?P<signal>\d{1,3})\b")
@@ -21,7 +33,9 @@ ROWS_CAP = 2000
 
 
 def sacct_endings(record: Evidence, rows: Sequence[Row]) -> list[RankEnding]:
-    """The job's own row, and its steps' where they tell more; `phase` is SLURM's state in its own word. No rank: SLURM counts steps."""
+    """The job's own row, and its steps' where they tell more; `phase` is SLURM's state in its
+    own word. No rank: SLURM counts steps.
+    """
     found: list[RankEnding] = []
     header: list[str] = []
     apart = ""
@@ -37,8 +51,12 @@ def sacct_endings(record: Evidence, rows: Sequence[Row]) -> list[RankEnding]:
                 found.append(ending)
         state = _SCONTROL.search(text)
         if state is not None:
-            near = next((match for other in rows if (match := _SCONTROL_EXIT.search(other.text))), None)
-            found.append(_ended(record, row, state.group("state"), near.group(0) if near else "", text))
+            near = next(
+                (match for other in rows if (match := _SCONTROL_EXIT.search(other.text))), None
+            )
+            found.append(
+                _ended(record, row, state.group("state"), near.group(0) if near else "", text)
+            )
     return found[:ROWS_CAP]
 
 
@@ -47,9 +65,9 @@ def _cells(text: str, apart: str) -> list[str]:
 
 
 def _row(record: Evidence, row: Row, cells: dict[str, str], text: str) -> RankEnding | None:
-    state = next((word for word in re.findall(r"[A-Z_]{4,16}", cells.get("State", "")) if word in STATES), "") or next(
-        (word for word in re.split(r"[\s|+]+", text) if word in STATES), ""
-    )
+    state = next(
+        (word for word in re.findall(r"[A-Z_]{4,16}", cells.get("State", "")) if word in STATES), ""
+    ) or next((word for word in re.split(r"[\s|+]+", text) if word in STATES), "")
     if not state:
         return None
     code = next((part for part in re.split(r"[\s|]+", text) if _EXIT.match(part)), "")

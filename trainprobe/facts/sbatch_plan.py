@@ -1,4 +1,6 @@
-"""What is right and wrong with a job's plan before it is submitted, by rules over its batch script and the site."""
+"""What is right and wrong with a job's plan before it is submitted, by rules over its batch
+script and the site.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainprobe.checks import catalogue
-from trainprobe.facts import fields
 from trainprobe.facts.host_checks import HostCheck
 from trainprobe.facts.node_checks import CheckProgram, ReadyPlan
 from trainprobe.facts.table import Facts
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
-from trainprobe.sbatch.checking import checked, here_of, plan_of
+from trainprobe.sbatch.engine import checked, here_of, plan_of
 from trainprobe.sbatch.findings import Finding, corrected, diff, worst
 from trainprobe.sbatch.plan import Plan
 from trainprobe.sbatch.site import MOST_NODES, Site, node_of, partition_of, version_of
@@ -22,12 +24,16 @@ PROGRAM = "sbatch"
 MOST_LINES = 400
 MENDED = ("fail", "warn")
 HARDER = {"plan.port": "blocker"}
-"""Where a failure before submission means more than on a node: there a port that is taken now, here one that no job could use."""
+"""Where a failure before submission means more than on a node: there a port that is taken now,
+here one that no job could use.
+"""
 
 
 @dataclass(frozen=True)
 class SbatchPlan(Fact):
-    """A batch script as it was judged: `rows` of (check, state, line, sentence, fix), and the corrections as lines of a diff, none where nothing is to change."""
+    """A batch script as it was judged: `rows` of (check, state, line, sentence, fix), and the
+    corrections as lines of a diff, none where nothing is to change.
+    """
 
     script: str = ""
     rows: tuple[tuple[str, str, int, str, str], ...] = ()
@@ -40,11 +46,21 @@ def parse_sbatch(record: Evidence) -> list[Fact]:
     found = checked(plan)
     host = plan.here.host or "this host"
     base: dict[str, Any] = {"evidence": (record.id,), "cell": "checks", "host": host}
-    checks = [_check(name, [one for one in found if one.id == name], base) for name in dict.fromkeys(one.id for one in found)]
+    checks = [
+        _check(name, [one for one in found if one.id == name], base)
+        for name in dict.fromkeys(one.id for one in found)
+    ]
     name = fields.text(record.data, "script", cap=4000)
     rows = tuple((one.id, one.state, one.line, one.says, one.fix) for one in found)
     after = corrected(plan.script.text, [one for one in found if one.state in MENDED])
-    whole = SbatchPlan((record.id,), "checks", None, name, rows, diff(plan.script.text, after, name.rpartition("/")[2] or "job.sh")[:MOST_LINES])
+    whole = SbatchPlan(
+        (record.id,),
+        "checks",
+        None,
+        name,
+        rows,
+        diff(plan.script.text, after, name.rpartition("/")[2] or "job.sh")[:MOST_LINES],
+    )
     asked = ReadyPlan((record.id,), "checks", None, "quick", "submit", "sbatch", (host,))
     return [asked, CheckProgram(**base, name=PROGRAM), *checks, whole]
 
@@ -56,26 +72,46 @@ def mended(data: Mapping[str, Any]) -> str:
 
 
 def told_of_script(facts: Facts) -> dict[str, object]:
-    """What a report says of a batch script, beside the readiness of its checks; nothing where none was looked at."""
+    """What a report says of a batch script, beside the readiness of its checks; nothing where
+    none was looked at.
+    """
     plan = facts.one(SbatchPlan)
     if plan is None:
         return {}
-    rows = [{"id": name, "state": state, "line": line, "says": says, "fix": fix} for name, state, line, says, fix in plan.rows]
+    rows = [
+        {"id": name, "state": state, "line": line, "says": says, "fix": fix}
+        for name, state, line, says, fix in plan.rows
+    ]
     return {"sbatch": {"script": plan.script, "rows": rows, "changes": list(plan.changes)}}
 
 
 def plan_from(data: Mapping[str, Any]) -> Plan:
     """The plan that a record of kind `sbatch` holds."""
     site = site_of(fields.part(data, "site"))
-    return plan_of(fields.text(data, "text", cap=2_000_000), fields.texts(data, "options"), site, here_of(fields.part(data, "here")))
+    return plan_of(
+        fields.text(data, "text", cap=2_000_000),
+        fields.texts(data, "options"),
+        site,
+        here_of(fields.part(data, "here")),
+    )
 
 
 def site_of(data: Mapping[str, Any]) -> Site:
     """The site as the look wrote it down; rows that cannot be read are left out."""
-    config = {str(name): value for name, value in fields.part(data, "config").items() if isinstance(value, str)}
-    rows = {name: [_texts(row) for row in fields.items(data, name)[:MOST_NODES] if isinstance(row, Mapping)] for name in ("partitions", "nodes")}
+    config = {
+        str(name): value
+        for name, value in fields.part(data, "config").items()
+        if isinstance(value, str)
+    }
+    rows = {
+        name: [
+            _texts(row) for row in fields.items(data, name)[:MOST_NODES] if isinstance(row, Mapping)
+        ]
+        for name in ("partitions", "nodes")
+    }
     return Site(
-        version=version_of(fields.text(data, "version")) or version_of(config.get("SLURM_VERSION", "")),
+        version=version_of(fields.text(data, "version"))
+        or version_of(config.get("SLURM_VERSION", "")),
         config=config,
         partitions=tuple(partition_of(row) for row in rows["partitions"]),
         nodes=tuple(node_of(row) for row in rows["nodes"]),
@@ -91,7 +127,11 @@ def _check(name: str, found: list[Finding], base: Mapping[str, Any]) -> HostChec
     state = worst(found)
     said = [one for one in found if one.state == state]
     spec = catalogue().get(name)
-    severity, who, source, threshold = (spec.severity, spec.who, spec.source, spec.threshold) if spec is not None else ("warning", "user", "", "")
+    severity, who, source, threshold = (
+        (spec.severity, spec.who, spec.source, spec.threshold)
+        if spec is not None
+        else ("warning", "user", "", "")
+    )
     return HostCheck(
         **base,
         name=name,

@@ -1,4 +1,6 @@
-"""A job that was looked at on several hosts: its processes told apart by host, and what each host saw of it put together."""
+"""A job that was looked at on several hosts: its processes told apart by host, and what each
+host saw of it put together.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainprobe.facts import fields
+from trainprobe.collect.collectors.ports import PortCounters
+from trainprobe.collect.collectors.pressure import Pressure
+from trainprobe.collect.collectors.sockets import Connection
 from trainprobe.facts.cgroups import MemoryLimit
-from trainprobe.facts.far_locks import with_far_locks
 from trainprobe.facts.jobs import Job, JobRank
 from trainprobe.facts.kernel_logs import OomKill, Segfault, Xid
-from trainprobe.facts.ports import PortCounters
-from trainprobe.facts.pressure import Pressure
-from trainprobe.facts.sockets import Connection
+from trainprobe.facts.remote_locks import with_remote_locks
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.model.pids import HostPid
@@ -23,16 +25,26 @@ from trainprobe.model.pids import HostPid
 _LOOPBACK = ("127.", "[::1]")  # the same address means another socket on each host
 MOST_HOSTS = 1 << 20
 KIND = "node.look"
-TELLS_A_PART = ("job", "rank.ended", "process")  # kinds of which each host that has a part of a cell sends some
-# What ssh and srun say of a host that is not to be reached at all, where a look that it merely refused would say why.
+TELLS_A_PART = (
+    "job",
+    "rank.ended",
+    "process",
+)  # kinds of which each host that has a part of a cell sends some
+# What ssh and srun say of a host that is not to be reached at all, where a look that it merely
+# refused would say why.
 _UNREACHABLE = re.compile(
-    r"timed out|No route to host|Host is down|Network is unreachable|Connection (?:refused|reset|closed)|Unable to contact|Node failure|not responding|Communication connection failure|Required node not available",
+    r"timed out|No route to host|Host is down|Network is unreachable|Connection"
+    r" (?:refused|reset|closed)|Unable to contact|Node failure|not responding|Communication"
+    r" connection failure|Required node not available",
     re.IGNORECASE,
 )
-# What srun, a shell and the dynamic linker say where a program cannot begin: the node itself answers.
+# What srun, a shell and the dynamic linker say where a program cannot begin: the node itself
+# answers.
 _CANNOT_START = re.compile(
-    r"launch failed|Task launch for .{0,80} failed|execve\(\)|Exec format error|cannot execute|bad interpreter|"
-    r"required file not found|No such file or directory|(?:command )?not found|error while loading shared libraries|"
+    r"launch failed|Task launch for .{0,80} failed|execve\(\)|Exec format error|cannot execute|bad"
+    r" interpreter|"
+    r"required file not found|No such file or directory|(?:command )?not found|error while loading"
+    r" shared libraries|"
     r"No module named|init_fs_encoding|Illegal instruction|ended with code 12[67]"
 )
 _NAME = re.compile(r"[\w.:@-]{1,320}")
@@ -42,7 +54,9 @@ _PLAIN = frozenset((str, int, float, bool, type(None)))
 
 @dataclass(frozen=True)
 class Reach(Fact):
-    """How the nodes of a job were reached: `by` slurm, ssh or kubectl, `job` of SLURM, and the command that looks on all of them again."""
+    """How the nodes of a job were reached: `by` slurm, ssh or kubectl, `job` of SLURM, and the
+    command that looks on all of them again.
+    """
 
     by: str = ""
     job: str = ""
@@ -52,7 +66,8 @@ class Reach(Fact):
 
 @dataclass(frozen=True)
 class SilentNode(Fact):
-    """A node that did not look, with the sentence that says why. `late` where it gave no answer in time or is not to be reached; else it may well live.
+    """A node that did not look, with the sentence that says why. `late` where it gave no answer in
+    time or is not to be reached; else it may well live.
 
     `unstarted` where the node was reached and nothing can be started there.
     """
@@ -70,25 +85,46 @@ def parse_reach(record: Evidence) -> list[Fact]:
 
 
 def silent_nodes(records: Iterable[Evidence]) -> list[Fact]:
-    """Return the nodes that have given no answer; not those that answered that no process of the job is there."""
+    """Return the nodes that have given no answer; not those that answered that no process of the
+    job is there.
+    """
     return [
-        SilentNode((record.id,), record.cell, None, record.subject.host, record.reason, _late(record), _unstarted(record))
+        SilentNode(
+            (record.id,),
+            record.cell,
+            None,
+            record.subject.host,
+            record.reason,
+            _late(record),
+            _unstarted(record),
+        )
         for record in records
-        if record.kind == KIND and record.outcome not in ("ok", "partial") and _NAME.fullmatch(record.subject.host) and record.data.get("answered") is not True
+        if record.kind == KIND
+        and record.outcome not in ("ok", "partial")
+        and _NAME.fullmatch(record.subject.host)
+        and record.data.get("answered") is not True
     ]
 
 
 def _late(record: Evidence) -> bool:
-    return record.data.get("asked") is not False and (record.outcome == "timed_out" or _UNREACHABLE.search(record.reason) is not None)
+    return record.data.get("asked") is not False and (
+        record.outcome == "timed_out" or _UNREACHABLE.search(record.reason) is not None
+    )
 
 
 def _unstarted(record: Evidence) -> bool:
     began = "host" in record.data or record.data.get("asked") is False
-    return record.outcome == "unavailable" and not began and _CANNOT_START.search(record.reason) is not None
+    return (
+        record.outcome == "unavailable"
+        and not began
+        and _CANNOT_START.search(record.reason) is not None
+    )
 
 
 def places_of(records: Sequence[Evidence]) -> dict[str, int]:
-    """Number the hosts from 1 whose pids must be told apart: processes of one cell are on more than one, or the look came from elsewhere."""
+    """Number the hosts from 1 whose pids must be told apart: processes of one cell are on more
+    than one, or the look came from elsewhere.
+    """
     hosts: dict[str, dict[str, None]] = {}
     for record in records:
         if record.kind in TELLS_A_PART and record.subject.host:
@@ -99,12 +135,16 @@ def places_of(records: Sequence[Evidence]) -> dict[str, int]:
 
 
 def told_apart(records: Sequence[Evidence], places: Mapping[str, int]) -> list[Evidence]:
-    """Return the records with pids that carry their host, as they are where there are no `places`."""
+    """Return the records with pids that carry their host, as they are where there are no
+    `places`.
+    """
     return [_with_host(record, places) for record in records] if places else list(records)
 
 
 def facts_at(found: Sequence[Fact], host: str, places: Mapping[str, int]) -> list[Fact]:
-    """The same for what was read of one host: counters of a host carry its name, and so do pids from a text, as from a line of the kernel's log."""
+    """The same for what was read of one host: counters of a host carry its name, and so do pids
+    from a text, as from a line of the kernel's log.
+    """
     return [_fact_at(fact, host, places[host]) for fact in found] if host in places else list(found)
 
 
@@ -133,11 +173,15 @@ def _rewritten(value: Any, host: str, place: int, *, depth: int) -> Any:
         return value
     if isinstance(value, Mapping):
         return {
-            key: _pid(item, host, place)
-            if _names_a_pid(key)
-            else item
-            if item.__class__ in _PLAIN  # most of what a node sends
-            else _rewritten(item, host, place, depth=depth + 1)
+            key: (
+                _pid(item, host, place)
+                if _names_a_pid(key)
+                else (
+                    item
+                    if item.__class__ in _PLAIN  # most of what a node sends
+                    else _rewritten(item, host, place, depth=depth + 1)
+                )
+            )
             for key, item in value.items()
         }
     if isinstance(value, (list, tuple)):
@@ -147,7 +191,9 @@ def _rewritten(value: Any, host: str, place: int, *, depth: int) -> Any:
 
 @functools.lru_cache(maxsize=4096)
 def _names_a_pid(key: object) -> bool:
-    return isinstance(key, str) and (key in ("pid", "ppid", "pids", "used_by") or key.endswith(("_pid", "_pids")))
+    return isinstance(key, str) and (
+        key in ("pid", "ppid", "pids", "used_by") or key.endswith(("_pid", "_pids"))
+    )
 
 
 def _pid(value: Any, host: str, place: int) -> Any:
@@ -158,14 +204,20 @@ def _pid(value: Any, host: str, place: int) -> Any:
 
 
 def join_hosts(facts: list[Fact]) -> list[Fact]:
-    """Make one Job of those that several hosts saw of one cell, and join the ends of connections between them."""
+    """Make one Job of those that several hosts saw of one cell, and join the ends of connections
+    between them.
+    """
     jobs: dict[str, list[Job]] = {}
     for fact in facts:
         if isinstance(fact, Job):
             jobs.setdefault(fact.cell, []).append(fact)
     silent = tuple(fact for fact in facts if isinstance(fact, SilentNode))
     reach = next((fact for fact in facts if isinstance(fact, Reach)), Reach())
-    parted = {cell: found for cell, found in jobs.items() if len({job.host for job in found}) > 1 or silent or reach.nodes}
+    parted = {
+        cell: found
+        for cell, found in jobs.items()
+        if len({job.host for job in found}) > 1 or silent or reach.nodes
+    }
     if not parted:
         return facts
     rest: list[Fact] = []
@@ -178,11 +230,15 @@ def join_hosts(facts: list[Fact]) -> list[Fact]:
                 rest.append(_one_job(parted[fact.cell], ranks, reach, silent))
         else:
             rest.append(fact)
-    return with_far_locks(_joined_ends(rest, parted))
+    return with_remote_locks(_joined_ends(rest, parted))
 
 
-def _one_job(parts: Sequence[Job], ranks: Sequence[JobRank], reach: Reach, silent: Sequence[SilentNode]) -> Job:
-    """The part with the lowest rank speaks for the whole: its script, its launcher. Where all nodes were asked, who is missing is nowhere else."""
+def _one_job(
+    parts: Sequence[Job], ranks: Sequence[JobRank], reach: Reach, silent: Sequence[SilentNode]
+) -> Job:
+    """The part with the lowest rank speaks for the whole: its script, its launcher. Where all
+    nodes were asked, who is missing is nowhere else.
+    """
     claims: dict[int, dict[str, None]] = {}
     for one in ranks:
         if one.rank is not None:
@@ -190,14 +246,27 @@ def _one_job(parts: Sequence[Job], ranks: Sequence[JobRank], reach: Reach, silen
     seen = {rank: next(iter(hosts)) for rank, hosts in claims.items()}
     first_host = seen[min(seen)] if seen else parts[0].host
     first = next((job for job in parts if job.host == first_host), parts[0])
-    worlds = [job.world_size for job in parts if job.world_size and job.world_size_source != "start-order"]
-    world = max(worlds, default=None) or max([*(rank + 1 for rank in seen), len(seen)], default=None)
+    worlds = [
+        job.world_size for job in parts if job.world_size and job.world_size_source != "start-order"
+    ]
+    world = max(worlds, default=None) or max(
+        [*(rank + 1 for rank in seen), len(seen)], default=None
+    )
     nodes = max((job.nnodes or 1 for job in parts), default=1)
-    # Hosts that somebody listed need not be all; SLURM's list is. Of a node that refused to be looked at nobody knows what runs there.
-    listed = reach.by in ("ssh", "kubectl") and all(job.nnodes is None for job in parts) and any(job.elsewhere for job in parts)
+    # Hosts that somebody listed need not be all; SLURM's list is. Of a node that refused to be
+    # looked at nobody knows what runs there.
+    listed = (
+        reach.by in ("ssh", "kubectl")
+        and all(job.nnodes is None for job in parts)
+        and any(job.elsewhere for job in parts)
+    )
     refused = bool(silent) and not any(one.late for one in silent)
     # While a process has no number, nobody can say which rank is absent.
-    absent = tuple(rank for rank in range(world or 0) if rank not in seen) if all(one.rank is not None for one in ranks) else ()
+    absent = (
+        tuple(rank for rank in range(world or 0) if rank not in seen)
+        if all(one.rank is not None for one in ranks)
+        else ()
+    )
     return replace(
         first,
         evidence=tuple(dict.fromkeys(id_ for job in parts for id_ in job.evidence)),
@@ -211,21 +280,39 @@ def _one_job(parts: Sequence[Job], ranks: Sequence[JobRank], reach: Reach, silen
         others=tuple(one for job in parts for one in job.others),
         earlier_attempts=tuple(one for job in parts for one in job.earlier_attempts),
         leftovers=tuple(one for job in parts for one in job.leftovers),
-        environment={name: values for job in reversed([first, *(job for job in parts if job is not first)]) for name, values in job.environment.items()},
+        environment={
+            name: values
+            for job in reversed([first, *(job for job in parts if job is not first)])
+            for name, values in job.environment.items()
+        },
     )
 
 
 def _joined_ends(facts: list[Fact], cells: Mapping[str, object]) -> list[Fact]:
-    """A TCP connection between two hosts is seen from both: each row names the process at its other end then."""
+    """A TCP connection between two hosts is seen from both: each row names the process at its
+    other end then.
+    """
     ends: dict[tuple[str, str, str], Connection] = {}
     for fact in facts:
-        if isinstance(fact, Connection) and fact.cell in cells and fact.kind == "tcp" and not fact.local.startswith(_LOOPBACK):
+        if (
+            isinstance(fact, Connection)
+            and fact.cell in cells
+            and fact.kind == "tcp"
+            and not fact.local.startswith(_LOOPBACK)
+        ):
             ends.setdefault((fact.cell, fact.local, fact.remote), fact)
 
     def joined(fact: Fact) -> Fact:
-        if not isinstance(fact, Connection) or fact.peer_pid or fact.kind != "tcp" or fact.local.startswith(_LOOPBACK):
+        if (
+            not isinstance(fact, Connection)
+            or fact.peer_pid
+            or fact.kind != "tcp"
+            or fact.local.startswith(_LOOPBACK)
+        ):
             return fact
         other = ends.get((fact.cell, fact.remote, fact.local))
-        return replace(fact, peer_pid=other.pid, peer_rank=other.rank) if other is not None else fact
+        return (
+            replace(fact, peer_pid=other.pid, peer_rank=other.rank) if other is not None else fact
+        )
 
     return [joined(fact) for fact in facts]

@@ -6,9 +6,11 @@ from trainprobe.logtext.steps import has_loss, steps_in
 
 
 def steps_printed(text: str) -> int | None:
-    """Return the largest step number printed, at least the number of losses printed, or None when neither is there.
+    """Return the largest step number printed, at least the number of losses printed, or None when
+    neither is there.
 
-    Counting from 0 and printing a loss, or another number with decimals, is one step done. An epoch alone counts for nothing: an empty loader has epochs too.
+    Counting from 0 and printing a loss, or another number with decimals, is one step done. An epoch
+    alone counts for nothing: an empty loader has epochs too.
     """
     largest: int | None = None
     losses = 0

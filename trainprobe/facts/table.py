@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -46,7 +46,9 @@ class Refusal:
 
 
 class Facts:
-    """The facts of one case. Built by `read()`, or directly from facts in tests and fixtures. It is never changed."""
+    """The facts of one case. Built by `read()`, or directly from facts in tests and fixtures. It
+    is never changed.
+    """
 
     def __init__(
         self,
@@ -63,46 +65,67 @@ class Facts:
         self._by_kind: dict[type[Fact], list[Fact]] = {}
         for fact in self.all:
             self._by_kind.setdefault(type(fact), []).append(fact)
-        # By cell and rank, None and ANY included: of thousands of ranks each is asked for many times.
+        # By cell and rank, None and ANY included: of thousands of ranks each is asked for many
+        # times.
         self._found: dict[type[Fact], dict[_Place, tuple[Fact, ...]]] = {}
-        self._told = {(look.kind, cell, rank) for look in self._looked for cell in (None, look.cell) for rank in (ANY, look.rank)}
+        self._told = {
+            (look.kind, cell, rank)
+            for look in self._looked
+            for cell in (None, look.cell)
+            for rank in (ANY, look.rank)
+        }
 
-    def of(self, kind: type[F], *, cell: str | None = None, rank: int | AnyRank | None = ANY) -> tuple[F, ...]:
-        """All facts of a kind, in the order of their evidence; `cell` None and `rank` ANY do not restrict."""
+    def of(
+        self, kind: type[F], *, cell: str | None = None, rank: int | AnyRank | None = ANY
+    ) -> tuple[F, ...]:
+        """All facts of a kind, in the order of their evidence; `cell` None and `rank` ANY do not
+        restrict.
+        """
         if kind not in self._found:
             places: dict[_Place, list[Fact]] = {}
             for fact in self._by_kind.get(kind, ()):
-                for place in ((None, ANY), (None, fact.rank), (fact.cell, ANY), (fact.cell, fact.rank)):
+                for place in (
+                    (None, ANY),
+                    (None, fact.rank),
+                    (fact.cell, ANY),
+                    (fact.cell, fact.rank),
+                ):
                     places.setdefault(place, []).append(fact)
             self._found[kind] = {place: tuple(facts) for place, facts in places.items()}
         found: Any = self._found[kind].get((cell, rank), ())
         return found  # type: ignore[no-any-return] # facts of the kind asked for, by the key
 
-    def one(self, kind: type[F], *, cell: str | None = None, rank: int | AnyRank | None = ANY) -> F | None:
+    def one(
+        self, kind: type[F], *, cell: str | None = None, rank: int | AnyRank | None = ANY
+    ) -> F | None:
         """The first of `of`, or None."""
         found = self.of(kind, cell=cell, rank=rank)
         return found[0] if found else None
 
     def cells(self) -> tuple[str, ...]:
         """The cells that anything is known of, in the order in which they first appear."""
-        names = [fact.cell for fact in self.all] + [look.cell for look in self._looked] + [refusal.cell for refusal in self._refused]
+        names = (
+            [fact.cell for fact in self.all]
+            + [look.cell for look in self._looked]
+            + [refusal.cell for refusal in self._refused]
+        )
         return tuple(dict.fromkeys(name for name in names if name))
 
-    def looked(self, evidence_kind: str, *, cell: str | None = None, rank: int | AnyRank | None = ANY) -> bool:
-        """Was such a look made, and did it tell something? "Absent" can only be said where this is true."""
+    def looked(
+        self, evidence_kind: str, *, cell: str | None = None, rank: int | AnyRank | None = ANY
+    ) -> bool:
+        """Was such a look made, and did it tell something? "Absent" can only be said where this
+        is true.
+        """
         return (evidence_kind, cell, rank) in self._told
 
-    def refused(self, evidence_kind: str | None = None, *, cell: str | None = None) -> tuple[Refusal, ...]:
+    def refused(
+        self, evidence_kind: str | None = None, *, cell: str | None = None
+    ) -> tuple[Refusal, ...]:
         """The looks that told nothing, with the reason for each."""
         return tuple(
-            refusal for refusal in self._refused if (evidence_kind is None or refusal.kind == evidence_kind) and (cell is None or refusal.cell == cell)
+            refusal
+            for refusal in self._refused
+            if (evidence_kind is None or refusal.kind == evidence_kind)
+            and (cell is None or refusal.cell == cell)
         )
-
-    @classmethod
-    def from_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Facts:
-        """Build facts from plain data: `{"RankEnding": {"rank": 1, "how": "exited", "code": 0}}`, `{"looked": "stacks.python", "cell": …}`,
-        `{"refused": "kernel_log", "outcome": "denied", "reason": …}`. Raises ValueError for an unknown fact or field.
-        """
-        from trainprobe.facts.rows import facts_from_rows
-
-        return facts_from_rows(rows)

@@ -14,11 +14,16 @@ from trainprobe.model.facts import Fact
 from trainprobe.stacks.classify import Place, classify
 from trainprobe.stacks.progress import moved
 
-# What the line of the user's own frame says, where the stack ends in a C function that shows no frame.
+# What the line of the user's own frame says, where the stack ends in a C function that shows no
+# frame.
 _CALLS: tuple[tuple[str, str, str], ...] = (
     (r"\bsleep\(", "sleep", "sleep"),
     (r"\b(?:flock|lockf)\(", "lock", "flock"),
-    (r"\b\w{0,30}(?:work|handle|request|req|pending|works)\w{0,10}(?:\[\w{1,20}\])?\.wait\(", "comm-wait", "wait"),
+    (
+        r"\b\w{0,30}(?:work|handle|request|req|pending|works)\w{0,10}(?:\[\w{1,20}\])?\.wait\(",
+        "comm-wait",
+        "wait",
+    ),
     (r"\bstore\w{0,12}\.(?:wait|get|check|barrier|add|set)\(", "store-wait", "key"),
     (r"\binput\(", "file-io", "terminal"),
     (r"\bwaitpid\(", "child-wait", "waitpid"),
@@ -28,21 +33,41 @@ UNDECIDED = ("python-run", "lock", "")
 
 
 def join_threads(facts: list[Fact]) -> list[Fact]:
-    """Add a MainThread per process to the threads as seen, and a class to each main thread of each look."""
+    """Add a MainThread per process to the threads as seen, and a class to each main thread of
+    each look.
+    """
     processes = {(fact.cell, fact.pid): fact for fact in facts if isinstance(fact, ProcessState)}
-    texts = {(fact.cell, fact.file, fact.line): fact.text for fact in facts if isinstance(fact, SourceSite)}
+    texts = {
+        (fact.cell, fact.file, fact.line): fact.text
+        for fact in facts
+        if isinstance(fact, SourceSite)
+    }
     on_gpu = any(isinstance(fact, Plan) and fact.device == "cuda" for fact in facts)
     threads = [fact for fact in facts if isinstance(fact, Thread)]
     by_process: dict[tuple[str, int], list[Thread]] = {}
     for thread in threads:
         if thread.main:
             by_process.setdefault((thread.cell, thread.pid), []).append(thread)
-    kept = [replace(fact, leaf=_place(fact, processes, texts, on_gpu).leaf) if isinstance(fact, Thread) and fact.main else fact for fact in facts]
+    kept = [
+        (
+            replace(fact, leaf=_place(fact, processes, texts, on_gpu).leaf)
+            if isinstance(fact, Thread) and fact.main
+            else fact
+        )
+        for fact in facts
+    ]
     return kept + [_main_thread(looks, processes, texts, on_gpu) for looks in by_process.values()]
 
 
-def _main_thread(all_looks: list[Thread], processes: dict[tuple[str, int], ProcessState], texts: dict[tuple[str, str, int], str], on_gpu: bool) -> MainThread:
-    python = sorted((thread for thread in all_looks if not thread.native), key=lambda thread: thread.look)
+def _main_thread(
+    all_looks: list[Thread],
+    processes: dict[tuple[str, int], ProcessState],
+    texts: dict[tuple[str, str, int], str],
+    on_gpu: bool,
+) -> MainThread:
+    python = sorted(
+        (thread for thread in all_looks if not thread.native), key=lambda thread: thread.look
+    )
     native = [thread for thread in all_looks if thread.native]
     looks = python or native
     last = next((thread for thread in reversed(looks) if thread.frames), looks[-1])
@@ -76,13 +101,27 @@ def _main_thread(all_looks: list[Thread], processes: dict[tuple[str, int], Proce
     )
 
 
-def _place(thread: Thread, processes: dict[tuple[str, int], ProcessState], texts: dict[tuple[str, str, int], str], on_gpu: bool) -> Place:
+def _place(
+    thread: Thread,
+    processes: dict[tuple[str, int], ProcessState],
+    texts: dict[tuple[str, str, int], str],
+    on_gpu: bool,
+) -> Place:
     process = processes.get((thread.cell, thread.pid))
-    channel = (process.wchan, process.syscall, process.state) if process is not None else ("", "", "")
+    channel = (
+        (process.wchan, process.syscall, process.state) if process is not None else ("", "", "")
+    )
     place = classify(thread.frames, wchan=channel[0], syscall=channel[1], state=channel[2])
     leaf = thread.frames[-1] if thread.frames else None
-    open_to_text = place.leaf in UNDECIDED or (place.leaf == "net-io" and place.op in ("poll", "recv", "select"))  # torch's store polls its socket
-    if not open_to_text or leaf is None or leaf != place.user or (place.leaf == "lock" and place.op not in ("futex", "")):
+    open_to_text = place.leaf in UNDECIDED or (
+        place.leaf == "net-io" and place.op in ("poll", "recv", "select")
+    )  # torch's store polls its socket
+    if (
+        not open_to_text
+        or leaf is None
+        or leaf != place.user
+        or (place.leaf == "lock" and place.op not in ("futex", ""))
+    ):
         return place
     text = texts.get((thread.cell, leaf.file, leaf.line), "") or leaf.text
     for pattern, kind, op in _CALLS:

@@ -1,4 +1,6 @@
-"""Calls of collectives that ran into their timeout, from the lines that a watchdog or a barrier left in a log."""
+"""Calls of collectives that ran into their timeout, from the lines that a watchdog or a barrier
+left in a log.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,19 @@ from trainprobe.model.facts import Fact
 
 FIRST = "the first collective, for which NCCL is set up"
 # Timeouts whose lines name no operation. None: the line names it.
-_OPERATION_OF = {"collective-timeout": None, "barrier-timeout": "barrier", "unique-id-timeout": FIRST}
+_OPERATION_OF = {
+    "collective-timeout": None,
+    "barrier-timeout": "barrier",
+    "unique-id-timeout": FIRST,
+}
 _GROUP = re.compile(r"\[(?:PG (?:ID )?(?P<id>\d{1,9})|.{0,40}?\bPG GUID (?P<guid>[^\s(\]]{1,40}))")
 
 
 def join_timed_out_calls(facts: list[Fact]) -> list[Fact]:
     """Add one CollectiveCall for each call that a rank of a logged job gave up on.
 
-    An exception repeats the watchdog's line, so the same call is told several times and counts once.
+    An exception repeats the watchdog's line, so the same call is told several times and counts
+    once.
     """
     cells = {fact.cell for fact in facts if isinstance(fact, LogJob)}
     events = [fact for fact in facts if isinstance(fact, LogEvent) and fact.cell in cells]
@@ -31,11 +38,16 @@ def join_timed_out_calls(facts: list[Fact]) -> list[Fact]:
             key = (call.cell, call.rank, call.number, call.op, call.numel_in)
             if key not in found or (found[key].place or 0) > (call.place or 0):
                 found[key] = call
-    return [*facts, *sorted(found.values(), key=lambda call: call.place if call.place is not None else -1)]
+    return [
+        *facts,
+        *sorted(found.values(), key=lambda call: call.place if call.place is not None else -1),
+    ]
 
 
 def _groups(events: list[LogEvent]) -> dict[tuple[str, int | None, int | None], str]:
-    """(cell, rank, sequence number) -> the group's number, where the line after the watchdog's names it."""
+    """(cell, rank, sequence number) -> the group's number, where the line after the watchdog's
+    names it.
+    """
     found = {}
     for event in events:
         if event.event == "nccl-last-work" and "group" in event.captured:
@@ -43,18 +55,26 @@ def _groups(events: list[LogEvent]) -> dict[tuple[str, int | None, int | None], 
     return found
 
 
-def _call(event: LogEvent, groups: Mapping[tuple[str, int | None, int | None], str]) -> CollectiveCall:
+def _call(
+    event: LogEvent, groups: Mapping[tuple[str, int | None, int | None], str]
+) -> CollectiveCall:
     captured = event.captured
     rank, number = _rank(event), event.number("seq")
     match = _GROUP.search(event.line)
-    group = captured.get("pg") or groups.get((event.cell, rank, number)) or (match and (match["id"] or match["guid"])) or ""
+    group = (
+        captured.get("pg")
+        or groups.get((event.cell, rank, number))
+        or (match and (match["id"] or match["guid"]))
+        or ""
+    )
     ms = event.number("timeout_ms") or event.number("ms")
     return CollectiveCall(
         evidence=event.evidence,
         cell=event.cell,
         rank=rank,
         number=NO_NUMBER if number is None else number,
-        op=_OPERATION_OF[event.event] or operation(captured.get("op") or captured.get("what") or ""),
+        op=_OPERATION_OF[event.event]
+        or operation(captured.get("op") or captured.get("what") or ""),
         group=group,
         at=event.at or 0.0,
         finished=False,

@@ -11,14 +11,17 @@ _ROW = re.compile(r"\s{1,4}(time|host|rank|exitcode|error_file|traceback|msg)\s{
 _RANK = re.compile(r"(\d{1,7}) \(local_rank: (\d{1,7})\)")
 _EXIT = re.compile(r"(-?\d{1,6}) \(pid: (\d{1,9})\)")
 _ENTRY = re.compile(r"\[\d{1,7}\]:\s{0,4}$")
-# Since torch 1.10 "Root Cause (first observed failure):", before it "Root Cause:" and "Other Failures:".
+# Since torch 1.10 "Root Cause (first observed failure):", before it "Root Cause:" and "Other
+# Failures:".
 _MARKS = ("Root Cause", "Failures:", "Other Failures:", "=====", "-----", "*****")
 ROWS_CAP = 4096
 
 
 @dataclass(frozen=True)
 class FailedRank:
-    """`captured`: rank, local_rank, exitcode, pid, host, time, error_file, traceback and first ("true" for the one seen first)."""
+    """`captured`: rank, local_rank, exitcode, pid, host, time, error_file, traceback and first
+    ("true" for the one seen first).
+    """
 
     line: str
     captured: Mapping[str, str]
@@ -52,5 +55,10 @@ def _close(entry: dict[str, str] | None, found: list[FailedRank]) -> None:
     if rank is None or exited is None:
         return
     line = f"rank {rank.group(1)} exitcode {exited.group(1)} (pid {exited.group(2)})"
-    own = {"rank": rank.group(1), "local_rank": rank.group(2), "exitcode": exited.group(1), "pid": exited.group(2)}
+    own = {
+        "rank": rank.group(1),
+        "local_rank": rank.group(2),
+        "exitcode": exited.group(1),
+        "pid": exited.group(2),
+    }
     found.append(FailedRank(line, {**entry, **own}))

@@ -1,7 +1,9 @@
-"""One process at a time: `with trainprobe.import_lock(): import heavy`. Standard library only, Python 3.9.
+"""One process at a time: `with trainprobe.import_lock(): import heavy`. Standard library only,
+Python 3.9.
 
-Ranks that import or build at the same moment need the memory of all of them at once. Under this lock they do it one after the other: an flock on
-a file of this user on this host, which the kernel releases when its holder ends, however it ends. The file says who holds it.
+Ranks that import or build at the same moment need the memory of all of them at once. Under this
+lock they do it one after the other: an flock on a file of this user on this host, which the kernel
+releases when its holder ends, however it ends. The file says who holds it.
 
     with trainprobe.import_lock():
         import heavy
@@ -9,10 +11,12 @@ a file of this user on this host, which the kernel releases when its holder ends
     @trainprobe.import_lock(timeout_s=120, on_timeout="go-on")
     def load() -> object: ...
 
-It is re-entrant: whoever asks in a process that already holds it, in any thread, goes on at once, since its purpose is to keep processes apart, and
-since threads that wait for each other's imports must not wait for this too. A forked child neither holds nor releases what its parent holds, and a
-process whose ancestor holds the lock does not wait for it, for that ancestor may be waiting for it. Lines on stderr say what happens
-(docs/import-lock.md has their form); `quiet=True` or TRAINPROBE_QUIET=1 switches them off.
+It is re-entrant: whoever asks in a process that already holds it, in any thread, goes on at once,
+since its purpose is to keep processes apart, and since threads that wait for each other's imports
+must not wait for this too. A forked child neither holds nor releases what its parent holds, and a
+process whose ancestor holds the lock does not wait for it, for that ancestor may be waiting for it.
+Lines on stderr say what happens (docs/import-lock.md has their form); `quiet=True` or
+TRAINPROBE_QUIET=1 switches them off.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ import threading
 import time
 
 from trainprobe.import_lock import held_memory, lock_file
-from trainprobe.import_lock.asking import Asking
+from trainprobe.import_lock.acquisition import Asking
 
 TYPE_CHECKING = False  # importing typing would cost more than all of this folder
 if TYPE_CHECKING:
@@ -39,14 +43,21 @@ _FIRST_S = 0.2  # then whoever holds it has signed
 
 
 def import_lock(
-    path: str | None = None, *, timeout_s: float | None = 600.0, on_timeout: str = "raise", slots: int = 1, quiet: bool | None = None
+    path: str | None = None,
+    *,
+    timeout_s: float | None = 600.0,
+    on_timeout: str = "raise",
+    slots: int = 1,
+    quiet: bool | None = None,
 ) -> ImportLock:
     """Return a lock to use in a `with` or as a decorator.
 
-    `path` is the lock file, by default one for this user on this host in a local folder. `timeout_s` is how long to wait in seconds (None: for
-    ever); then `on_timeout` is `raise` (TimeoutError that names the holder) or `go-on` (a RuntimeWarning, and on without the lock). `slots` lets so
-    many processes in at once; all of them must give the same number. Raises ValueError for other values, and on entry OSError where the file
-    cannot be locked or belongs to somebody else.
+    `path` is the lock file, by default one for this user on this host in a local folder.
+    `timeout_s` is how long to wait in seconds (None: for ever); then `on_timeout` is `raise`
+    (TimeoutError that names the holder) or `go-on` (a RuntimeWarning, and on without the lock).
+    `slots` lets so many processes in at once; all of them must give the same number. Raises
+    ValueError for other values, and on entry OSError where the file cannot be locked or belongs to
+    somebody else.
     """
     return ImportLock(path, timeout_s=timeout_s, on_timeout=on_timeout, slots=slots, quiet=quiet)
 
@@ -55,14 +66,27 @@ class ImportLock:
     """See `import_lock`. One object may be entered many times, also by several threads."""
 
     def __init__(
-        self, path: str | None = None, *, timeout_s: float | None = 600.0, on_timeout: str = "raise", slots: int = 1, quiet: bool | None = None
+        self,
+        path: str | None = None,
+        *,
+        timeout_s: float | None = 600.0,
+        on_timeout: str = "raise",
+        slots: int = 1,
+        quiet: bool | None = None,
     ) -> None:
         if on_timeout not in ("raise", "go-on"):
             raise ValueError(f"on_timeout is raise or go-on, not {on_timeout!r}.")
         if slots < 1 or (timeout_s is not None and timeout_s < 0):
             raise ValueError("slots is at least 1, and timeout_s at least 0.")
-        self.path, self.timeout_s, self.on_timeout, self.slots = os.path.abspath(path) if path else "", timeout_s, on_timeout, slots
-        self.quiet = os.environ.get("TRAINPROBE_QUIET", "") not in ("", "0") if quiet is None else quiet
+        self.path, self.timeout_s, self.on_timeout, self.slots = (
+            os.path.abspath(path) if path else "",
+            timeout_s,
+            on_timeout,
+            slots,
+        )
+        self.quiet = (
+            os.environ.get("TRAINPROBE_QUIET", "") not in ("", "0") if quiet is None else quiet
+        )
         self._entered = threading.local()  # what this thread entered, innermost last
 
     def __enter__(self) -> ImportLock:  # noqa: PYI034 - Self is newer than Python 3.9
@@ -114,13 +138,18 @@ class ImportLock:
                         held = _process.held[self.path] = _Held(file)
                 now = time.monotonic()
                 if held is not None:
-                    for other in list(_process.asking):  # threads of this process need not wait any more
+                    for other in list(
+                        _process.asking
+                    ):  # threads of this process need not wait any more
                         other.news.set()
                     self._say(f"got import lock {self.path} after {now - began:.1f} s")
                     return held
                 holder = asking.holder()
                 if holder.get("pid", "") != asked_about and lock_file.is_ancestor(holder):
-                    self._say(f"goes on without import lock {self.path} after {now - began:.1f} s ({lock_file.held_by(holder)}, its ancestor)")
+                    self._say(
+                        f"goes on without import lock {self.path} after {now - began:.1f} s"
+                        f" ({lock_file.held_by(holder)}, its ancestor)"
+                    )
                     return None
                 asked_about = holder.get("pid", "")
                 if self.timeout_s is not None and now - began >= self.timeout_s:
@@ -131,7 +160,16 @@ class ImportLock:
                     self._say(f"waits for import lock {self.path} ({lock_file.held_by(holder)})")
                     spoke = now
                 pause = _FIRST_S / 4 if now - began < _FIRST_S else spoke + SAYS_AGAIN_S - now
-                asking.wait(max(0.001, pause if self.timeout_s is None else min(pause, began + self.timeout_s - now)))
+                asking.wait(
+                    max(
+                        0.001,
+                        (
+                            pause
+                            if self.timeout_s is None
+                            else min(pause, began + self.timeout_s - now)
+                        ),
+                    )
+                )
         finally:
             _process.asking.remove(asking)
             asking.leave()
@@ -144,11 +182,18 @@ class ImportLock:
         if self.on_timeout == "raise":
             self._say(f"gave up on import lock {self.path} after {waited_s:.1f} s ({held})")
             look = f" See what it does: trainprobe attach {pid}." if pid else ""
-            raise TimeoutError(f"The import lock {self.path} was not to be had in {waited_s:.1f} s: it is {who}.{look}")
+            raise TimeoutError(
+                f"The import lock {self.path} was not to be had in {waited_s:.1f} s: it is"
+                f" {who}.{look}"
+            )
         self._say(f"goes on without import lock {self.path} after {waited_s:.1f} s ({held})")
         import warnings
 
-        warnings.warn(f"Going on without the import lock {self.path} after {waited_s:.1f} s: it is {who}.", RuntimeWarning, stacklevel=4)
+        warnings.warn(
+            f"Going on without the import lock {self.path} after {waited_s:.1f} s: it is {who}.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
 
     def _say(self, text: str) -> None:
         if not self.quiet:
@@ -156,10 +201,17 @@ class ImportLock:
 
 
 class _Held:
-    """A lock that this process holds: the open file, how often it was entered, since when (monotonic seconds)."""
+    """A lock that this process holds: the open file, how often it was entered, since when
+    (monotonic seconds).
+    """
 
     def __init__(self, file: int) -> None:
-        self.file, self.entered, self.since, self.rss_bytes = file, 1, time.monotonic(), held_memory.resident_bytes()[0]
+        self.file, self.entered, self.since, self.rss_bytes = (
+            file,
+            1,
+            time.monotonic(),
+            held_memory.resident_bytes()[0],
+        )
 
 
 class _Process:
@@ -171,7 +223,9 @@ class _Process:
         self.asking: list[Asking] = []
 
     def forked(self) -> None:
-        """Begin anew in a child. The parent's files are closed, so that its lock does not outlive it here, and its lock stays as it is."""
+        """Begin anew in a child. The parent's files are closed, so that its lock does not
+        outlive it here, and its lock stays as it is.
+        """
         lock_file.close_all()
         self.__init__()  # type: ignore[misc]
 
@@ -187,7 +241,9 @@ def _me() -> str:
 
 
 def _write(line: str) -> None:
-    """One write for each line, so that ranks do not cut into each other's. Whatever is wrong with stderr, the import goes on."""
+    """One write for each line, so that ranks do not cut into each other's. Whatever is wrong
+    with stderr, the import goes on.
+    """
     try:
         if line:
             sys.stderr.write(line + "\n")

@@ -1,6 +1,7 @@
 """The lock file: where it lies, that it is safe to use, who signed it.
 
-Its holder writes lines `name value` into it: pid, host, since (Unix seconds), rank, argv0. They are gone when it releases the lock.
+Its holder writes lines `name value` into it: pid, host, since (Unix seconds), rank, argv0. They are
+gone when it releases the lock.
 """
 
 from __future__ import annotations
@@ -11,17 +12,46 @@ import sys
 import time
 
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
-# File systems of a network, or that may be one: an flock there may fail, hang, or hold up every host (statfs(2), flock(2)).
-_NETWORK = ("nfs", "nfs4", "lustre", "gpfs", "cifs", "smb3", "smbfs", "ceph", "beegfs", "afs", "9p", "panfs", "wekafs", "orangefs", "pvfs2", "ocfs2", "gfs2")
-_open_files: dict[int, None] = {}  # every lock file that this process has open, for a forked child to close
+# File systems of a network, or that may be one: an flock there may fail, hang, or hold up every
+# host (statfs(2), flock(2)).
+_NETWORK = (
+    "nfs",
+    "nfs4",
+    "lustre",
+    "gpfs",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "ceph",
+    "beegfs",
+    "afs",
+    "9p",
+    "panfs",
+    "wekafs",
+    "orangefs",
+    "pvfs2",
+    "ocfs2",
+    "gfs2",
+)
+_open_files: dict[
+    int, None
+] = {}  # every lock file that this process has open, for a forked child to close
 
 
 def default_path() -> str:
-    """Return the lock file of this user on this host, in a folder that nobody else may enter. Raises OSError where no local one can be had."""
+    """Return the lock file of this user on this host, in a folder that nobody else may enter.
+    Raises OSError where no local one can be had.
+    """
     import tempfile
 
     why = ""
-    places = (os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - the folder in it is checked
+    places = (
+        os.environ.get("XDG_RUNTIME_DIR", ""),
+        tempfile.gettempdir(),
+        "/tmp",  # noqa: S108 - the folder in it is checked
+        "/var/tmp",  # noqa: S108 - the folder in it is checked
+        "/dev/shm",  # noqa: S108 - the folder in it is checked
+    )
     for place in dict.fromkeys(place for place in places if os.path.isabs(place)):
         if on_network(place):
             why = why or f"{place} is on a network file system"
@@ -35,43 +65,76 @@ def default_path() -> str:
             why = why or f"{folder} cannot be made ({error.strerror})"
             continue
         found = os.lstat(folder)
-        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077:
+        if (
+            stat.S_ISDIR(found.st_mode)
+            and found.st_uid == os.geteuid()
+            and not found.st_mode & 0o077
+        ):
             return os.path.join(folder, "import.lock")
         why = f"{folder} is not a folder of this user alone"
-    raise OSError(f"No local folder for the import lock: {why or 'none is there'}. Choose a file with path=.")
+    raise OSError(
+        f"No local folder for the import lock: {why or 'none is there'}. Choose a file with path=."
+    )
 
 
 def on_network(place: str) -> bool:
-    """Is this folder on a file system of a network? Looked up in the list of mounts, since to ask a dead file server itself would hang."""
+    """Is this folder on a file system of a network? Looked up in the list of mounts, since to
+    ask a dead file server itself would hang.
+    """
     best, kind = "", ""
     for line in read("/proc/self/mountinfo").splitlines():
         fields = line.split(" ")
         point = fields[4].replace("\\040", " ") if "-" in fields else ""
-        if point and len(point) >= len(best) and (place == point or place.startswith(point.rstrip("/") + "/")):
+        if (
+            point
+            and len(point) >= len(best)
+            and (place == point or place.startswith(point.rstrip("/") + "/"))
+        ):
             best, kind = point, fields[fields.index("-") + 1]
     return kind in _NETWORK or kind.startswith("fuse.")
 
 
 def opened(path: str) -> int:
-    """Open a lock file of this user, which is made where it is missing. Raises OSError for a link and for somebody else's file."""
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    """Open a lock file of this user, which is made where it is missing. Raises OSError for a
+    link and for somebody else's file.
+    """
+    flags = (
+        os.O_RDWR
+        | os.O_CREAT
+        | getattr(os, "O_CLOEXEC", 0)
+        | getattr(os, "O_NOFOLLOW", 0)
+        | getattr(os, "O_NONBLOCK", 0)
+    )
     try:
         file = os.open(path, flags, 0o600)
     except OSError as error:
         why = "it is a symbolic link" if os.path.islink(path) else error.strerror
-        raise type(error)(error.errno, f"The import lock {path} cannot be opened: {why}. Choose another file with path=.") from error
+        raise type(error)(
+            error.errno,
+            f"The import lock {path} cannot be opened: {why}. Choose another file with path=.",
+        ) from error
     found = os.fstat(file)
-    wrong = "it is no plain file" if not stat.S_ISREG(found.st_mode) else "it belongs to another user" if found.st_uid != os.geteuid() else ""
+    wrong = (
+        "it is no plain file"
+        if not stat.S_ISREG(found.st_mode)
+        else "it belongs to another user"
+        if found.st_uid != os.geteuid()
+        else ""
+    )
     wrong = wrong or ("it has a second name (a hard link)" if found.st_nlink > 1 else "")
     if wrong:
         os.close(file)
-        raise PermissionError(f"The import lock {path} is not used: {wrong}. Choose another file with path=.")
+        raise PermissionError(
+            f"The import lock {path} is not used: {wrong}. Choose another file with path=."
+        )
     _open_files[file] = None
     return file
 
 
 def lock(file: int, path: str, *, wait: bool) -> bool:
-    """Take the lock; False where it is held and was not waited for. Raises OSError where the file system gives none."""
+    """Take the lock; False where it is held and was not waited for. Raises OSError where the
+    file system gives none.
+    """
     import fcntl
 
     try:
@@ -79,7 +142,11 @@ def lock(file: int, path: str, *, wait: bool) -> bool:
     except BlockingIOError:
         return False
     except OSError as error:
-        raise OSError(error.errno, f"The file system of {path} gives no lock ({error.strerror}). Choose a local file with path=.") from error
+        raise OSError(
+            error.errno,
+            f"The file system of {path} gives no lock ({error.strerror}). Choose a local file with"
+            " path=.",
+        ) from error
     return True
 
 
@@ -88,7 +155,8 @@ def release(file: int) -> None:
 
     _write(file, "")
     try:
-        # Not by closing alone: a child that was forked past Python's back may still have the same file open.
+        # Not by closing alone: a child that was forked past Python's back may still have the same
+        # file open.
         fcntl.flock(file, fcntl.LOCK_UN)
     finally:
         close(file)
@@ -115,8 +183,16 @@ def is_at(file: int, path: str) -> bool:
 
 def sign(file: int) -> None:
     """Write into the lock file who holds it."""
-    lines = {"pid": str(os.getpid()), "host": host(), "since": f"{time.time():.3f}", "rank": rank(), "argv0": (sys.argv or [""])[0][:200]}
-    _write(file, "".join(f"{name} {value.splitlines()[0]}\n" for name, value in lines.items() if value))
+    lines = {
+        "pid": str(os.getpid()),
+        "host": host(),
+        "since": f"{time.time():.3f}",
+        "rank": rank(),
+        "argv0": (sys.argv or [""])[0][:200],
+    }
+    _write(
+        file, "".join(f"{name} {value.splitlines()[0]}\n" for name, value in lines.items() if value)
+    )
 
 
 def holder(file: int) -> dict[str, str]:
@@ -125,14 +201,22 @@ def holder(file: int) -> dict[str, str]:
         text = os.pread(file, 2000, 0).decode("utf-8", "replace")
     except OSError:
         return {}
-    return {name: value for name, _, value in (line.partition(" ") for line in text.splitlines()) if value}
+    return {
+        name: value
+        for name, _, value in (line.partition(" ") for line in text.splitlines())
+        if value
+    }
 
 
 def held_by(holder: dict[str, str]) -> str:
     """`held by rank 0 pid 4240 for 2.1 s`, with the host where it is another one."""
     if not holder.get("pid"):
         return "held by an unknown process"
-    who = f"rank {holder['rank']} pid {holder['pid']}" if holder.get("rank") else f"pid {holder['pid']}"
+    who = (
+        f"rank {holder['rank']} pid {holder['pid']}"
+        if holder.get("rank")
+        else f"pid {holder['pid']}"
+    )
     where = f" on {holder['host']}" if holder.get("host", host()) != host() else ""
     try:
         age = f" for {max(0.0, time.time() - float(holder['since'])):.1f} s"
@@ -162,7 +246,9 @@ def host() -> str:
 
 def rank() -> str:
     """The rank as the launcher set it; empty where it did not."""
-    return next((text for text in (os.environ.get(name, "") for name in _RANKS) if text.isdigit()), "")
+    return next(
+        (text for text in (os.environ.get(name, "") for name in _RANKS) if text.isdigit()), ""
+    )
 
 
 def read(path: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from trainprobe.isolation.peers import compared
-from trainprobe.isolation.tries import Link, Outcome, Try
+from trainprobe.isolation.trials import Link, Outcome, Try
 
 Pair = frozenset[str]
 PASSING = frozenset({"loss", "delay", "slow"})  # failures in which traffic passes
@@ -17,7 +17,9 @@ MIXED_FAILS = 3  # so many failures with sound partners name a node that passes 
 
 @dataclass
 class Ledger:
-    """`passed` and `failed` count tries of pairs; `groups` are failing groups of three that tell no pair; `alone` counts tries in which a member never spoke."""
+    """`passed` and `failed` count tries of pairs; `groups` are failing groups of three that tell
+    no pair; `alone` counts tries in which a member never spoke.
+    """
 
     nodes: tuple[str, ...]
     passed: dict[Pair, list[Try]] = field(default_factory=dict)
@@ -44,25 +46,42 @@ class Ledger:
         return not self.partners.get(node)
 
     def sound(self, node: str, beside: str, blamed: AbstractSet[str]) -> bool:
-        """Good without `beside`: it has passed with another, and whatever else it failed with is blamed or has passed with nobody."""
+        """Good without `beside`: it has passed with another, and whatever else it failed with is
+        blamed or has passed with nobody.
+        """
         others = self.partners.get(node, set()) - {beside} - blamed
         return (
             bool(others)
             and not self.alone.get(node)
-            and all(other == beside or other in blamed or self.dead(other) or self.once(node, other) for other in self.against.get(node, ()))
+            and all(
+                other == beside or other in blamed or self.dead(other) or self.once(node, other)
+                for other in self.against.get(node, ())
+            )
         )
 
     def against_sound(self, node: str, blamed: AbstractSet[str]) -> list[str]:
         """The sound partners with whom it has failed."""
-        return sorted(other for other in self.against.get(node, ()) if other not in blamed and self.sound(other, node, blamed))
+        return sorted(
+            other
+            for other in self.against.get(node, ())
+            if other not in blamed and self.sound(other, node, blamed)
+        )
 
 
-def ledger_of(history: Iterable[Try], nodes: Sequence[str], arm: str, rail: int | None = None) -> Ledger:
+def ledger_of(
+    history: Iterable[Try], nodes: Sequence[str], arm: str, rail: int | None = None
+) -> Ledger:
     """Book all tries of pairs and threes of one arm, slow ones as failures."""
     found = Ledger(tuple(nodes))
     known = set(nodes)
     chosen = [
-        one for one in history if one.arm == arm and one.phase == "pairs" and one.rail == rail and set(one.members) <= known and len(set(one.members)) in (2, 3)
+        one
+        for one in history
+        if one.arm == arm
+        and one.phase == "pairs"
+        and one.rail == rail
+        and set(one.members) <= known
+        and len(set(one.members)) in (2, 3)
     ]
     for one in chosen:
         group = frozenset(one.members)
@@ -107,7 +126,8 @@ def _pair(whole: Try, there: Link, back: Link) -> Try:
     flaws = [link for link in (there, back) if link.how]
     outcome: Outcome = "failed" if flaws else "passed"
     rtts = [link.rtt_ms for link in (there, back) if link.rtt_ms is not None]
-    measures = {"rtt_ms": max(rtts)} if rtts else {}  # no throughput: three pairs at once share what a pair has for itself
+    # no throughput: three pairs at once share what a pair has for itself
+    measures = {"rtt_ms": max(rtts)} if rtts else {}
     return Try(
         (there.a, there.b),
         whole.arm,
@@ -126,19 +146,28 @@ def _pair(whole: Try, there: Link, back: Link) -> Try:
 
 
 def blamed(books: Ledger) -> Mapping[str, tuple[str, ...]]:
-    """Return the nodes at fault with the sound partners that show it (empty: it never spoke). Blame of one may clear others, so this goes on until it is stable.
+    """Return the nodes at fault with the sound partners that show it (empty: it never spoke). Blame
+    of one may clear others, so this goes on until it is stable.
 
-    A node that passes with nobody needs two sound partners that saw the same sort of failure. One that passes at times needs failures with two sound partners, three in all, and
-    a third partner or a pair that failed twice and passed: two bad links of a good node fail every time.
+    A node that passes with nobody needs two sound partners that saw the same sort of failure. One
+    that passes at times needs failures with two sound partners, three in all, and
+    a third partner or a pair that failed twice and passed: two bad links of a good node fail every
+    time.
     """
-    found: dict[str, tuple[str, ...]] = {name: () for name, tries in books.alone.items() if books.passed and len(tries) >= 2 and books.dead(name)}
+    found: dict[str, tuple[str, ...]] = {
+        name: ()
+        for name, tries in books.alone.items()
+        if books.passed and len(tries) >= 2 and books.dead(name)
+    }
     while True:
         new: dict[str, tuple[str, ...]] = {}
         for name in books.nodes:
             if name in found or name not in books.against:
                 continue
             shown = books.against_sound(name, found.keys())
-            if len(shown) >= 2 and (_alike(books, name, shown) if books.dead(name) else _at_times(books, name, shown)):
+            if len(shown) >= 2 and (
+                _alike(books, name, shown) if books.dead(name) else _at_times(books, name, shown)
+            ):
                 new[name] = tuple(shown)
         if not new:
             return found
@@ -146,15 +175,22 @@ def blamed(books: Ledger) -> Mapping[str, tuple[str, ...]]:
         if dead:
             found.update(dead)
             continue
-        # Where several could be blamed at once the one with most against it goes first: it may be what the others failed with.
+        # Where several could be blamed at once the one with most against it goes first: it may be
+        # what the others failed with.
         first = max(new, key=lambda name: len(new[name]))
         found[first] = new[first]
 
 
 def _alike(books: Ledger, name: str, shown: Sequence[str]) -> bool:
-    """Two partners saw the same sort of failure, or three saw any: a busy host may lose a packet beside another's dead link."""
-    sorts = [{one.how in PASSING for one in books.failed[frozenset((name, other))]} for other in shown]
-    return len(shown) >= 3 or any(sum(sort in seen for seen in sorts) >= 2 for sort in (True, False))
+    """Two partners saw the same sort of failure, or three saw any: a busy host may lose a packet
+    beside another's dead link.
+    """
+    sorts = [
+        {one.how in PASSING for one in books.failed[frozenset((name, other))]} for other in shown
+    ]
+    return len(shown) >= 3 or any(
+        sum(sort in seen for seen in sorts) >= 2 for sort in (True, False)
+    )
 
 
 def _at_times(books: Ledger, name: str, shown: Sequence[str]) -> bool:
@@ -167,7 +203,11 @@ def open_pairs(books: Ledger, named: AbstractSet[str]) -> list[Pair]:
     """Failing pairs and groups that no blamed node explains, in the order of the nodes."""
     pairs = [pair for pair in books.failed if not pair & named]
     for one in books.groups:
-        if not set(one.members) & named and not all(books.passes(a, b) for a, b in combinations(one.members, 2)):
-            pairs += [frozenset(pair) for pair in combinations(one.members, 2) if not books.passes(*pair)]
+        if not set(one.members) & named and not all(
+            books.passes(a, b) for a, b in combinations(one.members, 2)
+        ):
+            pairs += [
+                frozenset(pair) for pair in combinations(one.members, 2) if not books.passes(*pair)
+            ]
     places = {name: place for place, name in enumerate(books.nodes)}
     return sorted(set(pairs), key=lambda pair: sorted(places[name] for name in pair))

@@ -12,7 +12,8 @@ SORTED = 64  # nodes, up to which rounds with few neighbours come first
 
 @lru_cache(maxsize=256)
 def rotation(nodes: tuple[str, ...], turn: int) -> Groups:
-    """Return disjoint groups of all nodes. Turns 0 and 1 are the ring of neighbours, which collectives walk; later turns pair nodes further apart.
+    """Return disjoint groups of all nodes. Turns 0 and 1 are the ring of neighbours, which
+    collectives walk; later turns pair nodes further apart.
 
     With an odd number the one that is left over makes a group of three.
     """
@@ -32,7 +33,9 @@ def rotation(nodes: tuple[str, ...], turn: int) -> Groups:
 
 
 def rounds_for_all(count: int) -> int:
-    """How many turns of `rotation` let each of so many nodes, eight at the most, meet each other: the ring and the tournament share pairs, and threes overlap."""
+    """How many turns of `rotation` let each of so many nodes, eight at the most, meet each
+    other: the ring and the tournament share pairs, and threes overlap.
+    """
     return 2 * count + 2
 
 
@@ -51,7 +54,9 @@ def _neighbours(nodes: Sequence[str]) -> Groups:
 def _odd(nodes: Sequence[str], turn: int) -> Groups:
     count = len(nodes)
     steps = [step for step in range(1, count) if gcd(step, count) == 1]
-    step = steps[(turn // 2) % len(steps)]  # a walk by a step without a common divisor meets every node once
+    step = steps[
+        (turn // 2) % len(steps)
+    ]  # a walk by a step without a common divisor meets every node once
     walked = [nodes[(turn + place * step) % count] for place in range(count)]
     return (*_neighbours(walked[:-3]), tuple(walked[-3:]))
 

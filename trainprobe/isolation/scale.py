@@ -1,13 +1,15 @@
-"""Faults that show only at scale: groups of 2, 4 … N, the smallest that fails, and who in it must be there for it to fail.
+"""Faults that show only at scale: groups of 2, 4 … N, the smallest that fails, and who in it must
+be there for it to fail.
 
-Splitting a group makes such a fault vanish, so no group gets smaller here: members are changed for others, at the same size.
+Splitting a group makes such a fault vanish, so no group gets smaller here: members are changed for
+others, at the same size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from trainprobe.isolation.tries import Round, SizeFault, Try
+from trainprobe.isolation.trials import Round, SizeFault, Try
 
 PHASE = "scale"
 
@@ -18,7 +20,9 @@ class _Asked(Exception):  # noqa: N818 - no error: the next group to try
 
 
 def next_size(history: Iterable[Try], nodes: Sequence[str], arm: str) -> Round | None:
-    """Return the next group of the ladder over `nodes`, which are good in pairs; None when it is over."""
+    """Return the next group of the ladder over `nodes`, which are good in pairs; None when it is
+    over.
+    """
     try:
         _climbed(_seen(history, arm), tuple(nodes))
     except _Asked as asked:
@@ -27,7 +31,9 @@ def next_size(history: Iterable[Try], nodes: Sequence[str], arm: str) -> Round |
 
 
 def found(history: Iterable[Try], arm: str) -> Iterator[SizeFault]:
-    """What the groups that were tried show; the order of the nodes is that of the largest of them."""
+    """What the groups that were tried show; the order of the nodes is that of the largest of
+    them.
+    """
     tries = [one for one in history if one.phase == PHASE and one.arm == arm]
     if not any(one.bad for one in tries):
         return
@@ -64,7 +70,9 @@ def _fails(seen: Seen, group: Sequence[str], why: str) -> bool:
 
 
 def _climbed(seen: Seen, nodes: Sequence[str]) -> tuple[int, tuple[str, ...], str]:
-    """Return the smallest failing size (0: none), the members at fault, and a sentence. Raises _Asked where a try is wanting."""
+    """Return the smallest failing size (0: none), the members at fault, and a sentence. Raises
+    _Asked where a try is wanting.
+    """
     passing, failing, size = 1, 0, 2
     while not failing:
         size = min(size, len(nodes))
@@ -76,7 +84,9 @@ def _climbed(seen: Seen, nodes: Sequence[str]) -> tuple[int, tuple[str, ...], st
             passing, size = size, size * 2
     while failing - passing > 1:
         middle = (passing + failing) // 2
-        if _fails(seen, nodes[:middle], f"between {passing} nodes that pass and {failing} that fail"):
+        if _fails(
+            seen, nodes[:middle], f"between {passing} nodes that pass and {failing} that fail"
+        ):
             failing = middle
         else:
             passing = middle
@@ -87,17 +97,29 @@ def _within(seen: Seen, nodes: Sequence[str], size: int) -> tuple[int, tuple[str
     """Change members for nodes from outside, half of those in question at a time."""
     whole, spare = list(nodes[:size]), list(nodes[size:])
     if not spare:
-        return size, (), f"groups fail from {size} nodes on, and no node is left over to change for one of them"
+        return (
+            size,
+            (),
+            f"groups fail from {size} nodes on, and no node is left over to change for one of them",
+        )
     suspects = list(whole)
     why = f"{size} nodes, some changed for others"
     without: list[str] = []
     while len(suspects) > 1:
         fillers = [name for name in nodes if name not in suspects]
         # The last one first: with it the group began to fail.
-        out = suspects[-1:] if len(suspects) == size else suspects[: max(1, min(len(suspects) // 2, len(fillers)))]
+        out = (
+            suspects[-1:]
+            if len(suspects) == size
+            else suspects[: max(1, min(len(suspects) // 2, len(fillers)))]
+        )
         group = _changed(whole, out, fillers, size)
         if len(group) < size:
-            return size, (), f"groups fail from {size} nodes on; too few others are left over to tell who"
+            return (
+                size,
+                (),
+                f"groups fail from {size} nodes on; too few others are left over to tell who",
+            )
         if _fails(seen, group, why):
             suspects = [name for name in suspects if name not in out]
         else:
@@ -110,6 +132,11 @@ def _within(seen: Seen, nodes: Sequence[str], size: int) -> tuple[int, tuple[str
     return size, (last,), f"groups of {size} nodes fail with {last} and pass without it"
 
 
-def _changed(whole: Sequence[str], out: Sequence[str], fillers: Sequence[str], size: int) -> list[str]:
+def _changed(
+    whole: Sequence[str], out: Sequence[str], fillers: Sequence[str], size: int
+) -> list[str]:
     kept = [name for name in whole if name not in out]
-    return [*kept, *[name for name in fillers if name not in kept and name not in out][: size - len(kept)]]
+    return [
+        *kept,
+        *[name for name in fillers if name not in kept and name not in out][: size - len(kept)],
+    ]

@@ -8,8 +8,8 @@ from typing import Any
 
 from trainprobe.config import Settings
 from trainprobe.ladder.cells import Cell, smallest
+from trainprobe.ladder.deadlines import RUN_FLOOR_S, TIMES, Deadlines, deadlines
 from trainprobe.ladder.knobs import AGAIN, Turn, turns
-from trainprobe.ladder.learnt import RUN_FLOOR_S, TIMES, Deadlines, deadlines
 from trainprobe.ladder.plan import Rung
 from trainprobe.ladder.running import Done, Runner
 from trainprobe.ladder.script_cell import USAGE_ERROR
@@ -20,14 +20,20 @@ STEPS_ENOUGH = 3  # a failing cell that came so far has shown its rhythm
 
 
 def ablate(rung: Rung, runner: Runner, settings: Settings) -> None:
-    """Find the smallest failing cell and change the knobs in it, as far as the time goes. What is left out is written down with its reason."""
+    """Find the smallest failing cell and change the knobs in it, as far as the time goes. What
+    is left out is written down with its reason.
+    """
     mine = [done for name, done in runner.done.items() if name == rung.name(done.cell)]
     cell = smallest(done.cell for done in mine if done.failed and not done.cell.knob)
     failing = None if cell is None else runner.done[rung.name(cell)]
     plan = runner.plan
     tried = turns(plan.argv, plan.knobs, plan.environ, gpus=plan.gpus, witness=plan.witness)
     because = "no cell failed" if failing is None else _pointless(failing)
-    row: Mapping[str, Any] = {"of_cell": rung.name(cell) if cell else "", "knobs": [turn.label for turn in tried], "because": because}
+    row: Mapping[str, Any] = {
+        "of_cell": rung.name(cell) if cell else "",
+        "knobs": [turn.label for turn in tried],
+        "because": because,
+    }
     runner.case.add("ablation", subject=JOB, cell=str(row["of_cell"]), source="ladder", data=row)
     if failing is None:
         return
@@ -41,12 +47,14 @@ def ablate(rung: Rung, runner: Runner, settings: Settings) -> None:
             _turn(rung, failing, Turn(turn.label, None, nothing), runner, by)
             continue
         _turn(rung, failing, turn, runner, by)
-        if (done := runner.done.get(_name(rung, failing.cell, turn))) is not None and done.outcome == "passed":
+        if (
+            done := runner.done.get(_name(rung, failing.cell, turn))
+        ) is not None and done.outcome == "passed":
             _turn(rung, failing, AGAIN, runner, by)  # or its healing may have been luck
 
 
 def _turn(rung: Rung, failing: Done, turn: Turn, runner: Runner, by: Deadlines) -> None:
-    cell, by_then_s = failing.cell.with_knob(turn.label, rung.spec.name), failing.seen.took_s
+    cell, by_then_s = failing.cell.with_knob(turn.label, rung.spec.name), failing.timing.took_s
     if rung.name(cell) in runner.done:
         return
     if turn.change is None:
@@ -54,20 +62,37 @@ def _turn(rung: Rung, failing: Done, turn: Turn, runner: Runner, by: Deadlines) 
     elif runner.interruption.asked or runner.left_s() <= 0:
         runner.over(rung, cell)
     elif runner.left_s() < by_then_s:
-        runner.skip(rung, cell, "time", f"{runner.left_s():.0f} s of the whole time were left, and the cell fails only after {by_then_s:.0f} s")
+        runner.skip(
+            rung,
+            cell,
+            "time",
+            f"{runner.left_s():.0f} s of the time limit were left, and the cell fails only after"
+            f" {by_then_s:.0f} s",
+        )
     else:
         runner.run(rung, cell, largest=True, by=by, turn=turn)
 
 
 def _nothing_to_change(turn: Turn, could: object) -> str:
-    """Why a knob for the witness cannot matter in a cell that failed before there was anything for it to change."""
-    if turn.change is None or turn.change.how != "witness" or not isinstance(could, Mapping) or not could:
+    """Why a knob for the witness cannot matter in a cell that failed before there was anything
+    for it to change.
+    """
+    if (
+        turn.change is None
+        or turn.change.how != "witness"
+        or not isinstance(could, Mapping)
+        or not could
+    ):
         return ""
     for label, there, because in (
         ("workers=0", could.get("workers"), "no DataLoader of it had workers when it failed"),
         ("batch=half", could.get("loaders"), "it had no DataLoader yet when it failed"),
         ("start=spawn", could.get("children"), "it had started no other process when it failed"),
-        ("evaluation=off", could.get("trainer"), "it had imported neither transformers' Trainer nor Lightning's when it failed"),
+        (
+            "evaluation=off",
+            could.get("trainer"),
+            "it had imported neither transformers' Trainer nor Lightning's when it failed",
+        ),
     ):
         if turn.label == label and not there:
             return because
@@ -79,26 +104,41 @@ def _name(rung: Rung, failing: Cell, turn: Turn) -> str:
 
 
 def _deadlines(failing: Done, others: Sequence[Done], settings: Settings) -> Deadlines:
-    """Those of the cell itself, learnt from the smaller ones; the failing one tells its rhythm too, where it came as far as steps."""
-    seen = [done.seen for done in others if done.outcome == "passed" and not done.cell.knob]
+    """Those of the cell itself, learnt from the smaller ones; the failing one tells its rhythm
+    too, where it came as far as steps.
+    """
+    timings = [done.timing for done in others if done.outcome == "passed" and not done.cell.knob]
     rhythm = failing.data.get("rhythm")
-    if isinstance(rhythm, Mapping) and isinstance(rhythm.get("steps"), int) and rhythm["steps"] >= STEPS_ENOUGH:
-        seen.append(failing.seen)
-    by = deadlines(failing.cell, seen, settings)
+    if (
+        isinstance(rhythm, Mapping)
+        and isinstance(rhythm.get("steps"), int)
+        and rhythm["steps"] >= STEPS_ENOUGH
+    ):
+        timings.append(failing.timing)
+    by = deadlines(failing.cell, timings, settings)
     if failing.cell.rows is not None:
         return by
-    # Without rows a command may never end: it has passed when it is well beyond the moment at which it failed.
+    # Without rows a command may never end: it has passed when it is well beyond the moment at which
+    # it failed.
     silent_s = failing.data.get("silent_s") if failing.outcome == "timed_out" else 0.0
-    failed_s = max(0.0, failing.seen.took_s - (silent_s if isinstance(silent_s, (int, float)) else 0.0))
+    failed_s = max(
+        0.0, failing.timing.took_s - (silent_s if isinstance(silent_s, (int, float)) else 0.0)
+    )
     run_s = min(settings.run_s, max(RUN_FLOOR_S, TIMES * failed_s))
-    says = f"{TIMES:g} times the {failed_s:.0f} s after which {failing.data.get('cell', 'it')} had failed, at least {RUN_FLOOR_S:g} s, at most the settings"
+    says = (
+        f"{TIMES:g} times the {failed_s:.0f} s after which {failing.data.get('cell', 'it')} had"
+        f" failed, at least {RUN_FLOOR_S:g} s, at most the settings"
+    )
     return replace(by, run_s=run_s, sources={**by.sources, "run_s": says})
 
 
 def _pointless(failing: Done) -> str:
     """Why no knob could tell anything, or nothing."""
-    if failing.data.get("usage_error") is True and failing.seen.took_s <= NOTHING_RAN_S:
-        return f"{failing.data.get('cell', 'the command')} refused its own arguments (exit code {USAGE_ERROR}) before anything ran"
+    if failing.data.get("usage_error") is True and failing.timing.took_s <= NOTHING_RAN_S:
+        return (
+            f"{failing.data.get('cell', 'the command')} refused its own arguments (exit code"
+            f" {USAGE_ERROR}) before anything ran"
+        )
     if "could not be started" in str(failing.data.get("says", "")):
         return "the command could not be started"
     return ""

@@ -1,4 +1,6 @@
-"""Climbs the ladder: one cell after the other, each in processes of its own, everything seen written to the case."""
+"""Climb the ladder: one cell after the other, each in its own processes, with all observations
+written to the case.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +9,21 @@ import tempfile
 from dataclasses import replace
 
 from trainprobe.case import Case
+from trainprobe.collect.leftovers import LeftoverSearch, look_at_leftovers
 from trainprobe.config import Settings
 from trainprobe.errors import CannotLook
-from trainprobe.ladder import cell_measures, use
+from trainprobe.ladder import cell_measures, resource_use
 from trainprobe.ladder.ablation import ablate
 from trainprobe.ladder.cells import Cell
-from trainprobe.ladder.earlier_runs import look_for_earlier_runs
-from trainprobe.ladder.learnt import deadlines
-from trainprobe.ladder.linting import lint_the_script
+from trainprobe.ladder.deadlines import deadlines
 from trainprobe.ladder.node_running import NodesRunner
 from trainprobe.ladder.pace import Pace
 from trainprobe.ladder.plan import Plan, Rung
-from trainprobe.ladder.planned import write_plan
+from trainprobe.ladder.plan_evidence import write_plan
 from trainprobe.ladder.probes import USER_SCRIPT
 from trainprobe.ladder.resuming import take_up
 from trainprobe.ladder.running import Runner
+from trainprobe.ladder.script_lint import lint_the_script
 from trainprobe.model.progress import Progress
 from trainprobe.model.subjects import JOB
 from trainprobe.system.interruption import Interrupted, Interruption
@@ -41,10 +43,9 @@ class Climb:
         """Climb to the top. Raises Interrupted once everything is stopped and written down."""
         if self.plan.resume is not None:
             self.runner.done.update(take_up(self.plan, self.case))
-            self.runner.resumed = sum(one.kind == "resumed" for one in self.case.evidence)
+            self.runner.resumed = sum(record.kind == "resumed" for record in self.case.evidence)
         write_plan(self.plan, self.case)
-        if not self.plan.nodes:
-            look_for_earlier_runs(self.plan, self.case)
+        self._look_for_earlier_runs()
         lint_the_script(self.plan, self.case, self.runner.left_s())
         self.progress.plan([rung.spec for rung in self.plan.rungs])
         for note in self.plan.notes:
@@ -52,7 +53,10 @@ class Climb:
         try:
             self.runner.folder = make_working_folder()
         except OSError as error:
-            raise CannotLook(f"No working folder can be made in {tempfile.gettempdir()}: {error.strerror}.", "Set TMPDIR to a folder with space.") from error
+            raise CannotLook(
+                f"No working folder can be made in {tempfile.gettempdir()}: {error.strerror}.",
+                "Set TMPDIR to a folder with space.",
+            ) from error
         try:
             with self.interruption:
                 self.runner.open()
@@ -64,6 +68,15 @@ class Climb:
             self.runner.close()
             shutil.rmtree(self.runner.folder, ignore_errors=True)
 
+    def _look_for_earlier_runs(self) -> None:
+        """Record the processes that an earlier run of the user's command has left on this host."""
+        plan = self.plan
+        if plan.form == "none" or plan.nodes:
+            return
+        script = plan.script.path if plan.script is not None else ""
+        asked = LeftoverSearch(plan.argv, plan.cwd, script, plan.environ, plan.gpus_seen)
+        look_at_leftovers(self.case, asked)
+
     def _rung(self, rung: Rung) -> None:
         lower = next((failed for name in rung.spec.after if (failed := self._failed(name))), "")
         if rung.because:
@@ -71,10 +84,20 @@ class Climb:
             self.runner.skip(rung, full, rung.unmet, rung.because)
         elif lower:
             name = lower.partition("@")[0]
-            self.runner.skip(rung, Cell(self._full(rung)), f"lower-rung:{name}", f"{lower} did not pass, so that this rung would mean nothing")
+            self.runner.skip(
+                rung,
+                Cell(self._full(rung)),
+                f"lower-rung:{name}",
+                f"{lower} did not pass, so this rung would prove nothing",
+            )
         else:
             if rung.spec.name == USER_SCRIPT:
-                self.case.add("cell.measures", subject=JOB, source="ladder", data=cell_measures.of_limits(use.limits()))
+                self.case.add(
+                    "cell.measures",
+                    subject=JOB,
+                    source="ladder",
+                    data=cell_measures.of_limits(resource_use.limits()),
+                )
             if rung.spec.scope == "host" and isinstance(self.runner, NodesRunner):
                 self.runner.run_hosts(rung)
             elif rung.rows:
@@ -85,7 +108,9 @@ class Climb:
                 ablate(rung, self.runner, self.settings)
 
     def _sizes(self, rung: Rung) -> None:
-        """Try the sizes, smallest first. After a failure only the largest is tried as well: two ranks cannot outvote each other."""
+        """Try the sizes, smallest first. After a failure only the largest is tried as well: two
+        ranks cannot outvote each other.
+        """
         for cell in rung.cells:
             largest = cell.nproc == rung.sizes[-1]
             before = self._failed(rung.spec.name)
@@ -93,31 +118,66 @@ class Climb:
             if rung.name(cell) in self.runner.done or self.runner.over(rung, cell):
                 continue
             if before and (not largest or rung.spec.name != USER_SCRIPT or told_all):
-                why = "and shows enough" if told_all else "so that only the full size is tried after it" if not largest else ""
-                self.runner.skip(rung, cell, f"lower-rung:{rung.spec.name}", f"{before} did not pass {why}".strip())
+                why = (
+                    "and shows enough"
+                    if told_all
+                    else "so only the full size is tried after it"
+                    if not largest
+                    else ""
+                )
+                self.runner.skip(
+                    rung,
+                    cell,
+                    f"lower-rung:{rung.spec.name}",
+                    f"{before} did not pass {why}".strip(),
+                )
             else:
                 self.runner.run(rung, cell, largest=largest)
 
     def _grid(self, rung: Rung) -> None:
-        """Try ranks and rows, the cheapest first, each cell to its own end. A failing one settles all that have no less of both.
+        """Try ranks and rows, the cheapest first, each cell to its own end. A failing one settles
+        all that have no less of both.
 
         The others are run all the same: so it comes out whether it is the ranks or the rows.
         """
         for cell in rung.cells:
             failed = next(
-                (name for name, done in self.runner.done.items() if _as_given(done.cell, name, rung) and done.failed and cell.dominates(done.cell)), ""
+                (
+                    name
+                    for name, done in self.runner.done.items()
+                    if _as_given(done.cell, name, rung)
+                    and done.failed
+                    and cell.dominates(done.cell)
+                ),
+                "",
             )
             if rung.name(cell) in self.runner.done or self.runner.over(rung, cell):
                 continue
             if failed:
-                self.runner.skip(rung, cell, f"lower-rung:{rung.spec.name}", f"{failed} did not pass, and this one has no fewer ranks and rows")
+                self.runner.skip(
+                    rung,
+                    cell,
+                    f"lower-rung:{rung.spec.name}",
+                    f"{failed} did not pass, and this one has no fewer ranks and rows",
+                )
                 continue
-            seen = [done.seen for name, done in self.runner.done.items() if _as_given(done.cell, name, rung) and done.outcome == "passed"]
-            self.runner.run(rung, cell, largest=True, by=deadlines(cell, seen, self.settings))
+            timings = [
+                done.timing
+                for name, done in self.runner.done.items()
+                if _as_given(done.cell, name, rung) and done.outcome == "passed"
+            ]
+            self.runner.run(rung, cell, largest=True, by=deadlines(cell, timings, self.settings))
 
     def _failed(self, probe: str) -> str:
         """The last cell of a rung that did not pass, as it was given; empty where there is none."""
-        return next((name for name, done in reversed(self.runner.done.items()) if name.partition("@")[0] == probe and done.failed and not done.cell.knob), "")
+        return next(
+            (
+                name
+                for name, done in reversed(self.runner.done.items())
+                if name.partition("@")[0] == probe and done.failed and not done.cell.knob
+            ),
+            "",
+        )
 
     def _full(self, rung: Rung) -> int:
         return self.plan.world if rung.spec.scope == "ranks" else 1
@@ -131,11 +191,17 @@ def _as_given(cell: Cell, name: str, rung: Rung) -> bool:
 def climb(plan: Plan, case: Case, progress: Progress, settings: Settings) -> None:
     """Climb the ladder that `plan` describes and write everything to `case`.
 
-    Raises Interrupted after Ctrl-C or SIGTERM, once every child is stopped and what was learnt is in the case.
+    Raises Interrupted after Ctrl-C or SIGTERM, once every child is stopped and what was learnt is
+    in the case.
     """
     Climb(plan, case, progress, settings).climb()
 
 
 def pace_of(settings: Settings) -> Pace:
     """The times of the settings file, over our defaults."""
-    return replace(Pace(), first_output_s=settings.first_output_s, stall_s=settings.stall_s, run_s=settings.run_s)
+    return replace(
+        Pace(),
+        first_output_s=settings.first_output_s,
+        stall_s=settings.stall_s,
+        run_s=settings.run_s,
+    )

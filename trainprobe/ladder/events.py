@@ -1,4 +1,6 @@
-"""The events of a probe or of a witness: JSON lines, of which any may be torn, nonsense, or far too many."""
+"""The events of a probe or of a witness: JSON lines, of which any may be torn, nonsense, or far
+too many.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ ANSWERS = ("yes", "no", "cannot")
 
 @dataclass(frozen=True)
 class Events:
-    """What one process said. `cut` is true when there was more than was kept; `bad_sample` is the first line that is no event."""
+    """What one process said. `cut` is true when there was more than was kept; `bad_sample` is
+    the first line that is no event.
+    """
 
     events: tuple[Mapping[str, Any], ...] = ()
     bad_lines: int = 0
@@ -27,7 +31,9 @@ class Events:
 
     @property
     def answer(self) -> tuple[str, str]:
-        """The last `result` as (answer, says), both empty when there was none that can be understood."""
+        """The last `result` as (answer, says), both empty when there was none that can be
+        understood.
+        """
         for event in reversed(self.events):
             if event.get("event") == "result" and event.get("answer") in ANSWERS:
                 return str(event["answer"]), str(event.get("says", ""))
@@ -46,11 +52,17 @@ class Events:
         return stack[-1] if stack else ""
 
     def measures(self) -> list[dict[str, Any]]:
-        """The `measure` events as rows of the report; those whose value is no number are left out."""
+        """The `measure` events as rows of the report; those whose value is no number are left
+        out.
+        """
         rows = []
         for event in self.events:
             value = event.get("value")
-            if event.get("event") != "measure" or isinstance(value, bool) or not isinstance(value, (int, float)):
+            if (
+                event.get("event") != "measure"
+                or isinstance(value, bool)
+                or not isinstance(value, (int, float))
+            ):
                 continue
             threshold = event.get("threshold")
             rows.append(
@@ -58,7 +70,11 @@ class Events:
                     "name": str(event.get("name", "")),
                     "value": float(value),
                     "unit": str(event.get("unit", "")),
-                    "threshold": float(threshold) if isinstance(threshold, (int, float)) and not isinstance(threshold, bool) else None,
+                    "threshold": (
+                        float(threshold)
+                        if isinstance(threshold, (int, float)) and not isinstance(threshold, bool)
+                        else None
+                    ),
                     "source": str(event.get("source", "")),
                     "who": str(event.get("who", "")),
                 }
@@ -80,7 +96,8 @@ def read(path: str) -> Events:
         return Events()
     if not tail:
         return parse(head)
-    # The beginning tells the phases and the end the answer; what is cut apart in the middle is neither line.
+    # The beginning tells the phases and the end the answer; what is cut apart in the middle is
+    # neither line.
     first, _, _ = head.rpartition(b"\n")
     _, _, last = tail.partition(b"\n")
     return parse(first + b"\n" + last, cut=True)

@@ -1,4 +1,6 @@
-"""What can be changed in a failing cell, one thing at a time: our own list as data, and the user's `--knob name=value`. Pure."""
+"""What can be changed in a failing cell, one thing at a time: our own list as data, and the
+user's `--knob name=value`. Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,11 @@ OFF = ("false", "off", "no")
 
 @dataclass(frozen=True)
 class Knob:
-    """One of ours. `options` are names of the user's options that would do the same; `env` variables do it for every process.
+    """One of ours. `options` are names of the user's options that would do the same; `env`
+    variables do it for every process.
 
-    `inside` says that the witness can apply it in the ranks. `least_gpus` is how many GPUs must be visible for it to mean anything.
+    `inside` says that the witness can apply it in the ranks. `least_gpus` is how many GPUs must be
+    visible for it to mean anything.
     """
 
     name: str
@@ -34,7 +38,9 @@ class Knob:
 
 @dataclass(frozen=True)
 class Change:
-    """A knob, applied: other words for the command (empty: as it was given), other variables, or a word to the witness."""
+    """A knob, applied: other words for the command (empty: as it was given), other variables, or
+    a word to the witness.
+    """
 
     argv: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
@@ -53,7 +59,14 @@ class Turn:
 
 UNCHANGED = Change()
 AGAIN = Turn("again", Change(says="nothing was changed"))
-ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "BLIS_NUM_THREADS", "RAYON_NUM_THREADS")
+ONE_THREAD = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+)
 BATCHES = (
     "per_device_train_batch_size",
     "per_gpu_train_batch_size",
@@ -78,7 +91,12 @@ LENGTHS = (
 )
 OURS = (
     Knob("workers", "0", "every DataLoader loads in its own process", inside=True),
-    Knob("threads", "1", "one thread for OpenMP, BLAS and tokenizers", env={**dict.fromkeys(ONE_THREAD, "1"), "TOKENIZERS_PARALLELISM": "false"}),
+    Knob(
+        "threads",
+        "1",
+        "one thread for OpenMP, BLAS and tokenizers",
+        env={**dict.fromkeys(ONE_THREAD, "1"), "TOKENIZERS_PARALLELISM": "false"},
+    ),
     Knob("start", "spawn", "workers and other children are spawned, not forked", inside=True),
     Knob("gpus", "one", "only the first GPU is visible", least_gpus=2),
     Knob("device", "cpu", "no GPU is visible", env={"CUDA_VISIBLE_DEVICES": ""}, least_gpus=1),
@@ -88,40 +106,75 @@ OURS = (
 )
 
 
-def turns(argv: Sequence[str], given: Sequence[tuple[str, str]], environ: Mapping[str, str], *, gpus: int, witness: bool) -> tuple[Turn, ...]:
-    """All knobs for the command `argv`: those that the user gave first, then ours. `gpus` is how many are visible, `witness` whether it may work."""
+def turns(
+    argv: Sequence[str],
+    given: Sequence[tuple[str, str]],
+    environ: Mapping[str, str],
+    *,
+    gpus: int,
+    witness: bool,
+) -> tuple[Turn, ...]:
+    """All knobs for the command `argv`: those that the user gave first, then ours. `gpus` is how
+    many are visible, `witness` whether it may work.
+    """
     theirs = [Turn(f"{name}={value}", users(argv, name, value)) for name, value in given]
     taken = {turn.label for turn in theirs}
-    return (*theirs, *(_turn(knob, argv, environ, gpus=gpus, witness=witness) for knob in OURS if knob.label not in taken))
+    return (
+        *theirs,
+        *(
+            _turn(knob, argv, environ, gpus=gpus, witness=witness)
+            for knob in OURS
+            if knob.label not in taken
+        ),
+    )
 
 
 def users(argv: Sequence[str], name: str, value: str) -> Change:
-    """The user's own knob: a variable where its name is upper case; else the value of the option --NAME, which is added where it is not there."""
+    """The user's own knob: a variable where its name is upper case; else the value of the option
+    --NAME, which is added where it is not there.
+    """
     if name == name.upper() and any(letter.isalpha() for letter in name):
-        return Change(env={name: value}, how="environment", says=f"the variable {name} is {value or 'empty'}")
+        return Change(
+            env={name: value}, how="environment", says=f"the variable {name} is {value or 'empty'}"
+        )
     place = _find(argv, name)
-    words = list(argv)
+    changed = list(argv)
     if place is None:
-        return Change((*words, f"--{name}", value), how="option", says=f"--{name} {value} was added to the command")
-    word = words[place]
+        return Change(
+            (*changed, f"--{name}", value),
+            how="option",
+            says=f"--{name} {value} was added to the command",
+        )
+    word = changed[place]
     if "=" in word:
-        words[place] = f"{word.partition('=')[0]}={value}"
-    elif _bare(words, place) and value.lower() in OFF:
-        del words[place]
-        return Change(tuple(words), how="option", says=f"{word} was taken out of the command")
-    elif _bare(words, place):
-        words.insert(place + 1, value)
+        changed[place] = f"{word.partition('=')[0]}={value}"
+    elif _bare(changed, place) and value.lower() in OFF:
+        del changed[place]
+        return Change(tuple(changed), how="option", says=f"{word} was taken out of the command")
+    elif _bare(changed, place):
+        changed.insert(place + 1, value)
     else:
-        words[place + 1] = value
-    return Change(tuple(words), how="option", says=f"{word.partition('=')[0]} is {value} in the command")
+        changed[place + 1] = value
+    return Change(
+        tuple(changed), how="option", says=f"{word.partition('=')[0]} is {value} in the command"
+    )
 
 
-def _turn(knob: Knob, argv: Sequence[str], environ: Mapping[str, str], *, gpus: int, witness: bool) -> Turn:
+def _turn(
+    knob: Knob, argv: Sequence[str], environ: Mapping[str, str], *, gpus: int, witness: bool
+) -> Turn:
     if knob.least_gpus > gpus:
-        return Turn(knob.label, None, "no GPU is visible here" if not gpus else "only one GPU is visible here")
+        return Turn(
+            knob.label,
+            None,
+            "no GPU is visible here" if not gpus else "only one GPU is visible here",
+        )
     if knob.name == "gpus":
         first = environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip() or "0"
-        return Turn(knob.label, Change(env={"CUDA_VISIBLE_DEVICES": first}, how="environment", says=knob.says))
+        return Turn(
+            knob.label,
+            Change(env={"CUDA_VISIBLE_DEVICES": first}, how="environment", says=knob.says),
+        )
     if knob.env:
         return Turn(knob.label, Change(env=knob.env, how="environment", says=knob.says))
     for name in knob.options:
@@ -130,16 +183,26 @@ def _turn(knob: Knob, argv: Sequence[str], environ: Mapping[str, str], *, gpus: 
             return Turn(knob.label, None, f"--{name} is 1 already")
         if number is not None:
             made = users(argv, name, str(number // 2))
-            return Turn(knob.label, Change(made.argv, how="option", says=f"{made.says}, which was {number}"))
+            return Turn(
+                knob.label, Change(made.argv, how="option", says=f"{made.says}, which was {number}")
+            )
     if not knob.inside:
-        return Turn(knob.label, None, f"none of its usual options stands in the command (--{knob.options[0]} for one)")
+        return Turn(
+            knob.label,
+            None,
+            f"none of its usual options stands in the command (--{knob.options[0]} for one)",
+        )
     if not witness:
         return Turn(knob.label, None, NO_WITNESS)
-    return Turn(knob.label, Change(env={FOR_THE_WITNESS: knob.label}, how="witness", says=knob.says))
+    return Turn(
+        knob.label, Change(env={FOR_THE_WITNESS: knob.label}, how="witness", says=knob.says)
+    )
 
 
 def _find(argv: Sequence[str], name: str) -> int | None:
-    """The last word that sets option `name`: `--name`, `--name=…`, with dashes or underscores, or `name=…` as Hydra has it."""
+    """The last word that sets option `name`: `--name`, `--name=…`, with dashes or underscores,
+    or `name=…` as Hydra has it.
+    """
     wanted = _plain(name)
     for place in range(len(argv) - 1, -1, -1):
         word, equals, _ = argv[place].partition("=")

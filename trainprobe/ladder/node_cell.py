@@ -1,15 +1,17 @@
-"""One cell whose processes are on several nodes: what their parts show put together, so that it is judged as if all of it were here."""
+"""One cell whose processes are on several nodes: what their parts show put together, so that it
+is judged as if all of it were here.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 
-from trainprobe.collect.watched import Looked
-from trainprobe.ladder.node_team import FarNode, Team
+from trainprobe.collect.thread_history import CellLooks
+from trainprobe.ladder.node_team import RemoteNode, Team
 from trainprobe.ladder.pace import Pace
 from trainprobe.ladder.policy import Now, RankNow
-from trainprobe.ladder.wire import FarWatched, PartOver, Snapshot, nothing_told, own_ranks
+from trainprobe.ladder.wire import PartOver, RemoteProcess, Snapshot, own_ranks, record_of_lost_part
 from trainprobe.system.interruption import Interruption
 
 TICK_S = 0.05
@@ -21,10 +23,14 @@ class NodeLostError(Exception):
     """A node of the running cell takes no part any more."""
 
 
-class FarCell:
-    """The started parts of one cell. Moments are seconds since it was started; `quiet_s` is as in Watch."""
+class RemoteCell:
+    """The started parts of one cell. Moments are seconds since it was started; `quiet_s` is as
+    in Watch.
+    """
 
-    def __init__(self, team: Team, nodes: Sequence[FarNode], pace: Pace, interruption: Interruption) -> None:
+    def __init__(
+        self, team: Team, nodes: Sequence[RemoteNode], pace: Pace, interruption: Interruption
+    ) -> None:
         self.team, self.nodes, self.pace, self.interruption = team, nodes, pace, interruption
         self.quiet_s = 0.0
         self._sign_at = 0.0
@@ -38,7 +44,7 @@ class FarCell:
         return time.monotonic() - self._clock
 
     @property
-    def lost(self) -> list[FarNode]:
+    def lost(self) -> list[RemoteNode]:
         return [node for node in self.nodes if node.lost]
 
     def tick(self) -> None:
@@ -61,7 +67,9 @@ class FarCell:
         parts = [self._snapshot(node) for node in self.nodes]
         ranks = [rank for part in parts for rank in part.ranks]
         for node, part in zip(self.nodes, parts, strict=True):
-            if not part.ranks and part.running and node.asked is not None:  # its launcher has started none yet
+            if (
+                not part.ranks and part.running and node.asked is not None
+            ):  # its launcher has started none yet
                 ranks.append(RankNow(node.asked.part.first))
         sign_at = max((part.sign_at for part in parts), default=0.0)
         if self._sign_at:
@@ -77,18 +85,35 @@ class FarCell:
             launcher_failed_at=min(failed, default=None),
         )
 
-    def look(self) -> Looked:
+    def look(self) -> CellLooks:
         """Have everybody looked at, on all nodes at once."""
-        there = [node for node in self.nodes if not node.lost and node.over is None and self._snapshot(node).running]
+        there = [
+            node
+            for node in self.nodes
+            if not node.lost and node.over is None and self._snapshot(node).running
+        ]
         for node in there:
-            node.seen = None
+            node.looks = None
             node.tell(do="look")
-        self._wait(lambda: all(node.seen is not None or node.over is not None or node.lost for node in there), LOOK_S)
-        seen = [FarWatched(one, node.place) for node in there for one in node.seen or ()]
+        self._wait(
+            lambda: all(
+                node.looks is not None or node.over is not None or node.lost for node in there
+            ),
+            LOOK_S,
+        )
+        seen = [RemoteProcess(item, node.place) for node in there for item in node.looks or ()]
         self._number += 1
         self._looked_at = self.elapsed_s
-        ranks = {each.member.rank: each for each in seen if each.member.role == "rank" and each.member.rank is not None}
-        return Looked(dict(ranks), tuple(each for each in seen if each.member.role == "loader-worker"), self._number)
+        ranks = {
+            each.member.rank: each
+            for each in seen
+            if each.member.role == "rank" and each.member.rank is not None
+        }
+        return CellLooks(
+            dict(ranks),
+            tuple(each for each in seen if each.member.role == "loader-worker"),
+            self._number,
+        )
 
     def end(self, *, missed: bool = False) -> None:
         """Have all parts ended and written down. A node that does not come to an end is lost."""
@@ -99,19 +124,36 @@ class FarCell:
         self._wait(lambda: all(node.over is not None or node.lost for node in self.nodes), OVER_S)
         for node in self.nodes:
             if node.over is None and not node.lost:
-                self.team.lose(node, f"{node.name} did not end its part within {OVER_S:.0f} s", late=True)
+                self.team.lose(
+                    node, f"{node.name} did not end its part within {OVER_S:.0f} s", late=True
+                )
 
     def parts(self, *, probe: bool) -> list[PartOver]:
-        """What each node said at the end; of one that said nothing, that its ranks were not seen to end."""
+        """What each node said at the end; of one that said nothing, that its ranks were not seen
+        to end.
+        """
         found = []
         for node in self.nodes:
             if node.asked is None:
                 continue
             if node.over is None:
-                found.append(PartOver(nothing_told(node.asked.part, node.lost or "it was never started", probe=probe), trouble=node.lost))
+                found.append(
+                    PartOver(
+                        record_of_lost_part(
+                            node.asked.part, node.lost or "it was never started", probe=probe
+                        ),
+                        trouble=node.lost,
+                    )
+                )
             else:
                 found.append(
-                    PartOver(own_ranks(node.over.told, node.asked.part), node.over.switched_on, node.over.left_alone, node.over.missed, node.over.trouble)
+                    PartOver(
+                        own_ranks(node.over.record, node.asked.part),
+                        node.over.switched_on,
+                        node.over.left_alone,
+                        node.over.missed,
+                        node.over.trouble,
+                    )
                 )
         return found
 
@@ -120,8 +162,10 @@ class FarCell:
         while not done() and time.monotonic() < until:
             self.team.pump(TICK_S)
 
-    def _snapshot(self, node: FarNode) -> Snapshot:
-        """The newest of a node, by the clock of the cell; before the first one it is taken to run."""
+    def _snapshot(self, node: RemoteNode) -> Snapshot:
+        """The newest of a node, by the clock of the cell; before the first one it is taken to
+        run.
+        """
         if node.snapshot is None or node.started_at is None:
             return Snapshot(running=node.over is None and not node.lost)
         if node.over is not None or node.lost:

@@ -14,9 +14,11 @@ Outcome = Literal["passed", "failed", "timed_out", "crashed", "skipped", "not_me
 
 @dataclass(frozen=True)
 class Result:
-    """The answer of a cell. `ranks` are those that did not pass; `more` goes into the rung's evidence as it is.
+    """The answer of a cell. `ranks` are those that did not pass; `more` goes into the rung's
+    evidence as it is.
 
-    `tells_all` is true when more ranks could not make it clearer, so that larger sizes need not be tried.
+    `tells_all` is true when more ranks could not make it clearer, so that larger sizes need not be
+    tried.
     """
 
     outcome: Outcome
@@ -28,7 +30,9 @@ class Result:
 
 @dataclass(frozen=True)
 class Answered:
-    """One process of a probe: its answer (empty for none) and its end. `rank` is None for a probe of the host."""
+    """One process of a probe: its answer (empty for none) and its end. `rank` is None for a
+    probe of the host.
+    """
 
     rank: int | None
     answer: str
@@ -38,21 +42,31 @@ class Answered:
 
 
 def of_probe(answered: Sequence[Answered], deadline_s: float) -> Result:
-    """All yes: passed. Any no: failed. An answer is missing: timed_out if we ended it at its deadline, crashed otherwise."""
-    missing = [one for one in answered if not one.answer]
-    refused = [one for one in answered if one.answer == "no"]
-    unable = [one for one in answered if one.answer == "cannot"]
+    """All yes: passed. Any no: failed. An answer is missing: timed_out if we ended it at its
+    deadline, crashed otherwise.
+    """
+    missing = [item for item in answered if not item.answer]
+    refused = [item for item in answered if item.answer == "no"]
+    unable = [item for item in answered if item.answer == "cannot"]
     # A rank that we stopped because another one failed has no answer, and owes none.
-    owing = [one for one in missing if not one.ended.by_us]
-    late = [one for one in missing if one.ended.by_us]
+    owing = [item for item in missing if not item.ended.by_us]
+    late = [item for item in missing if item.ended.by_us]
     if refused:
         return Result("failed", _said(refused[0]), _ranks(refused))
     if owing:
-        return Result("crashed", f"{_who(owing)} {how_ended(owing[0].ended)} without an answer{_phase(owing[0])}", _ranks(owing))
+        return Result(
+            "crashed",
+            f"{_who(owing)} {how_ended(owing[0].ended)} without an answer{_phase(owing[0])}",
+            _ranks(owing),
+        )
     if unable:
         return Result("not_measured", _said(unable[0]), _ranks(unable))
     if late:
-        return Result("timed_out", f"{_who(late)} gave no answer within {deadline_s:g} s{_phase(late[0])}", _ranks(late))
+        return Result(
+            "timed_out",
+            f"{_who(late)} gave no answer within {deadline_s:g} s{_phase(late[0])}",
+            _ranks(late),
+        )
     return Result("passed", answered[0].says if answered else "")
 
 
@@ -73,10 +87,16 @@ def how_ended(ended: Ended) -> str:
 
 def failed(ended: Ended | None) -> bool:
     """True for an abnormal end that is not our doing."""
-    return ended is not None and not ended.by_us and not (ended.how == "exited" and ended.code in (0, None))
+    return (
+        ended is not None
+        and not ended.by_us
+        and not (ended.how == "exited" and ended.code in (0, None))
+    )
 
 
-def of_script(endings: Mapping[int, Ended], launcher: Ended | None, *, command: bool) -> Result | None:
+def of_script(
+    endings: Mapping[int, Ended], launcher: Ended | None, *, command: bool
+) -> Result | None:
     """What the ends of the ranks alone say; None when nothing ended abnormally."""
     bad = {rank: ended for rank, ended in sorted(endings.items()) if failed(ended)}
     if command and len(bad) > 1:
@@ -92,11 +112,11 @@ def of_script(endings: Mapping[int, Ended], launcher: Ended | None, *, command: 
 
 
 def _ranks(some: Sequence[Answered]) -> tuple[int, ...]:
-    return tuple(sorted(one.rank for one in some if one.rank is not None))
+    return tuple(sorted(item.rank for item in some if item.rank is not None))
 
 
-def _said(one: Answered) -> str:
-    return one.says if one.rank is None else f"rank {one.rank}: {one.says}"
+def _said(answered: Answered) -> str:
+    return answered.says if answered.rank is None else f"rank {answered.rank}: {answered.says}"
 
 
 def _who(some: Sequence[Answered]) -> str:
@@ -106,5 +126,5 @@ def _who(some: Sequence[Answered]) -> str:
     return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
 
 
-def _phase(one: Answered) -> str:
-    return f", in phase {one.open_phase}" if one.open_phase else ""
+def _phase(answered: Answered) -> str:
+    return f", in phase {answered.open_phase}" if answered.open_phase else ""

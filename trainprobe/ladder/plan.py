@@ -1,4 +1,6 @@
-"""What will be climbed: the rungs, the cells of each, and one sentence for each rung that is left out."""
+"""What will be climbed: the rungs, the cells of each, and one sentence for each rung that is
+left out.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from trainprobe.collect.seen import Seen
+from trainprobe.collect.look_results import LookResult
 from trainprobe.errors import UsageError
-from trainprobe.ladder import sizes
 from trainprobe.ladder.cells import Cell, grid
 from trainprobe.ladder.probes import USER_SCRIPT
 from trainprobe.ladder.thresholds import Thresholds
 from trainprobe.model.probes import ProbeSpec
-from trainprobe.nodes.way import Way
+from trainprobe.nodes.transports import Way
 from trainprobe.targets.interpreter import Interpreter
 from trainprobe.targets.script import Script
 
@@ -25,7 +26,8 @@ LINT = "lint"
 
 @dataclass(frozen=True)
 class Ask:
-    """What decides about rungs: how many ranks on what, and what the user chose. `gpus` is how many GPUs this machine has.
+    """What decides about rungs: how many ranks on what, and what the user chose. `gpus` is how many
+    GPUs this machine has.
 
     With `nodes`, the number of hosts that the ranks go over, `nproc` and `gpus` are those of each.
     """
@@ -53,9 +55,11 @@ class Ask:
 
 @dataclass(frozen=True)
 class Rung:
-    """A rung with its sizes, or with the reason why it is left out. `unmet` is the reason as a word for programs.
+    """A rung with its sizes, or with the reason why it is left out. `unmet` is the reason as a word
+    for programs.
 
-    `sizes` are numbers of ranks. `rows` are amounts of data that the user's command is given, empty where that is not ours to set.
+    `sizes` are numbers of ranks. `rows` are amounts of data that the user's command is given, empty
+    where that is not ours to set.
     """
 
     spec: ProbeSpec
@@ -76,7 +80,8 @@ class Rung:
 class Plan:
     """Everything that `climb` needs to know; made before anything is started.
 
-    `nodes` are the hosts that the ranks go over, in the order of the ranks, and `way` how they are reached; none for this machine alone.
+    `nodes` are the hosts that the ranks go over, in the order of the ranks, and `way` how they are
+    reached; none for this machine alone.
     `nproc` is the number of ranks on each host.
     """
 
@@ -98,7 +103,7 @@ class Plan:
     thresholds: Thresholds = field(default_factory=Thresholds)
     environ: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    gpus_seen: Seen | None = None
+    gpus_seen: LookResult | None = None
     witness: bool = True
     lint: bool = True
     ranks: tuple[int, ...] = ()
@@ -132,14 +137,20 @@ class Plan:
 
 
 def rungs_of(specs: Sequence[ProbeSpec], ask: Ask) -> tuple[Rung, ...]:
-    """Decide about every rung. Raises UsageError when --only or --skip names a rung that does not exist."""
+    """Decide about every rung. Raises UsageError when --only or --skip names a rung that does
+    not exist.
+    """
     known = {spec.name for spec in specs}
     for option, names in (("--only", ask.only), ("--skip", ask.skip)):
         for name in names:
             if name not in known and not (option == "--skip" and name == LINT):
                 near = difflib.get_close_matches(name, sorted(known), n=1)
-                do = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(spec.name for spec in specs)}."
-                raise UsageError(f"{option} names {name}, which is no rung.", do)
+                do = (
+                    f"Did you mean {near[0]}?"
+                    if near
+                    else f"There are: {', '.join(spec.name for spec in specs)}."
+                )
+                raise UsageError(f"{option} names {name}, which is not a rung.", do)
     return tuple(_rung(spec, ask) for spec in specs)
 
 
@@ -164,7 +175,7 @@ def _rung(spec: ProbeSpec, ask: Ask) -> Rung:
             if because:
                 return Rung(spec, unmet=need, because=because)
     every_size = spec.name == USER_SCRIPT
-    found = sizes.of(spec, ask.nproc, every_size=every_size, nodes=ask.nodes)
+    found = sizes_of(spec, ask.nproc, every_size=every_size, nodes=ask.nodes)
     if every_size and ask.ranks:
         found = ask.ranks
     elif every_size and ask.sizes_of_command == "one":
@@ -178,7 +189,11 @@ def _unmet(need: str, ask: Ask) -> str:
     if need == "script":
         return "" if ask.form != "none" else "no script or command was given; give it after --"
     if need in ("dataset", "model"):
-        return "" if getattr(ask, need) else f"no {need} was given; give it as --{need} pkg.module:factory"
+        return (
+            ""
+            if getattr(ask, need)
+            else f"no {need} was given; give it as --{need} pkg.module:factory"
+        )
     if need == "imports":
         return "" if ask.imports else ask.interpreter.reason or "nothing is to be imported"
     if need == "torch":
@@ -188,7 +203,45 @@ def _unmet(need: str, ask: Ask) -> str:
     if need == "nccl":
         if ask.interpreter.nccl:
             return ""
-        return f"the torch of {ask.interpreter.path} is a build without NCCL" if ask.interpreter.torch else ask.interpreter.reason
+        return (
+            f"the torch of {ask.interpreter.path} is built without NCCL"
+            if ask.interpreter.torch
+            else ask.interpreter.reason
+        )
     if need == "gloo":
-        return "" if ask.interpreter.gloo else ask.interpreter.reason or f"the torch of {ask.interpreter.path} is a build without gloo"
-    return "" if ask.world >= 2 else "it needs at least two ranks and one was asked for"
+        return (
+            ""
+            if ask.interpreter.gloo
+            else ask.interpreter.reason
+            or f"the torch of {ask.interpreter.path} is built without gloo"
+        )
+    return "" if ask.world >= 2 else "it needs at least two ranks, but one was asked for"
+
+
+def sizes_of(spec: ProbeSpec, nproc: int, *, every_size: bool, nodes: int = 0) -> tuple[int, ...]:
+    """Return the sizes for a world of `nproc` ranks, the full one last; over `nodes` hosts with
+    `nproc` ranks on each, the sizes are those of whole hosts.
+
+    `every_size` gives 1, 2, 4 … and N (the user's script); otherwise a rung that climbs runs on 1
+    and on N ranks.
+    """
+    if spec.scope == "host":
+        return (1,)
+    least = 2 if "ranks>=2" in spec.needs else 1
+    if nodes:
+        counts = _up_to(nodes, every_size=True) if "ranks" in spec.climbs else (nodes,)
+        return tuple(count * nproc for count in counts if count * nproc >= least)
+    if "ranks" not in spec.climbs:
+        return (nproc,) if nproc >= least else ()
+    sizes = _up_to(nproc, every_size=every_size)
+    return tuple(size for size in sizes if least <= size <= nproc)
+
+
+def _up_to(most: int, *, every_size: bool) -> tuple[int, ...]:
+    """1, 2, 4 … and `most`, or 1 and `most` alone."""
+    sizes = {1, most}
+    power = 2
+    while every_size and power < most:
+        sizes.add(power)
+        power *= 2
+    return tuple(sorted(sizes))

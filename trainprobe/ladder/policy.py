@@ -1,4 +1,6 @@
-"""When to look at the user's command, and when to end its cell. Pure: what is seen goes in, what to do comes out."""
+"""When to look at the user's command, and when to end its cell. Pure: what is seen goes in, what
+to do comes out.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from trainprobe.ladder.pace import Pace
 from trainprobe.model.evidence import Ended
 
 What = Literal["go_on", "ended", "passed", "look"]
-Why = Literal["", "steps_seen", "time_up", "first_output", "stall", "stopped", "fault", "left", "outgrown"]
+Why = Literal[
+    "", "steps_seen", "time_up", "first_output", "stall", "stopped", "fault", "left", "outgrown"
+]
 STEPS_ENOUGH = 3
 
 
@@ -18,8 +22,10 @@ STEPS_ENOUGH = 3
 class RankNow:
     """One rank at one moment; times in seconds since the cell began.
 
-    `steps` counts optimizer steps or printed step numbers, whichever is more. `sign_at` is when it last showed progress or output.
-    `stopped_since` is when it was first seen in state T, None when it is not. `leaving`: its main thread has raised or called exit.
+    `steps` counts optimizer steps or printed step numbers, whichever is more. `sign_at` is when it
+    last showed progress or output.
+    `stopped_since` is when it was first seen in state T, None when it is not. `leaving`: its main
+    thread has raised or called exit.
     """
 
     rank: int
@@ -32,12 +38,18 @@ class RankNow:
 
     @property
     def failed(self) -> bool:
-        return self.ended is not None and not self.ended.by_us and not (self.ended.how == "exited" and self.ended.code in (0, None))
+        return (
+            self.ended is not None
+            and not self.ended.by_us
+            and not (self.ended.how == "exited" and self.ended.code in (0, None))
+        )
 
 
 @dataclass(frozen=True)
 class Now:
-    """The whole cell at one moment. `sign_at` is the last sign of anybody, 0 when there was none yet; `looked_at` the last look."""
+    """The whole cell at one moment. `sign_at` is the last sign of anybody, 0 when there was none
+    yet; `looked_at` the last look.
+    """
 
     at: float
     running: bool
@@ -58,18 +70,29 @@ GO_ON = Decision("go_on")
 
 
 def decide(now: Now, pace: Pace, *, largest: bool, hard_s: float) -> Decision:
-    """Say what to do. `largest` is true for the cell with all ranks; `hard_s` is when the whole climb's time is up."""
+    """Say what to do. `largest` is true for the cell with all ranks; `hard_s` is when the whole
+    climb's time is up.
+    """
     alive = [rank for rank in now.ranks if rank.ended is None]
     if not now.running and not alive:
         return Decision("ended")
-    stopped = tuple(rank.rank for rank in alive if rank.stopped_since is not None and now.at - rank.stopped_since >= pace.stopped_s)
+    stopped = tuple(
+        rank.rank
+        for rank in alive
+        if rank.stopped_since is not None and now.at - rank.stopped_since >= pace.stopped_s
+    )
     if stopped:
         return Decision("look", "stopped", stopped)
     failed = [rank for rank in now.ranks if rank.failed]
-    first_fault = min([rank.ended_at for rank in failed] + ([now.launcher_failed_at] if now.launcher_failed_at is not None else []), default=None)
+    first_fault = min(
+        [rank.ended_at for rank in failed]
+        + ([now.launcher_failed_at] if now.launcher_failed_at is not None else []),
+        default=None,
+    )
     if first_fault is not None:
         last_fault = max([rank.ended_at for rank in failed], default=first_fault)
-        # The others are given time to break by themselves: their own last words say more than our looks.
+        # The others are given time to break by themselves: their own last words say more than our
+        # looks.
         if all(rank.leaving for rank in alive) and alive and now.at - last_fault < pace.leave_s:
             return GO_ON
         if now.at - last_fault >= pace.echo_s or now.at - first_fault >= 4 * pace.echo_s:
@@ -82,7 +105,12 @@ def decide(now: Now, pace: Pace, *, largest: bool, hard_s: float) -> Decision:
         if now.at - quiet_since >= pace.left_s or now.at >= hard_s:
             return Decision("look", "left", tuple(rank.rank for rank in left))
         return GO_ON
-    if now.ranks and all(rank.steps >= STEPS_ENOUGH for rank in now.ranks) and not largest and not pace.to_its_end:
+    if (
+        now.ranks
+        and all(rank.steps >= STEPS_ENOUGH for rank in now.ranks)
+        and not largest
+        and not pace.to_its_end
+    ):
         return Decision("passed", "steps_seen")
     return _by_the_clock(now, pace, hard_s)
 
@@ -94,8 +122,11 @@ def _by_the_clock(now: Now, pace: Pace, hard_s: float) -> Decision:
         behind = tuple(rank.rank for rank in now.ranks if now.at - rank.sign_at > _lately_s(pace))
         if now.sign_at and not behind:
             return Decision("passed", "time_up")
-        # Somebody is quiet just now. That is a stall only after stall_s, so the watch goes on until then if there is time.
-        if now.at >= hard_s or (may_look and (quiet_s >= pace.stall_s or now.at >= pace.run_s + pace.stall_s)):
+        # Somebody is quiet just now. That is a stall only after stall_s, so the watch goes on until
+        # then if there is time.
+        if now.at >= hard_s or (
+            may_look and (quiet_s >= pace.stall_s or now.at >= pace.run_s + pace.stall_s)
+        ):
             return Decision("look", "time_up", behind)
         return GO_ON
     if may_look and not now.sign_at and now.at >= pace.first_output_s:
@@ -106,17 +137,24 @@ def _by_the_clock(now: Now, pace: Pace, hard_s: float) -> Decision:
 
 
 def quiet_long(now: Now, pace: Pace) -> bool:
-    """True when some living rank has shown no sign for one and a half times the stall time: far more than a slow step takes.
+    """True when some living rank has shown no sign for one and a half times the stall time: far
+    more than a slow step takes.
 
     Where the rhythm of smaller cells is known, that time says what a cell of this size may need.
     """
     alive = [rank for rank in now.ranks if rank.ended is None]
-    long_s = 1.5 * pace.stall_s if pace.silent_s == float("inf") else max(1.5 * pace.stall_s, pace.silent_s)
+    long_s = (
+        1.5 * pace.stall_s
+        if pace.silent_s == float("inf")
+        else max(1.5 * pace.stall_s, pace.silent_s)
+    )
     return bool(alive) and now.at - min(rank.sign_at for rank in alive) >= long_s
 
 
 def outgrown(now: Now, pace: Pace) -> bool:
-    """True when nobody has shown a sign for longer than a cell of this size may need, by what smaller ones took."""
+    """True when nobody has shown a sign for longer than a cell of this size may need, by what
+    smaller ones took.
+    """
     return now.at - now.sign_at >= max(pace.silent_s, 0.0 if now.sign_at else pace.first_output_s)
 
 

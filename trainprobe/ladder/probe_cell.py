@@ -1,4 +1,6 @@
-"""Runs one cell of a probe: until all have answered, one of them fails, or the deadline has passed."""
+"""Runs one cell of a probe: until all have answered, one of them fails, or the deadline has
+passed.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def run(watch: Watch, deadline_s: float) -> Result:
 
 
 def follow(watch: Followed, deadline_s: float) -> bool:
-    """Return when nothing is left to wait for; True when that is because the deadline has passed."""
+    """Return when nothing is left to wait for; True when that is because the deadline has
+    passed.
+    """
     fault_at: float | None = None
     while watch.running() and not watch.interruption.asked:
         watch.tick()
@@ -59,7 +63,8 @@ def follow(watch: Followed, deadline_s: float) -> bool:
             return True
         if fault_at is None and watch.answer_failed():
             fault_at = time.monotonic()
-        # The others wait for it now: they get the time to say so themselves, but not their whole deadline.
+        # The others wait for it now: they get the time to say so themselves, but not their whole
+        # deadline.
         if fault_at is not None and time.monotonic() - fault_at >= watch.pace.echo_s:
             return False
     return False
@@ -67,9 +72,14 @@ def follow(watch: Followed, deadline_s: float) -> bool:
 
 def answers_of(settled: Settled) -> tuple[Answered, ...]:
     """What each process of the probe answered, and how it ended."""
-    by_rank = {mate.member.rank: settled.endings[mate.member] for mate in settled.team if mate.is_rank}
+    by_rank = {
+        mate.member.rank: settled.endings[mate.member] for mate in settled.team if mate.is_rank
+    }
     never = Ended("not_run", reason="it was never started")
-    return tuple(Answered(rank, *said.answer, by_rank.get(rank, never), said.open_phase) for rank, said in settled.events.items())
+    return tuple(
+        Answered(rank, *said.answer, by_rank.get(rank, never), said.open_phase)
+        for rank, said in settled.events.items()
+    )
 
 
 def measures_of(settled: Settled) -> list[dict[str, Any]]:
@@ -82,10 +92,16 @@ def bad_lines_of(settled: Settled) -> int:
     return sum(said.bad_lines for said in settled.events.values())
 
 
-def result_of(answers: Sequence[Answered], measures: Sequence[Any], bad_lines: int, deadline_s: float) -> Result:
+def result_of(
+    answers: Sequence[Answered], measures: Sequence[Any], bad_lines: int, deadline_s: float
+) -> Result:
     """Judge the answers, and add what was measured."""
     result = of_probe(answers, deadline_s)
     says = result.says
     if bad_lines:
-        says = f"{says}; {bad_lines} lines of its events are nonsense" if says else f"{bad_lines} lines of its events are nonsense"
+        says = (
+            f"{says}; {bad_lines} lines of its events are malformed"
+            if says
+            else f"{bad_lines} lines of its events are malformed"
+        )
     return Result(result.outcome, says, result.ranks, {"measures": list(measures)[:200]})

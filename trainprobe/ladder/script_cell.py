@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from trainprobe.collect.watched import Looked
+from trainprobe.collect.thread_history import CellLooks
+from trainprobe.ladder.cell_record import CellRecord, record_of
 from trainprobe.ladder.outcome import Outcome, Result, of_script
 from trainprobe.ladder.pace import Pace
 from trainprobe.ladder.policy import Decision, Now, decide, ends_at, outgrown, quiet_long
 from trainprobe.ladder.settle import settle
 from trainprobe.ladder.standstill import Standstill, asymmetric
-from trainprobe.ladder.told import Told, told_of
 from trainprobe.ladder.watch import Watch
 from trainprobe.model.evidence import Ended
 from trainprobe.system.interruption import Interruption
 
 USAGE_ERROR = 2  # argparse and click end with it
-REASONS = {"stopped": "fault", "fault": "fault", "left": "stall", "time_up": "stall", "outgrown": "stall"}
+REASONS = {
+    "stopped": "fault",
+    "fault": "fault",
+    "left": "stall",
+    "time_up": "stall",
+    "outgrown": "stall",
+}
 
 
 class Followed(Protocol):
@@ -32,7 +38,7 @@ class Followed(Protocol):
     def now(self) -> Now:
         """What the policy needs."""
 
-    def look(self) -> Looked:
+    def look(self) -> CellLooks:
         """Look at everybody who lives."""
 
 
@@ -41,17 +47,31 @@ def run(watch: Watch, *, largest: bool, hard_s: float) -> Result:
     decision, now, clear = follow(watch, largest=largest, hard_s=hard_s)
     if watch.keeper.alive_pids():
         watch.keeper.stop(watch.pace.stop_grace_s, watch.pace.kill_s)
-    return concluded(watch, told_of(watch, settle(watch)), decision, now, clear=clear, hard_s=hard_s)
+    return concluded(
+        watch, record_of(watch, settle(watch)), decision, now, clear=clear, hard_s=hard_s
+    )
 
 
-def concluded(watch: Followed, told: Told, decision: Decision, now: Now, *, clear: bool, hard_s: float) -> Result:
-    """Say how a cell came out that is over. `decision`, `now` and `clear` are what `follow` gave."""
+def concluded(
+    watch: Followed, record: CellRecord, decision: Decision, now: Now, *, clear: bool, hard_s: float
+) -> Result:
+    """Say how a cell came out that is over. `decision`, `now` and `clear` are what `follow`
+    gave.
+    """
     elapsed_s = round(now.at, 2)
-    cut_off = watch.pace.to_its_end and decision.what == "passed" and (now.at >= hard_s or now.at - now.sign_at >= watch.pace.stall_s)
-    result = _result(told, decision, now, cut_off=cut_off)
-    quiet_s = max(watch.quiet_s, now.at - now.sign_at) if now.sign_at and result.outcome == "passed" else watch.quiet_s
+    cut_off = (
+        watch.pace.to_its_end
+        and decision.what == "passed"
+        and (now.at >= hard_s or now.at - now.sign_at >= watch.pace.stall_s)
+    )
+    result = _result(record, decision, now, cut_off=cut_off)
+    quiet_s = (
+        max(watch.quiet_s, now.at - now.sign_at)
+        if now.sign_at and result.outcome == "passed"
+        else watch.quiet_s
+    )
     rhythm = {
-        "first_sign_s": told.first_sign_s,
+        "first_sign_s": record.first_sign_s,
         "quiet_s": round(quiet_s, 2),
         "steps": min((rank.steps for rank in now.ranks), default=0),
     }
@@ -65,21 +85,29 @@ def concluded(watch: Followed, told: Told, decision: Decision, now: Now, *, clea
             "silent_s": round(max(0.0, now.at - now.sign_at), 2),
             "rhythm": rhythm,
             "to_its_end": decision.what == "ended",
-            "usage_error": _refused_arguments(told),
+            "usage_error": _refused_arguments(record),
             **result.more,
         },
         tells_all=tells_all,
     )
 
 
-def _refused_arguments(told: Told) -> bool:
-    """Every rank that ended by itself did so with the exit code of a usage error, and nothing had run."""
-    own = [ended for ended in told.endings.values() if not ended.by_us and ended.signal != 15]
-    return not told.ran and bool(own) and all(ended.how == "exited" and ended.code == USAGE_ERROR for ended in own)
+def _refused_arguments(record: CellRecord) -> bool:
+    """Every rank that ended by itself did so with the exit code of a usage error, and nothing
+    had run.
+    """
+    own = [ended for ended in record.endings.values() if not ended.by_us and ended.signal != 15]
+    return (
+        not record.ran
+        and bool(own)
+        and all(ended.how == "exited" and ended.code == USAGE_ERROR for ended in own)
+    )
 
 
 def follow(watch: Followed, *, largest: bool, hard_s: float) -> tuple[Decision, Now, bool]:
-    """Watch until the policy ends the cell. Return the last decision, what it rested on, and whether it is clear who holds up whom."""
+    """Watch until the policy ends the cell. Return the last decision, what it rested on, and
+    whether it is clear who holds up whom.
+    """
     standstill = Standstill()
     while True:
         watch.tick()
@@ -92,7 +120,9 @@ def follow(watch: Followed, *, largest: bool, hard_s: float) -> tuple[Decision, 
         if decision.what != "look":
             return decision, now, False
         looked = watch.look()
-        clear = decision.why == "stopped" or asymmetric(looked, {rank.rank: rank for rank in now.ranks if rank.ended is not None})
+        clear = decision.why == "stopped" or asymmetric(
+            looked, {rank.rank: rank for rank in now.ranks if rank.ended is not None}
+        )
         if decision.why in ("stopped", "fault"):
             return decision, now, clear
         verdict = standstill.judge(looked, quiet_long=quiet_long(now, watch.pace))
@@ -100,22 +130,38 @@ def follow(watch: Followed, *, largest: bool, hard_s: float) -> tuple[Decision, 
             return decision, now, clear
         if outgrown(now, watch.pace):
             return Decision("look", "outgrown", decision.ranks), now, clear
-        if now.at >= (ends_at(watch.pace, hard_s) if verdict == "look_again" else min(watch.pace.run_s, hard_s)):
+        if now.at >= (
+            ends_at(watch.pace, hard_s)
+            if verdict == "look_again"
+            else min(watch.pace.run_s, hard_s)
+        ):
             return Decision("passed", "time_up", decision.ranks), now, False
 
 
-def _result(told: Told, decision: Decision, now: Now, *, cut_off: bool) -> Result:
-    endings = told.endings
-    crashed = of_script(endings, told.launcher, command=told.command)
+def _result(record: CellRecord, decision: Decision, now: Now, *, cut_off: bool) -> Result:
+    endings = record.endings
+    crashed = of_script(endings, record.launcher, command=record.command)
     if crashed is not None:
-        return Result("crashed", crashed.says, crashed.ranks, {"stopped_because": "fault" if decision.what == "look" else "ended"})
+        return Result(
+            "crashed",
+            crashed.says,
+            crashed.ranks,
+            {"stopped_because": "fault" if decision.what == "look" else "ended"},
+        )
     if decision.what == "ended":
-        return _ended_by_itself(told)
+        return _ended_by_itself(record)
     if decision.what == "passed":
         return _cut_off(decision, now) if cut_off else _passed(decision, now)
     left = [rank for rank, ended in endings.items() if not ended.by_us]
-    stuck = tuple(sorted(set(decision.ranks or ()) or {rank for rank in endings if rank not in left}))
-    return Result("timed_out", _stall_says(decision, now, endings), stuck, {"stopped_because": _because(decision, now), "outgrown": decision.why == "outgrown"})
+    stuck = tuple(
+        sorted(set(decision.ranks or ()) or {rank for rank in endings if rank not in left})
+    )
+    return Result(
+        "timed_out",
+        _stall_says(decision, now, endings),
+        stuck,
+        {"stopped_because": _because(decision, now), "outgrown": decision.why == "outgrown"},
+    )
 
 
 def _because(decision: Decision, now: Now) -> str:
@@ -132,15 +178,23 @@ def _stall_says(decision: Decision, now: Now, endings: dict[int, Ended]) -> str:
         others = _ranks_say(tuple(rank for rank in endings if rank not in decision.ranks))
         return f"{who} ended with exit code 0 while {others} still ran and made no progress"
     if decision.why == "outgrown":
-        return f"no progress for {now.at - now.sign_at:.0f} s, though it computes: longer than smaller cells let expect"
+        return (
+            f"no progress for {now.at - now.sign_at:.0f} s, although it computes: longer than"
+            " smaller cells suggest"
+        )
     if not now.sign_at:
         return f"no output and no step within {now.at:.0f} s"
     return f"no progress for {now.at - now.sign_at:.0f} s"
 
 
 def _cut_off(decision: Decision, now: Now) -> Result:
-    """The whole climb's time was over, or its own, while it was silent for no longer than a cell of this size may: neither passed nor failed."""
-    says = f"its time was over after {now.at:.0f} s; it still ran, and had shown nothing for {now.at - now.sign_at:.0f} s"
+    """The whole climb's time was over, or its own, while it was silent for no longer than a cell
+    of this size may: neither passed nor failed.
+    """
+    says = (
+        f"its time limit of {now.at:.0f} s was reached; it was still running, without a sign of"
+        f" life for {now.at - now.sign_at:.0f} s"
+    )
     return Result("not_measured", says, (), {"stopped_because": decision.why or "interrupted"})
 
 
@@ -152,29 +206,63 @@ def _passed(decision: Decision, now: Now) -> Result:
     elif steps:
         says = f"{steps} steps on every rank within {now.at:.0f} s, and no fault"
     else:
-        says = f"no step was seen within {now.at:.0f} s; its ranks still go on, and there was no fault"
+        says = (
+            f"no step was seen within {now.at:.0f} s; its ranks still go on, and there was no fault"
+        )
     return Result(outcome, says, (), {"stopped_because": decision.why or "interrupted"})
 
 
-def _ended_by_itself(told: Told) -> Result:
+def _ended_by_itself(record: CellRecord) -> Result:
     """Exit code 0 is an answer only where steps were seen, or where nobody could expect any."""
     more = {"stopped_because": "ended"}
-    empty = [one.rank for one in told.ranks if not one.steps and one.empty]
+    empty = [rank.rank for rank in record.ranks if not rank.steps and rank.empty]
     if empty:
         says = "ended by itself with exit code 0 before any step was seen: its loader gave no batch"
-        return Result("failed", says if len(empty) == len(told.ranks) else f"{_ranks_say(tuple(empty))} {says}", tuple(empty), more)
-    most = max([*(one.steps for one in told.ranks), told.printed])
+        return Result(
+            "failed",
+            says if len(empty) == len(record.ranks) else f"{_ranks_say(tuple(empty))} {says}",
+            tuple(empty),
+            more,
+        )
+    most = max([*(rank.steps for rank in record.ranks), record.printed])
     if most:
         return Result("passed", f"ended by itself with exit code 0 after {most} steps", (), more)
-    if told.collectives or any(one.worked for one in told.ranks):
-        return Result("passed", "ended by itself with exit code 0; it made no optimizer step, but batches or collectives", (), more)
-    if any(one.uncounted for one in told.ranks):
-        return Result("passed", "ended by itself with exit code 0; its steps are compiled and could not be counted", (), more)
-    if any(one.torch for one in told.ranks):
-        return Result("failed", "ended by itself with exit code 0 before any step was seen", tuple(one.rank for one in told.ranks), more)
-    if not any(one.witnessed for one in told.ranks):
-        return Result("not_measured", "ended by itself with exit code 0; nothing watched it from inside, and its output shows no step", (), more)
-    return Result("not_measured", "ended by itself with exit code 0; it used no torch, so that nothing can be said about steps", (), more)
+    if record.collectives or any(rank.worked for rank in record.ranks):
+        return Result(
+            "passed",
+            "ended by itself with exit code 0; it made no optimizer step, but batches or"
+            " collectives",
+            (),
+            more,
+        )
+    if any(rank.uncounted for rank in record.ranks):
+        return Result(
+            "passed",
+            "ended by itself with exit code 0; its steps are compiled and could not be counted",
+            (),
+            more,
+        )
+    if any(rank.torch for rank in record.ranks):
+        return Result(
+            "failed",
+            "ended by itself with exit code 0 before any step was seen",
+            tuple(rank.rank for rank in record.ranks),
+            more,
+        )
+    if not any(rank.witnessed for rank in record.ranks):
+        return Result(
+            "not_measured",
+            "ended by itself with exit code 0; nothing watched it from inside, and its output shows"
+            " no step",
+            (),
+            more,
+        )
+    return Result(
+        "not_measured",
+        "ended by itself with exit code 0; it did not use torch, so its steps cannot be counted",
+        (),
+        more,
+    )
 
 
 def _ranks_say(ranks: tuple[int, ...]) -> str:

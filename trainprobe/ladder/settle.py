@@ -1,4 +1,6 @@
-"""What is written down when a cell is over: how everybody ended, what they said, and what the kernel and the source say about it."""
+"""What is written down when a cell is over: how everybody ended, what they said, and what the
+kernel and the source say about it.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,10 @@ from typing import Any
 
 from trainprobe.case import Case
 from trainprobe.collect.collectives import read_journals
+from trainprobe.collect.collector import JobView, collect
+from trainprobe.collect.collectors import kernel_log
 from trainprobe.collect.error_files import look_at_error_file
 from trainprobe.collect.flight_recorder import look_at_flight_recorder
-from trainprobe.collect.kernel_log import look_at_kernel_log
 from trainprobe.collect.members import Member, host_name
 from trainprobe.collect.output import look_at_common_output, look_at_output
 from trainprobe.collect.source import Site, look_at_source, sites_in_text
@@ -23,15 +26,21 @@ from trainprobe.ladder.watch import Watch, error_logs
 from trainprobe.model.codec import to_json
 from trainprobe.model.evidence import Ended, Evidence
 
-FATAL_SIGNALS = frozenset({4, 6, 7, 8, 9, 11})  # ILL ABRT BUS FPE KILL SEGV: those that the kernel log may know more about
+KERNEL_LOG_S = 3.0
+FATAL_SIGNALS = frozenset(
+    {4, 6, 7, 8, 9, 11}
+)  # ILL ABRT BUS FPE KILL SEGV: those that the kernel log may know more about
 EVENTS_PER_WITNESS = 400
-# "exitcode  : -9 (pid: 4242)" (torch/distributed/elastic/multiprocessing/errors) and "failed (exitcode: -9) local_rank: 1 (pid: 4242)".
+# "exitcode  : -9 (pid: 4242)" (torch/distributed/elastic/multiprocessing/errors) and "failed
+# (exitcode: -9) local_rank: 1 (pid: 4242)".
 _LAUNCHER_SAYS = re.compile(r"exitcode\s*: (-?\d{1,3})\)?[^\n]{0,80}?\(pid: (\d{1,9})\)")
 
 
 @dataclasses.dataclass(frozen=True)
 class Settled:
-    """`endings` by process, as they stand after all that was learnt; `events` by rank, for probes."""
+    """`endings` by process, as they stand after all that was learnt; `events` by rank, for
+    probes.
+    """
 
     team: tuple[Mate, ...]
     endings: Mapping[Member, Ended]
@@ -46,11 +55,16 @@ class Settled:
         return found
 
     def of_launcher(self) -> Ended | None:
-        return next((self.endings[mate.member] for mate in self.team if mate.member.role == "launcher"), None)
+        return next(
+            (self.endings[mate.member] for mate in self.team if mate.member.role == "launcher"),
+            None,
+        )
 
 
 def settle(watch: Watch, *, deadline_phase: str = "") -> Settled:
-    """Write down everything about a cell whose processes are gone. `deadline_phase` names the deadline that ended it, "" for none."""
+    """Write down everything about a cell whose processes are gone. `deadline_phase` names the
+    deadline that ended it, "" for none.
+    """
     watch.keeper.poll()
     watch.signs.read()
     team = watch.team()
@@ -59,15 +73,16 @@ def settle(watch: Watch, *, deadline_phase: str = "") -> Settled:
     case, cell = watch.case, watch.launch.cell
     watch.cgroups.look(case, cell, "after")
     if any(failed(ended) and ended.signal in FATAL_SIGNALS for ended in endings.values()):
-        log = look_at_kernel_log(case, cell, watch.began_at)
+        job = JobView(data={"began": watch.began_at}, cell=cell)
+        (log,) = collect(case, kernel_log.COLLECTOR, job, KERNEL_LOG_S)
         endings = _killed_for_memory(watch, endings, log)
     for mate in team:
         ended = endings[mate.member]
         if mate.member.role in ("rank", "launcher") or failed(ended):
             _keep_end(watch, mate, ended)
-    for rank, one in said.items():
+    for rank, item in said.items():
         member = next((mate.member for mate in team if mate.member.rank == rank), Member(rank, 0))
-        _keep_events(watch, member, one, "probe")
+        _keep_events(watch, member, item, "probe")
     _keep_witnesses(watch, team)
     texts = _keep_outputs(watch, team)
     _keep_files(watch, team)
@@ -76,25 +91,42 @@ def settle(watch: Watch, *, deadline_phase: str = "") -> Settled:
     return Settled(team, endings, said)
 
 
-def _endings(watch: Watch, team: Sequence[Mate], said: Mapping[int | None, events.Events], deadline_phase: str) -> dict[Member, Ended]:
-    """Fill in what the launcher itself said of a process whose exit status nobody saw, and which deadline ended the others."""
-    told = _told_by_launcher(watch)
+def _endings(
+    watch: Watch,
+    team: Sequence[Mate],
+    said: Mapping[int | None, events.Events],
+    deadline_phase: str,
+) -> dict[Member, Ended]:
+    """Fill in what the launcher itself said of a process whose exit status nobody saw, and which
+    deadline ended the others.
+    """
+    codes = _codes_of_launcher(watch)
     endings: dict[Member, Ended] = {}
     for mate in team:
-        ended = mate.ended or Ended("exited", reason="it was still there when the cell ended", seen_by="nobody", by_us=True)
-        if ended.seen_by == "nobody" and not ended.by_us and mate.member.pid in told:
-            code = told[mate.member.pid]
+        ended = mate.ended or Ended(
+            "exited", reason="it was still there when the cell ended", seen_by="nobody", by_us=True
+        )
+        if ended.seen_by == "nobody" and not ended.by_us and mate.member.pid in codes:
+            code = codes[mate.member.pid]
             known = {"at": ended.at, "took_s": ended.took_s, "seen_by": "launcher"}
-            ended = Ended("signalled", signal=-code, **known) if code < 0 else Ended("exited", code=code, **known)  # type: ignore[arg-type]
+            ended = (
+                Ended("signalled", signal=-code, **known)  # type: ignore[arg-type]
+                if code < 0
+                else Ended("exited", code=code, **known)  # type: ignore[arg-type]
+            )
         if deadline_phase and ended.by_us and mate.is_rank and ended.how != "unkillable":
-            one = said.get(mate.member.rank)
-            if one is None or not one.answer[0]:
-                ended = dataclasses.replace(ended, how="timed_out", phase=(one.open_phase if one else "") or deadline_phase)
+            item = said.get(mate.member.rank)
+            if item is None or not item.answer[0]:
+                ended = dataclasses.replace(
+                    ended,
+                    how="timed_out",
+                    phase=(item.open_phase if item else "") or deadline_phase,
+                )
         endings[mate.member] = ended
     return endings
 
 
-def _told_by_launcher(watch: Watch) -> dict[int, int]:
+def _codes_of_launcher(watch: Watch) -> dict[int, int]:
     if not watch.launch.command:
         return {}
     try:
@@ -106,31 +138,67 @@ def _told_by_launcher(watch: Watch) -> dict[int, int]:
     return {int(pid): int(code) for code, pid in _LAUNCHER_SAYS.findall(text)}
 
 
-def _killed_for_memory(watch: Watch, endings: Mapping[Member, Ended], log: Evidence) -> dict[Member, Ended]:
-    """A SIGKILL that is not ours was the kernel's when its own log names the pid, or the group's count of such kills rose."""
-    lines = [str(line.get("text", "")) for line in log.data.get("lines") or () if isinstance(line, dict)]
+def _killed_for_memory(
+    watch: Watch, endings: Mapping[Member, Ended], log: Evidence
+) -> dict[Member, Ended]:
+    """A SIGKILL that is not ours was the kernel's when its own log names the pid, or the group's
+    count of such kills rose.
+    """
+    lines = [
+        str(line.get("text", "")) for line in log.data.get("lines") or () if isinstance(line, dict)
+    ]
     found = dict(endings)
     for member, ended in endings.items():
         pid = member.pid
         if ended.how != "signalled" or ended.signal != 9 or ended.by_us:
             continue
-        named = any(re.search(rf"[Kk]ill(?:ed)? process {pid}\b|\bpid={pid}\b.*oom|oom.*\bpid={pid}\b", line) for line in lines)
+        named = any(
+            re.search(
+                rf"[Kk]ill(?:ed)? process {pid}\b|\bpid={pid}\b.*oom|oom.*\bpid={pid}\b", line
+            )
+            for line in lines
+        )
         if named or (watch.cgroups.rise_of(pid) or 0) > 0:
             found[member] = dataclasses.replace(ended, how="oom_killed")
     return found
 
 
 def _keep_end(watch: Watch, mate: Mate, ended: Ended) -> None:
-    data: dict[str, Any] = {**to_json(ended), "started_at": mate.started_at, "cgroup_oom_rise": watch.cgroups.rise_of(mate.member.pid or None)}
+    data: dict[str, Any] = {
+        **to_json(ended),
+        "started_at": mate.started_at,
+        "cgroup_oom_rise": watch.cgroups.rise_of(mate.member.pid or None),
+    }
     if mate.member.role in ("loader-worker", "child"):
         data["cmdline"] = mate.cmdline[:500]
-    watch.case.add("rank.ended", subject=mate.member.subject, cell=watch.launch.cell, source="keeper", data=data)
+    watch.case.add(
+        "rank.ended",
+        subject=mate.member.subject,
+        cell=watch.launch.cell,
+        source="keeper",
+        data=data,
+    )
 
 
-def _keep_events(watch: Watch, member: Member, one: events.Events, source: str) -> None:
-    data = {"events": list(one.events), "bad_lines": one.bad_lines, "bad_sample": one.bad_sample, "cut": one.cut}
-    outcome, reason = ("partial", f"{one.bad_lines} lines are no events") if one.bad_lines else ("ok", "")
-    watch.case.add("probe.events", subject=member.subject, cell=watch.launch.cell, source=source, outcome=outcome, reason=reason, data=data)  # type: ignore[arg-type]
+def _keep_events(watch: Watch, member: Member, item: events.Events, source: str) -> None:
+    data = {
+        "events": list(item.events),
+        "bad_lines": item.bad_lines,
+        "bad_sample": item.bad_sample,
+        "cut": item.cut,
+    }
+    outcome, reason = (
+        ("partial", f"{item.bad_lines} lines are not events") if item.bad_lines else ("ok", "")
+    )
+    watch.case.add(
+        "probe.events",
+        subject=member.subject,
+        cell=watch.launch.cell,
+        source=source,
+        outcome=outcome,  # type: ignore[arg-type]
+        reason=reason,
+        data=data,
+    )
 
 
 def _keep_witnesses(watch: Watch, team: Sequence[Mate]) -> None:
@@ -140,55 +208,140 @@ def _keep_witnesses(watch: Watch, team: Sequence[Mate]) -> None:
     for pid, path in sorted(watch.signs.files().items()):
         member = members.get(pid) or Member(watch.signs.by_pid[pid].rank, pid, "child")
         if member.role in ("rank", "launcher"):
-            one = events.read(path)
-            kept = one.events if len(one.events) <= EVENTS_PER_WITNESS else (*one.events[: EVENTS_PER_WITNESS // 2], *one.events[-EVENTS_PER_WITNESS // 2 :])
-            _keep_events(watch, member, dataclasses.replace(one, events=kept, cut=one.cut or len(kept) < len(one.events)), "witness")
+            item = events.read(path)
+            kept = (
+                item.events
+                if len(item.events) <= EVENTS_PER_WITNESS
+                else (
+                    *item.events[: EVENTS_PER_WITNESS // 2],
+                    *item.events[-EVENTS_PER_WITNESS // 2 :],
+                )
+            )
+            _keep_events(
+                watch,
+                member,
+                dataclasses.replace(
+                    item, events=kept, cut=item.cut or len(kept) < len(item.events)
+                ),
+                "witness",
+            )
     read_journals(watch.case, watch.launch.cell, watch.launch.witness_dir, host_name())
 
 
 def _keep_outputs(watch: Watch, team: Sequence[Mate]) -> list[tuple[int | None, str]]:
-    """Record every stream and return the texts by rank, for the places in the source that they name."""
+    """Record every stream and return the texts by rank, for the places in the source that they
+    name.
+    """
     case, cell, signs = watch.case, watch.launch.cell, watch.signs
     members = {mate.member.rank: mate.member for mate in team if mate.is_rank}
     records: list[Evidence] = []
     for spec in watch.launch.specs:
         cut_bytes = watch.keeper.children[spec.key].cut_bytes
-        member = next((mate.member for mate in team if mate.member.pid == (watch.keeper.children[spec.key].pid or 0)), Member(spec.rank, 0))
+        member = next(
+            (
+                mate.member
+                for mate in team
+                if mate.member.pid == (watch.keeper.children[spec.key].pid or 0)
+            ),
+            Member(spec.rank, 0),
+        )
         first, last = signs.first_output_at or None, signs.output_at.get(spec.rank) or None
         if spec.stdout == spec.stderr:
             if watch.launch.command and member.role == "launcher":
                 own_files = bool(watch.find_logs())
                 ranks = [] if own_files else list(members.values())
-                records += look_at_common_output(case, cell, member, spec.stdout, ranks, first_at=first, last_at=last, cut_bytes=cut_bytes)
+                records += look_at_common_output(
+                    case,
+                    cell,
+                    member,
+                    spec.stdout,
+                    ranks,
+                    first_at=first,
+                    last_at=last,
+                    cut_bytes=cut_bytes,
+                )
             else:
-                records.append(look_at_output(case, cell, member, spec.stdout, stream="both", first_at=first, last_at=last, cut_bytes=cut_bytes))
+                records.append(
+                    look_at_output(
+                        case,
+                        cell,
+                        member,
+                        spec.stdout,
+                        stream="both",
+                        first_at=first,
+                        last_at=last,
+                        cut_bytes=cut_bytes,
+                    )
+                )
             continue
         for stream, path in (("stdout", spec.stdout), ("stderr", spec.stderr)):
-            records.append(look_at_output(case, cell, member, path, stream=stream, first_at=first, last_at=last, cut_bytes=cut_bytes))
+            records.append(
+                look_at_output(
+                    case,
+                    cell,
+                    member,
+                    path,
+                    stream=stream,
+                    first_at=first,
+                    last_at=last,
+                    cut_bytes=cut_bytes,
+                )
+            )
     for rank, stream, path in watch.find_logs():
         member = members.get(rank) or Member(rank, 0)
         records.append(
-            look_at_output(case, cell, member, path, stream=stream, first_at=signs.first_output_at or None, last_at=signs.output_at.get(rank) or None)
+            look_at_output(
+                case,
+                cell,
+                member,
+                path,
+                stream=stream,
+                first_at=signs.first_output_at or None,
+                last_at=signs.output_at.get(rank) or None,
+            )
         )
-    return [(each.subject.rank, f"{each.data.get('head', '')}\n{each.data.get('tail', '')}") for each in records]
+    return [
+        (each.subject.rank, f"{each.data.get('head', '')}\n{each.data.get('tail', '')}")
+        for each in records
+    ]
 
 
 def _keep_files(watch: Watch, team: Sequence[Mate]) -> None:
-    ranks = {mate.member.rank: mate.member for mate in team if mate.is_rank and mate.member.rank is not None}
-    for rank, path in {**watch.launch.error_files, **error_logs(watch.launch.logs, watch.launch.first)}.items():
+    ranks = {
+        mate.member.rank: mate.member
+        for mate in team
+        if mate.is_rank and mate.member.rank is not None
+    }
+    for rank, path in {
+        **watch.launch.error_files,
+        **error_logs(watch.launch.logs, watch.launch.first),
+    }.items():
         if os.path.exists(path):
-            look_at_error_file(watch.case, watch.launch.cell, ranks.get(rank) or Member(rank, 0), path)
+            look_at_error_file(
+                watch.case, watch.launch.cell, ranks.get(rank) or Member(rank, 0), path
+            )
     if watch.launch.dumps:
-        look_at_flight_recorder(watch.case, watch.launch.cell, os.path.join(watch.launch.dumps, "rank_"), list(ranks.values()))
+        look_at_flight_recorder(
+            watch.case,
+            watch.launch.cell,
+            os.path.join(watch.launch.dumps, "rank_"),
+            list(ranks.values()),
+        )
 
 
 def _sites_of_witnesses(case: Case, cell: str) -> list[Site]:
-    """The places that events and journals of this cell name: frames of exceptions, who left, who called a collective."""
+    """The places that events and journals of this cell name: frames of exceptions, who left, who
+    called a collective.
+    """
     found = []
     for look in case.evidence:
         if look.cell == cell and look.kind in ("probe.events", "collectives"):
             rows = [*(look.data.get("events") or ()), *(look.data.get("calls") or ())[-20:]]
-            found += [Site(file, line, function, look.subject.rank) for row in rows for file, line, function in _places(row)]
+            found += [
+                Site(file, line, function, look.subject.rank)
+                for row in rows
+                for file, line, function in _places(row)
+            ]
     return found
 
 
@@ -201,9 +354,16 @@ def _places(row: Any) -> list[tuple[str, int, str]]:
     if not isinstance(row, dict):
         return []
     handled = row.get("handling")
-    frames = [row, row.get("where"), *_rows(row.get("frames")), *_rows(handled.get("frames") if isinstance(handled, dict) else ())]
+    frames = [
+        row,
+        row.get("where"),
+        *_rows(row.get("frames")),
+        *_rows(handled.get("frames") if isinstance(handled, dict) else ()),
+    ]
     return [
         (frame["file"], frame["line"], str(frame.get("function", "")))
         for frame in frames
-        if isinstance(frame, dict) and isinstance(frame.get("file"), str) and isinstance(frame.get("line"), int)
+        if isinstance(frame, dict)
+        and isinstance(frame.get("file"), str)
+        and isinstance(frame.get("line"), int)
     ]

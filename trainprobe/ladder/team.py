@@ -34,12 +34,18 @@ class Mate:
         return self.member.role == "rank"
 
 
-def team_of(launch: Launch, keeper: Keeper, witnessed: Mapping[int, int | None]) -> tuple[Mate, ...]:
-    """Return everybody, ranks first and in order. `witnessed` maps pids to the rank that their witness told."""
+def team_of(
+    launch: Launch, keeper: Keeper, witnessed: Mapping[int, int | None]
+) -> tuple[Mate, ...]:
+    """Return everybody, ranks first and in order. `witnessed` maps pids to the rank that their
+    witness told.
+    """
     mates = []
     for spec in launch.specs:
         child = keeper.children[spec.key]
-        member = Member(spec.rank, child.pid or 0, "launcher" if launch.command else "rank", child.started_ticks)
+        member = Member(
+            spec.rank, child.pid or 0, "launcher" if launch.command else "rank", child.started_ticks
+        )
         mates.append(Mate(member, child.ended, child.started_at, " ".join(spec.argv)))
     below = keeper.descendants
     ranks = _ranks_below(below, witnessed, command=launch.command)
@@ -47,26 +53,48 @@ def team_of(launch: Launch, keeper: Keeper, witnessed: Mapping[int, int | None])
         ranks = _unnamed_ranks(below, launch.nproc, launch.first)
         if not ranks and _one_process(mates[0], below):
             mates = [
-                Mate(Member(launch.first, mate.member.pid, "rank", mate.member.started_ticks), mate.ended, mate.started_at, mate.cmdline) for mate in mates
+                Mate(
+                    Member(launch.first, mate.member.pid, "rank", mate.member.started_ticks),
+                    mate.ended,
+                    mate.started_at,
+                    mate.cmdline,
+                )
+                for mate in mates
             ]
     rank_of = {mate.member.pid: mate.member.rank for mate in mates} | ranks
     for each in below.values():
         rank, role = ranks.get(each.pid), "rank"
         if rank is None:
             rank, role = _serves(each, below, rank_of), _role(each, below, mates)
-        mates.append(Mate(Member(rank, each.pid, role, each.started_ticks), each.ended, each.seen_at or None, each.cmdline))
+        mates.append(
+            Mate(
+                Member(rank, each.pid, role, each.started_ticks),
+                each.ended,
+                each.seen_at or None,
+                each.cmdline,
+            )
+        )
     return tuple(sorted(mates, key=_order))
 
 
 def _order(mate: Mate) -> tuple[int, int, float, int]:
     place = {"rank": 0, "launcher": 1, "loader-worker": 2}.get(mate.member.role, 3)
-    return place, mate.member.rank if mate.member.rank is not None else -1, mate.started_at or 0.0, mate.member.pid
+    return (
+        place,
+        mate.member.rank if mate.member.rank is not None else -1,
+        mate.started_at or 0.0,
+        mate.member.pid,
+    )
 
 
-def _ranks_below(below: Mapping[int, Descendant], witnessed: Mapping[int, int | None], *, command: bool) -> dict[int, int]:
-    """Find the rank processes of a user's launcher: RANK stands in their environment, and in that of all that they start.
+def _ranks_below(
+    below: Mapping[int, Descendant], witnessed: Mapping[int, int | None], *, command: bool
+) -> dict[int, int]:
+    """Find the rank processes of a user's launcher: RANK stands in their environment, and in that
+    of all that they start.
 
-    So it is the topmost process with that RANK; a wrapper such as `bash` or `numactl` gives way to the one below it that has a witness.
+    So it is the topmost process with that RANK; a wrapper such as `bash` or `numactl` gives way to
+    the one below it that has a witness.
     """
     if not command:
         return {}
@@ -82,35 +110,60 @@ def _ranks_below(below: Mapping[int, Descendant], witnessed: Mapping[int, int | 
     for pid, rank in tops.items():
         chosen = pid
         if witnessed and pid not in witnessed:
-            chosen = next((other.pid for other in below.values() if other.rank == rank and other.pid in witnessed and _is_below(other, pid, below)), pid)
+            chosen = next(
+                (
+                    other.pid
+                    for other in below.values()
+                    if other.rank == rank
+                    and other.pid in witnessed
+                    and _is_below(other, pid, below)
+                ),
+                pid,
+            )
         found[chosen] = rank
     return found
 
 
 def _unnamed_ranks(below: Mapping[int, Descendant], nproc: int, first: int) -> dict[int, int]:
-    """A script that spawns its ranks itself sets RANK inside Python, where no one sees it: number its spawned children as they started.
+    """A script that spawns its ranks itself sets RANK inside Python, where no one sees it: number
+    its spawned children as they started.
 
-    What these spawn in turn, as the workers of a DataLoader, has the RANK that they set, and so tells the number.
+    What these spawn in turn, as the workers of a DataLoader, has the RANK that they set, and so
+    tells the number.
     """
-    told = {each.ppid: each.rank for each in below.values() if each.rank is not None and each.ppid in below and _numbered_inside(each, below[each.ppid])}
-    tops = [each for each in below.values() if SPAWN in each.cmdline and not (each.ppid in below and SPAWN in below[each.ppid].cmdline)]
-    if nproc < 2 or len(set(told.values())) < len(told):
+    known = {
+        each.ppid: each.rank
+        for each in below.values()
+        if each.rank is not None and each.ppid in below and _numbered_inside(each, below[each.ppid])
+    }
+    tops = [
+        each
+        for each in below.values()
+        if SPAWN in each.cmdline and not (each.ppid in below and SPAWN in below[each.ppid].cmdline)
+    ]
+    if nproc < 2 or len(set(known.values())) < len(known):
         return {}
-    if len(tops) != nproc or not set(told) <= {each.pid for each in tops}:
-        return told if len(told) == nproc else {}
-    free = iter(rank for rank in range(first, first + nproc) if rank not in told.values())
+    if len(tops) != nproc or not set(known) <= {each.pid for each in tops}:
+        return known if len(known) == nproc else {}
+    free = iter(rank for rank in range(first, first + nproc) if rank not in known.values())
     in_turn = sorted(tops, key=lambda each: (each.started_ticks, each.pid))
-    return {each.pid: told[each.pid] if each.pid in told else next(free, first) for each in in_turn}
+    return {
+        each.pid: known[each.pid] if each.pid in known else next(free, first) for each in in_turn
+    }
 
 
 def _numbered_inside(each: Descendant, parent: Descendant) -> bool:
-    """Whether a spawned process has its RANK from a spawned parent that was started without one and set it itself."""
+    """Whether a spawned process has its RANK from a spawned parent that was started without one
+    and set it itself.
+    """
     return parent.rank is None and SPAWN in each.cmdline and SPAWN in parent.cmdline
 
 
 def _one_process(launcher: Mate, below: Mapping[int, Descendant]) -> bool:
     """A command that launches nobody is itself the one rank."""
-    return "python" in launcher.cmdline.split(" ")[0] or not any("python" in each.cmdline.split(" ")[0] for each in below.values())
+    return "python" in launcher.cmdline.split(" ")[0] or not any(
+        "python" in each.cmdline.split(" ")[0] for each in below.values()
+    )
 
 
 def _is_below(each: Descendant, pid: int, below: Mapping[int, Descendant]) -> bool:
@@ -124,7 +177,9 @@ def _is_below(each: Descendant, pid: int, below: Mapping[int, Descendant]) -> bo
     return False
 
 
-def _serves(each: Descendant, below: Mapping[int, Descendant], rank_of: Mapping[int, int | None]) -> int | None:
+def _serves(
+    each: Descendant, below: Mapping[int, Descendant], rank_of: Mapping[int, int | None]
+) -> int | None:
     """The rank that a process works for: that of its nearest ancestor that has one."""
     for _ in range(64):
         if each.ppid in rank_of:
@@ -137,7 +192,9 @@ def _serves(each: Descendant, below: Mapping[int, Descendant], rank_of: Mapping[
 
 
 def _role(each: Descendant, below: Mapping[int, Descendant], mates: list[Mate]) -> str:
-    """A worker of a DataLoader, by its thread's name; where torch gives none, a fork of its parent or a spawned child of multiprocessing."""
+    """A worker of a DataLoader, by its thread's name; where torch gives none, a fork of its
+    parent or a spawned child of multiprocessing.
+    """
     if "resource_tracker" in each.cmdline or "forkserver" in each.cmdline:
         return "child"
     if each.ended is None:
@@ -145,6 +202,10 @@ def _role(each: Descendant, below: Mapping[int, Descendant], mates: list[Mate]) 
         if now is not None and now.name == LOADER_THREAD:
             return "loader-worker"
     parent = below.get(each.ppid)
-    parents = parent.cmdline if parent is not None else next((mate.cmdline for mate in mates if mate.member.pid == each.ppid), "")
+    parents = (
+        parent.cmdline
+        if parent is not None
+        else next((mate.cmdline for mate in mates if mate.member.pid == each.ppid), "")
+    )
     forked = bool(parents) and each.cmdline == parents
     return "loader-worker" if forked or "multiprocessing.spawn" in each.cmdline else "child"

@@ -1,4 +1,6 @@
-"""What the settings ask of a measured number: a rung that passed but measured too much or too little has failed."""
+"""What the settings ask of a measured number: a rung that passed but measured too much or too
+little has failed.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +16,27 @@ SOURCE = "trainprobe.yaml"
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Limits by the name of the measure, `init_s`, or of one rung's alone, `gloo_control.init_s`."""
+    """Limits by the name of the measure, `init_s`, or of one rung's alone,
+    `gloo_control.init_s`.
+    """
 
     at_most: Mapping[str, float] = field(default_factory=dict)
     at_least: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, probe: str, name: str) -> tuple[float | None, float | None]:
-        """Return (least, most) for a measure; the rung's own limit comes before that of the name alone."""
+        """Return (least, most) for a measure; the rung's own limit comes before that of the name
+        alone.
+        """
         own = f"{probe}.{name}"
-        return self.at_least.get(own, self.at_least.get(name)), self.at_most.get(own, self.at_most.get(name))
+        return self.at_least.get(own, self.at_least.get(name)), self.at_most.get(
+            own, self.at_most.get(name)
+        )
 
 
 def held_against(result: Result, probe: str, limits: Thresholds) -> Result:
-    """Return `result` with the limits in its measures; failed, with the first number that is beyond one, where it had passed."""
+    """Return `result` with the limits in its measures; failed, with the first number that is
+    beyond one, where it had passed.
+    """
     broken: list[str] = []
     ranks: set[int] = set()
     rows = [_row(row, probe, limits, broken, ranks) for row in result.more.get("measures", [])]
@@ -39,7 +49,9 @@ def held_against(result: Result, probe: str, limits: Thresholds) -> Result:
     return replace(held, outcome="failed", says=broken[0] + more, ranks=tuple(sorted(ranks)))
 
 
-def _row(row: Mapping[str, Any], probe: str, limits: Thresholds, broken: list[str], ranks: set[int]) -> Mapping[str, Any]:
+def _row(
+    row: Mapping[str, Any], probe: str, limits: Thresholds, broken: list[str], ranks: set[int]
+) -> Mapping[str, Any]:
     least, most = limits.of(probe, row["name"])
     if least is None and most is None:
         return row
@@ -48,6 +60,9 @@ def _row(row: Mapping[str, Any], probe: str, limits: Thresholds, broken: list[st
     if low or high:
         whose = f" on {row['who']}" if row["who"] else ""
         word, limit = ("less", least) if low else ("more", most)
-        broken.append(f"the measure {row['name']} is {value:g}{unit}{whose}, {word} than the {limit:g}{unit} that {SOURCE} asks for")
+        broken.append(
+            f"the measure {row['name']} is {value:g}{unit}{whose}, {word} than the {limit:g}{unit}"
+            f" that {SOURCE} asks for"
+        )
         ranks.update(int(number) for number in re.findall(r"rank (\d{1,6})\b", row["who"]))
     return {**row, "threshold": least if low or most is None else most, "source": SOURCE}

@@ -1,25 +1,29 @@
-"""One running cell: its processes, their signs, and what was seen of them, refreshed by `tick`."""
+"""One running cell: its processes, their signs of life and looks at them, refreshed by `tick`."""
 
 from __future__ import annotations
 
 import glob
 import os
 import time
+from collections.abc import Callable, Sequence
 
 from trainprobe.case import Case
 from trainprobe.collect import procfs
 from trainprobe.collect.cgroup_watch import CgroupWatch
+from trainprobe.collect.collector import JobView, collect
+from trainprobe.collect.collectors import locks
 from trainprobe.collect.members import Member
-from trainprobe.collect.watched import Looked
+from trainprobe.collect.source import look_at_source, sites_in_stacks
+from trainprobe.collect.thread_history import CellLooks, ThreadHistory, look_once, looked_at
 from trainprobe.ladder import events
 from trainprobe.ladder.launch import LAUNCHER, Launch
-from trainprobe.ladder.looks import Looks
 from trainprobe.ladder.outcome import failed
 from trainprobe.ladder.pace import Pace
 from trainprobe.ladder.policy import Now, RankNow
-from trainprobe.ladder.signs import Signs
+from trainprobe.ladder.resource_use import Use
+from trainprobe.ladder.signs_of_life import Signs
 from trainprobe.ladder.team import Mate, team_of
-from trainprobe.ladder.use import Use
+from trainprobe.model.evidence import Evidence
 from trainprobe.system.interruption import Interruption
 from trainprobe.system.keeper import Keeper
 
@@ -28,16 +32,74 @@ SIGNS_S = 0.1
 CGROUPS_S = 0.2
 STATES_S = 0.5
 BEAT_S = 1.0
+MEMBERS_CAP = 96
+
+
+class Looks:
+    """Numbers the looks of one cell, so that a later series goes on counting."""
+
+    def __init__(self, case: Case, cell: str, pace: Pace, cwd: str) -> None:
+        self.case, self.cell, self.pace, self.cwd = case, cell, pace, cwd
+        self.number = 0
+
+    def take(self, members: Sequence[Member], hurry: Callable[[], bool]) -> CellLooks:
+        """Look twice, and a third time later when the main threads are undecided; `hurry` tells
+        whether the user has asked to stop.
+        """
+        watched = [
+            ThreadHistory(member)
+            for member in {member.pid: member for member in members[:MEMBERS_CAP]}.values()
+        ]
+        stacks = self._once(watched)
+        if not hurry():
+            self._pause(self.pace.between_looks_s, hurry)
+            stacks += self._once(watched)
+            looked = looked_at(watched, self.number)
+            if looked.moving in ("moving", "busy") and not hurry():
+                # The third look tells a slow loop from a wait: what moves now and still stands
+                # there later polls.
+                self._pause(self.pace.third_look_s, hurry)
+                stacks += self._once(watched)
+        job = JobView([each.member for each in watched], cell=self.cell)
+        collect(self.case, locks.COLLECTOR, job)
+        look_at_source(self.case, self.cell, sites_in_stacks(stacks), cwd=self.cwd)
+        return looked_at(watched, self.number)
+
+    def _once(self, watched: Sequence[ThreadHistory]) -> list[Evidence]:
+        self.number += 1
+        return look_once(self.case, self.cell, watched, self.number)
+
+    def _pause(self, pause_s: float, hurry: Callable[[], bool]) -> None:
+        ends = time.monotonic() + pause_s
+        while (left_s := ends - time.monotonic()) > 0 and not hurry():
+            time.sleep(min(0.05, left_s))
 
 
 class Watch:
-    """Knows at any moment who is there and when each was last heard of. Moments are seconds since the cell began."""
+    """Knows which processes exist and when each last showed a sign of life. Moments are seconds
+    since the cell began.
+    """
 
-    def __init__(self, launch: Launch, keeper: Keeper, case: Case, pace: Pace, cwd: str, interruption: Interruption) -> None:
+    def __init__(
+        self,
+        launch: Launch,
+        keeper: Keeper,
+        case: Case,
+        pace: Pace,
+        cwd: str,
+        interruption: Interruption,
+    ) -> None:
         self.launch, self.keeper, self.case, self.pace = launch, keeper, case, pace
         self.interruption = interruption
         self.cgroups = CgroupWatch()
-        self.signs = Signs(launch.witness_dir, [(spec.rank, path) for spec in launch.specs for path in dict.fromkeys((spec.stdout, spec.stderr))])
+        self.signs = Signs(
+            launch.witness_dir,
+            [
+                (spec.rank, path)
+                for spec in launch.specs
+                for path in dict.fromkeys((spec.stdout, spec.stderr))
+            ],
+        )
         self.looks = Looks(case, launch.cell, pace, cwd)
         self.began_at = time.time()
         self._clock = time.monotonic()
@@ -48,7 +110,7 @@ class Watch:
         self.quiet_s = 0.0  # the longest silence after the first sign that a sign has ended
         self._sign_at = 0.0
         self.looked_at: float | None = None
-        self.looked: Looked | None = None
+        self.looked: CellLooks | None = None
 
     def start(self) -> None:
         """Start everything. The clock of the cell begins here."""
@@ -77,20 +139,24 @@ class Watch:
             self._beat_at = self.elapsed_s
 
     def team(self) -> tuple[Mate, ...]:
-        return team_of(self.launch, self.keeper, {pid: each.rank for pid, each in self.signs.by_pid.items()})
+        return team_of(
+            self.launch, self.keeper, {pid: each.rank for pid, each in self.signs.by_pid.items()}
+        )
 
     def running(self) -> bool:
         return self.keeper.running()
 
     def answer_failed(self) -> bool:
         """Say whether a process of a probe has ended without the answer yes."""
-        ended = [spec for spec in self.launch.specs if self.keeper.children[spec.key].ended is not None]
+        ended = [
+            spec for spec in self.launch.specs if self.keeper.children[spec.key].ended is not None
+        ]
         return any(events.read(self.launch.events[spec.rank]).answer[0] != "yes" for spec in ended)
 
     def alive_members(self) -> list[Member]:
         return [mate.member for mate in self.team() if mate.alive and mate.member.pid]
 
-    def look(self) -> Looked:
+    def look(self) -> CellLooks:
         """Look at everybody who lives."""
         self.looked = self.looks.take(self.alive_members(), lambda: self.interruption.asked)
         self.looked_at = self.elapsed_s
@@ -115,11 +181,16 @@ class Watch:
                 RankNow(
                     rank,
                     mate.ended,
-                    ended_at=self._moment(mate.ended.at) if mate.ended is not None and mate.ended.at else self.elapsed_s,
+                    ended_at=(
+                        self._moment(mate.ended.at)
+                        if mate.ended is not None and mate.ended.at
+                        else self.elapsed_s
+                    ),
                     steps=self.signs.steps(rank, alone=alone),
                     sign_at=max(self._moment(self.signs.sign_at(rank)), self._beat_at),
                     stopped_since=self._stopped.get(mate.member.pid),
-                    leaving=(one := self.signs.by_pid.get(mate.member.pid)) is not None and one.leaving,
+                    leaving=(item := self.signs.by_pid.get(mate.member.pid)) is not None
+                    and item.leaving,
                 )
             )
         launcher = self.keeper.children[LAUNCHER].ended if self.launch.command else None
@@ -133,7 +204,11 @@ class Watch:
             ranks=ranks,
             sign_at=sign_at,
             looked_at=self.looked_at,
-            launcher_failed_at=self._moment(launcher.at) if launcher is not None and failed(launcher) and launcher.at else None,
+            launcher_failed_at=(
+                self._moment(launcher.at)
+                if launcher is not None and failed(launcher) and launcher.at
+                else None
+            ),
         )
 
     def collectives_seen(self) -> bool:
@@ -142,7 +217,9 @@ class Watch:
         return self.signs.any_collective
 
     def find_logs(self) -> list[tuple[int, str, str]]:
-        """Return (rank, stream, path) of the files that torchrun keeps per rank, the last attempt's; watch them from now on."""
+        """Return (rank, stream, path) of the files that torchrun keeps per rank, the last
+        attempt's; watch them from now on.
+        """
         found = rank_logs(self.launch.logs, self.launch.first)
         for rank, _, path in found:
             self.signs.add_output(rank, path)
@@ -173,9 +250,15 @@ class Watch:
 
 
 def rank_logs(folder: str, first: int = 0) -> list[tuple[int, str, str]]:
-    """Find `<run>_x/attempt_<n>/<local rank>/{stdout,stderr}.log` (torch/distributed/elastic/multiprocessing/api.py); `first` is the rank that is local rank 0."""
+    """Find `<run>_x/attempt_<n>/<local rank>/{stdout,stderr}.log`
+    (torch/distributed/elastic/multiprocessing/api.py); `first` is the rank that is local rank 0.
+    """
     found: dict[tuple[int, str], tuple[int, str]] = {}
-    for path in glob.glob(os.path.join(glob.escape(folder), "*", "attempt_*", "*", "std*.log")) if folder else []:
+    for path in (
+        glob.glob(os.path.join(glob.escape(folder), "*", "attempt_*", "*", "std*.log"))
+        if folder
+        else []
+    ):
         parts = path.split(os.sep)
         attempt, rank, stream = parts[-3].rpartition("_")[2], parts[-2], parts[-1].partition(".")[0]
         if attempt.isdigit() and rank.isdigit():
@@ -185,11 +268,19 @@ def rank_logs(folder: str, first: int = 0) -> list[tuple[int, str, str]]:
 
 
 def error_logs(folder: str, first: int = 0) -> dict[int, str]:
-    """Find torchrun's error.json per rank, the last attempt's; `first` is the rank that is local rank 0."""
+    """Find torchrun's error.json per rank, the last attempt's; `first` is the rank that is local
+    rank 0.
+    """
     found: dict[int, tuple[int, str]] = {}
-    for path in glob.glob(os.path.join(glob.escape(folder), "*", "attempt_*", "*", "error.json")) if folder else []:
+    for path in (
+        glob.glob(os.path.join(glob.escape(folder), "*", "attempt_*", "*", "error.json"))
+        if folder
+        else []
+    ):
         parts = path.split(os.sep)
         attempt, rank = parts[-3].rpartition("_")[2], parts[-2]
         if attempt.isdigit() and rank.isdigit():
-            found[first + int(rank)] = max(found.get(first + int(rank), (-1, "")), (int(attempt), path))
+            found[first + int(rank)] = max(
+                found.get(first + int(rank), (-1, "")), (int(attempt), path)
+            )
     return {rank: path for rank, (_, path) in sorted(found.items())}

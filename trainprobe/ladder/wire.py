@@ -1,4 +1,6 @@
-"""The lines between a climb and its nodes: what a node is to do, and what it says of its part of a cell. What comes from a node is foreign input. Pure."""
+"""The lines between a climb and its nodes: what a node is to do, and what it says of its part of
+a cell. What comes from a node is foreign input. Pure.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from trainprobe.collect.members import Member
-from trainprobe.collect.watched import Looked, Moving, Watched
+from trainprobe.collect.thread_history import CellLooks, Moving, ThreadHistory
+from trainprobe.ladder.cell_record import CellRecord, RankRecord
 from trainprobe.ladder.cells import Cell
 from trainprobe.ladder.outcome import Answered
 from trainprobe.ladder.pace import Pace
 from trainprobe.ladder.plan import Plan, Rung
 from trainprobe.ladder.policy import RankNow
-from trainprobe.ladder.told import RankTold, Told
 from trainprobe.model.codec import from_json, to_json
 from trainprobe.model.evidence import Ended
 from trainprobe.targets.launch import Part
@@ -24,7 +26,8 @@ BEAT_S = 1.0
 PING_S = 5.0
 FRAMES_SENT = 60
 T = TypeVar("T")
-# What the looks at a cell write; what the ladder says of itself (plan, rung, node.look, interrupted) is not for a node to say.
+# What the looks at a cell write; what the ladder says of itself (plan, rung, node.look,
+# interrupted) is not for a node to say.
 KINDS = frozenset(
     {
         "cgroup",
@@ -51,7 +54,9 @@ KINDS = frozenset(
 
 @dataclass(frozen=True)
 class CellAsked:
-    """One cell for one node. `alone`: the node decides itself when it is over, as for a probe of the host. `hard_s` ends it in any case, also where nobody asks any more."""
+    """One cell for one node. `alone`: the node decides itself when it is over, as for a probe of
+    the host. `hard_s` ends it in any case, also where nobody asks any more.
+    """
 
     rung: Rung
     cell: Cell
@@ -68,7 +73,9 @@ class CellAsked:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A node's part of a cell at one moment; times in seconds since it was started there. `failed`: a process of a probe ended without a yes."""
+    """A node's part of a cell at one moment; times in seconds since it was started there.
+    `failed`: a process of a probe ended without a yes.
+    """
 
     at: float = 0.0
     running: bool = True
@@ -84,21 +91,23 @@ class Snapshot:
             self,
             at=self.at + by_s,
             sign_at=self.sign_at + by_s if self.sign_at else 0.0,
-            launcher_failed_at=None if self.launcher_failed_at is None else self.launcher_failed_at + by_s,
+            launcher_failed_at=(
+                None if self.launcher_failed_at is None else self.launcher_failed_at + by_s
+            ),
             ranks=tuple(
                 replace(
-                    one,
-                    ended_at=one.ended_at + by_s,
-                    sign_at=one.sign_at + by_s if one.sign_at else 0.0,
-                    stopped_since=None if one.stopped_since is None else one.stopped_since + by_s,
+                    rank,
+                    ended_at=rank.ended_at + by_s,
+                    sign_at=rank.sign_at + by_s if rank.sign_at else 0.0,
+                    stopped_since=None if rank.stopped_since is None else rank.stopped_since + by_s,
                 )
-                for one in self.ranks
+                for rank in self.ranks
             ),
         )
 
 
 @dataclass(frozen=True)
-class Seen:
+class ProcessLook:
     """What a look at a node's part showed of one process."""
 
     rank: int | None
@@ -111,46 +120,53 @@ class Seen:
 
 @dataclass(frozen=True)
 class PartOver:
-    """What a node says when its part is over. `trouble` is what broke there of ours."""
+    """A node's report at the end of its part. `trouble` is a failure of our own on that node."""
 
-    told: Told = field(default_factory=Told)
+    record: CellRecord = field(default_factory=CellRecord)
     switched_on: Mapping[str, str] = field(default_factory=dict)
     left_alone: tuple[str, ...] = ()
     missed: bool = False
     trouble: str = ""
 
 
-class FarWatched(Watched):
-    """A process of another node, by what its look told. `pid` of its member is a number that no other node's has."""
+class RemoteProcess(ThreadHistory):
+    """A process of another node, as its node's look showed it. The `pid` of its member is unique
+    over all nodes.
+    """
 
-    def __init__(self, seen: Seen, place: int) -> None:
-        super().__init__(Member(seen.rank, place << 40 | seen.pid, seen.role))
-        self._seen = seen
+    def __init__(self, look: ProcessLook, place: int) -> None:
+        super().__init__(Member(look.rank, place << 40 | look.pid, look.role))
+        self._look = look
 
     @property
     def waits_for_peers(self) -> bool:
-        return self._seen.waits_for_peers
+        return self._look.waits_for_peers
 
     @property
     def places(self) -> list[tuple[object, ...]]:
-        return [tuple(place) for place in self._seen.places]
+        return [tuple(place) for place in self._look.places]
 
     def moving(self) -> Moving:
         """As the node judged it."""
-        return self._seen.moving
+        return self._look.moving
 
 
-def seen_of(looked: Looked) -> list[Seen]:
+def looks_of(looked: CellLooks) -> list[ProcessLook]:
     """A look as it goes home."""
     everyone = (*looked.by_rank.values(), *looked.workers)
     return [
-        Seen(
+        ProcessLook(
             each.member.rank,
             each.member.pid,
             each.member.role,
             each.moving(),
             each.waits_for_peers,
-            tuple(tuple(frame if isinstance(frame, tuple) else (frame,) for frame in place[:FRAMES_SENT]) for place in each.places),
+            tuple(
+                tuple(
+                    frame if isinstance(frame, tuple) else (frame,) for frame in place[:FRAMES_SENT]
+                )
+                for place in each.places
+            ),
         )
         for each in everyone
     ]
@@ -169,26 +185,30 @@ def read(kind: type[T], value: Any) -> T | None:
         return None
 
 
-def own_ranks(told: Told, part: Part) -> Told:
-    """What a node told of its own ranks: it cannot speak for others."""
+def own_ranks(record: CellRecord, part: Part) -> CellRecord:
+    """Keep the record of the node's own ranks: it cannot speak for others."""
     mine = range(part.first, part.first + part.nproc)
     return replace(
-        told,
-        ranks=tuple(one for one in told.ranks if one.rank in mine),
-        answers=tuple(one for one in told.answers if one.rank is None or one.rank in mine),
+        record,
+        ranks=tuple(rank for rank in record.ranks if rank.rank in mine),
+        answers=tuple(
+            answer for answer in record.answers if answer.rank is None or answer.rank in mine
+        ),
     )
 
 
-def nothing_told(part: Part, says: str, *, probe: bool) -> Told:
-    """What stands in place of a part that never came: its ranks were there, and nobody saw an end of them."""
+def record_of_lost_part(part: Part, says: str, *, probe: bool) -> CellRecord:
+    """The record in place of a part that never arrived: nobody saw its ranks end."""
     unseen = Ended("not_run", reason=says, by_us=True)
     mine = range(part.first, part.first + part.nproc)
     if probe:
-        return Told(answers=tuple(Answered(rank, "", "", unseen) for rank in mine))
-    return Told(ranks=tuple(RankTold(rank) for rank in mine))
+        return CellRecord(answers=tuple(Answered(rank, "", "", unseen) for rank in mine))
+    return CellRecord(ranks=tuple(RankRecord(rank) for rank in mine))
 
 
 def plan_for_nodes(plan: Plan) -> dict[str, Any]:
     """What a node needs to know of the plan."""
-    row: dict[str, Any] = to_json(replace(plan, rungs=(), gpus_seen=None, way=None, timeout_s=None, notes=()))
+    row: dict[str, Any] = to_json(
+        replace(plan, rungs=(), gpus_seen=None, way=None, timeout_s=None, notes=())
+    )
     return row

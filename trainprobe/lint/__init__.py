@@ -1,24 +1,38 @@
-"""Static reading of training code: patterns that end as hangs and crashes, found before anything runs. Nothing here imports or runs what it reads.
+"""Static reading of training code: patterns that end as hangs and crashes, found before anything
+runs. Nothing here imports or runs what it reads.
 
-A rule is a file `rules/<pattern>.py` with one `RULE = Rule(id, cause, title, why, confidence, find)`, found by its presence. What it asks:
+A rule is a file `rules/<pattern>.py` with `RULE = Rule(…)` and `find(program)`, found by its
+presence (docs/guides/add-a-lint-rule.md). What it can ask:
 
-    for module in program.examined:                    # Module: path, name, tree, lines, functions, classes, given
-        for call in module.of(ast.Call):               # all nodes of exactly one type, in no promised order
-            program.dotted(module, call.func)          # "torch.distributed.barrier"; "accelerate.Accelerator().gather"; "~x.save" if unknown
-            program.called(module, call)               # the project's Function that it runs, or None; `.calls`, `.returns`, `.parameters`, `.cls`
-            program.value(module, node)                # constant, or values.UNKNOWN (test with `is`): assignments, defaults, config files, argparse
-            program.values.keyword(module, call, "num_workers", 5, default=0)     # value of an argument; values.argument() gives its node
-            module.scope_of(node), function_of(node), class_of(node), ancestors(node), statement_of(node), source_of(node)
-            program.names.lookup(module, "name", at)   # the bindings of a name: kind, node, value, line
-    program.names.definition(dotted)                   # Function | Class of the project; Class: .methods, .attributes ("self.x = v"), .node.bases
-    program.finding(RULE_ID, CAUSE, module, node, says=…, why=…, confidence=…, fix=Fix(…))
-    ranks.test(program, module, expr)                  # RankTest(polarity "main" | "others" | "some", says) or None
-    flow.guards(program, module, node)                 # rank conditions under which node runs, early returns by rank before it included
-    flow.before(module, a, b)                          # whether a runs before b in one function or at module level
-    calls.collective_of(program, module, call)         # Collective(name, says, sure) that a call does itself, or None
-    calls.borne(program, function)                     # the collectives that a function does, also through others
-    calls.reaches(program, function)                   # the project functions that it calls, itself included
-    program.memory                                     # a dict for what a rule works out once
+The program
+    program.examined              the modules in which findings are looked for
+    program.dotted(module, expr)  "torch.distributed.barrier", "accelerate.Accelerator().gather";
+                                  "~x.save" where the origin of x is unknown
+    program.value(module, expr)   its constant value, or values.UNKNOWN (compare with `is`)
+    program.called(module, call)  the project's Function that a call runs, or None
+    program.class_named(dotted)   the project's Class, or None
+    program.memory                a dict for what a rule works out once
 
-`fixing.insert_line`, `fixing.replace` and `fixing.add_keyword` make edits. `running.findings_of(program)` runs all rules.
+A module
+    module.of(ast.Call)           all nodes of exactly one type
+    module.scope_of(node), function_of, class_of, statement_of, ancestors, source_of
+
+Calls and expressions
+    calls.calls_to(program, "torch.save")        calls by full name
+    calls.callers(program, function)             the calls that run a function
+    calls.reaches(program, function)             the functions that it may run, itself included
+    expressions.origin(program, module, expr)    the expression behind a name or an attribute
+    expressions.resolved_argument(program, Call(module, call, ""), "num_workers", 5)
+    jobs.calls_in_job(program, module, "…")      calls in the modules of the same process
+
+Ranks
+    ranks.test(program, module, expr)            RankTest("main" | "others" | "some"), or None
+    flow.guards(program, module, node)           rank conditions under which a node runs
+    flow.before(module, first, second)           whether one runs before the other
+    collectives.collective_of(program, module, call)    the collective that a call is, or None
+    reached.reached_by_call(program, module, call)      those that it leads to
+    reached.reached_by_function(program, function)      those that a function leads to
+
+`order.Order` puts the events of a process in order, `fixing` and `rewrites` make edits, and
+`running.findings_of(program)` runs all rules.
 """

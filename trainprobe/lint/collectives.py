@@ -1,55 +1,91 @@
-"""Calls in which all ranks must meet, by full name: torch, accelerate, transformers, Lightning, DeepSpeed, horovod."""
+"""Collective calls of torch, accelerate, transformers, Lightning, DeepSpeed and horovod, by full
+name.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from trainprobe.lint.mentions import is_told_in, mentions
+from trainprobe.lint import sharded
+from trainprobe.lint.mentions import mentions, mentions_pattern
 from trainprobe.lint.modules import Class, Module
+from trainprobe.lint.program import Program, remembered
 from trainprobe.lint.values import argument
-
-if TYPE_CHECKING:
-    from trainprobe.lint.program import Program
+from trainprobe.lint.wrappers import wrapped
 
 
 @dataclass(frozen=True)
 class Collective:
-    """A call in which all ranks meet. `name` is short and the same however it is written; `sure` says how certainly they meet there."""
+    """A collective call. `name` is short and the same however the call is written; `sure` is the
+    confidence that it is one.
+    """
 
     name: str
     says: str
     sure: float
     kind: str = "collective"
-    """collective | barrier | framework | sharded (only where the model is sharded) | setup (a constructor or a new group)"""
+    """collective | barrier | framework | sharded (only where the model is sharded) | setup (a
+    constructor or a new group)
+    """
     group: bool = False
-    """It names a process group, so that some ranks may rightly stay away."""
+    """It names a process group, so some ranks may rightly not call it."""
 
 
 GROUP_AT = {
-    "all_reduce": 2, "all_gather": 2, "all_gather_object": 2, "all_gather_into_tensor": 2, "reduce": 3, "reduce_scatter": 3, "reduce_scatter_tensor": 3,
-    "broadcast": 2, "broadcast_object_list": 2, "scatter": 3, "scatter_object_list": 3, "gather": 3, "gather_object": 3, "all_to_all": 2,
-    "all_to_all_single": 4, "barrier": 0, "monitored_barrier": 0, "all_gather_coalesced": 2, "all_reduce_coalesced": 2,
-}  # fmt: skip
+    "all_reduce": 2,
+    "all_gather": 2,
+    "all_gather_object": 2,
+    "all_gather_into_tensor": 2,
+    "reduce": 3,
+    "reduce_scatter": 3,
+    "reduce_scatter_tensor": 3,
+    "broadcast": 2,
+    "broadcast_object_list": 2,
+    "scatter": 3,
+    "scatter_object_list": 3,
+    "gather": 3,
+    "gather_object": 3,
+    "all_to_all": 2,
+    "all_to_all_single": 4,
+    "barrier": 0,
+    "monitored_barrier": 0,
+    "all_gather_coalesced": 2,
+    "all_reduce_coalesced": 2,
+}
 """torch.distributed's collectives, with the position of `group` (docs of torch 2.x)."""
 SETUP = {
-    "torch.distributed.init_process_group": "init_process_group", "torch.distributed.new_group": "new_group", "torch.distributed.new_subgroups": "new_group",
-    "torch.distributed.device_mesh.init_device_mesh": "init_device_mesh", "torch.distributed.init_device_mesh": "init_device_mesh",
-    "torch.nn.parallel.DistributedDataParallel": "DistributedDataParallel()", "torch.distributed.fsdp.FullyShardedDataParallel": "FullyShardedDataParallel()",
-}  # fmt: skip
+    "torch.distributed.init_process_group": "init_process_group",
+    "torch.distributed.new_group": "new_group",
+    "torch.distributed.new_subgroups": "new_group",
+    "torch.distributed.device_mesh.init_device_mesh": "init_device_mesh",
+    "torch.distributed.init_device_mesh": "init_device_mesh",
+    "torch.nn.parallel.DistributedDataParallel": "DistributedDataParallel()",
+    "torch.distributed.fsdp.FullyShardedDataParallel": "FullyShardedDataParallel()",
+}
 CHECKPOINT = re.compile(
-    r"torch\.distributed\.checkpoint\.((state_dict_(saver|loader)\.)?(save|load|async_save|save_state_dict|load_state_dict)"
+    r"torch\.distributed\.checkpoint\.((state_dict_(saver|loader)\.)?(save|load|async_save"
+    r"|save_state_dict|load_state_dict)"
     r"|(state_dict\.)?(get|set)_(model_|optimizer_)?state_dict)"
 )
 ACCELERATOR = {
-    "wait_for_everyone": ("barrier", 0.95), "gather": ("collective", 0.95), "gather_for_metrics": ("collective", 0.95), "reduce": ("collective", 0.95),
-    "pad_across_processes": ("collective", 0.9), "save_state": ("sharded", 0.62), "load_state": ("sharded", 0.62), "get_state_dict": ("sharded", 0.5),
-    "save_model": ("sharded", 0.5), "backward": ("framework", 0.75), "prepare": ("setup", 0.6), "prepare_model": ("setup", 0.6),
-}  # fmt: skip
+    "wait_for_everyone": ("barrier", 0.95),
+    "gather": ("collective", 0.95),
+    "gather_for_metrics": ("collective", 0.95),
+    "reduce": ("collective", 0.95),
+    "pad_across_processes": ("collective", 0.9),
+    "save_state": ("sharded", 0.62),
+    "load_state": ("sharded", 0.62),
+    "get_state_dict": ("sharded", 0.5),
+    "save_model": ("sharded", 0.5),
+    "backward": ("framework", 0.75),
+    "prepare": ("setup", 0.6),
+    "prepare_model": ("setup", 0.6),
+}
 ACCELERATE_OPERATIONS = re.compile(
-    r"accelerate\.utils\.(operations\.|other\.)?(gather|gather_object|broadcast|broadcast_object_list|reduce|pad_across_processes|wait_for_everyone)"
+    r"accelerate\.utils\.(operations\.|other\.)?(gather|gather_object|broadcast"
+    r"|broadcast_object_list|reduce|pad_across_processes|wait_for_everyone)"
 )
 LIGHTNING = {
     "fit": 0.9,
@@ -61,37 +97,45 @@ LIGHTNING = {
     "strategy.broadcast": 0.95,
     "strategy.reduce": 0.9,
 }
-FABRIC = {"barrier": 0.95, "all_gather": 0.95, "all_reduce": 0.95, "broadcast": 0.95, "save": 0.6, "load": 0.6, "backward": 0.75, "setup": 0.6}
-HOROVOD = {
-    "allreduce",
-    "allreduce_",
-    "allgather",
-    "allgather_object",
-    "broadcast",
-    "broadcast_",
-    "broadcast_object",
-    "broadcast_parameters",
-    "broadcast_optimizer_state",
-    "barrier",
-    "join",
-    "alltoall",
+FABRIC = {
+    "barrier": 0.95,
+    "all_gather": 0.95,
+    "all_reduce": 0.95,
+    "broadcast": 0.95,
+    "save": 0.6,
+    "load": 0.6,
+    "backward": 0.75,
+    "setup": 0.6,
 }
-ENGINE = {"save_checkpoint": 0.85, "load_checkpoint": 0.8, "save_16bit_model": 0.7, "backward": 0.9, "step": 0.9, "__call__": 0.7}
-SHARDED_METHODS = {"state_dict", "load_state_dict", "clip_grad_norm_", "forward", "generate", "__call__", "summon_full_params"}
-CLASSES = {
-    "torch.distributed.fsdp.FullyShardedDataParallel": "fsdp", "torch.nn.parallel.DistributedDataParallel": "ddp", "deepspeed.initialize": "deepspeed",
-    "fairscale.nn.FullyShardedDataParallel": "fsdp", "torch.distributed.fsdp.fully_shard": "fsdp2", "torch.distributed._composable.fsdp.fully_shard": "fsdp2",
-}  # fmt: skip
+HOROVOD = set(
+    """
+    allreduce allreduce_ allgather allgather_object broadcast broadcast_ broadcast_object
+    broadcast_parameters broadcast_optimizer_state barrier join alltoall
+    """.split()
+)
+ENGINE = {
+    "save_checkpoint": 0.85,
+    "load_checkpoint": 0.8,
+    "save_16bit_model": 0.7,
+    "backward": 0.9,
+    "step": 0.9,
+    "__call__": 0.7,
+}
+SHARDED_METHODS = set(
+    """
+    state_dict load_state_dict clip_grad_norm_ forward generate __call__ summon_full_params
+    """.split()
+)
 SHARDS = re.compile(r"fsdp|deepspeed|zero_?3|FullySharded", re.IGNORECASE)
 TRAINER = re.compile(r"(transformers|trl|sentence_transformers|setfit)\.([\w.]+\.)?\w*Trainer")
 
 
+@remembered
 def collective_of(program: Program, module: Module, call: ast.Call) -> Collective | None:
-    """Return the collective that a call does itself; None where it does none, or only through the project's own code."""
-    memory: dict[ast.AST, Collective | None] = program.memory.setdefault("collectives", {})
-    if call not in memory:
-        memory[call] = _named(program, module, call, program.dotted(module, call.func))
-    return memory[call]
+    """Return the collective that a call is; None where it is none, or leads to one only through the
+    project's own code.
+    """
+    return _named(program, module, call, program.dotted(module, call.func))
 
 
 def _named(program: Program, module: Module, call: ast.Call, name: str) -> Collective | None:  # noqa: PLR0911 - one return per library
@@ -101,102 +145,222 @@ def _named(program: Program, module: Module, call: ast.Call, name: str) -> Colle
     if receiver == "torch.distributed" or receiver.startswith("torch.distributed.nn"):
         return _torch(program, module, call, last, name)
     if name in SETUP:
-        return Collective(SETUP[name], f"{SETUP[name]} makes all ranks meet", 0.9, "setup", _has_group(program, module, call, None))
+        return Collective(
+            SETUP[name],
+            f"{SETUP[name]} is a collective of all ranks",
+            0.9,
+            "setup",
+            _has_group(program, module, call, None),
+        )
     if name.startswith("torch.distributed.checkpoint") and CHECKPOINT.fullmatch(name):
         if program.values.keyword(module, call, "no_dist", default=False) is True:
             return None
-        return Collective(f"checkpoint.{last}", f"torch.distributed.checkpoint's {last} makes all ranks meet", 0.85, "framework")
+        return Collective(
+            f"checkpoint.{last}",
+            f"torch.distributed.checkpoint's {last} is a collective of all ranks",
+            0.85,
+            "framework",
+        )
     if last == "full_tensor" and isinstance(call.func, ast.Attribute):
-        return Collective("full_tensor", "full_tensor() of a sharded tensor gathers its parts from all ranks", 0.85)
-    if last in {"clip_grad_norm_", "get_total_norm", "distribute_tensor", "redistribute"} and _of_parts(program, module, call, name):
-        return Collective(last, f"{last} of sharded tensors makes all ranks meet", 0.85)
+        return Collective(
+            "full_tensor",
+            "full_tensor() of a sharded tensor gathers its parts from all ranks",
+            0.85,
+        )
+    if last in {
+        "clip_grad_norm_",
+        "get_total_norm",
+        "distribute_tensor",
+        "redistribute",
+    } and _of_parts(program, module, call, name):
+        return Collective(last, f"{last} of sharded tensors is a collective of all ranks", 0.85)
     if receiver.startswith("horovod.") and last in HOROVOD:
-        return Collective(last, f"horovod's {last} makes all ranks meet", 0.9)
+        return Collective(last, f"horovod's {last} is a collective of all ranks", 0.9)
     if ACCELERATE_OPERATIONS.fullmatch(name):
-        return Collective(last, f"accelerate's {last} makes all ranks meet", 0.9, "barrier" if last == "wait_for_everyone" else "collective")
+        return Collective(
+            last,
+            f"accelerate's {last} is a collective of all ranks",
+            0.9,
+            "barrier" if last == "wait_for_everyone" else "collective",
+        )
     if not isinstance(call.func, ast.Attribute):
         if name.endswith("()") or name.startswith("~"):
             return _sharded(program, module, call.func, "__call__")
-        return Collective("barrier", "a barrier makes all ranks meet", 0.7, "barrier") if last == "barrier" and program.called(module, call) is None else None
-    return _method(program, module, call, receiver, last) or _sharded(program, module, call.func.value, last)
+        return (
+            Collective("barrier", "a barrier is a collective of all ranks", 0.7, "barrier")
+            if last == "barrier" and program.called(module, call) is None
+            else None
+        )
+    return _method(program, module, call, receiver, last) or _sharded(
+        program, module, call.func.value, last
+    )
 
 
-def _torch(program: Program, module: Module, call: ast.Call, last: str, name: str) -> Collective | None:
+def _torch(
+    program: Program, module: Module, call: ast.Call, last: str, name: str
+) -> Collective | None:
     if name in SETUP:
         size = program.values.keyword(module, call, "world_size", 3)
-        return Collective(SETUP[name], f"{SETUP[name]} makes all ranks meet", 0.9, "setup", isinstance(size, int))
+        return Collective(
+            SETUP[name],
+            f"{SETUP[name]} is a collective of all ranks",
+            0.9,
+            "setup",
+            isinstance(size, int),
+        )
     if last not in GROUP_AT:
         return None
     kind = "barrier" if "barrier" in last else "collective"
-    return Collective(last, f"{last} makes all ranks of the group meet", 0.95, kind, _has_group(program, module, call, GROUP_AT[last]))
+    return Collective(
+        last,
+        f"{last} is a collective of the whole group",
+        0.95,
+        kind,
+        _has_group(program, module, call, GROUP_AT[last]),
+    )
 
 
 def _of_parts(program: Program, module: Module, call: ast.Call, name: str) -> bool:
-    from trainprobe.lint import sharded
-
     if not sharded.is_used(program):
         return False
     if name.startswith(sharded.PLACES):
         return True
-    held = call.func.value if isinstance(call.func, ast.Attribute) else None
-    return sharded.clips(program, module, call) or (name.endswith(".redistribute") and held is not None and bool(sharded.kind_of(program, module, held)))
+    holder = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return sharded.clips(program, module, call) or (
+        name.endswith(".redistribute")
+        and holder is not None
+        and bool(sharded.kind_of(program, module, holder))
+    )
 
 
 def _has_group(program: Program, module: Module, call: ast.Call, position: int | None) -> bool:
-    given = argument(call, "group", position) or argument(call, "process_group")
-    if given is None or (isinstance(given, ast.Constant) and given.value is None):
+    item = argument(call, "group", position) or argument(call, "process_group")
+    if item is None or (isinstance(item, ast.Constant) and item.value is None):
         return False
-    return program.dotted(module, given) not in {"torch.distributed.group.WORLD", "torch.distributed.GroupMember.WORLD"}
+    return program.dotted(module, item) not in {
+        "torch.distributed.group.WORLD",
+        "torch.distributed.GroupMember.WORLD",
+    }
 
 
-def _method(program: Program, module: Module, call: ast.Call, receiver: str, last: str) -> Collective | None:
+def _method(
+    program: Program, module: Module, call: ast.Call, receiver: str, last: str
+) -> Collective | None:
     bare = receiver.removesuffix("()").rpartition(".")[2].lstrip("~")
-    if receiver in {"accelerate.Accelerator()", "accelerate.PartialState()", "accelerate.state.PartialState()"} or (
-        bare in {"accelerator", "_accelerator"} and not receiver.endswith("()")
-    ):
-        told = ACCELERATOR.get(last)
-        if told is not None and last.endswith("_state") and not is_told_in(program, [module], SHARDS):
-            told = (told[0], 0.45)  # under DDP each rank writes its own part, and nobody waits
-        return Collective(last, f"Accelerator.{last} {_when(told[0])}", told[1], told[0]) if told else None
+    if receiver in {
+        "accelerate.Accelerator()",
+        "accelerate.PartialState()",
+        "accelerate.state.PartialState()",
+    } or (bare in {"accelerator", "_accelerator"} and not receiver.endswith("()")):
+        found = ACCELERATOR.get(last)
+        if (
+            found is not None
+            and last.endswith("_state")
+            and not mentions_pattern(program, [module], SHARDS)
+        ):
+            found = (found[0], 0.45)  # under DDP each rank writes its own part, and nobody waits
+        return (
+            Collective(last, f"Accelerator.{last} {_when(found[0])}", found[1], found[0])
+            if found
+            else None
+        )
     if last in {"wait_for_everyone", "gather_for_metrics"}:
-        return Collective(last, f"{last} makes all ranks meet", 0.85, "barrier" if last == "wait_for_everyone" else "collective")
-    if bare in {"trainer", "_trainer"} or receiver.endswith(("Trainer()", "()")) or ".trainer" in receiver:
+        return Collective(
+            last,
+            f"{last} is a collective of all ranks",
+            0.85,
+            "barrier" if last == "wait_for_everyone" else "collective",
+        )
+    if (
+        bare in {"trainer", "_trainer"}
+        or receiver.endswith(("Trainer()", "()"))
+        or ".trainer" in receiver
+    ):
         return _trainer(program, module, call, receiver, last)
-    if (bare == "fabric" or receiver in {"lightning.Fabric()", "lightning.fabric.Fabric()"}) and last in FABRIC:
-        return Collective(last, f"Fabric.{last} makes all ranks meet", FABRIC[last], "barrier" if last == "barrier" else "framework")
-    if last == "barrier" and not receiver.startswith(("threading", "multiprocessing")) and program.called(module, call) is None:
-        return Collective("barrier", "a barrier makes all ranks meet", 0.7, "barrier", bool(call.args or call.keywords))
+    if (
+        bare == "fabric" or receiver in {"lightning.Fabric()", "lightning.fabric.Fabric()"}
+    ) and last in FABRIC:
+        return Collective(
+            last,
+            f"Fabric.{last} is a collective of all ranks",
+            FABRIC[last],
+            "barrier" if last == "barrier" else "framework",
+        )
+    if (
+        last == "barrier"
+        and not receiver.startswith(("threading", "multiprocessing"))
+        and program.called(module, call) is None
+    ):
+        return Collective(
+            "barrier",
+            "a barrier is a collective of all ranks",
+            0.7,
+            "barrier",
+            bool(call.args or call.keywords),
+        )
     return None
 
 
-def _trainer(program: Program, module: Module, call: ast.Call, receiver: str, last: str) -> Collective | None:
+def _trainer(
+    program: Program, module: Module, call: ast.Call, receiver: str, last: str
+) -> Collective | None:
     lightning = is_a(program, receiver, re.compile(r"lightning\.(\w+\.)*(Trainer|LightningModule)"))
     hugging = is_a(program, receiver, TRAINER)
     if not lightning and not hugging and receiver.startswith("~") and not receiver.endswith("()"):
         known = mentions(program, module).packages
-        hugging, lightning = bool(known & {"transformers", "trl"}), bool(known & {"lightning", "pytorch_lightning"})
+        hugging, lightning = (
+            bool(known & {"transformers", "trl"}),
+            bool(known & {"lightning", "pytorch_lightning"}),
+        )
         if hugging and lightning:
             return None
     ending = receiver.rpartition(".")[2]
     if lightning and ending == "strategy":
         last = f"strategy.{last}"
     if lightning and last in {"log", "all_gather", "log_dict"} and not receiver.startswith("~"):
-        synced = last == "all_gather" or program.values.keyword(module, call, "sync_dist", default=False) is True
-        return Collective(last, f"LightningModule.{last} makes all ranks meet", 0.9, "framework") if synced else None
+        synced = (
+            last == "all_gather"
+            or program.values.keyword(module, call, "sync_dist", default=False) is True
+        )
+        return (
+            Collective(
+                last, f"LightningModule.{last} is a collective of all ranks", 0.9, "framework"
+            )
+            if synced
+            else None
+        )
     if lightning and last in LIGHTNING:
-        return Collective(last, f"Trainer.{last} makes all ranks meet", LIGHTNING[last], "barrier" if "barrier" in last else "framework")
-    if hugging and last in {"train", "evaluate", "predict"}:
-        return Collective(last, f"Trainer.{last} makes all ranks meet: each gathers its part of the results", 0.85, "framework")
-    if hugging and last == "save_model":
-        sharded = is_told_in(program, [module], SHARDS)
         return Collective(
-            last, "Trainer.save_model gathers the parameters from all ranks under FSDP and DeepSpeed ZeRO-3", 0.75 if sharded else 0.45, "sharded"
+            last,
+            f"Trainer.{last} is a collective of all ranks",
+            LIGHTNING[last],
+            "barrier" if "barrier" in last else "framework",
+        )
+    if hugging and last in {"train", "evaluate", "predict"}:
+        return Collective(
+            last,
+            f"Trainer.{last} is a collective of all ranks: each gathers its part of the results",
+            0.85,
+            "framework",
+        )
+    if hugging and last == "save_model":
+        sharded = mentions_pattern(program, [module], SHARDS)
+        return Collective(
+            last,
+            "Trainer.save_model gathers the parameters from all ranks under FSDP and DeepSpeed"
+            " ZeRO-3",
+            0.75 if sharded else 0.45,
+            "sharded",
         )
     return None
 
 
 def _when(kind: str) -> str:
-    return "gathers the parameters from all ranks under FSDP and DeepSpeed ZeRO-3" if kind == "sharded" else "makes all ranks meet"
+    return (
+        "gathers the parameters from all ranks under FSDP and DeepSpeed ZeRO-3"
+        if kind == "sharded"
+        else "is a collective of all ranks"
+    )
 
 
 def _sharded(program: Program, module: Module, receiver: ast.expr, last: str) -> Collective | None:
@@ -207,50 +371,45 @@ def _sharded(program: Program, module: Module, receiver: ast.expr, last: str) ->
 
 
 def of_wrapped(kinds: set[str], last: str) -> Collective | None:
-    """Return the collective in a method of a model that is wrapped so; `__call__` is the forward pass."""
+    """Return the collective in a method of a model that is wrapped so; `__call__` is the forward
+    pass.
+    """
     said = "the forward pass" if last in {"__call__", "forward", "generate"} else f"{last}()"
     if "fsdp" in kinds and last in SHARDED_METHODS:
-        return Collective(f"model.{last}", f"{said} of an FSDP model gathers its parameters from all ranks", 0.9 if len(kinds) == 1 else 0.75, "sharded")
+        return Collective(
+            f"model.{last}",
+            f"{said} of an FSDP model gathers its parameters from all ranks",
+            0.9 if len(kinds) == 1 else 0.75,
+            "sharded",
+        )
     if "fsdp2" in kinds and last in {"__call__", "forward", "generate"}:
-        return Collective(f"model.{last}", f"{said} of an FSDP model gathers its parameters from all ranks", 0.85, "sharded")
+        return Collective(
+            f"model.{last}",
+            f"{said} of an FSDP model gathers its parameters from all ranks",
+            0.85,
+            "sharded",
+        )
     if "deepspeed" in kinds and last in ENGINE:
-        return Collective(f"engine.{last}", f"{said} of a DeepSpeed engine makes all ranks meet", ENGINE[last], "framework")
+        return Collective(
+            f"engine.{last}",
+            f"{said} of a DeepSpeed engine is a collective of all ranks",
+            ENGINE[last],
+            "framework",
+        )
     if "ddp" in kinds and last in {"__call__", "forward"}:
-        return Collective(f"model.{last}", f"{said} of a DDP model broadcasts its buffers from rank 0", 0.45, "framework")
+        return Collective(
+            f"model.{last}",
+            f"{said} of a DDP model broadcasts its buffers from rank 0",
+            0.45,
+            "framework",
+        )
     return None
 
 
-def wrapped(program: Program, module: Module, node: ast.expr) -> set[str]:
-    """Return how the model in an expression may be wrapped: "fsdp", "fsdp2", "ddp", "deepspeed"; over all assignments of its name."""
-    names = {program.dotted(module, node)}
-    values: list[tuple[Module, ast.expr]] = []
-    if isinstance(node, ast.Name):
-        found = program.names.bindings(module, node)
-        values = [(module, one.value) for one in found[:10] if one.value is not None and one.kind in {"value", "unpack"}]
-    elif isinstance(node, ast.Attribute):
-        base = program.dotted(module, node.value)
-        cls = program.class_named(base[:-2]) if base.endswith("()") else None
-        if cls is not None:
-            values = program.names.attribute_values(cls, node.attr)[:10]
-    names |= {program.dotted(where, value) for where, value in values}
-    kinds = {kind for name in names if (kind := CLASSES.get(name.removesuffix("[]").removesuffix("()"), "")) and name.endswith(("()", "()[]"))}
-    if isinstance(node, ast.Name | ast.Attribute):
-        kinds |= _in_place(program, module, node)
-    return kinds
-
-
-def _in_place(program: Program, module: Module, node: ast.expr) -> set[str]:
-    """`fully_shard(model)` as a statement shards the model that it is given."""
-    memory: dict[Module, list[ast.Call]] = program.memory.setdefault("fully_shard", {})
-    if module not in memory:
-        told = "fully_shard" in module.text
-        memory[module] = [one for one in module.of(ast.Call) if program.dotted(module, one.func).endswith("fully_shard") and one.args] if told else []
-    name = module.source_of(node)
-    return {"fsdp2" for one in memory[module] if module.source_of(one.args[0]) == name}
-
-
 def is_a(program: Program, receiver: str, pattern: re.Pattern[str], depth: int = 0) -> bool:
-    """Whether `receiver` is an instance of a class of that name, or of a project class derived from one."""
+    """Whether `receiver` is an instance of a class of that name, or of a project class derived
+    from one.
+    """
     name = receiver.removesuffix(".strategy")
     if not name.endswith("()") or depth > 6:
         return False
@@ -260,4 +419,7 @@ def is_a(program: Program, receiver: str, pattern: re.Pattern[str], depth: int =
     cls = program.names.definition(name)
     if not isinstance(cls, Class):
         return False
-    return any(is_a(program, f"{program.dotted(cls.module, base)}()", pattern, depth + 1) for base in cls.node.bases)
+    return any(
+        is_a(program, f"{program.dotted(cls.module, base)}()", pattern, depth + 1)
+        for base in cls.node.bases
+    )

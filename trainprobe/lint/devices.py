@@ -1,27 +1,45 @@
-"""Where source touches CUDA: what makes a context in the process that runs it."""
+"""Code that creates a CUDA context in the process that runs it."""
 
 from __future__ import annotations
 
 import ast
 
-from trainprobe.lint.modules import Module
-from trainprobe.lint.program import Program
-from trainprobe.lint.scenes import Place, origin
+from trainprobe.lint.expressions import Expression, origin
+from trainprobe.lint.modules import Module, method_called
+from trainprobe.lint.program import Program, remembered
 from trainprobe.lint.values import argument
 
-# What initialises CUDA in the process (torch/cuda/__init__.py: these go through _lazy_init); is_available and device_count do not.
+# What initialises CUDA in the process (torch/cuda/__init__.py: these go through _lazy_init);
+# is_available and device_count do not.
 TOUCHES = {
     f"torch.cuda.{name}"
     for name in (
-        "set_device", "init", "current_device", "synchronize", "get_device_name", "get_device_properties", "get_device_capability", "mem_get_info",
-        "current_stream", "Stream", "Event", "ipc_collect", "get_rng_state",
+        "set_device",
+        "init",
+        "current_device",
+        "synchronize",
+        "get_device_name",
+        "get_device_properties",
+        "get_device_capability",
+        "mem_get_info",
+        "current_stream",
+        "Stream",
+        "Event",
+        "ipc_collect",
+        "get_rng_state",
     )
-}  # fmt: skip
-MAKES = {"zeros", "ones", "empty", "rand", "randn", "randint", "tensor", "as_tensor", "full", "arange", "eye", "linspace"}
+}
+MAKES = set(
+    """
+    zeros ones empty rand randn randint tensor as_tensor full arange eye linspace
+    """.split()
+)
 
 
 def device_kinds(program: Program, module: Module, node: ast.expr, depth: int = 0) -> set[str]:
-    """Return the kinds of device ("cuda", "cpu", "mps") that an expression may name; with an index "cuda:0". Empty where nothing is known."""
+    """Return the kinds of device ("cuda", "cpu", "mps") that an expression may name; with an
+    index "cuda:0". Empty where nothing is known.
+    """
     if depth > 6:
         return set()
     known: dict[ast.AST, set[str]] = program.memory.setdefault("device kinds", {})
@@ -33,60 +51,77 @@ def device_kinds(program: Program, module: Module, node: ast.expr, depth: int = 
 
 def _device_kinds(program: Program, module: Module, node: ast.expr, depth: int) -> set[str]:
     if isinstance(node, ast.IfExp):
-        return device_kinds(program, module, node.body, depth + 1) | device_kinds(program, module, node.orelse, depth + 1)
+        return device_kinds(program, module, node.body, depth + 1) | device_kinds(
+            program, module, node.orelse, depth + 1
+        )
     if isinstance(node, ast.JoinedStr) and node.values and isinstance(node.values[0], ast.Constant):
         text = str(node.values[0].value)
         return {text + "?"} if text.startswith(("cuda:", "mps:")) else set()
     if isinstance(node, ast.Call):
         called = program.dotted(module, node.func)
-        if called == "torch.device" and (told := argument(node, "type", 0) or argument(node, "device", 0)) is not None:
+        if (
+            called == "torch.device"
+            and (entry := argument(node, "type", 0) or argument(node, "device", 0)) is not None
+        ):
             index = argument(node, "index", 1)
-            inner = device_kinds(program, module, told, depth + 1)
-            return {f"{one}:?" for one in inner} if index is not None else inner
+            inner = device_kinds(program, module, entry, depth + 1)
+            return {f"{item}:?" for item in inner} if index is not None else inner
         function = program.function(called)
         if function is not None and 0 < len(function.returns) <= 4:
             found: set[str] = set()
-            for one in function.returns:
-                if one.value is not None:
-                    found |= device_kinds(program, function.module, one.value, depth + 1)
+            for returned in function.returns:
+                if returned.value is not None:
+                    found |= device_kinds(program, function.module, returned.value, depth + 1)
             return found
         return set()
-    if isinstance(node, ast.Attribute) and (held := program.function(program.dotted(module, node))) is not None:
-        told_by = [one.value for one in held.returns[:4] if one.value is not None]  # a property
-        return {kind for one in told_by for kind in device_kinds(program, held.module, one, depth + 1)}
+    if (
+        isinstance(node, ast.Attribute)
+        and (holder := program.function(program.dotted(module, node))) is not None
+    ):
+        told_by = [
+            item.value for item in holder.returns[:4] if item.value is not None
+        ]  # a property
+        return {
+            kind
+            for item in told_by
+            for kind in device_kinds(program, holder.module, item, depth + 1)
+        }
     value = program.value(module, node)
     if isinstance(value, str):
         return {value} if value.split(":")[0] in {"cuda", "cpu", "mps"} else set()
     behind = origin(program, module, node)
-    return device_kinds(program, behind.module, behind.node, depth + 1) if behind.node is not node else set()
+    return (
+        device_kinds(program, behind.module, behind.node, depth + 1)
+        if behind.node is not node
+        else set()
+    )
 
 
-def names_cuda(program: Program, place: Place | None) -> bool:
-    return place is not None and any(one.startswith("cuda") for one in device_kinds(program, place.module, place.node))
+def names_cuda(program: Program, place: Expression | None) -> bool:
+    return place is not None and any(
+        kind.startswith("cuda") for kind in device_kinds(program, place.module, place.node)
+    )
 
 
-def device_of_call(program: Program, module: Module, call: ast.Call) -> Place | None:
+def device_of_call(program: Program, module: Module, call: ast.Call) -> Expression | None:
     """Return the device that a call moves to or makes its tensor on."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    name = method_called(call)
     if name == "to":
-        told = argument(call, "device", 0)
+        item = argument(call, "device", 0)
     elif name in MAKES and program.dotted(module, call.func).startswith("torch."):
-        told = argument(call, "device")
+        item = argument(call, "device")
     else:
         return None
-    return Place(module, told) if told is not None else None
+    return Expression(module, item) if item is not None else None
 
 
+@remembered
 def touches_cuda(program: Program, module: Module, call: ast.Call) -> bool:
-    """Whether the call itself makes a CUDA context, or puts something on a GPU."""
-    known: dict[ast.AST, bool] = program.memory.setdefault("touches cuda", {})
-    if call not in known:
-        known[call] = _touches_cuda(program, module, call)
-    return known[call]
-
-
-def _touches_cuda(program: Program, module: Module, call: ast.Call) -> bool:
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    """Whether the call itself creates a CUDA context or puts something on a GPU."""
+    name = method_called(call)
     if name == "cuda" and len(call.args) <= 1:
         return program.dotted(module, call.func) != "torch.cuda"
-    return names_cuda(program, device_of_call(program, module, call)) or program.dotted(module, call.func) in TOUCHES
+    return (
+        names_cuda(program, device_of_call(program, module, call))
+        or program.dotted(module, call.func) in TOUCHES
+    )

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from trainprobe.lint.expressions import Expression, origin
 from trainprobe.lint.modules import Module
-from trainprobe.lint.program import Program
-from trainprobe.lint.scenes import Place, origin
+from trainprobe.lint.program import Program, remembered
 
 
 class Setting(NamedTuple):
@@ -20,18 +20,21 @@ class Setting(NamedTuple):
     value: ast.expr | None
 
 
+@remembered
 def settings(program: Program, module: Module) -> list[Setting]:
     """Return the environment variables that a module sets in its own process."""
-    known: dict[Module, list[Setting]] = program.memory.setdefault("environment", {})
-    if module not in known:
-        known[module] = list(_settings(program, module)) if "environ" in module.text or "putenv" in module.text else []
-    return known[module]
+    if "environ" not in module.text and "putenv" not in module.text:
+        return []
+    return list(_settings(program, module))
 
 
 def _settings(program: Program, module: Module) -> Iterator[Setting]:
     for statement in module.of(ast.Assign):
         for target in statement.targets:
-            if isinstance(target, ast.Subscript) and program.dotted(module, target.value) == "os.environ":
+            if (
+                isinstance(target, ast.Subscript)
+                and program.dotted(module, target.value) == "os.environ"
+            ):
                 name = program.value(module, target.slice)
                 if isinstance(name, str):
                     yield Setting(module, statement, name, statement.value)
@@ -55,15 +58,24 @@ def _of_call(program: Program, module: Module, call: ast.Call) -> Iterator[Setti
                     yield Setting(module, call, key.value, value)
 
 
-CPU_COUNTS = {"os.cpu_count()", "multiprocessing.cpu_count()", "torch.multiprocessing.cpu_count()", "psutil.cpu_count()", "os.process_cpu_count()"}
+CPU_COUNTS = set(
+    """
+    os.cpu_count() multiprocessing.cpu_count() torch.multiprocessing.cpu_count() psutil.cpu_count()
+    os.process_cpu_count()
+    """.split()
+)
 
 
-def counts_all_cpus(program: Program, place: Place) -> bool:
-    """Whether an expression is the number of the machine's CPUs, not divided among anybody nor bounded."""
+def counts_all_cpus(program: Program, place: Expression) -> bool:
+    """Whether an expression is the number of the machine's CPUs, not divided among anybody nor
+    bounded.
+    """
     behind = origin(program, place.module, place.node)
     found = False
     for node in ast.walk(behind.node):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Div | ast.RShift | ast.Mod):
+        if isinstance(node, ast.BinOp) and isinstance(
+            node.op, ast.FloorDiv | ast.Div | ast.RShift | ast.Mod
+        ):
             return False
         if isinstance(node, ast.Call):
             called = program.dotted(behind.module, node)
@@ -73,9 +85,18 @@ def counts_all_cpus(program: Program, place: Place) -> bool:
         elif isinstance(node, ast.Name) and node is not behind.node:
             inner = origin(program, behind.module, node)
             if inner.node is not node and isinstance(inner.node, ast.Call | ast.BoolOp | ast.BinOp):
-                if any(isinstance(each, ast.Call) and program.dotted(inner.module, each) in {"min()", "len()"} for each in ast.walk(inner.node)):
+                if any(
+                    isinstance(each, ast.Call)
+                    and program.dotted(inner.module, each) in {"min()", "len()"}
+                    for each in ast.walk(inner.node)
+                ):
                     return False
-                if isinstance(inner.node, ast.BinOp) and isinstance(inner.node.op, ast.FloorDiv | ast.Div):
+                if isinstance(inner.node, ast.BinOp) and isinstance(
+                    inner.node.op, ast.FloorDiv | ast.Div
+                ):
                     return False
-                found = found or any(isinstance(each, ast.Call) and program.dotted(inner.module, each) in CPU_COUNTS for each in ast.walk(inner.node))
+                found = found or any(
+                    isinstance(each, ast.Call) and program.dotted(inner.module, each) in CPU_COUNTS
+                    for each in ast.walk(inner.node)
+                )
     return found

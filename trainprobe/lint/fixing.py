@@ -11,11 +11,21 @@ from trainprobe.lint.modules import Module
 
 
 def insert_line(module: Module, before: ast.stmt, text: str) -> Edit:
-    """Insert `text` (one or more lines, without indentation) as lines of their own before a statement, indented as it is."""
-    first = min([before.lineno, *(one.lineno for one in getattr(before, "decorator_list", []))])
+    """Insert `text` (one or more lines, without indentation) as lines of their own before a
+    statement, indented as it is.
+    """
+    first = min(
+        [before.lineno, *(decorator.lineno for decorator in getattr(before, "decorator_list", []))]
+    )
     line = module.lines[first - 1]
     indent = line[: len(line) - len(line.lstrip())]
-    return Edit(first, 0, first, 0, "".join(f"{indent}{one}\n" if one else "\n" for one in text.split("\n")))
+    return Edit(
+        first,
+        0,
+        first,
+        0,
+        "".join(f"{indent}{part}\n" if part else "\n" for part in text.split("\n")),
+    )
 
 
 def insert_after(module: Module, after: ast.stmt, text: str) -> Edit:
@@ -23,7 +33,7 @@ def insert_after(module: Module, after: ast.stmt, text: str) -> Edit:
     line = module.lines[after.lineno - 1]
     indent = line[: len(line) - len(line.lstrip())]
     last = (after.end_lineno or after.lineno) + 1
-    made = "".join(f"{indent}{one}\n" if one else "\n" for one in text.split("\n"))
+    made = "".join(f"{indent}{part}\n" if part else "\n" for part in text.split("\n"))
     if last > len(module.lines):  # the file ends without a newline
         end = len(module.lines)
         return Edit(end, len(module.lines[-1]), end, len(module.lines[-1]), "\n" + made)
@@ -33,17 +43,26 @@ def insert_after(module: Module, after: ast.stmt, text: str) -> Edit:
 def replace(module: Module, node: ast.expr | ast.stmt, text: str) -> Edit:
     """Replace a node's text."""
     end = node.end_lineno or node.lineno
-    return Edit(node.lineno, module.column_of(node.lineno, node.col_offset), end, module.column_of(end, node.end_col_offset or 0), text)
+    return Edit(
+        node.lineno,
+        module.column_of(node.lineno, node.col_offset),
+        end,
+        module.column_of(end, node.end_col_offset or 0),
+        text,
+    )
 
 
 def add_keyword(module: Module, call: ast.Call, text: str) -> Edit:
     """Add `name=value` as the last argument of a call."""
     end = call.end_lineno or call.lineno
     column = module.column_of(end, call.end_col_offset or 0) - 1
-    given: list[ast.AST] = [*call.args, *(word.value for word in call.keywords)]
-    if not given:
+    argument: list[ast.AST] = [*call.args, *(word.value for word in call.keywords)]
+    if not argument:
         return Edit(end, column, end, column, text)
-    last = max(given, key=lambda one: (getattr(one, "end_lineno", 0), getattr(one, "end_col_offset", 0)))
+    last = max(
+        argument,
+        key=lambda item: (getattr(item, "end_lineno", 0), getattr(item, "end_col_offset", 0)),
+    )
     last_line = getattr(last, "end_lineno", end)
     last_column = module.column_of(last_line, getattr(last, "end_col_offset", 0))
     return Edit(last_line, last_column, last_line, last_column, f", {text}")
@@ -52,7 +71,8 @@ def add_keyword(module: Module, call: ast.Call, text: str) -> Edit:
 def applied(text: str, findings: Iterable[Finding]) -> tuple[str, list[Finding]]:
     """Apply the safe fixes of one file. Returns the new text and the findings that were mended.
 
-    Fixes that overlap an earlier one are left for the next run; a fix whose result no longer parses is not applied.
+    Fixes that overlap an earlier one are left for the next run; a fix whose result no longer parses
+    is not applied.
     """
     taken: list[tuple[int, int, str]] = []
     mended: list[Finding] = []
@@ -60,11 +80,15 @@ def applied(text: str, findings: Iterable[Finding]) -> tuple[str, list[Finding]]
     for finding in findings:
         if finding.fix is None or not finding.fix.safe or not finding.fix.edits:
             continue
-        spans = [span for edit in finding.fix.edits if (span := _span(starts, edit, len(text))) is not None]
+        spans = [
+            span
+            for edit in finding.fix.edits
+            if (span := _span(starts, edit, len(text))) is not None
+        ]
         if len(spans) != len(finding.fix.edits):
             continue
         fresh = [span for span in spans if span not in taken]
-        if any(_overlap(one, other) for one in fresh for other in taken):
+        if any(_overlap(item, other) for item in fresh for other in taken):
             continue
         tried = _spliced(text, [*taken, *fresh])
         if _parses(tried):
@@ -75,7 +99,11 @@ def applied(text: str, findings: Iterable[Finding]) -> tuple[str, list[Finding]]
 
 def difference(path: str, old: str, new: str) -> str:
     """Return a unified diff."""
-    return "".join(difflib.unified_diff(old.splitlines(keepends=True), new.splitlines(keepends=True), f"a/{path}", f"b/{path}"))
+    return "".join(
+        difflib.unified_diff(
+            old.splitlines(keepends=True), new.splitlines(keepends=True), f"a/{path}", f"b/{path}"
+        )
+    )
 
 
 def _line_starts(text: str) -> list[int]:
@@ -94,8 +122,8 @@ def _span(starts: Sequence[int], edit: Edit, length: int) -> tuple[int, int, str
     return (begin, end, edit.text) if 0 <= begin <= end <= length else None
 
 
-def _overlap(one: tuple[int, int, str], other: tuple[int, int, str]) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
+def _overlap(item: tuple[int, int, str], other: tuple[int, int, str]) -> bool:
+    return item[0] < other[1] and other[0] < item[1]
 
 
 def _spliced(text: str, spans: list[tuple[int, int, str]]) -> str:

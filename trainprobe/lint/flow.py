@@ -1,18 +1,18 @@
-"""Under which rank conditions a statement runs: conditions around it, and those whose other ranks have left before it."""
+"""The rank conditions under which a statement runs: those around it, and earlier ones after which
+other ranks have left.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from trainprobe.lint import ranks
 from trainprobe.lint.modules import FUNCTIONS, SCOPES, Function, Module
+from trainprobe.lint.program import Program, remembered
 from trainprobe.lint.ranks import RankTest
-
-if TYPE_CHECKING:
-    from trainprobe.lint.program import Program
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 EXITS = {"sys.exit", "os._exit", "exit", "quit"}
@@ -20,14 +20,18 @@ EXITS = {"sys.exit", "os._exit", "exit", "quit"}
 
 @dataclass(frozen=True)
 class Guard:
-    """Only ranks for which `test` holds get here. `how` says why: the condition stands around it, others left before it, or a decorator."""
+    """Only ranks for which `test` holds get here. `how` says why: the condition encloses it, other
+    ranks left earlier, or a decorator filters them.
+    """
 
     test: RankTest
     how: Literal["inside", "return", "raise", "exit", "continue", "break", "decorator"]
     line: int
     node: ast.AST
     branch: Literal["body", "orelse", ""] = ""
-    """For a condition around: the branch that holds the node. For a leave: the branch that leaves."""
+    """For a condition around: the branch that holds the node. For a leave: the branch that
+    leaves.
+    """
 
 
 def guards(program: Program, module: Module, node: ast.AST) -> list[Guard]:
@@ -40,16 +44,36 @@ def guards(program: Program, module: Module, node: ast.AST) -> list[Guard]:
             test = ranks.test(program, module, up.test)
             if test is not None:
                 inside = child in up.body if isinstance(up.body, list) else child is up.body
-                found.append(Guard(test if inside else test.turned(), "inside", up.lineno, up, "body" if inside else "orelse"))
+                found.append(
+                    Guard(
+                        test if inside else test.turned(),
+                        "inside",
+                        up.lineno,
+                        up,
+                        "body" if inside else "orelse",
+                    )
+                )
         elif isinstance(up, ast.BoolOp) and child in up.values[1:]:
-            for one in up.values[: up.values.index(child)]:
-                test = ranks.test(program, module, one)
+            for value in up.values[: up.values.index(child)]:
+                test = ranks.test(program, module, value)
                 if test is not None:
-                    found.append(Guard(test if isinstance(up.op, ast.And) else test.turned(), "inside", up.lineno, up, "body"))
+                    found.append(
+                        Guard(
+                            test if isinstance(up.op, ast.And) else test.turned(),
+                            "inside",
+                            up.lineno,
+                            up,
+                            "body",
+                        )
+                    )
         if isinstance(up, SCOPES):
             break
         child, up = up, module.parents.get(up)
-    found += [leave for leave in leaves(program, module).get(up or module.tree, []) if _is_left_behind(module, leave, node)]
+    found += [
+        leave
+        for leave in leaves(program, module).get(up or module.tree, [])
+        if _is_left_behind(module, leave, node)
+    ]
     holder = module.function_of_node.get(up) if up is not None else None
     if holder is not None:
         for decorator in holder.node.decorator_list:
@@ -59,23 +83,28 @@ def guards(program: Program, module: Module, node: ast.AST) -> list[Guard]:
     return found
 
 
+@remembered
 def leaves(program: Program, module: Module) -> dict[ast.AST, list[Guard]]:
-    """Return, for each function or module, the conditions that make some ranks leave it, or a loop in it, early."""
-    memory: dict[Module, dict[ast.AST, list[Guard]]] = program.memory.setdefault("leaves", {})
-    if module not in memory:
-        made: dict[ast.AST, list[Guard]] = {}
-        for node in module.of(ast.If):
-            ways = [(_way_out(program, module, branch), name) for branch, name in ((node.body, "body"), (node.orelse, "orelse"))]
-            if sum(1 for way, _ in ways if way) != 1:  # neither leaves, or both do
-                continue
-            test = ranks.test(program, module, node.test)
-            if test is None:
-                continue
-            way, branch = next(one for one in ways if one[0])
-            stay = test.turned() if branch == "body" else test
-            made.setdefault(module.scope_of(node), []).append(Guard(stay, way, node.lineno, node, branch))  # type: ignore[arg-type]
-        memory[module] = made
-    return memory[module]
+    """Return, for each function or module, the conditions that make some ranks leave it, or a
+    loop in it, early.
+    """
+    made: dict[ast.AST, list[Guard]] = {}
+    for node in module.of(ast.If):
+        ways = [
+            (_way_out(program, module, branch), name)
+            for branch, name in ((node.body, "body"), (node.orelse, "orelse"))
+        ]
+        if sum(1 for way, _ in ways if way) != 1:  # neither leaves, or both do
+            continue
+        test = ranks.test(program, module, node.test)
+        if test is None:
+            continue
+        way, branch = next(item for item in ways if item[0])
+        stay = test.turned() if branch == "body" else test
+        made.setdefault(module.scope_of(node), []).append(
+            Guard(stay, way, node.lineno, node, branch)  # type: ignore[arg-type]
+        )
+    return made
 
 
 def _way_out(program: Program, module: Module, branch: list[ast.stmt]) -> str:
@@ -88,7 +117,11 @@ def _way_out(program: Program, module: Module, branch: list[ast.stmt]) -> str:
             return "continue"
         if isinstance(statement, ast.Break):
             return "break"
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and program.dotted(module, statement.value.func) in EXITS:
+        if (
+            isinstance(statement, ast.Expr)
+            and isinstance(statement.value, ast.Call)
+            and program.dotted(module, statement.value.func) in EXITS
+        ):
             return "exit"
     return ""
 
@@ -100,7 +133,7 @@ def _is_left_behind(module: Module, leave: Guard, node: ast.AST) -> bool:
     around = module.ancestors(leave.node)
     here = set(module.ancestors(node))
     if leave.how in {"continue", "break"}:
-        loop = next((one for one in around if isinstance(one, LOOPS)), None)
+        loop = next((item for item in around if isinstance(item, LOOPS)), None)
         return loop is not None and loop in here
     if leave.how == "raise":  # one that is caught in this function is no leaving
         child: ast.AST = leave.node
@@ -114,19 +147,24 @@ def _is_left_behind(module: Module, leave: Guard, node: ast.AST) -> bool:
 
 
 def before(module: Module, first: ast.AST, second: ast.AST) -> bool:
-    """Whether `first` ends before `second` begins in the source of one function, with no branch that has only one of them."""
+    """Whether `first` ends before `second` begins in the source of one function, with no branch
+    that has only one of them.
+    """
     end = (getattr(first, "end_lineno", 0), getattr(first, "end_col_offset", 0))
     begin = (getattr(second, "lineno", 0), getattr(second, "col_offset", 0))
     if end > begin or module.scope_of(first) is not module.scope_of(second):
         return False
-    above = {id(one): child for one, child in _with_children(module, first)}
+    above = {id(item): child for item, child in _with_children(module, first)}
     for up, child in _with_children(module, second):
         if id(up) in above:
             other = above[id(up)]
             if isinstance(up, ast.If):
                 return not (other in up.body and child in up.orelse)
             if isinstance(up, ast.Try):
-                return not (child in up.handlers or (other in up.handlers and child not in up.finalbody and child in up.orelse))
+                return not (
+                    child in up.handlers
+                    or (other in up.handlers and child not in up.finalbody and child in up.orelse)
+                )
             return True
     return True
 
@@ -140,14 +178,18 @@ def _with_children(module: Module, node: ast.AST) -> Iterator[tuple[ast.AST, ast
 
 
 def decorated_by(program: Program, module: Module, decorator: ast.expr) -> RankTest | None:
-    """Return the condition that a decorator puts before every call of its function: `rank_zero_only` and its like, or one of the project's own."""
+    """Return the condition that a decorator puts before every call of its function:
+    `rank_zero_only` and its like, or one of the project's own.
+    """
     name = program.dotted(module, decorator)
     function = program.function(name.removesuffix("()"))
     if function is not None:
         own = _decorates(program, function)
         if own is not None:
             return own
-    if ranks.RANK_ZERO_DECORATORS.fullmatch(name) and (function is None or not function.returns or not function.calls):
+    if ranks.RANK_ZERO_DECORATORS.fullmatch(name) and (
+        function is None or not function.returns or not function.calls
+    ):
         return RankTest("main", f"@{name.removesuffix('()').rpartition('.')[2].lstrip('~')}")
     return None
 
@@ -157,12 +199,20 @@ def _decorates(program: Program, function: Function) -> RankTest | None:
     memory: dict[Function, RankTest | None] = program.memory.setdefault("decorates", {})
     if function not in memory:
         memory[function] = None
-        given = set(function.parameters)
+        parameter = set(function.parameters)
         for inner in ast.walk(function.node):
             if isinstance(inner, FUNCTIONS) and inner is not function.node:
                 own = function.module.function_of_node[inner]
-                passed = [call for call in own.calls if isinstance(call.func, ast.Name) and call.func.id in given]
-                tests = [guard.test for call in passed for guard in guards(program, function.module, call)]
+                passed = [
+                    call
+                    for call in own.calls
+                    if isinstance(call.func, ast.Name) and call.func.id in parameter
+                ]
+                tests = [
+                    guard.test
+                    for call in passed
+                    for guard in guards(program, function.module, call)
+                ]
                 if tests and len(passed) == 1:
                     memory[function] = RankTest(tests[0].polarity, f"@{function.name}")
     return memory[function]

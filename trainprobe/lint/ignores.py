@@ -1,4 +1,6 @@
-"""`# trainprobe: ignore[id, id]` on a line, or on the line above it; without ids it holds for all."""
+"""`# trainprobe: ignore[id, id]` on a line, or on the line above it; without ids it holds for
+all.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ COMMENT = re.compile(r"#\s*trainprobe:\s*ignore(?:\[([^\]\n]*)\])?", re.IGNORECA
 
 
 def waivers(text: str) -> dict[int, tuple[str, bool]]:
-    """Return the comments of a file that waive findings, by line, with whether the comment has its line to itself. Texts that look like one are none."""
+    """Return the comments of a file that waive findings, by line, with whether the comment has
+    its line to itself. Texts that look like one are none.
+    """
     if COMMENT.search(text) is None:
         return {}
     found = {}
@@ -27,14 +31,16 @@ def waivers(text: str) -> dict[int, tuple[str, bool]]:
 
 
 def is_ignored(finding: Finding, comments: Mapping[int, tuple[str, bool]]) -> bool:
-    """Whether a comment in the source waives a finding. `comments` are those of its file, as `waivers` returns them."""
+    """Whether a comment in the source waives a finding. `comments` are those of its file, as
+    `waivers` returns them.
+    """
     for number in (finding.line, finding.line - 1):
         text, alone = comments.get(number, ("", False))
         if number != finding.line and not alone:
             continue  # a comment behind the code above is about that code
-        told = COMMENT.search(text)
-        if told is not None:
-            ids = {one.strip() for one in (told.group(1) or "").split(",") if one.strip()}
+        match = COMMENT.search(text)
+        if match is not None:
+            ids = {part.strip() for part in (match.group(1) or "").split(",") if part.strip()}
             if not ids or finding.id in ids or finding.rule in ids:
                 return True
     return False

@@ -1,31 +1,50 @@
-"""The data loaders of a program: their workers, how these start, and the class of what they read."""
+"""The data loaders of a program: their workers, the start method of these, and the class of the
+data set.
+"""
 
 from __future__ import annotations
 
 import ast
 from typing import Any
 
-from trainprobe.lint.modules import Class, Function
+from trainprobe.lint.calls import Call, calls_to, class_and_bases, reaches
+from trainprobe.lint.expressions import (
+    Expression,
+    argument_value,
+    class_of_object,
+    has_unknown_arguments,
+    origin,
+    resolved_argument,
+)
+from trainprobe.lint.jobs import calls_in_job
+from trainprobe.lint.modules import Class, Function, Module
 from trainprobe.lint.program import Program
-from trainprobe.lint.scenes import Call, Place, among, calls_of, class_of_object, given, is_open, kinds, origin
 from trainprobe.lint.values import UNKNOWN
 
 LOADER = "torch.utils.data.DataLoader"
-DATASETS = {
-    "torch.utils.data.Dataset", "torch.utils.data.IterableDataset", "torch.utils.data.dataset.Dataset", "torch.utils.data.dataset.IterableDataset",
-    "torchvision.datasets.VisionDataset",
-}  # fmt: skip
+DATASETS = set(
+    """
+    torch.utils.data.Dataset torch.utils.data.IterableDataset torch.utils.data.dataset.Dataset
+    torch.utils.data.dataset.IterableDataset torchvision.datasets.VisionDataset
+    """.split()
+)
+
+PASSES = set(
+    """
+    enumerate tqdm.tqdm tqdm.auto.tqdm itertools.islice ~tqdm iter zip itertools.cycle
+    """.split()
+)
 
 
 def loaders(program: Program) -> list[Call]:
-    return calls_of(program, LOADER)
+    return calls_to(program, LOADER)
 
 
 def workers(program: Program, call: Call) -> Any:
     """Return the number of workers of a loader: a number, UNKNOWN, or 0 where none is given."""
-    place = given(program, call.module, call.node, "num_workers", 5)
+    place = resolved_argument(program, call, "num_workers", 5)
     if place is None:
-        return UNKNOWN if is_open(program, call.module, call.node) else 0
+        return UNKNOWN if has_unknown_arguments(program, call) else 0
     value = program.value(place.module, place.node)
     if value is UNKNOWN:
         behind = origin(program, place.module, place.node)
@@ -34,14 +53,18 @@ def workers(program: Program, call: Call) -> Any:
 
 
 def has_workers(program: Program, call: Call) -> bool:
-    """Whether the loader is given workers: a number above 0, or one that somebody sets elsewhere."""
+    """Whether the loader is given workers: a number above 0, or one that somebody sets
+    elsewhere.
+    """
     number = workers(program, call)
-    return (isinstance(number, int) and number > 0) or (number is UNKNOWN and given(program, call.module, call.node, "num_workers", 5) is not None)
+    return (isinstance(number, int) and number > 0) or (
+        number is UNKNOWN and resolved_argument(program, call, "num_workers", 5) is not None
+    )
 
 
 def start_method(program: Program, call: Call) -> str:
     """Return "fork", "spawn", "forkserver", or "" where the platform's default holds."""
-    place = given(program, call.module, call.node, "multiprocessing_context")
+    place = resolved_argument(program, call, "multiprocessing_context")
     if place is not None:
         value = program.value(place.module, place.node)
         if isinstance(value, str):
@@ -56,25 +79,28 @@ def start_method(program: Program, call: Call) -> str:
 def default_method(program: Program, call: Call) -> str:
     """Return the method that `set_start_method` sets in the job of a call, "" where none does."""
     for name in ("multiprocessing.set_start_method", "torch.multiprocessing.set_start_method"):
-        for one in among(program, call.module, name):
-            place = given(program, one.module, one.node, "method", 0)
-            value = program.value(place.module, place.node) if place is not None else UNKNOWN
+        for item in calls_in_job(program, call.module, name):
+            value = argument_value(program, item, "method", 0)
             return value if isinstance(value, str) else "?"
     return ""
 
 
 def dataset_of(program: Program, call: Call) -> Class | None:
     """Return the project's class of what a loader reads."""
-    place = given(program, call.module, call.node, "dataset", 0)
+    place = resolved_argument(program, call, "dataset", 0)
     return class_of_object(program, place) if place is not None else None
 
 
 def is_dataset(program: Program, cls: Class) -> bool:
-    return bool(DATASETS.intersection(kinds(program, f"{cls.module.name}.{cls.qualname}")))
+    return bool(
+        DATASETS.intersection(class_and_bases(program, f"{cls.module.name}.{cls.qualname}"))
+    )
 
 
 def run_in_workers(program: Program, call: Call) -> list[Function]:
-    """Return the project's functions that a loader's workers run: those of its data set, its collator and its worker_init_fn, with what they call."""
+    """Return the project's functions that a loader's workers run: those of its data set, its
+    collator and its worker_init_fn, with what they call.
+    """
     found: list[Function] = []
     cls = dataset_of(program, call)
     if cls is not None:
@@ -83,25 +109,62 @@ def run_in_workers(program: Program, call: Call) -> list[Function]:
             if method is not None:
                 found.append(method)
     for word, position in (("collate_fn", 6), ("worker_init_fn", None)):
-        place = given(program, call.module, call.node, word, position)
+        place = resolved_argument(program, call, word, position)
         if place is not None:
             function = program.function(program.dotted(place.module, place.node))
             if function is not None and function.name != "__init__":
                 found.append(function)
-            made = class_of_object(program, Place(*place))
+            made = class_of_object(program, Expression(*place))
             called = program.names.method(made, "__call__") if made is not None else None
             if called is not None:
                 found.append(called)
-    return with_what_they_call(program, found)
+    return reaches(program, *found)
 
 
-def with_what_they_call(program: Program, start: list[Function]) -> list[Function]:
-    seen, left = dict.fromkeys(start), list(start)
-    while left and len(seen) < 200:
-        one = left.pop()
-        for node in one.calls:
-            called = program.called(one.module, node)
-            if called is not None and called not in seen:
-                seen[called] = None
-                left.append(called)
-    return list(seen)
+def loaders_in(program: Program, module: Module, node: ast.expr, depth: int = 0) -> set[ast.AST]:
+    """Return the calls that made the loaders in an expression: through names, tuples that
+    functions return, `enumerate`, `tqdm` and `zip`.
+    """
+    if depth > 6:
+        return set()
+    if isinstance(node, ast.Name):
+        binding = program.names.latest(module, node)
+        if binding is not None and binding.kind == "unpack" and isinstance(binding.value, ast.Call):
+            return _returned(program, module, binding.value, binding.index, depth)
+    behind = origin(program, module, node)
+    if not isinstance(behind.node, ast.Call):
+        return (
+            loaders_in(program, behind.module, behind.node, depth + 1)
+            if behind.node is not node
+            else set()
+        )
+    called = program.dotted(behind.module, behind.node.func)
+    if called == LOADER:
+        return {behind.node}
+    if called in PASSES:
+        return {
+            item
+            for part in behind.node.args
+            for item in loaders_in(program, behind.module, part, depth + 1)
+        }
+    return _returned(program, behind.module, behind.node, None, depth)
+
+
+def _returned(
+    program: Program, module: Module, call: ast.Call, index: int | None, depth: int
+) -> set[ast.AST]:
+    function = program.called(module, call)
+    if function is None or function.name == "__init__":
+        return set()
+    found: set[ast.AST] = set()
+    for returned in function.returns[:4]:
+        value = returned.value
+        if index is not None:
+            value = (
+                value.elts[index]
+                if isinstance(value, ast.Tuple | ast.List) and index < len(value.elts)
+                else None
+            )
+        if value is not None:
+            found |= loaders_in(program, function.module, value, depth + 1)
+    return found

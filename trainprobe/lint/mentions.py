@@ -1,4 +1,6 @@
-"""What the code of a module mentions. Comments and docstrings do not count: they say what somebody meant, and the code does another thing."""
+"""What the code of a module mentions. Comments and docstrings do not count: they state intentions,
+not behaviour.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +9,20 @@ import re
 from typing import NamedTuple
 
 from trainprobe.lint.modules import Module
-from trainprobe.lint.program import Program
+from trainprobe.lint.program import Program, remembered
 
 NAMED = ("id", "attr", "arg")
 COMMAND = re.compile(
-    r"^[\s#$>`]*([A-Z_]+=\S+\s+)*(torchrun|accelerate\s+launch|deepspeed|python3?\s+-m\s+torch\.distributed\.(run|launch))\s.*\.py\b", re.MULTILINE
+    r"^[\s#$>`]*([A-Z_]+=\S+\s+)*(torchrun|accelerate\s+launch|deepspeed"
+    r"|python3?\s+-m\s+torch\.distributed\.(run|launch))\s.*\.py\b",
+    re.MULTILINE,
 )
 
 
 class Mentions(NamedTuple):
-    """`names`: variables, attributes and keywords that are used, not those that are only imported or defined. `packages`: what is imported,
-    the first part of its name. `texts`: constants that are no docstrings.
+    """`names`: variables, attributes and keywords that are used, not those that are only imported
+    or defined. `packages`: what is imported, the first part of its name. `texts`: constants that
+    are no docstrings.
     """
 
     names: frozenset[str]
@@ -25,38 +30,48 @@ class Mentions(NamedTuple):
     texts: frozenset[str]
 
 
-def mentions(program: Program, module: Module) -> Mentions:
+@remembered
+def mentions(program: Program, module: Module) -> Mentions:  # noqa: ARG001 - it keeps the answers
     """Return what the code of a module mentions."""
-    known: dict[Module, Mentions] = program.memory.setdefault("mentions", {})
-    if module not in known:
-        known[module] = Mentions(_names(module), _packages(module), _texts(module))
-    return known[module]
+    return Mentions(_names(module), _packages(module), _texts(module))
 
 
 def is_named(program: Program, modules: list[Module], *names: str) -> bool:
-    """Whether the code of one of the modules uses one of these names: as variable, attribute, keyword, or as text, as `getattr` needs it."""
-    return any(held.names.intersection(names) or held.texts.intersection(names) for held in (mentions(program, one) for one in modules))
+    """Whether the code of one of the modules uses one of these names: as variable, attribute,
+    keyword, or as text, as `getattr` needs it.
+    """
+    return any(
+        holder.names.intersection(names) or holder.texts.intersection(names)
+        for holder in (mentions(program, module) for module in modules)
+    )
 
 
 def is_imported(program: Program, modules: list[Module], *packages: str) -> bool:
     """Whether one of the modules imports one of these packages."""
-    return any(mentions(program, one).packages.intersection(packages) for one in modules)
+    return any(mentions(program, module).packages.intersection(packages) for module in modules)
 
 
-def is_told_in(program: Program, modules: list[Module], pattern: re.Pattern[str]) -> bool:
+def mentions_pattern(program: Program, modules: list[Module], pattern: re.Pattern[str]) -> bool:
     """Whether a name or a text in the code matches."""
-    return any(pattern.search(word) for one in modules for part in mentions(program, one) for word in part)
+    return any(
+        pattern.search(word)
+        for module in modules
+        for part in mentions(program, module)
+        for word in part
+    )
 
 
 def is_launched(module: Module) -> bool:
-    """Whether a whole command line in a comment or docstring says that a launcher starts this file."""
+    """Whether a whole command line in a comment or docstring says that a launcher starts this
+    file.
+    """
     return COMMAND.search(module.text) is not None
 
 
 def _names(module: Module) -> frozenset[str]:
-    found = {one.id for one in module.of(ast.Name) if isinstance(one.ctx, ast.Load)}
-    found.update(one.attr for one in module.of(ast.Attribute))
-    found.update(one.arg for one in module.of(ast.keyword) if one.arg)
+    found = {name.id for name in module.of(ast.Name) if isinstance(name.ctx, ast.Load)}
+    found.update(attribute.attr for attribute in module.of(ast.Attribute))
+    found.update(keyword.arg for keyword in module.of(ast.keyword) if keyword.arg)
     # A name under an alias is used where the alias is.
     for statement in module.of(ast.ImportFrom):
         found.update(alias.name for alias in statement.names if alias.asname in found)
@@ -64,11 +79,24 @@ def _names(module: Module) -> frozenset[str]:
 
 
 def _packages(module: Module) -> frozenset[str]:
-    found = {alias.name.partition(".")[0] for one in module.of(ast.Import) for alias in one.names}
-    found.update((one.module or "").partition(".")[0] for one in module.of(ast.ImportFrom) if not one.level)
+    found = {
+        alias.name.partition(".")[0]
+        for statement in module.of(ast.Import)
+        for alias in statement.names
+    }
+    found.update(
+        (statement.module or "").partition(".")[0]
+        for statement in module.of(ast.ImportFrom)
+        if not statement.level
+    )
     return frozenset(found)
 
 
 def _texts(module: Module) -> frozenset[str]:
-    told = (one for one in module.of(ast.Constant) if isinstance(one.value, str) and not isinstance(module.parents.get(one), ast.Expr))
-    return frozenset(str(one.value) for one in told if len(str(one.value)) <= 200)
+    found = (
+        constant
+        for constant in module.of(ast.Constant)
+        if isinstance(constant.value, str)
+        and not isinstance(module.parents.get(constant), ast.Expr)
+    )
+    return frozenset(str(item.value) for item in found if len(str(item.value)) <= 200)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trainprobe.lint.modules import Module
     from trainprobe.lint.program import Program
 
 SHOWN_FROM = 0.5
@@ -15,7 +17,9 @@ SHOWN_FROM = 0.5
 
 @dataclass(frozen=True)
 class Edit:
-    """Replace the text between two places of the finding's file. Lines count from 1, columns from 0, in characters."""
+    """Replace the text between two places of the finding's file. Lines count from 1, columns
+    from 0, in characters.
+    """
 
     line: int
     column: int
@@ -26,11 +30,14 @@ class Edit:
 
 @dataclass(frozen=True)
 class Fix:
-    """A rewrite, in words and, where it can be typed for the user, as edits. Only safe ones are applied by `--fix`."""
+    """A rewrite, in words and, where `--fix` can make it safely, as edits."""
 
     says: str
     edits: tuple[Edit, ...] = ()
-    safe: bool = False
+
+    @property
+    def safe(self) -> bool:
+        return bool(self.edits)
 
     def as_json(self) -> dict[str, Any]:
         return {"says": self.says, "safe": self.safe, "edits": [vars(edit) for edit in self.edits]}
@@ -38,7 +45,9 @@ class Fix:
 
 @dataclass(frozen=True)
 class Finding:
-    """One fault seen in source. `id` is the cause that it would become, `rule` the pattern; column counts from 1."""
+    """One fault seen in source. `id` is the cause that it would become, `rule` the pattern;
+    column counts from 1.
+    """
 
     id: str
     rule: str
@@ -50,32 +59,83 @@ class Finding:
     confidence: float
     fix: Fix | None = None
     span: tuple[int, int] = (0, 0)
-    """The first and the last line of the code that it is about, where that is more than its line."""
+    """The first and the last line of the code that it is about, where that is more than its
+    line.
+    """
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "id": self.id, "rule": self.rule, "file": self.file, "line": self.line, "column": self.column,
-            "says": self.says, "why": self.why, "confidence": self.confidence, "fix": self.fix.as_json() if self.fix else None,
-        }  # fmt: skip
+            "id": self.id,
+            "rule": self.rule,
+            "file": self.file,
+            "line": self.line,
+            "column": self.column,
+            "says": self.says,
+            "why": self.why,
+            "confidence": self.confidence,
+            "fix": self.fix.as_json() if self.fix else None,
+        }
+
+
+def _no_find(_program: Program) -> Iterable[Finding]:
+    return ()
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One source pattern. `find` yields findings over a whole program; `confidence` is what a plain case deserves."""
+    """One source pattern. A file in `rules/` declares it as `RULE`; its function `find` yields the
+    findings of a whole program, made by `RULE.finding`.
+    """
 
     id: str
     cause: str
     title: str
     why: str
     confidence: float
-    find: Callable[[Program], Iterable[Finding]]
+    """What a plain case deserves."""
+    fix: str = ""
+    """What to write instead, unless a finding says it more exactly."""
     also: tuple[str, ...] = ()
     """Other causes that it may find."""
+    find: Callable[[Program], Iterable[Finding]] = _no_find
+    """Set by the engine, from the file that declares the rule."""
+
+    def finding(
+        self,
+        module: Module,
+        node: ast.AST,
+        message: str,
+        *,
+        cause: str = "",
+        why: str = "",
+        confidence: float | None = None,
+        fix: str = "",
+        edits: tuple[Edit, ...] | None = None,
+        about: ast.AST | None = None,
+    ) -> Finding:
+        """Make a finding at `node`; `about` is all the code that it concerns. In a notebook the
+        line is that of its text as `notebooks.cells_as_text` returns it.
+        """
+        line = getattr(node, "lineno", 1)
+        return Finding(
+            id=cause or self.cause,
+            rule=self.id,
+            file=module.path,
+            line=line,
+            column=module.column_of(line, getattr(node, "col_offset", 0)) + 1,
+            says=message,
+            why=why or self.why,
+            confidence=round(self.confidence if confidence is None else confidence, 2),
+            fix=Fix(fix or self.fix, edits or ()),
+            span=(getattr(about, "lineno", 0), getattr(about, "end_lineno", None) or 0),
+        )
 
 
 @dataclass(frozen=True)
 class NotRead:
-    """A file that was left out, by all rules or by `rule` alone, with the reason as a sentence. `file` is empty where it holds for all."""
+    """A file that was left out, by all rules or by `rule` alone, with the reason as a sentence.
+    `file` is empty where it holds for all.
+    """
 
     file: str
     reason: str

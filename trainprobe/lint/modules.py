@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -22,7 +23,9 @@ SKIPPED = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 
 @dataclass(frozen=True, eq=False)
 class Binding:
-    """One place where a name gets its value. `dotted` is set for imports, `value` for assignments, `index` for an unpacked tuple."""
+    """One place where a name gets its value. `dotted` is set for imports, `value` for
+    assignments, `index` for an unpacked tuple.
+    """
 
     kind: Literal["import", "value", "unpack", "param", "def", "class", "other"]
     node: ast.AST
@@ -58,19 +61,23 @@ class Function:
     def parameters(self) -> list[str]:
         """Names of positional parameters, `self` included, then of keyword-only ones."""
         args = self.node.args
-        return [one.arg for one in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
+        return [posonlyarg.arg for posonlyarg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
 
     def default_of(self, name: str) -> ast.expr | None:
         args = self.node.args
         positional = [*args.posonlyargs, *args.args]
-        pairs: list[tuple[ast.arg, ast.expr | None]] = list(zip(positional[len(positional) - len(args.defaults) :], args.defaults, strict=True))
+        pairs: list[tuple[ast.arg, ast.expr | None]] = list(
+            zip(positional[len(positional) - len(args.defaults) :], args.defaults, strict=True)
+        )
         pairs += list(zip(args.kwonlyargs, args.kw_defaults, strict=True))
-        return next((value for one, value in pairs if one.arg == name), None)
+        return next((value for item, value in pairs if item.arg == name), None)
 
 
 @dataclass(eq=False, repr=False)
 class Class:
-    """A class of the project: its methods, and what is assigned in its body or to `self.` in its methods."""
+    """A class of the project: its methods, and what is assigned in its body or to `self.` in its
+    methods.
+    """
 
     module: Module
     node: ast.ClassDef
@@ -84,10 +91,28 @@ class Class:
 
 
 class Module:
-    """A parsed file. `name` is unique in the program; `given` is false for files read only because others import them."""
+    """A parsed file. `name` is unique in the program; `requested` is false for files read only
+    because others import them.
+    """
 
-    def __init__(self, path: str, name: str, text: str, tree: ast.Module, *, given: bool = True, is_package: bool = False) -> None:
-        self.path, self.name, self.text, self.tree, self.given, self.is_package = path, name, text, tree, given, is_package
+    def __init__(
+        self,
+        path: str,
+        name: str,
+        text: str,
+        tree: ast.Module,
+        *,
+        requested: bool = True,
+        is_package: bool = False,
+    ) -> None:
+        self.path, self.name, self.text, self.tree, self.requested, self.is_package = (
+            path,
+            name,
+            text,
+            tree,
+            requested,
+            is_package,
+        )
         self.is_notebook = path.endswith(".ipynb")
         self.lines = text.split("\n")
         self.program: Program
@@ -150,11 +175,21 @@ class Module:
         if first == last:
             text = self.lines[first - 1].encode()[start:end].decode(errors="replace")
         else:
-            text = " ".join([self.lines[first - 1].encode()[start:].decode(errors="replace"), *self.lines[first : last - 1][:5]])
+            text = " ".join(
+                [
+                    self.lines[first - 1].encode()[start:].decode(errors="replace"),
+                    *self.lines[first : last - 1][:5],
+                ]
+            )
             if last - first < 6:
                 text += " " + self.lines[last - 1].encode()[:end].decode(errors="replace")
         text = " ".join(text.split())
         return text if len(text) <= most else text[: most - 1] + "…"
+
+    def line_of(self, node: ast.AST, reader: Module) -> str:
+        """Return "line 12", with the name of the file where a reader of `reader` needs it."""
+        line = f"line {getattr(node, 'lineno', 0)}"
+        return line if self is reader else f"{line} of {os.path.basename(self.path)}"
 
     def column_of(self, line: int, offset: int) -> int:
         """Return the column in characters of a byte offset, as `ast` gives them."""
@@ -164,15 +199,17 @@ class Module:
     def _index(self) -> None:  # noqa: PLR0912 - one walk is what makes it fast
         by_type, parents = self._by_type, self.parents
         self.bindings[self.tree] = {}
-        stack: list[tuple[ast.AST, Scope, Function | None, str, int]] = [(self.tree, self.tree, None, "", 0)]
-        seen = 0
+        stack: list[tuple[ast.AST, Scope, Function | None, str, int]] = [
+            (self.tree, self.tree, None, "", 0)
+        ]
+        visited = 0
         while stack:
             node, scope, function, prefix, depth = stack.pop()
             kind = type(node)
-            seen += 1
+            visited += 1
             if depth > DEEPEST:
                 raise Unreadable(f"It is nested deeper than {DEEPEST} levels.")
-            if seen > MOST_NODES:
+            if visited > MOST_NODES:
                 raise Unreadable("It holds more expressions than are read from one file.")
             by_type.setdefault(kind, []).append(node)
             if kind in BINDERS:
@@ -197,11 +234,17 @@ class Module:
             for name in node._fields:
                 value = getattr(node, name, None)
                 if isinstance(value, list):
-                    children += [one for one in value if isinstance(one, ast.AST) and not isinstance(one, SKIPPED)]
+                    children += [
+                        item
+                        for item in value
+                        if isinstance(item, ast.AST) and not isinstance(item, SKIPPED)
+                    ]
                 elif isinstance(value, ast.AST) and not isinstance(value, SKIPPED):
                     children.append(value)
             outside = node.decorator_list if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else ()
-            for child in reversed(children):  # so that they come off the stack in the order of the source
+            for child in reversed(
+                children
+            ):  # so that they come off the stack in the order of the source
                 parents[child] = node
                 if child in outside:
                     stack.append((child, scope, function, prefix, depth + 1))
@@ -225,12 +268,21 @@ class Module:
         return made
 
     def _parameters(self, args: ast.arguments, scope: Scope) -> None:
-        for one in (*args.posonlyargs, *args.args, *args.kwonlyargs, *(each for each in (args.vararg, args.kwarg) if each)):
-            self._add(scope, one.arg, Binding("param", one, one.annotation))
+        for posonlyarg in (
+            *args.posonlyargs,
+            *args.args,
+            *args.kwonlyargs,
+            *(each for each in (args.vararg, args.kwarg) if each),
+        ):
+            self._add(scope, posonlyarg.arg, Binding("param", posonlyarg, posonlyarg.annotation))
 
     def _add(self, scope: Scope, name: str, binding: Binding) -> None:
         self.bindings[scope].setdefault(name, []).append(binding)
-        if isinstance(scope, ast.ClassDef) and binding.kind == "value" and binding.value is not None:
+        if (
+            isinstance(scope, ast.ClassDef)
+            and binding.kind == "value"
+            and binding.value is not None
+        ):
             self.class_of_node[scope].attributes.setdefault(name, []).append(binding.value)
 
     def _bind(self, node: ast.AST, scope: Scope) -> None:  # noqa: PLR0912 - one branch per kind of statement that binds
@@ -252,14 +304,22 @@ class Module:
         elif isinstance(node, ast.Import):
             for alias in node.names:
                 bound = alias.asname or alias.name.split(".")[0]
-                self._add(scope, bound, Binding("import", node, dotted=alias.name if alias.asname else bound))
+                self._add(
+                    scope,
+                    bound,
+                    Binding("import", node, dotted=alias.name if alias.asname else bound),
+                )
         elif isinstance(node, ast.ImportFrom):
             base = self._absolute(node)
             for alias in node.names:
                 if alias.name == "*":
                     self.star_imports.append(base)
                 else:
-                    self._add(scope, alias.asname or alias.name, Binding("import", node, dotted=f"{base}.{alias.name}"))
+                    self._add(
+                        scope,
+                        alias.asname or alias.name,
+                        Binding("import", node, dotted=f"{base}.{alias.name}"),
+                    )
         elif isinstance(node, FUNCTIONS):
             self._add(scope, node.name, Binding("def", node))
         elif isinstance(node, ast.ClassDef):
@@ -274,28 +334,67 @@ class Module:
         parts = parts[: len(parts) - (node.level - 1 if self.is_package else node.level)]
         return ".".join([*parts, *([node.module] if node.module else [])])
 
-    def _target(self, target: ast.expr, value: ast.expr | None, node: ast.AST, scope: Scope) -> None:
+    def _target(
+        self, target: ast.expr, value: ast.expr | None, node: ast.AST, scope: Scope
+    ) -> None:
         if isinstance(target, ast.Name):
-            self._add(scope, target.id, Binding("value", node, value) if value is not None else Binding("other", node))
+            self._add(
+                scope,
+                target.id,
+                Binding("value", node, value) if value is not None else Binding("other", node),
+            )
         elif isinstance(target, ast.Starred):
             self._target(target.value, None, node, scope)
         elif isinstance(target, ast.Tuple | ast.List):
-            pairs = value.elts if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts) else None
-            for index, one in enumerate(target.elts):
+            pairs = (
+                value.elts
+                if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts)
+                else None
+            )
+            for index, item in enumerate(target.elts):
                 if pairs is not None:
-                    self._target(one, pairs[index], node, scope)
-                elif isinstance(one, ast.Name):
-                    self._add(scope, one.id, Binding("unpack", node, value, index=index) if value is not None else Binding("other", node))
+                    self._target(item, pairs[index], node, scope)
+                elif isinstance(item, ast.Name):
+                    self._add(
+                        scope,
+                        item.id,
+                        (
+                            Binding("unpack", node, value, index=index)
+                            if value is not None
+                            else Binding("other", node)
+                        ),
+                    )
                 else:
-                    self._target(one, None, node, scope)
-        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and value is not None:
+                    self._target(item, None, node, scope)
+        elif (
+            isinstance(target, ast.Attribute)
+            and isinstance(target.value, ast.Name)
+            and value is not None
+        ):
             holder = self.function_of_node.get(scope)
             first = holder.parameters[:1] if holder is not None and holder.cls is not None else []
             if holder is not None and holder.cls is not None and first == [target.value.id]:
                 holder.cls.attributes.setdefault(target.attr, []).append(value)
 
 
+def method_called(call: ast.Call) -> str:
+    """Return "save" for `x.save()`, "" for a call of a plain name."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
 BINDERS = {
-    ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign, ast.For, ast.AsyncFor, ast.comprehension, ast.withitem, ast.Import, ast.ImportFrom,
-    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler,
-}  # fmt: skip
+    ast.Assign,
+    ast.AnnAssign,
+    ast.NamedExpr,
+    ast.AugAssign,
+    ast.For,
+    ast.AsyncFor,
+    ast.comprehension,
+    ast.withitem,
+    ast.Import,
+    ast.ImportFrom,
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.ExceptHandler,
+}

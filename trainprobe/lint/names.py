@@ -1,4 +1,6 @@
-"""What an expression is called in full: through aliases, from-imports, assignments, `self.x` and re-exports."""
+"""Full names of expressions, followed through aliases, from-imports, assignments, `self.x` and
+re-exports.
+"""
 
 from __future__ import annotations
 
@@ -48,14 +50,21 @@ class Names:
     def dotted(self, module: Module, node: ast.AST, depth: int = 0) -> str:
         """Return the full name of an expression, "" where it has none.
 
-        `dist.barrier` is "torch.distributed.barrier" under any import. What a call returns ends in "()": `acc.gather` with
-        `acc = Accelerator()` is "accelerate.Accelerator().gather"; an element of it ends in "[]". A name whose origin is unknown (a
-        parameter without annotation, a loop variable) starts with "~": "~trainer.save_model". Methods of the project's own classes
-        are "pkg.mod.Class().method". A name that leads back to itself has no origin beyond the circle.
+        `dist.barrier` is "torch.distributed.barrier" under any import. What a call returns ends in
+        "()": `acc.gather` with
+        `acc = Accelerator()` is "accelerate.Accelerator().gather"; an element of it ends in "[]". A
+        name whose origin is unknown (a parameter without annotation, a loop variable) starts with
+        "~": "~trainer.save_model". Methods of the project's own classes are
+        "pkg.mod.Class().method". A name that leads back to itself has no origin beyond the circle.
         """
         if node in self._known:
             return self._known[node]
-        if depth > DEEPEST or node in self._open or len(self._open) >= MOST_OPEN or self._nameless.get(node, DEEPEST + 1) <= depth:
+        if (
+            depth > DEEPEST
+            or node in self._open
+            or len(self._open) >= MOST_OPEN
+            or self._nameless.get(node, DEEPEST + 1) <= depth
+        ):
             self._cuts += 1
             return ""
         cuts = self._cuts
@@ -72,17 +81,22 @@ class Names:
         if answer or not self._open or self._cuts == cuts:
             self._known[node] = answer
         else:
-            self._nameless[node] = depth  # within this question; otherwise a circle with branches is walked in all combinations
+            # within this question; otherwise a circle with branches is walked in all combinations
+            self._nameless[node] = depth
         if not self._open:
             self._nameless.clear()
         return answer
 
     def bindings(self, module: Module, node: ast.Name) -> list[Binding]:
-        """All places that give this name its value, from the nearest scope that has any, in the order of the source."""
+        """All places that give this name its value, from the nearest scope that has any, in the
+        order of the source.
+        """
         return self.lookup(module, node.id, node)[1]
 
     def lookup(self, module: Module, name: str, at: ast.AST) -> tuple[Scope, list[Binding]]:
-        """Find `name` as seen from `at`: the scope that holds it and its bindings there; an empty list where it is not the module's."""
+        """Find `name` as seen from `at`: the scope that holds it and its bindings there; an
+        empty list where it is not the module's.
+        """
         up: ast.AST | None = module.parents.get(at)
         first = True
         while up is not None:
@@ -96,42 +110,52 @@ class Names:
         return module.tree, module.bindings[module.tree].get(name, [])
 
     def latest(self, module: Module, node: ast.Name) -> Binding | None:
-        """The binding that most likely holds where `node` stands: the last before it in its own scope, else the last of an outer one."""
+        """The binding that most likely holds where `node` stands: the last before it in its own
+        scope, else the last of an outer one.
+        """
         scope, found = self.lookup(module, node.id, node)
         if not found:
             return None
         if scope is module.scope_of(node):
             line = node.lineno
-            before = [one for one in found if one.line < line or (one.kind == "param")]
+            before = [item for item in found if item.line < line or (item.kind == "param")]
             return before[-1] if before else found[0]
         return found[-1] if found[-1].kind != "other" else found[0]
 
     def attribute_values(self, cls: Class, name: str) -> list[tuple[Module, ast.expr]]:
         """What `self.name` is assigned in a class or its project bases."""
-        holder = next((one for one in self._lineage(cls) if name in one.attributes), None)
-        return [(holder.module, value) for value in holder.attributes[name]] if holder is not None else []
+        holder = next((item for item in self._lineage(cls) if name in item.attributes), None)
+        return (
+            [(holder.module, value) for value in holder.attributes[name]]
+            if holder is not None
+            else []
+        )
 
     def method(self, cls: Class, name: str) -> Function | None:
         """The method of a class or of its project bases."""
-        return next((one.methods[name] for one in self._lineage(cls) if name in one.methods), None)
+        return next(
+            (item.methods[name] for item in self._lineage(cls) if name in item.methods), None
+        )
 
     def _lineage(self, cls: Class) -> Iterator[Class]:
         """A class and its project bases, depth first, each once."""
-        seen, left = {cls}, [cls]
+        visited, left = {cls}, [cls]
         while left:
-            one = left.pop()
-            yield one
-            for base in reversed(one.node.bases):
-                above = self.definition(self.dotted(one.module, base))
-                if isinstance(above, Class) and above not in seen and len(seen) < MOST_BASES:
-                    seen.add(above)
+            item = left.pop()
+            yield item
+            for base in reversed(item.node.bases):
+                above = self.definition(self.dotted(item.module, base))
+                if isinstance(above, Class) and above not in visited and len(visited) < MOST_BASES:
+                    visited.add(above)
                     left.append(above)
 
     def definition(self, dotted: str) -> Function | Class | None:
         """The project's function or class of a dotted name; re-exports followed."""
         if dotted in self._definitions:
             return self._definitions[dotted]
-        if self._within > DEEPEST or len(dotted) > LONGEST:  # `from .a import a` beside `a = a.a` grows without end
+        if (
+            self._within > DEEPEST or len(dotted) > LONGEST
+        ):  # `from .a import a` beside `a = a.a` grows without end
             return None
         self._definitions[dotted] = None  # ends circles
         self._within += 1
@@ -151,7 +175,11 @@ class Names:
             cut = rest.index("()")
             made = self.definition(f"{module.name}.{rest[:cut]}")
             name = rest[cut + 3 :] if rest[cut + 2 :] else "__call__"
-            return self.method(made, name) if isinstance(made, Class) and name and "." not in name and "(" not in name else None
+            return (
+                self.method(made, name)
+                if isinstance(made, Class) and name and "." not in name and "(" not in name
+                else None
+            )
         if rest in module.functions:
             return module.functions[rest]
         if rest in module.classes:
@@ -191,7 +219,9 @@ class Names:
         return ""
 
     def canonical(self, dotted: str) -> str:
-        """Follow re-exports of the project's modules: `lib.dist.barrier` may be "torch.distributed.barrier"."""
+        """Follow re-exports of the project's modules: `lib.dist.barrier` may be
+        "torch.distributed.barrier".
+        """
         for _ in range(6):
             module, rest = self._module_part(dotted)
             if module is None or not rest:
@@ -219,7 +249,14 @@ class Names:
             return f"{base}[]" if base else ""
         if isinstance(node, ast.BoolOp | ast.IfExp):
             options = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
-            return next((name for one in options if (name := self.dotted(module, one, depth + 1)) and name[0] != "~"), "")
+            return next(
+                (
+                    name
+                    for option in options
+                    if (name := self.dotted(module, option, depth + 1)) and name[0] != "~"
+                ),
+                "",
+            )
         if isinstance(node, ast.NamedExpr):
             return self.dotted(module, node.value, depth + 1)
         return ""
@@ -228,12 +265,21 @@ class Names:
         called = self.dotted(module, node.func, depth + 1)
         if called in {"functools.partial", "functools.wraps"} and node.args:
             return self.dotted(module, node.args[0], depth + 1)
-        if called == "getattr" and len(node.args) >= 2 and isinstance(node.args[1], ast.Constant) and isinstance(node.args[1].value, str):
+        if (
+            called == "getattr"
+            and len(node.args) >= 2
+            and isinstance(node.args[1], ast.Constant)
+            and isinstance(node.args[1].value, str)
+        ):
             return f"{self.dotted(module, node.args[0], depth + 1)}.{node.args[1].value}"
         if called == "super" and (cls := module.class_of(node)) is not None:
             base = self.dotted(module, cls.node.bases[0], depth + 1) if cls.node.bases else ""
             return f"{base}()" if base else ""
-        if called.endswith("importlib.import_module") and node.args and isinstance(node.args[0], ast.Constant):
+        if (
+            called.endswith("importlib.import_module")
+            and node.args
+            and isinstance(node.args[0], ast.Constant)
+        ):
             return str(node.args[0].value)
         return f"{called}()" if called else ""
 
@@ -257,7 +303,12 @@ class Names:
             return f"{module.name}.{module.class_of_node[binding.node].qualname}"
         if binding.kind == "param":
             holder = module.function_of_node.get(scope)
-            if holder is not None and holder.cls is not None and holder.parameters[:1] == [node.id] and not _is_static(holder):
+            if (
+                holder is not None
+                and holder.cls is not None
+                and holder.parameters[:1] == [node.id]
+                and not _is_static(holder)
+            ):
                 return f"{module.name}.{holder.cls.qualname}()"
             if binding.value is not None:
                 named = self._annotation(module, binding.value, depth)
@@ -270,25 +321,44 @@ class Names:
                 behind = f"{behind}[]"
             if behind and behind[0] != "~":
                 return behind
-        if binding.kind == "other" and isinstance(binding.value, ast.expr) and (named := self._annotation(module, binding.value, depth)):
+        if (
+            binding.kind == "other"
+            and isinstance(binding.value, ast.expr)
+            and (named := self._annotation(module, binding.value, depth))
+        ):
             return f"{named}()"
-        imported = next((one for one in found if one.kind == "import"), None)  # `try: import x / except ImportError: x = None`
+        imported = next(
+            (item for item in found if item.kind == "import"), None
+        )  # `try: import x / except ImportError: x = None`
         if imported is not None:
             return self.canonical(self.program.import_target(module, imported.dotted))
         return f"~{node.id}"
 
     def _annotation(self, module: Module, node: ast.expr, depth: int) -> str:
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.replace(".", "").isidentifier():
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and node.value.replace(".", "").isidentifier()
+        ):
             head, _, tail = node.value.partition(".")
             binding = module.bindings[module.tree].get(head, [])
             if binding and binding[-1].kind == "import":
-                return self.canonical(self.program.import_target(module, binding[-1].dotted)) + (f".{tail}" if tail else "")
+                return self.canonical(self.program.import_target(module, binding[-1].dotted)) + (
+                    f".{tail}" if tail else ""
+                )
             return f"{module.name}.{head}" if head in module.classes else ""
         if isinstance(node, ast.BinOp):  # `Accelerator | None`
             return self._annotation(module, node.left, depth)
-        if isinstance(node, ast.Subscript) and self.dotted(module, node.value, depth + 1) == "typing.Optional":
+        if (
+            isinstance(node, ast.Subscript)
+            and self.dotted(module, node.value, depth + 1) == "typing.Optional"
+        ):
             return self._annotation(module, node.slice, depth)
-        named = self.dotted(module, node, depth + 1) if isinstance(node, ast.Name | ast.Attribute) else ""
+        named = (
+            self.dotted(module, node, depth + 1)
+            if isinstance(node, ast.Name | ast.Attribute)
+            else ""
+        )
         return "" if named.startswith("~") or named in BUILT_IN or named == "typing.Any" else named
 
     def _attribute(self, module: Module, node: ast.Attribute, depth: int) -> str:
@@ -306,11 +376,16 @@ class Names:
 
 
 def _is_static(function: Function) -> bool:
-    return any(isinstance(one, ast.Name) and one.id == "staticmethod" for one in function.node.decorator_list)
+    return any(
+        isinstance(decorator, ast.Name) and decorator.id == "staticmethod"
+        for decorator in function.node.decorator_list
+    )
 
 
-BUILT_IN = {
-    "print", "open", "len", "range", "int", "float", "str", "bool", "list", "dict", "set", "tuple", "getattr", "setattr", "hasattr", "super",
-    "exit", "quit", "min", "max", "sum", "abs", "sorted", "enumerate", "zip", "map", "filter", "isinstance", "type", "object", "Exception",
-    "round", "any", "all", "next", "iter", "bytes", "None", "True", "False", "__name__", "__file__", "BaseException",
-}  # fmt: skip
+BUILT_IN = set(
+    """
+    print open len range int float str bool list dict set tuple getattr setattr hasattr super exit
+    quit min max sum abs sorted enumerate zip map filter isinstance type object Exception round any
+    all next iter bytes None True False __name__ __file__ BaseException
+    """.split()
+)

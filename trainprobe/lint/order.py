@@ -1,4 +1,6 @@
-"""What a program does in which order: the calls that matter, as one process comes to them, through imports and the project's functions."""
+"""The order in which one process makes the calls that matter, through imports and the project's
+functions.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +8,18 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from trainprobe.lint.calls import callers
+from trainprobe.lint.jobs import imported_modules
 from trainprobe.lint.modules import Class, Function, Module
 from trainprobe.lint.program import Program
-from trainprobe.lint.scenes import callers, imported
 
 MOST = 400
 
 
 class Event(NamedTuple):
-    """Something that a rule looks for, where the process comes to it. `via` are the calls through which it gets there, the outermost first."""
+    """Something that a rule looks for, at the point where the process reaches it. `via` holds the
+    calls on the way, the outermost first.
+    """
 
     kind: str
     module: Module
@@ -22,23 +27,34 @@ class Event(NamedTuple):
     via: tuple[ast.AST, ...] = ()
 
 
-Seen = Callable[[Program, Module, ast.Call], str]
+CallKind = Callable[[Program, Module, ast.Call], str]
 """Names the kind of a call, "" where it does not matter."""
-Also = Callable[[Program, Module], Iterable[tuple[ast.AST, str]]]
-"""Statements of a module that matter beside its calls, with their kinds."""
+StatementKinds = Callable[[Program, Module], Iterable[tuple[ast.AST, str]]]
+"""Statements of a module that matter in addition to its calls, with their kinds."""
 
 
 class Order:
-    """The events of one question (`sees`) in the order in which one process meets them."""
+    """The events of one question (`kind_of_call`) in the order in which one process meets them."""
 
-    def __init__(self, program: Program, sees: Seen, also: Also | None = None) -> None:
-        self.program, self.sees, self.also = program, sees, also
+    def __init__(
+        self,
+        program: Program,
+        kind_of_call: CallKind,
+        statement_kinds: StatementKinds | None = None,
+    ) -> None:
+        self.program, self.kind_of_call, self.statement_kinds = (
+            program,
+            kind_of_call,
+            statement_kinds,
+        )
         self._statements: dict[Module, dict[Function | None, list[tuple[ast.AST, str]]]] = {}
         self._of_function: dict[Function, tuple[Event, ...]] = {}
         self._of_module: dict[Module, tuple[Event, ...]] = {}
 
     def traces(self) -> Iterator[list[Event]]:
-        """Yield one order for each module's top level, and one for each function that nothing in the project calls, after that top level."""
+        """Yield one order for each module's top level, and one for each function that nothing in
+        the project calls, after that top level.
+        """
         for module in self.program.examined:
             top = self.top(module)
             if top:
@@ -50,7 +66,11 @@ class Order:
                 if not own:
                     continue
                 before = list(top)
-                if function.cls is not None and function.name != "__init__" and (made := _constructor(self.program, function.cls)) is not None:
+                if (
+                    function.cls is not None
+                    and function.name != "__init__"
+                    and (made := _constructor(self.program, function.cls)) is not None
+                ):
                     before += self.within(made)
                 yield [*before, *own]
 
@@ -59,10 +79,10 @@ class Order:
         if module not in self._of_module:
             self._of_module[module] = ()  # ends circles of imports
             steps: list[tuple[tuple[int, int], tuple[Event, ...]]] = []
-            for statement, other in imported(self.program, module):
+            for statement, other in imported_modules(self.program, module):
                 if module.function_of(statement) is None:
                     steps.append(((statement.lineno, 0), self.top(other)))
-            steps += self._beside(module, None)
+            steps += self._statement_events(module, None)
             steps += self._calls(module, module.top_calls)
             self._of_module[module] = _joined(steps)
         return self._of_module[module]
@@ -72,26 +92,33 @@ class Order:
         if function not in self._of_function:
             self._of_function[function] = ()
             steps = self._calls(function.module, function.calls)
-            steps += self._beside(function.module, function)
+            steps += self._statement_events(function.module, function)
             self._of_function[function] = _joined(steps)
         return self._of_function[function]
 
-    def _beside(self, module: Module, function: Function | None) -> list[tuple[tuple[int, int], tuple[Event, ...]]]:
-        if self.also is None:
+    def _statement_events(
+        self, module: Module, function: Function | None
+    ) -> list[tuple[tuple[int, int], tuple[Event, ...]]]:
+        if self.statement_kinds is None:
             return []
         if module not in self._statements:
-            held: dict[Function | None, list[tuple[ast.AST, str]]] = {}
-            for node, kind in self.also(self.program, module):
-                held.setdefault(module.function_of(node), []).append((node, kind))
-            self._statements[module] = held
-        return [(_end(node), (Event(kind, module, node),)) for node, kind in self._statements[module].get(function, [])]
+            holder: dict[Function | None, list[tuple[ast.AST, str]]] = {}
+            for node, kind in self.statement_kinds(self.program, module):
+                holder.setdefault(module.function_of(node), []).append((node, kind))
+            self._statements[module] = holder
+        return [
+            (_end(node), (Event(kind, module, node),))
+            for node, kind in self._statements[module].get(function, [])
+        ]
 
-    def _calls(self, module: Module, nodes: list[ast.Call]) -> list[tuple[tuple[int, int], tuple[Event, ...]]]:
+    def _calls(
+        self, module: Module, nodes: list[ast.Call]
+    ) -> list[tuple[tuple[int, int], tuple[Event, ...]]]:
         steps: list[tuple[tuple[int, int], tuple[Event, ...]]] = []
         for node in nodes:
             if isinstance(module.scope_of(node), ast.Lambda):
                 continue  # it runs when somebody calls the lambda
-            kind = self.sees(self.program, module, node)
+            kind = self.kind_of_call(self.program, module, node)
             if kind:
                 steps.append((_end(node), (Event(kind, module, node),)))
                 continue
@@ -99,18 +126,31 @@ class Order:
             if called is not None:
                 inner = self.within(called)
                 if inner:
-                    steps.append((_end(node), tuple(event._replace(via=(node, *event.via)) for event in inner[:MOST])))
+                    steps.append(
+                        (
+                            _end(node),
+                            tuple(event._replace(via=(node, *event.via)) for event in inner[:MOST]),
+                        )
+                    )
         return steps
 
 
-def exclusive(module: Module, one: ast.AST, other: ast.AST) -> bool:
-    """Whether two places of a module are never both run in one pass: they stand in different branches, or the first one's branch leaves."""
+def exclusive(module: Module, item: ast.AST, other: ast.AST) -> bool:
+    """Whether two places of a module are never both run in one pass: they stand in different
+    branches, or the first one's branch leaves.
+    """
     above = {id(node): node for node in module.ancestors(other)}
-    inner = one
-    for node in module.ancestors(one):
+    inner = item
+    for node in module.ancestors(item):
         if isinstance(node, ast.If):
             in_body = any(inner is each for each in node.body)
-            branch = node.body if in_body else node.orelse if any(inner is each for each in node.orelse) else None
+            branch = (
+                node.body
+                if in_body
+                else node.orelse
+                if any(inner is each for each in node.orelse)
+                else None
+            )
             if branch is not None:
                 if id(node) in above:
                     there = [other, *module.ancestors(other)]

@@ -1,42 +1,45 @@
-"""The program under reading: its modules by path and by dotted name, and the configuration files that it loads."""
+"""The program under reading: its modules by path and by dotted name, and the configuration files
+that it loads.
+"""
 
 from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import os
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from trainprobe.lint.limits import Unreadable, parsed
-from trainprobe.lint.model import Finding, Fix, NotRead
+from trainprobe.lint.model import NotRead
 from trainprobe.lint.modules import Class, Function, Module
+from trainprobe.lint.names import Names
 from trainprobe.lint.notebooks import cells_as_text
-
-if TYPE_CHECKING:
-    from trainprobe.lint.names import Names
-    from trainprobe.lint.values import Values
+from trainprobe.lint.values import Values
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file as it was read. `name` is the dotted name under which others import it; `given` false where only an import led here."""
+    """A file as it was read. `name` is the dotted name under which others import it; `requested`
+    false where only an import led here.
+    """
 
     path: str
     text: str
     name: str
-    given: bool = True
+    requested: bool = True
     is_package: bool = False
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """What is known of the place where the program runs; None, and a package that is left out: not known.
+class NodeInfo:
+    """The node on which the program runs. None, or a missing package, means unknown.
 
-    `versions` are those of installed packages, `cpus` the processors that a node gives to the job, `descriptors` the open files that one
-    process may have, `ranks` those of the job on one node.
+    `versions` are those of installed packages, `cpus` the processors that a node gives to the job,
+    `descriptors` the open files that one process may have, `ranks` those of the job on one node.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -46,39 +49,46 @@ class Surroundings:
 
 
 class Program:
-    """All that was read together. Rules ask it; nothing in it touches the disk.
+    """All modules that were read together. Rules ask it; it never touches the disk.
 
-    `configs` maps a path as it is written in source to what the YAML or JSON file holds; `around` is what is known of where it runs.
+    `configs` maps a path, as written in the source, to the content of the YAML or JSON file;
+    `around` describes the node.
     """
 
-    def __init__(self, sources: Iterable[Source], configs: Mapping[str, Any] | None = None, around: Surroundings | None = None) -> None:
+    def __init__(
+        self,
+        sources: Iterable[Source],
+        configs: Mapping[str, Any] | None = None,
+        around: NodeInfo | None = None,
+    ) -> None:
         self.modules: dict[str, Module] = {}
         self.not_read: list[NotRead] = []
         self.configs = dict(configs or {})
-        self.around = around or Surroundings()
+        self.around = around or NodeInfo()
         self.examined: list[Module] = []
-        """What rules look for findings in: all modules, or fewer while a rule that failed is tried again. Names are followed through all."""
+        """The modules in which rules look for findings: all, or fewer while a failed rule is run
+        again. Names are followed through all modules.
+        """
         self._by_path: dict[str, Module] = {}
         self._import_cache: dict[tuple[str, str], str] = {}
         self.names: Names
         self.values: Values
         self.memory: dict[Any, Any]
-        """What a rule or the engine has worked out once, by a key of its own."""
+        """Remembered answers, each under a key of the function that gave it."""
         self.forget()
         for source in sources:
             self.add(source)
 
     def forget(self) -> None:
-        """Drop all that was worked out. A rule that failed leaves half of its work behind, which would mislead the others in silence."""
-        from trainprobe.lint.names import Names
-        from trainprobe.lint.values import Values
-
+        """Drop all remembered answers. A rule that failed leaves unfinished ones behind, which
+        would silently mislead the other rules.
+        """
         self.names, self.values, self.memory = Names(self), Values(self), {}
         self.examined = list(self.modules.values())
 
     @contextlib.contextmanager
     def tolerance(self, module: Module) -> Iterator[None]:
-        """Whatever fails inside costs what this one file would have told the index of calls, and is reported."""
+        """Report a failure inside; it costs the index of calls the calls of this one file."""
         try:
             yield
         except Exception as error:  # noqa: BLE001 - whatever a stranger's source makes fail must not cost the other files
@@ -93,7 +103,14 @@ class Program:
             name = source.name
             while name in self.modules:
                 name += "'"
-            module = Module(source.path, name, text, tree, given=source.given, is_package=source.is_package)
+            module = Module(
+                source.path,
+                name,
+                text,
+                tree,
+                requested=source.requested,
+                is_package=source.is_package,
+            )
         except Unreadable as problem:
             self.not_read.append(NotRead(source.path, str(problem)))
             return None
@@ -113,11 +130,15 @@ class Program:
         return self.names.dotted(module, node)
 
     def value(self, module: Module, node: ast.AST | None) -> Any:
-        """Return the constant value of an expression, or `values.UNKNOWN`; see `values.Values.of`."""
+        """Return the constant value of an expression, or `values.UNKNOWN`; see
+        `values.Values.of`.
+        """
         return self.values.of(module, node)
 
     def function(self, dotted: str) -> Function | None:
-        """Return the project's function or method of that name. `pkg.mod.Class` is its `__init__`, `pkg.mod.Class().m` a method, bases included."""
+        """Return the project's function or method of that name. `pkg.mod.Class` is its
+        `__init__`, `pkg.mod.Class().m` a method, bases included.
+        """
         found = self.names.definition(dotted)
         if isinstance(found, Class):
             return self.names.method(found, "__init__")
@@ -132,7 +153,9 @@ class Program:
         return found if isinstance(found, Class) else None
 
     def import_target(self, importer: Module, dotted: str) -> str:
-        """Return `dotted` with its module part replaced by the name of the project's module that it finds from `importer`, where there is one."""
+        """Return `dotted` with its module part replaced by the name of the project's module that
+        it finds from `importer`, where there is one.
+        """
         key = (importer.path, dotted)
         if key not in self._import_cache:
             self._import_cache[key] = self._find(importer, dotted)
@@ -152,26 +175,30 @@ class Program:
             folder = os.path.dirname(folder)
         return dotted  # which may be the full name of a module that was read from elsewhere
 
-    def finding(
-        self,
-        rule: str,
-        cause: str,
-        module: Module,
-        node: ast.AST,
-        *,
-        says: str,
-        why: str,
-        confidence: float,
-        fix: Fix | None = None,
-        about: ast.AST | None = None,
-    ) -> Finding:
-        """Make a finding at `node`, `about` all the code that it concerns. In a notebook the line is that of its text as `notebooks.cells_as_text` has it."""
-        line = getattr(node, "lineno", 1)
-        column = module.column_of(line, getattr(node, "col_offset", 0)) + 1
-        span = (getattr(about, "lineno", 0), getattr(about, "end_lineno", None) or 0)
-        return Finding(cause, rule, module.path, line, column, says, why, round(confidence, 2), fix, span)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def remembered(
+    function: Callable[Concatenate[Program, P], R],
+) -> Callable[Concatenate[Program, P], R]:
+    """Let a function of a program remember its answers, until the program forgets them."""
+
+    @functools.wraps(function)
+    def answer(program: Program, /, *subject: P.args, **options: P.kwargs) -> R:
+        memory: dict[Any, R] = program.memory.setdefault(function, {})
+        if subject not in memory:
+            memory[subject] = function(program, *subject, **options)
+        return memory[subject]
+
+    return answer
 
 
 def problem_of(error: Exception) -> str:
-    """Say in words of the user's what ended a rule."""
-    return "it refers to itself too deeply" if isinstance(error, RecursionError) else f"a fault of trainprobe itself ({type(error).__name__})"
+    """Describe for the user what ended a rule."""
+    return (
+        "it refers to itself too deeply"
+        if isinstance(error, RecursionError)
+        else f"a fault of trainprobe itself ({type(error).__name__})"
+    )

@@ -1,4 +1,4 @@
-"""Whether an expression differs from rank to rank, and which ranks a condition lets through."""
+"""Whether an expression differs between ranks, and on which ranks a condition holds."""
 
 from __future__ import annotations
 
@@ -18,22 +18,38 @@ Kind = Literal["", "rank", "derived", "main", "others", "some"]
 DEEPEST = 12
 
 VARIABLES = re.compile(
-    r"(LOCAL_|GLOBAL_|NODE_|GROUP_|ROLE_|WORLD_)?RANK|SLURM_(PROCID|LOCALID|NODEID)|OMPI_COMM_WORLD_(LOCAL_|NODE_)?RANK|PMI_RANK|PMIX_RANK|MV2_COMM_WORLD_(LOCAL_)?RANK"
+    r"(LOCAL_|GLOBAL_|NODE_|GROUP_|ROLE_|WORLD_)?RANK|SLURM_(PROCID|LOCALID|NODEID)"
+    r"|OMPI_COMM_WORLD_(LOCAL_|NODE_)?RANK|PMI_RANK|PMIX_RANK|MV2_COMM_WORLD_(LOCAL_)?RANK"
 )
-RANK_NAMES = {
-    "rank", "local_rank", "global_rank", "node_rank", "world_rank", "process_index", "local_process_index", "process_rank", "rank_id", "proc_id",
-    "dp_rank", "ddp_rank", "ddp_local_rank", "dist_rank", "my_rank", "myrank", "cur_rank", "current_rank", "gpu_rank", "data_parallel_rank",
-}  # fmt: skip
-RANK_CALLS = {"get_rank", "get_local_rank", "get_global_rank", "get_world_rank", "get_node_rank", "get_node_local_rank", "get_process_index", "get_ordinal",
-    "get_local_ordinal", "comm_get_rank", "get_data_parallel_rank"}  # fmt: skip
+RANK_NAMES = set(
+    """
+    rank local_rank global_rank node_rank world_rank process_index local_process_index process_rank
+    rank_id proc_id dp_rank ddp_rank ddp_local_rank dist_rank my_rank myrank cur_rank current_rank
+    gpu_rank data_parallel_rank
+    """.split()
+)
+RANK_CALLS = set(
+    """
+    get_rank get_local_rank get_global_rank get_world_rank get_node_rank get_node_local_rank
+    get_process_index get_ordinal get_local_ordinal comm_get_rank get_data_parallel_rank
+    """.split()
+)
 MAIN = re.compile(
-    r"_*((is|am|on)_)?((local|global|world|node)_)?(main|master|primary|chief|leader)(_?(process|rank|node|worker|proc))?"
-    r"|_*(is_|on_)?(global_|local_|world_)?(rank|process|proc)_?(zero|0)(_process)?|_*is_(global_zero|world_process_zero|local_process_zero|first_rank|first_process|rank_?0|zero_rank)"
+    r"_*((is|am|on)_)?((local|global|world|node)_)?(main|master|primary|chief|leader)(_?(process"
+    r"|rank|node|worker|proc))?"
+    r"|_*(is_|on_)?(global_|local_|world_)?(rank|process|proc)_?(zero|0)(_process)?"
+    r"|_*is_(global_zero|world_process_zero|local_process_zero|first_rank|first_process|rank_?0"
+    r"|zero_rank)"
     r"|_*(is_)?(rank|process)(_is)?_(zero|0)"
 )
-BARE_WORDS = {"main", "_main", "master", "primary", "leader", "chief", "local_main", "global_main", "world_main", "local_master"}
+BARE_WORDS = set(
+    """
+    main _main master primary leader chief local_main global_main world_main local_master
+    """.split()
+)
 RANK_ZERO_DECORATORS = re.compile(
-    r"(.*[._])?(rank_?(zero|0)_only|(local_)?main_process_only|master_only|main_only|on_(local_)?main_process|rank_?zero|only_on_(main|master|rank).*)(\(\))?"
+    r"(.*[._])?(rank_?(zero|0)_only|(local_)?main_process_only|master_only|main_only"
+    r"|on_(local_)?main_process|rank_?zero|only_on_(main|master|rank).*)(\(\))?"
 )
 SHARDING = re.compile(r"distributed_type|deepspeed|fsdp|zero_?3", re.IGNORECASE)
 UNIFORM = {-1, None}
@@ -41,7 +57,9 @@ UNIFORM = {-1, None}
 
 @dataclass(frozen=True)
 class RankTest:
-    """A condition that ranks answer differently. "main": true on rank 0 (of the job or node) alone; "others": on all but it."""
+    """A condition whose value differs between ranks. "main": true only on rank 0 (of the job or
+    node); "others": true on all ranks but it.
+    """
 
     polarity: Polarity
     says: str
@@ -56,7 +74,9 @@ def _turned(polarity: Polarity) -> Polarity:
 
 
 def test(program: Program, module: Module, node: ast.expr) -> RankTest | None:
-    """Return what a condition asks of the rank; None where all ranks answer alike, as far as can be seen."""
+    """Return how a condition depends on the rank; None where it seems to have the same value on all
+    ranks.
+    """
     kind = kind_of(program, module, node)
     if kind == "rank":  # `if rank:` holds on all but 0
         kind = "others"
@@ -66,7 +86,9 @@ def test(program: Program, module: Module, node: ast.expr) -> RankTest | None:
 
 
 def kind_of(program: Program, module: Module, node: ast.expr, depth: int = 0) -> Kind:
-    """Say what an expression holds: "rank" the number itself, "derived" a number made from it, "main" | "others" | "some" a truth about it."""
+    """Return what an expression holds: "rank" (the number itself), "derived" (a number computed
+    from it), "main" | "others" | "some" (a condition on it).
+    """
     memory: dict[ast.AST, Kind] = program.memory.setdefault("ranks", {})
     if node in memory:
         return memory[node]
@@ -90,27 +112,45 @@ def _kind(program: Program, module: Module, node: ast.expr, depth: int) -> Kind:
         return _compare(program, module, node, depth)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         inner = kind_of(program, module, node.operand, depth)
-        return {"main": "others", "others": "main", "rank": "main", "derived": "some", "some": "some", "": ""}[inner]  # type: ignore[return-value]
+        return {
+            "main": "others",
+            "others": "main",
+            "rank": "main",
+            "derived": "some",
+            "some": "some",
+            "": "",
+        }[inner]  # type: ignore[return-value]
     if isinstance(node, ast.BoolOp):
         return _together(program, module, node, depth)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.FloorDiv | ast.Sub | ast.Add | ast.Mult):
-        made = {kind_of(program, module, node.left, depth), kind_of(program, module, node.right, depth)}
+    if isinstance(node, ast.BinOp) and isinstance(
+        node.op, ast.Mod | ast.FloorDiv | ast.Sub | ast.Add | ast.Mult
+    ):
+        made = {
+            kind_of(program, module, node.left, depth),
+            kind_of(program, module, node.right, depth),
+        }
         return "derived" if made & {"rank", "derived"} else ""
     if isinstance(node, ast.IfExp):
-        return kind_of(program, module, node.body, depth) or kind_of(program, module, node.orelse, depth)
+        return kind_of(program, module, node.body, depth) or kind_of(
+            program, module, node.orelse, depth
+        )
     if isinstance(node, ast.NamedExpr):
         return kind_of(program, module, node.value, depth)
     return ""
 
 
 def _together(program: Program, module: Module, node: ast.BoolOp, depth: int) -> Kind:
-    kinds = [kind for one in node.values if (kind := kind_of(program, module, one, depth))]
+    kinds = [kind for value in node.values if (kind := kind_of(program, module, value, depth))]
     if not kinds:
         return ""
     if isinstance(node.op, ast.Or) and kinds[0] in {"rank", "derived"}:  # `rank or 0`
         return kinds[0]
-    if isinstance(node.op, ast.Or) and any(_is_asked_for(program, module, one) or _is_sharding(one) for one in node.values):
-        return ""  # `not main_only or is_main`, `args.all_ranks or is_main`, `distributed_type == DEEPSPEED or is_main`: what the caller wants, or how the model is split, decides
+    if isinstance(node.op, ast.Or) and any(
+        _is_asked_for(program, module, value) or _is_sharding(value) for value in node.values
+    ):
+        # `not main_only or is_main`, `args.all_ranks or is_main`, `distributed_type == DEEPSPEED or
+        # is_main`: what the caller wants, or how the model is split, decides
+        return ""
     if isinstance(node.op, ast.Or) and len(kinds) < len(node.values) and kinds[0] == "others":
         return "some"
     first = next((kind for kind in kinds if kind in {"main", "others"}), kinds[0])
@@ -118,7 +158,10 @@ def _together(program: Program, module: Module, node: ast.BoolOp, depth: int) ->
 
 
 def _is_sharding(node: ast.expr) -> bool:
-    return any(SHARDING.search(getattr(one, "id", "") or getattr(one, "attr", "")) for one in ast.walk(node))
+    return any(
+        SHARDING.search(getattr(item, "id", "") or getattr(item, "attr", ""))
+        for item in ast.walk(node)
+    )
 
 
 def _is_asked_for(program: Program, module: Module, node: ast.expr) -> bool:
@@ -139,7 +182,10 @@ def _compare(program: Program, module: Module, node: ast.Compare, depth: int) ->
     if not kind:
         return ""
     value = program.values.of(module, other)
-    equal, unequal = isinstance(operator, ast.Eq | ast.Is), isinstance(operator, ast.NotEq | ast.IsNot)
+    equal, unequal = (
+        isinstance(operator, ast.Eq | ast.Is),
+        isinstance(operator, ast.NotEq | ast.IsNot),
+    )
     if kind in {"main", "others", "some"}:
         if value is True or value is False:
             same = (value is True) == equal
@@ -155,17 +201,23 @@ def _compare(program: Program, module: Module, node: ast.Compare, depth: int) ->
         inside = isinstance(operator, ast.In)
         if isinstance(value, list | tuple) and set(value) <= {0, -1} and 0 in value:
             return "main" if inside else "others"
-        return "some" if isinstance(value, list | tuple | range) else ""  # else the members of a group, who may meet among themselves
+        return (
+            "some" if isinstance(value, list | tuple | range) else ""
+        )  # else the members of a group, who may meet among themselves
     return _against(operator, value, flipped=other is left, equal=equal, unequal=unequal)
 
 
-def _against(operator: ast.cmpop, value: object, *, flipped: bool, equal: bool, unequal: bool) -> Kind:
+def _against(
+    operator: ast.cmpop, value: object, *, flipped: bool, equal: bool, unequal: bool
+) -> Kind:
     if equal or unequal:
         return ("main" if equal else "others") if value == 0 else "some"
     more = isinstance(operator, ast.Gt | ast.GtE) != flipped
     strict = isinstance(operator, ast.Gt | ast.Lt)
     if isinstance(value, int):
-        bound = value + (0 if strict else (-1 if more else 1))  # as `rank > bound` or `rank < bound`
+        bound = value + (
+            0 if strict else (-1 if more else 1)
+        )  # as `rank > bound` or `rank < bound`
         if more:
             return "others" if bound == 0 else "" if bound < 0 else "some"
         return "main" if bound == 1 else "" if bound < 1 else "some"
@@ -187,10 +239,14 @@ def _name(program: Program, module: Module, node: ast.Name, depth: int) -> Kind:
         elif binding.kind in {"param", "other"}:
             unknown = True
     none: Kind = ""
-    told = next((kind for kind in kinds if kind), none)
-    if told:
-        return told
-    return _by_word(node.id) if unknown and not any(one.kind in {"def", "class"} for one in found) else ""
+    entry = next((kind for kind in kinds if kind), none)
+    if entry:
+        return entry
+    return (
+        _by_word(node.id)
+        if unknown and not any(item.kind in {"def", "class"} for item in found)
+        else ""
+    )
 
 
 def _imported(program: Program, module: Module, dotted: str, depth: int) -> Kind:
@@ -222,24 +278,52 @@ def _attribute(program: Program, module: Module, node: ast.Attribute, depth: int
                 return returned(program, method, depth)
             values = program.names.attribute_values(cls, node.attr)
             none: Kind = ""
-            told = next((kind for where, value in values if (kind := kind_of(program, where, value, depth))), none)
-            if told or (values and all(isinstance(value, ast.Constant) for _, value in values)):
-                return told
-    return _by_word(node.attr) or (_set_elsewhere(program, node.value.id, node.attr, depth) if isinstance(node.value, ast.Name) else "")
+            found = next(
+                (
+                    kind
+                    for where, value in values
+                    if (kind := kind_of(program, where, value, depth))
+                ),
+                none,
+            )
+            if found or (values and all(isinstance(value, ast.Constant) for _, value in values)):
+                return found
+    return _by_word(node.attr) or (
+        _set_elsewhere(program, node.value.id, node.attr, depth)
+        if isinstance(node.value, ast.Name)
+        else ""
+    )
 
 
 def _set_elsewhere(program: Program, holder: str, name: str, depth: int) -> Kind:
-    """What `args.saves = is_master(args)` somewhere in the program says of `args.saves`, where nothing is known of the object."""
-    known: dict[tuple[str, str], list[tuple[Module, ast.expr]]] | None = program.memory.get("attributes set")
+    """What `args.saves = is_master(args)` somewhere in the program says of `args.saves`, where
+    nothing is known of the object.
+    """
+    known: dict[tuple[str, str], list[tuple[Module, ast.expr]]] | None = program.memory.get(
+        "attributes set"
+    )
     if known is None:
         known = program.memory["attributes set"] = {}
         for module in program.modules.values():
             for statement in module.of(ast.Assign):
                 for target in statement.targets:
-                    if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id not in {"self", "cls"}:
-                        known.setdefault((target.value.id, target.attr), []).append((module, statement.value))
+                    if (
+                        isinstance(target, ast.Attribute)
+                        and isinstance(target.value, ast.Name)
+                        and target.value.id not in {"self", "cls"}
+                    ):
+                        known.setdefault((target.value.id, target.attr), []).append(
+                            (module, statement.value)
+                        )
     none: Kind = ""
-    return next((kind for where, value in known.get((holder, name), [])[:4] if (kind := kind_of(program, where, value, depth)) in {"main", "others"}), none)
+    return next(
+        (
+            kind
+            for where, value in known.get((holder, name), [])[:4]
+            if (kind := kind_of(program, where, value, depth)) in {"main", "others"}
+        ),
+        none,
+    )
 
 
 def _call(program: Program, module: Module, node: ast.Call, depth: int) -> Kind:
@@ -251,16 +335,27 @@ def _call(program: Program, module: Module, node: ast.Call, depth: int) -> Kind:
         return "rank" if node.args and _is_variable(program, module, None, node.args[0]) else ""
     function = program.function(called)
     if function is not None:
-        told = returned(program, function, depth)
-        if told:
-            return told
+        statement = returned(program, function, depth)
+        if statement:
+            return statement
     last = called.rpartition(".")[2]
     if last in RANK_CALLS:
         # the rank in a group of its own is not the rank of the job
-        return "rank" if not (node.args or any(word.arg == "group" for word in node.keywords)) or not called.startswith("torch.distributed.") else "derived"
+        return (
+            "rank"
+            if not (node.args or any(word.arg == "group" for word in node.keywords))
+            or not called.startswith("torch.distributed.")
+            else "derived"
+        )
     if called in {"horovod.torch.rank", "horovod.torch.local_rank", "jax.process_index"}:
         return "rank"
-    return "main" if last.lower() not in BARE_WORDS and MAIN.fullmatch(last.lower()) and (function is None or not function.calls) else ""
+    return (
+        "main"
+        if last.lower() not in BARE_WORDS
+        and MAIN.fullmatch(last.lower())
+        and (function is None or not function.calls)
+        else ""
+    )
 
 
 def returned(program: Program, function: Function, depth: int = 0) -> Kind:
@@ -268,11 +363,13 @@ def returned(program: Program, function: Function, depth: int = 0) -> Kind:
     memory: dict[Function, Kind] = program.memory.setdefault("returned", {})
     if function not in memory:
         memory[function] = ""
-        told: Kind = ""
-        for one in function.returns[:8]:
-            if one.value is not None and (told := kind_of(program, function.module, one.value, depth)):
+        found: Kind = ""
+        for item in function.returns[:8]:
+            if item.value is not None and (
+                found := kind_of(program, function.module, item.value, depth)
+            ):
                 break
-        memory[function] = told
+        memory[function] = found
     return memory[function]
 
 

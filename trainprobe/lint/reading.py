@@ -1,4 +1,6 @@
-"""Files from disk: those given, those that they import beneath the same folders, and the configuration files that they load."""
+"""Read the requested files, the files that they import from the same folders, and the configuration
+files that they load.
+"""
 
 from __future__ import annotations
 
@@ -15,46 +17,69 @@ from typing import Any
 from trainprobe.lint.limits import LARGEST_BYTES, MOST_FILES, MOST_LINES
 from trainprobe.lint.model import NotRead
 from trainprobe.lint.modules import Module
-from trainprobe.lint.program import Program, Source, Surroundings
+from trainprobe.lint.program import NodeInfo, Program, Source
 
-SKIPPED_FOLDERS = {".git", "__pycache__", ".venv", "venv", "node_modules", ".tox", ".mypy_cache", ".ruff_cache", ".ipynb_checkpoints", ".eggs", ".hg"}
+SKIPPED_FOLDERS = set(
+    """
+    .git __pycache__ .venv venv node_modules .tox .mypy_cache .ruff_cache .ipynb_checkpoints .eggs
+    .hg
+    """.split()
+)
 MOST_IMPORTED_LINES = 50_000
-"""What a program imports from beside it is read up to here, the nearest first."""
+"""Imported files are read up to this many lines, the nearest first."""
 LARGEST_CONFIG = 1024 * 1024
 VERSIONED = ("datasets",)
 CONFIG_ENDINGS = (".yaml", ".yml", ".json")
 
 
-def read_program(paths: Sequence[str], imported_lines: int = MOST_IMPORTED_LINES, around: Surroundings | None = None) -> Program:
-    """Read files and folders into a program, and `imported_lines` of what they import. What cannot be read stands in its `not_read` with a sentence.
+def read_program(
+    paths: Sequence[str],
+    imported_lines: int = MOST_IMPORTED_LINES,
+    around: NodeInfo | None = None,
+) -> Program:
+    """Read files and folders into a program, and `imported_lines` of what they import. Files that
+    cannot be read are listed in `not_read`, each with a sentence.
 
-    Without `around` the versions are those installed beside this tool, and nothing is known of the node.
+    Without `around`, versions are those installed beside this tool, and the node is unknown.
     """
-    program = Program((), around=around if around is not None else Surroundings(installed_versions()))
-    roots = {os.path.realpath(path if os.path.isdir(path) else os.path.dirname(path) or ".") for path in paths}
-    seen: set[str] = set()
+    program = Program((), around=around if around is not None else NodeInfo(installed_versions()))
+    roots = {
+        os.path.realpath(path if os.path.isdir(path) else os.path.dirname(path) or ".")
+        for path in paths
+    }
+    visited: set[str] = set()
     lines = 0
     for path in _files(paths, program.not_read):
         real = os.path.realpath(path)
-        if real in seen:
+        if real in visited:
             continue
-        seen.add(real)
-        if len(seen) > MOST_FILES or lines > MOST_LINES:
-            program.not_read.append(NotRead(path, f"This and what follows was left: {MOST_FILES:,} files or {MOST_LINES:,} lines are read at once."))
+        visited.add(real)
+        if len(visited) > MOST_FILES or lines > MOST_LINES:
+            program.not_read.append(
+                NotRead(
+                    path,
+                    f"This and what follows was left: {MOST_FILES:,} files or {MOST_LINES:,} lines"
+                    " are read at once.",
+                )
+            )
             break
-        module = _add(program, path, given=True)
+        module = _add(program, path, requested=True)
         lines += len(module.lines) if module is not None else 0
     todo = list(program.modules.values())
     most = lines + imported_lines
-    while todo and len(seen) <= MOST_FILES and lines <= most:  # nearest first
+    while todo and len(visited) <= MOST_FILES and lines <= most:  # nearest first
         module = todo.pop(0)
         _read_configs(program, module)
         for path in _imported(module, roots):
             real = os.path.realpath(path)
-            if real in seen or lines > most or not any(real.startswith(root.rstrip("/") + "/") for root in roots):
+            if (
+                real in visited
+                or lines > most
+                or not any(real.startswith(root.rstrip("/") + "/") for root in roots)
+            ):
                 continue
-            seen.add(real)
-            added = _add(program, path, given=False)
+            visited.add(real)
+            added = _add(program, path, requested=False)
             if added is not None:
                 lines += len(added.lines)
                 todo.append(added)
@@ -62,7 +87,7 @@ def read_program(paths: Sequence[str], imported_lines: int = MOST_IMPORTED_LINES
 
 
 def installed_versions() -> dict[str, str]:
-    """Return the versions, of packages whose rules depend on them, that are installed beside this tool. Nothing is imported."""
+    """Return the installed versions of the packages on which rules depend. Nothing is imported."""
     found = {}
     for name in VERSIONED:
         with contextlib.suppress(metadata.PackageNotFoundError):
@@ -71,10 +96,14 @@ def installed_versions() -> dict[str, str]:
 
 
 def text_of(path: str) -> str:
-    """Return the text of a source file in the encoding that it declares, newlines as they are; raises OSError and ValueError with a sentence."""
+    """Return the text of a source file in the encoding that it declares, newlines as they are;
+    raises OSError and ValueError with a sentence.
+    """
     size = os.stat(path).st_size
     if size > LARGEST_BYTES * (8 if path.endswith(".ipynb") else 1):
-        raise ValueError(f"It holds {size / 1e6:.0f} MB; source above {LARGEST_BYTES / 1e6:.0f} MB is not read.")
+        raise ValueError(
+            f"It holds {size / 1e6:.0f} MB; source above {LARGEST_BYTES / 1e6:.0f} MB is not read."
+        )
     with open(path, "rb") as file:
         raw = file.read(LARGEST_BYTES * 8)
     if path.endswith(".ipynb"):
@@ -83,13 +112,19 @@ def text_of(path: str) -> str:
 
 
 def decoded(raw: bytes) -> str:
-    """Return source as text; raises ValueError with a sentence where its encoding is unknown or does not fit."""
+    """Return source as text; raises ValueError with a sentence where its encoding is unknown or
+    does not fit.
+    """
     try:
         text = raw.decode(encoding_of(raw))
     except SyntaxError:
-        raise ValueError("It declares an encoding that Python does not know, or holds bytes that do not fit it.") from None
+        raise ValueError(
+            "It declares an encoding that Python does not know, or holds bytes that do not fit it."
+        ) from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"It is not {error.encoding}: byte {error.start:,} does not fit.") from None
+        raise ValueError(
+            f"It is not {error.encoding}: byte {error.start:,} does not fit."
+        ) from None
     except LookupError:
         raise ValueError("It declares an encoding that is none of text.") from None
     if "\x00" in text:
@@ -102,7 +137,7 @@ def encoding_of(raw: bytes) -> str:
     return tokenize.detect_encoding(io.BytesIO(raw).readline)[0]
 
 
-def _add(program: Program, path: str, *, given: bool) -> Module | None:
+def _add(program: Program, path: str, *, requested: bool) -> Module | None:
     try:
         text = text_of(path)
     except OSError as error:
@@ -117,7 +152,9 @@ def _add(program: Program, path: str, *, given: bool) -> Module | None:
     while folder and os.path.exists(os.path.join(folder, "__init__.py")) and len(parts) < 30:
         folder, name = os.path.split(folder)
         parts.insert(0, name)
-    return program.add(Source(path, _unix(text), ".".join(parts) or stem, given, is_package=stem == "__init__"))
+    return program.add(
+        Source(path, _unix(text), ".".join(parts) or stem, requested, is_package=stem == "__init__")
+    )
 
 
 def _unix(text: str) -> str:
@@ -137,8 +174,12 @@ def _files(paths: Sequence[str], not_read: list[NotRead]) -> Iterator[str]:
             not_read.append(NotRead(str(error.filename), f"It cannot be opened: {error.strerror}."))
 
         left_out, read = len(not_read), False
-        for folder, folders, files in os.walk(path, onerror=refuse):  # links to folders are not followed, so that no circle can be walked
-            folders[:] = sorted(one for one in folders if one not in SKIPPED_FOLDERS and not one.startswith("."))
+        for folder, folders, files in os.walk(
+            path, onerror=refuse
+        ):  # links to folders are not followed, so that no circle can be walked
+            folders[:] = sorted(
+                item for item in folders if item not in SKIPPED_FOLDERS and not item.startswith(".")
+            )
             for file in sorted(files):
                 whole = os.path.join(folder, file)
                 if file.endswith((".py", ".ipynb")):
@@ -146,7 +187,16 @@ def _files(paths: Sequence[str], not_read: list[NotRead]) -> Iterator[str]:
                         read = True
                         yield os.path.normpath(whole)
                     else:
-                        not_read.append(NotRead(whole, "It is a link that leads nowhere." if os.path.islink(whole) else "It is no ordinary file."))
+                        not_read.append(
+                            NotRead(
+                                whole,
+                                (
+                                    "It is a link that leads nowhere."
+                                    if os.path.islink(whole)
+                                    else "It is no ordinary file."
+                                ),
+                            )
+                        )
         if not read and len(not_read) == left_out:
             not_read.append(NotRead(path, "It holds no Python file and no notebook."))
 
@@ -155,7 +205,9 @@ def _imported(module: Module, roots: set[str]) -> Iterator[str]:
     """Paths of files that a module imports, where they lie beside it or above it, up to a root."""
     names = {(alias.name, 0) for node in module.of(ast.Import) for alias in node.names}
     for node in module.of(ast.ImportFrom):
-        names |= {(f"{node.module or ''}.{alias.name}".strip("."), node.level) for alias in node.names}
+        names |= {
+            (f"{node.module or ''}.{alias.name}".strip("."), node.level) for alias in node.names
+        }
     folder = os.path.dirname(os.path.abspath(module.path))
     relative = not os.path.isabs(module.path)
     for name, level in sorted(names):
@@ -168,7 +220,10 @@ def _imported(module: Module, roots: set[str]) -> Iterator[str]:
             found = [
                 path
                 for count in range(1, len(parts) + 1)
-                for path in (os.path.join(at, *parts[:count]) + ".py", os.path.join(at, *parts[:count], "__init__.py"))
+                for path in (
+                    os.path.join(at, *parts[:count]) + ".py",
+                    os.path.join(at, *parts[:count], "__init__.py"),
+                )
                 if os.path.isfile(path)
             ]
             yield from (os.path.relpath(path) if relative else path for path in found)
@@ -178,17 +233,24 @@ def _imported(module: Module, roots: set[str]) -> Iterator[str]:
 
 
 def _read_configs(program: Program, module: Module) -> None:
-    """Read the configuration files that a module names as literals, beside it or beneath the working folder."""
+    """Read the configuration files that a module names as literals, beside it or beneath the
+    working folder.
+    """
     for node in module.of(ast.Constant):
-        told = node.value
-        if not isinstance(told, str) or not told.endswith(CONFIG_ENDINGS) or len(told) > 200 or told in program.configs:
+        value = node.value
+        if (
+            not isinstance(value, str)
+            or not value.endswith(CONFIG_ENDINGS)
+            or len(value) > 200
+            or value in program.configs
+        ):
             continue
         for base in (os.path.dirname(module.path) or ".", "."):
-            path = os.path.join(base, told)
+            path = os.path.join(base, value)
             if os.path.isfile(path) and os.stat(path).st_size <= LARGEST_CONFIG:
-                held = _config(path)
-                if held is not None:
-                    program.configs[told] = held
+                holder = _config(path)
+                if holder is not None:
+                    program.configs[value] = holder
                 break
 
 
@@ -202,7 +264,9 @@ def _config(path: str) -> Any:
             text = file.read(LARGEST_CONFIG)
         if path.endswith(".json"):
             return json.loads(text)
-        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):  # a few aliases can make billions of entries
+        if any(
+            isinstance(token, yaml.AliasToken) for token in yaml.scan(text)
+        ):  # a few aliases can make billions of entries
             return None
         return yaml.safe_load(text)
     except (OSError, ValueError, yaml.YAMLError, RecursionError):

@@ -1,81 +1,133 @@
-"""Rewrites that several rules offer. Each leaves a program that does on one rank what it did before; None where that cannot be promised."""
+"""Rewrites that several rules offer. Each keeps the program's behaviour on one rank; None where
+that cannot be guaranteed.
+"""
 
 from __future__ import annotations
 
 import ast
 
 from trainprobe.lint.environment import CPU_COUNTS
+from trainprobe.lint.expressions import Expression, origin
 from trainprobe.lint.fixing import insert_line
 from trainprobe.lint.model import Edit
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
-from trainprobe.lint.scenes import Place, origin
 
 SHARE = 'int(os.environ.get("LOCAL_WORLD_SIZE", "1"))'
 
 
 def stands_alone(module: Module, statement: ast.stmt) -> bool:
-    """Whether a statement has its lines to itself: nothing before it, and at most a comment behind it."""
-    first, last = module.lines[statement.lineno - 1], module.lines[(statement.end_lineno or statement.lineno) - 1]
+    """Whether a statement has its lines to itself: nothing before it, and at most a comment
+    behind it.
+    """
+    first, last = (
+        module.lines[statement.lineno - 1],
+        module.lines[(statement.end_lineno or statement.lineno) - 1],
+    )
     behind = last.encode()[statement.end_col_offset or 0 :].decode(errors="replace").strip()
-    return not first.encode()[: statement.col_offset].strip() and (not behind or behind.startswith("#"))
+    return not first.encode()[: statement.col_offset].strip() and (
+        not behind or behind.startswith("#")
+    )
 
 
 def guarded(module: Module, statement: ast.stmt, condition: str) -> tuple[Edit, ...] | None:
-    """Put a simple statement under `if condition:`. Its further lines stand in brackets, so that their indentation does not matter."""
-    if module.is_notebook or not isinstance(statement, ast.Expr | ast.Assign) or not stands_alone(module, statement):
+    """Put a simple statement under `if condition:`. Its continuation lines are inside brackets, so
+    their indentation does not matter.
+    """
+    if (
+        module.is_notebook
+        or not isinstance(statement, ast.Expr | ast.Assign)
+        or not stands_alone(module, statement)
+    ):
         return None
     line = module.lines[statement.lineno - 1]
     indent = line[: len(line) - len(line.lstrip())]
     step = "\t" if indent.startswith("\t") else "    "
-    return (Edit(statement.lineno, len(indent), statement.lineno, len(indent), f"if {condition}:\n{indent}{step}"),)
+    return (
+        Edit(
+            statement.lineno,
+            len(indent),
+            statement.lineno,
+            len(indent),
+            f"if {condition}:\n{indent}{step}",
+        ),
+    )
 
 
 def taken_out(module: Module, statement: ast.stmt) -> Edit | None:
     """Remove a statement of one line that stands alone, with its line."""
-    if statement.end_lineno != statement.lineno or not stands_alone(module, statement) or statement.lineno >= len(module.lines):
+    if (
+        statement.end_lineno != statement.lineno
+        or not stands_alone(module, statement)
+        or statement.lineno >= len(module.lines)
+    ):
         return None
     return Edit(statement.lineno, 0, statement.lineno + 1, 0, "")
 
 
 def name_of(module: Module, dotted: str, before: int) -> str:
-    """Return how a module names an imported module at its top level ahead of a line, "" where it does not."""
+    """Return the name of an imported module at the top level before a line, or ""."""
     for name, found in module.bindings[module.tree].items():
-        for one in found:
-            if one.kind == "import" and one.line < before and len(found) == 1:
-                if one.dotted == dotted:
+        for item in found:
+            if item.kind == "import" and item.line < before and len(found) == 1:
+                if item.dotted == dotted:
                     return name
-                if dotted.startswith(f"{one.dotted}.") and isinstance(one.node, ast.Import) and any(alias.name == dotted for alias in one.node.names):
-                    return f"{name}{dotted[len(one.dotted) :]}"
+                if (
+                    dotted.startswith(f"{item.dotted}.")
+                    and isinstance(item.node, ast.Import)
+                    and any(alias.name == dotted for alias in item.node.names)
+                ):
+                    return f"{name}{dotted[len(item.dotted) :]}"
     return ""
 
 
 def with_import(module: Module, name: str, before: int) -> tuple[Edit, ...] | None:
-    """Return the edit that imports a module of Python's own at the top, none where that is done ahead of the line; None where the name means something else."""
+    """Return the edit that imports a module of Python's own at the top, none where that is done
+    ahead of the line; None where the name means something else.
+    """
     if name_of(module, name, before) == name:
         return ()
-    held = [one for scope in module.bindings.values() for one in scope.get(name, [])]
-    if module.is_notebook or any(one.kind != "import" or one.dotted != name for one in held):
+    holder = [item for scope in module.bindings.values() for item in scope.get(name, [])]
+    if module.is_notebook or any(item.kind != "import" or item.dotted != name for item in holder):
         return None
     for statement in module.tree.body:
         doc = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        if not doc and not (isinstance(statement, ast.ImportFrom) and statement.module == "__future__"):
-            return (insert_line(module, statement, f"import {name}"),) if statement.lineno <= before and stands_alone_first(module, statement) else None
+        if not doc and not (
+            isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+        ):
+            return (
+                (insert_line(module, statement, f"import {name}"),)
+                if statement.lineno <= before and stands_alone_first(module, statement)
+                else None
+            )
     return None
 
 
 def stands_alone_first(module: Module, statement: ast.stmt) -> bool:
     """Whether nothing stands ahead of a statement in its line."""
-    first = min([statement.lineno, *(one.lineno for one in getattr(statement, "decorator_list", []))])
+    first = min(
+        [
+            statement.lineno,
+            *(decorator.lineno for decorator in getattr(statement, "decorator_list", [])),
+        ]
+    )
     return not module.lines[first - 1].encode()[: statement.col_offset].strip()
 
 
-def shared_cpus(program: Program, place: Place) -> tuple[Edit, ...] | None:
-    """Divide a count of all CPUs among the ranks of the node, where it stands in the expression itself."""
+def shared_cpus(program: Program, place: Expression) -> tuple[Edit, ...] | None:
+    """Divide a count of all CPUs among the ranks of the node, where it stands in the expression
+    itself.
+    """
     behind = origin(program, place.module, place.node)
     if behind.module is not place.module or behind.module.is_notebook:
         return None
-    counts = [one for one in ast.walk(behind.node) if isinstance(one, ast.Call) and program.dotted(behind.module, one) in CPU_COUNTS and not one.args]
+    counts = [
+        node
+        for node in ast.walk(behind.node)
+        if isinstance(node, ast.Call)
+        and program.dotted(behind.module, node) in CPU_COUNTS
+        and not node.args
+    ]
     if len(counts) != 1 or counts[0].lineno != counts[0].end_lineno:
         return None
     if any(isinstance(up, ast.JoinedStr) for up in behind.module.ancestors(counts[0])):
@@ -83,7 +135,11 @@ def shared_cpus(program: Program, place: Place) -> tuple[Edit, ...] | None:
     whole: ast.expr = counts[0]
     above = behind.module.parents.get(whole)
     if isinstance(above, ast.BoolOp):  # `os.cpu_count() or 1`
-        if not isinstance(above.op, ast.Or) or above.values[0] is not whole or above.lineno != above.end_lineno:
+        if (
+            not isinstance(above.op, ast.Or)
+            or above.values[0] is not whole
+            or above.lineno != above.end_lineno
+        ):
             return None
         whole = above
     imported = with_import(behind.module, "os", whole.lineno)
@@ -91,5 +147,8 @@ def shared_cpus(program: Program, place: Place) -> tuple[Edit, ...] | None:
         return None
     text = behind.module.source_of(whole, 200)
     shared = f"max(1, {f'({text})' if whole is above else text} // {SHARE})"
-    column, end = behind.module.column_of(whole.lineno, whole.col_offset), behind.module.column_of(whole.lineno, whole.end_col_offset or 0)
+    column, end = (
+        behind.module.column_of(whole.lineno, whole.col_offset),
+        behind.module.column_of(whole.lineno, whole.end_col_offset or 0),
+    )
     return (*imported, Edit(whole.lineno, column, whole.lineno, end, shared))

@@ -1,13 +1,14 @@
-"""How source starts processes: which calls do, and with which method."""
+"""Calls that start processes, and their start method."""
 
 from __future__ import annotations
 
 import ast
 
+from trainprobe.lint.calls import Call
+from trainprobe.lint.expressions import Expression, argument_value, origin
 from trainprobe.lint.loaders import default_method
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
-from trainprobe.lint.scenes import Call, Place, given, origin
 from trainprobe.lint.values import argument
 
 MODULES = ("multiprocessing.", "torch.multiprocessing.")
@@ -16,7 +17,9 @@ SPAWNING = {"spawn", "forkserver"}
 
 
 def starting(program: Program, module: Module, call: ast.Call) -> str:
-    """Return "spawn" | "Process" | "Pool" | "start" for a call that makes or starts processes, "" for all others."""
+    """Return "spawn" | "Process" | "Pool" | "start" for a call that makes or starts processes,
+    "" for all others.
+    """
     name = program.dotted(module, call.func)
     if name in SPAWN:
         return "spawn"
@@ -29,10 +32,11 @@ def starting(program: Program, module: Module, call: ast.Call) -> str:
 
 
 def method(program: Program, module: Module, call: ast.Call) -> str:
-    """Return the start method of such a call: of its context, else of set_start_method; "" where the platform's default holds."""
+    """Return the start method of such a call: of its context, else of set_start_method; "" where
+    the platform's default holds.
+    """
     if program.dotted(module, call.func) in SPAWN:
-        place = given(program, module, call, "start_method", 4)
-        value = program.value(place.module, place.node) if place is not None else "spawn"
+        value = argument_value(program, Call(module, call, ""), "start_method", 4, default="spawn")
         return value if isinstance(value, str) else "?"
     if isinstance(call.func, ast.Attribute):
         holder = origin(program, module, call.func.value)
@@ -44,9 +48,12 @@ def method(program: Program, module: Module, call: ast.Call) -> str:
     return default_method(program, Call(module, call, ""))
 
 
-def _context(program: Program, holder: Place) -> str:
-    if not isinstance(holder.node, ast.Call) or program.dotted(holder.module, holder.node.func).rpartition(".")[2] != "get_context":
+def _context(program: Program, holder: Expression) -> str:
+    if (
+        not isinstance(holder.node, ast.Call)
+        or program.dotted(holder.module, holder.node.func).rpartition(".")[2] != "get_context"
+    ):
         return ""
-    told = argument(holder.node, "method", 0)
-    value = program.value(holder.module, told) if told is not None else ""
+    item = argument(holder.node, "method", 0)
+    value = program.value(holder.module, item) if item is not None else ""
     return value if isinstance(value, str) else "?"

@@ -1,4 +1,6 @@
-"""Constant values: through assignments, defaults, dictionaries, configuration files, options of argparse and arithmetic."""
+"""Constant values: through assignments, defaults, dictionaries, configuration files, options of
+argparse and arithmetic.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,12 @@ class Unknown:
 
 
 UNKNOWN: Final = Unknown()
-LOADERS = {"yaml.safe_load", "yaml.load", "yaml.full_load", "json.load", "json.loads", "omegaconf.OmegaConf.load", "tomllib.load", "toml.load"}
+LOADERS = set(
+    """
+    yaml.safe_load yaml.load yaml.full_load json.load json.loads omegaconf.OmegaConf.load
+    tomllib.load toml.load
+    """.split()
+)
 
 
 class Values:
@@ -38,9 +45,11 @@ class Values:
         self._cuts = 0
 
     def of(self, module: Module, node: ast.AST | None, depth: int = 0) -> Any:
-        """Return the constant that `node` has wherever it runs, or UNKNOWN. A name with several bindings has a value only where all agree.
+        """Return the constant that `node` has wherever it runs, or UNKNOWN. A name with several
+        bindings has a value only where all agree.
 
-        Answers are remembered by node: names that are bound to each other several times would be followed in all combinations.
+        Answers are remembered by node: names that are bound to each other several times would be
+        followed in all combinations.
         """
         if isinstance(node, ast.Constant):
             return node.value
@@ -64,28 +73,48 @@ class Values:
         if isinstance(node, ast.Attribute):
             return self._attribute(module, node, depth)
         if isinstance(node, ast.BinOp):
-            return _arithmetic(node.op, self.of(module, node.left, depth + 1), self.of(module, node.right, depth + 1))
+            return _arithmetic(
+                node.op,
+                self.of(module, node.left, depth + 1),
+                self.of(module, node.right, depth + 1),
+            )
         if isinstance(node, ast.UnaryOp):
             return _unary(node.op, self.of(module, node.operand, depth + 1))
         if isinstance(node, ast.List | ast.Tuple | ast.Set) and len(node.elts) <= 1000:
-            values = [self.of(module, one, depth + 1) for one in node.elts]
-            return UNKNOWN if any(one is UNKNOWN for one in values) else (tuple(values) if isinstance(node, ast.Tuple) else values)
+            values = [self.of(module, element, depth + 1) for element in node.elts]
+            return (
+                UNKNOWN
+                if any(item is UNKNOWN for item in values)
+                else (tuple(values) if isinstance(node, ast.Tuple) else values)
+            )
         if isinstance(node, ast.Dict) and len(node.keys) <= 1000:
             return {
                 key: self.of(module, value, depth + 1)
                 for name, value in zip(node.keys, node.values, strict=True)
-                if name is not None and isinstance(key := self.of(module, name, depth + 1), str | int)
+                if name is not None
+                and isinstance(key := self.of(module, name, depth + 1), str | int)
             }
         if isinstance(node, ast.Subscript):
-            return _element(self.of(module, node.value, depth + 1), self.of(module, node.slice, depth + 1))
+            return _element(
+                self.of(module, node.value, depth + 1), self.of(module, node.slice, depth + 1)
+            )
         if isinstance(node, ast.BoolOp):
             return self._either(module, node, depth)
         if isinstance(node, ast.Call):
             return self._call(module, node, depth)
         return UNKNOWN
 
-    def keyword(self, module: Module, call: ast.Call, name: str, position: int | None = None, default: Any = UNKNOWN) -> Any:
-        """Return the value of an argument of a call: `default` where it is not given, UNKNOWN where it may come through `**` or `*`."""
+    def keyword(
+        self,
+        module: Module,
+        call: ast.Call,
+        name: str,
+        position: int | None = None,
+        default: Any = UNKNOWN,
+    ) -> Any:
+        """Return the value of an argument of a call: `default` where it is not given, UNKNOWN
+        where it may come through `**` or `*`.
+        """
         node = argument(call, name, position)
         if node is not None:
             return self.of(module, node)
@@ -93,11 +122,11 @@ class Values:
             if word.arg is None:
                 spread = self.of(module, word.value)
                 return spread.get(name, default) if isinstance(spread, dict) else UNKNOWN
-        return UNKNOWN if any(isinstance(one, ast.Starred) for one in call.args) else default
+        return UNKNOWN if any(isinstance(item, ast.Starred) for item in call.args) else default
 
     def _either(self, module: Module, node: ast.BoolOp, depth: int) -> Any:
-        for one in node.values:
-            value = self.of(module, one, depth + 1)
+        for item in node.values:
+            value = self.of(module, item, depth + 1)
             if value is UNKNOWN:
                 return UNKNOWN
             if bool(value) == isinstance(node.op, ast.Or):
@@ -108,17 +137,30 @@ class Values:
         scope, found = self.program.names.lookup(module, node.id, node)
         if not found or len(found) > 8:
             return UNKNOWN
-        values = [self._binding(module, one, node.id, scope, depth) for one in found]
-        return values[0] if all(one is not UNKNOWN and type(one) is type(values[0]) and one == values[0] for one in values) else UNKNOWN
+        values = [self._binding(module, item, node.id, scope, depth) for item in found]
+        return (
+            values[0]
+            if all(
+                value is not UNKNOWN and type(value) is type(values[0]) and value == values[0]
+                for value in values
+            )
+            else UNKNOWN
+        )
 
-    def _binding(self, module: Module, binding: Binding, name: str, scope: ast.AST, depth: int) -> Any:
+    def _binding(
+        self, module: Module, binding: Binding, name: str, scope: ast.AST, depth: int
+    ) -> Any:
         if binding.kind == "value":
             return self.of(module, binding.value, depth + 1)
         if binding.kind == "unpack":
             return _element(self.of(module, binding.value, depth + 1), binding.index)
         if binding.kind == "param":
             function = module.function_of_node.get(scope)
-            return self._parameter(module, function.node, name, depth) if function is not None else UNKNOWN
+            return (
+                self._parameter(module, function.node, name, depth)
+                if function is not None
+                else UNKNOWN
+            )
         if binding.kind == "import":
             target = self.program.import_target(module, binding.dotted)
             head, _, last = target.rpartition(".")
@@ -129,29 +171,39 @@ class Values:
                     return self._binding(other, there[0], last, other.tree, depth + 1)
         return UNKNOWN
 
-    def _parameter(self, module: Module, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, depth: int) -> Any:
-        """The value with which a function's parameter is called everywhere, its default where no call gives it."""
+    def _parameter(
+        self, module: Module, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, depth: int
+    ) -> Any:
+        """The value with which a function's parameter is called everywhere, its default where no
+        call gives it.
+        """
         known: dict[tuple[ast.AST, str], Any] = self.program.memory.setdefault("parameters", {})
         if (node, name) not in known:
             known[node, name] = UNKNOWN  # ends circles of functions that hand a parameter on
             known[node, name] = self._given_everywhere(module, node, name, depth)
         return known[node, name]
 
-    def _given_everywhere(self, module: Module, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, depth: int) -> Any:
+    def _given_everywhere(
+        self, module: Module, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, depth: int
+    ) -> Any:
         function = module.function_of_node[node]
         default = function.default_of(name)
-        calls = self.program.memory.get("calls_of", {}).get(function)
+        calls = self.program.memory.get("call sites", {}).get(function)
         if calls is None:
             return self.of(module, default, depth + 1) if default is not None else UNKNOWN
         shift = 1 if function.cls is not None else 0
         position = function.parameters.index(name) - shift if name in function.parameters else None
         values = []
         for where, call in calls[:8]:
-            given = argument(call, name, position)
-            values.append(self.of(where, given, depth + 1) if given is not None else self.of(module, default, depth + 1))
+            item = argument(call, name, position)
+            values.append(
+                self.of(where, item, depth + 1)
+                if item is not None
+                else self.of(module, default, depth + 1)
+            )
             if values[-1] is UNKNOWN:
                 return UNKNOWN
-        agree = values and all(one is not UNKNOWN and one == values[0] for one in values)
+        agree = values and all(value is not UNKNOWN and value == values[0] for value in values)
         return values[0] if agree else UNKNOWN
 
     def _attribute(self, module: Module, node: ast.Attribute, depth: int) -> Any:
@@ -162,19 +214,33 @@ class Values:
         if isinstance(cls, Class):
             found = self.program.names.attribute_values(cls, node.attr)
             values = [self.of(where, value, depth + 1) for where, value in found[:8]]
-            return values[0] if values and all(one is not UNKNOWN and one == values[0] for one in values) else UNKNOWN
+            return (
+                values[0]
+                if values and all(item is not UNKNOWN and item == values[0] for item in values)
+                else UNKNOWN
+            )
         if base in self.program.modules:
             other = self.program.modules[base]
             there = other.bindings[other.tree].get(node.attr, [])
-            return self._binding(other, there[0], node.attr, other.tree, depth + 1) if len(there) == 1 else UNKNOWN
+            return (
+                self._binding(other, there[0], node.attr, other.tree, depth + 1)
+                if len(there) == 1
+                else UNKNOWN
+            )
         if base.startswith("~") or not base:
-            held = self.of(module, node.value, depth + 1)
-            return held.get(node.attr, UNKNOWN) if isinstance(held, dict) else (self._option(module, node.attr, depth) if base == "~args" else UNKNOWN)
-        held = self.of(module, node.value, depth + 1)
-        return held.get(node.attr, UNKNOWN) if isinstance(held, dict) else UNKNOWN
+            holder = self.of(module, node.value, depth + 1)
+            return (
+                holder.get(node.attr, UNKNOWN)
+                if isinstance(holder, dict)
+                else (self._option(module, node.attr, depth) if base == "~args" else UNKNOWN)
+            )
+        holder = self.of(module, node.value, depth + 1)
+        return holder.get(node.attr, UNKNOWN) if isinstance(holder, dict) else UNKNOWN
 
     def _option(self, module: Module, name: str, depth: int) -> Any:
-        """The default of an option that `add_argument` declares, here or in any module of the program."""
+        """The default of an option that `add_argument` declares, here or in any module of the
+        program.
+        """
         options = self.program.memory.get("options")
         if options is None:
             options = self.program.memory["options"] = {}
@@ -183,27 +249,50 @@ class Values:
                     if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
                         _declare(options, where, call)
         found = options.get(name, [])
-        own = [one for one in found if one[0] is module] or found
+        own = [item for item in found if item[0] is module] or found
         values = [self.of(where, value, depth + 1) for where, value in own[:4]]
-        return values[0] if values and all(one is not UNKNOWN and one == values[0] for one in values) else UNKNOWN
+        return (
+            values[0]
+            if values and all(item is not UNKNOWN and item == values[0] for item in values)
+            else UNKNOWN
+        )
 
     def _call(self, module: Module, node: ast.Call, depth: int) -> Any:
         called = self.program.dotted(module, node.func)
-        if called in {"int", "float", "str", "bool", "min", "max", "len", "abs"} and not node.keywords:
-            return _built_in(called, [self.of(module, one, depth + 1) for one in node.args])
+        if (
+            called in {"int", "float", "str", "bool", "min", "max", "len", "abs"}
+            and not node.keywords
+        ):
+            return _built_in(called, [self.of(module, item, depth + 1) for item in node.args])
         if called == "dict" and not node.args:
-            return {word.arg: self.of(module, word.value, depth + 1) for word in node.keywords if word.arg}
+            return {
+                word.arg: self.of(module, word.value, depth + 1)
+                for word in node.keywords
+                if word.arg
+            }
         if isinstance(node.func, ast.Attribute) and node.func.attr == "get" and node.args:
-            held = self.of(module, node.func.value, depth + 1)
-            if isinstance(held, dict):
+            holder = self.of(module, node.func.value, depth + 1)
+            if isinstance(holder, dict):
                 key = self.of(module, node.args[0], depth + 1)
                 if key is UNKNOWN:
                     return UNKNOWN
-                return held[key] if key in held else self.of(module, node.args[1] if len(node.args) > 1 else ast.Constant(None), depth + 1)
+                return (
+                    holder[key]
+                    if key in holder
+                    else self.of(
+                        module,
+                        node.args[1] if len(node.args) > 1 else ast.Constant(None),
+                        depth + 1,
+                    )
+                )
         if called in LOADERS and node.args:
             return self._loaded(module, node.args[0], depth)
         function = self.program.function(called)
-        if function is not None and len(function.returns) == 1 and function.returns[0].value is not None:
+        if (
+            function is not None
+            and len(function.returns) == 1
+            and function.returns[0].value is not None
+        ):
             return self.of(function.module, function.returns[0].value, depth + 2)
         return UNKNOWN
 
@@ -212,7 +301,11 @@ class Values:
         if isinstance(node, ast.Name):
             binding = self.program.names.latest(module, node)
             node = binding.value if binding is not None and binding.value is not None else node
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in {"read", "read_text", "open"}:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in {"read", "read_text", "open"}
+        ):
             node = node.func.value
         if isinstance(node, ast.Call) and node.args:
             node = node.args[0]
@@ -225,41 +318,68 @@ def argument(call: ast.Call, name: str, position: int | None = None) -> ast.expr
     for word in call.keywords:
         if word.arg == name:
             return word.value
-    if position is not None and 0 <= position < len(call.args) and not any(isinstance(one, ast.Starred) for one in call.args[: position + 1]):
+    if (
+        position is not None
+        and 0 <= position < len(call.args)
+        and not any(isinstance(item, ast.Starred) for item in call.args[: position + 1])
+    ):
         return call.args[position]
     return None
 
 
-def _declare(options: dict[str, list[tuple[Module, ast.expr]]], module: Module, call: ast.Call) -> None:
-    names = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+def _declare(
+    options: dict[str, list[tuple[Module, ast.expr]]], module: Module, call: ast.Call
+) -> None:
+    names = [
+        item.value
+        for item in call.args
+        if isinstance(item, ast.Constant) and isinstance(item.value, str)
+    ]
     words: Mapping[str | None, ast.expr] = {word.arg: word.value for word in call.keywords}
-    told = words.get("dest")
-    if isinstance(told, ast.Constant) and isinstance(told.value, str):
-        names = [told.value]
+    entry = words.get("dest")
+    if isinstance(entry, ast.Constant) and isinstance(entry.value, str):
+        names = [entry.value]
     else:
-        names = [next((one for one in names if one.startswith("--")), names[0] if names else "")]
+        names = [
+            next((alias for alias in names if alias.startswith("--")), names[0] if names else "")
+        ]
     flag = words.get("action")
     value = words.get("default")
     if value is None:
-        value = ast.Constant(value=False if isinstance(flag, ast.Constant) and flag.value == "store_true" else None)
+        value = ast.Constant(
+            value=False if isinstance(flag, ast.Constant) and flag.value == "store_true" else None
+        )
     for name in names:
         options.setdefault(name.lstrip("-").replace("-", "_"), []).append((module, value))
 
 
-def _element(held: Any, key: Any) -> Any:
-    if isinstance(held, dict) and isinstance(key, str | int):
-        return held.get(key, UNKNOWN)
-    if isinstance(held, list | tuple | str) and isinstance(key, int) and -len(held) <= key < len(held):
-        return held[key]
+def _element(value: Any, key: Any) -> Any:
+    if isinstance(value, dict) and isinstance(key, str | int):
+        return value.get(key, UNKNOWN)
+    if (
+        isinstance(value, list | tuple | str)
+        and isinstance(key, int)
+        and -len(value) <= key < len(value)
+    ):
+        return value[key]
     return UNKNOWN
 
 
-def _built_in(name: str, given: list[Any]) -> Any:
-    if any(one is UNKNOWN for one in given) or not given:
+def _built_in(name: str, entry: list[Any]) -> Any:
+    if any(item is UNKNOWN for item in entry) or not entry:
         return UNKNOWN
-    made = {"int": int, "float": float, "str": str, "bool": bool, "min": min, "max": max, "len": len, "abs": abs}[name]
+    made = {
+        "int": int,
+        "float": float,
+        "str": str,
+        "bool": bool,
+        "min": min,
+        "max": max,
+        "len": len,
+        "abs": abs,
+    }[name]
     try:
-        return made(*given)  # type: ignore[operator]
+        return made(*entry)  # type: ignore[operator]
     except (TypeError, ValueError, OverflowError):
         return UNKNOWN
 
@@ -270,14 +390,30 @@ def _unary(operator: ast.unaryop, value: Any) -> Any:
     if isinstance(operator, ast.Not):
         return not value
     if isinstance(value, int | float):
-        return -value if isinstance(operator, ast.USub) else +value if isinstance(operator, ast.UAdd) else UNKNOWN
+        return (
+            -value
+            if isinstance(operator, ast.USub)
+            else +value
+            if isinstance(operator, ast.UAdd)
+            else UNKNOWN
+        )
     return UNKNOWN
 
 
 def _arithmetic(operator: ast.operator, left: Any, right: Any) -> Any:  # noqa: PLR0911 - one return per operator
-    if isinstance(left, str) and isinstance(right, str) and isinstance(operator, ast.Add) and len(left) + len(right) < 10_000:
+    if (
+        isinstance(left, str)
+        and isinstance(right, str)
+        and isinstance(operator, ast.Add)
+        and len(left) + len(right) < 10_000
+    ):
         return left + right
-    if not isinstance(left, int | float) or not isinstance(right, int | float) or abs(left) > LARGEST or abs(right) > LARGEST:
+    if (
+        not isinstance(left, int | float)
+        or not isinstance(right, int | float)
+        or abs(left) > LARGEST
+        or abs(right) > LARGEST
+    ):
         return UNKNOWN
     try:
         if isinstance(operator, ast.Pow):

@@ -1,4 +1,6 @@
-"""Reading what is left of a job: any mix of logs, dumps and error files becomes one case of extracts and pointers.
+"""Reads what a job has left: any mix of logs, dumps and error files becomes one case of extracts
+and pointers.
 
-`finding` knows what was named, `gathering` reads it. Neither is imported here: a saved case is judged without loading the reader.
+`finding` lists the files, `gathering` reads them. Neither is imported here: judging a saved case
+does not load the reader.
 """

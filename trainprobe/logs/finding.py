@@ -1,4 +1,4 @@
-"""Which files are meant: names, folders, globs that no shell has expanded, and `-` for stdin."""
+"""Lists the input files: names, folders, globs that no shell has expanded, and `-` for stdin."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NAME = "Name logs, folders of logs, dumps, a case that trainprobe made, or - for
 
 @dataclass
 class Found:
-    """Files in the order of the command line, in folders by name, each once; the folders of cases.
+    """Files in the order of the command line, in folders by name, each once; and folders of cases.
 
-    `left_out` and `unread` hold one sentence for each part that was not asked for or names nothing.
+    `left_out` has a sentence for each part beyond a limit, `unread` for each name without a file.
     """
 
     files: list[str] = field(default_factory=list)
@@ -31,13 +31,13 @@ class Found:
 
 
 def find_inputs(paths: Sequence[str]) -> Found:
-    """List what `paths` name, without opening any of it. Raises UsageError where none of them names anything."""
+    """List what `paths` name, without opening it. Raises UsageError if none of them exists."""
     found = Found()
-    seen: set[tuple[int, int] | str] = set()
+    known: set[tuple[int, int] | str] = set()
     first: UsageError | None = None
     for path in paths:
         if path == STDIN:
-            _add(found, STDIN, seen)
+            _add(found, STDIN, known)
             continue
         try:
             names = _expanded(path)
@@ -45,18 +45,18 @@ def find_inputs(paths: Sequence[str]) -> Found:
             first = first or error
             found.unread.append(error.says)
             continue
-        for one in names:
-            if os.path.isdir(one):
-                _add_folder(found, one, seen)
+        for name in names:
+            if os.path.isdir(name):
+                _add_folder(found, name, known)
             else:
-                _add(found, one, seen)
+                _add(found, name, known)
     if first is not None and not (found.files or found.cases):
         raise first
     return found
 
 
 def _expanded(path: str) -> list[str]:
-    """A name that is there is that file, whatever signs it holds; else it is tried as a glob."""
+    """An existing name is that file, whatever characters it holds; any other may be a glob."""
     if "\0" in path:
         raise UsageError("A path with a zero byte names nothing.", NAME)
     if os.path.lexists(path):
@@ -67,20 +67,22 @@ def _expanded(path: str) -> list[str]:
     return matches[:FILES_CAP]
 
 
-def _add(found: Found, path: str, seen: set[tuple[int, int] | str]) -> None:
+def _add(found: Found, path: str, known: set[tuple[int, int] | str]) -> None:
     key = _identity(path)
-    if key in seen:
+    if key in known:
         return
-    seen.add(key)
+    known.add(key)
     if len(found.files) >= FILES_CAP:
         if len(found.files) == FILES_CAP and not any("at most" in says for says in found.left_out):
-            found.left_out.append(f"at most {FILES_CAP} files are read; {path} and what follows it was left out")
+            found.left_out.append(
+                f"at most {FILES_CAP} files are read; {path} and what follows it was left out"
+            )
         return
     found.files.append(path)
 
 
 def _identity(path: str) -> tuple[int, int] | str:
-    """The same file by two names is read once."""
+    """A key that two names of the same file share."""
     if path == STDIN:
         return STDIN
     try:
@@ -90,8 +92,10 @@ def _identity(path: str) -> tuple[int, int] | str:
     return status.st_dev, status.st_ino
 
 
-def _add_folder(found: Found, top: str, seen: set[tuple[int, int] | str]) -> None:
-    """Links to folders are not followed, so no loop and no way out of the folder; links to files are, and must be plain files to be read."""
+def _add_folder(found: Found, top: str, known: set[tuple[int, int] | str]) -> None:
+    """Links to folders are not followed, so there is no loop and no way out of the folder; links to
+    regular files are.
+    """
     if is_case(top):
         found.cases.append(top)
         return
@@ -103,13 +107,17 @@ def _add_folder(found: Found, top: str, seen: set[tuple[int, int] | str]) -> Non
 
     for folder, folders, names in os.walk(top, onerror=refuse):
         depth = 0 if folder == top else os.path.relpath(folder, top).count(os.sep) + 1
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and not is_case(os.path.join(folder, name)))
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".") and not is_case(os.path.join(folder, name))
+        )
         if depth >= DEPTH_CAP and folders:
             refused.append(f"{folder} is {DEPTH_CAP} folders deep; what lies below was left out")
             folders[:] = []
         for name in sorted(names):
             if not name.startswith("."):
-                _add(found, os.path.join(folder, name), seen)
+                _add(found, os.path.join(folder, name), known)
         scanned += len(names)
         if scanned > SCANNED_CAP:
             refused.append(f"{top} holds more than {SCANNED_CAP} files; the others were left out")

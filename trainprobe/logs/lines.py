@@ -1,4 +1,4 @@
-"""One raw line of a file as what it says, who says it and when."""
+"""Reads raw lines of a file: the plain text, who wrote it and when."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trainprobe.logtext.plain import plain_states
-from trainprobe.logtext.speakers import NO_LABELS, Labels, labelled, speaker
+from trainprobe.logtext.prefixes import NO_LABELS, Labels, learn_labels, read_prefixes
 from trainprobe.logtext.stamps import FileClock, Stamp, stamp
 
 TEXT_CAP = 2000
@@ -18,7 +18,9 @@ SAMPLE_LINES = 400
 
 @dataclass
 class Line:
-    """`number` counts from 1, `state` the states of one line that overwrote each other. `certain`: `rank` is the job's rank, not a local number."""
+    """A plain line. `number` counts from 1, `state` counts the states of a line that overwrote each
+    other. `certain`: `rank` is the job's rank, not a local number.
+    """
 
     number: int
     state: int
@@ -32,23 +34,25 @@ class Line:
 
 
 class LineReader:
-    """Reads the lines of one file: knows its labels and its clock. `rank` is that of the whole file, None where it has several or none."""
+    """Reads the lines of one file, with its labels and its clock."""
 
     def __init__(self, newest: float | None) -> None:
         self.clock = FileClock(newest)
         self.labels: Labels = NO_LABELS
 
     def learn(self, sample: Iterable[bytes]) -> None:
-        """Decide from the first lines which doubtful prefixes are labels."""
-        self.labels = labelled([plain_states(decoded(raw))[-1][:TEXT_CAP] for raw in sample])
+        """Learn from the first lines which ambiguous prefixes are labels."""
+        self.labels = learn_labels([plain_states(decoded(raw))[-1][:TEXT_CAP] for raw in sample])
 
     def read(self, raw: bytes, number: int, spots: Iterable[bytes] = ()) -> list[Line]:
-        """Return the states of a line, with the time as its clock goes on. `spots` are texts that must be visible where a line is cut."""
+        """Return the states of a line, with times. A line that is too long is cut so that the first
+        of the texts `spots` stays visible.
+        """
         lines = self._read(raw, number, spots)
         return [self.timed(line, when) for line, when in lines]
 
     def untimed(self, raw: bytes, number: int) -> list[tuple[Line, Stamp | None]]:
-        """The same without the clock, for lines that are read backwards; `timed` then completes them in order."""
+        """The same without times, for lines that are read backwards; `timed` adds them in order."""
         return self._read(raw, number, ())
 
     def timed(self, line: Line, when: Stamp | None) -> Line:
@@ -56,22 +60,33 @@ class LineReader:
             line.at = self.clock.settle(when)
         return line
 
-    def _read(self, raw: bytes, number: int, spots: Iterable[bytes]) -> list[tuple[Line, Stamp | None]]:
+    def _read(
+        self, raw: bytes, number: int, spots: Iterable[bytes]
+    ) -> list[tuple[Line, Stamp | None]]:
         if len(raw) > RAW_CAP:
             raw = _shortened(raw, spots)
         found = []
         for state, text in enumerate(plain_states(decoded(raw))):
-            said = speaker(text, self.labels)
-            rest, cut = said.rest, len(said.rest) > TEXT_CAP
+            prefixes = read_prefixes(text, self.labels)
+            rest, cut = prefixes.rest, len(prefixes.rest) > TEXT_CAP
             if cut:
                 rest = _around(rest, spots)
-            line = Line(number, state, rest, said.rank, said.certain and said.rank is not None, said.host, said.pid, cut=cut)
-            found.append((line, said.when or stamp(rest)))
+            line = Line(
+                number,
+                state,
+                rest,
+                prefixes.rank,
+                prefixes.certain and prefixes.rank is not None,
+                prefixes.host,
+                prefixes.pid,
+                cut=cut,
+            )
+            found.append((line, prefixes.when or stamp(rest)))
         return found
 
 
 def decoded(raw: bytes) -> str:
-    """UTF-8 where it is that, else the 8-bit characters of Western Europe, so that words stay readable."""
+    """Decode UTF-8, or else Latin-1, so that words stay readable."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -80,12 +95,14 @@ def decoded(raw: bytes) -> str:
 
 
 def _around(text: str, spots: Iterable[bytes]) -> str:
-    """The beginning of a long line and what stands around the first known text in it."""
+    """The beginning of a long line, and the surroundings of the first known text in it."""
     places = [place for spot in spots if (place := text.find(spot.decode("utf-8", "replace"))) >= 0]
     if not places or min(places) + AROUND < TEXT_CAP:
         return text[:TEXT_CAP]
     first = min(places)
-    return f"{text[:LEAD]} … {text[max(LEAD, first - AROUND) : first + TEXT_CAP - LEAD - AROUND - 3]}"
+    return (
+        f"{text[:LEAD]} … {text[max(LEAD, first - AROUND) : first + TEXT_CAP - LEAD - AROUND - 3]}"
+    )
 
 
 def _shortened(raw: bytes, spots: Iterable[bytes]) -> bytes:

@@ -1,4 +1,4 @@
-"""One file or stdin as a stream of bytes of text: unpacked, as UTF-8, in bounded pieces, whatever lies on the disk."""
+"""Opens a file or stdin as a stream of text: decompressed, in UTF-8, in bounded pieces."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\x28\xb5\x2f\xfd", "zstd"),
     (b"BZh", "bzip2"),
 )
-# What is no log and cannot be made one by unpacking a single stream.
+# Formats that are no log, even after decompressing a single stream.
 FOREIGN: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", "is a zip archive; unpack it first"),
     (b"\x04\x22\x4d\x18", "is compressed with lz4; unpack it first: lz4 -d"),
@@ -48,14 +48,14 @@ Outcome = Literal["ok", "partial", "unavailable", "denied", "timed_out"]
 
 
 class NoLogError(ValueError):
-    """The file is nothing that could be read as text. The words say why, after its name."""
+    """The file cannot be read as text. The message continues the file's name with the reason."""
 
 
 @dataclass
 class Opened:
-    """A file that is being read. `bytes` is its size on the disk (None for a stream), `read_bytes` how much of that was read.
-
-    `outcome` other than ok comes with the `reason` why it was not read wholly. `newest` is when it was last written, Unix seconds.
+    """A file that is being read. `bytes` is its size on the disk (None for a stream), `read_bytes`
+    the part read so far, `newest` the time of its last write (Unix seconds). An `outcome` other
+    than ok has a `reason`.
     """
 
     path: str
@@ -69,13 +69,13 @@ class Opened:
     reason: str = ""
 
     def flaw(self, outcome: Outcome, reason: str) -> None:
-        """Keep the first reason why not all could be read."""
+        """Record why not all could be read; the first reason counts."""
         if not self.reason:
             self.outcome, self.reason = outcome, reason
 
 
 def open_input(path: str) -> Opened:
-    """Open without waiting for anybody. Raises OSError, or NoLogError for what is no plain file."""
+    """Open without blocking. Raises OSError, or NoLogError for anything but a regular file."""
     if path == STDIN:
         if os.isatty(0):
             raise NoLogError("is the terminal; pipe something into trainprobe")
@@ -84,13 +84,14 @@ def open_input(path: str) -> Opened:
         fd, found = open_regular(path)
     except ValueError as error:
         raise NoLogError(str(error)) from None
-    return Opened(path, fd, found.st_size, newest=found.st_mtime, sparse=found.st_blocks * 512 < found.st_size)
+    return Opened(
+        path, fd, found.st_size, newest=found.st_mtime, sparse=found.st_blocks * 512 < found.st_size
+    )
 
 
 def pieces(opened: Opened) -> Iterator[bytes]:
-    """Yield the text in pieces of at most some 4 MiB. Raises NoLogError from the first piece where it is no text; never for damage later on.
-
-    What goes wrong later ends the stream, and `opened.reason` says it.
+    """Yield the text in pieces of some 4 MiB at most. Raises NoLogError at the first piece of a
+    file that is no text; damage later on ends the stream, with the reason in `opened.reason`.
     """
     raw = _Raw(opened)
     head = raw.peek()
@@ -101,7 +102,9 @@ def pieces(opened: Opened) -> Iterator[bytes]:
     unpacked = _guarded(_UNPACK[opened.compression](raw), opened)
     first = next(unpacked, b"")
     _check_text(first, opened)
-    coding = next((coding for mark, coding in _MARKS if first.startswith(mark)), "") or _unmarked_utf16(first)
+    coding = next(
+        (coding for mark, coding in _MARKS if first.startswith(mark)), ""
+    ) or _unmarked_utf16(first)
     if coding:
         yield from _recoded(first, unpacked, coding)
         return
@@ -110,7 +113,7 @@ def pieces(opened: Opened) -> Iterator[bytes]:
 
 
 class _Raw:
-    """The file's own bytes, no more of them than there were when it was opened: a log that grows has an end for us."""
+    """The bytes of the file up to its size when it was opened, since a log may grow."""
 
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
@@ -123,7 +126,7 @@ class _Raw:
         return self._held
 
     def read(self, size: int = RAW_BYTES) -> bytes:
-        """Return some bytes, empty at the end. A file of size 0 may still have content, as those of /proc do."""
+        """Return some bytes, empty at the end. A file of size 0, as in /proc, may have content."""
         if self._held:
             held, self._held = self._held[:size], self._held[size:]
             return held
@@ -140,7 +143,7 @@ class _Raw:
         return content
 
     def _skip_hole(self) -> None:
-        """A hole reads as zeros, gigabytes of them where a log was truncated under its writer; there is nothing in it."""
+        """Skip a hole: a log that was truncated under its writer may have gigabytes of zeros."""
         try:
             self._place = os.lseek(self._opened.fd, self._place, os.SEEK_DATA)
         except OSError as error:
@@ -154,16 +157,26 @@ def _guarded(stream: Iterator[bytes], opened: Opened) -> Iterator[bytes]:
     try:
         yield from stream
     except (zlib.error, lzma.LZMAError, EOFError) as error:
-        opened.flaw("partial", f"the {opened.compression} stream is damaged or cut off: {error}; what comes before was read")
+        opened.flaw(
+            "partial",
+            f"the {opened.compression} stream is damaged or cut off: {error}; what comes before was"
+            " read",
+        )
     except OSError as error:
-        what = f"the {opened.compression} stream is damaged: {error}" if error.errno is None else f"reading stopped: {error.strerror}"
+        what = (
+            f"the {opened.compression} stream is damaged: {error}"
+            if error.errno is None
+            else f"reading stopped: {error.strerror}"
+        )
         opened.flaw("partial", f"{what}; what comes before was read")
     except NoLogError:
         raise
     except Exception as error:
         if type(error).__name__ != "ZstdError":  # zstandard's own error, without importing it
             raise
-        opened.flaw("partial", f"the zstd stream is damaged or cut off: {error}; what comes before was read")
+        opened.flaw(
+            "partial", f"the zstd stream is damaged or cut off: {error}; what comes before was read"
+        )
 
 
 def _plain(raw: _Raw) -> Iterator[bytes]:
@@ -175,7 +188,7 @@ def _plain(raw: _Raw) -> Iterator[bytes]:
 
 
 def _gzip(raw: _Raw) -> Iterator[bytes]:
-    """All members; what follows the last one (padding of tapes) is no error."""
+    """All members; anything after the last one, such as the padding of tapes, is no error."""
     content = raw.read()
     while content[:2] == b"\x1f\x8b":
         member = zlib.decompressobj(31)
@@ -224,10 +237,15 @@ def _by_stream(stream: Any, content: bytes, raw: _Raw) -> Iterator[bytes]:
 def _zstd(raw: _Raw) -> Iterator[bytes]:
     import zstandard
 
-    # The library says nothing of a stream that is cut off; so a frame of our own follows it, which comes out only where the last one was whole.
+    # The library does not report a stream that is cut off. So a frame of our own follows, which
+    # decompresses only if the last one was complete.
     source = _Followed(raw, zstandard.compress(_END_MARK))
     held = b""
-    with zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES).stream_reader(source, read_size=RAW_BYTES, read_across_frames=True) as reader:  # type: ignore[arg-type] # it only reads
+    with zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES).stream_reader(
+        source,  # type: ignore[arg-type]
+        read_size=RAW_BYTES,
+        read_across_frames=True,
+    ) as reader:  # it only reads
         while piece := reader.read(PIECE_BYTES):
             held += piece
             if len(held) > len(_END_MARK):
@@ -256,7 +274,9 @@ _UNPACK = {"": _plain, "gzip": _gzip, "xz": _xz, "bzip2": _bzip2, "zstd": _zstd}
 
 
 def _check_text(first: bytes, opened: Opened) -> None:
-    """Text may hold colours, zeros (where a log was truncated) and any 8-bit characters; other control characters are rare in it."""
+    """Raise NoLogError for anything but text, which may hold colours, zeros (in a truncated log)
+    and any 8-bit characters, but few other control characters.
+    """
     sample = first[:65536]
     if sample[257:262] == b"ustar":
         raise NoLogError("is a tar archive; unpack it first: tar xf")
@@ -264,15 +284,20 @@ def _check_text(first: bytes, opened: Opened) -> None:
         return
     if sample[:1] == b"\x80" and any(word in sample for word in DUMP_WORDS):
         return  # a pickle of torch's flight recorder, packed or through a pipe
-    told = sample.replace(b"\0", b"")
-    odd = len(told) - len(told.translate(None, bytes(set(range(32)) - _TEXT_CONTROLS)))
-    zeros = len(sample) - len(told)
-    if odd > 0.02 * len(told) or (zeros > 0.02 * len(sample) and odd) or (told and zeros > 0.05 * len(sample) and b"\n" not in told and b"\r" not in told):
-        raise NoLogError(f"is no text{' inside its ' + opened.compression + ' stream' if opened.compression else ''}")
+    text = sample.replace(b"\0", b"")
+    odd = len(text) - len(text.translate(None, bytes(set(range(32)) - _TEXT_CONTROLS)))
+    zeros = len(sample) - len(text)
+    if (
+        odd > 0.02 * len(text)
+        or (zeros > 0.02 * len(sample) and odd)
+        or (text and zeros > 0.05 * len(sample) and b"\n" not in text and b"\r" not in text)
+    ):
+        inside = f" inside its {opened.compression} stream" if opened.compression else ""
+        raise NoLogError(f"is no text{inside}")
 
 
 def _unmarked_utf16(sample: bytes) -> str:
-    """Every other byte is zero, as PowerShell writes Latin text in UTF-16 and as tools cut its mark off."""
+    """The coding of UTF-16 without its mark, as PowerShell writes it: every other byte is zero."""
     part = sample[:4096]
     if len(part) < 16:
         return ""

@@ -1,23 +1,29 @@
-"""One file read: told by what is in it, and turned into what is kept of a log or into another kind of evidence."""
+"""Reads one file: recognises it by its content, and keeps lines of a log or records evidence of
+another kind.
+"""
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from trainprobe.case import Case
-from trainprobe.logs.feeding import Feed
-from trainprobe.logs.given import look_at_given_text
-from trainprobe.logs.keeping import Keeper
-from trainprobe.logs.kinds import JSON_CAP_BYTES, kind_of, look_at_given_file, look_at_kernel_text
+from trainprobe.logs.environment_reports import read_environment_report, record_environment_report
+from trainprobe.logs.kinds import (
+    JSON_CAP_BYTES,
+    kind_of,
+    look_at_kernel_text,
+    record_environment_file,
+)
 from trainprobe.logs.lines import Line, decoded
 from trainprobe.logs.opening import STDIN, NoLogError, Opened, Outcome
-from trainprobe.logs.pace import Pace
 from trainprobe.logs.packed_dumps import CAP_BYTES, PackedDumps
+from trainprobe.logs.read_ahead import ReadAhead
+from trainprobe.logs.read_progress import ReadProgress
 from trainprobe.logs.scanning import WHOLE_LINES, FileScan
-from trainprobe.logs.surroundings_text import read_surroundings
-from trainprobe.logtext.wrapped import rejoined, wrap_width
+from trainprobe.logtext.wrapped_lines import rejoined, wrap_width
 
 HEAD_BYTES = 256 * 2**10
 GIVEN_BYTES = 8 * 2**20
@@ -27,7 +33,7 @@ Content = bytes  # a file read has a field of that name
 
 @dataclass
 class Attempt:
-    """What is kept of one attempt: its `rows` in order; `begins` and `last` are the numbers of its first and last line."""
+    """The lines kept of one attempt, `rows`; `begins` and `last` number its first and last line."""
 
     number: int
     begins: int
@@ -37,10 +43,12 @@ class Attempt:
 
 @dataclass
 class ReadFile:
-    """A file that was read, or why it was not. `what` is log, sacct, kernel-log, error-file, given, empty, flight-recorder or stacks (of a packed dump), or nothing for what was not understood.
+    """A file that was read, or the reason why it was not.
 
-    `numbers` are the numbers of its lines where a terminal had broken them. `wall` says that the moments of its lines are Unix seconds.
-    `content` is that of an error file, which is written once all attempts are known.
+    `what` is log, sacct, kernel-log, error-file, given, empty, flight-recorder or stacks (of a
+    packed dump), or "" for an unknown kind. `numbers` are the line numbers where a terminal had
+    wrapped the lines. `wall` says that the times of its lines are Unix seconds. `content` is that
+    of an error file, which is recorded once all attempts are known.
     """
 
     path: str
@@ -61,18 +69,32 @@ class ReadFile:
     numbers: list[int] = field(default_factory=list)
     content: Content = b""
 
+    @property
+    def moments(self) -> list[float]:
+        """When the kept lines were written, Unix seconds; empty where no line has a date."""
+        lines = [line for attempt in self.attempts for line in attempt.rows] if self.wall else []
+        return [line.at for line in lines if line.at is not None]
+
 
 def read_file(  # noqa: PLR0917 - one reading needs all of it
-    case: Case, path: str, cell: str, ends: float, cap: int, pace: Pace, stopped: Callable[[], bool] = bool, dumps: PackedDumps | None = None
+    case: Case,
+    path: str,
+    cell: str,
+    ends: float,
+    cap: int,
+    pace: ReadProgress,
+    stopped: Callable[[], bool] = bool,
+    dumps: PackedDumps | None = None,
 ) -> ReadFile:
-    """Read one file until `ends` (monotonic), keeping at most `cap` lines of each attempt. Only what is neither a log nor an error file is written into the case here.
+    """Read one file until `ends` (monotonic), keeping at most `cap` lines of each attempt.
 
-    Never raises for what the file is or does. Once `stopped` says so, no more is read.
-    What is compressed or comes through stdin and is a dump goes to `dumps`.
+    Logs and error files are returned; every other kind is recorded in the case. Dumps that are
+    compressed or come through stdin go to `dumps`. Reading ends when `stopped` is true. Never
+    raises because of the file.
     """
     found = ReadFile(path, began=time.time())
     clock = time.monotonic()
-    feed = Feed(path, stopped)
+    feed = ReadAhead(path, stopped)
     scan: FileScan | None = None
     stream = feed.read(ends)
     try:
@@ -80,19 +102,21 @@ def read_file(  # noqa: PLR0917 - one reading needs all of it
         rest: Iterator[bytes] = iter(()) if ended else stream
         found.newest = feed.opened.newest if feed.opened is not None else None
         found.what = kind_of(head, path)
-        packed = dumps is not None and (path == STDIN or (feed.opened is not None and feed.opened.compression != ""))
+        packed = dumps is not None and (
+            path == STDIN or (feed.opened is not None and feed.opened.compression != "")
+        )
         if dumps is not None and packed and dumps.may_be(found.what, head):
             head = _together(head, rest, CAP_BYTES)
-            if told := dumps.take(path, head, found.newest):
-                found.what = told
+            if kind := dumps.take(path, head, found.newest):
+                found.what = kind
                 return found
         if found.what in ("log", "sacct", "stacks", "flight-recorder"):
             found.what = "log" if found.what != "sacct" else "sacct"
-            # Pipes carry no date; what comes through one is most likely of today.
+            # A pipe has no date; its content is most likely from today.
             scan = FileScan(found.newest if path != STDIN else time.time(), cap=cap, whole=cap)
             if ended:
                 head = _rejoined(found, head)
-                _look_at_surroundings(case, path, head, cell)
+                _record_pasted_report(case, path, head, cell)
             scan.feed(head)
             for piece in rest:
                 scan.feed(piece)
@@ -100,9 +124,11 @@ def read_file(  # noqa: PLR0917 - one reading needs all of it
         else:
             _other(case, found, cell, head, rest)
     except PermissionError:
-        found.outcome, found.reason = "denied", "it may not be read by us; run trainprobe as its owner"
+        reason = "it may not be read by us; run trainprobe as its owner"
+        found.outcome, found.reason = "denied", reason
     except TimeoutError as error:
-        found.what, found.outcome, found.reason = "log", "partial", f"nothing of it was read: {error.strerror}"
+        found.what, found.outcome = "log", "partial"
+        found.reason = f"nothing of it was read: {error.strerror}"
     except OSError as error:
         found.outcome, found.reason = "unavailable", f"it cannot be read: {error.strerror or error}"
     except NoLogError as error:
@@ -117,7 +143,7 @@ def read_file(  # noqa: PLR0917 - one reading needs all of it
 
 
 def _head(stream: Iterator[bytes]) -> tuple[bytes, bool]:
-    """Enough of the beginning to tell what it is, and whether that is all; a pipe gives it in crumbs."""
+    """Enough of the beginning to recognise the file, and whether that is all of it."""
     head = b""
     for piece in stream:
         head += piece
@@ -127,7 +153,7 @@ def _head(stream: Iterator[bytes]) -> tuple[bytes, bool]:
 
 
 def _rejoined(found: ReadFile, content: bytes) -> bytes:
-    """A short text that a terminal of fixed width has broken, put together again; the lines keep their numbers (`ReadFile.numbers`)."""
+    """Undo a terminal's wrapping of a short text; `ReadFile.numbers` keeps the line numbers."""
     if found.what == "sacct":
         return content  # the rows of a table are equally long by design
     lines = decoded(content).split("\n")
@@ -138,48 +164,50 @@ def _rejoined(found: ReadFile, content: bytes) -> bytes:
     return "\n".join(line for _, line in whole).encode("utf-8", "replace")
 
 
-def _look_at_surroundings(case: Case, path: str, content: bytes, cell: str) -> None:
-    """What people paste below a traceback: versions, variables, limits."""
+def _record_pasted_report(case: Case, path: str, content: bytes, cell: str) -> None:
+    """Versions, variables and limits that people paste below a traceback."""
     text = decoded(content)
-    if text.count("\n") <= WHOLE_LINES and read_surroundings(text):
-        look_at_given_text(case, path, text, "log", cell=cell)
+    if text.count("\n") <= WHOLE_LINES and read_environment_report(text):
+        record_environment_report(case, path, text, "log", cell=cell)
 
 
 def _tell(found: ReadFile, opened: Opened | None) -> None:
     if opened is None:
         return
-    found.bytes, found.read_bytes, found.compression = opened.bytes, opened.read_bytes, opened.compression
+    found.bytes, found.read_bytes = opened.bytes, opened.read_bytes
+    found.compression = opened.compression
     if opened.reason and not found.reason:
         found.outcome, found.reason = opened.outcome, opened.reason
 
 
 def _finish(found: ReadFile, scan: FileScan) -> None:
-    keepers: list[Keeper] = scan.finish()
+    selections = scan.finish()
     found.lines, found.cut_lines, found.clock = scan.lines, scan.cut_lines, scan.reader.clock.kind
     found.wall = found.clock in ("wall", "wall-utc")
     if found.numbers:
-        for keeper in keepers:
-            keeper.renumber(found.numbers)
-    found.attempts = [Attempt(keeper.number, keeper.begins, keeper.last, keeper.rows()) for keeper in keepers]
+        for selection in selections:
+            selection.renumber(found.numbers)
+    found.attempts = [
+        Attempt(each.number, each.begins, each.last, each.rows()) for each in selections
+    ]
 
 
 def _other(case: Case, found: ReadFile, cell: str, head: bytes, rest: Iterator[bytes]) -> None:
-    """What is no log becomes evidence of its own kind."""
+    """Record evidence from a file that is not a log."""
     if found.what == "empty":
-        for _ in rest:  # a log may begin with megabytes of blanks or zeros, and is none for us then
+        for _ in rest:  # megabytes of blanks or zeros come before the log, if there is one
             pass
     elif found.what == "kernel-log":
-        look_at_kernel_text(case, found.path, _text_lines(found, head, rest), found.newest, cell=cell)
+        look_at_kernel_text(
+            case, found.path, _text_lines(found, head, rest), found.newest, cell=cell
+        )
     elif found.what == "error-file":
-        found.content = _whole(head, rest, JSON_CAP_BYTES)
+        found.content = _together(head, rest, JSON_CAP_BYTES)[:JSON_CAP_BYTES]
     elif found.what == "given":
-        look_at_given_file(case, found.path, _whole(head, rest, GIVEN_BYTES), cell=cell)
+        content = _together(head, rest, GIVEN_BYTES)[:GIVEN_BYTES]
+        record_environment_file(case, found.path, content, cell=cell)
     else:
         raise NoLogError("is no text")
-
-
-def _whole(head: bytes, rest: Iterator[bytes], cap: int) -> bytes:
-    return _together(head, rest, cap)[:cap]
 
 
 def _together(head: bytes, rest: Iterator[bytes], cap: int) -> bytes:
@@ -195,7 +223,7 @@ def _together(head: bytes, rest: Iterator[bytes], cap: int) -> bytes:
 
 def _text_lines(found: ReadFile, head: bytes, rest: Iterator[bytes]) -> Iterator[str]:
     left = b""
-    for piece in _chained(head, rest):
+    for piece in itertools.chain((head,), rest):
         *whole, left = (left + piece).split(b"\n")
         if len(left) > LONGEST_RAW:
             whole, left = [*whole, left], b""
@@ -204,8 +232,3 @@ def _text_lines(found: ReadFile, head: bytes, rest: Iterator[bytes]) -> Iterator
     if left:
         found.lines += 1
         yield decoded(left[:HEAD_BYTES])
-
-
-def _chained(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield head
-    yield from rest

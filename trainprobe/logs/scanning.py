@@ -1,6 +1,7 @@
-"""One file, read once from its beginning to its end in bounded memory: what is kept of it, attempt by attempt.
+"""Scans one file once, in bounded memory, and selects the lines to keep of each attempt.
 
-The engine finds the literal texts in pieces of megabytes; only the lines around them, the first and the last ones are looked at one by one.
+A search finds the literal texts in pieces of megabytes; only the lines around the hits, and the
+first and last lines, are read one by one.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 from functools import lru_cache
 
-from trainprobe.logs.engine import Engine, engine
-from trainprobe.logs.keeping import BEGINNING, CONTEXT, ENDING, PROGRESS, TAIL, Keeper
+from trainprobe.logs.line_selection import BEGINNING, CONTEXT, ENDING, PROGRESS, TAIL, LineSelection
 from trainprobe.logs.lines import SAMPLE_LINES, Line, LineReader
+from trainprobe.logs.literal_search import LiteralSearch, signature_search
 from trainprobe.logtext.attempts import Attempts
 from trainprobe.logtext.stamps import Stamp
 from trainprobe.logtext.steps import read_step
@@ -20,12 +21,13 @@ from trainprobe.signatures import Signature, all_signatures
 WHOLE_LINES = 4000
 WHOLE_BYTES = 8 * 2**20
 LONGEST_LINE = 4 * 2**20
-BEHIND_BYTES = 512 * 2**10  # read text that stays in memory: what comes before a hit, and the end of an attempt
+# Text that stays in memory after it was read: the lines before a hit, and the end of an attempt.
+BEHIND_BYTES = 512 * 2**10
 TAIL_LINES = 4000
 LEAST_BACK = 200
 PULSE_LINES = 40
-# A text that stands on more lines than this is looked at where each piece of the file begins and ends, and no longer line by line; one that
-# tells of no failure, and every one where little of a file may be kept, is so sooner.
+# A text on more lines than this is read only where a piece of the file begins and ends. The limit
+# is lower for a text that is no failure, and where few lines of a file may be kept.
 COMMON = 5000
 COMMON_SIGN = 1000
 COMMON_EACH = 8
@@ -33,19 +35,24 @@ COMMON_TEXTS = 8
 
 
 class FileScan:
-    """Feed it the pieces of a file, then `finish`. `cap` bounds the lines kept of each attempt, `whole` how long a file is kept whole."""
+    """Takes the pieces of a file by `feed`, then `finish`.
 
-    def __init__(self, newest: float | None, *, cap: int = WHOLE_LINES, whole: int = WHOLE_LINES) -> None:
+    `cap` bounds the lines kept of each attempt; a file of up to `whole` lines is kept whole.
+    """
+
+    def __init__(
+        self, newest: float | None, *, cap: int = WHOLE_LINES, whole: int = WHOLE_LINES
+    ) -> None:
         self.lines = 0
         self.cut_lines = 0
-        self.kept: list[Keeper] = []
+        self.kept: list[LineSelection] = []
         self.reader = LineReader(newest)
         self._cap, self._whole_lines = cap, whole
-        self._engine: Engine = engine()
-        self._texts = self._engine.texts
+        self._search_engine: LiteralSearch = signature_search()
+        self._texts = self._search_engine.texts
         self._attempts = Attempts()
-        self._keeper = Keeper(0, cap, 1)
-        self._whole: list[tuple[Keeper, Line]] | None = []
+        self._selection = LineSelection(0, cap, 1)
+        self._whole: list[tuple[LineSelection, Line]] | None = []
         self._whole_bytes = 0
         self._buffer = b""
         self._at = 0  # where the first line that was not looked at begins in the buffer
@@ -68,18 +75,18 @@ class FileScan:
         self._learn(end)
         self._work(end, final=False)
 
-    def finish(self) -> list[Keeper]:
-        """Take the last, perhaps unfinished line, and the end of the file; return what is kept of each attempt."""
+    def finish(self) -> list[LineSelection]:
+        """Read the last, perhaps unfinished line; return the selection of each attempt."""
         self._learn(len(self._buffer))
         self._work(len(self._buffer), final=True)
         if self._whole is not None:
-            for keeper, line in self._whole:
-                keeper.keep(line, BEGINNING)
+            for selection, line in self._whole:
+                selection.keep(line, BEGINNING)
         else:
             self._keep_end(self._at, self.lines)
             self._keep_pulses()
-        self._keeper.last = max(self._keeper.last, self.lines)
-        self.kept.append(self._keeper)
+        self._selection.last = max(self._selection.last, self.lines)
+        self.kept.append(self._selection)
         return self.kept
 
     # --- a stretch of whole lines
@@ -87,7 +94,9 @@ class FileScan:
     def _learn(self, end: int) -> None:
         if not self._learnt:
             self._learnt = True
-            self.reader.learn(self._buffer[: min(end, 2**20)].split(b"\n", SAMPLE_LINES)[:SAMPLE_LINES])
+            self.reader.learn(
+                self._buffer[: min(end, 2**20)].split(b"\n", SAMPLE_LINES)[:SAMPLE_LINES]
+            )
 
     def _work(self, end: int, *, final: bool) -> None:
         self._search(end)
@@ -95,7 +104,7 @@ class FileScan:
             self._line(end)
             if self.lines >= self._whole_lines or self._whole_bytes > WHOLE_BYTES:
                 self._no_longer_whole()
-        while self._keeper.wants_more and self._at < end:
+        while self._selection.wants_more and self._at < end:
             self._line(end)
         while self._hits:
             if self._hits[0][0] <= self._at:
@@ -103,19 +112,21 @@ class FileScan:
                 continue
             target = self._hits[0][0]
             self._skip_to(target)
-            while self._at < end and (self._at < target or self._keeper.wants_more):
+            while self._at < end and (self._at < target or self._selection.wants_more):
                 self._line(end)
         if self._at < end:
-            if not final and len(self._buffer) > BEHIND_BYTES:  # what is shorter is there when the end is looked at
+            if not final and len(self._buffer) > BEHIND_BYTES:  # else all of it is in memory
                 self._pulse(end)
             else:
-                self.lines += self._buffer.count(b"\n", self._at, end) + (not self._buffer.endswith(b"\n", self._at, end))
+                self.lines += self._buffer.count(b"\n", self._at, end) + (
+                    not self._buffer.endswith(b"\n", self._at, end)
+                )
                 self._at = end
 
     def _search(self, end: int) -> None:
-        """Find the literal texts between what was searched and `end`; ends in the buffer, in order."""
+        """Find the literal texts up to `end`."""
         begin = self._at
-        found = self._engine.hits(self._buffer[begin:end])
+        found = self._search_engine.hits(self._buffer[begin:end])
         hits = [(begin + at, number) for at, number in found]
         for number in sorted(self._common)[:COMMON_TEXTS]:
             hits += [(at, number) for at in _edges(self._buffer, self._texts[number], begin, end)]
@@ -124,7 +135,7 @@ class FileScan:
         self._hits = deque(hits)
 
     def _skip_to(self, at: int) -> None:
-        """Pass over the lines before the one in which `at` lies, but for the few right before it."""
+        """Skip to a few lines before the one that holds `at`."""
         begin = self._buffer.rfind(b"\n", self._at, at - 1) + 1 or self._at
         for _ in range(CONTEXT):
             if begin <= self._at:
@@ -148,23 +159,32 @@ class FileScan:
         self._at = stop + 1 if newline >= 0 else stop
         self._whole_bytes += len(raw)
         spots = [self._texts[number] for number in numbers]
-        signatures = [signature for number in numbers for signature in _signatures_of(self._texts[number])]
+        signatures = [
+            signature for number in numbers for signature in _signatures_of(self._texts[number])
+        ]
         for line in self.reader.read(raw, self.lines, spots):
             self.cut_lines += line.cut
-            if self._attempts.feed(line.text) != self._keeper.number:
+            if self._attempts.feed(line.text) != self._selection.number:
                 self._next_attempt(begin, number_before)
-            self._keeper.add(line, signatures)
+            self._selection.add(line, signatures)
             if self._whole is not None:
-                self._whole.append((self._keeper, line))
+                self._whole.append((self._selection, line))
         for number in numbers:
             self._count(number)
 
     def _count(self, number: int) -> None:
         self._seen[number] += 1
-        most = COMMON if any(one.means == "fatal" for one in _signatures_of(self._texts[number])) else COMMON_SIGN
-        if self._seen[number] == max(50, most * self._cap // WHOLE_LINES) and number not in self._common:
+        most = (
+            COMMON
+            if any(signature.means == "fatal" for signature in _signatures_of(self._texts[number]))
+            else COMMON_SIGN
+        )
+        if (
+            self._seen[number] == max(50, most * self._cap // WHOLE_LINES)
+            and number not in self._common
+        ):
             self._common |= {number}
-            self._engine = engine().without(self._common)
+            self._search_engine = signature_search().without(self._common)
             inner = [hit for hit in self._hits if hit[1] != number]
             mine = [hit for hit in self._hits if hit[1] == number]
             edges = mine[:COMMON_EACH] + mine[max(COMMON_EACH, len(mine) - COMMON_EACH) :]
@@ -175,31 +195,36 @@ class FileScan:
     def _next_attempt(self, begin: int, lines_before: int) -> None:
         if self._whole is None:
             self._keep_end(begin, lines_before)
-        self._keeper.last = max(self._keeper.begins, lines_before)
-        self.kept.append(self._keeper)
-        self._keeper = Keeper(self._attempts.number, self._cap, lines_before + 1)
+        self._selection.last = max(self._selection.begins, lines_before)
+        self.kept.append(self._selection)
+        self._selection = LineSelection(self._attempts.number, self._cap, lines_before + 1)
         self._pulses.clear()
 
     def _no_longer_whole(self) -> None:
-        """Too long to be kept whole: of an attempt that is over all stays as far as there is room, of this one what was chosen."""
-        for keeper, line in self._whole or ():
-            if keeper is not self._keeper:
-                keeper.keep(line, BEGINNING)
+        """The file is too long to be kept whole: earlier attempts stay as far as there is room, of
+        the present one the selection.
+        """
+        for selection, line in self._whole or ():
+            if selection is not self._selection:
+                selection.keep(line, BEGINNING)
         self._whole = None
 
     def _keep_end(self, stop: int, number: int) -> None:
-        """Keep the last lines of each rank before `stop`, where line `number` ends, and its last progress, as far back as the buffer goes."""
+        """Keep the last lines of each rank before `stop`, where line `number` ends, and its last
+        progress, as far back as the buffer goes.
+        """
         counts: dict[int | None, int] = defaultdict(int)
         steps: dict[int | None, int] = defaultdict(int)
-        known = self._keeper.ranks or {None}
+        known = self._selection.ranks or {None}
         tail = max(8, min(TAIL, self._cap // (2 * len(known))))
         waiting = set(known)
         at, least = stop, tail
         backwards: list[tuple[Line, Stamp | None]] = []
         levels: dict[tuple[int, int], float] = {}
-        # Where little of a file may be kept, the last words of a rank that fell silent long before are not worth reading all of it again.
+        # Where few lines may be kept, the last line of a rank that fell silent long ago is not
+        # worth reading all of it again.
         most = min(TAIL_LINES, max(LEAST_BACK, 8 * self._cap))
-        while at > 0 and number >= self._keeper.begins and len(backwards) < most:
+        while at > 0 and number >= self._selection.begins and len(backwards) < most:
             newline = self._buffer.rfind(b"\n", 0, at - 1)
             raw, at = self._buffer[newline + 1 : at], newline + 1
             if at <= 0 and number > 1:
@@ -209,7 +234,11 @@ class FileScan:
                 rank = line.rank
                 counts[rank] += 1
                 level = ENDING + counts[rank] / 20 if counts[rank] <= tail else 0.0
-                if steps[rank] < PROGRESS and (step := read_step(line.text)) is not None and (step.step is not None or step.finished):
+                if (
+                    steps[rank] < PROGRESS
+                    and (step := read_step(line.text)) is not None
+                    and (step.step is not None or step.finished)
+                ):
                     steps[rank] += 1
                     level = min(level or ENDING + 9, ENDING + steps[rank] / 4)
                 if level:
@@ -222,10 +251,10 @@ class FileScan:
         for line, when in reversed(backwards):
             kept_at = levels.get((line.number, line.state))
             if kept_at is not None:
-                self._keeper.keep(self.reader.timed(line, when), kept_at)
+                self._selection.keep(self.reader.timed(line, when), kept_at)
 
     def _pulse(self, end: int) -> None:
-        """Look at the last lines of a piece, so that of a rank that falls silent the last lines are known, if not exactly."""
+        """Read the last lines of a piece: roughly the last lines of a rank that falls silent."""
         begin = end
         for _ in range(PULSE_LINES):
             if begin <= self._at:
@@ -245,7 +274,7 @@ class FileScan:
     def _keep_pulses(self) -> None:
         for lines in list(self._pulses.values())[:TAIL_LINES]:
             for line in lines:
-                self._keeper.keep(line, ENDING + 0.5)
+                self._selection.keep(line, ENDING + 0.5)
 
     def _drop_read(self) -> None:
         drop = self._at - BEHIND_BYTES
@@ -256,7 +285,7 @@ class FileScan:
 
 
 def _edges(content: bytes, text: bytes, begin: int, end: int) -> Iterable[int]:
-    """The ends of the first and the last few places of `text`, each line once."""
+    """Where the first and the last few occurrences of `text` end, one for each line."""
     found: list[int] = []
     at = begin
     for _ in range(COMMON_EACH):

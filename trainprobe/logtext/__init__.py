@@ -1,1 +1,3 @@
-"""Reading single lines of logs: what they say without decoration, who says it, when, how far the training was, and which attempt it belongs to."""
+"""Reads single lines of logs: the plain text, its writer, its time, the progress of the training,
+and the attempt that it belongs to.
+"""

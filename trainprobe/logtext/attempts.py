@@ -1,4 +1,6 @@
-"""Where a job begins, ends, and begins again: restarts of an elastic job, requeues of a scheduler, loops around a launcher."""
+"""Finds where a job begins, ends and restarts: elastic restarts, requeues of a scheduler, loops
+around a launcher.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,18 @@ from typing import NamedTuple
 READ = 1000
 FIRST_LINES = 12
 _NUMBER = re.compile(r"0x[0-9a-f]{1,16}|\d{1,20}")
-_PATH_ATTEMPT = re.compile(r"(?:^|[/\\])(?:attempt|restart|retry)[_-]?(\d{1,5})(?=[/\\])", re.IGNORECASE)
+_PATH_ATTEMPT = re.compile(
+    r"(?:^|[/\\])(?:attempt|restart|retry)[_-]?(\d{1,5})(?=[/\\])", re.IGNORECASE
+)
 
 
 class Mark(NamedTuple):
-    """What a line says of the job's life.
+    """What a line says about the life of the job.
 
-    `kind`: restart (the group will be started again), attempt (a new one begins here), begin (a launcher starts, which may be one of
-    several nodes'), failed (this attempt has lost a process), end (this attempt is over). `number` is the attempt's, counted from 0, where it is told. `finished` marks an end by success.
+    `kind`: restart (the group will be restarted), attempt (a new one begins here), begin (a
+    launcher starts, perhaps one of several nodes'), failed (this attempt has lost a process), end
+    (this attempt is over). `number` counts attempts from 0, where the line has it. `finished` marks
+    an end by success.
     """
 
     kind: str
@@ -23,52 +29,82 @@ class Mark(NamedTuple):
     finished: bool = False
 
 
-# (a text that must be in the line, kind, pattern). Sources: torch/distributed/elastic/agent/server/api.py 1.9 to 2.13 (and its copies in
-# DeepSpeed's elasticity and NVIDIA's resiliency extension), torch/distributed/run.py, Slurm's slurmstepd, Lightning's signal connector, Ray Train.
+# (a text that must be in the line, kind, pattern). Sources:
+# torch/distributed/elastic/agent/server/api.py 1.9 to 2.13 (and its copies in DeepSpeed's
+# elasticity and NVIDIA's resiliency extension), torch/distributed/run.py, Slurm's slurmstepd,
+# Lightning's signal connector, Ray Train.
+_COUNT = r"TORCHELASTIC_RESTART_COUNT['\"]?\s{0,2}[=:]\s{0,2}['\"]?(?P<n>\d{1,5})\b"
+_THREADS = r"Setting OMP_NUM_THREADS environment variable for each process to be \d"
+_ACCELERATE = r"The following values were not passed to `accelerate launch`"
+_LOST = r"failed \(exitcode: -?\d{1,5}\) local_rank: \d{1,5} \(pid: \d{1,9}\)"
+_CANCELLED = r"\*\*\* (?:JOB|STEP) \S{1,40} ON \S{1,400} CANCELLED AT "
+_REQUEUED = (
+    r"(?i)\brequeu?e?ing (?:job|slurm job)\b|\bRequeued SLURM job\b"
+    r"|\bjob (?:has been |was )?requeued\b"
+)
+_ATTEMPT = (
+    r"(?i)^\W{0,20}(?:\w{1,20} ){0,3}?"
+    r"attempt\s?[#:=]?\s?(?P<n1>\d{1,4})(?:\s?(?:/|of)\s?\d{1,4})?\b"
+)
+_RESTART = (
+    r"(?i)^\W{0,20}(?:\w{1,20} ){0,2}?"
+    r"restart(?:ed|ing)?\s?(?:count|number|no\.?|#)?\s?[#:=]\s?(?P<n>\d{1,4})\b"
+)
+_WILL_RESTART = (
+    r"(?P<left>\d{1,4})/(?P<most>\d{1,4}) attempts left; will restart worker group"
+    r"|will restart worker group"
+)
 _MARKS: tuple[tuple[str, str, re.Pattern[str]], ...] = tuple(
-    (literal, kind, re.compile(pattern, flags))
-    for literal, kind, pattern, flags in (
-        ("will restart worker group", "restart", r"(?P<left>\d{1,4})/(?P<most>\d{1,4}) attempts left; will restart worker group|will restart worker group", 0),
-        ("estarting worker group", "restart", r"\bRestarting worker group\b", 0),
-        ("Rendezvous'ing worker group", "joining", r"Rendezvous'ing worker group", 0),
-        ("restart_count=", "count", r"\brestart_count=(?P<n>\d{1,5})\b", 0),
-        ("TORCHELASTIC_RESTART_COUNT", "count", r"TORCHELASTIC_RESTART_COUNT['\"]?\s{0,2}[=:]\s{0,2}['\"]?(?P<n>\d{1,5})\b", 0),
-        ("tarting worker group", "joining", r"\] Starting worker group\b", 0),
-        ("launch configs:", "begin", r"Starting elastic_operator with launch configs:", 0),
-        ("OMP_NUM_THREADS", "begin", r"Setting OMP_NUM_THREADS environment variable for each process to be \d", 0),
-        ("accelerate launch", "begin", r"The following values were not passed to `accelerate launch`", 0),
-        ("runner.py", "begin", r"\[runner\.py:\d{1,5}:main\] cmd = ", 0),
-        ("(exitcode:", "failed", r"failed \(exitcode: -?\d{1,5}\) local_rank: \d{1,5} \(pid: \d{1,9}\)", 0),
-        ("ChildFailedError", "end", r"ChildFailedError: ?$", 0),
-        ("Root Cause (first observed failure)", "end", r"Root Cause \(first observed failure\)", 0),
-        ("REQUEUE", "requeue", r"\*\*\* (?:JOB|STEP) \S{1,40} ON \S{1,400} CANCELLED AT \S{1,30} DUE TO (?:JOB REQUEUE|JOB REQUEUED)", 0),
-        ("CANCELLED AT", "end", r"\*\*\* (?:JOB|STEP) \S{1,40} ON \S{1,400} CANCELLED AT ", 0),
-        ("equeu", "requeue", r"\brequeu?e?ing (?:job|slurm job)\b|\bRequeued SLURM job\b|\bjob (?:has been |was )?requeued\b", re.IGNORECASE),
-        ("RETRY", "requeue", r"\[FailurePolicy\] (?:Decision: FailureDecision\.)?RETRY", 0),
-        ("ecover", "requeue", r"Attempting to recover (?:from |the )?(?:training|trial|worker)", 0),
-        ("ackoff", "end", r"Back-?off restarting failed container", re.IGNORECASE),
-        ("ttempt", "attempt", r"^\W{0,20}(?:\w{1,20} ){0,3}?attempt\s?[#:=]?\s?(?P<n1>\d{1,4})(?:\s?(?:/|of)\s?\d{1,4})?\b", re.IGNORECASE),
-        ("estart", "attempt", r"^\W{0,20}(?:\w{1,20} ){0,2}?restart(?:ed|ing)?\s?(?:count|number|no\.?|#)?\s?[#:=]\s?(?P<n>\d{1,4})\b", re.IGNORECASE),
+    (literal, kind, re.compile(pattern))
+    for literal, kind, pattern in (
+        ("will restart worker group", "restart", _WILL_RESTART),
+        ("estarting worker group", "restart", r"\bRestarting worker group\b"),
+        ("Rendezvous'ing worker group", "joining", r"Rendezvous'ing worker group"),
+        ("restart_count=", "count", r"\brestart_count=(?P<n>\d{1,5})\b"),
+        ("TORCHELASTIC_RESTART_COUNT", "count", _COUNT),
+        ("tarting worker group", "joining", r"\] Starting worker group\b"),
+        ("launch configs:", "begin", r"Starting elastic_operator with launch configs:"),
+        ("OMP_NUM_THREADS", "begin", _THREADS),
+        ("accelerate launch", "begin", _ACCELERATE),
+        ("runner.py", "begin", r"\[runner\.py:\d{1,5}:main\] cmd = "),
+        ("(exitcode:", "failed", _LOST),
+        ("ChildFailedError", "end", r"ChildFailedError: ?$"),
+        ("Root Cause (first observed failure)", "end", r"Root Cause \(first observed failure\)"),
+        ("REQUEUE", "requeue", _CANCELLED + r"\S{1,30} DUE TO (?:JOB REQUEUE|JOB REQUEUED)"),
+        ("CANCELLED AT", "end", _CANCELLED),
+        ("equeu", "requeue", _REQUEUED),
+        ("RETRY", "requeue", r"\[FailurePolicy\] (?:Decision: FailureDecision\.)?RETRY"),
+        ("ecover", "requeue", r"Attempting to recover (?:from |the )?(?:training|trial|worker)"),
+        ("ackoff", "end", r"(?i)Back-?off restarting failed container"),
+        ("ttempt", "attempt", _ATTEMPT),
+        ("estart", "attempt", _RESTART),
     )
 )
 _LITERALS = re.compile("|".join(sorted({re.escape(literal) for literal, _, _ in _MARKS})))
 # Attempts at something smaller than the job.
 _SMALLER = re.compile(
-    r"connect|download|upload|fetch|request|reach|http|url|rendezvous|log ?in|acquir|lock|resolv|retry|import|read|write|open|bind|send|allocat|attempted|checkpoint|save|load",
+    r"connect|download|upload|fetch|request|reach|http|url|rendezvous|log"
+    r" ?in|acquir|lock|resolv|retry|import|read|write|open|bind|send|allocat|attempted|checkpoint"
+    r"|save|load",
     re.IGNORECASE,
 )
 _FINISHED = re.compile(
-    r"worker group successfully finished|Local worker group finished \(WorkerState\.SUCCEEDED|`?Trainer\.fit`? stopped: |Training completed\. Do not forget to share your model"
-    r"|^\W{0,30}(?:Training|Finetuning|Fine-tuning|Pretraining) (?:has )?(?:completed|finished|is done)\b"
+    r"worker group successfully finished|Local worker group finished"
+    r" \(WorkerState\.SUCCEEDED|`?Trainer\.fit`? stopped: |Training completed\. Do not forget to"
+    r" share your model"
+    r"|^\W{0,30}(?:Training|Finetuning|Fine-tuning|Pretraining) (?:has )?(?:completed|finished|is"
+    r" done)\b"
 )
 _MAY_END = re.compile("inish|ompleted|stopped:| done")
 
 
 def mark(line: str) -> Mark | None:
-    """Return what a plain line (without who says it) tells of the job's life; None for almost all lines."""
+    """Return the mark in a plain line without prefixes; None for almost all lines."""
     text = line[:READ]
     if _LITERALS.search(text) is None:
-        return Mark("end", finished=True) if _MAY_END.search(text) and _FINISHED.search(text) else None
+        return (
+            Mark("end", finished=True) if _MAY_END.search(text) and _FINISHED.search(text) else None
+        )
     for literal, kind, pattern in _MARKS:
         if literal not in text:
             continue
@@ -87,13 +123,15 @@ def mark(line: str) -> Mark | None:
 
 
 def attempt_of_path(path: str) -> int | None:
-    """Return the attempt that a path names (`attempt_1/3/stderr.log` of torchrun's --log-dir), None where it names none."""
+    """Return the attempt in a path (`attempt_1/3/stderr.log` of torchrun's --log-dir), or None."""
     found = _PATH_ATTEMPT.findall(path)
     return int(found[-1]) if found else None
 
 
 class Attempts:
-    """Counts the attempts of one stream of lines. Feed it every line, or at least those for which `may_mark` holds and the first ones."""
+    """Counts the attempts in one stream of lines. Feed it the first lines, and those that
+    `may_mark`, at least.
+    """
 
     def __init__(self, first: int = 0) -> None:
         self.number = first
@@ -104,17 +142,17 @@ class Attempts:
         self._shapes: list[str] = []
 
     def feed(self, line: str) -> int:
-        """Return the attempt (0 first) that the plain line, without who says it, belongs to."""
+        """Return the attempt, from 0, that the plain line without prefixes belongs to."""
         if (self._failed or self._waiting) and self._is_first_line(line):
             self._next(self._announced)
         elif len(self._shapes) < FIRST_LINES and line.strip():
             self._shapes.append(_shape(line))
         found = mark(line)
         if found is not None:
-            self._told(found)
+            self._apply(found)
         return self.number
 
-    def _told(self, found: Mark) -> None:
+    def _apply(self, found: Mark) -> None:
         if found.kind == "count" or (found.kind == "attempt" and found.number is not None):
             if found.number is not None and found.number > self.number:
                 self._next(found.number)
@@ -136,7 +174,9 @@ class Attempts:
         self._announced, self._waiting, self._over, self._failed = None, False, False, False
 
     def _is_first_line(self, line: str) -> bool:
-        """Whether the very first line that told something is said again. A log that begins with an error may end with one."""
+        """Whether the line repeats the first line of the stream. A log that begins with an error
+        may end with one.
+        """
         return (
             not line.startswith(("Traceback (", " ", "During handling of", "The above exception"))
             and len(line.strip()) >= 12
@@ -146,7 +186,7 @@ class Attempts:
 
 
 def may_mark(line: str) -> bool:
-    """Say quickly whether `mark` could find something."""
+    """A quick test whether `mark` could find something."""
     return _LITERALS.search(line) is not None or _MAY_END.search(line) is not None
 
 

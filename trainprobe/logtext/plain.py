@@ -1,25 +1,33 @@
-"""One raw line of a log as plain text: no colours, no overwritten states of a progress bar, nothing invisible."""
+"""Turns a raw line of a log into plain text: without colours, overwritten progress bars and
+invisible characters.
+"""
 
 from __future__ import annotations
 
+import html
 import json
 import re
 
-from trainprobe.logtext.glued import parted
+from trainprobe.logtext.joined_lines import split_joined
 
 LINE_CAP = 200_000
 STATES_CAP = 40
 # CSI, OSC, DCS/APC/PM/SOS, the other escapes of ECMA-48, in 7 and 8 bits.
 _ESCAPES = re.compile(
-    r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\)?|[PX^_][^\x1b\n]{0,4096}(?:\x1b\\)?|[ -/]{1,4}[0-~]|[0-Z\\`a-z{|}~])"
+    r"\x1b(?:\[[0-?]{0,64}["
+    r" -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\)?|[PX^_][^\x1b\n]{0,4096}(?:\x1b\\)?|["
+    r" -/]{1,4}[0-~]|[0-Z\\`a-z{|}~])"
     r"|\x9b[0-?]{0,64}[ -/]{0,8}[@-~]|\x9d[^\x07\x9c\n]{0,4096}[\x07\x9c]"
 )
-# Colours whose escape character was lost on the way into a bug report, or was written out: `[36m`, `^[[0m`, `\x1b[31m`, `\u001b[0m`, `#033[0m`.
+# Colours whose escape character was lost in a bug report or written out: `[36m`, `^[[0m`,
+# `\x1b[31m`, `\u001b[0m`, `#033[0m`.
 _SPELT = re.compile(
     r"(?:\^\[|\\u001[bB]|\\x1[bB]|\\033|\\e|#033|\u241b|\ufffd)\[[0-9;?]{0,20}[A-Za-z]"
     r"|\[(?:0?[0-9]|2[1-9]|3[0-9]|4[0-9]|9[0-7]|10[0-7])(?:;[0-9]{1,3}){0,5}m(?!\]| ?[0-9]{1,2}s)"
 )
-_MAYBE_SPELT = re.compile(r"\[[0-9;?]{1,20}[A-Za-z]")  # begins with a literal, and so costs a tenth of the pattern above
+_MAYBE_SPELT = re.compile(
+    r"\[[0-9;?]{1,20}[A-Za-z]"
+)  # begins with a literal, and so costs a tenth of the pattern above
 _GONE = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f"
     "\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
@@ -27,42 +35,45 @@ _GONE = re.compile(
 _BLANK = re.compile("[\x0b\x0c\x85\u00a0\u2000-\u200a\u2028\u2029\u202f\u205f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NUMBER = re.compile(r"\d{1,20}")
-_BAR = re.compile(r"\d%|\bit/s|\bs/it|\d/\d{1,12} \[|\?it|\bETA\b|\d[kKMG]?B/s|[\u2588\u2501\u25a0]")
+_BAR = re.compile(
+    r"\d%|\bit/s|\bs/it|\d/\d{1,12} \[|\?it|\bETA\b|\d[kKMG]?B/s|[\u2588\u2501\u25a0]"
+)
 _JSON = re.compile(r'"(?:log|message|msg|textPayload|text|event)"\s?:\s?"')
 
 
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#39|#x27|#34);")
-_ENTITIES = {"&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&apos;": "'", "&nbsp;": " ", "&#39;": "'", "&#x27;": "'", "&#34;": '"'}
 
 
 def plain(line: str) -> str:
-    """Return what a reader would see of the line at its end; where an error was overwritten by a progress bar, the error.
-
-    Without the end of line. Never raises; linear in the line, of which the first 200,000 characters count.
+    """Return the line as a reader finally sees it, without the end of line; where a progress bar
+    overwrote an error, the error. Never raises; linear in the first 200,000 characters.
     """
     states = plain_states(line)
-    return states[0] if len(states) == 1 else next((state for state in reversed(states) if not _is_bar(state)), states[-1])
+    return (
+        states[0]
+        if len(states) == 1
+        else next((state for state in reversed(states) if not _is_bar(state)), states[-1])
+    )
 
 
 def plain_states(line: str) -> list[str]:
-    """Return all that the line said before each return of the carriage, in order: of a progress bar or counter the last state only.
-
-    What stands glued together (see glued.py) comes apart. At least one text.
+    """Return the states of the line before each carriage return, in order; of a progress bar or
+    counter the last one only. Joined lines are split. At least one text.
     """
     line = line[:LINE_CAP].rstrip("\r\n")
     if line[:1] == "{" and line[-1:] == "}" and _JSON.search(line[:4000]):
         line = _unwrapped(line)
     if "&" in line and ";" in line:  # copied out of the source of a page
-        line = _ENTITY.sub(lambda match: _ENTITIES[match.group(0)], line)
+        line = _ENTITY.sub(lambda match: html.unescape(match.group(0)).replace("\u00a0", " "), line)
     if line.isprintable() and not _is_spelt(line):
-        return parted(line)
+        return split_joined(line)
     if "\x1b" in line or "\x9b" in line or "\x9d" in line:
         line = _ESCAPES.sub("", line)
     if "\r" not in line:
-        return parted(_cleaned(line))
+        return split_joined(_cleaned(line))
     states: list[str] = []
     shapes: list[str] = []
-    for state in [each for part in line.split("\r") for each in parted(_cleaned(part))]:
+    for state in [each for part in line.split("\r") for each in split_joined(_cleaned(part))]:
         if not state.strip():
             continue
         shape = "" if _is_bar(state) else _NUMBER.sub("#", state[:120])
@@ -80,10 +91,16 @@ def plain_states(line: str) -> list[str]:
 
 
 def _is_spelt(line: str) -> bool:
-    """Whether a colour stands in the line in words. Most lines hold brackets and no colours."""
+    """Whether the line has a colour without its escape character."""
     if "[" not in line:
         return False
-    if "\\" not in line and "^[" not in line and "#033" not in line and _MAYBE_SPELT.search(line) is None and line.isascii():
+    if (
+        "\\" not in line
+        and "^[" not in line
+        and "#033" not in line
+        and _MAYBE_SPELT.search(line) is None
+        and line.isascii()
+    ):
         return False
     return _SPELT.search(line) is not None
 
@@ -114,17 +131,32 @@ def _backspaced(text: str) -> str:
 
 
 def _unwrapped(line: str) -> str:
-    """A line of a log of JSON objects: the text that it carries, behind its moment. Docker's json-file driver writes such, and many clouds."""
+    """The time and text in a line of JSON, as Docker's json-file driver and many clouds write."""
     try:
-        said = json.loads(line)
+        row = json.loads(line)
     except (ValueError, RecursionError):
         return line
-    text = next((said[name] for name in _TEXT_KEYS if isinstance(said.get(name), str)), None) if isinstance(said, dict) else None
+    text = (
+        next((row[name] for name in _TEXT_KEYS if isinstance(row.get(name), str)), None)
+        if isinstance(row, dict)
+        else None
+    )
     if text is None:
         return line
-    when = next((said[name] for name in _TIME_KEYS if isinstance(said.get(name), str) and 0 < len(said[name]) < 64), "")
-    trace = next((said[name] for name in _TRACE_KEYS if isinstance(said.get(name), str)), "")
-    whole = "\\n".join(part.rstrip("\r\n").replace("\r\n", "\\n").replace("\n", "\\n") for part in (text, trace) if part)
+    when = next(
+        (
+            row[name]
+            for name in _TIME_KEYS
+            if isinstance(row.get(name), str) and 0 < len(row[name]) < 64
+        ),
+        "",
+    )
+    trace = next((row[name] for name in _TRACE_KEYS if isinstance(row.get(name), str)), "")
+    whole = "\\n".join(
+        part.rstrip("\r\n").replace("\r\n", "\\n").replace("\n", "\\n")
+        for part in (text, trace)
+        if part
+    )
     return f"{when} {whole}" if when else whole
 
 

@@ -1,6 +1,6 @@
-"""Moments written at the beginning of a line, as Unix seconds.
+"""Time stamps at the beginning of lines, as Unix seconds.
 
-A stamp without a zone counts as UTC: within a job all such stamps are of one zone, and only differences matter.
+A stamp without a zone counts as UTC: a job has one zone, and only differences matter.
 """
 
 from __future__ import annotations
@@ -12,30 +12,68 @@ import re
 from typing import NamedTuple
 
 HEAD = 160
-_MONTHS = {name: number for number, name in enumerate(("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), 1)}
+_MONTHS = {
+    name: number
+    for number, name in enumerate(
+        ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), 1
+    )
+}
 _CLOCK = r"(?P<h>\d{2}):(?P<m>\d{2}):(?P<s>\d{2})(?:[.,](?P<f>\d{1,9}))?"
 _ZONE = r"(?:\s?(?P<z>Z|UTC|GMT|[+-]\d{2}:?\d{2})(?![\w:]))?"
 _MONTH = r"(?P<mon>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? "
 _OPEN = r"[\[(<{|]?\s{0,2}"
 _CLOSE = r"(?P<close>\s{0,2}[\])>}])?"
-# The kinds: full (date and time), no-year, clock (time of day alone), relative (since something unknown).
+# The kinds: full (date and time), no-year, clock (time of day alone), relative (since something
+# unknown).
 _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern))
     for kind, pattern in (
-        # 2024-11-21 10:00:00,123 · 2024-11-21T10:00:00.123Z · 2024/11/21 10:00:00 · [2024-11-21-10:00:00] · [20241121 10:00:00] · [NeMo W 2024-11-21 10:00:00 x:1]
-        ("full", _OPEN + r"(?:[A-Za-z]{1,8} (?:[A-Z] )?)?(?P<y>\d{4})([-/.])?(?P<mo>\d{2})(?(2)\2)(?P<d>\d{2})[T _:-]{1,2}" + _CLOCK + _ZONE + _CLOSE),
+        # 2024-11-21 10:00:00,123 · 2024-11-21T10:00:00.123Z · 2024/11/21 10:00:00 ·
+        # [2024-11-21-10:00:00] · [20241121 10:00:00] · [NeMo W 2024-11-21 10:00:00 x:1]
+        (
+            "full",
+            _OPEN + r"(?:[A-Za-z]{1,8} (?:[A-Z]"
+            r" )?)?(?P<y>\d{4})([-/.])?(?P<mo>\d{2})(?(2)\2)(?P<d>\d{2})[T _:-]{1,2}"
+            + _CLOCK
+            + _ZONE
+            + _CLOSE,
+        ),
         # 11/21/2024 10:00:00, as the examples of transformers set it
-        ("full", _OPEN + r"(?P<mo>\d{2})/(?P<d>\d{2})/(?P<y>\d{4})[ T,-]{1,2}" + _CLOCK + _ZONE + _CLOSE),
+        (
+            "full",
+            _OPEN + r"(?P<mo>\d{2})/(?P<d>\d{2})/(?P<y>\d{4})[ T,-]{1,2}" + _CLOCK + _ZONE + _CLOSE,
+        ),
         # [11/21/24 10:00:00] of rich's logging
         ("full", _OPEN + r"(?P<mo>\d{2})/(?P<d>\d{2})/(?P<yy>\d{2})[ T,-]{1,2}" + _CLOCK + _CLOSE),
-        # Thu Nov 21 10:00:00 2024 · [Thu Nov 21 10:00:00 2024] of dmesg -T · Thu Nov 21 10:00:00 UTC 2024
-        ("full", _OPEN + _DAY + _MONTH + r"\s{1,2}(?P<d>\d{1,2}) " + _CLOCK + r"(?: (?P<z>[A-Z]{2,5}))? (?P<y>\d{4})(?!\d)" + _CLOSE),
+        # Thu Nov 21 10:00:00 2024 · [Thu Nov 21 10:00:00 2024] of dmesg -T · Thu Nov 21 10:00:00
+        # UTC 2024
+        (
+            "full",
+            _OPEN
+            + _DAY
+            + _MONTH
+            + r"\s{1,2}(?P<d>\d{1,2}) "
+            + _CLOCK
+            + r"(?: (?P<z>[A-Z]{2,5}))? (?P<y>\d{4})(?!\d)"
+            + _CLOSE,
+        ),
         # Thu, 21 Nov 2024 10:00:00 +0000 · 21/Nov/2024:10:00:00 +0000 · 21 Nov 2024 10:00:00
-        ("full", _OPEN + f"(?:{_DAY})?" + r"(?P<d>\d{1,2})[ /-]" + _MONTH + r"[ /-](?P<y>\d{4})[ :]" + _CLOCK + _ZONE + _CLOSE),
+        (
+            "full",
+            _OPEN
+            + f"(?:{_DAY})?"
+            + r"(?P<d>\d{1,2})[ /-]"
+            + _MONTH
+            + r"[ /-](?P<y>\d{4})[ :]"
+            + _CLOCK
+            + _ZONE
+            + _CLOSE,
+        ),
         # Nov 21 10:00:00 of syslog · [Thu Nov 21 10:00:00]
         ("no-year", _OPEN + f"(?:{_DAY})?" + _MONTH + r"\s{1,2}(?P<d>\d{1,2}) " + _CLOCK + _CLOSE),
-        # E1121 10:11:12.345678 of glog, with or without a bracket; torch's own writes no zero before the month: E429
+        # E1121 10:11:12.345678 of glog, with or without a bracket; torch's own writes no zero
+        # before the month: E429
         ("no-year", r"\[?[IWEFVD](?P<mo>\d{1,2})(?P<d>\d{2}) " + _CLOCK),
         # [11/21 10:00:00 d2.utils.events] of detectron2 · 11-21 10:00:00
         ("no-year", _OPEN + r"(?P<mo>\d{2})[/-](?P<d>\d{2}) " + _CLOCK + _CLOSE),
@@ -47,23 +85,30 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("relative", r"(?:<\d{1,3}>)?\[\s{0,8}(?P<e>\d{1,9}\.\d{6})\]"),
     )
 )
-_BEGINNING = re.compile(r"[\[(<{|]?\s{0,2}(?:[\dIWEFVD]|Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|NeMo)")
-# A stamp in mid-line that says when the line was written.
+_BEGINNING = re.compile(
+    r"[\[(<{|]?\s{0,2}(?:[\dIWEFVD]|Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug"
+    r"|Sep|Oct|Nov|Dec|NeMo)"
+)
+# A stamp in the middle of a line that says when it was written.
 _INSIDE = re.compile(
-    r"\bslurmstepd: error: .{0,200}? (?:ON|on) \S{1,200} (?:CANCELLED|cancelled) AT (?P<at>\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})|\btime +: (?P<row>\d{4}-\d{2}-\d{2}_\d{2}:\d{2}:\d{2})$"
-    r"|(?:^|[\s{,\"@])(?:time|ts|timestamp|asctime)\"?\s?[=:]\s?\"?(?P<field>\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?:Z|[+-]\d{2}:?\d{2})?)"
+    r"\bslurmstepd: error: .{0,200}? (?:ON|on) \S{1,200} (?:CANCELLED|cancelled) AT"
+    r" (?P<at>\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})|\btime +:"
+    r" (?P<row>\d{4}-\d{2}-\d{2}_\d{2}:\d{2}:\d{2})$"
+    r"|(?:^|[\s{,\"@])(?:time|ts|timestamp|asctime)\"?\s?[=:]\s?\"?(?P<field>\d{4}-\d{2}-\d{2}[T"
+    r" ]\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?:Z|[+-]\d{2}:?\d{2})?)"
 )
 # A level before the stamp: `[INFO|trainer.py:2345] 2024-…`, `INFO 11-21 10:00:00 [engine.py:12]`.
-_LEVEL = re.compile(r"\[?(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b[^\s\]]{0,80}\]?[ :|-]{1,4}(?=[\d\[])")
+_LEVEL = re.compile(
+    r"\[?(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b[^\s\]]{0,80}\]?[ :|-]{1,4}(?=[\d\[])"
+)
 _DAY_S = 86400.0
 _YEARS = (1990, 2100)
 
 
 class Stamp(NamedTuple):
-    """`at`: Unix seconds (full), seconds of the day (no-year, clock), or since something unknown (relative).
-
-    `kind`: full, no-year, clock or relative. `zoned` says that the zone is known. `end` is where the stamp ends in the line, 0 where it stands inside.
-    `month` and `day` are there for no-year.
+    """`kind`: full, no-year (with `month` and `day`), clock or relative. `at`: Unix seconds (full),
+    seconds of the day (no-year, clock), or since an unknown time (relative). `zoned`: the zone is
+    known. `end`: where the stamp ends in the line, 0 if it is not at the beginning.
     """
 
     at: float
@@ -75,7 +120,7 @@ class Stamp(NamedTuple):
 
 
 def stamp(line: str) -> Stamp | None:
-    """Return the stamp that the line (plain, without who says it) begins with; None where there is none. Never raises."""
+    """Return the stamp at the beginning of a plain line without prefixes, or None. Never raises."""
     head = line[:HEAD].lstrip(" ")
     left = len(line[:HEAD]) - len(head)
     level = _LEVEL.match(head) if head[:1] in "[IWEDCF" and head else None
@@ -83,9 +128,13 @@ def stamp(line: str) -> Stamp | None:
         found = stamp(head[level.end() :])
         return None if found is None else found._replace(end=0)
     if _BEGINNING.match(head) is None:
-        inside = _INSIDE.search(line[:2000]) if "slurmstepd" in head or "time" in head[:8] or head[:1] in ("{", "l", "t") else None
-        told = None if inside is None else next(group for group in inside.groups() if group)
-        found = None if told is None else stamp(told.replace("_", " "))
+        inside = (
+            _INSIDE.search(line[:2000])
+            if "slurmstepd" in head or "time" in head[:8] or head[:1] in ("{", "l", "t")
+            else None
+        )
+        text = None if inside is None else next(group for group in inside.groups() if group)
+        found = None if text is None else stamp(text.replace("_", " "))
         return None if found is None else found._replace(end=0)
     for kind, pattern in _FORMS:
         match = pattern.match(head)
@@ -105,13 +154,19 @@ def _read(kind: str, match: re.Match[str], left: int) -> Stamp | None:
     hours, minutes, seconds = int(part["h"]), int(part["m"]), int(part["s"])
     if hours > 23 or minutes > 59 or seconds > 60:
         return None
-    of_day = hours * 3600 + minutes * 60 + seconds + (float(f"0.{part['f']}") if part.get("f") else 0.0)
+    of_day = (
+        hours * 3600 + minutes * 60 + seconds + (float(f"0.{part['f']}") if part.get("f") else 0.0)
+    )
     if kind == "clock":
         return Stamp(of_day, kind, zoned=False, end=end)
     month = int(part["mo"]) if part.get("mo") else _MONTHS[part["mon"].lower()]
     day = int(part["d"])
     if kind == "no-year":
-        return Stamp(of_day, kind, zoned=False, end=end, month=month, day=day) if 1 <= month <= 12 and 1 <= day <= 31 else None
+        return (
+            Stamp(of_day, kind, zoned=False, end=end, month=month, day=day)
+            if 1 <= month <= 12 and 1 <= day <= 31
+            else None
+        )
     if month > 12 >= day:  # 21/11/2024
         month, day = day, month
     midnight = _midnight(int(part["y"]) if part.get("y") else 2000 + int(part["yy"]), month, day)
@@ -142,9 +197,10 @@ def _offset_s(zone: str) -> int | None:
 
 
 class FileClock:
-    """The clock of one file: completes stamps without year or date by the others of the file, and mends what runs backwards.
+    """The clock of one file: completes stamps without year or date from the others in the file.
 
-    `newest` (Unix s) is the moment the file was last written, where that is known: without a full stamp it gives the year and the day.
+    `newest` (Unix s) is when the file was last written, if known: it gives the year and the day
+    where the file has no full stamp.
     """
 
     def __init__(self, newest: float | None = None) -> None:
@@ -157,7 +213,9 @@ class FileClock:
 
     @property
     def kind(self) -> str:
-        """What may be compared: `wall` and `wall-utc` (the zone is known) with each other's kind, `day` (no date is known) and `relative` within the file only, `none`."""
+        """What the times can be compared with: `wall` and `wall-utc` (known zone) with files of the
+        same kind; `day` (unknown date) and `relative` within the file only; `none`.
+        """
         if not self._kinds:
             return "none"
         if self._kinds <= {"relative"}:
@@ -167,17 +225,17 @@ class FileClock:
         return "wall-utc" if self._zoned == {True} else "wall"
 
     def read(self, line: str) -> float | None:
-        """Return the moment of a line, None where it has none. Lines without a stamp have happened by the time of the next one."""
+        """Return the time of a line, or None."""
         found = stamp(line)
         return None if found is None else self.settle(found)
 
     def settle(self, found: Stamp) -> float | None:
-        """Return the moment of a stamp in Unix seconds, or on the file's own clock where `kind` says so."""
+        """Return the time of a stamp in Unix seconds, or on the clock that `kind` names."""
         at = self._completed(found)
         if at is None or not math.isfinite(at):
             return None
         if found.kind == "relative" and self._kinds - {"relative"}:
-            return None  # a second clock in a file of wall time says nothing
+            return None  # a second clock in a file with wall time means nothing
         self._kinds.add(found.kind)
         if found.kind != "relative":
             self._zoned.add(found.zoned)
@@ -196,7 +254,8 @@ class FileClock:
         if reference is None:
             return found.at
         midnight = math.floor(reference / _DAY_S) * _DAY_S
-        # Nearest to what is known; a file's first stamp without a date lies before its last writing.
+        # Nearest to what is known; a file's first stamp without a date lies before its last
+        # writing.
         candidates = [midnight + found.at + days * _DAY_S for days in (-1, 0, 1)]
         if self._last is None:
             before = [each for each in candidates if each <= reference + 43200]
@@ -209,42 +268,20 @@ class FileClock:
         else:
             self._anchored = True
             year = dt.datetime.fromtimestamp(reference, tz=dt.timezone.utc).year
-        moments = [each + found.at for each in (_midnight(year + shift, found.month, found.day) for shift in (-1, 0, 1)) if each is not None]
+        moments = [
+            each + found.at
+            for each in (_midnight(year + shift, found.month, found.day) for shift in (-1, 0, 1))
+            if each is not None
+        ]
         if not moments:
             return None
-        return min(moments, key=lambda each: abs(each - reference)) if reference is not None else _midnight_in(year, found)
+        return (
+            min(moments, key=lambda each: abs(each - reference))
+            if reference is not None
+            else _midnight_in(year, found)
+        )
 
 
 def _midnight_in(year: int, found: Stamp) -> float | None:
     midnight = _midnight(year, found.month, found.day)
     return None if midnight is None else midnight + found.at
-
-
-def comparable(first: str, second: str) -> bool:
-    """Say whether moments on two files' clocks (`FileClock.kind`) may be compared."""
-    return {first, second} in ({"wall"}, {"wall-utc"}) or first == second == "day"
-
-
-def in_order(moments: list[float | None], slack_s: float = 5.0) -> list[float | None]:
-    """Return one file's moments made monotone: one that runs back by more than `slack_s` against those around it is a quotation, and is dropped.
-
-    What runs back by less (threads that write late) takes the latest moment before it. A lasting step back (the clock was set, a
-    requeued job appends) begins anew.
-    """
-    mended: list[float | None] = []
-    latest: float | None = None
-    for place, at in enumerate(moments):
-        if at is None or latest is None or at >= latest:
-            mended.append(at)
-            latest = at if at is not None else latest
-            continue
-        if latest - at <= slack_s:
-            mended.append(latest)
-            continue
-        following = [each for each in moments[place + 1 : place + 40] if each is not None][:5]
-        if following and all(each < latest for each in following):
-            latest = at
-            mended.append(at)
-        else:
-            mended.append(None)
-    return mended

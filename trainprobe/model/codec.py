@@ -1,6 +1,7 @@
 """Frozen dataclasses to JSON and back, keeping fields that this version does not know.
 
-A record that a newer version wrote keeps its extra fields in `extra`, so that reading and writing a case loses nothing.
+A record that a newer version wrote keeps its extra fields in `extra`, so that reading and writing a
+case loses nothing.
 """
 
 from __future__ import annotations
@@ -21,20 +22,28 @@ _PLAIN = frozenset((str, int, float, bool, type(None)))
 def to_json(value: Any) -> Any:
     """Return `value` as plain dicts, lists, strings, numbers, booleans and None.
 
-    Fields whose metadata says `json: False` are left out; the content of `extra` is written beside the known fields.
+    Fields whose metadata says `json: False` are left out; the content of `extra` is written beside
+    the known fields.
     """
     kind = value.__class__
     if kind in _PLAIN:
         return value
     if kind is dict:  # most of it, by far
-        return {key if key.__class__ is str else str(key): item if item.__class__ in _PLAIN else to_json(item) for key, item in value.items()}
+        return {
+            key if key.__class__ is str else str(key): (
+                item if item.__class__ in _PLAIN else to_json(item)
+            )
+            for key, item in value.items()
+        }
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         written: Dict[str, Any] = {}
         for field in dataclasses.fields(value):
             if field.metadata.get("json", True) is False:
                 continue
             if field.name == "extra":
-                written.update({key: to_json(item) for key, item in typing.cast(Any, value).extra.items()})
+                written.update(
+                    {key: to_json(item) for key, item in typing.cast(Any, value).extra.items()}
+                )
             else:
                 written[field.name] = to_json(getattr(value, field.name))
         return written
@@ -42,7 +51,9 @@ def to_json(value: Any) -> Any:
         return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         items = sorted(value) if isinstance(value, (set, frozenset)) else value
-        return [item if item.__class__ in _PLAIN else to_json(item) for item in items]  # rows of logs have a hundred thousand items
+        return [
+            item if item.__class__ in _PLAIN else to_json(item) for item in items
+        ]  # rows of logs have a hundred thousand items
     if isinstance(value, HostPid):
         return value.pid
     if value is None or isinstance(value, (str, int, float, bool)):
@@ -53,7 +64,8 @@ def to_json(value: Any) -> Any:
 def from_json(kind: Type[T], data: Any) -> T:
     """Build a `kind` from what `to_json` wrote.
 
-    Raises ValueError with the path of the offending field when `data` does not have the shape of `kind`.
+    Raises ValueError with the path of the offending field when `data` does not have the shape of
+    `kind`.
     """
     return typing.cast(T, _read(kind, data, kind.__name__))
 
@@ -80,7 +92,9 @@ def _read(kind: Any, data: Any, path: str) -> Any:
             return tuple(_read(args[0], item, f"{path}[{i}]") for i, item in enumerate(data))
         if len(args) != len(data):
             raise ValueError(f"{path}: expected {len(args)} items, got {len(data)}")
-        return tuple(_read(arg, item, f"{path}[{i}]") for i, (arg, item) in enumerate(zip(args, data)))
+        return tuple(
+            _read(arg, item, f"{path}[{i}]") for i, (arg, item) in enumerate(zip(args, data))
+        )
     if origin is not None and issubclass(origin, AbcMapping):
         if not isinstance(data, AbcMapping):
             raise ValueError(f"{path}: expected an object, got {type(data).__name__}")
@@ -117,7 +131,9 @@ def _read_dataclass(kind: Any, data: Any, path: str) -> Any:
         raise ValueError(f"{path}: expected an object, got {type(data).__name__}")
     hints = _hints(kind)
     known = {field.name for field in dataclasses.fields(kind) if field.name != "extra"}
-    values = {name: _read(hints[name], data[name], f"{path}.{name}") for name in known if name in data}
+    values = {
+        name: _read(hints[name], data[name], f"{path}.{name}") for name in known if name in data
+    }
     unknown = {str(key): item for key, item in data.items() if key not in known}
     if unknown and "extra" in hints:
         values["extra"] = unknown

@@ -1,4 +1,6 @@
-"""The answer: verdict, suspects, ranked causes, and what stayed open. It is what `trainprobe.report/1` is written from."""
+"""The answer: verdict, suspects, ranked causes, and what stayed open. It is what
+`trainprobe.report/1` is written from.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,13 @@ from typing import Any, Literal, Mapping, Optional, Tuple
 from trainprobe.model.predictions import Prediction
 from trainprobe.model.waits import SuspectHow
 
+Risk = Literal["safe", "disruptive", "needs-admin"]
+Who = Literal["user", "admin"]
 Verdict = Literal["healthy", "slow", "hung", "crashed", "at-risk", "undetermined"]
 RungOutcome = Literal["passed", "failed", "timed_out", "crashed", "skipped", "not_measured"]
-RankState = Literal["waiting", "computing", "spinning", "stopped", "blocked", "exited", "crashed", "unseen"]
+RankState = Literal[
+    "waiting", "computing", "spinning", "stopped", "blocked", "exited", "crashed", "unseen"
+]
 Family = Literal[
     "probe-outcome",
     "process-state-and-locks",
@@ -50,12 +56,14 @@ class Weighing:
 
 @dataclass(frozen=True)
 class Fix:
-    """What to type. `risk` is about the job and the machine; `verify` is the command that shows that it worked."""
+    """What to type. `risk` is about the job and the machine; `verify` is the command that shows
+    that it worked.
+    """
 
     title: str
     steps: Tuple[str, ...] = ()
-    risk: Literal["safe", "disruptive", "needs-admin"] = "safe"
-    who: Literal["user", "admin"] = "user"
+    risk: Risk = "safe"
+    who: Who = "user"
     verify: str = ""
 
 
@@ -71,7 +79,9 @@ class Link:
 
 @dataclass(frozen=True)
 class Suspect:
-    """Where the trouble sits: a sink or a cycle of the graph, as a set of ranks; `ranks` is empty when it is the host's or the code's."""
+    """Where the trouble sits: a sink or a cycle of the graph, as a set of ranks; `ranks` is
+    empty when it is the host's or the code's.
+    """
 
     ranks: Tuple[int, ...]
     hosts: Tuple[str, ...]
@@ -82,7 +92,9 @@ class Suspect:
 
 @dataclass(frozen=True)
 class PlacedCause:
-    """A cause with its place in the ranking. `id` is `unknown` where nothing in the catalogue fits."""
+    """A cause with its place in the ranking. `id` is `unknown` where nothing in the catalogue
+    fits.
+    """
 
     id: str
     title: str
@@ -104,8 +116,8 @@ class PlacedCause:
 
 @dataclass(frozen=True)
 class RankRow:
-    """One rank as it was last seen; `rank` is None for a process of the job whose number nobody knows. `since_s` is how long it has been in that state,
-    None when unknown.
+    """One rank as it was last seen; `rank` is None for a process of the job whose number nobody
+    knows. `since_s` is how long it has been in that state, None when unknown.
     """
 
     rank: Optional[int]
@@ -140,7 +152,9 @@ class RuledOut:
 
 @dataclass(frozen=True)
 class Undecided:
-    """Something that could not be settled, and the cheapest step that would settle it. `cannot-look` stands here."""
+    """Something that could not be settled, and the cheapest step that would settle it.
+    `cannot-look` stands here.
+    """
 
     id: str
     would_settle: str
@@ -148,9 +162,11 @@ class Undecided:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something that a rung saw and let pass: no fault yet, but worth knowing when something else goes wrong.
+    """Something that a rung saw and let pass: no fault yet, but worth knowing when something else
+    goes wrong.
 
-    `check` is the rung's name for it; of what lint says of the script's source it is `lint.` and the id of the cause that it would become.
+    `check` is the rung's name for it; of what lint says of the script's source it is `lint.` and
+    the id of the cause that it would become.
     """
 
     check: str
@@ -161,7 +177,9 @@ class Notice:
 
 @dataclass(frozen=True)
 class Measure:
-    """A number with its unit. `threshold` and `source` say what it is held against and where that comes from."""
+    """A number with its unit. `threshold` and `source` say what it is held against and where
+    that comes from.
+    """
 
     name: str
     value: float
@@ -191,9 +209,11 @@ class LadderRow:
 
 @dataclass(frozen=True)
 class ClimbCell:
-    """The user's command once: on so many ranks, with so many rows (null where they are not ours to set), with one knob changed or none.
+    """The user's command once: on so many ranks, with so many rows (null where they are not ours to
+    set), with one knob changed or none.
 
-    `applied` says of a knob whether it took effect, null where nobody could tell or where none was changed. `took_s` in seconds.
+    `applied` says of a knob whether it took effect, null where nobody could tell or where none was
+    changed. `took_s` in seconds.
     """
 
     cell: str
@@ -208,11 +228,14 @@ class ClimbCell:
 
 @dataclass(frozen=True)
 class Climb:
-    """The user's command over a grid of ranks and rows, smallest first, and then the smallest failing cell with one knob changed at a time.
+    """The user's command over a grid of ranks and rows, smallest first, and then the smallest
+    failing cell with one knob changed at a time.
 
-    `healed_by` are the knobs with which that cell passed, `not_healed_by` those with which it still failed; a knob that did not take effect is
-    in neither. `steady` is false where the same cell passed when it was run once more unchanged, null where that was not tried.
-    `next` is what one would try by hand. `total_s` is the time from the first cell's start to the last one's end, `cells_s` the sum over the cells.
+    `healed_by` are the knobs with which that cell passed, `not_healed_by` those with which it still
+    failed; a knob that did not take effect is in neither. `steady` is false where the same cell
+    passed when it was run once more unchanged, null where that was not tried.
+    `next` is what one would try by hand. `total_s` is the time from the first cell's start to the
+    last one's end, `cells_s` the sum over the cells.
     """
 
     cells: Tuple[ClimbCell, ...] = ()
@@ -228,7 +251,9 @@ class Climb:
 
 @dataclass(frozen=True)
 class StackClass:
-    """Ranks that stand at the same place. `ranks` is folded (`0,2-3`), `frames` are outermost first."""
+    """Ranks that stand at the same place. `ranks` is folded (`0,2-3`), `frames` are outermost
+    first.
+    """
 
     ranks: str
     frames: Tuple[str, ...]
@@ -236,7 +261,9 @@ class StackClass:
 
 @dataclass(frozen=True)
 class StackBranch:
-    """A frame of the prefix tree: the ranks whose stacks run through it (`0,2-3`), and what they called next."""
+    """A frame of the prefix tree: the ranks whose stacks run through it (`0,2-3`), and what they
+    called next.
+    """
 
     ranks: str = ""
     frame: str = ""
@@ -245,7 +272,9 @@ class StackBranch:
 
 @dataclass(frozen=True)
 class Stacks:
-    """`classes` are whole stacks; `tree` merges them from the outermost frame on, library frames folded."""
+    """`classes` are whole stacks; `tree` merges them from the outermost frame on, library frames
+    folded.
+    """
 
     classes: Tuple[StackClass, ...] = ()
     tree: Tuple[StackBranch, ...] = ()
@@ -253,7 +282,9 @@ class Stacks:
 
 @dataclass(frozen=True)
 class Expiry:
-    """A moment after which a live job cannot be looked at any more. `left_s` seconds until then and `ends_at` in Unix time; None where unknown."""
+    """A moment after which a live job cannot be looked at any more. `left_s` seconds until then
+    and `ends_at` in Unix time; None where unknown.
+    """
 
     what: str
     left_s: Optional[float] = None
@@ -264,7 +295,9 @@ class Expiry:
 
 @dataclass(frozen=True)
 class Killing:
-    """What is lost when the job is ended now: everything since its newest checkpoint, `age_s` seconds ago; None where none was found."""
+    """What is lost when the job is ended now: everything since its newest checkpoint, `age_s`
+    seconds ago; None where none was found.
+    """
 
     checkpoint: Optional[str] = None
     age_s: Optional[float] = None
@@ -273,7 +306,9 @@ class Killing:
 
 @dataclass(frozen=True)
 class TimelineRanks:
-    """Ranks that came equally far and ended alike, by their logs. `ranks` is folded (`0,2-3`), empty for lines that name no rank."""
+    """Ranks that came equally far and ended alike, by their logs. `ranks` is folded (`0,2-3`),
+    empty for lines that name no rank.
+    """
 
     ranks: str
     last_step: str = ""
@@ -284,9 +319,11 @@ class TimelineRanks:
 
 @dataclass(frozen=True)
 class TimelineEvent:
-    """One failure, or all echoes of one kind. `at` is Unix time in seconds, `seen_at` the file and line, `where` the line of the program.
+    """One failure, or all echoes of one kind. `at` is Unix time in seconds, `seen_at` the file and
+    line, `where` the line of the program.
 
-    `echo` is true for what only repeats another rank's end, `echo_of` says which kind; `count` is how often it was seen.
+    `echo` is true for what only repeats another rank's end, `echo_of` says which kind; `count` is
+    how often it was seen.
     """
 
     ranks: Tuple[int, ...]
@@ -301,7 +338,9 @@ class TimelineEvent:
 
 @dataclass(frozen=True)
 class TimelineAttempt:
-    """One attempt of a job as its logs tell of it: how far each rank came, and the failures in their order."""
+    """One attempt of a job as its logs tell of it: how far each rank came, and the failures in
+    their order.
+    """
 
     attempt: str
     verdict: Verdict
@@ -322,10 +361,13 @@ class Tool:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The whole answer. `conclusive` is false when something that could have changed the verdict was not seen.
+    """The whole answer. `conclusive` is false when something that could have changed the verdict
+    was not seen.
 
-    `says` is the headline in one sentence, subject first. `looked_s` is how long gathering took, in seconds.
-    `expiry`, `killing` and `advice` are for live jobs: how long they can still be looked at, what ending them costs, and what to do.
+    `says` is the headline in one sentence, subject first. `looked_s` is how long gathering took, in
+    seconds.
+    `expiry`, `killing` and `advice` are for live jobs: how long they can still be looked at, what
+    ending them costs, and what to do.
     """
 
     verdict: Verdict
@@ -351,7 +393,9 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Report:
-    """`trainprobe.report/1`: what `--json` writes. `case` is the folder as it was named when the case was made."""
+    """`trainprobe.report/1`: what `--json` writes. `case` is the folder as it was named when the
+    case was made.
+    """
 
     schema: str
     tool: Tool

@@ -8,7 +8,9 @@ from typing import Any, Literal, Mapping, Optional, Tuple
 from trainprobe.model.subjects import JOB, Subject
 
 LookOutcome = Literal["ok", "partial", "unavailable", "denied", "timed_out", "crashed"]
-EndedHow = Literal["exited", "signalled", "oom_killed", "timed_out", "unkillable", "not_started", "not_run"]
+EndedHow = Literal[
+    "exited", "signalled", "oom_killed", "timed_out", "unkillable", "not_started", "not_run"
+]
 
 
 # Seconds, the year 5138: a damaged case may hold any number as a time, also infinity.
@@ -19,8 +21,10 @@ LAST_MOMENT = 1e11
 class Evidence:
     """A look, also one that failed. Gathering writes it, concluding reads it, nobody changes it.
 
-    `cell` names the launch that it belongs to (`user_script@4`: that rung on four ranks), empty for the whole case.
-    `began` is Unix time in seconds. An outcome other than `ok` must carry a reason (ValueError otherwise).
+    `cell` names the launch that it belongs to (`user_script@4`: that rung on four ranks), empty for
+    the whole case.
+    `began` is Unix time in seconds. An outcome other than `ok` must carry a reason (ValueError
+    otherwise).
     """
 
     id: str
@@ -40,16 +44,21 @@ class Evidence:
 
     def __post_init__(self) -> None:
         if self.outcome != "ok" and not self.reason:
-            raise ValueError(f"evidence {self.id} ({self.kind}) has outcome {self.outcome} but no reason")
+            raise ValueError(
+                f"evidence {self.id} ({self.kind}) has outcome {self.outcome} but no reason"
+            )
 
 
 @dataclass(frozen=True)
 class Ended:
     """How a process ended; never a made-up return code.
 
-    `code` is the exit status (exited), `signal` the number of the ending signal. `by_us` is true when we sent it.
-    `phase` names the deadline that passed (timed_out). `at` is Unix time in seconds, None when it was not seen.
-    `seen_by` says how the status is known: wait, proc (read off a zombie), launcher (printed by it), nobody.
+    `code` is the exit status (exited), `signal` the number of the ending signal. `by_us` is true
+    when we sent it.
+    `phase` names the deadline that passed (timed_out). `at` is Unix time in seconds, None when it
+    was not seen.
+    `seen_by` says how the status is known: wait, proc (read off a zombie), launcher (printed by
+    it), nobody.
     """
 
     how: EndedHow

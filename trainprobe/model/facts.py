@@ -8,7 +8,9 @@ from typing import Optional, Tuple
 
 @dataclass(frozen=True)
 class Fact:
-    """A parsed statement. `evidence` holds ids such as E12; `cell` is the launch it was seen in; `rank` None means the host or the job."""
+    """A parsed statement. `evidence` holds ids such as E12; `cell` is the launch it was seen in;
+    `rank` None means the host or the job.
+    """
 
     evidence: Tuple[str, ...] = ()
     cell: str = ""

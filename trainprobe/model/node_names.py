@@ -9,9 +9,11 @@ _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})")
 
 
 def folded(names: Iterable[str]) -> str:
-    """Return the set of `names` in the short form that `--exclude`, `scontrol` and ClusterShell take.
+    """Return the set of `names` in the short form that `--exclude`, `scontrol` and ClusterShell
+    take.
 
-    Leading zeros are kept. Only a number at the end is folded: SLURM takes nothing behind the bracket.
+    Leading zeros are kept. Only a number at the end is folded: SLURM takes nothing behind the
+    bracket.
     """
     plain: List[str] = []
     numbered: Dict[Tuple[str, int], List[int]] = {}
@@ -21,13 +23,22 @@ def folded(names: Iterable[str]) -> str:
             plain.append(name)
         else:
             digits = found.group(2)  # node9 and node10 are one row, node09 and node9 are not
-            numbered.setdefault((found.group(1), len(digits) if digits.startswith("0") else 0), []).append(int(digits))
+            numbered.setdefault(
+                (found.group(1), len(digits) if digits.startswith("0") else 0), []
+            ).append(int(digits))
     rows: Dict[Tuple[str, int], List[int]] = {}
     for (before, width), numbers in numbered.items():
         for number in numbers:  # 10 stands in the row of 08 and 09, which are written as wide
             wide = len(str(number))
-            rows.setdefault((before, width or (wide if (before, wide) in numbered else 0)), []).append(number)
-    return ",".join([*(_row(before, width, sorted(numbers)) for (before, width), numbers in rows.items()), *plain])
+            rows.setdefault(
+                (before, width or (wide if (before, wide) in numbered else 0)), []
+            ).append(number)
+    return ",".join(
+        [
+            *(_row(before, width, sorted(numbers)) for (before, width), numbers in rows.items()),
+            *plain,
+        ]
+    )
 
 
 def _row(before: str, width: int, numbers: List[int]) -> str:
@@ -39,5 +50,8 @@ def _row(before: str, width: int, numbers: List[int]) -> str:
             spans[-1][1] = number
         else:
             spans.append([number, number])
-    inside = ",".join(f"{low:0{width}d}" if low == high else f"{low:0{width}d}-{high:0{width}d}" for low, high in spans)
+    inside = ",".join(
+        f"{low:0{width}d}" if low == high else f"{low:0{width}d}-{high:0{width}d}"
+        for low, high in spans
+    )
     return f"{before}[{inside}]"

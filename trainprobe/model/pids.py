@@ -1,12 +1,18 @@
-"""A process of a job that runs on several hosts: a pid alone would mean another process on each of them."""
+"""A process of a job that runs on several hosts: a pid alone would mean another process on each
+of them.
+"""
 
 from __future__ import annotations
 
-_HOST_BITS = 40  # pids have 22 bits (pid_max of 64-bit kernels); numbers of JSON and of ours end at 63
+_HOST_BITS = (
+    40  # pids have 22 bits (pid_max of 64-bit kernels); numbers of JSON and of ours end at 63
+)
 
 
 class HostPid(int):
-    """A pid with its host. It compares as a number that no process of another host has, and reads `36@node2`. Its plain number is `pid`."""
+    """A pid with its host. It compares as a number that no process of another host has, and
+    reads `36@node2`. Its plain number is `pid`.
+    """
 
     pid: int
     host: str

@@ -10,13 +10,18 @@ from typing import Mapping, Optional, Tuple
 class Prediction:
     """What a number will be at the planned size, from smaller ones.
 
-    `at` and `hits_at` are sizes by name (rows, ranks, workers, step); `axis` is the one that `points` and `curve` grow over. Numbers are in `unit`;
-    `low` and `high` hold the value in 90 of 100 cases, and all three are None where the measured sizes allow no prediction, which `says` gives the reason of.
-    `points` are (size, value) as measured, `curve` (size, value, low, high) of the law, both for the `measured` ranks and workers; `times` is
-    the factor from these to the planned ones, and `basis` says where it comes from. `exponent` is the power of the growth beyond the largest size,
-    `steep` whether that is above a sort's (None: open). `probability` is that of passing `limit`, `will_hit` whether it is announced.
-    `copies` is the share of the data's memory that each loader worker holds again, None where unknown; `safe_workers` the most per rank that this
-    limit bears at the planned rows. `will_hit` is also true for time that is too long for growth faster than the data.
+    `at` and `hits_at` are sizes by name (rows, ranks, workers, step); `axis` is the one that
+    `points` and `curve` grow over. Numbers are in `unit`;
+    `low` and `high` hold the value in 90 of 100 cases, and all three are None where the measured
+    sizes allow no prediction, which `says` gives the reason of.
+    `points` are (size, value) as measured, `curve` (size, value, low, high) of the law, both for
+    the `measured` ranks and workers; `times` is the factor from these to the planned ones, and
+    `basis` says where it comes from. `exponent` is the power of the growth beyond the largest size,
+    `steep` whether that is above a sort's (None: open). `probability` is that of passing `limit`,
+    `will_hit` whether it is announced.
+    `copies` is the share of the data's memory that each loader worker holds again, None where
+    unknown; `safe_workers` the most per rank that this limit bears at the planned rows. `will_hit`
+    is also true for time that is too long for growth faster than the data.
     """
 
     name: str

@@ -10,9 +10,11 @@ from typing import Any, Literal, Mapping, Tuple
 class ProbeSpec:
     """One rung of the ladder.
 
-    `rung` orders the ladder, lowest first. `scope` is `host` (one process) or `ranks` (one process per rank);
-    `needs` names what must be there (torch, gpu, nccl, gloo, script, ranks>=2); `after` names the rungs
-    without which this one means nothing. `timeout_s` is the deadline of one launch in seconds.
+    `rung` orders the ladder, lowest first. `scope` is `host` (one process) or `ranks` (one process
+    per rank);
+    `needs` names what must be there (torch, gpu, nccl, gloo, script, ranks>=2); `after` names the
+    rungs without which this one means nothing. `timeout_s` is the deadline of one launch in
+    seconds.
     `climbs` lists what grows over its cells: `ranks` (1, 2, 4 … N) or nothing.
     """
 

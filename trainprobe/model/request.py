@@ -1,4 +1,6 @@
-"""What was asked of `trainprobe diagnose`: the command line and the settings file, checked for form and not yet for sense."""
+"""What was asked of `trainprobe diagnose`: the command line and the settings file, checked for
+form and not yet for sense.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +12,28 @@ from typing import Literal, Mapping, Optional, Tuple
 class DiagnoseRequest:
     """A request to climb the ladder.
 
-    `nproc` is the number of ranks asked for and `gpus` the number of GPUs; at most one is given, None leaves the choice to the plan.
-    `form` says what `argv` is: `none`; `launch`, a Python script and its arguments, whose ranks we start; `command`, the user's
-    own launcher, with `{ranks}` where the number of ranks belongs. `argv` includes the script or command itself.
-    `interpreter` is the Python of the job, None for the one found on the path. `imports` None means those of the script, or the usual ones.
-    `timeout_s` bounds the whole climb. `case` is the folder to write to, None for a fresh one in the current folder.
-    `ranks` and `rows` are the sizes that the user's command is tried at, smallest first; `{rows}` in `argv` stands for the rows. `ablate` changes
-    one knob at a time where a cell fails, `knobs` are (name, value) that the user adds to them. `resume` is the folder of a case to go on with.
-    `dataset`, `collate` and `model` are `pkg.module:name` or `file.py:name` (for `model` also a folder), "" for none. `workers` are the numbers of
-    loader workers to try. `sample` names a batch for the model, or what makes one. `device` is where the ranks run, "" leaves the choice to the plan.
-    `bench_steps`, `fuzz` (random configurations) and `seed` are for the model's stress test, None for its own choice. `planned` is what the real run will have where that is more than is tried here: rows, ranks, workers, by name.
+    `nproc` is the number of ranks asked for and `gpus` the number of GPUs; at most one is given,
+    None leaves the choice to the plan.
+    `form` says what `argv` is: `none`; `launch`, a Python script and its arguments, whose ranks we
+    start; `command`, the user's own launcher, with `{ranks}` where the number of ranks belongs.
+    `argv` includes the script or command itself.
+    `interpreter` is the Python of the job, None for the one found on the path. `imports` None means
+    those of the script, or the usual ones.
+    `timeout_s` bounds the whole climb. `case` is the folder to write to, None for a fresh one in
+    the current folder.
+    `ranks` and `rows` are the sizes that the user's command is tried at, smallest first; `{rows}`
+    in `argv` stands for the rows. `ablate` changes one knob at a time where a cell fails, `knobs`
+    are (name, value) that the user adds to them. `resume` is the folder of a case to go on with.
+    `dataset`, `collate` and `model` are `pkg.module:name` or `file.py:name` (for `model` also a
+    folder), "" for none. `workers` are the numbers of loader workers to try. `sample` names a batch
+    for the model, or what makes one. `device` is where the ranks run, "" leaves the choice to the
+    plan.
+    `bench_steps`, `fuzz` (random configurations) and `seed` are for the model's stress test, None
+    for its own choice. `planned` is what the real run will have where that is more than is tried
+    here: rows, ranks, workers, by name.
     `config` is the settings file that was named, "" for none.
-    `nodes` are names of hosts over which the ranks go, or `all` alone: those of the allocation; `nproc` and `gpus` are for each of them then.
+    `nodes` are names of hosts over which the ranks go, or `all` alone: those of the allocation;
+    `nproc` and `gpus` are for each of them then.
     """
 
     nproc: Optional[int] = None
@@ -59,12 +71,16 @@ class DiagnoseRequest:
 class AttachRequest:
     """A request to look at a live job.
 
-    `pid` is any process of it, None for the one job that there is. `deep` lets code run inside the job, `trigger_dump` asks its flight
-    recorder for a dump. `watch_s` repeats the look every so many seconds, `times` times or until Ctrl-C. `timeout_s` bounds the whole look.
-    `case` is the folder to write to, None for a fresh one in the current folder; `argv` is kept in it.
-    `slurm` is a job of SLURM (4711, 4711.0), `hosts` are names for ssh: the look is made on each of their nodes then, and `pid` is None.
-    `kubectl` is a selector of pods, with their `namespace` and `container`, "" for kubectl's own choice. `bundle` sends the tool along to nodes that do not
-    have it, where `node_python` runs it; into pods it is always sent.
+    `pid` is any process of it, None for the one job that there is. `deep` lets code run inside the
+    job, `trigger_dump` asks its flight recorder for a dump. `watch_s` repeats the look every so
+    many seconds, `times` times or until Ctrl-C. `timeout_s` bounds the whole look.
+    `case` is the folder to write to, None for a fresh one in the current folder; `argv` is kept in
+    it.
+    `slurm` is a job of SLURM (4711, 4711.0), `hosts` are names for ssh: the look is made on each of
+    their nodes then, and `pid` is None.
+    `kubectl` is a selector of pods, with their `namespace` and `container`, "" for kubectl's own
+    choice. `bundle` sends the tool along to nodes that do not have it, where `node_python` runs it;
+    into pods it is always sent.
     """
 
     pid: Optional[int] = None
@@ -88,11 +104,13 @@ class AttachRequest:
 class ReadyRequest:
     """A request to say whether nodes are ready for a job.
 
-    `nodes` are names of hosts, `all` alone for those of the allocation, empty for what surrounds us: the nodes of a SLURM job, else this host.
-    `nproc` are the ranks per node and `gpus` the GPUs of each, None where nobody said. `paths` are folders that every node must see, `script` is the
-    training script. `interpreter` is the Python of the job, None for the first on PATH. `slurm` False asks SLURM nothing and looks at this
-    host only. `timeout_s` bounds the whole, below the budget's own hard stop. `case` is the folder to write to, None for a fresh one in the current
-    folder; `argv` is kept in it.
+    `nodes` are names of hosts, `all` alone for those of the allocation, empty for what surrounds
+    us: the nodes of a SLURM job, else this host.
+    `nproc` are the ranks per node and `gpus` the GPUs of each, None where nobody said. `paths` are
+    folders that every node must see, `script` is the training script. `interpreter` is the Python
+    of the job, None for the first on PATH. `slurm` False asks SLURM nothing and looks at this host
+    only. `timeout_s` bounds the whole, below the budget's own hard stop. `case` is the folder to
+    write to, None for a fresh one in the current folder; `argv` is kept in it.
     """
 
     budget: Literal["quick", "standard", "deep"] = "quick"
@@ -113,9 +131,12 @@ class ReadyRequest:
 class ExplainRequest:
     """A request to explain what is left of a job.
 
-    `paths` are files, folders, globs and `-` for stdin. `since` is an ISO time, or a span such as 30m before the last line, as it was typed.
-    `ranks` empty means all. `max_events` bounds the rows of the timeline that are shown, None leaves that to the report.
-    `env_files`, `nodes` and `gpus` (per node) are what the user says of the surroundings. `timeout_s` bounds the reading.
+    `paths` are files, folders, globs and `-` for stdin. `since` is an ISO time, or a span such as
+    30m before the last line, as it was typed.
+    `ranks` empty means all. `max_events` bounds the rows of the timeline that are shown, None
+    leaves that to the report.
+    `env_files`, `nodes` and `gpus` (per node) are what the user says of the surroundings.
+    `timeout_s` bounds the reading.
     `case` is the folder to keep what was found in, None for a temporary one; `argv` is kept in it.
     """
 

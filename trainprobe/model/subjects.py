@@ -12,7 +12,8 @@ SubjectKind = Literal["job", "host", "process", "rank", "gpu"]
 class Subject:
     """The thing looked at.
 
-    `pid` alone can be reused, so it goes with `started_ticks`: field 22 of /proc/PID/stat, in clock ticks since boot.
+    `pid` alone can be reused, so it goes with `started_ticks`: field 22 of /proc/PID/stat, in clock
+    ticks since boot.
     `role` says what a process is to the job: rank, launcher, loader-worker, child.
     """
 
@@ -34,7 +35,8 @@ class Target:
     """Who the ranks are and how they are reached.
 
     `mode` is `launch` (we start the ranks ourselves), `command` (the user's launcher starts them).
-    `interpreter` is the path of the Python that runs the probes and the script: the job's, not the tool's.
+    `interpreter` is the path of the Python that runs the probes and the script: the job's, not the
+    tool's.
     """
 
     mode: Literal["launch", "command", "probes"]

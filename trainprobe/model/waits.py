@@ -5,13 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, Mapping, Tuple
 
-NodeKind = Literal["thread", "process", "rank", "stream", "collective", "lock", "queue", "peer", "filesystem", "service", "scheduler"]
-SuspectHow = Literal["never-joined", "stuck-inside", "left", "failed-first", "not-visible", "slow", "cycle"]
+NodeKind = Literal[
+    "thread",
+    "process",
+    "rank",
+    "stream",
+    "collective",
+    "lock",
+    "queue",
+    "peer",
+    "filesystem",
+    "service",
+    "scheduler",
+]
+SuspectHow = Literal[
+    "never-joined", "stuck-inside", "left", "failed-first", "not-visible", "slow", "cycle"
+]
 
 
 @dataclass(frozen=True)
 class Node:
-    """`key` tells two nodes of one kind apart: a rank's number, a pid, a lock's path, a collective's name."""
+    """`key` tells two nodes of one kind apart: a rank's number, a pid, a lock's path, a
+    collective's name.
+    """
 
     kind: NodeKind
     key: str
@@ -22,7 +38,9 @@ class Node:
 
 @dataclass(frozen=True)
 class Wait:
-    """`waiter` waits for `awaited`; `how` says it in words, `weight` below 1 where the awaited is only likely."""
+    """`waiter` waits for `awaited`; `how` says it in words, `weight` below 1 where the awaited
+    is only likely.
+    """
 
     waiter: Node
     awaited: Node

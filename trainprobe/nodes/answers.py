@@ -1,6 +1,7 @@
-"""The answer of a node that was asked: foreign input, of which only what was asked for is taken.
+"""The answer of a node: foreign input, of which only the expected records are accepted.
 
-A node may be broken or not what it claims to be. So its records may not speak for another host, another cell or the tool itself, whatever they hold.
+A node may be broken, or not what it claims to be. So its records may not speak for another host,
+another cell or the tool itself, whatever they contain.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ ROLE_CHARACTERS = 40
 
 @dataclass(frozen=True)
 class Accept:
-    """What a node may send: these kinds of evidence, for `cell` or a cell that all of `cells` matches. Without a record of the kind `tells` it has told nothing.
+    """What a node may send: these kinds of evidence, for `cell` or a cell that matches `cells`. An
+    answer without a record of the kind `tells` is empty.
 
-    What the tool says of itself (node.look, reach, interrupted, resumed) is not for a node to say, so it belongs into no such set.
+    `kinds` never holds the tool's own records (node.look, reach, interrupted, resumed).
     """
 
     kinds: frozenset[str]
@@ -36,16 +38,26 @@ class Accept:
     cells: re.Pattern[str] | None = None
 
     def takes(self, record: Evidence) -> bool:
-        """Whether this record is one of those, with times that are times."""
-        cell = record.cell == self.cell if self.cells is None else self.cells.fullmatch(record.cell) is not None
-        return cell and record.kind in self.kinds and moment(record.began) is not None and math.isfinite(record.took_s)
+        """Whether the record is acceptable, with valid times."""
+        cell = (
+            record.cell == self.cell
+            if self.cells is None
+            else self.cells.fullmatch(record.cell) is not None
+        )
+        return (
+            cell
+            and record.kind in self.kinds
+            and moment(record.began) is not None
+            and math.isfinite(record.took_s)
+        )
 
 
 @dataclass(frozen=True)
 class Answer:
-    """`begun` says that our own command spoke, `whole` that it came to its end: with `reason` where it could do nothing, and `none` where there was nothing to do.
+    """`begun`: our command has started there. `whole`: it has ended, with a `reason` where it could
+    do nothing, and with `none` where there was nothing to do.
 
-    `began` and `now` are the node's clock at the first and at the last line (Unix time in seconds), None if untold.
+    `began` and `now` are the node's clock (Unix seconds) at the first and last line, if known.
     """
 
     records: tuple[Evidence, ...] = ()
@@ -60,7 +72,7 @@ class Answer:
 
 
 def read_answer(answer: bytes, accept: Accept) -> Answer:
-    """Return what an answer says. Lines that are none of ours, such as a banner, and records that were not asked for are passed over."""
+    """Parse an answer. Other lines, such as a banner, and unexpected records are skipped."""
     records: list[Evidence] = []
     found = Answer()
     flood = False
@@ -70,9 +82,17 @@ def read_answer(answer: bytes, accept: Accept) -> Answer:
             continue
         if row.get("schema") == SCHEMA:
             if row.get("says") == "begin":
-                found = replace(found, begun=True, host=_text(row, "host"), began=moment(row.get("now")))
+                found = replace(
+                    found, begun=True, host=_text(row, "host"), began=moment(row.get("now"))
+                )
             else:
-                found = replace(found, whole=found.begun, reason=_text(row, "reason"), none=row.get("none") is True, now=moment(row.get("now")))
+                found = replace(
+                    found,
+                    whole=found.begun,
+                    reason=_text(row, "reason"),
+                    none=row.get("none") is True,
+                    now=moment(row.get("now")),
+                )
         elif found.begun and len(records) >= MOST_RECORDS:
             flood = True
         elif found.begun and (record := record_of(row, accept)) is not None:
@@ -81,22 +101,24 @@ def read_answer(answer: bytes, accept: Accept) -> Answer:
 
 
 def is_whole(tail: bytes) -> bool:
-    """Does the end of an answer hold its last line?"""
+    """Whether `tail` ends with the last line of an answer."""
     row = row_of(tail.rstrip().rpartition(b"\n")[2]) if tail.endswith(b"\n") else None
     return row is not None and row.get("schema") == SCHEMA and row.get("says") == "end"
 
 
 def at_host(record: Evidence, host: str, skew_s: float) -> Evidence:
-    """The record as the site would tell it: of the host by the site's name for it, and by our clock."""
+    """The record with the site's name of the host, and with times by our clock."""
     subject = record.subject
     role = clean(subject.role)[:ROLE_CHARACTERS]
     data = {**record.data, "host": host} if record.kind == "job" else dict(record.data)
-    owner = Subject(subject.kind, host, subject.rank, subject.pid, subject.started_ticks, subject.gpu, role)
+    owner = Subject(
+        subject.kind, host, subject.rank, subject.pid, subject.started_ticks, subject.gpu, role
+    )
     return replace(record, subject=owner, began=record.began - skew_s, data=data)
 
 
 def row_of(line: bytes) -> dict[str, Any] | None:
-    """The object that a line holds; None where it holds none, such as a banner of the login shell."""
+    """The JSON object in a line; None for other lines, such as a login shell's banner."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
@@ -105,7 +127,7 @@ def row_of(line: bytes) -> dict[str, Any] | None:
 
 
 def record_of(row: Mapping[str, Any], accept: Accept) -> Evidence | None:
-    """The look that a row tells of; None where it is none, or none that was asked for."""
+    """The record in a row; None where there is none, or an unexpected one."""
     if not isinstance(row.get("kind"), str) or row["kind"] not in accept.kinds:
         return None
     try:
@@ -116,9 +138,10 @@ def record_of(row: Mapping[str, Any], accept: Accept) -> Evidence | None:
 
 
 def moment(value: Any) -> float | None:
-    """A Unix time in seconds, None for what is none."""
-    told = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < LATEST_S  # also false for nan
-    return float(value) if told else None
+    """A Unix time in seconds, None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if 0 <= value < LATEST_S else None  # also None for nan
 
 
 def _text(row: dict[str, Any], name: str) -> str:

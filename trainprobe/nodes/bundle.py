@@ -1,6 +1,8 @@
-"""The tool as one file, for nodes that do not have it: what looks, checks and probes, with what these need, and py-spy.
+"""The tool as one file, for nodes that do not have it: what looks, checks and probes, with what
+these need, and py-spy.
 
-A node's own Python runs it, from 3.9 on: `python3 trainprobe.pyz look-here`. Where the file is not there either, it comes through stdin of the command.
+A node's own Python runs it, from 3.9 on: `python3 trainprobe.pyz look-here`. Where the file is not
+there either, it comes through stdin of the command.
 """
 
 from __future__ import annotations
@@ -16,15 +18,25 @@ from dataclasses import dataclass, replace
 from trainprobe.collect import pyspy
 from trainprobe.errors import UsageError
 from trainprobe.nodes import bundle_main
-from trainprobe.nodes.way import WITHOUT_CWD, Way
+from trainprobe.nodes.transports import WITHOUT_CWD, Way
 from trainprobe.system.own_programs import folder_of_probes
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # What concludes, reads logs or talks to people is not for a node.
-LEFT_OUT = frozenset({"__pycache__", "_probes", "causes", "cli", "logs", "report", "sbatch", "scaling", "waits"})
+LEFT_OUT = frozenset(
+    {"__pycache__", "_probes", "causes", "cli", "logs", "report", "sbatch", "scaling", "waits"}
+)
 OF_CLI = ("__init__.py", "bundled.py", "ready_slot.py")
-# The forms in which the administrators' slots tell what they saw.
-OF_REPORT = ("__init__.py", "forms.py", "json_report.py", "junit.py", "nagios.py", "outcomes.py", "prometheus.py", "slot_report.py", "words.py")
+# What the output formats of the administrators' slots need.
+OF_REPORT = (
+    "__init__.py",
+    "format.py",
+    "json_report.py",
+    "lines.py",
+    "outcomes.py",
+    "phrases.py",
+    "slot_report.py",
+)
 FILES = (".py", ".yaml", ".json")
 MOMENT = (2020, 1, 1, 0, 0, 0)  # the same files make the same bundle
 START = b"#!/usr/bin/env python3\n"
@@ -70,12 +82,24 @@ def bundled() -> Bundle:
             if py_spy is not None:
                 _put(archive, py_spy, bundle_main.PY_SPY)
     except OSError as error:
-        raise UsageError(f"The bundle cannot be made: {error.strerror}: {error.filename}.", "Install trainprobe again.") from error
-    return Bundle(target.getvalue(), "" if py_spy is not None else f"There is no py-spy in it, so it reads no Python stacks: {why}.")
+        raise UsageError(
+            f"The bundle cannot be made: {error.strerror}: {error.filename}.",
+            "Install trainprobe again.",
+        ) from error
+    return Bundle(
+        target.getvalue(),
+        (
+            ""
+            if py_spy is not None
+            else f"There is no py-spy in it, so it reads no Python stacks: {why}."
+        ),
+    )
 
 
 def write_bundle(path: str) -> Bundle:
-    """Make the bundle and write it to `path`, whole or not at all. Raises UsageError where that cannot be."""
+    """Make the bundle and write it to `path`, whole or not at all. Raises UsageError where that
+    cannot be.
+    """
     found = bundled()
     unfinished = f"{path}.unfinished"
     try:
@@ -84,13 +108,22 @@ def write_bundle(path: str) -> Bundle:
         os.chmod(unfinished, 0o755)  # noqa: S103 - a program for everybody
         os.replace(unfinished, path)
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}.", "Name another file: trainprobe bundle-tool -o FILE.") from error
+        raise UsageError(
+            f"{path} cannot be written: {error.strerror}.",
+            "Name another file: trainprobe bundle-tool -o FILE.",
+        ) from error
     return found
 
 
 def carrying(way: Way, bundle: Bundle, python: str = "python3") -> Way:
-    """The same way, on which the tool goes along: nothing of it has to be on the nodes but a Python from 3.9 on, called `python` there."""
-    return replace(way, start=lambda words: (python, "-c", LOADER, *words), sent=b"%d\n%s" % (len(bundle.content), bundle.content))
+    """The same way, on which the tool goes along: nothing of it has to be on the nodes but a
+    Python from 3.9 on, called `python` there.
+    """
+    return replace(
+        way,
+        start=lambda words: (python, "-c", LOADER, *words),
+        sent=b"%d\n%s" % (len(bundle.content), bundle.content),
+    )
 
 
 def machine() -> str:
@@ -109,13 +142,20 @@ def _files() -> Iterator[tuple[str, str]]:
     for path in _below(PACKAGE):
         yield path, os.path.join("trainprobe", os.path.relpath(path, PACKAGE))
     for part, names in (("cli", OF_CLI), ("report", OF_REPORT)):
-        yield from ((os.path.join(PACKAGE, part, name), os.path.join("trainprobe", part, name)) for name in names)
+        yield from (
+            (os.path.join(PACKAGE, part, name), os.path.join("trainprobe", part, name))
+            for name in names
+        )
+    for path in _below(os.path.join(PACKAGE, "report", "formats")):
+        yield path, os.path.join("trainprobe", os.path.relpath(path, PACKAGE))
     probes = folder_of_probes()
     for path in _below(probes):
         yield path, os.path.join("trainprobe", "_probes", os.path.relpath(path, probes))
     yaml = importlib.util.find_spec("yaml")  # in Python alone; a node's own Python need not have it
     for place in (yaml.submodule_search_locations or ()) if yaml is not None else ():
-        yield from ((path, os.path.join("yaml", os.path.relpath(path, place))) for path in _below(place))
+        yield from (
+            (path, os.path.join("yaml", os.path.relpath(path, place))) for path in _below(place)
+        )
 
 
 def _below(folder: str) -> Iterator[str]:

@@ -1,6 +1,8 @@
-"""The beginning of a bundle: puts it into a private folder, runs one command of it there, and takes the folder away again.
+"""The beginning of a bundle: puts it into a private folder, runs one command of it there, and takes
+the folder away again.
 
-It lies in the bundle as __main__.py, and is also read out of one that comes through stdin. Nothing of the tool can be imported before it has run.
+It lies in the bundle as __main__.py, and is also read out of one that comes through stdin. Nothing
+of the tool can be imported before it has run.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ PREFIX = "trainprobe-"  # what a killed run leaves is known by this, and cleared
 def run(archive: zipfile.ZipFile, words: list[str]) -> NoReturn:
     """Run `trainprobe WORDS` out of the bundle, and end with its exit code."""
     if sys.version_info < OLDEST:
-        raise SystemExit(f"trainprobe: Python {OLDEST[0]}.{OLDEST[1]} or newer is needed; this is {sys.version.split()[0]} of {sys.executable}.")
+        raise SystemExit(
+            f"trainprobe: Python {OLDEST[0]}.{OLDEST[1]} or newer is needed; this is"
+            f" {sys.version.split()[0]} of {sys.executable}."
+        )
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # under nohup the hang-up stays ignored
             signal.signal(number, _end)
@@ -32,7 +37,9 @@ def run(archive: zipfile.ZipFile, words: list[str]) -> NoReturn:
         archive.close()
         sys.path.insert(0, folder)
         sys.dont_write_bytecode = True
-        folders = importlib.import_module("trainprobe.system.working_folders")  # by name: until now there is no such package here
+        folders = importlib.import_module(
+            "trainprobe.system.working_folders"
+        )  # by name: until now there is no such package here
         folders.mark(folder)
         folders.sweep(os.path.dirname(folder))
         py_spy = os.path.join(folder, PY_SPY)
@@ -50,9 +57,17 @@ def _end(number: int, _frame: object) -> NoReturn:
 
 
 def _new_folder() -> str:
-    """A private folder, from which a program can be run where there is such a place: a pod may have nothing but /dev/shm."""
+    """A private folder, from which a program can be run where there is such a place: a pod may
+    have nothing but /dev/shm.
+    """
     second = ""
-    for place in (os.environ.get("TMPDIR", ""), "/tmp", "/dev/shm", "/var/tmp", os.getcwd()):  # noqa: S108 - the folder in it is private
+    for place in (
+        os.environ.get("TMPDIR", ""),
+        "/tmp",  # noqa: S108 - the folder in it is private
+        "/dev/shm",  # noqa: S108 - the folder in it is private
+        "/var/tmp",  # noqa: S108 - the folder in it is private
+        os.getcwd(),
+    ):
         try:
             folder = tempfile.mkdtemp(prefix=PREFIX, dir=place) if place else ""
             runs = bool(folder) and not os.statvfs(folder).f_flag & os.ST_NOEXEC
@@ -65,7 +80,9 @@ def _new_folder() -> str:
         if runs:
             return second
     if not second:
-        raise SystemExit(f"trainprobe: there is no folder on {os.uname().nodename} in which a file can be made.")
+        raise SystemExit(
+            f"trainprobe: there is no folder on {os.uname().nodename} in which a file can be made."
+        )
     return second
 
 

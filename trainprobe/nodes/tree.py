@@ -1,6 +1,5 @@
-"""Very many hosts over OpenSSH, by ClusterShell's `clush`, where the site has told it of a tree: each gateway asks the hosts below it.
-
-Without its topology.conf, or for few hosts, each is asked directly. clush is a program here like any other: it is given a deadline, and ended with all below it.
+"""Many hosts over OpenSSH by ClusterShell's `clush`, where the site has configured a tree of
+gateways for it (topology.conf). Without one, or for few hosts, each host is asked directly.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field
 
 from trainprobe.model.evidence import Ended
 from trainprobe.model.node_names import folded
-from trainprobe.nodes.way import Node, is_here
+from trainprobe.nodes.transports import Node, is_here
 from trainprobe.system.run import Ran, run
 
 MANY = 32  # more than these are worth a tree
@@ -27,23 +26,35 @@ _CODE = re.compile(r"exited with exit code (\d{1,3})$")
 
 
 @dataclass
-class _Said:
+class _Output:
     out: list[bytes] = field(default_factory=list)
     err: list[bytes] = field(default_factory=list)
     code: int = 0
     late: bool = False
 
 
-def asked_by_tree(nodes: Sequence[Node], timeout_s: float, given_up: Callable[[], bool]) -> dict[str, Ran]:
-    """Ask those of `nodes` that a tree reaches, and return what came of each. Empty where there is no tree or nothing to gain by it.
+def asked_by_tree(
+    nodes: Sequence[Node], timeout_s: float, given_up: Callable[[], bool]
+) -> dict[str, Ran]:
+    """Ask those of `nodes` that a tree reaches, and return the result of each; empty where there is
+    no tree, or too few hosts.
 
-    A host that clush could not even ask, as behind a gateway that is down, is not in it: it can be asked directly.
+    A host that clush could not ask, as behind a gateway that is down, is missing: it can be asked
+    directly.
     """
     topology = _topology()
-    below = [node for node in nodes if node.far and _NAME.fullmatch(node.name) and not is_here(node.name)]
+    below = [
+        node for node in nodes if node.far and _NAME.fullmatch(node.name) and not is_here(node.name)
+    ]
     ssh = shlex.split(os.environ.get("TRAINPROBE_SSH") or "ssh")
     one_task = len({(node.far, node.said) for node in below}) == 1
-    if len(below) <= MANY or not one_task or topology is None or shutil.which("clush") is None or os.path.basename(ssh[0]) != "ssh":
+    if (
+        len(below) <= MANY
+        or not one_task
+        or topology is None
+        or shutil.which("clush") is None
+        or os.path.basename(ssh[0]) != "ssh"
+    ):
         return {}
     first = below[0]
     options = shlex.join([*ssh[1:], "-o", "BatchMode=yes", "-T"])
@@ -63,15 +74,23 @@ def asked_by_tree(nodes: Sequence[Node], timeout_s: float, given_up: Callable[[]
         *(() if first.said else ("-n",)),
         shlex.join(first.far),
     )
-    ran = run(argv, timeout_s=timeout_s, input=first.said, output_cap_bytes=OUTPUT_CAP_BYTES, given_up=given_up)
-    said = _by_host(ran, {node.name for node in below})
+    ran = run(
+        argv,
+        timeout_s=timeout_s,
+        input=first.said,
+        output_cap_bytes=OUTPUT_CAP_BYTES,
+        given_up=given_up,
+    )
+    outputs = _by_host(ran, {node.name for node in below})
     return {
-        node.name: _as_if_alone(node, said[node.name], ran) for node in below if said[node.name].out or said[node.name].late or ran.ended.how == "timed_out"
+        node.name: _as_if_alone(node, output, ran)
+        for node in below
+        if (output := outputs[node.name]).out or output.late or ran.ended.how == "timed_out"
     }
 
 
 def _topology() -> str | None:
-    """ClusterShell's own places for it."""
+    """The path of topology.conf in ClusterShell's own folders."""
     config = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     folders = (
         os.environ.get("CLUSTERSHELL_CFGDIR", ""),
@@ -79,11 +98,18 @@ def _topology() -> str | None:
         os.path.expanduser("~/.local/etc/clustershell"),
         "/etc/clustershell",
     )
-    return next((path for folder in folders if folder and os.path.isfile(path := os.path.join(folder, "topology.conf"))), None)
+    return next(
+        (
+            path
+            for folder in folders
+            if folder and os.path.isfile(path := os.path.join(folder, "topology.conf"))
+        ),
+        None,
+    )
 
 
-def _by_host(ran: Ran, names: set[str]) -> dict[str, _Said]:
-    found = {name: _Said() for name in names}
+def _by_host(ran: Ran, names: set[str]) -> dict[str, _Output]:
+    found = {name: _Output() for name in names}
     for line in ran.stdout.splitlines():
         host, colon, text = line.partition(b": ")
         if colon and host.decode("utf-8", "replace") in names:
@@ -91,20 +117,30 @@ def _by_host(ran: Ran, names: set[str]) -> dict[str, _Said]:
     for line in ran.stderr.splitlines():
         own = line.startswith(b"clush: ")
         host, colon, text = line.removeprefix(b"clush: ").partition(b": ")
-        one = found.get(host.decode("utf-8", "replace")) if colon else None
-        if one is None:
+        output = found.get(host.decode("utf-8", "replace")) if colon else None
+        if output is None:
             continue
         if not own:
-            one.err.append(text)
+            output.err.append(text)
         elif b"timeout" in text:
-            one.late = True
+            output.late = True
         elif (code := _CODE.search(text.decode("utf-8", "replace"))) is not None:
-            one.code = int(code[1])
+            output.code = int(code[1])
     return found
 
 
-def _as_if_alone(node: Node, said: _Said, ran: Ran) -> Ran:
-    late = said.late or (ran.ended.how == "timed_out" and not said.code)
+def _as_if_alone(node: Node, output: _Output, ran: Ran) -> Ran:
+    late = output.late or (ran.ended.how == "timed_out" and not output.code)
     at, took_s = ran.ended.at or time.time(), ran.ended.took_s
-    ended = Ended("timed_out", by_us=True, phase="run", at=at, took_s=took_s) if late else Ended("exited", code=said.code, at=at, took_s=took_s)
-    return Ran(("clush", *node.argv[1:]), ended, b"\n".join(said.out), b"\n".join(said.err), cut=ran.cut)
+    ended = (
+        Ended("timed_out", by_us=True, phase="run", at=at, took_s=took_s)
+        if late
+        else Ended("exited", code=output.code, at=at, took_s=took_s)
+    )
+    return Ran(
+        ("clush", *node.argv[1:]),
+        ended,
+        b"\n".join(output.out),
+        b"\n".join(output.err),
+        cut=ran.cut,
+    )

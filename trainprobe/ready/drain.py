@@ -1,6 +1,7 @@
-"""Setting nodes to drain, only when asked to with `--drain`, and only by those whom the site lets: it is looked first, and nobody's own drain is touched.
+"""Drains nodes, only with `--drain` and only for users whom the site allows.
 
-A node that is drained, down, failing or under maintenance is left as it is, with the reason that stands there. Nothing is ever undrained.
+A node that is drained, down, failing or under maintenance already is left as it is, with its
+reason. Nothing is ever undrained.
 """
 
 from __future__ import annotations
@@ -17,14 +18,17 @@ from trainprobe.system.run import Ran, run
 
 ASK_S = 5.0
 REASON = 160
-LEAVE = ("DRAIN", "DOWN", "FAIL", "MAINT", "POWERED_DOWN", "POWERING_DOWN", "REBOOT", "UNKNOWN", "FUTURE")
+LEAVE = (
+    *("DRAIN", "DOWN", "FAIL", "MAINT", "POWERED_DOWN", "POWERING_DOWN"),
+    *("REBOOT", "UNKNOWN", "FUTURE"),
+)
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 Asking = Callable[[Sequence[str]], Ran]
 
 
 @dataclass(frozen=True)
 class Drained:
-    """`set` are the nodes that are drained now because of us; `says` one sentence for each node or trouble."""
+    """`set` are the nodes that we drained; `says` has one sentence for each node or failure."""
 
     set: tuple[str, ...]
     says: tuple[str, ...]
@@ -33,11 +37,22 @@ class Drained:
 def refuse_drain(site: Site, uid: int) -> None:
     """Raise UsageError where this user may not use `--drain` here."""
     if not site.may_drain(uid):
-        raise UsageError("This site does not let you use --drain.", f"Give the printed command to an administrator{f' ({site.path})' if site.path else ''}.")
+        raise UsageError(
+            "This site does not let you use --drain.",
+            "Give the printed command to an"
+            f" administrator{f' ({site.path})' if site.path else ''}.",
+        )
 
 
-def drain(nodes: Sequence[str], reason: str, environment: Mapping[str, str] | None = None, ask: Asking | None = None) -> Drained:
-    """Set each of `nodes` to drain that is not drained or down already. Never raises; each call of scontrol has a deadline."""
+def drain(
+    nodes: Sequence[str],
+    reason: str,
+    environment: Mapping[str, str] | None = None,
+    ask: Asking | None = None,
+) -> Drained:
+    """Drain each of `nodes` that is not drained or down already. Never raises; each call of
+    scontrol has a deadline.
+    """
     asked = ask or (lambda argv: _run(argv, environment))
     done: list[str] = []
     says: list[str] = []
@@ -50,14 +65,17 @@ def drain(nodes: Sequence[str], reason: str, environment: Mapping[str, str] | No
         if not state:
             says.append(f"{node} was not drained: SLURM did not say its state ({_why(shown)}).")
         elif any(word.startswith(LEAVE) for word in re.split(r"[+*~#!%$@^-]", state)):
-            says.append(f"{node} is {state} already{f' ({stands})' if stands else ''} and was left so.")
+            says.append(
+                f"{node} is {state} already{f' ({stands})' if stands else ''} and was left so."
+            )
         else:
-            told = asked(("scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={_reason(reason)}"))
-            if told.ended.how == "exited" and told.ended.code == 0:
+            change = (f"NodeName={node}", "State=DRAIN", f"Reason={_reason(reason)}")
+            ran = asked(("scontrol", "update", *change))
+            if ran.ended.how == "exited" and ran.ended.code == 0:
                 done.append(node)
                 says.append(f"{node} is set to drain: {_reason(reason)}.")
             else:
-                says.append(f"{node} was not drained: {_why(told)}.")
+                says.append(f"{node} was not drained: {_why(ran)}.")
     return Drained(tuple(done), tuple(says))
 
 
@@ -65,7 +83,13 @@ def _run(argv: Sequence[str], environment: Mapping[str, str] | None) -> Ran:
     try:
         return run(argv, timeout_s=ASK_S, env=environment, output_cap_bytes=2**20, kill_s=0.5)
     except OSError as error:  # no place for its answer on any disk
-        return Ran(tuple(argv), Ended("not_started", reason=f"its answer has no place here: {error.strerror or error}"), b"", b"", cut=False)
+        return Ran(
+            tuple(argv),
+            Ended("not_started", reason=f"its answer has no place here: {error.strerror or error}"),
+            b"",
+            b"",
+            cut=False,
+        )
 
 
 def command_of(nodes: str, reason: str) -> str:
@@ -73,19 +97,23 @@ def command_of(nodes: str, reason: str) -> str:
     return f"scontrol update NodeName={nodes} State=DRAIN Reason='{_reason(reason)}'"
 
 
-def _reason(given: str) -> str:
-    """SLURM keeps it as one word group; quotes would end it in the printed command."""
-    text = re.sub(r"[^\w .,:;()/%+=@-]", " ", clean(given), flags=re.ASCII)
+def _reason(text: str) -> str:
+    """The reason without characters, such as quotes, that would end it in the printed command."""
+    text = re.sub(r"[^\w .,:;()/%+=@-]", " ", clean(text), flags=re.ASCII)
     return f"trainprobe: {' '.join(text.split())}"[:REASON].rstrip()
 
 
-def _state(said: str, node: str) -> tuple[str, str]:
+def _state(shown: str, node: str) -> tuple[str, str]:
     """The state and the reason of a node in a line of `scontrol show node --oneliner`."""
-    for line in said.splitlines():
+    for line in shown.splitlines():
         if re.match(rf"NodeName={re.escape(node)}(?:\s|$)", line):
             state = re.search(r"(?:^|\s)State=([A-Z_a-z+*~#!%$@^-]{1,200})", line)
-            reason = re.search(r"(?:^|\s)Reason=(.{0,200}?)(?:\s\[[^\]]*\])?(?:\s[A-Z]\w+=|\s*$)", line)
-            return (state.group(1).upper() if state else ""), (clean(reason.group(1)) if reason else "")
+            reason = re.search(
+                r"(?:^|\s)Reason=(.{0,200}?)(?:\s\[[^\]]*\])?(?:\s[A-Z]\w+=|\s*$)", line
+            )
+            return (state.group(1).upper() if state else ""), (
+                clean(reason.group(1)) if reason else ""
+            )
     return "", ""
 
 
@@ -93,4 +121,6 @@ def _why(ran: Ran) -> str:
     last = ran.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
     if ran.ended.how == "timed_out":
         return f"scontrol gave no answer within {ASK_S:g} s"
-    return clean(last[0])[:200].rstrip(".") if last else (ran.ended.reason or f"scontrol ended with {ran.ended.code}").rstrip(".")
+    if last:
+        return clean(last[0])[:200].rstrip(".")
+    return (ran.ended.reason or f"scontrol ended with {ran.ended.code}").rstrip(".")

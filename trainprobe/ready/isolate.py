@@ -1,4 +1,6 @@
-"""Trying nodes in pairs: rounds of small real traffic, each group by fresh processes on its nodes, until the search has its answer or the time is over."""
+"""Tries nodes in pairs: rounds of small real traffic, with fresh processes for each group, until
+the search has its answer or the time is over.
+"""
 
 from __future__ import annotations
 
@@ -12,35 +14,42 @@ from typing import TYPE_CHECKING, Any
 
 from trainprobe import isolation
 from trainprobe.isolation.sides import judged, side_of
-from trainprobe.nodes.asking import AT_ONCE
-from trainprobe.nodes.probing import probe_on
+from trainprobe.nodes.fan_out import AT_ONCE
+from trainprobe.nodes.remote_probes import probe_on
 from trainprobe.system.interruption import Interrupted, Interruption
 
 if TYPE_CHECKING:
     from trainprobe.case import Case
     from trainprobe.isolation import Plan, Round, Try, Verdict
     from trainprobe.model.progress import Progress
-    from trainprobe.nodes.probing import Probed
-    from trainprobe.nodes.way import Way
+    from trainprobe.nodes.remote_probes import Probed
+    from trainprobe.nodes.transports import Way
 
 KIND, CELL, PROGRAM = "pair", "pairs", "node_pair"
-# Where the members listen: a port of each part of the range, most of them where Linux takes those of outgoing connections and gloo and NCCL
-# those of their own (net.ipv4.ip_local_port_range, 32768 to 60999 by default).
-PORT_RANGES = ((2000, 9999), (10000, 19999), (20000, 32767), *((start, start + 3499) for start in range(32768, 60768, 3500)), (61000, 65535))
+# Members listen on one port of each of these ranges. Most lie where Linux, gloo and NCCL take their
+# ports for connections (net.ipv4.ip_local_port_range, 32768 to 60999 by default).
+PORT_RANGES = (
+    (2000, 9999),
+    (10000, 19999),
+    (20000, 32767),
+    *((start, start + 3499) for start in range(32768, 60768, 3500)),
+    (61000, 65535),
+)
 MEETING_PORT = 29500
 MEET_S = {"quick": 5.0, "standard": 8.0, "deep": 15.0}
-AFTER_S = 8.0  # for ports that do not answer, tried three times; where all is well a member is through in 2 s
+AFTER_S = 8.0  # for silent ports, tried three times; a healthy member takes 2 s
 TORCH_S = {"quick": 20.0, "standard": 45.0, "deep": 90.0}  # torch has to be imported first
-FEW, SPARE_S = 8, 10.0  # nodes all of whose pairs are tried, with so much time left before each further round
+# With so few nodes all pairs are tried, as long as so much time is left before each further round.
+FEW, SPARE_S = 8, 10.0
 LEAST_S = 4.0  # with less time left no round is begun
 WAY_S = 4.0
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """How the members meet: at `addresses`, by name where there is none; `port` is the job's own, tried beside others. `rails` is the number of local ranks to try apart, with NCCL.
-
-    `plan` is what to try, by default what the budget allows. `at_once` is how many nodes are asked at the same time.
+    """How the members meet: at `addresses`, or else by name; the job's own `port` is tried too.
+    `rails` is the number of local ranks to try separately with NCCL, `plan` the search plan (by
+    default that of the budget), `at_once` how many nodes are asked at a time.
     """
 
     addresses: Mapping[str, str] = field(default_factory=dict)
@@ -63,12 +72,13 @@ def isolate(  # noqa: PLR0913 - one parameter per way to bound it
     meeting: Meeting | None = None,
     keep_s: float = 0.0,
 ) -> Verdict:
-    """Look for nodes and links at fault among `nodes` and return what was found; each group tried is a `pair` record in `case`, and a last one says what was not.
+    """Search `nodes` for faulty nodes and links. Each group tried is a `pair` record in `case`; a
+    last record lists what was not tried.
 
-    `deadline` is of time.monotonic, and no round is begun that could not end by then. The last `keep_s` before it are left alone as long as all is well:
-    a failure that was not tried again names nobody, and is worth more than what comes after.
-    `python` runs the members, the tool's own where it is empty; arms gloo and nccl need torch in it.
-    Raises Interrupted after Ctrl-C, with what was learnt until then in the case.
+    No round begins that could not end by `deadline` (time.monotonic). The last `keep_s` stay free
+    while all is well; a failure may use them, since it names nobody until it was tried again.
+    `python` runs the members, the tool's own if empty; arms gloo and nccl need torch in it. Raises
+    Interrupted after Ctrl-C, once the results so far are recorded.
     """
     meeting = meeting or Meeting()
     asked = meeting.plan or plan_of(budget, arm, len(nodes), meeting.rails)
@@ -79,7 +89,9 @@ def isolate(  # noqa: PLR0913 - one parameter per way to bound it
     with Interruption() as interruption:
         while True:
             following = isolation.next_round(search.history, nodes, asked)
-            if any(one.outcome != "passed" for one in search.history) or (search.history and _settles(following)):
+            if any(earlier.outcome != "passed" for earlier in search.history) or (
+                search.history and _settles(following)
+            ):
                 deadline = last
             if isinstance(following, isolation.Verdict):
                 left = following.left
@@ -91,52 +103,90 @@ def isolate(  # noqa: PLR0913 - one parameter per way to bound it
             if spare and following.further and deadline - time.monotonic() < SPARE_S:
                 break  # beyond what was asked for
             if interruption.asked or deadline - time.monotonic() < LEAST_S:
-                left = (f"{following.why}: {len(following.groups)} groups, {'interrupted' if interruption.asked else 'the time was over'}",)
+                left = (
+                    (
+                        f"{following.why}: {len(following.groups)} groups,"
+                        f" {'interrupted' if interruption.asked else 'the time was over'}"
+                    ),
+                )
                 break
             members = sum(len(group) for group in following.groups)
-            progress.note(f"Round {search.round + 1} of pairs: {following.why} ({members} nodes, {following.arm}).")
+            progress.note(
+                f"Round {search.round + 1} of pairs: {following.why} ({members} nodes,"
+                f" {following.arm})."
+            )
             left = search.tried(following, deadline, interruption)
             if left:
                 break
     verdict = isolation.conclude(search.history, nodes, left)
     left = verdict.left
-    data = {"done": True, "nodes": list(nodes), "tried": verdict.tried, "left": list(left), "arm": asked.arm}
-    case.add(KIND, cell=CELL, source=PROGRAM, outcome="partial" if left else "ok", reason="; ".join(left), data=data)
+    data = {
+        "done": True,
+        "nodes": list(nodes),
+        "tried": verdict.tried,
+        "left": list(left),
+        "arm": asked.arm,
+    }
+    case.add(
+        KIND,
+        cell=CELL,
+        source=PROGRAM,
+        outcome="partial" if left else "ok",
+        reason="; ".join(left),
+        data=data,
+    )
     if interruption.asked:
         raise Interrupted
     return verdict
 
 
 def _settles(following: Round | Verdict) -> bool:
-    """Is something open that this round settles? A slow pair has passed by itself, and is open all the same."""
-    return isinstance(following, isolation.Round) and following.phase == "pairs" and not following.further
+    """Whether the round settles an open question, such as a pair that passed but was slow."""
+    if not isinstance(following, isolation.Round):
+        return False
+    return following.phase == "pairs" and not following.further
 
 
 def _more(plan: Plan, nodes: int, left_s: float) -> Plan:
-    """Where time is left over and the nodes are few, all pairs: a bad link that no round has met is found by none."""
-    return replace(plan, breadth=max(plan.breadth, isolation.rounds_for_all(nodes))) if nodes <= FEW and left_s >= SPARE_S else plan
+    """All pairs, where nodes are few and time is left: an untried link may be bad."""
+    if nodes > FEW or left_s < SPARE_S:
+        return plan
+    return replace(plan, breadth=max(plan.breadth, isolation.rounds_for_all(nodes)))
 
 
 def plan_of(budget: str, arm: str, nodes: int, rails: int = 0) -> Plan:
-    """How much is tried within a budget: more links, and more repetitions for what shows at times only, the more time there is."""
-    breadth = {"quick": 2, "standard": min(max(2, nodes - 1), 7), "deep": min(max(2, nodes - 1), 15)}.get(budget, 2)
-    repeats = {"deep": 3}.get(budget, 1)
-    again = {"standard": 3, "deep": 6}.get(budget, 2)
-    return isolation.Plan(arm, breadth=breadth, repeats=repeats, again=again, ladder=arm != "tcp" and budget != "quick", rails=rails if arm == "nccl" else 0)
+    """The search plan of a budget: the more time, the more links, and the more repetitions against
+    faults that come and go.
+    """
+    breadth, repeats, again = {"standard": (7, 1, 3), "deep": (15, 3, 6)}.get(budget, (2, 1, 2))
+    breadth = min(max(2, nodes - 1), breadth)
+    return isolation.Plan(
+        arm,
+        breadth=breadth,
+        repeats=repeats,
+        again=again,
+        ladder=arm != "tcp" and budget != "quick",
+        rails=rails if arm == "nccl" else 0,
+    )
 
 
 class _Search:
-    """The rounds so far. Ports and token are new for each group and try, so that nobody meets what an earlier try has left."""
+    """The rounds so far. Each group and try has new ports and a new token, so that nobody meets the
+    rest of an earlier try.
+    """
 
     def __init__(self, way: Way, case: Case, budget: str, meeting: Meeting, python: str) -> None:
         self.history: list[Try] = []
         self.round = 0
         self._way, self._case, self._meeting, self._python = way, case, meeting, python
-        self._meet_s, self._torch_s = MEET_S.get(budget, MEET_S["quick"]), TORCH_S.get(budget, TORCH_S["quick"])
+        self._meet_s = MEET_S.get(budget, MEET_S["quick"])
+        self._torch_s = TORCH_S.get(budget, TORCH_S["quick"])
         self._random = random.Random(secrets.token_bytes(8))
 
-    def tried(self, following: Round, deadline: float, interruption: Interruption) -> tuple[str, ...]:
-        """Try all groups of the round, as many at once as nodes can be asked at once. Return what there was no time for."""
+    def tried(
+        self, following: Round, deadline: float, interruption: Interruption
+    ) -> tuple[str, ...]:
+        """Try all groups of the round, as many at once as allowed; return what was left out."""
         self.round += 1
         waiting = list(following.groups)
         while waiting:
@@ -145,28 +195,49 @@ class _Search:
                 now.append(waiting.pop(0))
             left_s = deadline - time.monotonic()
             if left_s < LEAST_S or interruption.asked:
-                return (f"{following.why}: {len(now) + len(waiting)} of {len(following.groups)} groups",)
+                return (
+                    f"{following.why}: {len(now) + len(waiting)} of {len(following.groups)} groups",
+                )
             self._at_once(now, following, left_s, interruption)
         return ()
 
-    def _at_once(self, groups: Sequence[tuple[str, ...]], following: Round, left_s: float, interruption: Interruption) -> None:
-        meet_s = min(self._meet_s if following.arm == "tcp" else self._torch_s, max(1.5, left_s * 0.4))
-        end_s = min(meet_s + AFTER_S, left_s - 1.0) if following.arm == "tcp" else min(2 * meet_s, left_s - 1.0)
+    def _at_once(
+        self,
+        groups: Sequence[tuple[str, ...]],
+        following: Round,
+        left_s: float,
+        interruption: Interruption,
+    ) -> None:
+        tcp = following.arm == "tcp"
+        meet_s = min(self._meet_s if tcp else self._torch_s, max(1.5, left_s * 0.4))
+        end_s = min(meet_s + AFTER_S if tcp else 2 * meet_s, left_s - 1.0)
         environs: dict[str, dict[str, str]] = {}
         for group in groups:
-            told = self._told(group, following, meet_s, end_s)
+            task = self._task(group, following, meet_s, end_s)
             for name in group:
-                environs[name] = {"TRAINPROBE_PAIR": json.dumps({**told, "me": name})}
-        probed = probe_on(self._way, environs, PROGRAM, end_s, interruption, python=self._python, way_s=max(0.5, min(WAY_S, left_s - end_s)))
+                environs[name] = {"TRAINPROBE_PAIR": json.dumps({**task, "me": name})}
+        probed = probe_on(
+            self._way,
+            environs,
+            PROGRAM,
+            end_s,
+            interruption,
+            python=self._python,
+            way_s=max(0.5, min(WAY_S, left_s - end_s)),
+        )
         if interruption.asked:
-            return  # members that were ended show nothing
+            return  # members that we ended prove nothing
         for group in groups:
             self._keep(group, following, probed)
 
-    def _told(self, group: Sequence[str], following: Round, meet_s: float, end_s: float) -> dict[str, Any]:
+    def _task(
+        self, group: Sequence[str], following: Round, meet_s: float, end_s: float
+    ) -> dict[str, Any]:
         ports = [self._random.randint(*ends) for ends in PORT_RANGES]
         return {
-            "members": [{"name": name, "address": self._meeting.addresses.get(name, "")} for name in group],
+            "members": [
+                {"name": name, "address": self._meeting.addresses.get(name, "")} for name in group
+            ],
             "ports": [*ports, *(() if self._meeting.port in ports else (self._meeting.port,))],
             "datagrams": self._random.randint(32768, 60999),
             "token": secrets.token_hex(8),
@@ -178,9 +249,28 @@ class _Search:
         }
 
     def _keep(self, group: Sequence[str], following: Round, probed: Mapping[str, Probed]) -> None:
-        sides = [side_of(name, probed[name].events, probed[name].says, probed[name].began + probed[name].took_s) for name in group]
-        again = sum(set(one.members) == set(group) and one.arm == following.arm and one.phase == following.phase for one in self.history)
-        found = replace(judged(sides, following.arm), round=self.round, attempt=again + 1, phase=following.phase, rail=following.rail)
+        sides = [
+            side_of(
+                name,
+                probed[name].events,
+                probed[name].says,
+                probed[name].began + probed[name].took_s,
+            )
+            for name in group
+        ]
+        again = sum(
+            set(earlier.members) == set(group)
+            and earlier.arm == following.arm
+            and earlier.phase == following.phase
+            for earlier in self.history
+        )
+        found = replace(
+            judged(sides, following.arm),
+            round=self.round,
+            attempt=again + 1,
+            phase=following.phase,
+            rail=following.rail,
+        )
         measured = found.outcome != "not_measured"
         began = min(probed[name].began for name in group)
         record = self._case.add(
@@ -196,19 +286,18 @@ class _Search:
         self.history.append(replace(found, id=record.id))
 
 
+_OF_TRY = ("round", "arm", "outcome", "how", "says", "attempt", "phase", "rail")
+
+
 def _data(found: Try, why: str) -> dict[str, Any]:
     return {
-        "round": found.round,
-        "arm": found.arm,
+        **{name: getattr(found, name) for name in _OF_TRY},
         "members": list(found.members),
-        "outcome": found.outcome,
-        "how": found.how,
         "measures": dict(found.measures),
-        "says": found.says,
-        "attempt": found.attempt,
-        "phase": found.phase,
-        "rail": found.rail,
         "missing": list(found.missing),
-        "links": [{"a": link.a, "b": link.b, "how": link.how, "says": link.says, "rtt_ms": link.rtt_ms, "mbps": link.mbps} for link in found.links],
+        "links": [
+            {name: getattr(link, name) for name in ("a", "b", "how", "says", "rtt_ms", "mbps")}
+            for link in found.links
+        ],
         "why": why,
     }

@@ -1,8 +1,11 @@
-"""Where checks may run: the places that SLURM calls a program from, what each gives to it, and what it must not do there.
+"""The slots from which SLURM calls the checks: what each gives to a program, and what a program
+must not do there.
 
-The administrators' slots run for everybody's jobs, most of them as root: they import no torch, load no plugin, touch no device and no process of a
-job, ask SLURM nothing, need neither HOME nor PATH, write to no shared disk and leave nothing running. What each of them is given and how its
-ending is understood was read off SLURM 22.05 and its guide (https://slurm.schedmd.com/prolog_epilog.html); tests/cluster/test_slots.py runs them.
+The administrators' slots run for everybody's jobs, most of them as root: they import no torch, load
+no plugin, touch no device and no process of a job, do not query SLURM, need neither HOME nor PATH,
+write to no shared disk and leave nothing running. Environments and the meaning of exit codes are
+those of SLURM 22.05 and its guide (https://slurm.schedmd.com/prolog_epilog.html);
+tests/cluster/test_slots.py runs them.
 """
 
 from __future__ import annotations
@@ -13,22 +16,23 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainprobe.checks import CheckSpec, catalogue
-from trainprobe.checks.settled import CheckRow
+from trainprobe.checks.outcome import CheckRow
 from trainprobe.errors import UsageError
 from trainprobe.site import Site
 
 READY, NOT_READY = 0, 10
-"""10 as of `ready` where a node is at fault. Not 1: with that a Python ends that cannot even load the tool, which is no fault of the node."""
+"""10 as in `ready`, where a node is at fault. Not 1: Python ends with that if it cannot load the
+tool, which is no fault of the node.
+"""
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 Inconclusive = Literal["pass", "fail"]
 
 
 @dataclass(frozen=True)
 class Slot:
-    """One place. `setting` is SLURM's name for it; `inconclusive` says what a node is where it could not be looked at.
-
-    `stop_s` is when all is over, in seconds from the start. `own_environment` is false where the environment is a user's and is kept as it is.
-    `acts` says what an exit code other than 0 does there.
+    """One slot. `setting` is SLURM's name for it, `inconclusive` the answer for a node that could
+    not be examined, `stop_s` the hard stop in seconds. `own_environment` is false where a user's
+    environment is kept. `acts` describes the effect of an exit code other than 0.
     """
 
     name: str
@@ -105,7 +109,9 @@ HEALTHCHECK = Slot(
     "pass",
     own_environment=True,
 )
-SLOTS: Mapping[str, Slot] = {slot.name: slot for slot in (STEP, PROLOG, TASKPROLOG, EPILOG, HEALTHCHECK)}
+SLOTS: Mapping[str, Slot] = {
+    slot.name: slot for slot in (STEP, PROLOG, TASKPROLOG, EPILOG, HEALTHCHECK)
+}
 ADMIN = tuple(name for name in SLOTS if name != "step")
 
 
@@ -118,14 +124,27 @@ def slot_of(name: str) -> Slot:
 
 def checks_in(slot: str) -> tuple[CheckSpec, ...]:
     """Return the checks that may be made in a slot, by stage and id."""
-    return tuple(sorted((spec for spec in catalogue().values() if slot in spec.slots), key=lambda spec: (spec.stage, spec.id)))
+    return tuple(
+        sorted(
+            (spec for spec in catalogue().values() if slot in spec.slots),
+            key=lambda spec: (spec.stage, spec.id),
+        )
+    )
 
 
 def environment_of(slot: Slot, given: Mapping[str, str], site: Site) -> dict[str, str]:
-    """Return the environment of the check programs in a slot. Root's programs take nothing of what surrounds them but who the job is."""
+    """Return the environment of the check programs in a slot. Root's programs inherit nothing but
+    the identity of the job.
+    """
     if slot.own_environment:
-        kept = {name: value for name, value in given.items() if name in ("SLURMD_NODENAME", "SLURM_JOB_ID", "SLURM_JOB_UID")}
-        found = {**kept, "PATH": PATH, "LC_ALL": "C.UTF-8", "HOME": "/"} | ({"TRAINPROBE_PATHS": ":".join(site.paths)} if site.paths else {})
+        kept = {
+            name: value
+            for name, value in given.items()
+            if name in ("SLURMD_NODENAME", "SLURM_JOB_ID", "SLURM_JOB_UID")
+        }
+        found = {**kept, "PATH": PATH, "LC_ALL": "C.UTF-8", "HOME": "/"} | (
+            {"TRAINPROBE_PATHS": ":".join(site.paths)} if site.paths else {}
+        )
     else:
         found = dict(given)
     found |= {"PYTHONDONTWRITEBYTECODE": "1", "TRAINPROBE_SLOT": slot.name}
@@ -135,22 +154,25 @@ def environment_of(slot: Slot, given: Mapping[str, str], site: Site) -> dict[str
 
 
 def stop_after(slot: Slot, site: Site, asked_s: float | None) -> float:
-    """Return when all must be over, in seconds: what was asked for, but never longer than the site or the slot allow."""
+    """Return the hard stop in seconds: the requested one, within the limit of the site or slot."""
     allowed = site.stop_s.get(slot.name, slot.stop_s)
     return min(allowed, asked_s) if asked_s is not None else allowed
 
 
 def inconclusive_of(slot: Slot, site: Site, asked: Inconclusive | None) -> Inconclusive:
-    """Return what a node is that could not be looked at: the site's word counts most, then what was asked for."""
+    """Return the answer for a node that could not be examined: the site's rule, then the option."""
     return site.inconclusive.get(slot.name) or asked or slot.inconclusive
 
 
 def exit_of(rows: Sequence[CheckRow], doubts: Sequence[str], inconclusive: Inconclusive) -> int:
     """Return the exit code of an administrators' slot.
 
-    NOT_READY only where a check has failed without which no job can run and which an administrator must mend: it takes the node away from everybody.
-    What a user must change, and what only makes jobs slow, is said and is no reason. What was not measured counts where that was asked for.
+    NOT_READY takes the node away from everybody, so it needs a failed blocker that an administrator
+    must fix. What a user must change, or what only slows jobs, is reported. What was not measured
+    counts only with `inconclusive` fail.
     """
-    if any(row.state == "fail" and row.severity == "blocker" and row.who == "admin" for row in rows):
+    if any(
+        row.state == "fail" and row.severity == "blocker" and row.who == "admin" for row in rows
+    ):
         return NOT_READY
     return NOT_READY if doubts and inconclusive == "fail" else READY

@@ -7,18 +7,44 @@ from dataclasses import replace
 
 from trainprobe.model.diagnosis import Fix, Link, PlacedCause
 from trainprobe.report.lines import Line, Span, Style, span, typed, wrapped
-from trainprobe.report.words import certainty, clean, columns, percent
+from trainprobe.report.phrases import certainty, clean, columns, percent
 
 INDENT = "    "
 UNKNOWN = "unknown"
 IDS_CAP = 4
-_PLURALS = {"is": "are", "has": "have", "waits": "wait", "stands": "stand", "joins": "join", "wants": "want", "asks": "ask"}
-STYLE_OF: dict[str, Style] = {"almost certain": "bad", "likely": "bad", "leading": "warn", "undecided": "warn"}
-RISK = {"safe": "safe for the job", "disruptive": "disruptive", "needs-admin": "needs an administrator"}
+_PLURALS = {
+    "is": "are",
+    "has": "have",
+    "waits": "wait",
+    "stands": "stand",
+    "joins": "join",
+    "wants": "want",
+    "asks": "ask",
+}
+STYLE_OF: dict[str, Style] = {
+    "almost certain": "bad",
+    "likely": "bad",
+    "leading": "warn",
+    "undecided": "warn",
+}
+RISK = {
+    "safe": "safe for the job",
+    "disruptive": "disruptive",
+    "needs-admin": "needs an administrator",
+}
 
 
-def cause_lines(cause: PlacedCause, place: int, width: int, *, others: Sequence[PlacedCause] = (), brief: bool = False) -> list[Line]:
-    """Return a cause in full, with the `others` of its group in one sentence; `brief` keeps its line, its summary and the first thing to do."""
+def cause_lines(
+    cause: PlacedCause,
+    place: int,
+    width: int,
+    *,
+    others: Sequence[PlacedCause] = (),
+    brief: bool = False,
+) -> list[Line]:
+    """Return a cause in full, with the `others` of its group in one sentence; `brief` keeps its
+    line, its summary and the first thing to do.
+    """
     lines = [_title(cause, place, width)]
     lines += wrapped([span(cause.summary or cause.title)], width, first=INDENT)
     if brief:
@@ -32,22 +58,47 @@ def cause_lines(cause: PlacedCause, place: int, width: int, *, others: Sequence[
         lines += wrapped([span(weighing.says), span(ids, "faint")], width, first=start)
         label = "     "
     for number, fix in enumerate(cause.fixes):
-        same_follows = number + 1 < len(cause.fixes) and cause.fixes[number + 1].verify == fix.verify
+        same_follows = (
+            number + 1 < len(cause.fixes) and cause.fixes[number + 1].verify == fix.verify
+        )
         lines += _fix(replace(fix, verify="") if same_follows else fix, number, width)
     if others:
         behind = sorted(others, key=lambda one: (-one.confidence, one.id))
-        lines += wrapped([span(", ".join(f"{other.id} {percent(other.confidence)}" for other in behind))], width, first=f"{INDENT}or   ")
+        lines += wrapped(
+            [span(", ".join(f"{other.id} {percent(other.confidence)}" for other in behind))],
+            width,
+            first=f"{INDENT}or   ",
+        )
     if cause.docs:
-        lines += wrapped([span(f"trainprobe causes {cause.id}", "faint")], width, first=f"{INDENT}page ")
+        lines += wrapped(
+            [span(f"trainprobe causes {cause.id}", "faint")], width, first=f"{INDENT}page "
+        )
     return lines
+
+
+def how_sure(cause: PlacedCause) -> str:
+    """Return the certainty in words and percent, such as `almost certain, 97 %`."""
+    word = certainty(cause.confidence, named=cause.named)
+    return f"{'no cause fits' if cause.id == UNKNOWN else word}, {percent(cause.confidence)}"
+
+
+def who_and_risk(fix: Fix) -> str:
+    """Return who must act and what it does to the job, such as `you; safe for the job`."""
+    who = "an administrator" if fix.who == "admin" else "you"
+    return who if fix.risk == "needs-admin" and fix.who == "admin" else f"{who}; {RISK[fix.risk]}"
 
 
 def _title(cause: PlacedCause, place: int, width: int) -> Line:
     word = certainty(cause.confidence, named=cause.named)
-    sure = f"{'no cause fits' if cause.id == UNKNOWN else word}, {percent(cause.confidence)}"
+    sure = how_sure(cause)
     name = clean(cause.id)[: width - len(sure) - len(INDENT) - 2]
     gap = width - len(INDENT) - columns(name) - len(sure)
-    return (Span(f"{place:>2}  "), Span(name, "strong"), Span(" " * gap), Span(sure, STYLE_OF[word]))
+    return (
+        Span(f"{place:>2}  "),
+        Span(name, "strong"),
+        Span(" " * gap),
+        Span(sure, STYLE_OF[word]),
+    )
 
 
 def _chain(chain: Sequence[Link]) -> list[Span]:
@@ -57,7 +108,11 @@ def _chain(chain: Sequence[Link]) -> list[Span]:
         if link.waiter != last:
             pieces.append(span(f"{'; ' if last else ''}{link.waiter}"))
         how = _plural(link.how) if link.waiter.startswith("ranks ") else link.how
-        pieces += [*([span(f"({how})", "faint")] if how else []), span("->", "faint"), span(link.awaited)]
+        pieces += [
+            *([span(f"({how})", "faint")] if how else []),
+            span("->", "faint"),
+            span(link.awaited),
+        ]
         last = link.awaited
     return pieces
 
@@ -78,15 +133,20 @@ def _ids(evidence: Sequence[str]) -> str:
 
 def _fix(fix: Fix, number: int, width: int) -> list[Line]:
     label = "do   " if number == 0 else "     "
-    who = "an administrator" if fix.who == "admin" else "you"
-    risk = "" if fix.risk == "needs-admin" and fix.who == "admin" else f"; {RISK[fix.risk]}"
     start = f"{INDENT}{label}{number + 1}. "
-    lines = wrapped([span(fix.title), span(f"[{who}{risk}]", "faint")], width, first=start)
+    lines = wrapped([span(fix.title), span(f"[{who_and_risk(fix)}]", "faint")], width, first=start)
     indent = " " * len(start)
     for step in fix.steps:
         lines += typed(step, width, indent=indent)
     if fix.verify:
         line = wrapped([span("verify:", "faint"), span(fix.verify, "command")], width, first=indent)
         # Over several lines it must still be one command when it is copied.
-        lines += line if len(line) == 1 else [(Span(indent), Span("verify:", "faint")), *typed(fix.verify, width, indent=f"{indent}  ")]
+        lines += (
+            line
+            if len(line) == 1
+            else [
+                (Span(indent), Span("verify:", "faint")),
+                *typed(fix.verify, width, indent=f"{indent}  "),
+            ]
+        )
     return lines

@@ -1,4 +1,6 @@
-"""Values out of the plain data that a report carries beside its own fields (`Report.extra`), which may come out of a file that somebody changed."""
+"""Values out of the plain data that a report carries beside its own fields (`Report.extra`),
+which may come out of a file that somebody changed.
+"""
 
 from __future__ import annotations
 

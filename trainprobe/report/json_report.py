@@ -15,10 +15,18 @@ if TYPE_CHECKING:
     from trainprobe.model.diagnosis import LadderRow
 
 
-def report_of(diagnosis: Diagnosis, *, command: str, case: str, looked_s: float = 0.0, tool: Tool | None = None) -> Report:
+def report_of(
+    diagnosis: Diagnosis,
+    *,
+    command: str,
+    case: str,
+    looked_s: float = 0.0,
+    tool: Tool | None = None,
+) -> Report:
     """Return the report of `diagnosis`.
 
-    `command` is the one that gathered and `case` the folder as it was named then, so that a case judged again gives the same report;
+    `command` is the one that gathered and `case` the folder as it was named then, so that a case
+    judged again gives the same report;
     `tool` is the one that gathered, or this one. `looked_s` is how long gathering took, in seconds.
     """
     return Report(

@@ -1,4 +1,6 @@
-"""The ladder in a few lines: one line a rung, its cells folded, with the reason where a rung did not pass."""
+"""The ladder in a few lines: one line a rung, its cells folded, with the reason where a rung did
+not pass.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,10 @@ from collections.abc import Iterable, Sequence
 
 from trainprobe.model.diagnosis import LadderRow
 from trainprobe.model.node_names import folded
+from trainprobe.model.ranks import name_ranks
 from trainprobe.report.lines import Line, Span, Style, span, wrapped
+from trainprobe.report.phrases import clean, columns, duration
 from trainprobe.report.suite_section import suites_say
-from trainprobe.report.words import clean, columns, duration, ranks_in_words
 
 OUTCOME_STYLE: dict[str, Style] = {
     "passed": "good",
@@ -26,9 +29,11 @@ _WORST_FIRST = ("crashed", "timed_out", "failed", "not_measured", "passed", "ski
 
 
 def ladder_lines(rows: Sequence[LadderRow], width: int, *, brief: bool = False) -> list[Line]:
-    """Return the rungs, lowest first: name, outcome, seconds, and the question that it answers or what it says.
+    """Return the rungs, lowest first: name, outcome, seconds, and the question that it answers or
+    what it says.
 
-    `brief` folds those that passed into one entry, and those that were skipped into one for each reason: what failed is to be seen.
+    `brief` folds those that passed into one entry, and those that were skipped into one for each
+    reason: what failed is to be seen.
     """
     rungs: dict[tuple[int, str], list[LadderRow]] = {}
     for row in rows:
@@ -47,12 +52,20 @@ def ladder_lines(rows: Sequence[LadderRow], width: int, *, brief: bool = False) 
     for cells in shown:
         lines += _rung(cells, names, outcomes, times, width)
     for reason, group in skipped.items():
-        lines += wrapped([span(f"{', '.join(cells[0].probe for cells in group)}: {reason}", "faint")], width, first=" skipped  ")
+        lines += wrapped(
+            [span(f"{', '.join(cells[0].probe for cells in group)}: {reason}", "faint")],
+            width,
+            first=" skipped  ",
+        )
     return lines
 
 
-def _skipped_alike(rungs: Iterable[list[LadderRow]], least: int) -> dict[str, list[list[LadderRow]]]:
-    """Return the rungs that were skipped, by the reason that they share, where at least `least` do."""
+def _skipped_alike(
+    rungs: Iterable[list[LadderRow]], least: int
+) -> dict[str, list[list[LadderRow]]]:
+    """Return the rungs that were skipped, by the reason that they share, where at least `least`
+    do.
+    """
     by_reason: dict[str, list[list[LadderRow]]] = {}
     for cells in rungs:
         if _worst(cells) == "skipped":
@@ -75,15 +88,23 @@ def _rung(cells: list[LadderRow], names: int, outcomes: int, times: int, width: 
     worst = _worst(cells)
     name = clean(cells[0].probe)[:names]
     time = _time(cells)
-    start = (Span(f" {name}{' ' * (names - columns(name))}  "), Span(f"{worst:<{outcomes}}", OUTCOME_STYLE[worst]), Span(f"{time:>{times}}  "))
+    start = (
+        Span(f" {name}{' ' * (names - columns(name))}  "),
+        Span(f"{worst:<{outcomes}}", OUTCOME_STYLE[worst]),
+        Span(f"{time:>{times}}  "),
+    )
     indent = " " * sum(columns(piece.text) for piece in start)
-    says = [span(cells[0].question, "faint")] if worst != "skipped" or not _told(cells, worst) else []
+    says = (
+        [span(cells[0].question, "faint")] if worst != "skipped" or not _told(cells, worst) else []
+    )
     first, *rest = wrapped([*says, *_told(cells, worst)], width, first=indent)
     return [(*start, *first[1:]), *rest]
 
 
 def _told(cells: list[LadderRow], worst: str) -> list[Span]:
-    """What the cells say, those of the worst outcome first in words, the others as a list of sizes."""
+    """What the cells say, those of the worst outcome first in words, the others as a list of
+    sizes.
+    """
     told: list[Span] = []
     if worst == "passed":
         sizes = [cell for cell in cells if cell.outcome == "passed" and cell.nproc]
@@ -102,29 +123,43 @@ def _told(cells: list[LadderRow], worst: str) -> list[Span]:
             these = [cell for cell in some if cell.says == says]
             lead = f"On {_sizes(these)}: " if climbs else ""
             ranks = sorted({rank for cell in these for rank in cell.ranks})
-            words = next((counted for cell in these if (counted := suites_say(cell).partition(";")[0])), says) or (
-                f"{outcome.replace('_', ' ')}, {ranks_in_words(ranks)}" if ranks else outcome.replace("_", " ")
+            words = next(
+                (counted for cell in these if (counted := suites_say(cell).partition(";")[0])), says
+            ) or (
+                f"{outcome.replace('_', ' ')}, {name_ranks(ranks)}"
+                if ranks
+                else outcome.replace("_", " ")
             )
-            words = words[:1].upper() + words[1:] if not lead and words.partition(" ")[0].isalpha() else words
+            words = (
+                words[:1].upper() + words[1:]
+                if not lead and words.partition(" ")[0].isalpha()
+                else words
+            )
             told.append(span(f"{lead}{words}{'' if words.endswith(('.', '!', '?')) else '.'}"))
     return told
 
 
 def node_of(cell: LadderRow) -> str:
-    """The node of a cell that ran on each of several for that one alone, `host@node3`; empty for any other."""
+    """The node of a cell that ran on each of several for that one alone, `host@node3`; empty for
+    any other.
+    """
     hosts = cell.extra.get("hosts")
     name = cell.cell.partition("@")[2]
     return name if isinstance(hosts, (list, tuple)) and len(hosts) == 1 and hosts[0] == name else ""
 
 
 def _sizes(cells: Sequence[LadderRow]) -> str:
-    """Name cells by their number of ranks, with the rows where they have a size of data, and by their label where one size has several."""
+    """Name cells by their number of ranks, with the rows where they have a size of data, and by
+    their label where one size has several.
+    """
     names = []
     if cells and all(node_of(cell) for cell in cells):
         return folded(node_of(cell) for cell in cells)
     by_rows = [cell for cell in cells if _ROWS.match(cell.cell.partition("@")[2])]
     if by_rows:
-        return ", ".join(dict.fromkeys(cell.cell.partition("@")[2].replace("x", " x ") for cell in by_rows))
+        return ", ".join(
+            dict.fromkeys(cell.cell.partition("@")[2].replace("x", " x ") for cell in by_rows)
+        )
     for cell in cells:
         label = cell.cell.partition("#")[2]
         names.append(f"{cell.nproc} ({label})" if label else str(cell.nproc))

@@ -1,4 +1,6 @@
-"""Lines of styled words within a width. A style is a role such as `strong`; what it looks like is the terminal's business."""
+"""Lines of styled words within a width. A style is a role such as `strong`; what it looks like
+is the terminal's business.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from trainprobe.report.words import clean, columns
+from trainprobe.report.phrases import clean, columns
 
 Style = Literal["plain", "strong", "faint", "bad", "warn", "good", "command"]
 
@@ -20,8 +22,11 @@ class Span(NamedTuple):
 
 Line = tuple[Span, ...]
 _COMMAND = re.compile(
-    r"(?:[A-Z][A-Z0-9_]*=\S+ +)*(?:\./|/)?(?:sudo|export|unset|ulimit|env|ls|cat|grep|find|rm|df|du|ps|kill|free|ip|ss|getent|dmesg|nvidia-smi|nvcc|scontrol"
-    r"|python[0-9.]*|pip[0-9.]*|torchrun|accelerate|trainprobe|py-spy|gdb|docker|srun|sbatch|mount|sysctl|journalctl|systemctl|lsof|fuser|ldd|conda|uv)(?: |$)"
+    r"(?:[A-Z][A-Z0-9_]*=\S+"
+    r" +)*(?:\./|/)?(?:sudo|export|unset|ulimit|env|ls|cat|grep|find|rm|df|du|ps|kill|free|ip|ss"
+    r"|getent|dmesg|nvidia-smi|nvcc|scontrol"
+    r"|python[0-9.]*|pip[0-9.]*|torchrun|accelerate|trainprobe|py-spy|gdb|docker|srun|sbatch"
+    r"|mount|sysctl|journalctl|systemctl|lsof|fuser|ldd|conda|uv)(?: |$)"
 )
 
 
@@ -35,11 +40,14 @@ def plain(line: Line) -> str:
     return "".join(piece.text for piece in line).rstrip()
 
 
-def wrapped(pieces: Iterable[Span], width: int, *, first: str = "", rest: str | None = None) -> list[Line]:
+def wrapped(
+    pieces: Iterable[Span], width: int, *, first: str = "", rest: str | None = None
+) -> list[Line]:
     """Break `pieces` into lines of at most `width` columns.
 
-    `first` starts the first line (a label or an indent) and stays a span of its own, `rest` starts all others, by default with as many blanks.
-    Pieces are joined by one blank. A word longer than a line is cut.
+    `first` starts the first line (a label or an indent) and stays a span of its own, `rest` starts
+    all others, by default with as many blanks. Pieces are joined by one blank. A word longer than a
+    line is cut.
     """
     rest = " " * columns(first) if rest is None else rest
     done: list[Line] = []
@@ -62,10 +70,16 @@ def wrapped(pieces: Iterable[Span], width: int, *, first: str = "", rest: str | 
 
 
 def typed(step: str, width: int, *, indent: str) -> list[Line]:
-    """Return a step, over several lines where it must be. Of a command each line but the last ends in a backslash, so that it can still be copied."""
+    """Return a step, over several lines where it must be. Of a command each line but the last
+    ends in a backslash, so that it can still be copied.
+    """
     text = clean(step)
     if not _COMMAND.match(text):
-        return wrapped([Span(text)], width, first=indent) if columns(indent) + columns(text) > width else [(Span(indent), Span(text))]
+        return (
+            wrapped([Span(text)], width, first=indent)
+            if columns(indent) + columns(text) > width
+            else [(Span(indent), Span(text))]
+        )
     lines: list[Line] = []
     room = width - columns(indent) - 2
     while columns(text) > room + 2 and " " in text[1:room]:
@@ -74,7 +88,10 @@ def typed(step: str, width: int, *, indent: str) -> list[Line]:
         text = text[at:].lstrip()
         indent = indent if len(lines) > 1 else indent + "  "
         room = width - columns(indent) - 2
-    lines += [(Span(indent), Span(part.text, "command")) for part in _cut(Span(text), width - columns(indent))]
+    lines += [
+        (Span(indent), Span(part.text, "command"))
+        for part in _cut(Span(text), width - columns(indent))
+    ]
     return lines
 
 

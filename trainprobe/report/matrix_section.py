@@ -1,4 +1,6 @@
-"""The climb as a matrix: ranks down, rows across, each cell with how it came out; below it the knobs, and what one would try next."""
+"""The climb as a matrix: ranks down, rows across, each cell with how it came out; below it the
+knobs, and what one would try next.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from collections.abc import Sequence
 
 from trainprobe.model.diagnosis import Climb, ClimbCell, Report
 from trainprobe.report.lines import Line, Span, Style, span, wrapped
-from trainprobe.report.words import clean, columns, duration
+from trainprobe.report.phrases import clean, columns, duration
 
 LABEL = "climb  "
 INDENT = " " * len(LABEL)
@@ -24,7 +26,9 @@ WORDS: dict[str, tuple[str, Style]] = {
 
 
 def climb_sentence(report: Report, width: int) -> list[Line]:
-    """Return what belongs on the first screen: the smallest failing cell with what heals it, and the next step by hand."""
+    """Return what belongs on the first screen: the smallest failing cell with what heals it, and
+    the next step by hand.
+    """
     climb = report.climb
     if climb is None or climb.smallest_failing is None:
         return []
@@ -53,27 +57,47 @@ def _next(climb: Climb, width: int) -> list[Line]:
 
 
 def _matrix(grid: Sequence[ClimbCell], smallest: ClimbCell | None, width: int) -> list[Line]:
-    """One line for each number of ranks; where the columns do not fit, the numbers of rows go on below."""
+    """One line for each number of ranks; where the columns do not fit, the numbers of rows go on
+    below.
+    """
     rows = sorted({cell.rows for cell in grid}, key=lambda one: (one is not None, one or 0))
     ranks = sorted({cell.ranks for cell in grid})
     at = {(cell.ranks, cell.rows): cell for cell in grid}
     heads = [_rows_says(one) for one in rows]
-    wide = [max(columns(head), *(columns(_text(at.get((one, number)), smallest)) for one in ranks)) + GAP for head, number in zip(heads, rows, strict=True)]
+    wide = [
+        max(columns(head), *(columns(_text(at.get((one, number)), smallest)) for one in ranks))
+        + GAP
+        for head, number in zip(heads, rows, strict=True)
+    ]
     names = [f"{one} {'rank' if one == 1 else 'ranks'}" for one in ranks]
     first = max(map(len, names), default=0)
     lines: list[Line] = []
     for start, end in _bands(wide, width - len(INDENT) - first):
         lead = LABEL if not lines else INDENT
         if rows != [None]:
-            head = "".join(f"{text:>{room}}" for text, room in zip(heads[start:end], wide[start:end], strict=True))
+            head = "".join(
+                f"{text:>{room}}"
+                for text, room in zip(heads[start:end], wide[start:end], strict=True)
+            )
             lines.append((Span(lead), Span(f"{'rows':<{first}}", "faint"), Span(head, "faint")))
             lead = INDENT
         for name, number in list(zip(names, ranks, strict=True))[:ROWS_CAP]:
-            cells = [_shown(at.get((number, one)), smallest, room) for one, room in zip(rows[start:end], wide[start:end], strict=True)]
-            lines.append((Span(lead), Span(f"{name:<{first}}"), *(piece for pieces in cells for piece in pieces)))
+            cells = [
+                _shown(at.get((number, one)), smallest, room)
+                for one, room in zip(rows[start:end], wide[start:end], strict=True)
+            ]
+            lines.append(
+                (
+                    Span(lead),
+                    Span(f"{name:<{first}}"),
+                    *(piece for pieces in cells for piece in pieces),
+                )
+            )
             lead = INDENT
         if len(ranks) > ROWS_CAP:
-            lines.append((Span(INDENT), Span(f"and {len(ranks) - ROWS_CAP} more in the JSON", "faint")))
+            lines.append(
+                (Span(INDENT), Span(f"and {len(ranks) - ROWS_CAP} more in the JSON", "faint"))
+            )
     return lines
 
 
@@ -100,7 +124,11 @@ def _text(cell: ClimbCell | None, smallest: ClimbCell | None) -> str:
     word, _ = WORDS[cell.outcome]
     if cell.outcome == "passed":
         return duration(cell.took_s)
-    text = f"{word} {duration(cell.took_s)}" if cell.outcome in ("failed", "timed_out", "crashed") else word
+    text = (
+        f"{word} {duration(cell.took_s)}"
+        if cell.outcome in ("failed", "timed_out", "crashed")
+        else word
+    )
     return f"{text} <" if smallest is not None and cell.cell == smallest.cell else text
 
 
@@ -119,9 +147,12 @@ def _knobs(tried: Sequence[ClimbCell], climb: Climb, width: int) -> list[Line]:
     for cell in tried:
         word, style = WORDS[cell.outcome]
         word = {".": "skipped", "?": "not measured"}.get(word, word)
-        took = duration(cell.took_s) if cell.took_s else ""  # one that took no effect was run for all that
+        # one that took no effect was run for all that
+        took = duration(cell.took_s) if cell.took_s else ""
         name = clean(cell.knob)[:names]
-        start = f"{'knobs' if not lines else '':<{len(LABEL)}}{name}{' ' * (names - columns(name))}  "
+        start = (
+            f"{'knobs' if not lines else '':<{len(LABEL)}}{name}{' ' * (names - columns(name))}  "
+        )
         says = _knob_says(cell, climb)
         head = (Span(start), Span(f"{word:<12}", style), Span(f"{took:>11}  "))
         indent = " " * sum(columns(piece.text) for piece in head)
@@ -140,4 +171,8 @@ def _knob_says(cell: ClimbCell, climb: Climb) -> str:
         return "heals it" + (", as nothing does" if climb.steady is False else "")
     if cell.knob in climb.not_healed_by:
         return "does not heal it"
-    return "passes when nothing is changed" if cell.outcome == "passed" else "fails again when nothing is changed"
+    return (
+        "passes when nothing is changed"
+        if cell.outcome == "passed"
+        else "fails again when nothing is changed"
+    )

@@ -1,4 +1,6 @@
-"""A report as rows that pass or do not: what JUnit, Prometheus and Nagios are written from, so that the three cannot disagree with each other or with the verdict."""
+"""A report as rows that pass or do not: what JUnit, Prometheus and Nagios are written from, so
+that the three cannot disagree with each other or with the verdict.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from trainprobe.model.diagnosis import LadderRow, PlacedCause, Report, RungOutcome
-from trainprobe.report.words import clean
+from trainprobe.report.phrases import clean
 
 State = Literal["ok", "warn", "fail", "skip", "unknown"]
 STATES: tuple[State, ...] = ("ok", "warn", "fail", "skip", "unknown")
@@ -29,10 +31,12 @@ _OF_RUNG: dict[RungOutcome, State] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """One check on one host, one rung, one cause, or the verdict itself, which every report has, first.
+    """One check on one host, one rung, one cause, or the verdict itself, which every report has,
+    first.
 
-    `spoils` says that the report cannot be a pass with it: a failure with state `fail`, not determined with `unknown`. A report is a pass (exit 0)
-    exactly where no row spoils. `host` is "" where it is no host's. `value` is a number where one was measured, `took_s` in seconds.
+    `spoils` says that the report cannot be a pass with it: a failure with state `fail`, not
+    determined with `unknown`. A report is a pass (exit 0) exactly where no row spoils. `host` is ""
+    where it is no host's. `value` is a number where one was measured, `took_s` in seconds.
     """
 
     id: str
@@ -53,13 +57,23 @@ def outcomes(report: Report) -> tuple[Outcome, ...]:
     """Return the verdict's row, then one for each check and host, rung and cause."""
     verdict = verdict_row(report)
     rows = [verdict, *_checks(report, spoilt=verdict.spoils)]
-    if not any(row.kind == "check" for row in rows):  # the causes of `ready` are made of its checks: told once
-        rows += [row for cause in _first_of_groups(report.causes) for row in _of_cause(cause, spoilt=verdict.spoils)]
+    if not any(
+        row.kind == "check" for row in rows
+    ):  # the causes of `ready` are made of its checks: told once
+        rows += [
+            row
+            for cause in _first_of_groups(report.causes)
+            for row in _of_cause(cause, spoilt=verdict.spoils)
+        ]
     rows += [_of_rung(row, spoilt=verdict.spoils) for row in report.ladder]
     kept: dict[tuple[str, str, str], Outcome] = {}
     for row in rows:  # CI systems and Prometheus keep one of two of the same name: the worse one
         key = (row.kind, row.id, row.host)
-        kept[key] = row if key not in kept or worst((row.state, kept[key].state)) != kept[key].state else kept[key]
+        kept[key] = (
+            row
+            if key not in kept or worst((row.state, kept[key].state)) != kept[key].state
+            else kept[key]
+        )
     return tuple(kept.values())
 
 
@@ -69,20 +83,39 @@ def passed(report: Report) -> bool:
 
 
 def verdict_row(report: Report) -> Outcome:
-    undecided = report.verdict == "undetermined" or (report.verdict == "healthy" and not report.conclusive)
+    undecided = report.verdict == "undetermined" or (
+        report.verdict == "healthy" and not report.conclusive
+    )
     state: State = "ok" if passed(report) else "unknown" if undecided else "fail"
     says = report.says or " ".join(suspect.says for suspect in report.suspects)
     first = report.causes[0] if report.causes else None
     steps = [fix.steps[0] if fix.steps else fix.title for fix in (first.fixes[:1] if first else ())]
     who = first.fixes[0].who if first and first.fixes else ""
-    return Outcome(VERDICT, state, state != "ok", "", "verdict", "", who, _text(says), _text(" ".join(steps)), took_s=_seconds(report.looked_s))
+    return Outcome(
+        VERDICT,
+        state,
+        state != "ok",
+        "",
+        "verdict",
+        "",
+        who,
+        _text(says),
+        _text(" ".join(steps)),
+        took_s=_seconds(report.looked_s),
+    )
 
 
 def check_rows(report: Report) -> list[Mapping[str, Any]]:
-    """Return the rows of the readiness checks, or none: the extra part of a report may be anything."""
+    """Return the rows of the readiness checks, or none: the extra part of a report may be
+    anything.
+    """
     readiness = report.extra.get("readiness")
     rows = readiness.get("checks") if isinstance(readiness, Mapping) else None
-    return [row for row in rows if isinstance(row, Mapping) and _name(row.get("id"))] if isinstance(rows, (list, tuple)) else []
+    return (
+        [row for row in rows if isinstance(row, Mapping) and _name(row.get("id"))]
+        if isinstance(rows, (list, tuple))
+        else []
+    )
 
 
 def left_out(report: Report) -> tuple[str, ...]:
@@ -93,7 +126,9 @@ def left_out(report: Report) -> tuple[str, ...]:
 
 
 def worst(states: Iterable[State]) -> State:
-    """Return the state that counts most: fail, then unknown, warn, ok, and skip where there is nothing else."""
+    """Return the state that counts most: fail, then unknown, warn, ok, and skip where there is
+    nothing else.
+    """
     order: tuple[State, ...] = ("fail", "unknown", "warn", "ok", "skip")
     found = set(states)
     return next((state for state in order if state in found), "skip")
@@ -104,7 +139,10 @@ def _checks(report: Report, *, spoilt: bool) -> Iterable[Outcome]:
         state = row.get("state")
         known: State = next((one for one in STATES if one == state), "unknown")
         severity = _name(row.get("severity"))
-        spoils = spoilt and ((known == "fail" and severity in ("blocker", "degraded")) or (known == "unknown" and severity == "blocker"))
+        spoils = spoilt and (
+            (known == "fail" and severity in ("blocker", "degraded"))
+            or (known == "unknown" and severity == "blocker")
+        )
         hosts = row.get("hosts")
         named = (list(hosts) if isinstance(hosts, (list, tuple)) else []) or [""]
         for host in named:
@@ -119,7 +157,9 @@ def _checks(report: Report, *, spoilt: bool) -> Iterable[Outcome]:
                 _text(row.get("says")),
                 _text(row.get("fix")),
                 _text(row.get("threshold")),
-                _number(row.get("value")) if len(named) == 1 else None,  # of several hosts it is the first one's
+                (
+                    _number(row.get("value")) if len(named) == 1 else None
+                ),  # of several hosts it is the first one's
                 _seconds(row.get("took_s")),
             )
 
@@ -136,16 +176,38 @@ def _of_cause(cause: PlacedCause, *, spoilt: bool) -> Iterable[Outcome]:
     typed = " ".join((fix.title, *fix.steps[:1])) if fix else ""
     for host in cause.hosts or ("",):
         says = cause.summary or cause.title
-        yield Outcome(_name(cause.id), "fail" if spoilt else "warn", spoilt, _name(host), "cause", "", fix.who if fix else "", _text(says), _text(typed))
+        yield Outcome(
+            _name(cause.id),
+            "fail" if spoilt else "warn",
+            spoilt,
+            _name(host),
+            "cause",
+            "",
+            fix.who if fix else "",
+            _text(says),
+            _text(typed),
+        )
 
 
 def _of_rung(row: LadderRow, *, spoilt: bool) -> Outcome:
-    """A rung of a report that passed has not spoilt it, whatever its own outcome: a knob that was tried, say."""
+    """A rung of a report that passed has not spoilt it, whatever its own outcome: a knob that
+    was tried, say.
+    """
     state = _OF_RUNG[row.outcome]
     if not spoilt and state in ("fail", "unknown"):
         state = "warn" if state == "fail" else "skip"
     says = row.says or ("" if state in ("ok", "skip") else row.outcome.replace("_", " "))
-    return Outcome(_name(row.cell or row.probe), state, state in ("fail", "unknown"), "", "rung", "", "", _text(says), took_s=_seconds(row.took_s))
+    return Outcome(
+        _name(row.cell or row.probe),
+        state,
+        state in ("fail", "unknown"),
+        "",
+        "rung",
+        "",
+        "",
+        _text(says),
+        took_s=_seconds(row.took_s),
+    )
 
 
 def _name(given: object) -> str:
@@ -153,12 +215,20 @@ def _name(given: object) -> str:
 
 
 def _text(given: object) -> str:
-    return clean(given if len(given) <= LONGEST else f"{given[:LONGEST]}…") if isinstance(given, str) else ""
+    return (
+        clean(given if len(given) <= LONGEST else f"{given[:LONGEST]}…")
+        if isinstance(given, str)
+        else ""
+    )
 
 
 def _number(given: object) -> float | None:
     """A number, or a text that is one and nothing else: what checks found is told as text."""
-    if isinstance(given, bool) or not isinstance(given, (int, float, str)) or (isinstance(given, str) and not _PLAIN_NUMBER.fullmatch(given)):
+    if (
+        isinstance(given, bool)
+        or not isinstance(given, (int, float, str))
+        or (isinstance(given, str) and not _PLAIN_NUMBER.fullmatch(given))
+    ):
         return None
     try:
         value = float(given)

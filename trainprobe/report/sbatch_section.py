@@ -8,14 +8,20 @@ from typing import Any
 from trainprobe.model.diagnosis import Report
 from trainprobe.report.extra import listed, rows_of
 from trainprobe.report.lines import Line, Span, Style, span, wrapped
-from trainprobe.report.words import clean
+from trainprobe.report.phrases import clean
 
 MOST_ROWS, MOST_LINES = 30, 120
-_STATES: Mapping[str, tuple[str, Style]] = {"fail": ("wrong", "bad"), "warn": ("warning", "warn"), "unknown": ("unknown", "warn")}
+_STATES: Mapping[str, tuple[str, Style]] = {
+    "fail": ("wrong", "bad"),
+    "warn": ("warning", "warn"),
+    "unknown": ("unknown", "warn"),
+}
 
 
 def sbatch_lines(report: Report, width: int) -> list[Line]:
-    """Return what is to be said of the script, worst first, and the diff; none for a report of anything else."""
+    """Return what is to be said of the script, worst first, and the diff; none for a report of
+    anything else.
+    """
     told = report.extra.get("sbatch")
     if not isinstance(told, Mapping):
         return []
@@ -23,8 +29,17 @@ def sbatch_lines(report: Report, width: int) -> list[Line]:
     lines: list[Line] = []
     for row in _rows(told)[:MOST_ROWS]:
         word, style = _STATES[str(row["state"])]
-        at = f"{name}:{row['line']}" if isinstance(row.get("line"), int) and row["line"] > 0 else name
-        head = [span(clean(at), "strong"), span(word, style), span(clean(str(row.get("id") or "")), "faint"), span(clean(str(row.get("says") or "")))]
+        at = (
+            f"{name}:{row['line']}"
+            if isinstance(row.get("line"), int) and row["line"] > 0
+            else name
+        )
+        head = [
+            span(clean(at), "strong"),
+            span(word, style),
+            span(clean(str(row.get("id") or "")), "faint"),
+            span(clean(str(row.get("says") or ""))),
+        ]
         lines += wrapped(head, width, rest="    ")
         if row.get("fix"):
             lines += wrapped([Span(clean(str(row["fix"])), "command")], width, first="    do: ")
@@ -32,7 +47,9 @@ def sbatch_lines(report: Report, width: int) -> list[Line]:
     if changes:
         lines += [(span("corrected:", "strong"),)]
     for change in changes[:MOST_LINES]:
-        kind: Style = "good" if change.startswith("+") else "bad" if change.startswith("-") else "faint"
+        kind: Style = (
+            "good" if change.startswith("+") else "bad" if change.startswith("-") else "faint"
+        )
         lines.append((Span(f"  {_as_it_stands(change)}", kind),))
     return lines
 

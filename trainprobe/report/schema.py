@@ -1,4 +1,6 @@
-"""The JSON Schema of `trainprobe.report/1`, made from the dataclasses themselves, so that the two cannot drift apart."""
+"""The JSON Schema of `trainprobe.report/1`, made from the dataclasses themselves, so that the
+two cannot drift apart.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,22 @@ SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 def report_schema() -> dict[str, Any]:
-    """Return the schema as plain data. Unknown fields are allowed everywhere: a newer version may add some."""
+    """Return the schema as plain data. Unknown fields are allowed everywhere: a newer version
+    may add some.
+    """
     shapes: dict[str, Any] = {}
     _dataclass(Report, shapes)
     top = shapes.pop(Report.__name__)
     top["properties"]["schema"] = {"const": REPORT_SCHEMA}
-    # Only reports on logs have it, so it is not required: one entry per attempt, the last attempt first.
+    # Only reports on logs have it, so it is not required: one entry per attempt, the last attempt
+    # first.
     top["properties"]["timeline"] = _shape(tuple[TimelineAttempt, ...], shapes)
-    return {"$schema": DIALECT, "title": REPORT_SCHEMA, **top, "$defs": dict(sorted(shapes.items()))}
+    return {
+        "$schema": DIALECT,
+        "title": REPORT_SCHEMA,
+        **top,
+        "$defs": dict(sorted(shapes.items())),
+    }
 
 
 def schema_text() -> str:
@@ -35,7 +45,9 @@ def schema_text() -> str:
 
 
 def shapes_of(kind: type) -> list[type]:
-    """Return the dataclass `kind` and every dataclass that it is built of, in the order of their fields."""
+    """Return the dataclass `kind` and every dataclass that it is built of, in the order of their
+    fields.
+    """
     found: dict[type, None] = {}
 
     def visit(one: Any) -> None:
@@ -61,11 +73,15 @@ def kind_in_words(hint: Any) -> str:
         return f"list of {kind_in_words(args[0])}"
     if dataclasses.is_dataclass(hint):
         return f"[{hint.__name__}](#{hint.__name__.lower()})"  # type: ignore[union-attr] # an instance cannot be an annotation
-    return SCALARS.get(hint, "object" if origin is not None and issubclass(origin, Mapping) else "any")
+    return SCALARS.get(
+        hint, "object" if origin is not None and issubclass(origin, Mapping) else "any"
+    )
 
 
 def docstring_of(kind: type) -> str:
-    """Return the docstring that stands in the source; the one that `dataclass` makes up does not count."""
+    """Return the docstring that stands in the source; the one that `dataclass` makes up does not
+    count.
+    """
     tree = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
     return (ast.get_docstring(tree) or "") if isinstance(tree, ast.ClassDef) else ""
 

@@ -1,4 +1,6 @@
-"""The report of an administrators' slot: the checks of one node, without causes, so that it costs a prolog little."""
+"""The report of an administrators' slot: the checks of one node, without causes, so that it
+costs a prolog little.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,24 @@ from dataclasses import asdict
 from typing import Any
 
 from trainprobe import __version__
-from trainprobe.checks.settled import CheckRow, ProgramTold, doubts_of, rows_of, verdict_of
+from trainprobe.checks.outcome import CheckRow, ProgramTold, doubts_of, rows_of, verdict_of
 from trainprobe.model.diagnosis import REPORT_SCHEMA, Notice, Report, Stacks, Tool, Undecided, World
 from trainprobe.report.outcomes import outcomes, verdict_row
-from trainprobe.report.words import clean
+from trainprobe.report.phrases import clean
 
 
-def slot_report(programs: Sequence[ProgramTold], *, host: str, slot: str, budget: str, case: str = "", looked_s: float = 0.0) -> Report:
-    """Return what the check programs of `host` told as a report, with the verdict that the whole judgement would give to it."""
+def slot_report(
+    programs: Sequence[ProgramTold],
+    *,
+    host: str,
+    slot: str,
+    budget: str,
+    case: str = "",
+    looked_s: float = 0.0,
+) -> Report:
+    """Return what the check programs of `host` told as a report, with the verdict that the whole
+    judgement would give to it.
+    """
     rows = rows_of(programs)
     doubts = doubts_of(programs, rows)
     verdict = verdict_of(rows, doubts)
@@ -45,13 +57,26 @@ def slot_report(programs: Sequence[ProgramTold], *, host: str, slot: str, budget
         ladder=(),
         stacks=Stacks(),
         looked_s=round(looked_s, 1),
-        warnings=tuple(Notice(row.id, row.says, row.fix) for row in rows if row.state == "warn" or (row.state == "fail" and not row.bad)),
-        extra={"readiness": {**_readiness(rows, host, verdict), "dropped": _dropped(programs), "budget": budget, "slot": slot}},
+        warnings=tuple(
+            Notice(row.id, row.says, row.fix)
+            for row in rows
+            if row.state == "warn" or (row.state == "fail" and not row.bad)
+        ),
+        extra={
+            "readiness": {
+                **_readiness(rows, host, verdict),
+                "dropped": _dropped(programs),
+                "budget": budget,
+                "slot": slot,
+            }
+        },
     )
 
 
 def slot_text(report: Report) -> str:
-    """Return the report as lines for a log: the verdict, then what fails, what could not be measured, and what is only worth a word."""
+    """Return the report as lines for a log: the verdict, then what fails, what could not be
+    measured, and what is only worth a word.
+    """
     verdict = verdict_row(report)
     lines = [f"{report.verdict.upper()}. {verdict.says}"]
     for row in outcomes(report)[1:]:
@@ -64,7 +89,11 @@ def slot_text(report: Report) -> str:
 
 def _passed(rows: Sequence[CheckRow], host: str) -> str:
     count = Counter("warn" if row.state == "fail" else row.state for row in rows)
-    others = (("warn", "with a warning"), ("unknown", "not measured, which forbids nothing"), ("skip", "that do not apply"))
+    others = (
+        ("warn", "with a warning"),
+        ("unknown", "not measured, which forbids nothing"),
+        ("skip", "that do not apply"),
+    )
     more = "".join(f", {count[state]} {says}" for state, says in others if count[state])
     return f"{host} is ready: {count['ok']} checks passed{more}."
 
@@ -74,8 +103,18 @@ def _and_more(says: str, more: int, end: str) -> str:
 
 
 def _readiness(rows: Sequence[CheckRow], host: str, verdict: str) -> dict[str, Any]:
-    return {"ready": verdict == "healthy", "checks": [{**asdict(row), "hosts": [host]} for row in rows], "differences": [], "exclude": []}
+    return {
+        "ready": verdict == "healthy",
+        "checks": [{**asdict(row), "hosts": [host]} for row in rows],
+        "differences": [],
+        "exclude": [],
+    }
 
 
 def _dropped(programs: Sequence[ProgramTold]) -> list[Any]:
-    return [row for program in programs for row in (program.data.get("dropped") or []) if isinstance(row, dict)]
+    return [
+        row
+        for program in programs
+        for row in program.data.get("dropped") or []
+        if isinstance(row, dict)
+    ]

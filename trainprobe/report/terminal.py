@@ -21,8 +21,12 @@ LOOKS: dict[Style, str] = {
 }
 
 
-def wants_colour(stream: IO[str], environment: Mapping[str, str], *, asked_not: bool = False) -> bool:
-    """Return whether `stream` gets colour: a terminal that can, without --no-color and without NO_COLOR (https://no-color.org)."""
+def wants_colour(
+    stream: IO[str], environment: Mapping[str, str], *, asked_not: bool = False
+) -> bool:
+    """Return whether `stream` gets colour: a terminal that can, without --no-color and without
+    NO_COLOR (https://no-color.org).
+    """
     if asked_not or environment.get("NO_COLOR") or environment.get("TERM") == "dumb":
         return False
     return stream.isatty()
@@ -30,15 +34,23 @@ def wants_colour(stream: IO[str], environment: Mapping[str, str], *, asked_not: 
 
 def show(lines: Sequence[Line], stream: IO[str], *, colour: bool) -> None:
     """Write `lines` to `stream`, each as it stands: no markup is read, nothing is wrapped again."""
+    stream.write(rendered(lines, colour=colour))
+    stream.flush()
+
+
+def rendered(lines: Sequence[Line], *, colour: bool) -> str:
+    """Return `lines` as one text, with the terminal's codes for colour where it is wanted."""
     if not colour:
-        stream.write("".join(f"{plain(line)}\n" for line in lines))
-        stream.flush()
-        return
+        return "".join(f"{plain(line)}\n" for line in lines)
+    import io
+
     from rich.console import Console
 
-    console = Console(file=stream, force_terminal=True, markup=False, highlight=False, emoji=False)
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=True, markup=False, highlight=False, emoji=False)
     for line in lines:
         console.print(styled(line), soft_wrap=True)
+    return text.getvalue()
 
 
 def styled(line: Line) -> Text:

@@ -1,4 +1,6 @@
-"""The report of a readiness check that was not over in time: what had been told until then, and no judgement."""
+"""The report of a readiness check that was not over in time: what had been told until then, and
+no judgement.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,15 @@ from typing import Any
 from trainprobe.checks import catalogue
 from trainprobe.model.diagnosis import Diagnosis, Report, Undecided
 from trainprobe.report.json_report import report_of
-from trainprobe.report.words import clean
+from trainprobe.report.phrases import clean
 
 
-def unfinished_report(words: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], after_s: float) -> Report:
-    """Return an undetermined report. `rows` are the checks that had failed or could not be measured: id, state, host, says; `words` name case, nodes, budget and what was going on."""
+def unfinished_report(
+    words: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], after_s: float
+) -> Report:
+    """Return an undetermined report. `rows` are the checks that had failed or could not be
+    measured: id, state, host, says; `words` name case, nodes, budget and what was going on.
+    """
     nodes = [name for name in words.get("nodes", ()) if isinstance(name, str)]
     doing = clean(str(words.get("doing") or "getting ready to look"))
     count = words.get("count")
@@ -38,8 +44,16 @@ def unfinished_report(words: Mapping[str, Any], rows: Sequence[Mapping[str, Any]
         "drain": [],
         "shared": True,
     }
-    found = Diagnosis("undetermined", conclusive=False, says=says, undecided=(Undecided("cannot-look", why),), extra={"readiness": readiness})
-    return report_of(found, command="ready", case=str(words.get("case") or ""), looked_s=round(after_s, 1))
+    found = Diagnosis(
+        "undetermined",
+        conclusive=False,
+        says=says,
+        undecided=(Undecided("cannot-look", why),),
+        extra={"readiness": readiness},
+    )
+    return report_of(
+        found, command="ready", case=str(words.get("case") or ""), looked_s=round(after_s, 1)
+    )
 
 
 def _checks(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -47,7 +61,9 @@ def _checks(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     known = catalogue()
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for row in rows:
-        check, state, host, says = (clean(str(row.get(name, ""))) for name in ("id", "state", "host", "says"))
+        check, state, host, says = (
+            clean(str(row.get(name, ""))) for name in ("id", "state", "host", "says")
+        )
         spec = known.get(check) or known.get(check.partition(":")[0])
         one = found.setdefault(
             (check, state, says),

@@ -1,4 +1,6 @@
-"""What a word of a script becomes where its variables are known. Nothing is run: a command substitution stays as it is written."""
+"""What a word of a script becomes where its variables are known. Nothing is run: a command
+substitution stays as it is written.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def frozen(name: str) -> str:
 
 
 def expand(word: str, values: Mapping[str, str], depth: int = 0) -> tuple[str, ...]:
-    """Return the words that `word` becomes; an unquoted variable with blanks in it becomes several. What is not known stays as `${NAME}`."""
+    """Return the words that `word` becomes; an unquoted variable with blanks in it becomes
+    several. What is not known stays as `${NAME}`.
+    """
     fields: list[str] = []
     current, has = "", False
     for part in _parts(word, values, depth):
@@ -56,7 +60,9 @@ def expand(word: str, values: Mapping[str, str], depth: int = 0) -> tuple[str, .
 
 
 def _split(text: str) -> list[str]:
-    """Split at blanks, but not inside a substitution: its output is not known, and its own words are none of this command."""
+    """Split at blanks, but not inside a substitution: its output is not known, and its own words
+    are none of this command.
+    """
     pieces, at, begun = [], 0, 0
     while at < len(text):
         if text[at] == "$" and text[at + 1 : at + 2] in ("(", "{"):
@@ -79,7 +85,9 @@ def expanded(word: str, values: Mapping[str, str], depth: int = 0) -> str:
 def _parts(word: str, values: Mapping[str, str], depth: int) -> list[Part]:
     found: list[Part] = []
     at = grown = 0
-    while at < len(word) and grown <= MOST_TEXT:  # a variable that is named a thousand times multiplies
+    while (
+        at < len(word) and grown <= MOST_TEXT
+    ):  # a variable that is named a thousand times multiplies
         char = word[at]
         if char == "'":
             end = end_of_quote(word, at)
@@ -151,7 +159,11 @@ def _parameter(inner: str, values: Mapping[str, str], depth: int) -> str:
     known = values.get(name)
     if known or (known is not None and form in (None, "-", "=")):
         return known
-    return expanded(default, values, depth + 1) if form is not None and (known is not None or _is_unset(name)) else f"${{{name}}}"
+    return (
+        expanded(default, values, depth + 1)
+        if form is not None and (known is not None or _is_unset(name))
+        else f"${{{name}}}"
+    )
 
 
 def _is_unset(name: str) -> bool:
@@ -160,8 +172,14 @@ def _is_unset(name: str) -> bool:
 
 
 def arithmetic(text: str, values: Mapping[str, str]) -> int | None:
-    """Return the value of an arithmetic expression of known whole numbers, None where it is not known."""
-    names = re.sub(r"\$?\{?\b([A-Za-z_][A-Za-z0-9_]*)\b\}?", lambda found: values.get(found[1], found[1]), text[:400])
+    """Return the value of an arithmetic expression of known whole numbers, None where it is not
+    known.
+    """
+    names = re.sub(
+        r"\$?\{?\b([A-Za-z_][A-Za-z0-9_]*)\b\}?",
+        lambda found: values.get(found[1], found[1]),
+        text[:400],
+    )
     try:
         return _value(ast.parse(names.replace("/", "//").strip(), mode="eval").body)
     except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError, OverflowError):

@@ -15,7 +15,8 @@ WORST: tuple[State, ...] = ("fail", "unknown", "warn", "ok", "skip")
 class Edit:
     """A change to the script: `line` counts from 1.
 
-    `how`: swap `old` for `text` in it, append `text` to it, replace it whole, insert lines above it, or delete it.
+    `how`: swap `old` for `text` in it, append `text` to it, replace it whole, insert lines above
+    it, or delete it.
     """
 
     line: int
@@ -26,7 +27,9 @@ class Edit:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found. `line` is that of the script, 0 where it is of no line. `fix` says what to do, `edits` do it."""
+    """One thing found. `line` is that of the script, 0 where it is of no line. `fix` says what
+    to do, `edits` do it.
+    """
 
     id: str
     state: State
@@ -38,7 +41,9 @@ class Finding:
 
 
 def corrected(text: str, findings: Iterable[Finding]) -> str:
-    """Return the script with all edits made, in the order of the findings. A change whose place another has taken is left out; no text is inserted twice."""
+    """Return the script with all edits made, in the order of the findings. A change whose place
+    another has taken is left out; no text is inserted twice.
+    """
     lines = text.split("\n")
     current: list[str | None] = list(lines)
     inserted: dict[int, list[str]] = {}
@@ -72,7 +77,11 @@ def _changed(line: str | None, before: str, edit: Edit) -> str | None:
 
 def diff(before: str, after: str, name: str) -> tuple[str, ...]:
     """Return the changes as the lines of a unified diff, none where nothing changed."""
-    return tuple(difflib.unified_diff(before.split("\n"), after.split("\n"), name, f"{name}, corrected", n=1, lineterm=""))
+    return tuple(
+        difflib.unified_diff(
+            before.split("\n"), after.split("\n"), name, f"{name}, corrected", n=1, lineterm=""
+        )
+    )
 
 
 def worst(findings: Sequence[Finding]) -> State:

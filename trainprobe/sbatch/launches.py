@@ -1,4 +1,6 @@
-"""What in a script starts the training: torchrun, accelerate, deepspeed, or plain Python in the tasks of a step."""
+"""What in a script starts the training: torchrun, accelerate, deepspeed, or plain Python in the
+tasks of a step.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +20,47 @@ _MODULES = {
     "deepspeed.launcher.runner": "deepspeed",
 }
 _PROGRAMS = {"torchrun": "torchrun", "accelerate": "accelerate", "deepspeed": "deepspeed"}
-# Switches of the launchers that take no value (torch/distributed/run.py, accelerate/commands/launch.py, deepspeed/launcher/runner.py).
+# Switches of the launchers that take no value (torch/distributed/run.py,
+# accelerate/commands/launch.py, deepspeed/launcher/runner.py).
 _SWITCHES = {
-    "standalone", "no-python", "run-path", "module", "m", "multi-gpu", "use-deepspeed", "use-fsdp", "quiet", "debug", "no-local-rank", "force-multi", "mixed-precision-off",
-    "save-pid", "no-ssh-check", "bind-cores-to-rank", "cpu", "mps", "use-env", "use_env", "use-megatron-lm", "same-network", "no-ssh",
-}  # fmt: skip
+    "standalone",
+    "no-python",
+    "run-path",
+    "module",
+    "m",
+    "multi-gpu",
+    "use-deepspeed",
+    "use-fsdp",
+    "quiet",
+    "debug",
+    "no-local-rank",
+    "force-multi",
+    "mixed-precision-off",
+    "save-pid",
+    "no-ssh-check",
+    "bind-cores-to-rank",
+    "cpu",
+    "mps",
+    "use-env",
+    "use_env",
+    "use-megatron-lm",
+    "same-network",
+    "no-ssh",
+}
 _SHORT = {"r": "redirects", "t": "tee", "i": "include", "e": "exclude", "H": "hostfile"}
-_NO_TRAINING = re.compile(r"(?:.*/)?(?:setup|install|download|prepare|preprocess|tokeni[sz]e|convert|check|collect_env|env)[a-z0-9_]*\.py")
+_NO_TRAINING = re.compile(
+    r"(?:.*/)?(?:setup|install|download|prepare|preprocess|tokeni[sz]e|convert|check|collect_env"
+    r"|env)[a-z0-9_]*\.py"
+)
 
 
 @dataclass(frozen=True)
 class Launch:
     """One start of a training. `program` is torchrun, accelerate, deepspeed, or python.
 
-    `options` are the launcher's own, without dashes in front and with `-` between words; `script` is what it runs, "" for a module or where it
-    is not known. `shape` is that of the step, or of the batch shell alone without one.
+    `options` are the launcher's own, without dashes in front and with `-` between words; `script`
+    is what it runs, "" for a module or where it is not known. `shape` is that of the step, or of
+    the batch shell alone without one.
     """
 
     program: str
@@ -56,7 +84,9 @@ class Launch:
         """The ranks that one launcher starts, None where it is not known; one for plain Python."""
         if self.program == "python":
             return 1
-        told = self.options.get({"torchrun": "nproc-per-node", "deepspeed": "num-gpus"}.get(self.program, ""), "")
+        told = self.options.get(
+            {"torchrun": "nproc-per-node", "deepspeed": "num-gpus"}.get(self.program, ""), ""
+        )
         if self.program == "accelerate":
             every = numbers.whole(self.options.get("num-processes", ""))
             machines = numbers.whole(self.options.get("num-machines", "1")) or 1
@@ -67,8 +97,12 @@ class Launch:
 
     @property
     def machines(self) -> tuple[int, int] | None:
-        """The nodes that the launcher was told of, as least and most, None where they are not known here."""
-        name = {"torchrun": "nnodes", "accelerate": "num-machines", "deepspeed": "num-nodes"}.get(self.program)
+        """The nodes that the launcher was told of, as least and most, None where they are not
+        known here.
+        """
+        name = {"torchrun": "nnodes", "accelerate": "num-machines", "deepspeed": "num-nodes"}.get(
+            self.program
+        )
         told = self.options.get(name, "") if name else ""
         if not told:
             return (1, 1) if self.program in ("torchrun", "accelerate") else None
@@ -81,12 +115,20 @@ class Launch:
 
 
 def launches(script: Script) -> tuple[Launch, ...]:
-    """Return what starts a training, launchers and steps first: a helper in Python beside them counts only where there is nothing else."""
+    """Return what starts a training, launchers and steps first: a helper in Python beside them
+    counts only where there is nothing else.
+    """
     job = shape(script.options)
-    found = [one for one in (_launch(done, script, job) for done in script.commands) if one is not None]
+    found = [
+        one for one in (_launch(done, script, job) for done in script.commands) if one is not None
+    ]
     distributed = [one for one in found if one.program != "python" or one.step is not None]
     chosen = distributed or found[-1:]
-    named = [one for one in chosen if not (one.program == "python" and _NO_TRAINING.fullmatch(one.script))] or chosen
+    named = [
+        one
+        for one in chosen
+        if not (one.program == "python" and _NO_TRAINING.fullmatch(one.script))
+    ] or chosen
     return tuple(named)
 
 
@@ -109,15 +151,36 @@ def _launch(done: Done, script: Script, job: Shape) -> Launch | None:
         return None
     options, behind = _options(rest)
     module_given = "m" in options or "module" in options
-    return Launch(program, options, "" if module_given else (behind[0] if behind else ""), tuple(behind[1:]), done, _shape(done, script, job), module_given)
+    return Launch(
+        program,
+        options,
+        "" if module_given else (behind[0] if behind else ""),
+        tuple(behind[1:]),
+        done,
+        _shape(done, script, job),
+        module_given,
+    )
 
 
-def _plain(done: Done, script: Script, job: Shape, module: str, behind: Sequence[str]) -> Launch | None:
-    if module and (module.partition(".")[0] in ("pip", "venv", "json", "http", "zipfile", "site", "ensurepip", "pytest", "conda")):
+def _plain(
+    done: Done, script: Script, job: Shape, module: str, behind: Sequence[str]
+) -> Launch | None:
+    if module and (
+        module.partition(".")[0]
+        in ("pip", "venv", "json", "http", "zipfile", "site", "ensurepip", "pytest", "conda")
+    ):
         return None
     if not module and (not behind[0].endswith(".py") and not behind[0].startswith("$")):
         return None
-    return Launch("python", {}, "" if module else behind[0], tuple(behind if module else behind[1:]), done, _shape(done, script, job), bool(module))
+    return Launch(
+        "python",
+        {},
+        "" if module else behind[0],
+        tuple(behind if module else behind[1:]),
+        done,
+        _shape(done, script, job),
+        bool(module),
+    )
 
 
 def _shape(done: Done, script: Script, job: Shape) -> Shape:
@@ -131,7 +194,9 @@ def _shape(done: Done, script: Script, job: Shape) -> Shape:
 
 
 def _module(rest: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """The module of `python -m MODULE`, "" without one, and what stands behind it or from the script on."""
+    """The module of `python -m MODULE`, "" without one, and what stands behind it or from the
+    script on.
+    """
     at = 0
     while at < len(rest) and rest[at].startswith("-"):
         if rest[at] == "-m":

@@ -11,9 +11,11 @@ from trainprobe.sbatch.options import Option
 
 @dataclass(frozen=True)
 class Shape:
-    """What is asked for. None means that it was not said: `tasks_per_node` then follows SLURM, one task on each node unless --ntasks says more.
+    """What is asked for. None means that it was not said: `tasks_per_node` then follows SLURM, one
+    task on each node unless --ntasks says more.
 
-    `cpus` are those of a task. `gpus` are those of a node. `whole` is true where all of each node is asked for.
+    `cpus` are those of a task. `gpus` are those of a node. `whole` is true where all of each node
+    is asked for.
     """
 
     nodes: int = 1
@@ -38,13 +40,17 @@ class Shape:
 
 
 def shape(options: Mapping[str, Option], job: Shape | None = None) -> Shape:
-    """Return what these options ask for. For a step `job` is what surrounds it: what the step does not say, it takes from there."""
+    """Return what these options ask for. For a step `job` is what surrounds it: what the step
+    does not say, it takes from there.
+    """
     tasks, per_node = _number(options, "ntasks"), _number(options, "ntasks-per-node")
     per_gpu = _number(options, "ntasks-per-gpu")
     nodes = numbers.node_range(options["nodes"].value) if "nodes" in options else None
     listed = numbers.hosts(options["nodelist"].value) if "nodelist" in options else ()
     if job is not None and tasks is None and per_node is None:
-        tasks, per_node = (job.tasks, job.tasks_per_node) if nodes is None else (None, job.tasks_per_node)
+        tasks, per_node = (
+            (job.tasks, job.tasks_per_node) if nodes is None else (None, job.tasks_per_node)
+        )
     elif job is not None and tasks is None:
         tasks = None
     least, most = nodes or _nodes_of(tasks, per_node, len(listed), job)
@@ -59,7 +65,16 @@ def shape(options: Mapping[str, Option], job: Shape | None = None) -> Shape:
         gpus = job.gpus
     cpus = _number(options, "cpus-per-task")
     per_gpu_cpus = _number(options, "cpus-per-gpu")
-    shaped = Shape(least, most, tasks, per_node, cpus, gpus, "exclusive" in options, nodes is not None or bool(listed))
+    shaped = Shape(
+        least,
+        most,
+        tasks,
+        per_node,
+        cpus,
+        gpus,
+        "exclusive" in options,
+        nodes is not None or bool(listed),
+    )
     if cpus is None and per_gpu_cpus is not None and gpus:
         cpus = max(1, per_gpu_cpus * gpus // shaped.tasks_on_node)
     if cpus is None and job is not None:
@@ -68,7 +83,9 @@ def shape(options: Mapping[str, Option], job: Shape | None = None) -> Shape:
     return Shape(least, most, tasks, per_node, cpus, gpus, whole, shaped.nodes_said)
 
 
-def _nodes_of(tasks: int | None, per_node: int | None, listed: int, job: Shape | None) -> tuple[int, int]:
+def _nodes_of(
+    tasks: int | None, per_node: int | None, listed: int, job: Shape | None
+) -> tuple[int, int]:
     if listed and job is None:
         return listed, listed
     if listed:
@@ -81,7 +98,9 @@ def _nodes_of(tasks: int | None, per_node: int | None, listed: int, job: Shape |
     return 1, 1
 
 
-def _gpus(options: Mapping[str, Option], nodes: int, tasks: int | None, per_node: int | None) -> int | None:
+def _gpus(
+    options: Mapping[str, Option], nodes: int, tasks: int | None, per_node: int | None
+) -> int | None:
     """GPUs of one node."""
     if "gpus-per-node" in options:
         return numbers.gpu_count(options["gpus-per-node"].value)

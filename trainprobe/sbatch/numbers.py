@@ -1,4 +1,6 @@
-"""Numbers as SLURM writes them: times, sizes, counts of nodes, generic resources, lists of hosts."""
+"""Numbers as SLURM writes them: times, sizes, counts of nodes, generic resources, lists of
+hosts.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ MOST_GRES = 4_000  # characters; that of a node with eight GPUs has some fifty
 
 
 def minutes(text: str) -> float | None:
-    """`90`, `90:30`, `1:30:00`, `2-12`, `2-12:30`, `2-12:30:15` and `UNLIMITED` (infinity) in minutes; None where sbatch would refuse it."""
+    """`90`, `90:30`, `1:30:00`, `2-12`, `2-12:30`, `2-12:30:15` and `UNLIMITED` (infinity) in
+    minutes; None where sbatch would refuse it.
+    """
     text = text.strip()
     if text.upper() in ("UNLIMITED", "INFINITE", "-1"):
         return float("inf")
@@ -59,12 +63,16 @@ def gpu_count(text: str) -> int | None:
 
 
 def gres_gpus(text: str) -> int | None:
-    """The GPUs of a --gres value or of scontrol's Gres field, such as `gpu:a100:4(S:0-1),ssd:1`; `gpu` alone is one; None where it names none."""
+    """The GPUs of a --gres value or of scontrol's Gres field, such as `gpu:a100:4(S:0-1),ssd:1`;
+    `gpu` alone is one; None where it names none.
+    """
     found = None
     for part in _outside_brackets(text.removeprefix("gres/").removeprefix("gres:")):
         words = part.partition("(")[0].replace("=", ":").removeprefix("gres/").split(":")
         if words[0].strip().lower() in ("gpu", "gpus"):
-            found = (found or 0) + (whole(words[-1]) if len(words) > 1 and whole(words[-1]) is not None else 1)  # type: ignore[operator]
+            found = (found or 0) + (  # type: ignore[operator]
+                whole(words[-1]) if len(words) > 1 and whole(words[-1]) is not None else 1
+            )
     return found
 
 
@@ -90,7 +98,9 @@ def gres_types(text: str) -> tuple[str, ...]:
 
 
 def hosts(text: str) -> tuple[str, ...]:
-    """`node[1-3,07],login1` as names, at most MOST_HOSTS of them; a list that is no such thing gives what can be read."""
+    """`node[1-3,07],login1` as names, at most MOST_HOSTS of them; a list that is no such thing
+    gives what can be read.
+    """
     found: list[str] = []
     for before, inside, behind, plain in _BRACKET.findall(text[:20_000]):
         if plain:
@@ -99,7 +109,16 @@ def hosts(text: str) -> tuple[str, ...]:
         for part in inside.split(","):
             first, _, last = part.partition("-")
             low, high = whole(first), whole(last or first)
-            if low is None or high is None or high < low or high - low > MOST_HOSTS or len(found) > MOST_HOSTS:
+            if (
+                low is None
+                or high is None
+                or high < low
+                or high - low > MOST_HOSTS
+                or len(found) > MOST_HOSTS
+            ):
                 continue
-            found += [f"{before.strip()}{number:0{len(first)}d}{behind.strip()}" for number in range(low, high + 1)]
+            found += [
+                f"{before.strip()}{number:0{len(first)}d}{behind.strip()}"
+                for number in range(low, high + 1)
+            ]
     return tuple(found[:MOST_HOSTS])

@@ -1,4 +1,6 @@
-"""All that is known of a job before it is submitted, in one place for the rules, and the changes that they may propose."""
+"""All that is known of a job before it is submitted, in one place for the rules, and the changes
+that they may propose.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,17 @@ from trainprobe.sbatch.options import Option
 from trainprobe.sbatch.script import Script
 from trainprobe.sbatch.site import Here, Node, Partition, Site
 
-_SPELLED = {"ntasks": "n", "nodes": "N", "cpus-per-task": "c", "time": "t", "partition": "p", "output": "o", "error": "e", "job-name": "J", "gpus": "G"}
+_SPELLED = {
+    "ntasks": "n",
+    "nodes": "N",
+    "cpus-per-task": "c",
+    "time": "t",
+    "partition": "p",
+    "output": "o",
+    "error": "e",
+    "job-name": "J",
+    "gpus": "G",
+}
 
 
 @dataclass(frozen=True)
@@ -29,7 +41,11 @@ class Plan:
     @cached_property
     def options(self) -> Mapping[str, Option]:
         """The options of the part of the job in which the training runs; of a plain job all."""
-        groups = [one.step.options["het-group"].value for one in self.launches if one.step is not None and "het-group" in one.step.options]
+        groups = [
+            one.step.options["het-group"].value
+            for one in self.launches
+            if one.step is not None and "het-group" in one.step.options
+        ]
         number = numbers.whole(groups[0]) if groups else 0
         parts = self.script.components
         return parts[number] if number is not None and number < len(parts) else parts[0]
@@ -52,14 +68,25 @@ class Plan:
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
-        """The nodes on which it may run: those of its partition, by name or without those left out."""
+        """The nodes on which it may run: those of its partition, by name or without those left
+        out.
+        """
         found = self.site.nodes_of(self.partition)
-        wanted, without = set(numbers.hosts(self.given("nodelist") or "")), set(numbers.hosts(self.given("exclude") or ""))
-        return tuple(node for node in found if (not wanted or node.name in wanted) and node.name not in without)
+        wanted, without = (
+            set(numbers.hosts(self.given("nodelist") or "")),
+            set(numbers.hosts(self.given("exclude") or "")),
+        )
+        return tuple(
+            node
+            for node in found
+            if (not wanted or node.name in wanted) and node.name not in without
+        )
 
     @property
     def exclusive(self) -> bool:
-        return "exclusive" in self.options or (self.partition is not None and self.partition.exclusive)
+        return "exclusive" in self.options or (
+            self.partition is not None and self.partition.exclusive
+        )
 
     @property
     def world(self) -> int:
@@ -68,15 +95,27 @@ class Plan:
 
     @property
     def above_commands(self) -> int:
-        """The line above which a directive may be put: behind the last one, or below the first line."""
+        """The line above which a directive may be put: behind the last one, or below the first
+        line.
+        """
         lines = self.script.lines
-        last = max((option.line for part in self.script.components[:1] for option in part.values() if option.line > 0), default=0)
+        last = max(
+            (
+                option.line
+                for part in self.script.components[:1]
+                for option in part.values()
+                if option.line > 0
+            ),
+            default=0,
+        )
         if last:
             return last + 1
         return 2 if lines and lines[0].startswith("#!") else 1
 
     def setting(self, name: str, value: str) -> tuple[Edit, ...]:
-        """The changes that give an option this value: of the line that has it, or as a line of its own. None where it stands outside of the script."""
+        """The changes that give an option this value: of the line that has it, or as a line of
+        its own. None where it stands outside of the script.
+        """
         option = self.options.get(name)
         if option is None:
             return (Edit(self.above_commands, "insert", f"#SBATCH --{name}={value}"),)
@@ -84,7 +123,16 @@ class Plan:
             return ()
         line = self.script.lines[option.line - 1]
         short = _SPELLED.get(name)
-        forms = [rf"(--{re.escape(option.spelled.lstrip('-').partition('=')[0])}(?:=|\s+))(\"[^\"]*\"|'[^']*'|\S+)"] if option.spelled.startswith("--") else []
+        forms = (
+            [
+                (
+                    rf"(--{re.escape(option.spelled.lstrip('-').partition('=')[0])}(?:="
+                    rf"|\s+))(\"[^\"]*\"|'[^']*'|\S+)"
+                )
+            ]
+            if option.spelled.startswith("--")
+            else []
+        )
         forms += [rf"((?<!\S)-{short}\s*)(\S+)"] if short else []
         for form in forms:
             told = re.search(form, line)
@@ -93,11 +141,21 @@ class Plan:
         return ()
 
     def swap(self, launch: Launch, pattern: str, text: str) -> tuple[Edit, ...]:
-        """Replace what the pattern finds in the lines of a launch, else in the one line of the script that has it."""
+        """Replace what the pattern finds in the lines of a launch, else in the one line of the
+        script that has it.
+        """
         lines = self.script.lines
         first, last = launch.done.line, max(launch.done.last, launch.done.line)
-        near = [number for number in range(first, min(last, len(lines)) + 1) if re.search(pattern, lines[number - 1])]
-        every = [number for number, line in enumerate(lines, start=1) if re.search(pattern, line) and not line.lstrip().startswith("#")]
+        near = [
+            number
+            for number in range(first, min(last, len(lines)) + 1)
+            if re.search(pattern, lines[number - 1])
+        ]
+        every = [
+            number
+            for number, line in enumerate(lines, start=1)
+            if re.search(pattern, line) and not line.lstrip().startswith("#")
+        ]
         number = near[0] if near else every[0] if len(every) == 1 else 0
         if not number:
             return ()
@@ -106,20 +164,37 @@ class Plan:
 
     def swap_in(self, line: int, text: str, other: str) -> tuple[Edit, ...]:
         """Replace `text` in one line of the script, where it stands there."""
-        if not 1 <= line <= len(self.script.lines) or not text or text not in self.script.lines[line - 1]:
+        if (
+            not 1 <= line <= len(self.script.lines)
+            or not text
+            or text not in self.script.lines[line - 1]
+        ):
             return ()
         return (Edit(line, "swap", other, text),)
 
     def before_launches(self, text: str) -> tuple[Edit, ...]:
-        """Put a line above the first launch, outside of any bracket and of a command that goes over several lines."""
+        """Put a line above the first launch, outside of any bracket and of a command that goes
+        over several lines.
+        """
         if not self.launches:
             return ()
         first = min(one.line for one in self.launches)
-        outside = [done.line for done in self.script.commands if done.line <= first and not done.nested and not done.task and done.line > 0]
+        outside = [
+            done.line
+            for done in self.script.commands
+            if done.line <= first and not done.nested and not done.task and done.line > 0
+        ]
         return (Edit(max(outside, default=first), "insert", text),)
 
     def line_of(self, *names: str) -> int:
-        return next((self.options[name].line for name in names if name in self.options and self.options[name].line > 0), 0)
+        return next(
+            (
+                self.options[name].line
+                for name in names
+                if name in self.options and self.options[name].line > 0
+            ),
+            0,
+        )
 
     def where_of(self, name: str) -> str:
         option = self.options.get(name)
@@ -148,6 +223,12 @@ def skipped(name: str, says: str) -> Finding:
 
 
 def found(  # noqa: PLR0917 - the fields of a finding, in their order
-    name: str, state: State, says: str, fix: str = "", line: int = 0, value: str = "", edits: tuple[Edit, ...] = ()
+    name: str,
+    state: State,
+    says: str,
+    fix: str = "",
+    line: int = 0,
+    value: str = "",
+    edits: tuple[Edit, ...] = (),
 ) -> Finding:
     return Finding(name, state, says, fix, line, value, edits)

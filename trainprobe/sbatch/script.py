@@ -1,4 +1,6 @@
-"""A batch script as a whole: its options in the order in which they count, and each command with the variables that it would have."""
+"""A batch script as a whole: its options in the order in which they count, and each command with
+the variables that it would have.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ _SHELLS = re.compile(r"(?:.*/)?(?:ba|z|da|k)?sh")
 
 @dataclass(frozen=True)
 class Done:
-    """One command as it would be run. `values` are the variables at that point, `exported` those that children get.
+    """One command as it would be run. `values` are the variables at that point, `exported` those
+    that children get.
 
     `task` is true for what runs in the tasks of a step, `step` is the srun that starts it there.
     """
@@ -42,7 +45,9 @@ class Done:
     step: Step | None = None
 
     def environment(self) -> dict[str, str]:
-        return {name: self.values[name] for name in (*self.exported, *self.own) if name in self.values}
+        return {
+            name: self.values[name] for name in (*self.exported, *self.own) if name in self.values
+        }
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Assigned:
-    """A variable that the script sets. `raw` is as written, `value` with what is known; `task` where each task sets its own."""
+    """A variable that the script sets. `raw` is as written, `value` with what is known; `task`
+    where each task sets its own.
+    """
 
     name: str
     raw: str
@@ -71,7 +78,9 @@ class Assigned:
 
 @dataclass(frozen=True)
 class Script:
-    """`options` are those of the first component, `components` all of them; `commands` in the order of the script."""
+    """`options` are those of the first component, `components` all of them; `commands` in the
+    order of the script.
+    """
 
     text: str
     components: tuple[Mapping[str, Option], ...]
@@ -95,28 +104,58 @@ class Script:
         return option.value if option else None
 
 
-def read_script(text: str, given: Sequence[str] = (), environ: Mapping[str, str] | None = None, *, home: str = "", cwd: str = "") -> Script:
-    """Read a batch script; `given` are options of sbatch on its command line, `environ` the environment in which it is submitted.
+def read_script(
+    text: str,
+    given: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+    *,
+    home: str = "",
+    cwd: str = "",
+) -> Script:
+    """Read a batch script; `given` are options of sbatch on its command line, `environ` the
+    environment in which it is submitted.
 
-    It never raises, whatever the text holds. More than MOST_TEXT characters are not read, and a flaw says so.
+    It never raises, whatever the text holds. More than MOST_TEXT characters are not read, and a
+    flaw says so.
     """
     environ = environ or {}
     flaws: list[Flaw] = []
     if len(text) > MOST_TEXT:
-        flaws.append(Flaw("long", 1, f"The script has {len(text):,} characters, of which the first {MOST_TEXT:,} were read"))
+        flaws.append(
+            Flaw(
+                "long",
+                1,
+                f"The script has {len(text):,} characters, of which the first {MOST_TEXT:,} were"
+                " read",
+            )
+        )
         text = text[:MOST_TEXT]
     text = text.replace("\0", "\ufffd")
     told = directives(text)
     typed = options_of(given, where="the command line")
     flaws += [Flaw("unknown", 0, f"On the command line {flaw}") for flaw in typed.flaws]
-    above = [Option(name, environ[key], -1, f"{key} in the environment") for key, name in OF_ENVIRONMENT.items() if key in environ]
+    above = [
+        Option(name, environ[key], -1, f"{key} in the environment")
+        for key, name in OF_ENVIRONMENT.items()
+        if key in environ
+    ]
     components: list[dict[str, Option]] = []
     repeated: list[tuple[Option, Option]] = []
     for place, part in enumerate(told.components):
         found: dict[str, Option] = {}
-        for option in (*part, *(above if place == 0 else ()), *(typed.options if place == 0 else ())):
+        for option in (
+            *part,
+            *(above if place == 0 else ()),
+            *(typed.options if place == 0 else ()),
+        ):
             before = found.get(option.name)
-            if before is not None and before.line > 0 and option.line > 0 and before.value != option.value and len(repeated) < MOST_FLAWS:
+            if (
+                before is not None
+                and before.line > 0
+                and option.line > 0
+                and before.value != option.value
+                and len(repeated) < MOST_FLAWS
+            ):
                 repeated.append((before, option))
             found[option.name] = option
         components.append(found)
@@ -124,10 +163,27 @@ def read_script(text: str, given: Sequence[str] = (), environ: Mapping[str, str]
     flow.start(components[0], environ)
     flaws += told.flaws
     if len(flaws) > MOST_FLAWS:
-        flaws[MOST_FLAWS:] = [Flaw("more", flaws[MOST_FLAWS].line, f"{len(flaws) - MOST_FLAWS} more lines like these are not shown")]
-    body = "\n".join(text.split("\n")[max(0, told.first_command - 1) :]) if told.first_command else ""
+        flaws[MOST_FLAWS:] = [
+            Flaw(
+                "more",
+                flaws[MOST_FLAWS].line,
+                f"{len(flaws) - MOST_FLAWS} more lines like these are not shown",
+            )
+        ]
+    body = (
+        "\n".join(text.split("\n")[max(0, told.first_command - 1) :]) if told.first_command else ""
+    )
     flow.read(body, max(1, told.first_command), DEEPEST)
-    return Script(text, tuple(components), tuple(repeated), tuple(flaws), told.first_command, tuple(flow.done), tuple(flow.assigned), tuple(typed.rest))
+    return Script(
+        text,
+        tuple(components),
+        tuple(repeated),
+        tuple(flaws),
+        told.first_command,
+        tuple(flow.done),
+        tuple(flow.assigned),
+        tuple(typed.rest),
+    )
 
 
 def _chdir(options: Mapping[str, Option]) -> str:
@@ -179,7 +235,16 @@ class _Flow:
         while words and (found := ASSIGNED.fullmatch(words[0])):
             value = expanded(found[3], self.values)
             own[found[1]] = (self.values.get(found[1], "") if found[2] else "") + value
-            self.assigned.append(Assigned(found[1], found[3], own[found[1]], command.line, found[1] in self.exported or len(words) > 1, step is not None))
+            self.assigned.append(
+                Assigned(
+                    found[1],
+                    found[3],
+                    own[found[1]],
+                    command.line,
+                    found[1] in self.exported or len(words) > 1,
+                    step is not None,
+                )
+            )
             words.pop(0)
         words = [word for word in words if not re.match(r"(?:\d*|&)(?:>|<)", word)]
         if not words:
@@ -215,7 +280,10 @@ class _Flow:
 
     def _declared(self, words: list[str], command: Command, step: Step | None) -> None:
         kind = words[0]
-        exports = kind == "export" or (kind in ("declare", "typeset") and any("x" in word for word in words[1:] if word.startswith("-")))
+        exports = kind == "export" or (
+            kind in ("declare", "typeset")
+            and any("x" in word for word in words[1:] if word.startswith("-"))
+        )
         for word in words[1:]:
             if word.startswith("-"):
                 continue
@@ -227,7 +295,16 @@ class _Flow:
                 self.assigned = [one for one in self.assigned if one.name != name]
             elif found:
                 self.values[found[1]] = expanded(found[3], self.values)
-                self.assigned.append(Assigned(found[1], found[3], self.values[found[1]], command.line, exports or found[1] in self.exported, step is not None))
+                self.assigned.append(
+                    Assigned(
+                        found[1],
+                        found[3],
+                        self.values[found[1]],
+                        command.line,
+                        exports or found[1] in self.exported,
+                        step is not None,
+                    )
+                )
             if exports:
                 self.exported.add(found[1] if found else expanded(word, self.values))
 
@@ -247,8 +324,17 @@ class _Flow:
         words, step = here.words, here.step
         stripped = wrapped(words)
         if stripped and stripped[0].rpartition("/")[2] == "srun":
-            given = options_of(stripped[1:], step=True, line=here.line, where=f"srun in line {here.line}")
-            step = Step({one.name: one for one in given.options}, here.line, here.last, given.rest, given.flaws, here.after)
+            given = options_of(
+                stripped[1:], step=True, line=here.line, where=f"srun in line {here.line}"
+            )
+            step = Step(
+                {one.name: one for one in given.options},
+                here.line,
+                here.last,
+                given.rest,
+                given.flaws,
+                here.after,
+            )
             inner = wrapped(given.rest)
             if _is_shell(inner):
                 self._task_text(inner, here, depth, step)
@@ -265,21 +351,65 @@ class _Flow:
             self.done.append(replace(here, words=tuple(words), task=step is not None, step=step))
             return
         outer = (dict(self.values), set(self.exported), self.folder)
-        self.values = {name: value for name, value in here.values.items() if name in self.exported or name in here.own or name.startswith("SLURM_")}
+        self.values = {
+            name: value
+            for name, value in here.values.items()
+            if name in self.exported or name in here.own or name.startswith("SLURM_")
+        }
         if step is not None:
-            self.values = {name: value for name, value in self.values.items() if name not in OWN_OF_TASK}
+            self.values = {
+                name: value for name, value in self.values.items() if name not in OWN_OF_TASK
+            }
         self.read(text, here.line, depth - 1, step)
         self.values, self.exported, self.folder = outer
 
 
-_BEFORE = {"exec", "time", "nohup", "command", "nice", "ionice", "stdbuf", "setsid", "env", "timeout", "numactl", "taskset", "sudo", "eval"}
+_BEFORE = {
+    "exec",
+    "time",
+    "nohup",
+    "command",
+    "nice",
+    "ionice",
+    "stdbuf",
+    "setsid",
+    "env",
+    "timeout",
+    "numactl",
+    "taskset",
+    "sudo",
+    "eval",
+}
 _VALUED_BEFORE = {"timeout": 1, "taskset": 1}
-_CONTAINERS = {"singularity": "exec", "apptainer": "exec", "podman": "run", "docker": "run", "shifter": "", "enroot": "start"}
-_CONTAINER_SWITCHES = {"--nv", "--rocm", "--cleanenv", "-e", "--contain", "-c", "--containall", "-C", "--writable-tmpfs", "--rm", "-it", "--no-home", "--rw"}
+_CONTAINERS = {
+    "singularity": "exec",
+    "apptainer": "exec",
+    "podman": "run",
+    "docker": "run",
+    "shifter": "",
+    "enroot": "start",
+}
+_CONTAINER_SWITCHES = {
+    "--nv",
+    "--rocm",
+    "--cleanenv",
+    "-e",
+    "--contain",
+    "-c",
+    "--containall",
+    "-C",
+    "--writable-tmpfs",
+    "--rm",
+    "-it",
+    "--no-home",
+    "--rw",
+}
 
 
 def wrapped(words: Sequence[str]) -> tuple[str, ...]:
-    """Take off what only stands before a command: `exec`, `time`, `timeout 60`, `env A=b`, `numactl …`, `singularity exec … image`."""
+    """Take off what only stands before a command: `exec`, `time`, `timeout 60`, `env A=b`,
+    `numactl …`, `singularity exec … image`.
+    """
     rest = list(words)
     for _ in range(8):
         if not rest:
@@ -295,7 +425,11 @@ def wrapped(words: Sequence[str]) -> tuple[str, ...]:
             skip = _VALUED_BEFORE.get(name, 0)
             while rest and (rest[0].startswith("-") or ASSIGNED.fullmatch(rest[0]) or skip > 0):
                 skip -= not rest[0].startswith("-")
-                valued = rest[0] in ("-s", "--signal", "-k", "-n", "-u", "-c", "-o", "-i", "-e") and name != "setsid" and "=" not in rest[0]
+                valued = (
+                    rest[0] in ("-s", "--signal", "-k", "-n", "-u", "-c", "-o", "-i", "-e")
+                    and name != "setsid"
+                    and "=" not in rest[0]
+                )
                 rest = rest[2:] if valued else rest[1:]
         else:
             break
@@ -303,7 +437,9 @@ def wrapped(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _behind_image(words: list[str]) -> list[str] | None:
-    """What runs in a container: behind the image, which is the first word that is no option and no option's value."""
+    """What runs in a container: behind the image, which is the first word that is no option and
+    no option's value.
+    """
     verb = _CONTAINERS[words[0].rpartition("/")[2]]
     at = words.index(verb) + 1 if verb and verb in words[:6] else 1
     while at < len(words) and words[at].startswith("-"):

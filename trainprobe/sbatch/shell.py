@@ -1,6 +1,8 @@
-"""Shell text as commands: read, never run. What cannot be known without running it stays as it is written.
+"""Shell text as commands: read, never run. What cannot be known without running it stays as it is
+written.
 
-Only the parts of the shell that batch scripts are made of: quotes, variables, continued lines, here-documents, lists, loops and conditions as brackets.
+Only the parts of the shell that batch scripts are made of: quotes, variables, continued lines,
+here-documents, lists, loops and conditions as brackets.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ _REDIRECT = re.compile(r"(?:\d*|&)(?:>>|>\||>&|<&|<<<|<>|>|<)")
 
 @dataclass(frozen=True)
 class Command:
-    """One simple command as written. `line` and `last` count from 1; `words` keep their quotes; `after` is what ends it: ; & | && || or a newline.
+    """One simple command as written. `line` and `last` count from 1; `words` keep their quotes;
+    `after` is what ends it: ; & | && || or a newline.
 
-    `loop` is true inside a loop or a function's body that may run several times, `nested` inside any bracket at all.
+    `loop` is true inside a loop or a function's body that may run several times, `nested` inside
+    any bracket at all.
     """
 
     line: int
@@ -56,7 +60,9 @@ class _Reader:
 
 
 def commands(text: str, first_line: int = 1) -> Iterator[Command]:
-    """Yield the simple commands of a script, at most MOST_COMMANDS; brackets such as `if` and `do` are noted and left out."""
+    """Yield the simple commands of a script, at most MOST_COMMANDS; brackets such as `if` and
+    `do` are noted and left out.
+    """
     reader = _Reader(text[:MOST_CHARS].replace("\\\n", "\\\n"), line=first_line)
     words: list[str] = []
     began = reader.line
@@ -72,7 +78,15 @@ def commands(text: str, first_line: int = 1) -> Iterator[Command]:
                 made, open_words = _made(words, began, at_line, piece, open_words)
                 if made is not None:
                     count += 1
-                    yield Command(made.line, made.last, made.words, made.after, made.loop, made.nested, after_guard)
+                    yield Command(
+                        made.line,
+                        made.last,
+                        made.words,
+                        made.after,
+                        made.loop,
+                        made.nested,
+                        after_guard,
+                    )
                 after_guard = piece in ("&&", "||")
             if piece in ("(", ")"):
                 open_words = [*open_words, "("] if piece == "(" else _closed(open_words, "(")
@@ -88,7 +102,9 @@ def commands(text: str, first_line: int = 1) -> Iterator[Command]:
             yield made
 
 
-def _made(words: list[str], began: int, ended: int, after: str, open_words: list[str]) -> tuple[Command | None, list[str]]:
+def _made(
+    words: list[str], began: int, ended: int, after: str, open_words: list[str]
+) -> tuple[Command | None, list[str]]:
     """Take brackets and keywords off the front; what is left is a command."""
     brackets = list(open_words)
     rest = words
@@ -118,7 +134,12 @@ def _made(words: list[str], began: int, ended: int, after: str, open_words: list
     if not rest:
         return None, brackets
     last = began + max(0, ended - began)
-    return Command(began, last, tuple(rest), after, any(one in _LOOPS for one in brackets), bool(brackets)), brackets
+    return (
+        Command(
+            began, last, tuple(rest), after, any(one in _LOOPS for one in brackets), bool(brackets)
+        ),
+        brackets,
+    )
 
 
 def _closed(brackets: list[str], closing: str) -> list[str]:
@@ -130,7 +151,9 @@ def _closed(brackets: list[str], closing: str) -> list[str]:
 
 
 def _token(reader: _Reader) -> tuple[str | None, int]:
-    """The next word or operator, with the line on which it begins; redirections are words of their own with their target."""
+    """The next word or operator, with the line on which it begins; redirections are words of
+    their own with their target.
+    """
     while reader.at < len(reader.text):
         if reader.peek(2) == "\\\n":
             reader.step(2)
@@ -200,7 +223,9 @@ def _word(reader: _Reader) -> str:
 
 
 def skip(text: str, reader: _Reader, char: str) -> None:
-    """Step over one part of a word: a quoted text, a substitution, an escaped character, or one that stands for itself."""
+    """Step over one part of a word: a quoted text, a substitution, an escaped character, or one
+    that stands for itself.
+    """
     if char == "\\":
         reader.step(2)
     elif char in "'\"`":
@@ -212,7 +237,9 @@ def skip(text: str, reader: _Reader, char: str) -> None:
 
 
 def end_of_quote(text: str, at: int, depth: int = 0) -> int:
-    """Where the quoted text that begins at `at` ends, behind its closing mark; the end of the text where it is open."""
+    """Where the quoted text that begins at `at` ends, behind its closing mark; the end of the
+    text where it is open.
+    """
     mark, at = text[at], at + 1
     while at < len(text):
         if text[at] == mark:

@@ -1,4 +1,6 @@
-"""What a site allows and what stands on the login node, as the look wrote it down. Every field may be unknown."""
+"""What a site allows and what stands on the login node, as the look wrote it down. Every field
+may be unknown.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ MOST_NODES = 20_000
 
 @dataclass(frozen=True)
 class Partition:
-    """One partition. Times in minutes, memory in megabytes; None where it is not limited or not known."""
+    """One partition. Times in minutes, memory in megabytes; None where it is not limited or not
+    known.
+    """
 
     name: str
     state: str = ""
@@ -43,7 +47,10 @@ class Node:
 
     @property
     def usable(self) -> bool:
-        return not re.search(r"DOWN|DRAIN|FAIL|MAINT|NOT_RESPONDING|NO_RESPOND|POWERED_DOWN\b.*FAIL|\*", self.state.upper())
+        return not re.search(
+            r"DOWN|DRAIN|FAIL|MAINT|NOT_RESPONDING|NO_RESPOND|POWERED_DOWN\b.*FAIL|\*",
+            self.state.upper(),
+        )
 
 
 @dataclass(frozen=True)
@@ -81,8 +88,9 @@ class Site:
 
 @dataclass(frozen=True)
 class Here:
-    """The login node. `limits` are the soft and hard limits of a process there, None for unlimited; `paths` what stands at each path:
-    file, folder, missing, denied, or unknown where nobody could say in time; `programs` what a training script says of itself.
+    """The login node. `limits` are the soft and hard limits of a process there, None for unlimited;
+    `paths` what stands at each path: file, folder, missing, denied, or unknown where nobody could
+    say in time; `programs` what a training script says of itself.
     """
 
     limits: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
@@ -121,7 +129,11 @@ def node_of(row: Mapping[str, str]) -> Node:
         gpus=(numbers.gres_gpus(gres) or 0) if "Gres" in row else None,
         gpu_types=numbers.gres_types(gres),
         state=row.get("State", ""),
-        features=tuple(one for one in re.split(r"[,&|]", row.get("AvailableFeatures", "")) if one and one != "(null)"),
+        features=tuple(
+            one
+            for one in re.split(r"[,&|]", row.get("AvailableFeatures", ""))
+            if one and one != "(null)"
+        ),
     )
 
 

@@ -1,4 +1,6 @@
-"""How a number grows with a size: laws, their fit to few and noisy points, and predictions with an interval. Pure; only the standard library."""
+"""How a number grows with a size: laws, their fit to few and noisy points, and predictions with
+an interval. Pure; only the standard library.
+"""
 
 from trainprobe.scaling.counts import unmoved
 from trainprobe.scaling.fitting import EXCLUDED, Component, Fit, Point, TooFewError, fit

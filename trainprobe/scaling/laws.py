@@ -1,7 +1,8 @@
-"""The laws by which time, memory and counts grow, as shapes: the level of each is found by the fit, its form stands here.
+"""The laws by which time, memory and counts grow, as shapes: the level of each is found by the fit,
+its form stands here.
 
-A shape gives the logarithm of a curve that is 1 at the largest measured size. Terms never shrink with the size, and their shares at that size
-add up to 1.
+A shape gives the logarithm of a curve that is 1 at the largest measured size. Terms never shrink
+with the size, and their shares at that size add up to 1.
 """
 
 from __future__ import annotations
@@ -21,22 +22,42 @@ IN_WORDS = {
     "step": "jumps at a size",
 }
 STEEP = 1.2
-"""Above this power it is faster than the data by more than a sort (n log n stays below it) and more than noise."""
-# How likely each law is beforehand: the simplest are the most frequent, and a power of no whole number stands for mixtures that nobody listed.
-# Found on invented sets of other seeds than those that the published numbers are made of (tests/unit/scaling/judged.py).
-BEFOREHAND = {"constant": 0.16, "linear": 0.50, "n log n": 0.10, "power": 0.04, "quadratic": 0.14, "step": 0.06}
-RARE, RARE_POWERS = 0.01, tuple(2.3 + 0.1 * number for number in range(18))  # pairs of rows over all rows: cubes
+"""Above this power it is faster than the data by more than a sort (n log n stays below it) and
+more than noise.
+"""
+# How likely each law is beforehand: the simplest are the most frequent, and a power of no whole
+# number stands for mixtures that nobody listed. Found on invented sets of other seeds than those
+# that the published numbers are made of (tests/unit/scaling/judged.py).
+BEFOREHAND = {
+    "constant": 0.16,
+    "linear": 0.50,
+    "n log n": 0.10,
+    "power": 0.04,
+    "quadratic": 0.14,
+    "step": 0.06,
+}
+RARE, RARE_POWERS = (
+    0.01,
+    tuple(2.3 + 0.1 * number for number in range(18)),
+)  # pairs of rows over all rows: cubes
 LOW_FLOOR, FLOORED = 0.02, 0.1
 PURE = 0.35  # of a law's probability, what the curve without an offset has
 _JUMPS = (1.5, 2.0, 3.0, 5.0, 8.0, 14.0)
-_STEP_BASES = ((0.0, 0.6), (0.4, 0.1), (0.8, 0.1), (1.0, 0.2))  # the share that grows in step, and how likely that is: a jump is mostly of what is flat
+_STEP_BASES = (
+    (0.0, 0.6),
+    (0.4, 0.1),
+    (0.8, 0.1),
+    (1.0, 0.2),
+)  # the share that grows in step, and how likely that is: a jump is mostly of what is flat
 _STEP_SIZES = 4  # a step needs a size on either side of it, and two more to tell it from a curve
 _Shares = tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """One form of a law. `log_at` takes a size; `chance` is its probability before any point was seen; `step_at` is where it jumps, None where it does not."""
+    """One form of a law. `log_at` takes a size; `chance` is its probability before any point was
+    seen; `step_at` is where it jumps, None where it does not.
+    """
 
     law: str
     chance: float
@@ -54,24 +75,54 @@ def shapes(sizes: Sequence[float], noise: float, floor: float = 1.0) -> list[Sha
     """Return every shape that is tried for these sizes (ascending, each once).
 
     `floor` is the smallest value over the one at the largest size. Where values span decades, it is
-    the only offset that fits the small sizes, and lies outside of the grid of shares.
-    Terms whose share at the largest size is much below `noise`, the relative scatter, are left out: nothing could show them.
+    the only offset that fits the small sizes, and lies outside of the grid of shares. Terms whose
+    share at the largest size is much below `noise`, the relative scatter, are left out: nothing
+    could show them.
     """
     largest = sizes[-1]
     found = [constant()]
     for law, term in (("linear", _linear), ("n log n", _n_log_n)):
-        found.append(Shape(law, BEFOREHAND[law] * PURE, _curve(((1.0, term),), largest), (0.0, 1.0)))
+        found.append(
+            Shape(law, BEFOREHAND[law] * PURE, _curve(((1.0, term),), largest), (0.0, 1.0))
+        )
         grid = _shares(0.69 * noise, 6.0, 0.4)
         found += [
-            Shape(law, BEFOREHAND[law] * (1 - PURE) / len(grid), _curve(((1 - share, _one), (share, term)), largest), (1 - share, share)) for share in grid
+            Shape(
+                law,
+                BEFOREHAND[law] * (1 - PURE) / len(grid),
+                _curve(((1 - share, _one), (share, term)), largest),
+                (1 - share, share),
+            )
+            for share in grid
         ]
     powers = [0.3 + 0.1 * number for number in range(20)]
-    found += [Shape("power", BEFOREHAND["power"] / len(powers), _power(power, largest), (power,)) for power in powers]
-    found += [Shape("power", RARE / len(RARE_POWERS), _power(power, largest), (power,)) for power in RARE_POWERS]
+    found += [
+        Shape("power", BEFOREHAND["power"] / len(powers), _power(power, largest), (power,))
+        for power in powers
+    ]
+    found += [
+        Shape("power", RARE / len(RARE_POWERS), _power(power, largest), (power,))
+        for power in RARE_POWERS
+    ]
     if floor < LOW_FLOOR:
         chance = BEFOREHAND["quadratic"] * FLOORED
-        found.append(Shape("quadratic", chance, _curve(((floor, _one), (1 - floor, _square)), largest), (floor, 0.0, 1 - floor)))
-        found += [Shape("power", RARE / len(RARE_POWERS), _curve(((floor, _one), (1 - floor, _raised(power))), largest), (power,)) for power in RARE_POWERS]
+        found.append(
+            Shape(
+                "quadratic",
+                chance,
+                _curve(((floor, _one), (1 - floor, _square)), largest),
+                (floor, 0.0, 1 - floor),
+            )
+        )
+        found += [
+            Shape(
+                "power",
+                RARE / len(RARE_POWERS),
+                _curve(((floor, _one), (1 - floor, _raised(power))), largest),
+                (power,),
+            )
+            for power in RARE_POWERS
+        ]
     return found + _quadratics(largest, noise) + _steps(sizes)
 
 
@@ -96,7 +147,10 @@ def _steps(sizes: Sequence[float]) -> list[Shape]:
     gaps = [math.sqrt(low * high) for low, high in itertools.pairwise(sizes)]
     chance = BEFOREHAND["step"] / (len(gaps) * len(_JUMPS))
     return [
-        Shape("step", chance * part, _jump(share, at, by, sizes[-1]), (1 - share, share, by), at) for at in gaps for by in _JUMPS for share, part in _STEP_BASES
+        Shape("step", chance * part, _jump(share, at, by, sizes[-1]), (1 - share, share, by), at)
+        for at in gaps
+        for by in _JUMPS
+        for share, part in _STEP_BASES
     ]
 
 
@@ -126,7 +180,9 @@ def _flat(size: float) -> float:
     return 0.0
 
 
-def _curve(terms: tuple[tuple[float, Callable[[float], float]], ...], largest: float) -> Callable[[float], float]:
+def _curve(
+    terms: tuple[tuple[float, Callable[[float], float]], ...], largest: float
+) -> Callable[[float], float]:
     scaled = [(share / term(largest), term) for share, term in terms if share > 0]
 
     def log_at(size: float) -> float:
@@ -154,8 +210,10 @@ def _jump(share: float, at: float, by: float, largest: float) -> Callable[[float
 
 @functools.cache
 def _shares(least: float, high: float, apart: float) -> tuple[float, ...]:
-    """Shares from `least` on whose log odds lie evenly, about `apart` from each other, up to the log odds `high`."""
+    """Shares from `least` on whose log odds lie evenly, about `apart` from each other, up to the
+    log odds `high`.
+    """
     low = math.log(least / (1 - least))
     count = max(2, round((high - low) / apart) + 1)
     odds = [low + (high - low) * number / (count - 1) for number in range(count)]
-    return tuple(1 / (1 + math.exp(-one)) for one in odds)
+    return tuple(1 / (1 + math.exp(-odd)) for odd in odds)

@@ -1,4 +1,6 @@
-"""What a fit says of a size that was not measured: a value with its interval, and when a limit is reached."""
+"""What a fit says of a size that was not measured: a value with its interval, and when a limit
+is reached.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from trainprobe.scaling.student import NODES, nodes
 
 LOW, HIGH = 0.05, 0.95
 ANNOUNCED = 0.48
-"""From this probability on a limit is announced: held against invented sets, fewer than 2 % of announcements are false (docs/predictions.md)."""
+"""From this probability on a limit is announced: held against invented sets, fewer than 2 % of
+announcements are false (docs/predictions.md).
+"""
 FAR = 30.0  # times the largest measured size
 ANNOUNCED_FAR = 0.65
 """And this far or further: the same part of the announcements is false there."""
@@ -32,7 +36,9 @@ class Interval:
 
 @dataclass(frozen=True)
 class Crossing:
-    """The size at which a limit is reached: the likeliest, and the earliest and latest of a 90 % interval; `latest` is None where it may never be."""
+    """The size at which a limit is reached: the likeliest, and the earliest and latest of a 90 %
+    interval; `latest` is None where it may never be.
+    """
 
     size: float
     earliest: float
@@ -42,7 +48,7 @@ class Crossing:
 def interval(fit: Fit, size: float) -> Interval:
     """Return what will be measured at `size`, the noise of a single measurement included."""
     low, middle, high = _quantiles(_values(fit, size), (LOW, 0.5, HIGH))
-    return Interval(*(math.exp(min(one, _LARGEST)) for one in (middle, low, high)))
+    return Interval(*(math.exp(min(item, _LARGEST)) for item in (middle, low, high)))
 
 
 def share_above(fit: Fit, size: float, limit: float) -> float:
@@ -59,24 +65,34 @@ def announced(fit: Fit, size: float, limit: float) -> bool:
 
 
 def least_chance(fit: Fit, size: float) -> float:
-    """Return the probability from which on a limit is announced at `size`: the further away, the more has to be seen."""
+    """Return the probability from which on a limit is announced at `size`: the further away, the
+    more has to be seen.
+    """
     return ANNOUNCED if size <= FAR * fit.largest * (1 + 1e-9) else ANNOUNCED_FAR
 
 
 def crossing(fit: Fit, limit: float) -> Crossing | None:
-    """Return the size at which `limit` is passed; None where that is nowhere within a million times the largest measured size."""
+    """Return the size at which `limit` is passed; None where that is nowhere within a million
+    times the largest measured size.
+    """
     found = [_reached(fit, limit, share) for share in (LOW, 0.5, HIGH)]
     return Crossing(found[1], found[0] or found[1], found[2]) if found[1] is not None else None
 
 
 def exponent(fit: Fit) -> float:
-    """Return the power of the growth just beyond the largest measured size: 1 is in step with the size, 2 with its square."""
-    return _quantiles([(_power(fit, number), one.weight) for number, one in enumerate(fit.components)], (0.5,))[0]
+    """Return the power of the growth just beyond the largest measured size: 1 is in step with
+    the size, 2 with its square.
+    """
+    return _quantiles(
+        [(_power(fit, number), item.weight) for number, item in enumerate(fit.components)], (0.5,)
+    )[0]
 
 
 def steep(fit: Fit) -> bool | None:
     """Return whether it grows faster than a sort would: None where the points leave that open."""
-    share = sum(one.weight for number, one in enumerate(fit.components) if _power(fit, number) > STEEP)
+    share = sum(
+        item.weight for number, item in enumerate(fit.components) if _power(fit, number) > STEEP
+    )
     return True if share >= _SURE_STEEP else False if share <= 1 - _SURE_STEEP else None
 
 
@@ -88,14 +104,16 @@ def _power(fit: Fit, number: int) -> float:
 def _values(fit: Fit, size: float) -> list[tuple[float, float]]:
     """Logarithms of possible values with their weights."""
     found = []
-    for one in fit.components:
-        middle, part = one.level + one.shape.log_at(size), one.weight / NODES
-        found += [(middle + one.scatter * node, part) for node in nodes(one.freedom)]
+    for component in fit.components:
+        middle, part = component.level + component.shape.log_at(size), component.weight / NODES
+        found += [(middle + component.scatter * node, part) for node in nodes(component.freedom)]
     return found
 
 
 def _quantiles(weighted: list[tuple[float, float]], shares: tuple[float, ...]) -> list[float]:
-    """Values below which these shares of the weight lie, between two values by the straight line."""
+    """Values below which these shares of the weight lie, between two values by the straight
+    line.
+    """
     weighted.sort()
     total = sum(weight for _, weight in weighted)
     found: list[float] = []
@@ -122,5 +140,7 @@ def _reached(fit: Fit, limit: float, share: float) -> float | None:
         return None
     for _ in range(24):
         middle = (low + high) / 2
-        low, high = (low, middle) if share_above(fit, math.exp(middle), limit) >= share else (middle, high)
+        low, high = (
+            (low, middle) if share_above(fit, math.exp(middle), limit) >= share else (middle, high)
+        )
     return math.exp(high)

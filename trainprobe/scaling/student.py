@@ -1,4 +1,6 @@
-"""Student's t for whole degrees of freedom: what is left of a normal error once its spread had to be estimated from few points."""
+"""Student's t distribution for whole degrees of freedom: the error of a value whose spread is
+estimated from few points.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,15 @@ import functools
 import math
 
 NODES = 21
-"""So many values stand for one distribution; more of them change a 90 % interval by less than one part in a hundred."""
+"""So many values stand for one distribution; more of them change a 90 % interval by less than
+one part in a hundred.
+"""
 
 
 def distribution(value: float, freedom: int) -> float:
-    """Return the probability of a t below `value`, by the finite series (Abramowitz and Stegun 26.7.3 and 26.7.4)."""
+    """Return the probability of a t below `value`, by the finite series (Abramowitz and Stegun
+    26.7.3 and 26.7.4).
+    """
     angle = math.atan(value / math.sqrt(freedom))
     cosine2 = math.cos(angle) ** 2
     term = total = math.cos(angle) if freedom % 2 and freedom > 1 else 0.0 if freedom % 2 else 1.0

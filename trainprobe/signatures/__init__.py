@@ -1,6 +1,7 @@
 r"""Patterns of log lines, kept as data in the YAML files of this folder, and the search for them.
 
-A pattern is tried only on lines that hold one of its literal texts `has`, so that a search through gigabytes costs little. Each row:
+A pattern is tried only on lines that hold one of its literal texts `has`, so that a search through
+gigabytes costs little. Each row:
 
     - id: watchdog-timeout            # unique
       has: 'Watchdog caught'          # a literal text of the line, or a list of them, of which one must be there
@@ -10,7 +11,7 @@ A pattern is tried only on lines that hold one of its literal texts `has`, so th
       source: 'torch 2.1 to 2.13, torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp'
       example: 'one line that it matches, written for this project'
       not: ['lines that look alike and must not match']
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -29,12 +30,15 @@ Meaning = Literal["fatal", "echo", "sign"]
 
 @dataclass(frozen=True)
 class Signature:
-    """`has` are literal texts of which a line must contain one, `regex` is what it must then match. `stream` is stdout, stderr or any.
+    """`has` are literal texts of which a line must contain one, `regex` is what it must then match.
+    `stream` is stdout, stderr or any.
 
-    `shows` is the name of what the line tells of, shared by several wordings. `means`: whoever printed a `fatal` line has failed, an
-    `echo` only repeats another rank's end, a `sign` says something that may help. With `each`, every matching line is its own hit, not
-    only the first one. `source` says where the wording comes from (project, file, versions), `example` is a line that matches, `unlike`
-    are lines that must not.
+    `shows` is the name of what the line tells of, shared by several wordings. `means`: whoever
+    printed a `fatal` line has failed, an
+    `echo` only repeats another rank's end, a `sign` says something that may help. With `each`,
+    every matching line is its own hit, not only the first one. `source` says where the wording
+    comes from (project, file, versions), `example` is a line that matches, `unlike` are lines that
+    must not.
     """
 
     id: str
@@ -55,7 +59,9 @@ class Signature:
 
 @dataclass(frozen=True)
 class Hit:
-    """`line` is the first line that matched, `count` how many held it, `captured` the named groups of that first line."""
+    """`line` is the first line that matched, `count` how many held it, `captured` the named
+    groups of that first line.
+    """
 
     signature: Signature
     line: str
@@ -72,7 +78,10 @@ def all_signatures() -> tuple[Signature, ...]:
     found: list[Signature] = []
     for file in sorted(resources.files(__name__).iterdir(), key=lambda entry: entry.name):
         if file.name.endswith(".yaml"):
-            found += [_signature(row) for row in yaml.load(file.read_text(encoding="utf-8"), Loader=loader)]  # noqa: S506 - a safe loader either way
+            found += [
+                _signature(row)
+                for row in yaml.load(file.read_text(encoding="utf-8"), Loader=loader)  # noqa: S506 - a safe loader either way
+            ]
     return tuple(found)
 
 
@@ -85,11 +94,18 @@ def literals() -> tuple[str, ...]:
 def _signature(row: Mapping[str, Any]) -> Signature:
     has = row["has"]
     rest = {name: value for name, value in row.items() if name not in ("has", "regex", "not")}
-    return Signature(has=(has,) if isinstance(has, str) else tuple(has), regex=re.compile(row["regex"]), unlike=tuple(row.get("not", ())), **rest)
+    return Signature(
+        has=(has,) if isinstance(has, str) else tuple(has),
+        regex=re.compile(row["regex"]),
+        unlike=tuple(row.get("not", ())),
+        **rest,
+    )
 
 
 def match_line(line: str, shows: frozenset[str] | None = None) -> list[Hit]:
-    """Return the hits in one line, in the order of the signatures; with `shows` only of those that show one of these events."""
+    """Return the hits in one line, in the order of the signatures; with `shows` only of those
+    that show one of these events.
+    """
     hits = []
     for signature in all_signatures() if shows is None else _showing(shows):
         at = next((place for text in signature.has if (place := line.find(text)) >= 0), -1)
@@ -97,7 +113,9 @@ def match_line(line: str, shows: frozenset[str] | None = None) -> list[Hit]:
             begin = max(0, at - LINE_CAP // 2)
             match = signature.regex.search(line[begin : begin + LINE_CAP])
             if match is not None:
-                hits.append(Hit(signature, line[begin : begin + LINE_CAP].strip(), 1, _captured(match)))
+                hits.append(
+                    Hit(signature, line[begin : begin + LINE_CAP].strip(), 1, _captured(match))
+                )
     return hits
 
 
@@ -137,7 +155,10 @@ def _hits(signature: Signature, text: str) -> list[Hit]:
             count += 1
             if count == 1 or (signature.each and count <= EACH_CAP):
                 hits.append(Hit(signature, line.strip(), 1, _captured(match)))
-        places = {literal: text.find(literal, end) if 0 <= place < end else place for literal, place in places.items()}
+        places = {
+            literal: text.find(literal, end) if 0 <= place < end else place
+            for literal, place in places.items()
+        }
     if hits and not signature.each:
         hits[0] = Hit(signature, hits[0].line, count, hits[0].captured)
     return hits

@@ -1,7 +1,8 @@
 """What a main thread is doing: the class of the place where its stack ends.
 
-Walk from the leaf to the user's innermost frame, drop wrappers, and take the most telling frame on the way (hangs.md, section 4).
-The Python stack does not show C functions such as `time.sleep` or `fcntl.flock`: there the kernel's wait channel says it.
+Walk from the leaf to the user's innermost frame, drop wrappers, and take the most telling frame on
+the way (hangs.md, section 4). The Python stack does not show C functions such as `time.sleep` or
+`fcntl.flock`: there the kernel's wait channel says it.
 """
 
 from __future__ import annotations
@@ -15,13 +16,23 @@ from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.rules import RULES, Rule
 from trainprobe.stacks.wait_channels import sleeps_in
 
-WRAPPERS = frozenset({"_exception_logger.<locals>.wrapper", "_time_logger.<locals>.wrapper", "decorate_context", "inner", "journalled"})
+WRAPPERS = frozenset(
+    {
+        "_exception_logger.<locals>.wrapper",
+        "_time_logger.<locals>.wrapper",
+        "decorate_context",
+        "inner",
+        "journalled",
+    }
+)
 AT_EXIT = frozenset({"_exit_function", "_python_exit", "_run_exitfuncs", "_finalize_join"})
 
 
 @dataclass(frozen=True)
 class Place:
-    """`leaf` is one of the classes in `rules.LEAVES`; `op` names the operation; `user` is the innermost user frame."""
+    """`leaf` is one of the classes in `rules.LEAVES`; `op` names the operation; `user` is the
+    innermost user frame.
+    """
 
     leaf: str
     op: str = ""
@@ -32,8 +43,12 @@ class Place:
     lock_path: str = ""
 
 
-def classify(frames: Sequence[Frame], *, wchan: str = "", syscall: str = "", state: str = "") -> Place:
-    """Classify a stack, outermost frame first. `wchan`, `syscall` and `state` are the thread's from /proc, "" where unknown."""
+def classify(
+    frames: Sequence[Frame], *, wchan: str = "", syscall: str = "", state: str = ""
+) -> Place:
+    """Classify a stack, outermost frame first. `wchan`, `syscall` and `state` are the thread's
+    from /proc, "" where unknown.
+    """
     user = places.user_frame(frames)
     tail = _tail(frames)
     best = _best(tail)
@@ -43,7 +58,10 @@ def classify(frames: Sequence[Frame], *, wchan: str = "", syscall: str = "", sta
         "user": user,
         "importing": importing,
         "in_backward": in_backward,
-        "in_atexit": any(frame.name in AT_EXIT or (frame.name == "_shutdown" and frame.base == "threading.py") for frame in frames),
+        "in_atexit": any(
+            frame.name in AT_EXIT or (frame.name == "_shutdown" and frame.base == "threading.py")
+            for frame in frames
+        ),
         "lock_path": _lock_path(tail),
     }
     leaf, op = _leaf(tail, best, wchan, syscall, state)
@@ -51,7 +69,9 @@ def classify(frames: Sequence[Frame], *, wchan: str = "", syscall: str = "", sta
 
 
 def deciding_frame(frames: Sequence[Frame]) -> Frame | None:
-    """The frame below the user's own by which a stack is classified: the outermost of its file, so `all_gather_object` rather than `all_gather`."""
+    """The frame below the user's own by which a stack is classified: the outermost of its file,
+    so `all_gather_object` rather than `all_gather`.
+    """
     tail = _tail(frames)
     best = _best(tail)
     if best is None:
@@ -68,12 +88,19 @@ def _best(tail: Sequence[Frame]) -> tuple[Rule, Frame] | None:
     return best
 
 
-def _leaf(tail: Sequence[Frame], best: tuple[Rule, Frame] | None, wchan: str, syscall: str, state: str) -> tuple[str, str]:
+def _leaf(
+    tail: Sequence[Frame], best: tuple[Rule, Frame] | None, wchan: str, syscall: str, state: str
+) -> tuple[str, str]:
     if best is not None:
         rule, frame = best
         if rule.leaf == "comm-wait" and rule.op == "backward" and state == "R":
-            return "native-run", "backward"  # autograd itself computes on this thread; a wait for peers would sleep
-        if rule.leaf == "worker-idle" and not any("multiprocessing/queues.py" in other.file for other in tail):
+            return (
+                "native-run",
+                "backward",
+            )  # autograd itself computes on this thread; a wait for peers would sleep
+        if rule.leaf == "worker-idle" and not any(
+            "multiprocessing/queues.py" in other.file for other in tail
+        ):
             return "python-run", "loader-worker"  # it has work, or is still setting up
         if rule.leaf == "python-run" and state != "R":
             return sleeps_in(wchan, syscall) or (rule.leaf, rule.op)
@@ -88,9 +115,17 @@ def _leaf(tail: Sequence[Frame], best: tuple[Rule, Frame] | None, wchan: str, sy
 
 
 def _tail(frames: Sequence[Frame]) -> list[Frame]:
-    """The frames from the user's innermost one (left out) to the leaf, without wrappers. A user's frame as leaf gives just itself."""
-    last_user = max((place for place, frame in enumerate(frames) if places.is_user(frame)), default=-1)
-    tail = [frame for frame in frames[last_user + 1 :] if not (frame.name in WRAPPERS or places.is_ours(frame))]
+    """The frames from the user's innermost one (left out) to the leaf, without wrappers. A
+    user's frame as leaf gives just itself.
+    """
+    last_user = max(
+        (place for place, frame in enumerate(frames) if places.is_user(frame)), default=-1
+    )
+    tail = [
+        frame
+        for frame in frames[last_user + 1 :]
+        if not (frame.name in WRAPPERS or places.is_ours(frame))
+    ]
     return tail or list(frames[last_user : last_user + 1]) if last_user >= 0 else tail
 
 
@@ -109,7 +144,9 @@ def _rule(file: str, qualified: str) -> Rule | None:
 
 
 def _public_op(tail: Sequence[Frame], frame: Frame) -> str:
-    """The outermost function of the same file above the deciding frame: `all_gather_object` rather than the `all_gather` inside it."""
+    """The outermost function of the same file above the deciding frame: `all_gather_object`
+    rather than the `all_gather` inside it.
+    """
     names = [other.name for other in tail if other.file == frame.file]
     return (names[0] if names else frame.name).rsplit(".", 1)[-1].lstrip("_")
 

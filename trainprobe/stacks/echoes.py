@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-# (part of the message, what it repeats). Wordings: gloo's transport/tcp, c10d's TCPStore and socket.cpp, NCCL and torchrun as of torch 2.13.
+# (part of the message, what it repeats). Wordings: gloo's transport/tcp, c10d's TCPStore and
+# socket.cpp, NCCL and torchrun as of torch 2.13.
 _PEER_GONE = (
     ("Connection closed by peer", "connection-closed"),
     ("Connection reset by peer", "connection-reset"),
@@ -59,12 +60,21 @@ _TYPES = {
     "ConnectionResetError": "connection-reset",
     "BrokenProcessPool": "child-died",
 }
-# What a launcher raises about a child of its own, by the file of its frames; elsewhere such a child is the program's own (ffmpeg, ninja).
-_LAUNCHERS = ("torch/distributed/launch.py", "torch/distributed/run.py", "accelerate/commands/launch.py", "deepspeed/launcher/")
+# What a launcher raises about a child of its own, by the file of its frames; elsewhere such a child
+# is the program's own (ffmpeg, ninja).
+_LAUNCHERS = (
+    "torch/distributed/launch.py",
+    "torch/distributed/run.py",
+    "accelerate/commands/launch.py",
+    "deepspeed/launcher/",
+)
 # The same in a fragment that shows no frames: an interpreter was started with a script.
-_RUNS_PYTHON = re.compile(r"Command '?\[['\"][^'\"\n]{0,300}python[\d.]{0,8}(?:\.exe)?['\"],(?: ['\"]-[a-zA-Z]['\"],){0,3} ['\"][^'\"\n]{1,300}\.py['\"]")
-# The texts of the system's errors are RuntimeErrors only where C++ throws them: the TCPStore of torch 1.0 to 1.9.
-# The two timeouts are all that c10d's socket.cpp and its stores say of theirs.
+_RUNS_PYTHON = re.compile(
+    r"Command '?\[['\"][^'\"\n]{0,300}python[\d.]{0,8}(?:\.exe)?['\"],(?:"
+    r" ['\"]-[a-zA-Z]['\"],){0,3} ['\"][^'\"\n]{1,300}\.py['\"]"
+)
+# The texts of the system's errors are RuntimeErrors only where C++ throws them: the TCPStore of
+# torch 1.0 to 1.9. The two timeouts are all that c10d's socket.cpp and its stores say of theirs.
 _ERRNO_TEXTS = {
     "Connection timed out": "rendezvous-timeout",
     "Connection refused": "connection-refused",
@@ -73,15 +83,46 @@ _ERRNO_TEXTS = {
     "Wait timeout": "store-timeout",
 }
 # Only these types can carry another rank's end; a KeyError with such words in it is the user's own.
-_CARRIERS = frozenset({"RuntimeError", "DistBackendError", "DistNetworkError", "DistStoreError", "DistError", "TimeoutError", "ConnectionError", "OSError"})
-_CARRIERS_OF_PEERS = frozenset({"ConnectionResetError", "BrokenPipeError", "ConnectionRefusedError", "EOFError", "ConnectionAbortedError"})
-_DISTRIBUTED = ("gloo", "c10d", "nccl", "NCCL", "TCPStore", "tcp/pair.cc", "torch/distributed", "torch/csrc/distributed", "Store")
+_CARRIERS = frozenset(
+    {
+        "RuntimeError",
+        "DistBackendError",
+        "DistNetworkError",
+        "DistStoreError",
+        "DistError",
+        "TimeoutError",
+        "ConnectionError",
+        "OSError",
+    }
+)
+_CARRIERS_OF_PEERS = frozenset(
+    {
+        "ConnectionResetError",
+        "BrokenPipeError",
+        "ConnectionRefusedError",
+        "EOFError",
+        "ConnectionAbortedError",
+    }
+)
+_DISTRIBUTED = (
+    "gloo",
+    "c10d",
+    "nccl",
+    "NCCL",
+    "TCPStore",
+    "tcp/pair.cc",
+    "torch/distributed",
+    "torch/csrc/distributed",
+    "Store",
+)
 
 
 def echo_of(type_name: str, message: str, files: tuple[str, ...] = ()) -> str:
-    """Return what this exception repeats (connection-closed, collective-timeout …), or "" when it stands for itself.
+    """Return what this exception repeats (connection-closed, collective-timeout …), or "" when it
+    stands for itself.
 
-    `files` are those of its frames: a socket error raised outside torch.distributed is the program's own affair.
+    `files` are those of its frames: a socket error raised outside torch.distributed is the
+    program's own affair.
     """
     name = type_name.rsplit(".", 1)[-1]
     if name in (
@@ -94,7 +135,9 @@ def echo_of(type_name: str, message: str, files: tuple[str, ...] = ()) -> str:
         "WorkerCrashedError",
     ):
         return _TYPES[name]
-    if message.lstrip().startswith("-- Process ") and " terminated with" in message:  # mp.spawn before torch 1.8 raised a plain Exception
+    if (
+        message.lstrip().startswith("-- Process ") and " terminated with" in message
+    ):  # mp.spawn before torch 1.8 raised a plain Exception
         return "launcher"
     if name == "CalledProcessError":
         ours = any(part in file.replace("\\", "/") for file in files for part in _LAUNCHERS)
@@ -103,10 +146,16 @@ def echo_of(type_name: str, message: str, files: tuple[str, ...] = ()) -> str:
         return _ERRNO_TEXTS[message.strip()]
     if any(words in message for words in _ORIGINS):
         return ""
-    distributed = any(word in message for word in _DISTRIBUTED) or any("torch/distributed" in file for file in files)
+    distributed = any(word in message for word in _DISTRIBUTED) or any(
+        "torch/distributed" in file for file in files
+    )
     if name in _CARRIERS:
         for words, what in (*_PEER_GONE, *_NOBODY_CAME):
-            if words in message and (distributed or name in ("DistBackendError", "DistNetworkError", "DistStoreError") or words in _UNMISTAKABLE):
+            if words in message and (
+                distributed
+                or name in ("DistBackendError", "DistNetworkError", "DistStoreError")
+                or words in _UNMISTAKABLE
+            ):
                 return what
     if name in _CARRIERS_OF_PEERS:
         return _TYPES.get(name, "connection-closed") if distributed else ""

@@ -1,4 +1,6 @@
-"""What a dying process prints about itself: faulthandler's stacks and C++'s `terminate called …`."""
+"""What a dying process prints about itself: faulthandler's stacks and C++'s `terminate called
+…`.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +23,24 @@ SIGNALS = {
     "Bad system call": "SIGSYS",
 }
 _FATAL = re.compile(r"Fatal Python error: ([^\n]{1,400})")
-_THREAD = re.compile(r"(Current thread|Thread) 0x([0-9a-fA-F]{1,16})(?: \[(.{0,64}?)\])? \(most recent call first\):")
+_THREAD = re.compile(
+    r"(Current thread|Thread) 0x([0-9a-fA-F]{1,16})(?: \[(.{0,64}?)\])? \(most recent call first\):"
+)
 _FRAME = re.compile(r'  File "([^"\n]{1,4096})", line (\d{1,9}|\?\?\?) in (.{1,400})$')
 _BINARY = re.compile(r'  Binary file "([^"\n]{1,4096})"(?:, at (\S{1,300}))?')
 _MODULES = re.compile(r"Extension modules: (.{0,20000}?)(?: \(total: \d+\))?$")
 _THROWN = re.compile(r"terminate called after throwing an instance of '(.{1,400}?)'")
 # abseil's handler, glog's, Open MPI's, UCX's, c10's, and the kernel's words that a shell repeats.
 _HANDLED = re.compile(
-    r"\*\*\* (SIG[A-Z]{3,5}) (?:\([^)]{0,40}\) )?received (?:at time|by PID)|Caught signal \d{1,2} \((Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception)"
-    r"|^\W{0,3}(?:\[[\w.:-]{1,80}\] )?Signal: (Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception) \(\d{1,2}\)|!{3,} (Segfault) encountered !{3,}"
+    r"\*\*\* (SIG[A-Z]{3,5}) (?:\([^)]{0,40}\) )?received (?:at time|by PID)|Caught signal \d{1,2}"
+    r" \((Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception)"
+    r"|^\W{0,3}(?:\[[\w.:-]{1,80}\] )?Signal: (Segmentation fault|Bus error|Aborted|Illegal"
+    r" instruction|Floating point exception) \(\d{1,2}\)|!{3,} (Segfault) encountered !{3,}"
 )
 _HANDLED_NAMES = {**SIGNALS, "Segfault": "SIGSEGV"}
-_NO_LIBRARY = re.compile(r"/(?:ld-linux[^/]*|libc|libpthread|libpython[^/]*)[.-][^/]*$|/python[\d.]*$")
+_NO_LIBRARY = re.compile(
+    r"/(?:ld-linux[^/]*|libc|libpthread|libpython[^/]*)[.-][^/]*$|/python[\d.]*$"
+)
 
 
 @dataclass
@@ -47,7 +55,9 @@ class ThreadDump:
 
 @dataclass
 class Dump:
-    """One death. `signal_name` is empty for an error of the interpreter itself; `begins` is the number of its first line."""
+    """One death. `signal_name` is empty for an error of the interpreter itself; `begins` is the
+    number of its first line.
+    """
 
     signal_name: str = ""
     message: str = ""
@@ -60,7 +70,9 @@ class Dump:
     begins: int = 0
 
     def current(self) -> ThreadDump | None:
-        """The thread that got the signal; where none is marked (a signal on a thread without Python), the main one."""
+        """The thread that got the signal; where none is marked (a signal on a thread without
+        Python), the main one.
+        """
         return next((thread for thread in self.threads if thread.current), None) or self.main()
 
     def main(self) -> ThreadDump | None:
@@ -69,7 +81,9 @@ class Dump:
 
 
 def parse_deaths(lines: Sequence[str]) -> list[Dump]:
-    """Return the deaths told of in the lines of one rank, in order. `terminate called …` and the stack after it are one."""
+    """Return the deaths told of in the lines of one rank, in order. `terminate called …` and the
+    stack after it are one.
+    """
     deaths: list[Dump] = []
     open_death: Dump | None = None
     for place, line in enumerate(lines):
@@ -81,10 +95,14 @@ def parse_deaths(lines: Sequence[str]) -> list[Dump]:
                 open_death = Dump(begins=place)
                 deaths.append(open_death)
             _fatal(line, open_death)
-        elif ("ignal" in line or "SIG" in line or "Segfault" in line) and (handled := _HANDLED.search(line)) is not None:
+        elif ("ignal" in line or "SIG" in line or "Segfault" in line) and (
+            handled := _HANDLED.search(line)
+        ) is not None:
             if open_death is None:
                 word = next(group for group in handled.groups() if group)
-                open_death = Dump(_HANDLED_NAMES.get(word, word), line.strip()[:MESSAGE_CAP], begins=place)
+                open_death = Dump(
+                    _HANDLED_NAMES.get(word, word), line.strip()[:MESSAGE_CAP], begins=place
+                )
                 deaths.append(open_death)
         elif open_death is not None:
             _stack_line(line, open_death)
@@ -101,7 +119,11 @@ def _terminated(lines: Sequence[str], place: int) -> Dump:
     death.without_exception = "without an active exception" in lines[place]
     words = [] if thrown else [lines[place][lines[place].index("terminate called") :].strip()]
     for line in lines[place + 1 : place + 40]:
-        if "Fatal Python error" in line or "Traceback (most" in line or (not line.strip() and words):
+        if (
+            "Fatal Python error" in line
+            or "Traceback (most" in line
+            or (not line.strip() and words)
+        ):
             break
         if line.lstrip().startswith("what():"):
             words.append(line.split("what():", 1)[1].strip())
@@ -130,7 +152,13 @@ def _stack_line(line: str, death: Dump) -> None:
     thread = _THREAD.search(line)
     if thread is not None:
         if len(death.threads) < 256:
-            death.threads.append(ThreadDump(thread.group(2), (thread.group(3) or "").strip(), thread.group(1) == "Current thread"))
+            death.threads.append(
+                ThreadDump(
+                    thread.group(2),
+                    (thread.group(3) or "").strip(),
+                    thread.group(1) == "Current thread",
+                )
+            )
         return
     frame = _FRAME.match(line)
     if frame is not None and death.threads:
@@ -143,4 +171,6 @@ def _stack_line(line: str, death: Dump) -> None:
         death.library = binary.group(1)
     modules = _MODULES.match(line)
     if modules is not None:
-        death.extension_modules = tuple(name.strip() for name in modules.group(1).split(",") if name.strip())[:512]
+        death.extension_modules = tuple(
+            name.strip() for name in modules.group(1).split(",") if name.strip()
+        )[:512]

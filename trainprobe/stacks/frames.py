@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 class Frame:
     """A place in a program. `line` is 0 where it is unknown.
 
-    `text` is the source line where a traceback printed it. `locals` holds only what was asked for by name (a lock's path);
-    it takes no part in comparing two frames, since a value may change while the place does not.
+    `text` is the source line where a traceback printed it. `locals` holds only what was asked for
+    by name (a lock's path); it takes no part in comparing two frames, since a value may change
+    while the place does not.
     """
 
     name: str = ""

@@ -10,14 +10,20 @@ from trainprobe.stacks.frames import Frame
 _LIBRARY = re.compile(r"/(?:site|dist)-packages/")
 _STANDARD = re.compile(r"/lib(?:64)?/python3(?:\.\d+)?t?/(?!(?:site|dist)-packages/)|\.zip/")
 _TORCH = re.compile(r"(?:^|/(?:site|dist)-packages/|/pytorch/)torch(?:gen|data)?/")
-_NATIVE = re.compile(r"\.so(?:\.[\d.]+)?$|(?:^|/)python\d[\d.]*t?$|\.(?:c|cc|cpp|cu|h|hpp|pyx|rs)$|^\[\w*\]$|^$")
+_NATIVE = re.compile(
+    r"\.so(?:\.[\d.]+)?$|(?:^|/)python\d[\d.]*t?$|\.(?:c|cc|cpp|cu|h|hpp|pyx|rs)$|^\[\w*\]$|^$"
+)
 # Our own watcher inside the user's processes: its frames lie between the user's call and torch.
 _OURS = re.compile(r"/_witness/")
 
 
 def is_native(frame: Frame) -> bool:
     """A frame of a shared library, as native stacks show them."""
-    return not frame.file.endswith((".py", ">")) and bool(_NATIVE.search(frame.file)) and not frame.file.startswith("<")
+    return (
+        not frame.file.endswith((".py", ">"))
+        and bool(_NATIVE.search(frame.file))
+        and not frame.file.startswith("<")
+    )
 
 
 def is_standard(frame: Frame) -> bool:
@@ -45,7 +51,9 @@ def is_user(frame: Frame) -> bool:
 
 
 def user_frame(frames: Sequence[Frame]) -> Frame | None:
-    """The innermost frame of the user's code; where there is none, of a library other than torch; else None. Frames outermost first."""
+    """The innermost frame of the user's code; where there is none, of a library other than
+    torch; else None. Frames outermost first.
+    """
     for test in (is_user, _other_library):
         found = next((frame for frame in reversed(frames) if test(frame)), None)
         if found is not None:
@@ -54,20 +62,31 @@ def user_frame(frames: Sequence[Frame]) -> Frame | None:
 
 
 def _other_library(frame: Frame) -> bool:
-    return bool(_LIBRARY.search(frame.file)) and not is_torch(frame) and not is_native(frame) and not is_ours(frame)
+    return (
+        bool(_LIBRARY.search(frame.file))
+        and not is_torch(frame)
+        and not is_native(frame)
+        and not is_ours(frame)
+    )
 
 
 def module_importing(frames: Sequence[Frame]) -> str:
     """The dotted name of the module whose import is under way on this stack, or "".
 
-    Module code runs in a frame called `<module>`. The outermost one is the program itself, and one below runpy is a program too.
-    Of nested imports the outermost of an installed library counts, since that is what somebody can mend or pin; among the user's
-    own modules the innermost.
+    Module code runs in a frame called `<module>`. The outermost one is the program itself, and one
+    below runpy is a program too. Of nested imports the outermost of an installed library counts,
+    since that is what somebody can mend or pin; among the user's own modules the innermost.
     """
     own = ""
-    python = [frame for frame in frames if not is_native(frame)]  # the interpreter's own frames call the program
+    python = [
+        frame for frame in frames if not is_native(frame)
+    ]  # the interpreter's own frames call the program
     for before, frame in zip(python, python[1:]):
-        if frame.name != "<module>" or before.base in ("runpy.py", "<frozen runpy>", "spawn.py") or frame.file.startswith("<"):
+        if (
+            frame.name != "<module>"
+            or before.base in ("runpy.py", "<frozen runpy>", "spawn.py")
+            or frame.file.startswith("<")
+        ):
             continue
         if is_library(frame):
             return module_name(frame.file)
@@ -76,7 +95,9 @@ def module_importing(frames: Sequence[Frame]) -> str:
 
 
 def module_name(file: str) -> str:
-    """`…/site-packages/numpy/core/__init__.py` → `numpy.core`; for a file of no package its own name."""
+    """`…/site-packages/numpy/core/__init__.py` → `numpy.core`; for a file of no package its own
+    name.
+    """
     path = file.replace("\\", "/")
     for pattern in (_LIBRARY, _STANDARD):
         parts = pattern.split(path)
@@ -84,5 +105,9 @@ def module_name(file: str) -> str:
             path = parts[-1]
             break
     else:
-        path = path.rsplit("/", 2)[-2] + "/__init__" if path.endswith("/__init__.py") else path.rsplit("/", 1)[-1]
+        path = (
+            path.rsplit("/", 2)[-2] + "/__init__"
+            if path.endswith("/__init__.py")
+            else path.rsplit("/", 1)[-1]
+        )
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")

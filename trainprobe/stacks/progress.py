@@ -1,4 +1,6 @@
-"""Did a thread go on between looks? Frames of its own code decide, not those of helpers that poll."""
+"""Did a thread go on between looks? Frames of its own code decide, not those of helpers that
+poll.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,12 @@ from trainprobe.stacks.rules import RULES
 
 
 def moved(looks: Sequence[Sequence[Frame]]) -> bool | None:
-    """True when the user's frames or lines changed between any two looks, False when none did, None for fewer than two looks.
+    """True when the user's frames or lines changed between any two looks, False when none did, None
+    for fewer than two looks.
 
-    `queue.get(timeout=…)`, `Popen.wait` and the like loop while they wait: frames below the last one of somebody's own code
-    are left out, and a change of helper alone is no movement. An empty stack says nothing and is not compared.
+    `queue.get(timeout=…)`, `Popen.wait` and the like loop while they wait: frames below the last
+    one of somebody's own code are left out, and a change of helper alone is no movement. An empty
+    stack says nothing and is not compared.
     """
     keys = [own_place(frames) for frames in looks if frames]
     if len(keys) < 2:
@@ -22,7 +26,9 @@ def moved(looks: Sequence[Sequence[Frame]]) -> bool | None:
 
 
 def own_place(frames: Sequence[Frame]) -> tuple[tuple[str, str, int], ...]:
-    """The stack without the helper frames at its leaf, as something that can be compared. Outermost first."""
+    """The stack without the helper frames at its leaf, as something that can be compared.
+    Outermost first.
+    """
     last = max((place for place, frame in enumerate(frames) if not _is_helper(frame)), default=-1)
     kept = frames[: last + 1] if last >= 0 else frames[:1]
     return tuple((frame.name, frame.base, frame.line) for frame in kept)
@@ -34,4 +40,7 @@ def _is_helper(frame: Frame) -> bool:
     if places.is_user(frame):
         return False
     name = frame.name.rsplit(".", 1)[-1]
-    return any(rule.leaf not in ("file-io", "compile") and rule.fits(frame.file, frame.name, name) for rule in RULES)
+    return any(
+        rule.leaf not in ("file-io", "compile") and rule.fits(frame.file, frame.name, name)
+        for rule in RULES
+    )

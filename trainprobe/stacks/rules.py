@@ -25,10 +25,11 @@ LEAVES = (
 
 @dataclass(frozen=True)
 class Rule:
-    """A frame whose file ends in, or contains, `path` and whose function is one of `names` (all when empty).
+    """A frame whose file ends in, or contains, `path` and whose function is one of `names` (all
+    when empty).
 
-    `weight`: 3 says it all, 2 is a part of the standard library or a tool that waits for something named,
-    1 is a bare wait that a frame further out may explain.
+    `weight`: 3 says it all, 2 is a part of the standard library or a tool that waits for something
+    named, 1 is a bare wait that a frame further out may explain.
     """
 
     leaf: str
@@ -38,7 +39,9 @@ class Rule:
     weight: int = 3
 
     def fits(self, file: str, qualified: str, name: str) -> bool:
-        return self.path in file and (not self.names or name in self.names or qualified in self.names)
+        return self.path in file and (
+            not self.names or name in self.names or qualified in self.names
+        )
 
 
 def _rule(leaf: str, path: str, names: str = "", op: str = "", weight: int = 3) -> Rule:
@@ -47,9 +50,13 @@ def _rule(leaf: str, path: str, names: str = "", op: str = "", weight: int = 3) 
 
 _C10D = "torch/distributed/distributed_c10d.py"
 _JOINING = (
-    "init_process_group _new_process_group_helper new_group _new_group_with_tag split_group _store_based_barrier new_subgroups new_subgroups_by_enumeration"
+    "init_process_group _new_process_group_helper new_group _new_group_with_tag split_group"
+    " _store_based_barrier new_subgroups new_subgroups_by_enumeration"
 )
-_LEAVING = "destroy_process_group _shutdown_backend _abort_process_group abort _cleanup_original_group_name shutdown"
+_LEAVING = (
+    "destroy_process_group _shutdown_backend _abort_process_group abort"
+    " _cleanup_original_group_name shutdown"
+)
 
 # More specific ones first: of several that fit one frame the heaviest counts, then the first.
 RULES: tuple[Rule, ...] = (
@@ -61,8 +68,19 @@ RULES: tuple[Rule, ...] = (
     _rule("comm-wait", "torch/distributed/_functional_collectives.py"),
     _rule("comm-wait", "torch/distributed/nn/functional.py"),
     _rule("comm-wait", "torch/autograd/graph.py", "_engine_run_backward", "backward"),
-    _rule("comm-wait", "torch/nn/parallel/distributed.py", "_sync_buffers _sync_module_states _sync_params _pre_forward", "ddp-sync", 2),
-    _rule("comm-wait", "torch/distributed/fsdp/", "_unshard wait_for_unshard unshard _wait_all_gather_streams_on_event foreach_all_gather foreach_reduce"),
+    _rule(
+        "comm-wait",
+        "torch/nn/parallel/distributed.py",
+        "_sync_buffers _sync_module_states _sync_params _pre_forward",
+        "ddp-sync",
+        2,
+    ),
+    _rule(
+        "comm-wait",
+        "torch/distributed/fsdp/",
+        "_unshard wait_for_unshard unshard _wait_all_gather_streams_on_event foreach_all_gather"
+        " foreach_reduce",
+    ),
     _rule("store-wait", "torch/distributed/rendezvous.py", "", "rendezvous"),
     _rule("store-wait", "torch/distributed/elastic/rendezvous/", "", "rendezvous"),
     _rule("store-wait", "torch/distributed/elastic/utils/store.py", "", "store"),
@@ -70,18 +88,40 @@ RULES: tuple[Rule, ...] = (
     _rule("child-wait", "torch/distributed/elastic/multiprocessing/api.py", "", "torchrun"),
     _rule("child-wait", "torch/multiprocessing/spawn.py", "join start_processes spawn", "spawn"),
     # GPUs. The native names are the CUDA driver's and runtime's.
-    _rule("gpu-wait", "torch/cuda/", "synchronize wait wait_event wait_stream query current_stream_synchronize", "synchronize"),
+    _rule(
+        "gpu-wait",
+        "torch/cuda/",
+        "synchronize wait wait_event wait_stream query current_stream_synchronize",
+        "synchronize",
+    ),
     _rule("gpu-wait", "libcuda", "", "cuda"),
     _rule(
         "gpu-wait",
         "",
-        "cuStreamSynchronize cuEventSynchronize cuCtxSynchronize cudaStreamSynchronize cudaEventSynchronize cudaDeviceSynchronize cuMemcpyDtoH_v2 cuMemcpyDtoHAsync_v2",
+        "cuStreamSynchronize cuEventSynchronize cuCtxSynchronize cudaStreamSynchronize"
+        " cudaEventSynchronize cudaDeviceSynchronize cuMemcpyDtoH_v2 cuMemcpyDtoHAsync_v2",
         "cuda",
     ),
-    _rule("comm-wait", "", "c10d::Work::wait c10d::Reducer::finalize_backward gloo::transport::tcp::UnboundBuffer::waitRecv", "native"),
+    _rule(
+        "comm-wait",
+        "",
+        "c10d::Work::wait c10d::Reducer::finalize_backward"
+        " gloo::transport::tcp::UnboundBuffer::waitRecv",
+        "native",
+    ),
     _rule("store-wait", "", "c10d::TCPStore::doWait c10d::TCPStore::waitForWorkers", "store"),
-    _rule("comm-wait", "torch/distributed/fsdp/_fully_shard/", "unshard wait_for_unshard all_gather reduce_scatter foreach_reduce post_backward", "fsdp"),
-    _rule("comm-wait", "torch/distributed/algorithms/join.py", "notify_join_context _notify_procs_to_terminate", "join"),
+    _rule(
+        "comm-wait",
+        "torch/distributed/fsdp/_fully_shard/",
+        "unshard wait_for_unshard all_gather reduce_scatter foreach_reduce post_backward",
+        "fsdp",
+    ),
+    _rule(
+        "comm-wait",
+        "torch/distributed/algorithms/join.py",
+        "notify_join_context _notify_procs_to_terminate",
+        "join",
+    ),
     _rule("comm-wait", "torch/distributed/pipelining/", "", "pipeline", 2),
     # A debugger or a prompt waits for a person.
     _rule("child-wait", "/pdb.py", "interaction cmdloop _cmdloop user_line set_trace", "debugger"),
@@ -90,7 +130,12 @@ RULES: tuple[Rule, ...] = (
     _rule("child-wait", "debugpy/", "", "debugger"),
     # Data loading.
     _rule("teardown", "torch/utils/data/dataloader.py", "_shutdown_workers __del__", "dataloader"),
-    _rule("dataloader", "torch/utils/data/dataloader.py", "_try_get_data _get_data _next_data __next__ __iter__ _get_iterator __init__ _reset", "dataloader"),
+    _rule(
+        "dataloader",
+        "torch/utils/data/dataloader.py",
+        "_try_get_data _get_data _next_data __next__ __iter__ _get_iterator __init__ _reset",
+        "dataloader",
+    ),
     _rule("worker-idle", "torch/utils/data/_utils/worker.py", "_worker_loop", "index-queue"),
     _rule("python-run", "torch/utils/data/_utils/fetch.py", "fetch", "fetch"),
     # Builds, compilers and file locks.
@@ -109,10 +154,27 @@ RULES: tuple[Rule, ...] = (
     _rule("compile", "triton/runtime/autotuner.py", "", "triton-autotune"),
     _rule("compile", "triton/runtime/build.py", "", "triton"),
     # Imports.
-    _rule("import-lock", "importlib._bootstrap>", "_lock_unlock_module _ModuleLock.acquire _ModuleLockManager.__enter__ acquire __enter__", "import"),
+    _rule(
+        "import-lock",
+        "importlib._bootstrap>",
+        "_lock_unlock_module _ModuleLock.acquire _ModuleLockManager.__enter__ acquire __enter__",
+        "import",
+    ),
     # Files.
-    _rule("file-io", "torch/serialization.py", "save _save _legacy_save _open_zipfile_writer_file __init__ __exit__", "torch.save", 2),
-    _rule("file-io", "torch/serialization.py", "load _load _legacy_load load_tensor persistent_load read", "torch.load", 2),
+    _rule(
+        "file-io",
+        "torch/serialization.py",
+        "save _save _legacy_save _open_zipfile_writer_file __init__ __exit__",
+        "torch.save",
+        2,
+    ),
+    _rule(
+        "file-io",
+        "torch/serialization.py",
+        "load _load _legacy_load load_tensor persistent_load read",
+        "torch.load",
+        2,
+    ),
     _rule("file-io", "torch/distributed/checkpoint/", "", "checkpoint", 2),
     _rule("file-io", "/shutil.py", "", "copy", 1),
     _rule("file-io", "/zipfile", "", "zipfile", 1),
@@ -120,7 +182,12 @@ RULES: tuple[Rule, ...] = (
     _rule("file-io", "/gzip.py", "", "gzip", 1),
     _rule("file-io", "safetensors/", "", "safetensors", 2),
     # The end of a process.
-    _rule("teardown", "multiprocessing/util.py", "_exit_function _run_finalizers", "multiprocessing-exit"),
+    _rule(
+        "teardown",
+        "multiprocessing/util.py",
+        "_exit_function _run_finalizers",
+        "multiprocessing-exit",
+    ),
     _rule("teardown", "/threading.py", "_shutdown", "threads-at-exit"),
     _rule("teardown", "concurrent/futures/", "_python_exit", "executor-at-exit"),
     # Children.
@@ -128,7 +195,13 @@ RULES: tuple[Rule, ...] = (
     _rule("child-wait", "multiprocessing/process.py", "join", "join", 2),
     _rule("child-wait", "multiprocessing/pool.py", "get wait map join starmap next", "pool", 2),
     _rule("child-wait", "multiprocess/pool.py", "get wait map join starmap next", "pool", 2),
-    _rule("child-wait", "/subprocess.py", "wait _wait _try_wait communicate _communicate run call check_call check_output poll", "subprocess", 2),
+    _rule(
+        "child-wait",
+        "/subprocess.py",
+        "wait _wait _try_wait communicate _communicate run call check_call check_output poll",
+        "subprocess",
+        2,
+    ),
     # Locks and queues of Python.
     _rule("lock", "multiprocessing/queues.py", "get put join", "mp-queue", 2),
     _rule("lock", "multiprocessing/synchronize.py", "", "mp-lock", 1),
@@ -137,7 +210,13 @@ RULES: tuple[Rule, ...] = (
     _rule("lock", "multiprocessing/managers.py", "_callmethod acquire get put wait", "manager", 2),
     _rule("lock", "tqdm/", "acquire __enter__", "tqdm-lock", 2),
     _rule("lock", "concurrent/futures/", "result wait shutdown __exit__", "future", 2),
-    _rule("lock", "/threading.py", "wait acquire join _wait_for_tstate_lock __enter__ wait_for", "threading", 1),
+    _rule(
+        "lock",
+        "/threading.py",
+        "wait acquire join _wait_for_tstate_lock __enter__ wait_for",
+        "threading",
+        1,
+    ),
     # Network.
     _rule("net-io", "wandb/", "", "wandb", 1),
     _rule("net-io", "mlflow/", "", "mlflow", 1),

@@ -1,4 +1,6 @@
-"""Which blocks of a source file enclose a line: under which `if`, in which loop, holding which `with`. Pure; nothing is executed."""
+"""Which blocks of a source file enclose a line: under which `if`, in which loop, holding which
+`with`. Pure; nothing is executed.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from typing import Any
 
 TEXT_CAP = 300
 SOURCE_CAP = 2 * 2**20
-# Before Python 3.11 a chain of some 100,000 operators in one expression overflows the C stack of the parser and kills the process.
+# Before Python 3.11 a chain of some 100,000 operators in one expression overflows the C stack of
+# the parser and kills the process.
 CHAIN_CAP = 20_000
 SKIPS_CAP = 8
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -26,9 +29,11 @@ _one_at_a_time = threading.Lock()
 
 @dataclass(frozen=True)
 class Enclosing:
-    """A block around a line. `kind` is if, for, while, with, try, match, case, class or def; `branch` is body, orelse, handler or finally.
+    """A block around a line. `kind` is if, for, while, with, try, match, case, class or def;
+    `branch` is body, orelse, handler or finally.
 
-    `line` and `text` are those of the header: for a handler of its `except`, else of the statement (`if rank == 0:` also for its else).
+    `line` and `text` are those of the header: for a handler of its `except`, else of the statement
+    (`if rank == 0:` also for its else).
     """
 
     kind: str
@@ -39,10 +44,13 @@ class Enclosing:
 
 @dataclass(frozen=True)
 class Skip:
-    """A branch above a line, in a loop around it, that leaves the rest of that pass out: `if bad(batch): continue`.
+    """A branch above a line, in a loop around it, that leaves the rest of that pass out: `if
+    bad(batch): continue`.
 
-    `line` and `text` are those of the branch's header (of its `if` also for an else, `branch` is then orelse); `how` is continue, break or return;
-    `loop` is the line of the loop's header. A loop inside that loop that does not hold the line is not searched.
+    `line` and `text` are those of the branch's header (of its `if` also for an else, `branch` is
+    then orelse); `how` is continue, break or return;
+    `loop` is the line of the loop's header. A loop inside that loop that does not hold the line is
+    not searched.
     """
 
     line: int
@@ -54,9 +62,11 @@ class Skip:
 
 @dataclass(frozen=True)
 class Place:
-    """A line with its statement's text, the innermost function (`<module>` outside of all) and its blocks, innermost last.
+    """A line with its statement's text, the innermost function (`<module>` outside of all) and its
+    blocks, innermost last.
 
-    `skips` are the branches of the function's loops by which a pass may not come to the line, at most the SKIPS_CAP nearest above it.
+    `skips` are the branches of the function's loops by which a pass may not come to the line, at
+    most the SKIPS_CAP nearest above it.
     """
 
     line: int
@@ -68,14 +78,18 @@ class Place:
 
 @dataclass(frozen=True)
 class Places:
-    """What is known of the lines asked for. `flaw` says why there are no blocks, empty when there are."""
+    """What is known of the lines asked for. `flaw` says why there are no blocks, empty when
+    there are.
+    """
 
     places: tuple[Place, ...]
     flaw: str = ""
 
 
 def read_places(text: str, lines: Iterable[int]) -> Places:
-    """Find the blocks around each line. A text that cannot be parsed still gives the text of the lines; lines outside of it give nothing."""
+    """Find the blocks around each line. A text that cannot be parsed still gives the text of the
+    lines; lines outside of it give nothing.
+    """
     # The parser counts only these line ends, unlike str.splitlines.
     rows = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     wanted = sorted({line for line in lines if 1 <= line <= len(rows)})
@@ -91,8 +105,13 @@ def _parse(text: str) -> tuple[ast.Module | None, str]:
     if sys.version_info < (3, 11) and _has_long_chain(text):
         return None, "an expression of the source is too long to be parsed safely"
     try:
-        with _one_at_a_time, warnings.catch_warnings():  # The filters of warnings are one for all threads.
-            warnings.simplefilter("ignore")  # A warning about the job's source is not ours to print.
+        with (
+            _one_at_a_time,
+            warnings.catch_warnings(),
+        ):  # The filters of warnings are one for all threads.
+            warnings.simplefilter(
+                "ignore"
+            )  # A warning about the job's source is not ours to print.
             return ast.parse(text), ""
     except SyntaxError as error:
         return None, f"the source has a syntax error in line {error.lineno}: {error.msg}"
@@ -123,12 +142,22 @@ def _place(tree: ast.Module, rows: Sequence[str], line: int) -> Place:
     loops: list[Any] = []
     statements: Sequence[Any] = tree.body
     while True:
-        node = next((each for each in statements if _first_line(each) <= line <= _last_line(each)), None)
+        node = next(
+            (each for each in statements if _first_line(each) <= line <= _last_line(each)), None
+        )
         if node is None:
-            return Place(line, function, _short(rows[line - 1]), tuple(blocks), _skips(loops, rows, line))
+            return Place(
+                line, function, _short(rows[line - 1]), tuple(blocks), _skips(loops, rows, line)
+            )
         inside = _step_into(node, rows, line)
         if inside is None:
-            return Place(line, function, _statement_text(node, rows), tuple(blocks), _skips(loops, rows, line))
+            return Place(
+                line,
+                function,
+                _statement_text(node, rows),
+                tuple(blocks),
+                _skips(loops, rows, line),
+            )
         found, statements = inside
         blocks.extend(found)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -140,7 +169,9 @@ def _place(tree: ast.Module, rows: Sequence[str], line: int) -> Place:
 
 
 def _skips(loops: Iterable[Any], rows: Sequence[str], line: int) -> tuple[Skip, ...]:
-    """The branches above the line that leave a pass of one of these loops. Without recursion: a chain of elif may be long."""
+    """The branches above the line that leave a pass of one of these loops. Without recursion: a
+    chain of elif may be long.
+    """
     found = []
     for loop in loops:
         ahead = list(loop.body)
@@ -152,30 +183,52 @@ def _skips(loops: Iterable[Any], rows: Sequence[str], line: int) -> tuple[Skip, 
                 ahead.extend(statements)
                 end = statements[-1]
                 if head is not None and isinstance(end, _LEAVING) and _last_line(end) < line:
-                    text = _header_text(rows, head.lineno, head.col_offset, [head.type] if branch == "handler" else _header_parts(head))
-                    found.append(Skip(head.lineno, text, type(end).__name__.lower(), loop.lineno, branch))
+                    text = _header_text(
+                        rows,
+                        head.lineno,
+                        head.col_offset,
+                        [head.type] if branch == "handler" else _header_parts(head),
+                    )
+                    found.append(
+                        Skip(head.lineno, text, type(end).__name__.lower(), loop.lineno, branch)
+                    )
     return tuple(sorted(found, key=lambda skip: skip.line)[-SKIPS_CAP:])
 
 
 def _branches(node: Any) -> list[tuple[Any, str, Sequence[Any]]]:
-    """The statements below a statement, with the branch that they are and the node of its header; None where no condition leads there."""
+    """The statements below a statement, with the branch that they are and the node of its
+    header; None where no condition leads there.
+    """
     head = node if isinstance(node, ast.If) else None
     found = [(head, name, getattr(node, name, ())) for name in ("body", "orelse", "finalbody")]
     found += [(handler, "handler", handler.body) for handler in getattr(node, "handlers", ())]
     found += [(None, "body", case.body) for case in getattr(node, "cases", ())]
-    return [(of, name, statements) for of, name, statements in found if isinstance(statements, list) and statements]
+    return [
+        (of, name, statements)
+        for of, name, statements in found
+        if isinstance(statements, list) and statements
+    ]
 
 
-def _step_into(node: Any, rows: Sequence[str], line: int) -> tuple[list[Enclosing], Sequence[Any]] | None:
-    """The blocks that this statement opens around the line, and the statements to look at next; None when the line is its own."""
+def _step_into(
+    node: Any, rows: Sequence[str], line: int
+) -> tuple[list[Enclosing], Sequence[Any]] | None:
+    """The blocks that this statement opens around the line, and the statements to look at next;
+    None when the line is its own.
+    """
     kind = _KINDS.get(type(node).__name__)
     if kind is None:
         return None
     for case in getattr(node, "cases", ()):
         if _covers(case.body, line):
             parts = [case.pattern, case.guard]
-            head = _header_text(rows, case.pattern.lineno, _indent(rows[case.pattern.lineno - 1]), parts)
-            return [_block(node, rows, kind, "body"), Enclosing("case", case.pattern.lineno, head)], case.body
+            head = _header_text(
+                rows, case.pattern.lineno, _indent(rows[case.pattern.lineno - 1]), parts
+            )
+            return [
+                _block(node, rows, kind, "body"),
+                Enclosing("case", case.pattern.lineno, head),
+            ], case.body
     for handler in getattr(node, "handlers", ()):
         if _covers(handler.body, line):
             head = _header_text(rows, handler.lineno, handler.col_offset, [handler.type])
@@ -188,17 +241,36 @@ def _step_into(node: Any, rows: Sequence[str], line: int) -> tuple[list[Enclosin
 
 
 def _block(node: Any, rows: Sequence[str], kind: str, branch: str) -> Enclosing:
-    return Enclosing(kind, node.lineno, _header_text(rows, node.lineno, node.col_offset, _header_parts(node)), branch)
+    return Enclosing(
+        kind,
+        node.lineno,
+        _header_text(rows, node.lineno, node.col_offset, _header_parts(node)),
+        branch,
+    )
 
 
 def _header_parts(node: Any) -> list[Any]:
     """The expressions of a compound statement's header; its colon comes after the last of them."""
     parts = [getattr(node, name, None) for name in ("test", "target", "iter", "subject", "returns")]
-    parts += [part for name in ("bases", "keywords", "type_params") for part in getattr(node, name, ())]
-    parts += [part for item in getattr(node, "items", ()) for part in (item.context_expr, item.optional_vars)]
+    parts += [
+        part for name in ("bases", "keywords", "type_params") for part in getattr(node, name, ())
+    ]
+    parts += [
+        part
+        for item in getattr(node, "items", ())
+        for part in (item.context_expr, item.optional_vars)
+    ]
     args = getattr(node, "args", None)
     if isinstance(args, ast.arguments):
-        parts += [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg, *args.defaults, *args.kw_defaults]
+        parts += [
+            *args.posonlyargs,
+            *args.args,
+            *args.kwonlyargs,
+            args.vararg,
+            args.kwarg,
+            *args.defaults,
+            *args.kw_defaults,
+        ]
     return parts
 
 
@@ -219,7 +291,9 @@ def _statement_text(node: Any, rows: Sequence[str]) -> str:
     return _short(_cut(rows, node.lineno, node.col_offset, _last_line(node), node.end_col_offset))
 
 
-def _cut(rows: Sequence[str], line: int, column: int, last_line: int, last_column: int | None) -> str:
+def _cut(
+    rows: Sequence[str], line: int, column: int, last_line: int, last_column: int | None
+) -> str:
     """The text of a range. Columns count UTF-8 bytes, as ast gives them."""
     taken = [row.encode("utf-8", "replace") for row in rows[line - 1 : min(last_line, line + 40)]]
     if len(taken) == last_line - line + 1 and last_column is not None:
@@ -239,7 +313,9 @@ def _covers(statements: Sequence[Any], line: int) -> bool:
 
 def _first_line(node: Any) -> int:
     """Decorators stand above the line that a function or class calls its own."""
-    return int(min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))]))
+    return int(
+        min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
+    )
 
 
 def _last_line(node: Any) -> int:

@@ -1,6 +1,8 @@
-"""Stack dumps as people save them: the text of `py-spy dump`, of faulthandler, of pystack and of gdb, told apart by what they say.
+"""Stack dumps as people save them: the text of `py-spy dump`, of faulthandler, of pystack and of
+gdb, told apart by what they say.
 
-The result has the shape of a `stacks.python` or `stacks.native` record: threads with frames, leaf first.
+The result has the shape of a `stacks.python` or `stacks.native` record: threads with frames, leaf
+first.
 """
 
 from __future__ import annotations
@@ -17,28 +19,65 @@ THREADS_CAP = 512
 FRAMES_CAP = 400
 _RANK_SECTION = re.compile(r"^=+ Rank (\d{1,7})\b")  # torch.distributed.debug's periodic dumps
 _PY_SPY_PROCESS = re.compile(r"^Process (\d{1,9}): ?(.{0,1000})")
-_PY_SPY_THREAD = re.compile(r'^Thread (0x[0-9A-Fa-f]{1,16}|\d{1,20}) \(([a-z+ ]{0,40})\)(?:: "(.{0,200})")?')
+_PY_SPY_THREAD = re.compile(
+    r'^Thread (0x[0-9A-Fa-f]{1,16}|\d{1,20}) \(([a-z+ ]{0,40})\)(?:: "(.{0,200})")?'
+)
 _PY_SPY_FRAME = re.compile(r"^ {4}(\S.{0,400}?) \(([^()]{1,4096}?)(?::(\d{1,9}))?\)$")
-_TIMER = re.compile(r"^Timeout \((\d{1,4}):(\d{2}):(\d{2}(?:\.\d{1,6})?)\)!")  # of faulthandler.dump_traceback_later
-_FAULT_THREAD = re.compile(r"^(Current thread|Thread) (0x[0-9A-Fa-f]{1,16})(?: \[(.{0,64}?)\])? \(most recent call first\):")
+_TIMER = re.compile(
+    r"^Timeout \((\d{1,4}):(\d{2}):(\d{2}(?:\.\d{1,6})?)\)!"
+)  # of faulthandler.dump_traceback_later
+_FAULT_THREAD = re.compile(
+    r"^(Current thread|Thread) (0x[0-9A-Fa-f]{1,16})(?: \[(.{0,64}?)\])? \(most recent call"
+    r" first\):"
+)
 _FAULT_FRAME = re.compile(r'^  File "([^"\n]{1,4096})", line (\d{1,9}|\?\?\?) in (.{1,400})$')
-_PYSTACK_THREAD = re.compile(r"^Traceback for thread (\d{1,9})(?: \((.{0,64}?)\))? \[(.{0,60}?)\] \(most recent call last\):")
-_PYSTACK_FRAME = re.compile(r'^ {4}\((Python|C)\) File "([^"\n]{1,4096})", line (\d{1,9}), in (.{1,400})$')
-_GDB_THREAD = re.compile(r'^Thread \d{1,9} \((?:Thread 0x[0-9a-f]{1,16} )?\(?LWP (\d{1,9})\)?\)?(?: "(.{0,64}?)")?')
-_GDB_FRAME = re.compile(r"^#\d{1,5}\s+(?:0x[0-9a-f]{1,16} in )?(\S.{0,4000}?)(?: from (\S{1,4096})| at (\S{1,4096}?):(\d{1,9}))?$")
+_PYSTACK_THREAD = re.compile(
+    r"^Traceback for thread (\d{1,9})(?: \((.{0,64}?)\))? \[(.{0,60}?)\] \(most recent call last\):"
+)
+_PYSTACK_FRAME = re.compile(
+    r'^ {4}\((Python|C)\) File "([^"\n]{1,4096})", line (\d{1,9}), in (.{1,400})$'
+)
+_GDB_THREAD = re.compile(
+    r'^Thread \d{1,9} \((?:Thread 0x[0-9a-f]{1,16} )?\(?LWP (\d{1,9})\)?\)?(?: "(.{0,64}?)")?'
+)
+_GDB_FRAME = re.compile(
+    r"^#\d{1,5}\s+(?:0x[0-9a-f]{1,16} in )?(\S.{0,4000}?)(?: from (\S{1,4096})| at"
+    r" (\S{1,4096}?):(\d{1,9}))?$"
+)
 _ANSI = re.compile(r"\x1b\[[0-9;]{0,20}m")
-# What the lines above begin with, or a colour before it: most lines of a training log are none of them.
+# What the lines above begin with, or a colour before it: most lines of a training log are none of
+# them.
 _BEGINNINGS = frozenset("=PTC #\x1b")
-# py-spy's text gives paths relative to sys.path: these first parts are installed libraries, not the user's code.
+# py-spy's text gives paths relative to sys.path: these first parts are installed libraries, not the
+# user's code.
 _LIBRARIES = frozenset(
-    {"accelerate", "datasets", "deepspeed", "filelock", "fsspec", "huggingface_hub", "lightning", "megatron", "numpy", "pytorch_lightning", "ray", "requests",
-     "safetensors", "tqdm", "transformers", "triton", "urllib3", "wandb"}
-)  # fmt: skip
+    {
+        "accelerate",
+        "datasets",
+        "deepspeed",
+        "filelock",
+        "fsspec",
+        "huggingface_hub",
+        "lightning",
+        "megatron",
+        "numpy",
+        "pytorch_lightning",
+        "ray",
+        "requests",
+        "safetensors",
+        "tqdm",
+        "transformers",
+        "triton",
+        "urllib3",
+        "wandb",
+    }
+)
 
 
 @dataclass
 class ProcessStack:
-    """One process in one look. `pid` and `rank` are None where the text does not tell; `native` where the frames are C's.
+    """One process in one look. `pid` and `rank` are None where the text does not tell; `native`
+    where the frames are C's.
 
     `timer_s` is how long faulthandler waited before it wrote this, where a timer made it write.
     """
@@ -54,13 +93,19 @@ class ProcessStack:
     @property
     def is_worker(self) -> bool:
         """A DataLoader's worker, which such a dump lists beside the rank that it serves."""
-        return any(frame["name"].endswith("_worker_loop") for thread in self.threads for frame in thread["frames"])
+        return any(
+            frame["name"].endswith("_worker_loop")
+            for thread in self.threads
+            for frame in thread["frames"]
+        )
 
 
 def parse_stack_text(text: str) -> list[ProcessStack]:
-    """Return the processes that the text shows, in order, without those that have no frame; empty where it is no stack dump at all.
+    """Return the processes that the text shows, in order, without those that have no frame; empty
+    where it is no stack dump at all.
 
-    One pass over at most a million lines, of each the first 5000 characters; every pattern runs in time linear in its line.
+    One pass over at most a million lines, of each the first 5000 characters; every pattern runs in
+    time linear in its line.
     """
     reader = _Reader()
     for line in text.splitlines()[:LINES_CAP]:
@@ -70,7 +115,9 @@ def parse_stack_text(text: str) -> list[ProcessStack]:
             reader.found[-1].timer_s = None  # it went on to say something
         if len(reader.found) > PROCESSES_CAP:
             break
-    return [_finished(one) for one in reader.found if any(thread["frames"] for thread in one.threads)]
+    return [
+        _finished(one) for one in reader.found if any(thread["frames"] for thread in one.threads)
+    ]
 
 
 class _Reader:
@@ -91,7 +138,9 @@ class _Reader:
             self._begin("py-spy", int(process.group(1)), process.group(2))
         elif thread := _FAULT_THREAD.match(line):
             current = thread.group(1) == "Current thread"
-            if current or thread.group(2) in self.main_seen:  # the same thread again is another look
+            if (
+                current or thread.group(2) in self.main_seen
+            ):  # the same thread again is another look
                 self.main_seen.clear()
                 if current or self._now("faulthandler").threads:
                     self._begin("faulthandler")
@@ -100,9 +149,20 @@ class _Reader:
             self.found[-1].timer_s = self.timer_s
         elif thread := _PY_SPY_THREAD.match(line):
             words = thread.group(2).split("+")
-            self._thread("py-spy", thread.group(1), thread.group(3) or "", gil="gil" in words, active="active" in words)
+            self._thread(
+                "py-spy",
+                thread.group(1),
+                thread.group(3) or "",
+                gil="gil" in words,
+                active="active" in words,
+            )
         elif thread := _PYSTACK_THREAD.match(line):
-            self._thread("pystack", thread.group(1), thread.group(2) or "", gil="Has the GIL" in thread.group(3))
+            self._thread(
+                "pystack",
+                thread.group(1),
+                thread.group(2) or "",
+                gil="Has the GIL" in thread.group(3),
+            )
         elif thread := _GDB_THREAD.match(line):
             self._thread("gdb", thread.group(1), thread.group(2) or "")
         elif self.found and self.found[-1].threads:
@@ -117,13 +177,26 @@ class _Reader:
         self.found[-1].form = form
         return self.found[-1]
 
-    def _thread(self, form: str, ident: str, name: str, *, gil: bool = False, active: bool = False) -> None:
+    def _thread(
+        self, form: str, ident: str, name: str, *, gil: bool = False, active: bool = False
+    ) -> None:
         process = self._now(form)
         process.native = form == "gdb"
         if len(process.threads) < THREADS_CAP:
             number = int(ident, 16) if ident.startswith("0x") else int(ident)
-            os_id = number if form in ("pystack", "gdb") or (form == "py-spy" and not ident.startswith("0x")) else None
-            row: dict[str, Any] = {"thread_id": number % 2**62, "os_thread_id": os_id, "name": name, "active": active, "owns_gil": gil, "frames": []}
+            os_id = (
+                number
+                if form in ("pystack", "gdb") or (form == "py-spy" and not ident.startswith("0x"))
+                else None
+            )
+            row: dict[str, Any] = {
+                "thread_id": number % 2**62,
+                "os_thread_id": os_id,
+                "name": name,
+                "active": active,
+                "owns_gil": gil,
+                "frames": [],
+            }
             process.threads.append(row)
 
     def _frame(self, process: ProcessStack, line: str) -> None:
@@ -131,13 +204,16 @@ class _Reader:
         if len(frames) >= FRAMES_CAP:
             return
         if process.form == "py-spy" and (frame := _PY_SPY_FRAME.match(line)):
-            frames.append(_row(frame.group(1), _whole_path(frame.group(2), frame.group(1)), frame.group(3)))
+            frames.append(
+                _row(frame.group(1), _whole_path(frame.group(2), frame.group(1)), frame.group(3))
+            )
         elif process.form == "faulthandler" and (frame := _FAULT_FRAME.match(line)):
             frames.append(_row(frame.group(3), frame.group(1), frame.group(2)))
         elif process.form == "pystack" and (frame := _PYSTACK_FRAME.match(line)):
             frames.append(_row(frame.group(4), frame.group(2), frame.group(3)))
         elif process.form == "gdb" and (frame := _GDB_FRAME.match(line)):
-            # The arguments go, those of the signature and those of the call; in C++ a name may hold a bracket of its own.
+            # The arguments go, those of the signature and those of the call; in C++ a name may hold
+            # a bracket of its own.
             name = frame.group(1).replace("(anonymous namespace)", "<unnamed>").partition("(")[0]
             frames.append(_row(name[:400], frame.group(2) or frame.group(3) or "", frame.group(4)))
 
@@ -147,7 +223,9 @@ def _row(name: str, file: str, line: str | None) -> dict[str, Any]:
 
 
 def _whole_path(short: str, function: str) -> str:
-    """A short path of py-spy's as one that tells whose code it is; a program of the user's may well be called like a standard module."""
+    """A short path of py-spy's as one that tells whose code it is; a program of the user's may
+    well be called like a standard module.
+    """
     if short.startswith(("/", "<")):
         return short
     first = short.split("/", maxsplit=1)[0].removesuffix(".py")
@@ -157,7 +235,9 @@ def _whole_path(short: str, function: str) -> str:
 
 
 def _finished(process: ProcessStack) -> ProcessStack:
-    """Name the main thread: faulthandler and gdb list it last, pystack first; and put frames leaf first."""
+    """Name the main thread: faulthandler and gdb list it last, pystack first; and put frames
+    leaf first.
+    """
     threads = process.threads
     if process.form == "pystack":
         for thread in threads:
@@ -165,8 +245,12 @@ def _finished(process: ProcessStack) -> ProcessStack:
     main = next((thread for thread in threads if thread["name"] == "MainThread"), None)
     if main is None:
         numbered = [thread for thread in threads if thread["os_thread_id"] is not None]
-        of_pid = next((thread for thread in numbered if thread["os_thread_id"] == process.pid), None)
-        main = of_pid or (min(numbered, key=lambda thread: thread["os_thread_id"]) if numbered else threads[-1])
+        of_pid = next(
+            (thread for thread in numbered if thread["os_thread_id"] == process.pid), None
+        )
+        main = of_pid or (
+            min(numbered, key=lambda thread: thread["os_thread_id"]) if numbered else threads[-1]
+        )
         main["name"] = "MainThread"
     if process.pid is None:
         process.pid = main["os_thread_id"]

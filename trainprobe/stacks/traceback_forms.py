@@ -1,4 +1,6 @@
-"""Tracebacks in other dress, rewritten line by line into Python's own: rich's boxes, IPython's, log prefixes; and the bare last line of one."""
+"""Tracebacks in other dress, rewritten line by line into Python's own: rich's boxes, IPython's,
+log prefixes; and the bare last line of one.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +8,29 @@ import re
 from collections.abc import Iterator, Sequence
 
 HEADER = "Traceback (most recent call last):"
-_BOX_TOP = re.compile(r"\s{0,80}[\u256d\u250c+][\u2500\u2501-]{1,200} Traceback \(most recent call last\)")
+_BOX_TOP = re.compile(
+    r"\s{0,80}[\u256d\u250c+][\u2500\u2501-]{1,200} Traceback \(most recent call last\)"
+)
 _BOX_FRAME = re.compile(r"((?:[A-Za-z]:)?[^\s:]?[^:\n]{0,1000}?):(\d{1,9}) in ([^\s(]{1,200})")
 _BOX_CODE = re.compile(r"[\u2771>] {0,4}\d{1,9} [\u2502|] ?(.{0,400})")
 _SIDES = "\u2502|\u2503"
 _NOTEBOOK = re.compile(r"[A-Za-z_][\w.]{0,200} {2,200}Traceback \(most recent call last\)$")
-_CELL = re.compile(r"(?:Cell )?(?:In ?\[(\d{0,9})\]|Input In \[(\d{0,9})\]), (?:line (\d{1,9})|in <cell line: (\d{1,9})>)(?:, in ([^\s(]{1,200}))?")
+_CELL = re.compile(
+    r"(?:Cell )?(?:In ?\[(\d{0,9})\]|Input In \[(\d{0,9})\]), (?:line (\d{1,9})|in <cell line:"
+    r" (\d{1,9})>)(?:, in ([^\s(]{1,200}))?"
+)
 _FILE_NEW = re.compile(r"File ([^\s\"][^\n\"]{0,1000}?):(\d{1,9}), in ([^\s(]{1,200})")
-_FILE_OLD = re.compile(r"((?:/|~|<ipython-input|[A-Za-z]:\\)[^\n:]{0,1000}?) in ([^\s(]{1,200})(?:\(.{0,400})?$")
-_LINK = re.compile(r"^\[([^\]\n]{1,1000})\]\(https?://[^)\s]{0,300}\)")  # Colab makes links of file names
+_FILE_OLD = re.compile(
+    r"((?:/|~|<ipython-input|[A-Za-z]:\\)[^\n:]{0,1000}?) in ([^\s(]{1,200})(?:\(.{0,400})?$"
+)
+_LINK = re.compile(
+    r"^\[([^\]\n]{1,1000})\]\(https?://[^)\s]{0,300}\)"
+)  # Colab makes links of file names
 _ARROW = re.compile(r"-{1,10}> ?(\d{1,9}) ?(.{0,400})")
 _BARE = re.compile(
-    r"(?:E {2,4}|ERROR:? {1,4}|error: )?((?:[A-Za-z_]\w{0,80}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Timeout|NotMet|Died|Exit)|KeyboardInterrupt|StopIteration)"
+    r"(?:E {2,4}|ERROR:? {1,4}|error:"
+    r" )?((?:[A-Za-z_]\w{0,80}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Timeout|NotMet"
+    r"|Died|Exit)|KeyboardInterrupt|StopIteration)"
     r"(?:\([A-Z]\w{0,80}\))?(?:: (.{0,2000}))?$"
 )
 _DIGITS = re.compile(r"\d")
@@ -25,7 +38,9 @@ LOOK_AHEAD = 14
 
 
 def classic(lines: Sequence[str]) -> list[str]:
-    """Return as many lines, in which every known form of traceback looks as Python prints it. Text that is none stays as it is."""
+    """Return as many lines, in which every known form of traceback looks as Python prints it.
+    Text that is none stays as it is.
+    """
     done = list(lines)
     place = 0
     while place < len(done):
@@ -44,7 +59,9 @@ def classic(lines: Sequence[str]) -> list[str]:
 
 
 def _box(lines: list[str], place: int) -> int:
-    """A box that rich draws: `│ /job/train.py:45 in main │`, then the source with `❱` before the line."""
+    """A box that rich draws: `│ /job/train.py:45 in main │`, then the source with `❱` before the
+    line.
+    """
     lines[place] = HEADER
     place += 1
     left = ""
@@ -61,13 +78,19 @@ def _box(lines: list[str], place: int) -> int:
             lines[place] = f"    {code.group(1).strip()}"
         elif frame is not None and not inner[:1].isdigit():
             lines[place] = f'  File "{frame.group(1)}", line {frame.group(2)}, in {frame.group(3)}'
-        left = inner if frame is None and code is None and inner.startswith(("/", "~")) and " " not in inner else ""
+        left = (
+            inner
+            if frame is None and code is None and inner.startswith(("/", "~")) and " " not in inner
+            else ""
+        )
         place += 1
     return place
 
 
 def _notebook(lines: list[str], place: int) -> int:
-    """IPython's form, of version 7 (`file in f(args)` and an arrow) and of version 8 (`File path:12, in f(args)`, `Cell In[5], line 3`)."""
+    """IPython's form, of version 7 (`file in f(args)` and an arrow) and of version 8 (`File
+    path:12, in f(args)`, `Cell In[5], line 3`).
+    """
     kind = lines[place].split()[0]
     lines[place] = HEADER
     place += 1
@@ -78,12 +101,24 @@ def _notebook(lines: list[str], place: int) -> int:
         cell, new, old = _CELL.match(bare), _FILE_NEW.match(bare), _FILE_OLD.match(bare)
         if cell is not None:
             number = cell.group(3) or cell.group(4)
-            lines[place] = f'  File "<cell {cell.group(1) or cell.group(2) or ""}>", line {number}, in {cell.group(5) or "<module>"}'
+            lines[place] = (
+                f'  File "<cell {cell.group(1) or cell.group(2) or ""}>", line {number}, in'
+                f" {cell.group(5) or '<module>'}"
+            )
         elif new is not None:
             lines[place] = f'  File "{new.group(1)}", line {new.group(2)}, in {new.group(3)}'
         elif old is not None:
-            ahead = next((found for text in lines[place + 1 : place + LOOK_AHEAD] if (found := _ARROW.match(text.strip()))), None)
-            lines[place] = f'  File "{old.group(1)}", line {ahead.group(1) if ahead else 0}, in {old.group(2)}'
+            ahead = next(
+                (
+                    found
+                    for text in lines[place + 1 : place + LOOK_AHEAD]
+                    if (found := _ARROW.match(text.strip()))
+                ),
+                None,
+            )
+            lines[place] = (
+                f'  File "{old.group(1)}", line {ahead.group(1) if ahead else 0}, in {old.group(2)}'
+            )
         elif arrow is not None:
             lines[place] = f"    {arrow.group(2).strip()}"
         elif (bare and not line[:1].isspace() and _BARE.match(bare)) or HEADER[:-1] in bare:
@@ -91,13 +126,17 @@ def _notebook(lines: list[str], place: int) -> int:
         else:
             lines[place] = ""
         place += 1
-    if not lines[-1].strip() and _BARE.match(kind):  # cut off before its last line; the header names the exception too
+    if not lines[-1].strip() and _BARE.match(
+        kind
+    ):  # cut off before its last line; the header names the exception too
         lines[-1] = kind
     return place
 
 
 def _prefixed(lines: list[str], place: int) -> None:
-    """A header behind something else (`ERROR:root:`, a stamp, a worker's name): take it off, and off the lines behind it that carry its like."""
+    """A header behind something else (`ERROR:root:`, a stamp, a worker's name): take it off, and
+    off the lines behind it that carry its like.
+    """
     prefix = lines[place].rstrip()[: -len(HEADER)]
     if not prefix or prefix.endswith(("Original ", "Exception Group ")) or not prefix.strip(" |+"):
         return
@@ -111,9 +150,24 @@ def _prefixed(lines: list[str], place: int) -> None:
 
 
 def bare_errors(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
-    """Yield (place, type, message) of lines that say an exception's type and message and nothing else, such as a fragment's only line."""
+    """Yield (place, type, message) of lines that say an exception's type and message and nothing
+    else, such as a fragment's only line.
+    """
     for place, line in enumerate(lines):
-        if "Err" in line or "Exc" in line or "Inter" in line or "NotMet" in line or "Exit" in line or "Died" in line or "Timeout" in line or "StopIter" in line:
+        if (
+            "Err" in line
+            or "Exc" in line
+            or "Inter" in line
+            or "NotMet" in line
+            or "Exit" in line
+            or "Died" in line
+            or "Timeout" in line
+            or "StopIter" in line
+        ):
             match = _BARE.match(line.strip())
-            if match is not None and (match.group(2) is not None or match.group(1) in ("KeyboardInterrupt", "StopIteration", "MemoryError", "AssertionError")):
+            if match is not None and (
+                match.group(2) is not None
+                or match.group(1)
+                in ("KeyboardInterrupt", "StopIteration", "MemoryError", "AssertionError")
+            ):
                 yield place, match.group(1), (match.group(2) or "").strip()

@@ -1,4 +1,6 @@
-"""Python tracebacks in printed text: with or without rank prefixes, chained, grouped, or brought over from a DataLoader worker."""
+"""Python tracebacks in printed text: with or without rank prefixes, chained, grouped, or brought
+over from a DataLoader worker.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,26 @@ _FRAME = re.compile(r'\s*File "([^"\n]{1,4096})", line (\d{1,9})(?:, in (.{1,400
 _RAISED = re.compile(r"([A-Za-z_][\w.<>]{0,200})(?::[ ]?(.*))?$")
 _ERROR_NAME = re.compile(r"(?:Error|Exception|Interrupt|Exit|NotMet|Timeout|Died)$")
 _THREAD = re.compile(r"Exception in thread (.{1,200}?)(?: \(.{0,200}\))?:$")
-_CAUGHT = re.compile(r"Caught ([\w.]{1,200}) in (DataLoader worker process|replica|pin memory thread|torch_xla)\s?(\d{1,6})?")
+_CAUGHT = re.compile(
+    r"Caught ([\w.]{1,200}) in (DataLoader worker process|replica|pin memory"
+    r" thread|torch_xla)\s?(\d{1,6})?"
+)
 # What begins a line that is no longer part of an exception's message.
 _NEXT_LOG = re.compile(
-    r"Fatal Python error|terminate called|Extension modules:|[IWEF]\d{4} \d\d:|\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d|Process [\w-]{1,60}:$|Exception (?:in|ignored)|\[[IWEF]\d{3,4}"
-    r"|\[[IWE] \w|\[?(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL)\b[\]: ]|(?:srun|slurmstepd|wandb|ninja|mpirun|Killing subprocess)\b|\[?(?:rank|default)\d{1,7}\]:"
-    r"|\S{1,80}:\d{1,9}:\d{1,9} \[\d{1,4}\] |(?:[\w./-]{1,80}:\d{1,6} )?NCCL (?:WARN|INFO) |\s{0,8}\d{1,3}%\||\[?\d\d:\d\d:\d\d|(?i:epoch|step|iter(?:ation)?|train(?:ing)?)[ :=\[]{1,3}\d"
+    r"Fatal Python error|terminate called|Extension modules:|[IWEF]\d{4} \d\d:|\[?\d{4}-\d\d-\d\d["
+    r" T]\d\d:\d\d|Process [\w-]{1,60}:$|Exception (?:in|ignored)|\[[IWEF]\d{3,4}"
+    r"|\[[IWE] \w|\[?(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL)\b[\]:"
+    r" ]|(?:srun|slurmstepd|wandb|ninja|mpirun|Killing subprocess)\b|\[?(?:rank|default)\d{1,7}\]:"
+    r"|\S{1,80}:\d{1,9}:\d{1,9} \[\d{1,4}\] |(?:[\w./-]{1,80}:\d{1,6} )?NCCL (?:WARN|INFO)"
+    r" |\s{0,8}\d{1,3}%\||\[?\d\d:\d\d:\d\d|(?i:epoch|step|iter(?:ation)?|train(?:ing)?)["
+    r" :=\[]{1,3}\d"
 )
 # After a blank line only these go on with the message; Python and torch write nothing else there.
 _GOES_ON = re.compile(
-    r"\s|Exception raised from|frame #|Original Traceback|Last error|CUDA kernel errors|For debugging|Compile with|Device-side|Parameter|\"\"\"|-- Process|[=*-]{5}"
-    r"|[a-z(]|Note|Hint|Details|If you|To |In addition|Please|You |See |C\+\+ |Root Cause|Failures|Other Failures|The following|Here "
+    r"\s|Exception raised from|frame #|Original Traceback|Last error|CUDA kernel errors|For"
+    r" debugging|Compile with|Device-side|Parameter|\"\"\"|-- Process|[=*-]{5}"
+    r"|[a-z(]|Note|Hint|Details|If you|To |In addition|Please|You |See |C\+\+ |Root"
+    r" Cause|Failures|Other Failures|The following|Here "
 )
 
 
@@ -44,7 +55,8 @@ class Raised:
 
 @dataclass(frozen=True)
 class Printed:
-    """A printed traceback: its chain in time order. `begins` is the number of its first line, `ends` that of the last type and message.
+    """A printed traceback: its chain in time order. `begins` is the number of its first line,
+    `ends` that of the last type and message.
 
     `ignored` says that Python said it ignored it.
     """
@@ -75,7 +87,9 @@ def parse_tracebacks(lines: Sequence[str], depth: int = 0) -> list[Printed]:
     chain: list[Raised] = []
     joined_by = ""
     for before, block, after in _blocks(lines):
-        raised = unwrap(Raised(block.type, "\n".join(block.message).strip(), tuple(block.frames)), depth)
+        raised = unwrap(
+            Raised(block.type, "\n".join(block.message).strip(), tuple(block.frames)), depth
+        )
         if block.member and found and found[-1].group:
             if len(found[-1].chain) == 1:  # what the group holds is what happened
                 found[-1] = replace(found[-1], chain=(raised, *found[-1].chain))
@@ -85,8 +99,13 @@ def parse_tracebacks(lines: Sequence[str], depth: int = 0) -> list[Printed]:
         printed = Printed(
             tuple(chain),
             handled_one=_CONTEXT in (after, joined_by),
-            thread=thread.group(1) if thread else (found[-1].thread if joined_by and found else "MainThread"),
-            ignored=before.startswith(("Exception ignored", "Error in atexit")) or (joined_by != "" and bool(found) and found[-1].ignored),
+            thread=(
+                thread.group(1)
+                if thread
+                else (found[-1].thread if joined_by and found else "MainThread")
+            ),
+            ignored=before.startswith(("Exception ignored", "Error in atexit"))
+            or (joined_by != "" and bool(found) and found[-1].ignored),
             begins=block.begins,
             group=block.group,
             ends=block.ends,
@@ -100,20 +119,38 @@ def parse_tracebacks(lines: Sequence[str], depth: int = 0) -> list[Printed]:
 
 
 def unwrap(raised: Raised, depth: int = 0) -> Raised:
-    """A DataLoader worker's exception is raised again in the parent with the worker's traceback as its message: return the worker's own."""
+    """A DataLoader worker's exception is raised again in the parent with the worker's traceback
+    as its message: return the worker's own.
+    """
     caught = _CAUGHT.match(raised.message)
     if caught is None or depth > 3:
         return replace(raised, message=raised.message[:MESSAGE_CAP])
-    inner = parse_tracebacks([line.removeprefix("Original ") for line in raised.message.splitlines()], depth + 1)
-    worker = int(caught.group(3)) if caught.group(3) and caught.group(2).startswith("DataLoader") else None
+    inner = parse_tracebacks(
+        [line.removeprefix("Original ") for line in raised.message.splitlines()], depth + 1
+    )
+    worker = (
+        int(caught.group(3))
+        if caught.group(3) and caught.group(2).startswith("DataLoader")
+        else None
+    )
     if not inner:
-        return replace(raised, type=caught.group(1), message=raised.message[:MESSAGE_CAP], worker=worker, wrapper=caught.group(0).strip())
+        return replace(
+            raised,
+            type=caught.group(1),
+            message=raised.message[:MESSAGE_CAP],
+            worker=worker,
+            wrapper=caught.group(0).strip(),
+        )
     own = inner[-1].chain[-1]
-    return Raised(own.type, own.message, own.frames or raised.frames, worker, caught.group(0).strip())
+    return Raised(
+        own.type, own.message, own.frames or raised.frames, worker, caught.group(0).strip()
+    )
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, _Block, str]]:
-    """Yield (the line before, the block, the sentence that joins it to the next one or "") for each traceback."""
+    """Yield (the line before, the block, the sentence that joins it to the next one or "") for
+    each traceback.
+    """
     place = 0
     while place < len(lines):
         headless = _FRAME.match(lines[place]) is not None
@@ -121,7 +158,11 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, _Block, str]]:
             place += 1
             continue
         before = lines[place - 1].strip() if place else ""
-        block = _Block(begins=place, group="Exception Group" in lines[place], member=lines[place].lstrip().startswith("|"))
+        block = _Block(
+            begins=place,
+            group="Exception Group" in lines[place],
+            member=lines[place].lstrip().startswith("|"),
+        )
         place = _read_frames(lines, place if headless else place + 1, block)
         if not block.type or (headless and not _ERROR_NAME.search(block.type)):
             continue
@@ -131,9 +172,15 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, _Block, str]]:
 
 
 def _once(frames: list[Frame]) -> list[Frame]:
-    """Two or more ranks that print the same traceback into one file at once give every frame as many times."""
+    """Two or more ranks that print the same traceback into one file at once give every frame as
+    many times.
+    """
     for times in (8, 4, 2, 3):
-        if len(frames) >= 2 * times and len(frames) % times == 0 and all(len(set(frames[at : at + times])) == 1 for at in range(0, len(frames), times)):
+        if (
+            len(frames) >= 2 * times
+            and len(frames) % times == 0
+            and all(len(set(frames[at : at + times])) == 1 for at in range(0, len(frames), times))
+        ):
             kept = frames[::times]
             return kept if len(set(kept)) > 1 else frames
     return frames
@@ -141,7 +188,9 @@ def _once(frames: list[Frame]) -> list[Frame]:
 
 def _goes_on(lines: Sequence[str], place: int) -> bool:
     after = next((line for line in lines[place : place + 3] if line.strip()), "")
-    return after != "" and (_GOES_ON.match(after) is not None or after.strip() in (_CAUSE, _CONTEXT))
+    return after != "" and (
+        _GOES_ON.match(after) is not None or after.strip() in (_CAUSE, _CONTEXT)
+    )
 
 
 def _is_header(line: str) -> bool:
@@ -164,10 +213,17 @@ def _read_frames(lines: Sequence[str], place: int, block: _Block) -> int:
         frame = _FRAME.match(content)
         if frame is not None:
             if len(block.frames) < FRAMES_CAP:
-                block.frames.append(Frame(frame.group(3) or "<module>", frame.group(1), int(frame.group(2))))
+                block.frames.append(
+                    Frame(frame.group(3) or "<module>", frame.group(1), int(frame.group(2)))
+                )
         elif content[:1].isspace() or not content:
             text = content.strip()
-            if text and block.frames and not block.frames[-1].text and not text.startswith(("^", "~", "[Previous line")):
+            if (
+                text
+                and block.frames
+                and not block.frames[-1].text
+                and not text.startswith(("^", "~", "[Previous line"))
+            ):
                 block.frames[-1] = replace(block.frames[-1], text=text[:400])
         else:
             raised = _RAISED.match(content.rstrip())
@@ -181,7 +237,9 @@ def _read_frames(lines: Sequence[str], place: int, block: _Block) -> int:
 
 
 def _read_message(lines: Sequence[str], place: int, block: _Block) -> tuple[int, str]:
-    """Read the further lines of a message. Nothing marks its end, so it ends at a chain, another traceback or another kind of log line."""
+    """Read the further lines of a message. Nothing marks its end, so it ends at a chain, another
+    traceback or another kind of log line.
+    """
     began, size = place, len(block.message[0])
     inside_original = False
     while place < len(lines) and place - began < 400:
@@ -190,7 +248,11 @@ def _read_message(lines: Sequence[str], place: int, block: _Block) -> tuple[int,
         if bare in (_CAUSE, _CONTEXT):
             return place + 1, bare
         inside_original = inside_original or bare.startswith("Original Traceback")
-        if (_is_header(line) and not inside_original) or _NEXT_LOG.match(line) or line.lstrip().startswith("+-"):
+        if (
+            (_is_header(line) and not inside_original)
+            or _NEXT_LOG.match(line)
+            or line.lstrip().startswith("+-")
+        ):
             break
         if not bare and not inside_original and not _goes_on(lines, place):
             break

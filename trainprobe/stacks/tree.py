@@ -1,40 +1,19 @@
-"""Stacks of many ranks as one: sets of ranks in short, equal stacks as classes, and the prefix tree of all."""
+"""Stacks of many ranks as one: equal stacks as classes, and the prefix tree of all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trainprobe.stacks.frames import Frame
 
 
-def fold_ranks(ranks: Iterable[int]) -> str:
-    """`[0, 2, 3]` → `0,2-3`."""
-    ordered = sorted(set(ranks))
-    parts: list[str] = []
-    start = 0
-    for place in range(1, len(ordered) + 1):
-        if place == len(ordered) or ordered[place] != ordered[place - 1] + 1:
-            first, last = ordered[start], ordered[place - 1]
-            parts.append(str(first) if first == last else f"{first}-{last}")
-            start = place
-    return ",".join(parts)
-
-
-def unfold_ranks(text: str) -> tuple[int, ...]:
-    """`0,2-3` → (0, 2, 3). Raises ValueError for anything else."""
-    ranks: set[int] = set()
-    for part in text.split(",") if text else ():
-        first, dash, last = part.partition("-")
-        low, high = int(first), int(last if dash else first)
-        if low > high or high - low > 10_000_000:
-            raise ValueError(f"{part!r} is no range of ranks")
-        ranks.update(range(low, high + 1))
-    return tuple(sorted(ranks))
-
-
-def classes(stacks: Mapping[int, Sequence[Frame]]) -> tuple[tuple[tuple[int, ...], tuple[Frame, ...]], ...]:
-    """Ranks with the same stack together, the larger sets first. Folders of files are not compared: they differ between containers."""
+def classes(
+    stacks: Mapping[int, Sequence[Frame]],
+) -> tuple[tuple[tuple[int, ...], tuple[Frame, ...]], ...]:
+    """Ranks with the same stack together, the larger sets first. Folders of files are not
+    compared: they differ between containers.
+    """
     by_stack: dict[tuple[tuple[str, str, int], ...], list[int]] = {}
     for rank in sorted(stacks):
         by_stack.setdefault(_key(stacks[rank]), []).append(rank)
@@ -54,7 +33,9 @@ class Branch:
 def prefix_tree(stacks: Mapping[int, Sequence[Frame]]) -> list[Branch]:
     """Merge stacks (outermost first) from the outermost frame on, as STAT does."""
     roots: list[Branch] = []
-    known: dict[tuple[int, str, str, int], Branch] = {}  # by the list that it stands in: of thousands of ranks many may differ
+    known: dict[
+        tuple[int, str, str, int], Branch
+    ] = {}  # by the list that it stands in: of thousands of ranks many may differ
     for rank in sorted(stacks):
         level = roots
         for frame in stacks[rank]:

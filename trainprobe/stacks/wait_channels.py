@@ -1,4 +1,6 @@
-"""What a thread sleeps in, by the kernel function and the system call: for stacks that end in a C function, which shows no frame."""
+"""What a thread sleeps in, by the kernel function and the system call: for stacks that end in a
+C function, which shows no frame.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +43,21 @@ _CHANNELS: tuple[tuple[str, str, str], ...] = (
     ("poll", "net-io", "poll"),
     ("do_select", "net-io", "select"),
 )
-# x86-64 numbers (asm/unistd_64.h). Under the same numbers other processors have calls in which nobody stays asleep.
-_CALLS = {"35": ("sleep", "sleep"), "230": ("sleep", "sleep"), "73": ("lock", "flock"), "61": ("child-wait", "wait"), "34": ("sleep", "pause")}
+# x86-64 numbers (asm/unistd_64.h). Under the same numbers other processors have calls in which
+# nobody stays asleep.
+_CALLS = {
+    "35": ("sleep", "sleep"),
+    "230": ("sleep", "sleep"),
+    "73": ("lock", "flock"),
+    "61": ("child-wait", "wait"),
+    "34": ("sleep", "pause"),
+}
 
 
 def sleeps_in(wchan: str, syscall: str) -> tuple[str, str] | None:
-    """Return (leaf class, operation), or None when neither says anything. `syscall` is the line of /proc/PID/syscall."""
+    """Return (leaf class, operation), or None when neither says anything. `syscall` is the line
+    of /proc/PID/syscall.
+    """
     for part, leaf, op in _CHANNELS:
         if part in wchan:
             return leaf, op

@@ -1,4 +1,6 @@
-"""Files without a name, in memory where the kernel has that: they need no folder that can be written, and no disk sees what is in them."""
+"""Files without a name, in memory where the kernel has that: they need no folder that can be
+written, and no disk sees what is in them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from typing import IO, Optional
 
 
 def anonymous_file(name: str, folder: Optional[str] = None) -> IO[bytes]:
-    """Open one for writing at its end and reading anywhere. Without memory files it lies in `folder`; OSError where that cannot be."""
+    """Open one for writing at its end and reading anywhere. Without memory files it lies in
+    `folder`; OSError where that cannot be.
+    """
     if hasattr(os, "memfd_create"):
         with contextlib.suppress(OSError):
             fd = os.memfd_create(f"trainprobe-{name}", os.MFD_CLOEXEC)

@@ -1,10 +1,13 @@
-"""Have a sleeping thread of another process start one more thread there, by ptrace, in a way that our own death cannot spoil.
+"""Have a sleeping thread of another process start one more thread there, by ptrace, in a way that
+our own death cannot spoil.
 
-The thread is stopped for about a millisecond; no other thread is. Its registers are set in one system call to code of ours, which
-saves them, calls `pthread_create`, puts them back and goes on with the system call in which the thread was. No breakpoint is set and
+The thread is stopped for about a millisecond; no other thread is. Its registers are set in one
+system call to code of ours, which saves them, calls `pthread_create`, puts them back and goes on
+with the system call in which the thread was. No breakpoint is set and
 nobody has to be there when it is done: whoever is killed, at whatever moment, the process goes on.
-(A debugger's way to call a function ends in a breakpoint, and a process that reaches it after the debugger's death dies of SIGTRAP.)
-x86-64 only. ptrace(2), signal(7) on system calls that are begun again.
+(A debugger's way to call a function ends in a breakpoint, and a process that reaches it after the
+debugger's death dies of SIGTRAP.) x86-64 only. ptrace(2), signal(7) on system calls that are begun
+again.
 """
 
 from __future__ import annotations
@@ -31,28 +34,41 @@ SYSCALL = b"\x0f\x05"
 RED_ZONE_BYTES = 256  # 128 by the ABI
 STACK_BYTES = 64 * 1024  # what our code and pthread_create may need of the borrowed thread's stack
 THREAD_NAME = "trainprobe"
-FUNCTIONS = ("pthread_create", "pthread_self", "pthread_detach", "PyGILState_Ensure", "PyRun_SimpleStringFlags", "PyGILState_Release")
+FUNCTIONS = (
+    "pthread_create",
+    "pthread_self",
+    "pthread_detach",
+    "PyGILState_Ensure",
+    "PyRun_SimpleStringFlags",
+    "PyGILState_Release",
+)
 
-# The borrowed thread: save flags, registers and vector registers, pthread_create(&room, 0, started, 0), restore, go back.
+# The borrowed thread: save flags, registers and vector registers, pthread_create(&room, 0, started,
+# 0), restore, go back.
 _BORROWED = bytes.fromhex(
     "9cfc 50515253555657 4150415141524153 4154415541564157"  # pushf, cld, push all
     "4889e5 4883e4c0 4881ec00100000"  # mov rbp,rsp; and rsp,-64; sub rsp,4096
-    "31c0 488dbc2400020000 b908000000 f348ab"  # the header of the area that xsave writes must be zero
+    # the header of the area that xsave writes must be zero
+    "31c0 488dbc2400020000 b908000000 f348ab"
     "b8e7000000 31d2 480fae2424"  # xsave64 [rsp], for x87, SSE, AVX, AVX-512
     "4883ec40 4889e7 31f6 488d1540000000 31c9 ff1563ffffff 4883c440"  # call pthread_create
     "b8e7000000 31d2 480fae2c24"  # xrstor64
     "4889ec 415f415e415d415c 415b415a41594158 5f5e5d5b5a5958 9d"  # mov rsp,rbp; pop all, popf
     "488b2561ffffff ff2563ffffff"  # mov rsp,[was]; jmp [where]
 )
-# The new thread: prctl(PR_SET_NAME), pthread_detach(pthread_self()), take the GIL, run the text, give the GIL back, end.
+# The new thread: prctl(PR_SET_NAME), pthread_detach(pthread_self()), take the GIL, run the text,
+# give the GIL back, end.
 _STARTED = bytes.fromhex(
-    "53 b89d000000 bf0f000000 488d3534000000 0f05ff1519ffffff 4889c7 ff1518ffffffff151affffff 89c3 488d3d1f000000 31f6 ff1511ffffff 89df ff1511ffffff31c0 5b c3"
+    "53 b89d000000 bf0f000000 488d3534000000 0f05ff1519ffffff 4889c7 ff1518ffffffff151affffff 89c3"
+    " 488d3d1f000000 31f6 ff1511ffffff 89df ff1511ffffff31c0 5b c3"
 )
 CODE_BYTES = 8 * (len(FUNCTIONS) + 2) + len(_BORROWED) + len(_STARTED) + len(THREAD_NAME) + 1
 
 
 class Borrowed(NamedTuple):
-    """What happened: `refused` says why nothing was changed, empty when the thread was started. `stopped_s`: how long the thread stood still."""
+    """What happened: `refused` says why nothing was changed, empty when the thread was started.
+    `stopped_s`: how long the thread stood still.
+    """
 
     refused: str
     stopped_s: float = 0.0
@@ -61,31 +77,52 @@ class Borrowed(NamedTuple):
 def unsupported() -> str:
     """Why this cannot be done on this machine, or an empty string."""
     if platform.machine() != "x86_64" or struct.calcsize("P") != 8:
-        return f"a thread can be started in another process on x86-64 only, and this is {platform.machine()}"
-    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as told:
+        return (
+            "a thread can be started in another process on x86-64 only, and this is"
+            f" {platform.machine()}"
+        )
+    with (
+        contextlib.suppress(OSError),
+        open("/proc/cpuinfo", encoding="utf-8", errors="replace") as told,
+    ):
         if " xsave " not in told.read(16384):
             return "this processor has no xsave"
     return ""
 
 
-def start_thread(tid: int, at: int, functions: List[int], text: bytes, deadline_s: float = 0.5) -> Borrowed:
-    """Have thread `tid` start a thread that runs the Python `text`; `at` is room for CODE_BYTES plus the text in executable memory.
+def start_thread(
+    tid: int, at: int, functions: List[int], text: bytes, deadline_s: float = 0.5
+) -> Borrowed:
+    """Have thread `tid` start a thread that runs the Python `text`; `at` is room for CODE_BYTES
+    plus the text in executable memory.
 
-    `functions` are the addresses of FUNCTIONS in the target. Returns at once: the new thread has then perhaps not yet begun.
+    `functions` are the addresses of FUNCTIONS in the target. Returns at once: the new thread has
+    then perhaps not yet begun.
     """
     answers: List[Borrowed] = []
-    # The kernel detaches from all that a thread traces when that thread ends: whatever happens here, nothing stays stopped.
-    tracer = threading.Thread(target=lambda: answers.append(_start(tid, at, functions, text, deadline_s)), name="trainprobe-borrow", daemon=True)
+    # The kernel detaches from all that a thread traces when that thread ends: whatever happens
+    # here, nothing stays stopped.
+    tracer = threading.Thread(
+        target=lambda: answers.append(_start(tid, at, functions, text, deadline_s)),
+        name="trainprobe-borrow",
+        daemon=True,
+    )
     tracer.start()
     tracer.join(deadline_s + 1.0)
-    return answers[0] if answers else Borrowed(f"thread {tid} could not be borrowed within {deadline_s:g} s")
+    return (
+        answers[0]
+        if answers
+        else Borrowed(f"thread {tid} could not be borrowed within {deadline_s:g} s")
+    )
 
 
 def _start(tid: int, at: int, functions: List[int], text: bytes, deadline_s: float) -> Borrowed:
     try:
         _ptrace(PTRACE_SEIZE, tid)
     except OSError as error:
-        return Borrowed(f"the kernel refused to let us trace thread {tid}: {os.strerror(error.errno or 0)}")
+        return Borrowed(
+            f"the kernel refused to let us trace thread {tid}: {os.strerror(error.errno or 0)}"
+        )
     began = time.monotonic()
     try:
         _ptrace(PTRACE_INTERRUPT, tid)
@@ -97,17 +134,27 @@ def _start(tid: int, at: int, functions: List[int], text: bytes, deadline_s: flo
             seen = os.waitpid(tid, WALL | os.WNOHANG)
         if not os.WIFSTOPPED(seen[1]):
             return Borrowed(f"thread {tid} ended")
-        stopped_by_us = seen[1] >> 16 == PTRACE_EVENT_STOP and os.WSTOPSIG(seen[1]) == signal.SIGTRAP
-        refused = _redirect(tid, at, functions, text) if stopped_by_us else f"thread {tid} was about to take a signal"
+        stopped_by_us = (
+            seen[1] >> 16 == PTRACE_EVENT_STOP and os.WSTOPSIG(seen[1]) == signal.SIGTRAP
+        )
+        refused = (
+            _redirect(tid, at, functions, text)
+            if stopped_by_us
+            else f"thread {tid} was about to take a signal"
+        )
         # A signal that it was about to take is its own, and it gets it.
-        _ptrace(PTRACE_DETACH, tid, 0, 0 if seen[1] >> 16 == PTRACE_EVENT_STOP else os.WSTOPSIG(seen[1]))
+        _ptrace(
+            PTRACE_DETACH, tid, 0, 0 if seen[1] >> 16 == PTRACE_EVENT_STOP else os.WSTOPSIG(seen[1])
+        )
         return Borrowed(refused, time.monotonic() - began)
     except OSError as error:
         return Borrowed(f"thread {tid} could not be borrowed: {os.strerror(error.errno or 0)}")
 
 
 def _redirect(tid: int, at: int, functions: List[int], text: bytes) -> str:
-    """Write the code, then set the registers, which is what sets it going: until then nothing has changed for the process."""
+    """Write the code, then set the registers, which is what sets it going: until then nothing
+    has changed for the process.
+    """
     registers = (ctypes.c_uint64 * REGISTERS)()
     _ptrace(PTRACE_GETREGS, tid, 0, ctypes.addressof(registers))
     was = list(registers)
@@ -119,7 +166,10 @@ def _redirect(tid: int, at: int, functions: List[int], text: bytes) -> str:
     failed = 2**64 - rax
     if failed in BEGIN_AGAIN or failed == RESTART_BLOCK:
         # The kernel would have it begin the call again; it will, but only after our code.
-        back, rax = back - len(SYSCALL), RESTART_SYSCALL if failed == RESTART_BLOCK else was[ORIG_RAX]
+        back, rax = (
+            back - len(SYSCALL),
+            (RESTART_SYSCALL if failed == RESTART_BLOCK else was[ORIG_RAX]),
+        )
         if _peek(tid, back)[: len(SYSCALL)] != SYSCALL:
             return f"thread {tid} has entered the kernel in a way that we do not know"
     slots = struct.pack("<8Q", *functions, was[RSP], back)

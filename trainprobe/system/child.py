@@ -11,11 +11,14 @@ from trainprobe.model.evidence import Ended
 
 @dataclass(frozen=True)
 class ChildSpec:
-    """One program to start. `key` tells the children of a keeper apart; `env` is the whole environment, nothing is added.
+    """One program to start. `key` tells the children of a keeper apart; `env` is the whole
+    environment, nothing is added.
 
-    `stdout` and `stderr` are paths of files to append to, the same path for both if wanted. When such a file grows beyond
-    `output_cap_bytes` only its first quarter and its newest output stay. While anybody below the keeper lives, the middle is a hole
-    that takes no room, and reads as zeros; after that it is one line that says how much is gone.
+    `stdout` and `stderr` are paths of files to append to, the same path for both if wanted. When
+    such a file grows beyond
+    `output_cap_bytes` only its first quarter and its newest output stay. While anybody below the
+    keeper lives, the middle is a hole that takes no room, and reads as zeros; after that it is one
+    line that says how much is gone.
     """
 
     key: str
@@ -30,7 +33,9 @@ class ChildSpec:
 
 @dataclass
 class Child:
-    """A program that we started. `started_at` is Unix time in seconds; `cut_bytes` is what its output files lost."""
+    """A program that we started. `started_at` is Unix time in seconds; `cut_bytes` is what its
+    output files lost.
+    """
 
     spec: ChildSpec
     pid: Optional[int] = None
@@ -42,9 +47,11 @@ class Child:
 
 @dataclass(frozen=True)
 class Descendant:
-    """A process that a child of ours started, directly or not. `rank` is RANK of its environment, where that could be read.
+    """A process that a child of ours started, directly or not. `rank` is RANK of its environment,
+    where that could be read.
 
-    `seen_at` is Unix time in seconds; a process that lives for less than some 50 ms may never be seen.
+    `seen_at` is Unix time in seconds; a process that lives for less than some 50 ms may never be
+    seen.
     """
 
     pid: int

@@ -1,4 +1,6 @@
-"""A program that is talked with while it runs, line by line, such as ssh to another node: bounded in size, never waited for, and gone when it is closed."""
+"""A program that is talked with while it runs, line by line, such as ssh to another node:
+bounded in size, never waited for, and gone when it is closed.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from trainprobe.system.tree import kill_below
 PR_SET_PDEATHSIG = 1
 READ_BYTES = 2**18
 MOST_LINE_BYTES = 32 * 2**20
-MOST_READ_BYTES = 256 * 2**20  # of one program in all; whoever says more is broken, or wants to break us
+# of one program in all; whoever says more is broken, or wants to break us
+MOST_READ_BYTES = 256 * 2**20
 MOST_ERRORS_BYTES = 2**20
 LOOK_AGAIN_S = 0.05
 
@@ -26,10 +29,11 @@ _libc = ctypes.CDLL(None)
 
 
 class Conversation:
-    """One program with pipes to its stdin and from its stdout. Nothing here blocks, and nothing is raised for a program that cannot be started.
+    """One program with pipes to its stdin and from its stdout. Nothing here blocks, and nothing is
+    raised for a program that cannot be started.
 
-    `over` says that nothing more will come from it, and `trouble` why in one sentence, as far as it is known. `heard_at` is when it said
-    something last, by `time.monotonic()`.
+    `over` says that nothing more will come from it, and `trouble` why in one sentence, as far as it
+    is known. `heard_at` is when it said something last, by `time.monotonic()`.
     """
 
     def __init__(self, argv: Sequence[str], env: Optional[Mapping[str, str]] = None) -> None:
@@ -54,7 +58,10 @@ class Conversation:
             )
         except (OSError, ValueError, IndexError, subprocess.SubprocessError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            self.over, self.trouble = True, f"{self.argv[0] if self.argv else 'nothing'} cannot be run: {why}"
+            self.over, self.trouble = (
+                True,
+                f"{self.argv[0] if self.argv else 'nothing'} cannot be run: {why}",
+            )
             return
         self._to, self._from = _pipe(self._process.stdin), _pipe(self._process.stdout)
 
@@ -83,7 +90,9 @@ class Conversation:
             self._unsent.clear()  # it reads no more; what it said until then is still to be read
 
     def lines(self) -> List[bytes]:
-        """Return the lines that have come since the last call. An overlong one ends the conversation."""
+        """Return the lines that have come since the last call. An overlong one ends the
+        conversation.
+        """
         found: List[bytes] = []
         while not self.over:
             try:
@@ -120,7 +129,9 @@ class Conversation:
             self._to = -1
 
     def close(self, wait_s: float) -> None:
-        """Hang up and return when it has ended; after `wait_s` it is killed, with everything below it."""
+        """Hang up and return when it has ended; after `wait_s` it is killed, with everything
+        below it.
+        """
         if self._process is None:
             self._errors.close()
             return
@@ -146,13 +157,21 @@ class Conversation:
                 self._process.wait(0.2)
         last = self._last_words()
         code = self._process.returncode if self._process is not None else None
-        ended = "" if code is None else f"it ended with {f'code {code}' if code >= 0 else f'signal {-code}'}"
+        ended = (
+            ""
+            if code is None
+            else f"it ended with {f'code {code}' if code >= 0 else f'signal {-code}'}"
+        )
         self.trouble = self.trouble or why or last or ended or "it says no more"
 
     def _last_words(self) -> str:
         """The last line that it wrote to stderr."""
         size = os.fstat(self._errors.fileno()).st_size
-        tail = os.pread(self._errors.fileno(), 4000, max(0, size - 4000)).decode("utf-8", "replace").strip()
+        tail = (
+            os.pread(self._errors.fileno(), 4000, max(0, size - 4000))
+            .decode("utf-8", "replace")
+            .strip()
+        )
         if size > MOST_ERRORS_BYTES:
             os.ftruncate(self._errors.fileno(), 0)
         return tail.splitlines()[-1][:300] if tail else ""

@@ -1,4 +1,6 @@
-"""Everything below this process: found by scanning, followed by descriptor. Standard library only: the keeper's memory."""
+"""Everything below this process: found by scanning, followed by descriptor. Standard library
+only: the keeper's memory.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,28 @@ import signal
 import time
 from typing import Callable, Dict, List, Optional, Set, Tuple
 
-from trainprobe.system.proc import Stat, kept_status, listed_pids, read_cmdline, read_file, read_stat
+from trainprobe.system.proc import (
+    Stat,
+    kept_status,
+    listed_pids,
+    read_cmdline,
+    read_file,
+    read_stat,
+)
 
 SCAN_S, SLOWEST_SCAN_S = 0.05, 0.5
-SETTLING_S = 1.0  # a fork has its parent's command line until it calls exec: read it again for so long
+SETTLING_S = (
+    1.0  # a fork has its parent's command line until it calls exec: read it again for so long
+)
 FORGET_FOREIGN_SCANS = 64
 ORPHAN_ROUNDS = 20
 MOST_DESCRIBED = 4000  # beyond that a fork bomb is at work, and what matters is to be quick
 
 
 class Process:
-    """A process below us; `key` is set for those that we started. `sent` holds the signals that it got from us while it lived."""
+    """A process below us; `key` is set for those that we started. `sent` holds the signals that
+    it got from us while it lived.
+    """
 
     def __init__(self, pid: int, stats: Optional[Stat], key: str = "") -> None:
         self.pid, self.key = pid, key
@@ -29,7 +42,9 @@ class Process:
         self.told: Tuple[str, Optional[int]] = ("", None)
         self.sent: Set[int] = set()
         self.pidfd = -1
-        with contextlib.suppress(OSError, AttributeError):  # Linux before 5.3, or no descriptors left: /proc must do
+        with contextlib.suppress(
+            OSError, AttributeError
+        ):  # Linux before 5.3, or no descriptors left: /proc must do
             self.pidfd = os.pidfd_open(pid)
 
     def stat(self) -> Optional[Stat]:
@@ -51,7 +66,9 @@ class Process:
 
 
 class Family:
-    """Who is alive below us. `tell(event, **fields)` hears of each who comes (seen, changed) and ends (ended, gone)."""
+    """Who is alive below us. `tell(event, **fields)` hears of each who comes (seen, changed) and
+    ends (ended, gone).
+    """
 
     def __init__(self, tell: Callable[..., None], epoll: select.epoll) -> None:
         self.me, self.tell, self.epoll = os.getpid(), tell, epoll
@@ -77,7 +94,9 @@ class Family:
         return process
 
     def scan_if_due(self) -> None:
-        """Scan at most every 50 ms, and on a machine with very many processes for no more than a twentieth of the time."""
+        """Scan at most every 50 ms, and on a machine with very many processes for no more than a
+        twentieth of the time.
+        """
         began = time.monotonic()
         if began < self.next_scan:
             return
@@ -89,14 +108,17 @@ class Family:
         self.next_scan = began + min(max(SCAN_S, 20 * (time.monotonic() - began)), SLOWEST_SCAN_S)
 
     def scan(self, *, force: bool = False) -> None:
-        """Find new processes below us. Each pid of the machine is judged once, for as long as it is listed."""
+        """Find new processes below us. Each pid of the machine is judged once, for as long as it
+        is listed.
+        """
         last_pid = os.pread(self.loadavg, 256, 0).rpartition(b" ")[2]
         if last_pid == self.last_pid and not self.unjudged and not force:
             return  # the kernel has given no new pid since
         self.last_pid, self.unjudged = last_pid, 0
         self.scans += 1
         if self.scans % FORGET_FOREIGN_SCANS == 0:
-            self.foreign.clear()  # a pid may have passed from one process to another between two scans
+            # a pid may have passed from one process to another between two scans
+            self.foreign.clear()
         listed = listed_pids()
         self.foreign &= listed
         self.over = {pid: ticks for pid, ticks in self.over.items() if pid in listed}
@@ -105,9 +127,17 @@ class Family:
             self._judge(pid, judged)
 
     def _judge(self, pid: int, judged: Dict[int, Optional[Stat]]) -> None:
-        """Count `pid` among ours or the foreign ones; first its parents, where they are new as well."""
+        """Count `pid` among ours or the foreign ones; first its parents, where they are new as
+        well.
+        """
         line: List[Tuple[int, Stat]] = []
-        while pid > 1 and pid != self.me and pid not in self.alive and pid not in self.foreign and pid not in judged:
+        while (
+            pid > 1
+            and pid != self.me
+            and pid not in self.alive
+            and pid not in self.foreign
+            and pid not in judged
+        ):
             stats = judged[pid] = read_stat(pid)
             if stats is None:
                 break
@@ -115,7 +145,9 @@ class Family:
             pid = stats.ppid
         for new, stats in reversed(line):
             mine = stats.ppid == self.me
-            if self.over.get(new) == stats.started_ticks or (mine and stats.dead):  # dead ones of our own are for waitpid
+            if self.over.get(new) == stats.started_ticks or (
+                mine and stats.dead
+            ):  # dead ones of our own are for waitpid
                 continue
             if mine or stats.ppid in self.alive:
                 process = Process(new, stats)
@@ -134,7 +166,14 @@ class Family:
         if not readable:  # cleared, as setproctitle does: what was known stays
             rank = process.told[1]
         if not process.told[0]:
-            self.tell("seen", pid=process.pid, ppid=stats.ppid, ticks=process.started_ticks, cmdline=cmdline, rank=rank)
+            self.tell(
+                "seen",
+                pid=process.pid,
+                ppid=stats.ppid,
+                ticks=process.started_ticks,
+                cmdline=cmdline,
+                rank=rank,
+            )
         elif (cmdline, rank) != process.told:
             self.tell("changed", pid=process.pid, cmdline=cmdline, rank=rank)
         process.told = (cmdline, rank)
@@ -161,11 +200,21 @@ class Family:
         if process is None:
             return
         # After our SIGTERM whatever happens is our doing, but not a SIGKILL that we did not send.
-        killed = status is not None and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+        killed = (
+            status is not None and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+        )
         by_us = bool(process.sent) and (not killed or signal.SIGKILL in process.sent)
         event = "ended" if process.key else "gone"
         took_s = time.monotonic() - process.seen
-        self.tell(event, key=process.key, pid=pid, status=status, seen_by=seen_by, by_us=by_us, took_s=took_s)
+        self.tell(
+            event,
+            key=process.key,
+            pid=pid,
+            status=status,
+            seen_by=seen_by,
+            by_us=by_us,
+            took_s=took_s,
+        )
 
     def kill(self) -> None:
         """Kill those we know before we look for more, so that nobody has the time to fork."""
@@ -176,7 +225,9 @@ class Family:
         self._kill_groups(self.alive.keys() - known)
 
     def _kill_groups(self, pids: Set[int]) -> None:
-        """Kill by group as well as one by one: the kernel ends a group in one step, also one that forks as fast as it can."""
+        """Kill by group as well as one by one: the kernel ends a group in one step, also one
+        that forks as fast as it can.
+        """
         groups = set()
         living = []
         for pid in pids:
@@ -194,10 +245,15 @@ class Family:
             process.send(signal.SIGKILL)
 
     def _kill_orphans(self) -> None:
-        """Kill whoever became our own child. One that forks, lets its parent end and calls setsid, over and over, is outrun only so."""
+        """Kill whoever became our own child. One that forks, lets its parent end and calls
+        setsid, over and over, is outrun only so.
+        """
         killed: Set[int] = set()
         for _ in range(ORPHAN_ROUNDS):
-            orphans = {int(pid) for pid in read_file(f"/proc/{self.me}/task/{self.me}/children", 2**20).split()}
+            orphans = {
+                int(pid)
+                for pid in read_file(f"/proc/{self.me}/task/{self.me}/children", 2**20).split()
+            }
             for pid in orphans - killed - self.alive.keys():
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)  # ours and not reaped: the pid is still its own

@@ -1,4 +1,6 @@
-"""Ctrl-C and SIGTERM: the first asks the gathering to end in order, the second ends the tool at once."""
+"""Ctrl-C and SIGTERM: the first asks the gathering to end in order, the second ends the tool at
+once.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-ONE_S = 0.3  # a terminal or a scheduler signals a whole group, and who is over us passes it on: that is one signal
+# a terminal or a scheduler signals a whole group, and who is over us passes it on: that is one
+# signal
+ONE_S = 0.3
 
 
 class Interrupted(Exception):  # noqa: N818 - no error: the user asked for it
@@ -22,10 +26,12 @@ class Interrupted(Exception):  # noqa: N818 - no error: the user asked for it
 
 
 class Interruption:
-    """While it is entered, `asked` turns true at the first signal. The old handlers come back at the end.
+    """While it is entered, `asked` turns true at the first signal. The old handlers come back at
+    the end.
 
-    The second signal leaves without another word: whoever we started ends with us, by the keeper's pipe or by the death of its parent,
-    and a process that was being looked at goes on when its tracer dies.
+    The second signal leaves without another word: whoever we started ends with us, by the keeper's
+    pipe or by the death of its parent, and a process that was being looked at goes on when its
+    tracer dies.
     """
 
     SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -35,17 +41,28 @@ class Interruption:
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():  # Python lets no other thread set handlers
+        if (
+            threading.current_thread() is threading.main_thread()
+        ):  # Python lets no other thread set handlers
             for number in self.SIGNALS:
-                if signal.getsignal(number) is not signal.SIG_IGN:  # under nohup the hang-up stays ignored
+                if (
+                    signal.getsignal(number) is not signal.SIG_IGN
+                ):  # under nohup the hang-up stays ignored
                     self._before[number] = signal.signal(number, self._hear)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
             outer = getattr(handler, "__self__", None)
-            if self.asked and isinstance(outer, Interruption):  # whoever looks only there hears of it too
+            if self.asked and isinstance(
+                outer, Interruption
+            ):  # whoever looks only there hears of it too
                 outer.hear_of(self._at)
 
     def _hear(self, _number: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,6 @@
-"""The tool's side of the keeper: starts it, tells it what to start and to stop, and reads what it saw."""
+"""The tool's side of the keeper: starts it, tells it what to start and to stop, and reads what
+it saw.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,17 @@ PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper_proce
 HEARD_S = 10.0  # how long the keeper may take to read a command before it counts as broken
 CLOSE_S = 5.0
 
-_still_there: List[subprocess.Popen[bytes]] = []  # keepers that stay with what cannot be killed; they are collected later
+_still_there: List[
+    subprocess.Popen[bytes]
+] = []  # keepers that stay with what cannot be killed; they are collected later
 
 
 class Keeper:
     """Starts children and sees everything below them; a context manager, one per cell.
 
     When it is closed, or this process ends in whatever way, every process below it is killed.
-    `trouble` holds one sentence when the keeper itself broke. `close_s` is how long closing it may take where something below cannot be killed.
+    `trouble` holds one sentence when the keeper itself broke. `close_s` is how long closing it may
+    take where something below cannot be killed.
     """
 
     def __init__(self, folder: str, close_s: float = CLOSE_S) -> None:
@@ -59,7 +64,10 @@ class Keeper:
                 cwd="/",
             )
         except OSError as error:
-            raise Fault(f"The keeper of child processes cannot be started: {error}.", f"Try: {sys.executable} -V") from error
+            raise Fault(
+                f"The keeper of child processes cannot be started: {error}.",
+                f"Try: {sys.executable} -V",
+            ) from error
         finally:
             os.close(commands)
             os.close(rung)
@@ -69,11 +77,18 @@ class Keeper:
     def __enter__(self) -> Keeper:  # noqa: PYI034 - Self is newer than Python 3.9
         return self
 
-    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
         self.close()
 
     def start(self, specs: Sequence[ChildSpec]) -> None:
-        """Start all of `specs` and return when each has started, or is known not to (`ended.how` is not_started)."""
+        """Start all of `specs` and return when each has started, or is known not to (`ended.how`
+        is not_started).
+        """
         for spec in specs:
             if spec.key in self.children:
                 raise Fault(f"Two children are called {spec.key!r}.", "Give each its own key.")
@@ -94,7 +109,10 @@ class Keeper:
                 cap_bytes=spec.output_cap_bytes,
             )
         until = time.monotonic() + HEARD_S
-        while any(self.children[spec.key].pid is None and self.children[spec.key].ended is None for spec in specs):
+        while any(
+            self.children[spec.key].pid is None and self.children[spec.key].ended is None
+            for spec in specs
+        ):
             if time.monotonic() > until:  # an exec from a dead file system; it may still come
                 self.trouble = f"Not all children were started within {HEARD_S:g} s."
                 break
@@ -107,7 +125,8 @@ class Keeper:
         with contextlib.suppress(OSError):  # the bell has rung for what we read now
             while len(os.read(self._bell, 65536)) == 65536:
                 pass
-        gone = self._process.poll() is not None  # asked first, so that the last lines are read after the end
+        # asked first, so that the last lines are read after the end
+        gone = self._process.poll() is not None
         while True:
             block = os.pread(self._status.fileno(), 2**20, self._read_bytes)
             if not block:
@@ -128,15 +147,22 @@ class Keeper:
 
     def running(self) -> bool:
         """Say whether a child that we started still runs."""
-        return any(child.pid is not None and child.ended is None for child in self.children.values())
+        return any(
+            child.pid is not None and child.ended is None for child in self.children.values()
+        )
 
     def alive_pids(self) -> List[int]:
         """Return the pids of children and descendants that are alive as far as we know."""
-        ours = [child.pid for child in self.children.values() if child.pid is not None and child.ended is None]
+        ours = [
+            child.pid
+            for child in self.children.values()
+            if child.pid is not None and child.ended is None
+        ]
         return ours + [each.pid for each in self.descendants.values() if each.ended is None]
 
     def stop(self, grace_s: float = 2.0, kill_s: float = 3.0) -> None:
-        """Send SIGTERM to everything below, after `grace_s` SIGKILL; return when all are gone or `kill_s` more have passed.
+        """Send SIGTERM to everything below, after `grace_s` SIGKILL; return when all are gone or
+        `kill_s` more have passed.
 
         What is left then is marked `unkillable`.
         """
@@ -159,8 +185,14 @@ class Keeper:
         try:
             self._process.wait(self._close_s)
         except subprocess.TimeoutExpired:  # it holds on to something unkillable, and goes by itself
-            _still_there[:] = [*(process for process in _still_there if process.poll() is None), self._process]
-            self.trouble = self.trouble or "A process below cannot be killed; the keeper stays with it for some seconds."
+            _still_there[:] = [
+                *(process for process in _still_there if process.poll() is None),
+                self._process,
+            ]
+            self.trouble = (
+                self.trouble
+                or "A process below cannot be killed; the keeper stays with it for some seconds."
+            )
         self.poll()
         self._closed = True
         os.close(self._bell)
@@ -191,13 +223,26 @@ class Keeper:
         event = said["event"]
         if event == "started":
             child = self.children[said["key"]]
-            child.pid, child.started_ticks, child.started_at = said["pid"], said["ticks"], said["at"]
+            child.pid, child.started_ticks, child.started_at = (
+                said["pid"],
+                said["ticks"],
+                said["at"],
+            )
         elif event == "not_started":
-            self.children[said["key"]].ended = Ended("not_started", reason=said["reason"], at=said["at"])
+            self.children[said["key"]].ended = Ended(
+                "not_started", reason=said["reason"], at=said["at"]
+            )
         elif event == "ended":
             self.children[said["key"]].ended = _ended(said)
         elif event == "seen":
-            self.descendants[said["pid"]] = Descendant(said["pid"], said["ppid"], said["ticks"], said["cmdline"], said["rank"], seen_at=said["at"])
+            self.descendants[said["pid"]] = Descendant(
+                said["pid"],
+                said["ppid"],
+                said["ticks"],
+                said["cmdline"],
+                said["rank"],
+                seen_at=said["at"],
+            )
         elif event == "changed":
             self._change(said["pid"], cmdline=said["cmdline"], rank=said["rank"])
         elif event == "gone":
@@ -217,7 +262,12 @@ class Keeper:
 
     def _leave(self, said: Dict[str, Any]) -> None:
         where = f" in {said['wchan']}" if said["wchan"] not in ("", "0") else ""
-        ended = Ended("unkillable", reason=f"SIGKILL did not end it; it is in state {said['state']}{where}", at=said["at"], seen_by="proc")
+        ended = Ended(
+            "unkillable",
+            reason=f"SIGKILL did not end it; it is in state {said['state']}{where}",
+            at=said["at"],
+            seen_by="proc",
+        )
         self.unkillable[said["pid"]] = ended.reason
         if said["key"]:
             self.children[said["key"]].ended = ended
@@ -225,27 +275,62 @@ class Keeper:
             self._change(said["pid"], ended=ended)
 
     def _lose_keeper(self) -> None:
-        """Kill what we know of ourselves: our children died with the keeper, but not those below them."""
+        """Kill what we know of ourselves: our children died with the keeper, but not those below
+        them.
+        """
         self._lost = True
-        text = os.pread(self._errors.fileno(), 4000, 0).decode("utf-8", "replace").strip().rpartition("\n")[2]
-        self.trouble = self.trouble or f"The keeper of child processes ended by itself ({self._process.returncode}). {text}".strip()
-        started = {child.pid: child.started_ticks for child in self.children.values() if child.pid is not None and child.ended is None}
-        started.update({pid: each.started_ticks for pid, each in self.descendants.items() if each.ended is None})
+        text = (
+            os.pread(self._errors.fileno(), 4000, 0)
+            .decode("utf-8", "replace")
+            .strip()
+            .rpartition("\n")[2]
+        )
+        self.trouble = (
+            self.trouble
+            or f"The keeper of child processes ended by itself ({self._process.returncode}). {text}".strip()  # noqa: E501
+        )
+        started = {
+            child.pid: child.started_ticks
+            for child in self.children.values()
+            if child.pid is not None and child.ended is None
+        }
+        started.update(
+            {
+                pid: each.started_ticks
+                for pid, each in self.descendants.items()
+                if each.ended is None
+            }
+        )
         stats = {pid: read_stat(pid) for pid in started}
-        kill_below(pid for pid, found in stats.items() if found is not None and found.started_ticks == started[pid])
+        kill_below(
+            pid
+            for pid, found in stats.items()
+            if found is not None and found.started_ticks == started[pid]
+        )
         reason = "the keeper was gone, so nobody saw how it ended"
         unseen = Ended("exited", reason=reason, at=time.time(), seen_by="nobody")
         for child in self.children.values():
-            child.ended = child.ended or (unseen if child.pid is not None else Ended("not_started", reason=self.trouble, at=time.time()))
+            child.ended = child.ended or (
+                unseen
+                if child.pid is not None
+                else Ended("not_started", reason=self.trouble, at=time.time())
+            )
         for pid, each in self.descendants.items():
             if each.ended is None:
                 self._change(pid, ended=unseen)
 
 
 def _ended(said: Dict[str, Any]) -> Ended:
-    known = {"by_us": said["by_us"], "at": said["at"], "took_s": said["took_s"], "seen_by": said["seen_by"]}
+    known = {
+        "by_us": said["by_us"],
+        "at": said["at"],
+        "took_s": said["took_s"],
+        "seen_by": said["seen_by"],
+    }
     if said["status"] is None:
-        return Ended("exited", reason="its parent collected its exit status before we could", **known)
+        return Ended(
+            "exited", reason="its parent collected its exit status before we could", **known
+        )
     return ended_from_status(said["status"], **known)
 
 

@@ -1,12 +1,15 @@
 """The keeper: a small program that no process it has started can outlive.
 
-It is run as `python -I -S -E keeper_process.py STATUS_FD BELL_FD` with the command pipe as standard input, and uses the standard
-library only. It makes itself the child subreaper, so that whoever double-forks, calls setsid or loses its parent stays below it.
-When the command pipe ends, however the tool went, it kills everything below it and goes.
+It is run as `python -I -S -E keeper_process.py STATUS_FD BELL_FD` with the command pipe as standard
+input, and uses the standard library only. It makes itself the child subreaper, so that whoever
+double-forks, calls setsid or loses its parent stays below it. When the command pipe ends, however
+the tool went, it kills everything below it and goes.
 
-Commands, one JSON object a line: `start` (key, argv, env, cwd, stdout, stderr, cap_bytes) and `stop` (grace_s, kill_s).
-Status, one JSON object a line and one write a line, to STATUS_FD: ready, started, not_started, ended, seen, changed, gone, cut,
-left, stopped, fault. With each a byte goes to BELL_FD, so that the tool can sleep until there is news.
+Commands, one JSON object a line: `start` (key, argv, env, cwd, stdout, stderr, cap_bytes) and
+`stop` (grace_s, kill_s).
+Status, one JSON object a line and one write a line, to STATUS_FD: ready, started, not_started,
+ended, seen, changed, gone, cut, left, stopped, fault. With each a byte goes to BELL_FD, so that the
+tool can sleep until there is news.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ import sys
 import time
 from typing import Any, Dict, List, Optional, Set, Tuple
 
-if __name__ == "__main__":  # -I leaves our own folder out; at the end of the path it can shadow nothing
+if (
+    __name__ == "__main__"
+):  # -I leaves our own folder out; at the end of the path it can shadow nothing
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from trainprobe.system.family import SCAN_S, Family, Process
@@ -32,7 +37,16 @@ from trainprobe.system.proc import read_file, read_stat
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 SOON_S, IDLE_S = 0.01, 1.0
 LAST_KILL_S = 10.0  # how long it goes on killing once the tool is gone
-IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGPIPE)
+IGNORED = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGTSTP,
+    signal.SIGTTIN,
+    signal.SIGTTOU,
+    signal.SIGPIPE,
+)
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -53,9 +67,14 @@ class Keeper:
         self.open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
 
     def tell(self, event: str, **said: Any) -> None:
-        """Append one status line with one write, and ring. The bell is full when the tool is busy, and gone when the tool is."""
+        """Append one status line with one write, and ring. The bell is full when the tool is
+        busy, and gone when the tool is.
+        """
         with contextlib.suppress(OSError):
-            os.write(self.status_fd, json.dumps({"event": event, "at": time.time(), **said}).encode() + b"\n")
+            os.write(
+                self.status_fd,
+                json.dumps({"event": event, "at": time.time(), **said}).encode() + b"\n",
+            )
             os.write(self.bell_fd, b".")
 
     def set_up(self) -> None:
@@ -69,14 +88,18 @@ class Keeper:
             os.set_inheritable(fd, False)  # noqa: FBT003 - it takes no names
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        with contextlib.suppress(OSError, ValueError):  # each process below costs us a descriptor; children get the old limit back
+        with contextlib.suppress(
+            OSError, ValueError
+        ):  # each process below costs us a descriptor; children get the old limit back
             resource.setrlimit(resource.RLIMIT_NOFILE, (self.open_files[1], self.open_files[1]))
         for fd in (0, self.woken):
             self.epoll.register(fd, select.EPOLLIN)
         self.tell("ready", pid=os.getpid())
 
     def serve(self) -> None:
-        """Return when the tool is gone and nothing is left below, or what is left cannot be killed."""
+        """Return when the tool is gone and nothing is left below, or what is left cannot be
+        killed.
+        """
         while self.lifeline or self.kill_until is not None:
             soon = self.look_at_outputs() or self.killing()
             pause_s = SOON_S if soon else SCAN_S if self.family.alive else IDLE_S
@@ -117,19 +140,27 @@ class Keeper:
             try:
                 files.append(self.open_output(path, spec["cap_bytes"], key))
             except OSError as error:
-                self.tell("not_started", key=key, reason=f"its output file {path} cannot be opened: {error.strerror}")
+                self.tell(
+                    "not_started",
+                    key=key,
+                    reason=f"its output file {path} cannot be opened: {error.strerror}",
+                )
                 return
         try:
             heard, told = os.pipe()
         except OSError as error:
-            self.tell("not_started", key=key, reason=f"no pipe could be made for it: {error.strerror}")
+            self.tell(
+                "not_started", key=key, reason=f"no pipe could be made for it: {error.strerror}"
+            )
             return
         parent = os.getpid()
         try:
             pid = os.fork()
         except OSError as error:
             os.close(heard)
-            self.tell("not_started", key=key, reason=f"no process could be made for it: {error.strerror}")
+            self.tell(
+                "not_started", key=key, reason=f"no process could be made for it: {error.strerror}"
+            )
             return
         else:
             if pid == 0:
@@ -177,13 +208,17 @@ class Keeper:
                 for fd in [fd for fd, (process, _) in self.starting.items() if process.pid == pid]:
                     while fd in self.starting:  # it is dead, so this pipe has an end
                         self.hear_from_start(fd)
-                if self.family.alive.keys() <= {pid}:  # somebody unseen may have been below it, who is our child from now on
+                if self.family.alive.keys() <= {
+                    pid
+                }:  # somebody unseen may have been below it, who is our child from now on
                     self.family.scan(force=True)
                 self.look_at_outputs(settle=self.family.alive.keys() <= {pid})
                 self.family.end(pid, status, "wait")
 
     def look_at_outputs(self, *, settle: bool = False) -> bool:
-        """Cut what is too long. Return True when something should be looked at again soon. `settle` once nobody writes any more."""
+        """Cut what is too long. Return True when something should be looked at again soon.
+        `settle` once nobody writes any more.
+        """
         soon = False
         for output in self.outputs.values():
             with contextlib.suppress(OSError):
@@ -233,8 +268,12 @@ class Keeper:
                 self.tell("left", key=process.key, pid=process.pid, state=stats.state, wchan=wchan)
 
 
-def become(spec: Dict[str, Any], files: List[int], told: int, parent: int, open_files: Tuple[int, int]) -> None:
-    """Turn this fork into the wanted program. Never returns; what goes wrong is written to `told`."""
+def become(
+    spec: Dict[str, Any], files: List[int], told: int, parent: int, open_files: Tuple[int, int]
+) -> None:
+    """Turn this fork into the wanted program. Never returns; what goes wrong is written to
+    `told`.
+    """
     says = "it could not be prepared"
     try:
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -268,7 +307,9 @@ def main() -> None:
         line = error.__traceback__.tb_lineno if error.__traceback__ else 0
         keeper.tell("fault", reason=f"{type(error).__name__}: {error}", line=line)
         until = time.monotonic() + LAST_KILL_S
-        while not keeper.family.empty() and time.monotonic() < until:  # whatever went wrong with us, nothing may stay behind
+        while (
+            not keeper.family.empty() and time.monotonic() < until
+        ):  # whatever went wrong with us, nothing may stay behind
             keeper.family.kill()
             keeper.reap()
             time.sleep(SOON_S)

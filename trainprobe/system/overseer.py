@@ -1,6 +1,8 @@
-"""A process over our own: whatever hangs in the one that works, a word of what is known comes in time, and an end.
+"""A process over our own: whatever hangs in the one that works, a word of what is known comes in
+time, and an end.
 
-A thread could not do it: a system call that does not come back keeps its whole process from ending, and a long computation keeps other threads from running.
+A thread could not do it: a system call that does not come back keeps its whole process from ending,
+and a long computation keeps other threads from running.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ _pipe: List[int] = []  # of the process that works, where one is over it
 
 @dataclass
 class Known:
-    """What the working process has told until now: the newest word for each name, and all rows. `after_s` is when it was given up, in seconds from the start."""
+    """What the working process has told until now: the newest word for each name, and all rows.
+    `after_s` is when it was given up, in seconds from the start.
+    """
 
     words: Dict[str, Any] = field(default_factory=dict)
     rows: List[Dict[str, Any]] = field(default_factory=list)
@@ -38,7 +42,9 @@ class Known:
 
 
 def tell(**words: Any) -> None:
-    """Tell the process over us: `within_s` is how long we may take, counted from the start; `row` is kept beside earlier ones. Nothing without one, and never a wait."""
+    """Tell the process over us: `within_s` is how long we may take, counted from the start;
+    `row` is kept beside earlier ones. Nothing without one, and never a wait.
+    """
     if not _pipe:
         return
     with contextlib.suppress(OSError, ValueError, TypeError):
@@ -48,10 +54,12 @@ def tell(**words: Any) -> None:
 
 
 def oversee(within_s: float, last_word: Callable[[Known], int]) -> None:
-    """Go on in a child process: this returns there alone. The process that called waits for it, passes signals on, and ends with its exit code.
+    """Go on in a child process: this returns there alone. The process that called waits for it,
+    passes signals on, and ends with its exit code.
 
-    After `within_s`, or as long as the child says by `tell`, the child is killed and not waited for; `last_word` gets what it told, and returns the exit code.
-    A last word that does not end either, as into a pipe that nobody reads, is given up after some seconds.
+    After `within_s`, or as long as the child says by `tell`, the child is killed and not waited
+    for; `last_word` gets what it told, and returns the exit code. A last word that does not end
+    either, as into a pipe that nobody reads, is given up after some seconds.
     """
     began, own = time.monotonic(), os.getpid()
     theirs, ours = os.pipe()
@@ -93,7 +101,9 @@ def _watched(child: int, pipe: int, began: float, within_s: float, known: Known)
         if pid == child:
             return status
         wanted = known.words.get("within_s")
-        left_s = began + (wanted if isinstance(wanted, (int, float)) else within_s) - time.monotonic()
+        left_s = (
+            began + (wanted if isinstance(wanted, (int, float)) else within_s) - time.monotonic()
+        )
         if left_s <= 0:
             return None
         if not open_:
@@ -130,7 +140,9 @@ def _speak(known: Known, last_word: Callable[[Known], int]) -> NoReturn:
     def too_long(_number: int, _frame: object) -> None:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, 0.5)  # should stderr block as well
-        os.write(2, b"trainprobe: Nothing was decided in time, and the report could not be written.\n")
+        os.write(
+            2, b"trainprobe: Nothing was decided in time, and the report could not be written.\n"
+        )
         os._exit(GIVEN_UP)
 
     signal.signal(signal.SIGALRM, too_long)
@@ -142,5 +154,9 @@ def _speak(known: Known, last_word: Callable[[Known], int]) -> NoReturn:
         sys.stderr.flush()
     except Exception as error:  # noqa: BLE001 - whatever fails here, this process ends now
         with contextlib.suppress(OSError):
-            os.write(2, f"trainprobe: Nothing was decided within {known.after_s:.0f} s ({type(error).__name__}).\n".encode())
+            os.write(
+                2,
+                f"trainprobe: Nothing was decided within {known.after_s:.0f} s"
+                f" ({type(error).__name__}).\n".encode(),
+            )
     os._exit(code)

@@ -1,4 +1,6 @@
-"""What the kernel says of processes, read without raising. Standard library only: the keeper reads with it too."""
+"""What the kernel says of processes, read without raising. Standard library only: the keeper
+reads with it too.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,17 @@ import os
 import struct
 from typing import NamedTuple, Optional, Set, Tuple
 
-PIDFD_GET_INFO, PIDFD_INFO_EXIT = 0xC040FF0B, 1 << 3  # linux/pidfd.h; the exit status is kept there since Linux 6.15
+PIDFD_GET_INFO, PIDFD_INFO_EXIT = (
+    0xC040FF0B,
+    1 << 3,
+)  # linux/pidfd.h; the exit status is kept there since Linux 6.15
 CMDLINE_BYTES, ENVIRON_BYTES = 4096, 2**21
 
 
 class Stat(NamedTuple):
-    """Fields 3, 4, 5, 6, 20, 22 and 52 of /proc/PID/stat; `status` is a wait status, None where it may not be read."""
+    """Fields 3, 4, 5, 6, 20, 22 and 52 of /proc/PID/stat; `status` is a wait status, None where
+    it may not be read.
+    """
 
     state: str
     ppid: int
@@ -44,12 +51,22 @@ def read_file(path: str, limit: int) -> bytes:
 
 
 def read_stat(pid: int) -> Optional[Stat]:
-    """Return None when there is no such process. The name may hold blanks and brackets, so the fields count from its end."""
+    """Return None when there is no such process. The name may hold blanks and brackets, so the
+    fields count from its end.
+    """
     fields = read_file(f"/proc/{pid}/stat", 4096).rpartition(b")")[2].split()
     if len(fields) < 20:
         return None
     status = int(fields[49]) if len(fields) > 49 else None
-    return Stat(fields[0].decode(), int(fields[1]), int(fields[2]), int(fields[3]), int(fields[17]), int(fields[19]), status)
+    return Stat(
+        fields[0].decode(),
+        int(fields[1]),
+        int(fields[2]),
+        int(fields[3]),
+        int(fields[17]),
+        int(fields[19]),
+        status,
+    )
 
 
 def listed_pids() -> Set[int]:
@@ -58,7 +75,8 @@ def listed_pids() -> Set[int]:
 
 
 def read_cmdline(pid: int) -> Tuple[str, Optional[int], bool]:
-    """Return the command line, RANK of the environment, and whether the environment could be read at all.
+    """Return the command line, RANK of the environment, and whether the environment could be read
+    at all.
 
     A zombie has no command line any more: its name stands in square brackets, as ps shows it.
     """

@@ -1,4 +1,6 @@
-"""Run one short look-up, such as py-spy, and bring back what it said: bounded in time and size, and never through a shell."""
+"""Run one short look-up, such as py-spy, and bring back what it said: bounded in time and size,
+and never through a shell.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,16 @@ BEHIND_S = 0.5  # for a program that has said all to end by itself
 KILL_S = 2.0  # how long a killed program may take to go before it counts as unkillable
 
 _libc = ctypes.CDLL(None)
-_left_behind: List[subprocess.Popen[bytes]] = []  # could not be killed; each later run looks whether they have gone
+_left_behind: List[
+    subprocess.Popen[bytes]
+] = []  # could not be killed; each later run looks whether they have gone
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of it. `stdout` and `stderr` hold at most the cap each; `cut` is true when there was more."""
+    """What came of it. `stdout` and `stderr` hold at most the cap each; `cut` is true when there
+    was more.
+    """
 
     argv: Tuple[str, ...]
     ended: Ended
@@ -51,17 +57,25 @@ def run(  # noqa: PLR0913 - one parameter per way to bound it
     hold_input: bool = False,
     enough: Callable[[bytes], bool] = lambda _: False,
 ) -> Ran:
-    """Run `argv` in a session of its own and return when it has ended, `timeout_s` has passed, or `given_up()` says that nobody waits any more.
+    """Run `argv` in a session of its own and return when it has ended, `timeout_s` has passed, or
+    `given_up()` says that nobody waits any more.
 
-    At the deadline its group and everything below it is killed (`ended.how` is timed_out). What it leaves in its group
-    after a good end is killed as well. Nothing is raised for a program that is missing or fails. One that is still there `kill_s`
-    after it was killed is `unkillable`; what it had written until then is returned all the same.
-    `enough` is asked with the end of its output, some kilobytes, whenever there is more: a program that has said all and does not end is waited for no longer.
-    With `hold_input` its stdin stays open behind `input` as long as we wait: a program that is far away sees by its end that nobody does any more.
+    At the deadline its group and everything below it is killed (`ended.how` is timed_out). What it
+    leaves in its group after a good end is killed as well. Nothing is raised for a program that is
+    missing or fails. One that is still there `kill_s` after it was killed is `unkillable`; what it
+    had written until then is returned all the same.
+    `enough` is asked with the end of its output, some kilobytes, whenever there is more: a program
+    that has said all and does not end is waited for no longer. With `hold_input` its stdin stays
+    open behind `input` as long as we wait: a program that is far away sees by its end that nobody
+    does any more.
     """
     argv = tuple(argv)
     _left_behind[:] = [process for process in _left_behind if process.poll() is None]
-    with _Input(input or b"", hold=hold_input) as stdin, anonymous_file("stdout") as stdout, anonymous_file("stderr") as stderr:
+    with (
+        _Input(input or b"", hold=hold_input) as stdin,
+        anonymous_file("stdout") as stdout,
+        anonymous_file("stderr") as stderr,
+    ):
         began = time.monotonic()
         try:
             process = subprocess.Popen(
@@ -77,7 +91,9 @@ def run(  # noqa: PLR0913 - one parameter per way to bound it
         except (OSError, ValueError, IndexError, subprocess.SubprocessError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             reason = f"{argv[0] if argv else 'nothing'} cannot be run: {why}"
-            return Ran(argv, Ended("not_started", reason=reason, at=time.time()), b"", b"", cut=False)
+            return Ran(
+                argv, Ended("not_started", reason=reason, at=time.time()), b"", b"", cut=False
+            )
         stdin.started()
 
         said = _Said(stdout, enough)
@@ -88,23 +104,52 @@ def run(  # noqa: PLR0913 - one parameter per way to bound it
 
         cut, in_time = [False], False
         try:
-            in_time = _wait(process.pid, began + timeout_s, (stdout, stderr), output_cap_bytes, cut, nobody_waits)
+            in_time = _wait(
+                process.pid,
+                began + timeout_s,
+                (stdout, stderr),
+                output_cap_bytes,
+                cut,
+                nobody_waits,
+            )
         finally:
             if not in_time:
                 kill_below({process.pid})
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)  # not reaped yet, so the group is still its own
-        gone = _wait(process.pid, time.monotonic() + kill_s, (stdout, stderr), output_cap_bytes, cut)
+        gone = _wait(
+            process.pid, time.monotonic() + kill_s, (stdout, stderr), output_cap_bytes, cut
+        )
         took_s, at = time.monotonic() - began, time.time()
         if not gone:
             _left_behind.append(process)
-            ended = Ended("unkillable", reason=f"SIGKILL did not end it within {kill_s:g} s", by_us=True, at=at, took_s=took_s)
+            ended = Ended(
+                "unkillable",
+                reason=f"SIGKILL did not end it within {kill_s:g} s",
+                by_us=True,
+                at=at,
+                took_s=took_s,
+            )
         else:
             ended = ended_from_status(_reap(process), at=at, took_s=took_s)
             if not in_time:
                 late = f"it gave no answer within {min(took_s, timeout_s):.3g} s"
-                ended = Ended("timed_out", signal=ended.signal, by_us=True, phase="run", reason=late, at=at, took_s=took_s)
-        return Ran(argv, ended, _read(stdout, output_cap_bytes), _read(stderr, output_cap_bytes), cut=cut[0])
+                ended = Ended(
+                    "timed_out",
+                    signal=ended.signal,
+                    by_us=True,
+                    phase="run",
+                    reason=late,
+                    at=at,
+                    took_s=took_s,
+                )
+        return Ran(
+            argv,
+            ended,
+            _read(stdout, output_cap_bytes),
+            _read(stderr, output_cap_bytes),
+            cut=cut[0],
+        )
 
 
 class _Said:
@@ -124,7 +169,9 @@ class _Said:
 
 
 class _Input:
-    """What a program reads: a file, or a pipe that stays open. `end` is the program's side of it."""
+    """What a program reads: a file, or a pipe that stays open. `end` is the program's side of
+    it.
+    """
 
     def __init__(self, content: bytes, *, hold: bool) -> None:
         self._left, self._pipe = memoryview(content), -1
@@ -170,8 +217,17 @@ def _reap(process: subprocess.Popen[bytes]) -> int:
     return -code if code < 0 else code << 8
 
 
-def _wait(pid: int, until: float, outputs: Sequence[IO[bytes]], cap_bytes: int, cut: List[bool], given_up: Callable[[], bool] = lambda: False) -> bool:
-    """Wait without reaping, so that the pid stays this process's own. Return False when the time is up."""
+def _wait(
+    pid: int,
+    until: float,
+    outputs: Sequence[IO[bytes]],
+    cap_bytes: int,
+    cut: List[bool],
+    given_up: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Wait without reaping, so that the pid stays this process's own. Return False when the time
+    is up.
+    """
     waiting = select.poll()
     pidfd = -1
     with contextlib.suppress(OSError, AttributeError):  # Linux before 5.3: look every now and then

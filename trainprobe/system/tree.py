@@ -1,4 +1,6 @@
-"""Kill a process with all that it started, without a keeper: by parent and by session, as far as /proc still shows them."""
+"""Kill a process with all that it started, without a keeper: by parent and by session, as far as
+/proc still shows them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ ROUNDS = 50
 
 
 def below(roots: Iterable[int]) -> Set[int]:
-    """Return the living processes in the sessions that `roots` lead, and all that they started; `roots` are not among them."""
+    """Return the living processes in the sessions that `roots` lead, and all that they started;
+    `roots` are not among them.
+    """
     started = set(roots)
     seen: Dict[int, Stat] = {}
     for pid in listed_pids() - {os.getpid()}:
@@ -31,11 +35,14 @@ def below(roots: Iterable[int]) -> Set[int]:
 def kill_below(roots: Iterable[int]) -> None:
     """SIGKILL `roots` and everything below them, again until nothing new shows up.
 
-    The caller makes sure that `roots` are what they were: not yet reaped, or of the right start time.
+    The caller makes sure that `roots` are what they were: not yet reaped, or of the right start
+    time.
     """
     roots = set(roots)
     for _ in range(ROUNDS):
-        found = below(roots)  # looked up before the kill: afterwards the orphans have another parent
+        found = below(
+            roots
+        )  # looked up before the kill: afterwards the orphans have another parent
         for pid in roots:
             with contextlib.suppress(OSError):
                 os.killpg(pid, signal.SIGKILL)

@@ -1,8 +1,10 @@
-"""Our own working folders in the temporary directory: each says whose it is, so that those of a killed run can be cleared away by the next.
+"""Our own working folders in the temporary directory: each says whose it is, so that those of a
+killed run can be cleared away by the next.
 
-A folder goes only if it is ours beyond doubt: a real folder of this user with our kind of name, in which a plain file of ours names a process of
-this very boot and pid namespace that is gone. Another host or container may share the directory, and its processes cannot be seen from here, so
-that its folders stay. Nothing is followed through a link, and the clearing stops after a short time.
+A folder goes only if it is ours beyond doubt: a real folder of this user with our kind of name, in
+which a plain file of ours names a process of this very boot and pid namespace that is gone. Another
+host or container may share the directory, and its processes cannot be seen from here, so that its
+folders stay. Nothing is followed through a link, and the clearing stops after a short time.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from typing import Iterator, List, Optional
 from trainprobe.system.proc import read_file, read_stat
 
 PREFIX = "trainprobe-"
-MARK = ".trainprobe-owner"  # `pid start boot namespace`: the process that made the folder, its start in clock ticks, and where that means anything
+# `pid start boot namespace`: the process that made the folder, its start in clock ticks, and where
+# that means anything
+MARK = ".trainprobe-owner"
 NAME = re.compile(r"trainprobe-[a-z0-9_]{8}")  # as tempfile.mkdtemp makes them
 SWEEP_S = 1.0
 LOOK_AT = 200
@@ -27,7 +31,9 @@ TOLD = re.compile(r"(\d{1,10}) (\d{1,20}) ([0-9a-f-]{36} pid:\[\d{1,20}\])\n")
 
 
 def make_working_folder(root: str = "") -> str:
-    """Clear away what killed runs left in `root`, the temporary directory by default, and make a new folder there. Raises OSError where none can be made."""
+    """Clear away what killed runs left in `root`, the temporary directory by default, and make a
+    new folder there. Raises OSError where none can be made.
+    """
     sweep(root)
     folder = tempfile.mkdtemp(prefix=PREFIX, dir=root or None)
     mark(folder)
@@ -36,7 +42,9 @@ def make_working_folder(root: str = "") -> str:
 
 @contextlib.contextmanager
 def working_folder() -> Iterator[str]:
-    """A new folder that goes at the end of the block; where this process is killed in it, the next run clears it away. Raises OSError where none can be made."""
+    """A new folder that goes at the end of the block; where this process is killed in it, the
+    next run clears it away. Raises OSError where none can be made.
+    """
     folder = make_working_folder()
     try:
         yield folder
@@ -48,16 +56,23 @@ def mark(folder: str) -> None:
     """Write into a new folder whose it is, where that can be told."""
     now, here = read_stat(os.getpid()), _here()
     if now is not None and here:
-        with contextlib.suppress(OSError), open(os.path.join(folder, MARK), "x", encoding="ascii") as file:
+        with (
+            contextlib.suppress(OSError),
+            open(os.path.join(folder, MARK), "x", encoding="ascii") as file,
+        ):
             file.write(f"{os.getpid()} {now.started_ticks} {here}\n")
 
 
 def sweep(root: str = "", within_s: float = SWEEP_S) -> List[str]:
-    """Remove the folders of runs that are gone, and return their paths. What cannot be removed stays, silently."""
+    """Remove the folders of runs that are gone, and return their paths. What cannot be removed
+    stays, silently.
+    """
     ends, removed = time.monotonic() + within_s, []
     here = _here()
     try:
-        names = sorted(name for name in os.listdir(root or tempfile.gettempdir()) if NAME.fullmatch(name))[:LOOK_AT]
+        names = sorted(
+            name for name in os.listdir(root or tempfile.gettempdir()) if NAME.fullmatch(name)
+        )[:LOOK_AT]
     except OSError:
         return []
     for name in names:
@@ -76,8 +91,17 @@ def _abandoned(path: str, here: str) -> bool:
         mark = os.lstat(os.path.join(path, MARK))
     except OSError:
         return False
-    ours = folder.st_uid == mark.st_uid == os.getuid() and stat.S_ISDIR(folder.st_mode) and stat.S_ISREG(mark.st_mode) and mark.st_nlink == 1
-    told = TOLD.fullmatch(read_file(os.path.join(path, MARK), 200).decode("ascii", "replace")) if ours else None
+    ours = (
+        folder.st_uid == mark.st_uid == os.getuid()
+        and stat.S_ISDIR(folder.st_mode)
+        and stat.S_ISREG(mark.st_mode)
+        and mark.st_nlink == 1
+    )
+    told = (
+        TOLD.fullmatch(read_file(os.path.join(path, MARK), 200).decode("ascii", "replace"))
+        if ours
+        else None
+    )
     if told is None or told.group(3) != here:
         return False
     now = read_stat(int(told.group(1)))

@@ -6,16 +6,18 @@ from collections import Counter
 from collections.abc import Sequence
 
 from trainprobe.targets.numbers import own_number
-from trainprobe.targets.process_table import Seen, in_order
+from trainprobe.targets.process_table import ProcessRow, in_order
 
 
-def runs_of(found: Sequence[Seen]) -> list[list[Seen]]:
-    """Part bare ranks of one address into runs: one number stands once in a run, and what is left over of an earlier run stays by itself."""
+def runs_of(found: Sequence[ProcessRow]) -> list[list[ProcessRow]]:
+    """Part bare ranks of one address into runs: one number stands once in a run, and what is
+    left over of an earlier run stays by itself.
+    """
     found = sorted(found, key=in_order)
     told = [own_number(one).rank for one in found]
     if len(set(told)) == len(told):
         return [found]
-    runs: list[list[Seen]] = []
+    runs: list[list[ProcessRow]] = []
     numbers: list[set[int | None]] = []
     marks: list[set[tuple[int, int, int, int]]] = []
     holding: Counter[tuple[bool, int | None]] = Counter()  # runs, orphaned or not, with that number
@@ -24,8 +26,14 @@ def runs_of(found: Sequence[Seen]) -> list[list[Seen]]:
         orphaned, rank, mine = one.ppid == 1, own_number(one).rank, _marks(one)
         place = len(runs)
         if holding[orphaned, rank] < total[orphaned]:
-            free = (at for at, run in enumerate(runs) if (run[0].ppid == 1) == orphaned and rank not in numbers[at])
-            place = max(free, key=lambda at: (next((mark[0] for mark in mine if mark in marks[at]), 0), at))
+            free = (
+                at
+                for at, run in enumerate(runs)
+                if (run[0].ppid == 1) == orphaned and rank not in numbers[at]
+            )
+            place = max(
+                free, key=lambda at: (next((mark[0] for mark in mine if mark in marks[at]), 0), at)
+            )
         else:
             runs.append([])
             numbers.append(set())
@@ -38,10 +46,18 @@ def runs_of(found: Sequence[Seen]) -> list[list[Seen]]:
     return runs
 
 
-def _marks(one: Seen) -> list[tuple[int, int, int, int]]:
+def _marks(one: ProcessRow) -> list[tuple[int, int, int, int]]:
     """What it may share with others of its run, the strongest sign first.
 
     That is group, parent and session, then any two of them, then one.
     """
     group, parent, session = one.group, one.ppid, one.session
-    return [(weight, group if weight & 4 else 0, parent if weight & 2 else 0, session if weight & 1 else 0) for weight in range(7, 0, -1)]
+    return [
+        (
+            weight,
+            group if weight & 4 else 0,
+            parent if weight & 2 else 0,
+            session if weight & 1 else 0,
+        )
+        for weight in range(7, 0, -1)
+    ]

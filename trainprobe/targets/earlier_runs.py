@@ -1,8 +1,11 @@
-"""Earlier runs of the same program on this host, who starts them again, and what is simply another run that still goes on.
+"""Earlier runs of the same program on this host, who starts them again, and what is simply another
+run that still goes on.
 
-An earlier run has lost whoever started it, or somebody without a terminal keeps it alive. What hangs below a terminal, a session server or a
-scheduler's step is another run, and no left-over. A process that its parent did not start has been adopted: a child has the session of its
-parent unless it made its own, and then it leads it (setsid(2)). A leader right below an init may be either and counts as adopted.
+An earlier run has lost whoever started it, or somebody without a terminal keeps it alive. What
+hangs below a terminal, a session server or a scheduler's step is another run, and no left-over. A
+process that its parent did not start has been adopted: a child has the session of its parent unless
+it made its own, and then it leads it (setsid(2)). A leader right below an init may be either and
+counts as adopted.
 """
 
 from __future__ import annotations
@@ -12,22 +15,38 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from trainprobe.targets.process_table import Seen, Table, in_order
-from trainprobe.targets.programs import COMPILE_WORKER, FORKED_BY_SERVER, SHELLS, SPAWNED, is_helper, is_tool, launcher_kind, option, program_of
+from trainprobe.targets.job_neighbours import ADOPTERS
+from trainprobe.targets.process_table import ProcessRow, Table, in_order
+from trainprobe.targets.programs import (
+    COMPILE_WORKER,
+    FORKED_BY_SERVER,
+    SHELLS,
+    SPAWNED,
+    is_helper,
+    is_tool,
+    launcher_kind,
+    option,
+    program_of,
+)
 from trainprobe.targets.restarters import Restarter, restarter_of
-from trainprobe.targets.surroundings import ADOPTERS
 
 APART_S = 5.0  # processes that start within this of each other are one run
-# Who opens sessions for people and for schedulers: below them somebody or something still answers for the run.
+# Who opens sessions for people and for schedulers: below them somebody or something still answers
+# for the run.
 HOSTS = re.compile(
-    r"sshd(?:-session)?|login|su|sudo|tmux(?:: server)?|screen|SCREEN|mosh-server|ttyd|gnome-terminal.*|konsole|xterm|kitty|alacritty|wezterm.*|code(?:-server)?|node"
-    r"|jupyter.*|slurmstepd.*|pbs_mom|orted|prted|raylet|kubelet|conmon|containerd-shim.*|runc|sge_shepherd|starter|hydra_pmi_proxy"
+    r"sshd(?:-session)?|login|su|sudo|tmux(?::"
+    r" server)?|screen|SCREEN|mosh-server|ttyd|gnome-terminal.*|konsole|xterm|kitty|alacritty"
+    r"|wezterm.*|code(?:-server)?|node"
+    r"|jupyter.*|slurmstepd.*|pbs_mom|orted|prted|raylet|kubelet|conmon|containerd-shim.*|runc"
+    r"|sge_shepherd|starter|hydra_pmi_proxy"
 )
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What counts as the same program: `kind` is script (a real path), module or code (the text behind -c); `cwd` is where it is started."""
+    """What counts as the same program: `kind` is script (a real path), module or code (the text
+    behind -c); `cwd` is where it is started.
+    """
 
     kind: str
     name: str
@@ -36,13 +55,16 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Earlier:
-    """A process of an earlier run. `run` counts runs from 0, oldest first; `role` is launcher, main, worker, child or tracker.
+    """A process of an earlier run. `run` counts runs from 0, oldest first; `role` is launcher,
+    main, worker, child or tracker.
 
-    A tracker is multiprocessing's own: it takes no SIGTERM and ends with the last process that it keeps books for.
-    `sure` is false for a worker that names no script and is joined to the run by its folder alone, and for all below it.
+    A tracker is multiprocessing's own: it takes no SIGTERM and ends with the last process that it
+    keeps books for.
+    `sure` is false for a worker that names no script and is joined to the run by its folder alone,
+    and for all below it.
     """
 
-    seen: Seen
+    seen: ProcessRow
     run: int
     role: str
     sure: bool = True
@@ -52,7 +74,7 @@ class Earlier:
 class Other:
     """A process of another run that somebody answers for; `why` says who."""
 
-    seen: Seen
+    seen: ProcessRow
     why: str
 
 
@@ -72,56 +94,105 @@ def wanted_of(argv: Sequence[str], cwd: str, script: str = "") -> Wanted | None:
     if launcher_kind(argv):
         module = option(program.rest, "m", "module")
         return Wanted("module", module, cwd) if module else None
-    return Wanted(program.kind, program.name, cwd) if program.kind in ("module", "code") and program.name else None
+    return (
+        Wanted(program.kind, program.name, cwd)
+        if program.kind in ("module", "code") and program.name
+        else None
+    )
 
 
 def as_seen(argv: Sequence[str]) -> Sequence[str]:
-    """Return a command as its process will show it: `torchrun` is a Python script, started by way of its first line."""
-    return ("python", *argv) if program_of(argv).kind == "" and launcher_kind(("python", *argv)) else argv
+    """Return a command as its process will show it: `torchrun` is a Python script, started by
+    way of its first line.
+    """
+    return (
+        ("python", *argv)
+        if program_of(argv).kind == "" and launcher_kind(("python", *argv))
+        else argv
+    )
 
 
-def runs_it(one: Seen, wanted: Wanted) -> bool:
-    """Whether a process runs the wanted program itself or launches it; an editor, a search or a debugger that only names it does not."""
+def runs_it(one: ProcessRow, wanted: Wanted) -> bool:
+    """Whether a process runs the wanted program itself or launches it; an editor, a search or a
+    debugger that only names it does not.
+    """
     if one.ended or not one.argv or (is_tool(one.argv) and not launcher_kind(one.argv)):
         return False
     program = program_of(one.argv)
     if launcher_kind(one.argv):
-        named = [word for word in program.rest if wanted.kind == "script" and os.path.basename(word) == os.path.basename(wanted.name)]
-        return any(_same(one, word, wanted) for word in named) or (wanted.kind == "module" and option(program.rest, "m", "module") == wanted.name)
+        named = [
+            word
+            for word in program.rest
+            if wanted.kind == "script" and os.path.basename(word) == os.path.basename(wanted.name)
+        ]
+        return any(_same(one, word, wanted) for word in named) or (
+            wanted.kind == "module" and option(program.rest, "m", "module") == wanted.name
+        )
     if program.kind != wanted.kind:
         return False
     if wanted.kind == "script":
-        return os.path.basename(program.name) == os.path.basename(wanted.name) and _same(one, program.name, wanted)
+        return os.path.basename(program.name) == os.path.basename(wanted.name) and _same(
+            one, program.name, wanted
+        )
     # A module or a line of code means something else in another folder.
-    return program.name == wanted.name and (not wanted.cwd or os.path.realpath(one.cwd or "/") == os.path.realpath(wanted.cwd))
+    return program.name == wanted.name and (
+        not wanted.cwd or os.path.realpath(one.cwd or "/") == os.path.realpath(wanted.cwd)
+    )
 
 
-def _same(one: Seen, word: str, wanted: Wanted) -> bool:
+def _same(one: ProcessRow, word: str, wanted: Wanted) -> bool:
     return os.path.realpath(os.path.join(one.cwd or "/", word)) == wanted.name
 
 
 def find(table: Table, wanted: Wanted, own: int, uid: int) -> Found:
-    """Sort all processes of user `uid` that run the wanted program and are neither above nor below `own`, nor younger."""
+    """Sort all processes of user `uid` that run the wanted program and are neither above nor
+    below `own`, nor younger.
+    """
     me = table.by_pid.get(own)
     if me is None:
         return Found()
-    ours = {me.pid, *(one.pid for one in table.ancestors(me)), *(one.pid for one in table.descendants(me))}
-    older = [one for one in table.by_pid.values() if one.pid not in ours and one.started_ticks <= me.started_ticks and not one.ended]
-    direct = {one.pid: one for one in sorted(older, key=in_order) if runs_it(one, wanted) and one.uid == uid}
-    tops = [one for one in direct.values() if not any(above.pid in direct for above in table.ancestors(one))]
+    ours = {
+        me.pid,
+        *(one.pid for one in table.ancestors(me)),
+        *(one.pid for one in table.descendants(me)),
+    }
+    older = [
+        one
+        for one in table.by_pid.values()
+        if one.pid not in ours and one.started_ticks <= me.started_ticks and not one.ended
+    ]
+    direct = {
+        one.pid: one
+        for one in sorted(older, key=in_order)
+        if runs_it(one, wanted) and one.uid == uid
+    }
+    tops = [
+        one
+        for one in direct.values()
+        if not any(above.pid in direct for above in table.ancestors(one))
+    ]
     restarters: dict[tuple[str, str, int], Restarter] = {}
-    left: list[Seen] = []
+    left: list[ProcessRow] = []
     others: list[Other] = []
     for top in tops:
         why, keeper = _answered_for(table, top, me, ours)
         if why:
-            others += [Other(one, why) for one in (top, *(each for each in table.descendants(top) if each.pid in direct))]
+            others += [
+                Other(one, why)
+                for one in (top, *(each for each in table.descendants(top) if each.pid in direct))
+            ]
             continue
         left.append(top)
         if keeper is not None:
             restarters.setdefault((keeper.kind, keeper.name, keeper.pid), keeper)
     known = {*direct, *(one.pid for one in restarters.values())}
-    shells = [one for one in older if wanted.kind == "script" and one.pid not in known and os.path.basename(one.argv[0] if one.argv else "") in SHELLS]
+    shells = [
+        one
+        for one in older
+        if wanted.kind == "script"
+        and one.pid not in known
+        and os.path.basename(one.argv[0] if one.argv else "") in SHELLS
+    ]
     for shell in shells:  # between two runs nothing but the loop lives
         loop = restarter_of(shell, wanted.name) if shell.uid == uid else None
         if loop is not None and not _answered_for(table, shell, me, ours)[0]:
@@ -130,15 +201,30 @@ def find(table: Table, wanted: Wanted, own: int, uid: int) -> Found:
     placed = {row.seen.pid for row in rows}
     answered_for = {other.seen.pid for other in others}
     rest = [one for one in older if one.pid not in placed and one.pid not in answered_for]
-    lost = [one for one in rest if (is_machinery(one) or is_helper(one.argv)) and one.uid == uid and adopted(table, one)]
+    lost = [
+        one
+        for one in rest
+        if (is_machinery(one) or is_helper(one.argv)) and one.uid == uid and adopted(table, one)
+    ]
     # Where another program still lives in the same group, they may be that one's.
-    lived_in = {one.group for one in table.by_pid.values() if one.pid not in placed and one.pid not in ours and not one.ended and _own_program(one)}
+    lived_in = {
+        one.group
+        for one in table.by_pid.values()
+        if one.pid not in placed and one.pid not in ours and not one.ended and _own_program(one)
+    }
     return Found(
-        (*rows, *_lost_workers(table, [one for one in lost if one.group not in lived_in], rows, wanted, ours)), tuple(others), tuple(restarters.values())
+        (
+            *rows,
+            *_lost_workers(
+                table, [one for one in lost if one.group not in lived_in], rows, wanted, ours
+            ),
+        ),
+        tuple(others),
+        tuple(restarters.values()),
     )
 
 
-def _rows(table: Table, tops: Iterable[Seen], ours: set[int]) -> list[Earlier]:
+def _rows(table: Table, tops: Iterable[ProcessRow], ours: set[int]) -> list[Earlier]:
     rows: list[Earlier] = []
     run, last = -1, None
     for top in sorted(tops, key=in_order):
@@ -151,56 +237,104 @@ def _rows(table: Table, tops: Iterable[Seen], ours: set[int]) -> list[Earlier]:
     return rows
 
 
-def _role(table: Table, one: Seen) -> str:
-    return "tracker" if is_helper(one.argv) else "worker" if is_machinery(one) or _forked(table, one) else "child"
+def _role(table: Table, one: ProcessRow) -> str:
+    return (
+        "tracker"
+        if is_helper(one.argv)
+        else "worker"
+        if is_machinery(one) or _forked(table, one)
+        else "child"
+    )
 
 
-def _forked(table: Table, one: Seen) -> bool:
+def _forked(table: Table, one: ProcessRow) -> bool:
     above = table.parent(one)
     return above is not None and above.argv == one.argv
 
 
-def _lost_workers(table: Table, lost: Sequence[Seen], rows: Sequence[Earlier], wanted: Wanted, ours: set[int]) -> list[Earlier]:
-    """Workers whose run is gone name no script: they are known by a group or session that they share with it, or else by the folder.
+def _lost_workers(
+    table: Table,
+    lost: Sequence[ProcessRow],
+    rows: Sequence[Earlier],
+    wanted: Wanted,
+    ours: set[int],
+) -> list[Earlier]:
+    """Workers whose run is gone name no script: they are known by a group or session that they
+    share with it, or else by the folder.
 
-    A shell without job control puts all that it starts into one group, and a terminal has one session for all: the group or session counts
-    where a process of the run leads it, or where the folder is that of the run too. What has one lost group in common is one run.
+    A shell without job control puts all that it starts into one group, and a terminal has one
+    session for all: the group or session counts where a process of the run leads it, or where the
+    folder is that of the run too. What has one lost group in common is one run.
     """
     leads = {row.seen.pid: row.run for row in rows}
-    shared = {(place, _folder(row.seen)): row.run for row in rows for place in (("g", row.seen.group), ("s", row.seen.session))}
-    folders = {os.path.realpath(wanted.cwd) if wanted.cwd else "", os.path.dirname(wanted.name) if wanted.kind == "script" else ""} - {""}
+    shared = {
+        (place, _folder(row.seen)): row.run
+        for row in rows
+        for place in (("g", row.seen.group), ("s", row.seen.session))
+    }
+    folders = {
+        os.path.realpath(wanted.cwd) if wanted.cwd else "",
+        os.path.dirname(wanted.name) if wanted.kind == "script" else "",
+    } - {""}
     following = max((row.run for row in rows), default=-1) + 1
     gone: dict[int, int] = {}  # group of which no process names the script, and its run
     found: list[Earlier] = []
     for one in sorted(lost, key=in_order):
         places = (("g", one.group), ("s", one.session))
-        known = [run for kind, number in places for run in (leads.get(number), shared.get(((kind, number), _folder(one)))) if run is not None]
+        known = [
+            run
+            for kind, number in places
+            for run in (leads.get(number), shared.get(((kind, number), _folder(one))))
+            if run is not None
+        ]
         if known:
             found.append(Earlier(one, known[0], _role(table, one)))
         elif _folder(one) in folders:
-            found.append(Earlier(one, gone.setdefault(one.group, following + len(gone)), _role(table, one), sure=False))
+            found.append(
+                Earlier(
+                    one,
+                    gone.setdefault(one.group, following + len(gone)),
+                    _role(table, one),
+                    sure=False,
+                )
+            )
     tops = {row.seen.pid for row in found}
     for row in tuple(found):
-        below = [one for one in table.descendants(row.seen) if one.pid not in ours and one.pid not in tops and not one.ended]
+        below = [
+            one
+            for one in table.descendants(row.seen)
+            if one.pid not in ours and one.pid not in tops and not one.ended
+        ]
         found += [Earlier(one, row.run, _role(table, one), row.sure) for one in below]
     return found
 
 
-def _folder(one: Seen) -> str:
+def _folder(one: ProcessRow) -> str:
     return os.path.realpath(one.cwd) if one.cwd else f"unknown, of {one.pid}"
 
 
-def _own_program(one: Seen) -> bool:
-    """A Python program of somebody's own, and nothing that multiprocessing or a compiler has started."""
-    return program_of(one.argv).kind in ("script", "module", "code") and not is_machinery(one) and not is_helper(one.argv)
+def _own_program(one: ProcessRow) -> bool:
+    """A Python program of somebody's own, and nothing that multiprocessing or a compiler has
+    started.
+    """
+    return (
+        program_of(one.argv).kind in ("script", "module", "code")
+        and not is_machinery(one)
+        and not is_helper(one.argv)
+    )
 
 
-def is_machinery(one: Seen) -> bool:
-    """A process that multiprocessing or torch's compiler starts on behalf of a script, and whose command line does not name it."""
-    return any(SPAWNED.search(word) or FORKED_BY_SERVER.search(word) or COMPILE_WORKER.search(word) for word in one.argv[:8])
+def is_machinery(one: ProcessRow) -> bool:
+    """A process that multiprocessing or torch's compiler starts on behalf of a script, and whose
+    command line does not name it.
+    """
+    return any(
+        SPAWNED.search(word) or FORKED_BY_SERVER.search(word) or COMPILE_WORKER.search(word)
+        for word in one.argv[:8]
+    )
 
 
-def adopted(table: Table, one: Seen) -> bool:
+def adopted(table: Table, one: ProcessRow) -> bool:
     """Whether its present parent did not start it: that one is gone."""
     if one.ppid == 0:
         return False  # started from outside of this pid namespace
@@ -211,7 +345,9 @@ def adopted(table: Table, one: Seen) -> bool:
         return True
     if one.session not in (above.session, one.pid):
         return True
-    inits = above.pid == 1 or os.path.basename(above.argv[0] if above.argv else above.name) in ADOPTERS
+    inits = (
+        above.pid == 1 or os.path.basename(above.argv[0] if above.argv else above.name) in ADOPTERS
+    )
     if one.session == one.pid and one.session != above.session:
         return inits
     leader = table.by_pid.get(one.group)
@@ -221,8 +357,12 @@ def adopted(table: Table, one: Seen) -> bool:
     return inits and not python and (is_machinery(one) or is_helper(one.argv))
 
 
-def _answered_for(table: Table, top: Seen, me: Seen, ours: set[int]) -> tuple[str, Restarter | None]:
-    """Say who answers for a run ("" for nobody), and who would start it again: the nearest that would, up to where the chain was cut."""
+def _answered_for(
+    table: Table, top: ProcessRow, me: ProcessRow, ours: set[int]
+) -> tuple[str, Restarter | None]:
+    """Say who answers for a run ("" for nobody), and who would start it again: the nearest that
+    would, up to where the chain was cut.
+    """
     keeper = restarter_of(top, "") if launcher_kind(top.argv) else None
     one = top
     for _ in range(64):
@@ -233,11 +373,18 @@ def _answered_for(table: Table, top: Seen, me: Seen, ours: set[int]) -> tuple[st
         if above is None:
             if one.ppid == 0 and one.pid != 1:
                 return "it was started from outside of this container", None
-            # Whoever waits for it has something to do when it ends: another try, or the next command.
-            return "", keeper or (Restarter("parent", one.cmdline[:200], one.pid) if one is not top else None)
+            # Whoever waits for it has something to do when it ends: another try, or the next
+            # command.
+            return "", keeper or (
+                Restarter("parent", one.cmdline[:200], one.pid) if one is not top else None
+            )
         name = os.path.basename(above.argv[0] if above.argv else above.name)
         lead = table.by_pid.get(above.session)
-        if above.terminal and lead is not None and (lead is above or lead in list(table.ancestors(above))):
+        if (
+            above.terminal
+            and lead is not None
+            and (lead is above or lead in list(table.ancestors(above)))
+        ):
             return f"the terminal of pid {lead.pid} ({lead.name}) is open", None
         if HOSTS.fullmatch(name) or HOSTS.fullmatch(above.name):
             return f"pid {above.pid} ({above.name}) has it", None

@@ -1,4 +1,6 @@
-"""Ranks that have ended while nobody has waited for them: zombies. They have no environment and no arguments any more, only a name and siblings."""
+"""Ranks that have ended while nobody has waited for them: zombies. They have no environment and
+no arguments any more, only a name and siblings.
+"""
 
 from __future__ import annotations
 
@@ -7,48 +9,66 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trainprobe.targets.numbers import Number
-from trainprobe.targets.process_table import Seen, Table, in_order, once
+from trainprobe.targets.process_table import ProcessRow, Table, in_order, once
 
 BESIDE_TICKS = 200  # of 10 ms: a program starts its ranks one right after the other
 NAMES = ("python", "pt_main", "pt_elastic")
 
 
-def ended_siblings(table: Table, ranks: Sequence[Seen]) -> list[Seen]:
-    """Return the zombies that the parents of `ranks` started at the time of these, and that are called like a rank."""
+def ended_siblings(table: Table, ranks: Sequence[ProcessRow]) -> list[ProcessRow]:
+    """Return the zombies that the parents of `ranks` started at the time of these, and that are
+    called like a rank.
+    """
     found = {}
-    started: dict[int, list[Seen]] = {}
+    started: dict[int, list[ProcessRow]] = {}
     for one in ranks:
         above = table.parent(one)
         if above is not None and above.pid != 1:
             started.setdefault(above.pid, []).append(one)
     for above_pid, beside in started.items():
-        first, last = min(each.started_ticks for each in beside), max(each.started_ticks for each in beside)
+        first, last = (
+            min(each.started_ticks for each in beside),
+            max(each.started_ticks for each in beside),
+        )
         names, uids = {each.name for each in beside}, {each.uid for each in beside}
         for kid in _ended_children(table, table.by_pid[above_pid]):
             called = kid.name in names or kid.name.startswith(NAMES)
-            if called and kid.uid in uids and first - BESIDE_TICKS <= kid.started_ticks <= last + BESIDE_TICKS:
+            if (
+                called
+                and kid.uid in uids
+                and first - BESIDE_TICKS <= kid.started_ticks <= last + BESIDE_TICKS
+            ):
                 found[kid.pid] = kid
     mine = {one.pid for one in ranks}
     return sorted((one for one in found.values() if one.pid not in mine), key=in_order)
 
 
 @once
-def _ended_children(table: Table, above: Seen) -> list[Seen]:
+def _ended_children(table: Table, above: ProcessRow) -> list[ProcessRow]:
     return [kid for kid in table.children(above) if kid.ended]
 
 
-def numbered_between(ranks: Sequence[Seen], numbers: Sequence[Number], world: int | None) -> list[Number]:
-    """Give each zombie the number that is left for it between the siblings that started before and after it.
+def numbered_between(
+    ranks: Sequence[ProcessRow], numbers: Sequence[Number], world: int | None
+) -> list[Number]:
+    """Give each zombie the number that is left for it between the siblings that started before and
+    after it.
 
-    That needs siblings whose numbers rise with their start, and as many numbers left in the gap as there are zombies in it.
+    That needs siblings whose numbers rise with their start, and as many numbers left in the gap as
+    there are zombies in it.
     """
     found = list(numbers)
-    if world is None or not any(one.ended and number.rank is None for one, number in zip(ranks, numbers)):
+    if world is None or not any(
+        one.ended and number.rank is None for one, number in zip(ranks, numbers)
+    ):
         return found
     taken = {number.rank for number in numbers}
     free = [rank for rank in range(world) if rank not in taken]
     for parent in {one.ppid for one in ranks}:
-        order = sorted((place for place, one in enumerate(ranks) if one.ppid == parent), key=lambda place: in_order(ranks[place]))
+        order = sorted(
+            (place for place, one in enumerate(ranks) if one.ppid == parent),
+            key=lambda place: in_order(ranks[place]),
+        )
         told = [rank for place in order if (rank := found[place].rank) is not None]
         if not told or told != sorted(told):
             continue

@@ -1,4 +1,6 @@
-"""Names of hosts as somebody types them: `node1,node2`, and ranges as SLURM writes them: `node[1-3,07]`."""
+"""Names of hosts as somebody types them: `node1,node2`, and ranges as SLURM writes them:
+`node[1-3,07]`.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +11,41 @@ from collections.abc import Iterator
 from trainprobe.errors import UsageError
 
 MOST_HOSTS = 4096
-# What ssh and srun take for a host, with a user before it for ssh. A name that begins with a dash would be one of their options.
-NAME = re.compile(r"(?:[A-Za-z0-9_][\w.-]{0,63}@)?[A-Za-z0-9_](?:[\w.:-]{0,252}[A-Za-z0-9_])?", re.ASCII)
+# What ssh and srun take for a host, with a user before it for ssh. A name that begins with a dash
+# would be one of their options.
+NAME = re.compile(
+    r"(?:[A-Za-z0-9_][\w.-]{0,63}@)?[A-Za-z0-9_](?:[\w.:-]{0,252}[A-Za-z0-9_])?", re.ASCII
+)
 _WORD = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
 _PART = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 
 
 def host_names(option: str, given: str) -> tuple[str, ...]:
-    """Return the hosts that `given` lists, each once, in order; raises UsageError where it names none or what no host can be called."""
+    """Return the hosts that `given` lists, each once, in order; raises UsageError where it names
+    none or what no host can be called.
+    """
     found: dict[str, None] = {}
     if ",".join(_WORD.findall(given)) != re.sub(r",+", ",", given).strip(","):
-        raise UsageError(f"{option} has a bracket without its other one: {given[:60]!r}.", "Write ranges as node[1-3,7].")
+        raise UsageError(
+            f"{option} has a bracket without its other one: {given[:60]!r}.",
+            "Write ranges as node[1-3,7].",
+        )
     for word in _WORD.findall(given):
         for name in _expanded(option, word.strip()):
             if not NAME.fullmatch(name):
-                raise UsageError(f"{option}: {name[:60]!r} is no name of a host.", f"Write {option} node1,node2 or {option} node[1-3].")
+                raise UsageError(
+                    f"{option}: {name[:60]!r} is no name of a host.",
+                    f"Write {option} node1,node2 or {option} node[1-3].",
+                )
             found[name] = None
             if len(found) > MOST_HOSTS:
-                raise UsageError(f"{option} names more than {MOST_HOSTS} hosts.", "Name those of the job.")
+                raise UsageError(
+                    f"{option} names more than {MOST_HOSTS} hosts.", "Name those of the job."
+                )
     if not found:
-        raise UsageError(f"{option} names no host.", f"Write {option} node1,node2 or {option} node[1-3].")
+        raise UsageError(
+            f"{option} names no host.", f"Write {option} node1,node2 or {option} node[1-3]."
+        )
     return tuple(found)
 
 
@@ -37,7 +54,10 @@ def _expanded(option: str, word: str) -> Iterator[str]:
     pieces = re.split(r"\[([^\[\]]*)\]", word)
     if len(pieces) == 1:
         return iter((word,) if word else ())
-    choices = [list(_numbers(option, piece)) if place % 2 else [piece] for place, piece in enumerate(pieces)]
+    choices = [
+        list(_numbers(option, piece)) if place % 2 else [piece]
+        for place, piece in enumerate(pieces)
+    ]
     return ("".join(parts) for parts in itertools.product(*choices))
 
 
@@ -46,5 +66,7 @@ def _numbers(option: str, listed: str) -> Iterator[str]:
         match = _PART.fullmatch(part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match is not None else (1, 0)
         if match is None or last < first or last - first >= MOST_HOSTS:
-            raise UsageError(f"{option}: [{listed[:60]}] is no range of numbers.", "Write ranges as node[1-3,7].")
+            raise UsageError(
+                f"{option}: [{listed[:60]}] is no range of numbers.", "Write ranges as node[1-3,7]."
+            )
         yield from (f"{number:0{len(match[1])}d}" for number in range(first, last + 1))

@@ -1,4 +1,6 @@
-"""The target's Python: the one that runs the probes and the script. It is asked, with a deadline, and never imported from."""
+"""The target's Python: the one that runs the probes and the script. It is asked, with a
+deadline, and never imported from.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,19 @@ from trainprobe.targets.script import parse_answer
 ASK_S = 20.0
 OLDEST = (3, 9)
 ON_PATH, OF_THE_TOOL = "PATH", "the Python of this tool"
-USUAL_STACK = ("numpy", "torch", "transformers", "datasets", "accelerate", "lightning", "pytorch_lightning", "deepspeed", "peft", "flash_attn", "wandb")
+USUAL_STACK = (
+    "numpy",
+    "torch",
+    "transformers",
+    "datasets",
+    "accelerate",
+    "lightning",
+    "pytorch_lightning",
+    "deepspeed",
+    "peft",
+    "flash_attn",
+    "wandb",
+)
 
 # Plain enough for Python 2 to run it, so that an old interpreter is named as old and not as broken.
 _QUESTION = r"""
@@ -61,14 +75,15 @@ try:
 except NameError:
     text = '{"version": "%s"}' % answer["version"]
 sys.stdout.write("\nTRAINPROBE " + text + "\n")
-"""
+"""  # noqa: E501
 
 
 @dataclass(frozen=True)
 class Interpreter:
     """What one Python says of itself.
 
-    `torch` and `cuda` are version texts (`cuda` None for a CPU build). `gloo` and `nccl` are guesses from its files.
+    `torch` and `cuda` are version texts (`cuda` None for a CPU build). `gloo` and `nccl` are
+    guesses from its files.
     `reason` says in one sentence why nothing that needs torch can run in it, empty when it can.
     `note` says why it was chosen, where another could have been expected.
     """
@@ -95,8 +110,8 @@ def find(
     """Return the Python of the job.
 
     The order: `--python`, the Python of the command's own launcher, the first on PATH, and last
-    the Python of this tool: where the first on PATH cannot run anything that needs torch and it can.
-    Raises UsageError for a Python that does not answer.
+    the Python of this tool: where the first on PATH cannot run anything that needs torch and it
+    can. Raises UsageError for a Python that does not answer.
     """
     path, chosen_by = choose(asked, command, environ)
     if chosen_by != ON_PATH:
@@ -113,21 +128,32 @@ def find(
     except UsageError:
         own = None
     if own is not None and not own.reason:
-        says = f"{own.path}, the Python of this tool, stands for the job's: {path}, the first on PATH, {why}."
+        says = (
+            f"{own.path}, the Python of this tool, stands for the job's: {path}, the first on PATH,"
+            f" {why}."
+        )
         return replace(own, note=says)
     return one if one is not None else ask(path, chosen_by, modules)
 
 
-def choose(asked: str | None, command: Sequence[str] = (), environ: Mapping[str, str] = os.environ) -> tuple[str, str]:
-    """Return the path of the Python that was asked for or that the shell would take, and who says so. It is not started."""
+def choose(
+    asked: str | None, command: Sequence[str] = (), environ: Mapping[str, str] = os.environ
+) -> tuple[str, str]:
+    """Return the path of the Python that was asked for or that the shell would take, and who
+    says so. It is not started.
+    """
     if asked:
         return _resolve(asked), "--python"
     of_command = _of_command(command, environ)
     if of_command:
         return of_command, "the command"
     folders = environ.get("PATH", os.defpath).split(os.pathsep)
-    names = (os.path.join(folder, name) for folder in folders if folder for name in ("python", "python3"))
-    first = next((path for path in names if os.path.isfile(path) and os.access(path, os.X_OK)), None)
+    names = (
+        os.path.join(folder, name) for folder in folders if folder for name in ("python", "python3")
+    )
+    first = next(
+        (path for path in names if os.path.isfile(path) and os.access(path, os.X_OK)), None
+    )
     return (first, ON_PATH) if first else (sys.executable, OF_THE_TOOL)
 
 
@@ -139,8 +165,14 @@ def _inactive(one: Interpreter, environ: Mapping[str, str]) -> str:
             continue
         if variable == "CONDA_PREFIX" and environ.get("VIRTUAL_ENV"):
             continue  # a virtual environment made inside of a conda environment
-        if os.path.realpath(folder) not in (os.path.realpath(one.prefix), os.path.dirname(os.path.dirname(one.path))):
-            return f"{one.path} is the first Python on PATH, and is not the one of {variable}={folder}."
+        if os.path.realpath(folder) not in (
+            os.path.realpath(one.prefix),
+            os.path.dirname(os.path.dirname(one.path)),
+        ):
+            return (
+                f"{one.path} is the first Python on PATH, and is not the one of"
+                f" {variable}={folder}."
+            )
     return ""
 
 
@@ -150,17 +182,29 @@ def ask(path: str, chosen_by: str = "", modules: Iterable[str] = USUAL_STACK) ->
     Raises UsageError when it cannot be executed, does not answer as a Python, or is older than 3.9.
     """
     if not os.path.isfile(path):
-        raise UsageError(f"The interpreter {path} does not exist.", "Give the path of a Python with --python.")
+        raise UsageError(
+            f"The interpreter {path} does not exist.", "Give the path of a Python with --python."
+        )
     if not os.access(path, os.X_OK):
-        raise UsageError(f"The interpreter {path} is not executable.", "Give the path of a Python with --python.")
+        raise UsageError(
+            f"The interpreter {path} is not executable.", "Give the path of a Python with --python."
+        )
     ran = run([path, "-c", _QUESTION, *dict.fromkeys(("torch", *modules))], timeout_s=ASK_S)
     if ran.ended.how == "timed_out":
-        raise UsageError(f"The interpreter {path} did not answer within {ASK_S:.0f} s.", f"Try `{path} -c 'print(1)'` by hand, or give another with --python.")
+        raise UsageError(
+            f"The interpreter {path} did not answer within {ASK_S:.0f} s.",
+            f"Try `{path} -c 'print(1)'` by hand, or give another with --python.",
+        )
     if ran.ended.how == "not_started":
-        raise UsageError(f"The interpreter {path} cannot be started: {ran.ended.reason}.", "Give the path of a Python with --python.")
+        raise UsageError(
+            f"The interpreter {path} cannot be started: {ran.ended.reason}.",
+            "Give the path of a Python with --python.",
+        )
     answer = parse_answer(ran.stdout)
     if answer is None or not re.match(r"\d+\.\d+", str(answer.get("version", ""))):
-        raise UsageError(f"{path} does not answer as a Python.", "Give the path of a Python with --python.")
+        raise UsageError(
+            f"{path} does not answer as a Python.", "Give the path of a Python with --python."
+        )
     return from_answer(path, answer, chosen_by)
 
 
@@ -175,13 +219,28 @@ def from_answer(path: str, answer: Mapping[str, Any], chosen_by: str = "") -> In
     """Build the `Interpreter` from the parsed answer. Raises UsageError when it is too old."""
     version = str(answer["version"])
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
-        raise UsageError(f"The interpreter {path} is Python {version}; the probes need 3.9 or newer.", "Give a newer Python with --python.")
+        raise UsageError(
+            f"The interpreter {path} is Python {version}; the probes need 3.9 or newer.",
+            "Give a newer Python with --python.",
+        )
     torch = answer.get("torch_version") or answer.get("torch_metadata")
     reason = ""
     if not answer.get("torch_at"):
-        torch, reason = None, f"{path} has no torch; install it there (`{path} -m pip install torch`) or name another Python with --python"
+        torch, reason = (
+            None,
+            (
+                f"{path} has no torch; install it there (`{path} -m pip install torch`) or name"
+                " another Python with --python"
+            ),
+        )
     elif not answer.get("torch_is_package") or not torch:
-        torch, reason = None, f"the torch that {path} finds at {answer['torch_at']} is not PyTorch; move it away or name another Python with --python"
+        torch, reason = (
+            None,
+            (
+                f"the torch that {path} finds at {answer['torch_at']} is not PyTorch; move it away"
+                " or name another Python with --python"
+            ),
+        )
     found = answer.get("found")
     return Interpreter(
         path=path,
@@ -191,7 +250,9 @@ def from_answer(path: str, answer: Mapping[str, Any], chosen_by: str = "") -> In
         cuda=str(answer["torch_cuda"]) if torch and answer.get("torch_cuda") else None,
         gloo=bool(torch),
         nccl=bool(torch and answer.get("nccl")),
-        installed=tuple(name for name, there in found.items() if there) if isinstance(found, dict) else (),
+        installed=(
+            tuple(name for name, there in found.items() if there) if isinstance(found, dict) else ()
+        ),
         chosen_by=chosen_by,
         reason=reason,
     )
@@ -204,12 +265,15 @@ def _resolve(asked: str) -> str:
         return os.path.abspath(asked)
     found = shutil.which(asked)
     if not found:
-        raise UsageError(f"The interpreter {asked} is not on the PATH.", "Give its full path with --python.")
+        raise UsageError(
+            f"The interpreter {asked} is not on the PATH.", "Give its full path with --python."
+        )
     return found
 
 
 def _of_command(command: Sequence[str], environ: Mapping[str, str]) -> str | None:
-    """Return the Python of the first word that is one, or that is a launcher such as torchrun: by its first lines.
+    """Return the Python of the first word that is one, or that is a launcher such as torchrun: by
+    its first lines.
 
     `env`, `numactl` and the like stand before it; behind the script there are only its arguments.
     """
@@ -236,6 +300,8 @@ def _python_of(program: str, environ: Mapping[str, str]) -> str | None:
         return shutil.which(by_env[1], path=environ.get("PATH"))
     # Where the path is long or has a space in it, pip writes a shell script of two lines.
     match = re.match(r"#!\s*(/\S*/python[\d.]*)(?:\s|$)", first) or (
-        re.match(r"'''exec' \"?(/.*?/python[\d.]*)\"?(?:\s|$)", second) if first == "#!/bin/sh" else None
+        re.match(r"'''exec' \"?(/.*?/python[\d.]*)\"?(?:\s|$)", second)
+        if first == "#!/bin/sh"
+        else None
     )
     return match[1] if match and os.access(match[1], os.X_OK) else None

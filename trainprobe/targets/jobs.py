@@ -1,4 +1,6 @@
-"""Which training jobs run here, and the whole of the one that a process belongs to. Reads /proc alone; nothing is touched."""
+"""Which training jobs run here, and the whole of the one that a process belongs to. Reads /proc
+alone; nothing is touched.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,29 @@ from itertools import compress
 from trainprobe.errors import UsageError
 from trainprobe.system.proc import read_file
 from trainprobe.targets.environment import allowed
+from trainprobe.targets.job_neighbours import (
+    attempt_of,
+    backend_and_device,
+    companions,
+    container_of,
+    earlier,
+    former,
+    leftovers,
+)
 from trainprobe.targets.live_job import CMDLINE_CAP, Companion, LaunchedBy, LiveJob, LiveRank
 from trainprobe.targets.numbering import ELASTIC, launched_shape, numbered, within
 from trainprobe.targets.numbers import STRENGTH, Number, Shape, own_number, settle
-from trainprobe.targets.process_table import Seen, Table, snapshot
+from trainprobe.targets.process_table import ProcessRow, Table, snapshot
 from trainprobe.targets.programs import is_tool, launcher_kind, whole
-from trainprobe.targets.rank_search import Team, is_trainer, key_of, script_path, team_of, told_environment, walk
-from trainprobe.targets.surroundings import attempt_of, backend_and_device, companions, container_of, earlier, former, leftovers
+from trainprobe.targets.rank_search import (
+    Team,
+    is_trainer,
+    key_of,
+    script_path,
+    team_of,
+    told_environment,
+    walk,
+)
 
 NODE = "SLURMD_NODENAME"  # SLURM tells each task on which of its nodes it is
 SORTED_S = 20.0  # 3,000 processes take less than one
@@ -29,7 +47,9 @@ __all__ = ["LiveJob", "RankHint", "find_jobs", "job_of", "with_hints"]
 
 @dataclass(frozen=True)
 class RankHint:
-    """What a look inside a process told of its number. `source` is environment, frame-locals, sockets or gpu-order."""
+    """What a look inside a process told of its number. `source` is environment, frame-locals,
+    sockets or gpu-order.
+    """
 
     rank: int | None = None
     local_rank: int | None = None
@@ -38,16 +58,24 @@ class RankHint:
 
 
 def job_of(pid: int, proc: str = "/proc") -> LiveJob:
-    """Return the job that process `pid` belongs to, as launcher, rank, worker or compiler. A thread id stands for its process.
+    """Return the job that process `pid` belongs to, as launcher, rank, worker or compiler. A thread
+    id stands for its process.
 
-    Raises UsageError, with what to do, where there is no such process or it belongs to no Python program.
+    Raises UsageError, with what to do, where there is no such process or it belongs to no Python
+    program.
     """
     table = _of_this_node(snapshot(proc), pid)
     one = table.by_pid.get(pid) or table.by_pid.get(_process_of_thread(pid, proc))
     if one is None and proc == "/proc" and _hidden(pid):
-        raise UsageError(f"Process {pid} is hidden from us: /proc is mounted with hidepid.", "Attach as its owner or as root.")
+        raise UsageError(
+            f"Process {pid} is hidden from us: /proc is mounted with hidepid.",
+            "Attach as its owner or as root.",
+        )
     if one is None:
-        raise UsageError(f"There is no process {pid} on this host.", "List the training jobs with `trainprobe attach`, without a pid.")
+        raise UsageError(
+            f"There is no process {pid} on this host.",
+            "List the training jobs with `trainprobe attach`, without a pid.",
+        )
     team = team_of(table, one)
     if team is None:
         below = _jobs(table, [each for each in table.descendants(one) if each.is_python])
@@ -56,18 +84,29 @@ def job_of(pid: int, proc: str = "/proc") -> LiveJob:
         if len(below) == 1:
             raise UsageError(says, f"Below it runs one: `trainprobe attach {below[0].pid}`.")
         if below:
-            raise UsageError(says, f"Below it run several: attach to one of {', '.join(str(job.pid) for job in below)}.")
-        raise UsageError(says, "Give the pid of a Python process; `trainprobe attach` without a pid lists the training jobs.")
+            raise UsageError(
+                says,
+                "Below it run several: attach to one of"
+                f" {', '.join(str(job.pid) for job in below)}.",
+            )
+        raise UsageError(
+            says,
+            "Give the pid of a Python process; `trainprobe attach` without a pid lists the training"
+            " jobs.",
+        )
     return _job(table, team)
 
 
-def find_jobs(proc: str = "/proc", uid: int | None = None, *, deadline_s: float = SORTED_S) -> tuple[LiveJob, ...]:
+def find_jobs(
+    proc: str = "/proc", uid: int | None = None, *, deadline_s: float = SORTED_S
+) -> tuple[LiveJob, ...]:
     """Return the training jobs of user `uid` on this host, the newest first.
 
     For root those of all users. Raises UsageError past the deadline.
 
-    A job is a known launcher with what it started, a process with a rank number, or a Python process that has libtorch in memory and is no
-    tool such as pytest, a notebook server or this program.
+    A job is a known launcher with what it started, a process with a rank number, or a Python
+    process that has libtorch in memory and is no tool such as pytest, a notebook server or this
+    program.
     """
     until = time.monotonic() + deadline_s
     table = _of_this_node(snapshot(proc))
@@ -75,29 +114,47 @@ def find_jobs(proc: str = "/proc", uid: int | None = None, *, deadline_s: float 
     candidates = [
         one
         for one in table.by_pid.values()
-        if one.argv and not one.ended and one.pid != os.getpid() and (is_trainer(one) or launcher_kind(one.argv)) and uid in (0, one.uid)
+        if one.argv
+        and not one.ended
+        and one.pid != os.getpid()
+        and (is_trainer(one) or launcher_kind(one.argv))
+        and uid in (0, one.uid)
     ]
-    return _jobs(table, sorted(candidates, key=lambda one: (not launcher_kind(one.argv), one.started_ticks, one.pid)), until)
+    return _jobs(
+        table,
+        sorted(
+            candidates, key=lambda one: (not launcher_kind(one.argv), one.started_ticks, one.pid)
+        ),
+        until,
+    )
 
 
 def _of_this_node(table: Table, pid: int = 0) -> Table:
-    """Several nodes of SLURM may share a machine and its process table: on one of them, leave out the steps of the others. The node of `pid` counts first."""
+    """Several nodes of SLURM may share a machine and its process table: on one of them, leave
+    out the steps of the others. The node of `pid` counts first.
+    """
     if not os.environ.get(NODE):
         return table
 
-    def node(one: Seen) -> str:
+    def node(one: ProcessRow) -> str:
         """A title may have been written over its environment: then it is where its parent is."""
-        return next((name for each in (one, *table.ancestors(one)) if (name := each.environ.get(NODE))), "")
+        return next(
+            (name for each in (one, *table.ancestors(one)) if (name := each.environ.get(NODE))), ""
+        )
 
     ours = (node(table.by_pid[pid]) if pid in table.by_pid else "") or os.environ[NODE]
-    others = {one.pid for one in table.by_pid.values() if one.is_python and node(one) not in ("", ours)}
+    others = {
+        one.pid for one in table.by_pid.values() if one.is_python and node(one) not in ("", ours)
+    }
     return table.without(others) if others else table
 
 
 def with_hints(job: LiveJob, hints: Mapping[int, RankHint]) -> LiveJob:
-    """Return `job` with what looks inside its processes told, by pid. A hint wins where its source is better than that of the number.
+    """Return `job` with what looks inside its processes told, by pid. A hint wins where its source
+    is better than that of the number.
 
-    A worker or child that turns out to have a rank becomes one; of two ranks with one number the better source stays.
+    A worker or child that turns out to have a rank becomes one; of two ranks with one number the
+    better source stays.
     """
     if len(job.ranks) == 1 and job.ranks[0].rank_source == "only-process":
         job = _of_hinted_children(job, hints)
@@ -108,35 +165,76 @@ def with_hints(job: LiveJob, hints: Mapping[int, RankHint]) -> LiveJob:
         hint = hints.get(rank.pid)
         if hint is not None and number.source == "only-process" and (hint.world_size or 0) < 2:
             hint = None  # a local called rank proves little in a process that stands alone
-        if hint is not None and hint.rank is not None and STRENGTH.get(hint.source, 0) > STRENGTH.get(number.source if number.rank is not None else "", 0):
-            number = Number(hint.rank, hint.local_rank if hint.local_rank is not None else number.local_rank, None, hint.source)
+        if (
+            hint is not None
+            and hint.rank is not None
+            and STRENGTH.get(hint.source, 0)
+            > STRENGTH.get(number.source if number.rank is not None else "", 0)
+        ):
+            number = Number(
+                hint.rank,
+                hint.local_rank if hint.local_rank is not None else number.local_rank,
+                None,
+                hint.source,
+            )
         numbers.append(number)
-    worlds = Counter(hint.world_size for pid, hint in hints.items() if within(hint.world_size) and any(rank.pid == pid for rank in ranks))
+    worlds = Counter(
+        hint.world_size
+        for pid, hint in hints.items()
+        if within(hint.world_size) and any(rank.pid == pid for rank in ranks)
+    )
     world, source = job.world_size, job.world_size_source
     if worlds and (world is None or STRENGTH.get(source, 0) < STRENGTH["frame-locals"]):
         world, source = worlds.most_common(1)[0][0], "frame-locals"
     if len(ranks) > 1 and (world is None or source == "start-order"):
-        world, source = max(len(ranks), world or 0, *(one.rank + 1 for one in numbers if one.rank is not None), 0), "start-order"
+        world, source = (
+            max(
+                len(ranks),
+                world or 0,
+                *(one.rank + 1 for one in numbers if one.rank is not None),
+                0,
+            ),
+            "start-order",
+        )
     numbers = list(settle(numbers, world, source))
-    numbered = [replace(rank, rank=one.rank, rank_source=one.source, local_rank=one.local_rank) for rank, one in zip(ranks, numbers)]
-    return _finished(replace(job, ranks=tuple(numbered), world_size=world, world_size_source=source))
+    numbered = [
+        replace(rank, rank=one.rank, rank_source=one.source, local_rank=one.local_rank)
+        for rank, one in zip(ranks, numbers)
+    ]
+    return _finished(
+        replace(job, ranks=tuple(numbered), world_size=world, world_size_source=source)
+    )
 
 
 def _of_hinted_children(job: LiveJob, hints: Mapping[int, RankHint]) -> LiveJob:
-    """Return the job of a process that looked like the only rank where children of it have numbers: it is their launcher."""
-    told = {one.pid for one in job.others if one.pid in hints and hints[one.pid].rank is not None and (one.role == "child" or not one.sure)}
+    """Return the job of a process that looked like the only rank where children of it have
+    numbers: it is their launcher.
+    """
+    told = {
+        one.pid
+        for one in job.others
+        if one.pid in hints
+        and hints[one.pid].rank is not None
+        and (one.role == "child" or not one.sure)
+    }
     if not told or len({hints[pid].rank for pid in told}) < len(told):
         return job
     top = job.ranks[0]
     mine = [one for one in job.others if one.pid in told or (one.ppid == top.pid and not one.sure)]
-    ranks = tuple(LiveRank(one.pid, one.started_ticks, cmdline=one.cmdline, uid=top.uid) for one in mine)
+    ranks = tuple(
+        LiveRank(one.pid, one.started_ticks, cmdline=one.cmdline, uid=top.uid) for one in mine
+    )
     launcher = Companion(top.pid, top.started_ticks, "launcher", None, top.cmdline, 0)
     others = (launcher, *(replace(one, rank=None) for one in job.others if one not in mine))
     by = LaunchedBy("spawn", top.pid, top.started_ticks, top.cmdline)
-    return replace(job, launcher=by, ranks=ranks, others=others, world_size=None, world_size_source="")
+    return replace(
+        job, launcher=by, ranks=ranks, others=others, world_size=None, world_size_source=""
+    )
 
 
-def _jobs(table: Table, candidates: Sequence[Seen], until: float = math.inf) -> tuple[LiveJob, ...]:
+def _jobs(
+    table: Table, candidates: Sequence[ProcessRow], until: float = math.inf
+) -> tuple[LiveJob, ...]:
     taken: set[int] = set()
     weighed: dict[int, Team] = {}  # by identity: processes of one family share their team
     found = []
@@ -158,20 +256,32 @@ def _jobs(table: Table, candidates: Sequence[Seen], until: float = math.inf) -> 
                 continue
             team = replace(team, ranks=ranks)
         job = _job(table, team)
-        pids = {each.pid for each in job.ranks} | {each.pid for each in job.others} | {each.pid for each in job.earlier_attempts}
+        pids = (
+            {each.pid for each in job.ranks}
+            | {each.pid for each in job.others}
+            | {each.pid for each in job.earlier_attempts}
+        )
         if not pids & taken:
             found.append(job)
         taken |= pids
-    return tuple(sorted(found, key=lambda job: (job.age_s if job.age_s is not None else 0.0, job.pid)))
+    return tuple(
+        sorted(found, key=lambda job: (job.age_s if job.age_s is not None else 0.0, job.pid))
+    )
 
 
-def _looks(one: Seen) -> bool:
-    """Is it this very look, or that of another? SLURM starts one as it starts ranks, and tells it a rank of its own."""
-    return one.pid == os.getpid() or ("look-here" in one.argv and any("trainprobe" in word for word in one.argv))
+def _looks(one: ProcessRow) -> bool:
+    """Is it this very look, or that of another? SLURM starts one as it starts ranks, and tells
+    it a rank of its own.
+    """
+    return one.pid == os.getpid() or (
+        "look-here" in one.argv and any("trainprobe" in word for word in one.argv)
+    )
 
 
 def _is_training(team: Team) -> bool:
-    """Whether a guess is good enough to be listed: a launcher of trainings, a number, or libtorch in memory."""
+    """Whether a guess is good enough to be listed: a launcher of trainings, a number, or
+    libtorch in memory.
+    """
     if team.kind in ELASTIC or team.kind in ("bare", "ray"):
         return True
     return any(key_of(one) is not None or one.maps_torch for one in team.ranks)
@@ -206,7 +316,16 @@ def _job(table: Table, team: Team) -> LiveJob:
         numbers = list(compress(numbers, known))
     ranks = tuple(
         LiveRank(
-            *(one.pid, one.started_ticks, number.rank, number.source, number.local_rank, one.nspid, one.uid, attempt_of(one)),
+            *(
+                one.pid,
+                one.started_ticks,
+                number.rank,
+                number.source,
+                number.local_rank,
+                one.nspid,
+                one.uid,
+                attempt_of(one),
+            ),
             cmdline=one.cmdline[:CMDLINE_CAP],
             wait_status=one.wait_status,
         )
@@ -220,13 +339,25 @@ def _job(table: Table, team: Team) -> LiveJob:
     backend, device = backend_and_device(table, team.ranks)
     top = team.root
     job = LiveJob(
-        launcher=LaunchedBy(team.kind, top.pid if top else None, top.started_ticks if top else None, top.cmdline[:CMDLINE_CAP] if top else ""),
+        launcher=LaunchedBy(
+            team.kind,
+            top.pid if top else None,
+            top.started_ticks if top else None,
+            top.cmdline[:CMDLINE_CAP] if top else "",
+        ),
         ranks=ranks,
         others=others,
         world_size=world,
         world_size_source=source,
         host=os.uname().nodename,
-        script=next((path for path in (script_path(one) for one in (*team.ranks, *([top] if top else []))) if path), ""),
+        script=next(
+            (
+                path
+                for path in (script_path(one) for one in (*team.ranks, *([top] if top else [])))
+                if path
+            ),
+            "",
+        ),
         cwd=first.cwd if first else "",
         python=first.exe if first else "",
         began=table.began(first) if first else None,
@@ -245,7 +376,9 @@ def _job(table: Table, team: Team) -> LiveJob:
 
 
 def _has_torch(table: Table, team: Team) -> bool | None:
-    """Whether what seems to be a single process is one that trains: torch is in its memory, or in that of a process below it."""
+    """Whether what seems to be a single process is one that trains: torch is in its memory, or
+    in that of a process below it.
+    """
     if team.kind != "single" or any(own_number(one).rank is not None for one in team.ranks):
         return None
     found = [one.loads_torch for one in walk(table, team.ranks)]
@@ -253,20 +386,40 @@ def _has_torch(table: Table, team: Team) -> bool | None:
 
 
 def _finished(job: LiveJob) -> LiveJob:
-    """Put the ranks in order and name the absent ones. While a rank has no number, nobody can say which one is absent."""
-    ranks = tuple(sorted(job.ranks, key=lambda one: (one.rank is None, one.rank or 0, one.started_ticks, one.pid)))
+    """Put the ranks in order and name the absent ones. While a rank has no number, nobody can
+    say which one is absent.
+    """
+    ranks = tuple(
+        sorted(
+            job.ranks, key=lambda one: (one.rank is None, one.rank or 0, one.started_ticks, one.pid)
+        )
+    )
     pids = {one.pid: one.rank for one in ranks}
-    others = tuple(replace(one, rank=pids[one.rank_pid]) if one.rank_pid in pids else one for one in job.others)
+    others = tuple(
+        replace(one, rank=pids[one.rank_pid]) if one.rank_pid in pids else one for one in job.others
+    )
     known = {one.rank for one in ranks}
-    absent = tuple(rank for rank in range(job.world_size or 0) if rank not in known) if None not in known else ()
-    return replace(job, ranks=ranks, others=others, absent=absent, elsewhere=bool(absent) and _may_be_elsewhere(job))
+    absent = (
+        tuple(rank for rank in range(job.world_size or 0) if rank not in known)
+        if None not in known
+        else ()
+    )
+    return replace(
+        job,
+        ranks=ranks,
+        others=others,
+        absent=absent,
+        elsewhere=bool(absent) and _may_be_elsewhere(job),
+    )
 
 
 def _may_be_elsewhere(job: LiveJob) -> bool:
     if job.nnodes is not None or job.world_size_source == "start-order":
         return (job.nnodes or 1) > 1
     addresses = {values.get("MASTER_ADDR", "") for values in job.environment.values()} - {""}
-    return not addresses or not all(address in ("localhost", "::1") or address.startswith("127.") for address in addresses)
+    return not addresses or not all(
+        address in ("localhost", "::1") or address.startswith("127.") for address in addresses
+    )
 
 
 def _latest_attempt(team: Team) -> tuple[Team, int | None]:
@@ -276,7 +429,12 @@ def _latest_attempt(team: Team) -> tuple[Team, int | None]:
     if not known:
         return team, None
     current = max(known)
-    return replace(team, ranks=tuple(one for one in team.ranks if attempts[one.pid] in (current, None))), current
+    return (
+        replace(
+            team, ranks=tuple(one for one in team.ranks if attempts[one.pid] in (current, None))
+        ),
+        current,
+    )
 
 
 def _nnodes(shape: Shape, environs: Sequence[Mapping[str, str]]) -> int | None:
@@ -285,7 +443,10 @@ def _nnodes(shape: Shape, environs: Sequence[Mapping[str, str]]) -> int | None:
         return shape.nnodes
     for environ in environs:
         groups = whole(environ.get("GROUP_WORLD_SIZE", ""))
-        world, here = whole(environ.get("WORLD_SIZE", "")), whole(environ.get("LOCAL_WORLD_SIZE", ""))
+        world, here = (
+            whole(environ.get("WORLD_SIZE", "")),
+            whole(environ.get("LOCAL_WORLD_SIZE", "")),
+        )
         if groups:
             return groups
         if world and here and world % here == 0:
@@ -295,10 +456,14 @@ def _nnodes(shape: Shape, environs: Sequence[Mapping[str, str]]) -> int | None:
     return None
 
 
-def _environment(team: Team, ranks: Sequence[LiveRank], environs: Mapping[int, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+def _environment(
+    team: Team, ranks: Sequence[LiveRank], environs: Mapping[int, Mapping[str, str]]
+) -> dict[str, dict[str, str]]:
     told = {}
     if team.root is not None and team.kind != "ray":
         told["job"] = allowed(team.root.environ)
     for one in ranks:
-        told[str(one.rank) if one.rank is not None else f"pid {one.pid}"] = allowed(environs[one.pid])
+        told[str(one.rank) if one.rank is not None else f"pid {one.pid}"] = allowed(
+            environs[one.pid]
+        )
     return {name: values for name, values in told.items() if values}

@@ -18,12 +18,16 @@ MOST_BYTES = 64 * 2**20  # a pod is some 10 kB, and a large one 100
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 # RFC 1123, as the API server demands; nothing else may become a word of a command line.
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
-SELECTOR = re.compile(r"[A-Za-z0-9(][\w./=!,() -]{0,500}|![A-Za-z0-9][\w./=!,() -]{0,500}", re.ASCII)
+SELECTOR = re.compile(
+    r"[A-Za-z0-9(][\w./=!,() -]{0,500}|![A-Za-z0-9][\w./=!,() -]{0,500}", re.ASCII
+)
 
 
 @dataclass(frozen=True)
 class Pod:
-    """A pod. `container` is where the training is looked for; `why_not` says why nobody can look into it, "" where somebody can. `node` is the host that it is on."""
+    """A pod. `container` is where the training is looked for; `why_not` says why nobody can look
+    into it, "" where somebody can. `node` is the host that it is on.
+    """
 
     name: str
     namespace: str
@@ -35,32 +39,56 @@ class Pod:
 def kube_pods(selector: str, namespace: str = "", container: str = "") -> tuple[Pod, ...]:
     """Return the pods that `selector` names, such as `job-name=train`, in order of their names.
 
-    `namespace` "" is that of kubectl's context; `container` "" is the pod's default one, or its first. Pods that have ended are left out where others run.
-    Raises UsageError where there is no kubectl, it is refused, or no such pod is there.
+    `namespace` "" is that of kubectl's context; `container` "" is the pod's default one, or its
+    first. Pods that have ended are left out where others run. Raises UsageError where there is no
+    kubectl, it is refused, or no such pod is there.
     """
     if not SELECTOR.fullmatch(selector):
-        raise UsageError(f"--kubectl takes a selector of labels, not {selector[:60]!r}.", "Such as: --kubectl job-name=train")
+        raise UsageError(
+            f"--kubectl takes a selector of labels, not {selector[:60]!r}.",
+            "Such as: --kubectl job-name=train",
+        )
     for option, given in (("--namespace", namespace), ("--container", container)):
         if given and not NAME.fullmatch(given):
             raise UsageError(f"{option} {given[:60]!r} is no name in Kubernetes.")
     where = ("--namespace", namespace) if namespace else ()
-    argv = ("kubectl", "get", "pods", "--selector", selector, *where, "--output", "json", f"--request-timeout={ASK_S:.0f}s")
+    argv = (
+        "kubectl",
+        "get",
+        "pods",
+        "--selector",
+        selector,
+        *where,
+        "--output",
+        "json",
+        f"--request-timeout={ASK_S:.0f}s",
+    )
     ran = run(argv, timeout_s=ASK_S, output_cap_bytes=MOST_BYTES)
     if ran.ended.how == "not_started":
         raise UsageError(
-            "kubectl is not on this machine.", "Go to where you submit the job from, or look inside of a pod: kubectl exec POD -- trainprobe attach."
+            "kubectl is not on this machine.",
+            "Go to where you submit the job from, or look inside of a pod: kubectl exec POD --"
+            " trainprobe attach.",
         )
     if ran.ended.how != "exited" or ran.ended.code != 0 or ran.cut:
-        raise UsageError(f"kubectl get pods: {_complaint(ran)}", f"Try: kubectl get pods --selector {selector}")
+        raise UsageError(
+            f"kubectl get pods: {_complaint(ran)}", f"Try: kubectl get pods --selector {selector}"
+        )
     pods = pods_of(ran.stdout, container)
     if not pods:
-        raise UsageError(f"No pod has the labels {selector!r}{f' in namespace {namespace}' if namespace else ''}.", "See them: kubectl get pods --show-labels")
+        raise UsageError(
+            "No pod has the labels"
+            f" {selector!r}{f' in namespace {namespace}' if namespace else ''}.",
+            "See them: kubectl get pods --show-labels",
+        )
     live = [pod for pod in pods if not pod.why_not.startswith("it has ended")]
     return tuple(sorted(live or pods, key=lambda pod: _place(pod.name)))[:MOST_PODS]
 
 
 def pods_of(said: bytes, container: str = "") -> list[Pod]:
-    """The pods of a list as `kubectl get pods --output json` prints it. Raises UsageError where it is none."""
+    """The pods of a list as `kubectl get pods --output json` prints it. Raises UsageError where
+    it is none.
+    """
     try:
         told = json.loads(said)
         rows = told["items"]
@@ -73,29 +101,59 @@ def pods_of(said: bytes, container: str = "") -> list[Pod]:
 def _pod(row: object, container: str) -> Pod | None:
     meta, spec, status = (_part(row, name) for name in ("metadata", "spec", "status"))
     name, namespace = meta.get("name"), meta.get("namespace", "default")
-    if not (isinstance(name, str) and NAME.fullmatch(name) and isinstance(namespace, str) and NAME.fullmatch(namespace)):
+    if not (
+        isinstance(name, str)
+        and NAME.fullmatch(name)
+        and isinstance(namespace, str)
+        and NAME.fullmatch(namespace)
+    ):
         return None
-    there = [one for one in (_part(each, "").get("name") for each in _rows(spec.get("containers"))) if isinstance(one, str) and NAME.fullmatch(one)]
+    there = [
+        one
+        for one in (_part(each, "").get("name") for each in _rows(spec.get("containers")))
+        if isinstance(one, str) and NAME.fullmatch(one)
+    ]
     default = _part(meta, "annotations").get(DEFAULT_CONTAINER)
     chosen = container or (default if default in there else "") or next(iter(there), "")
     node = spec.get("nodeName")
-    why = _why_not(meta, status, chosen) if chosen in there else f"it has no container {container}; it has {', '.join(there)[:200]}"
+    why = (
+        _why_not(meta, status, chosen)
+        if chosen in there
+        else f"it has no container {container}; it has {', '.join(there)[:200]}"
+    )
     return Pod(name, namespace, chosen, clean(node)[:253] if isinstance(node, str) else "", why)
 
 
 def _why_not(meta: Mapping[str, Any], status: Mapping[str, Any], container: str) -> str:
-    """Only a container that runs can be entered; what is said of it otherwise is the cluster's own word for the reason."""
+    """Only a container that runs can be entered; what is said of it otherwise is the cluster's
+    own word for the reason.
+    """
     phase = str(status.get("phase", "Unknown"))[:40]
-    state = next((_part(one, "state") for one in _rows(status.get("containerStatuses")) if _part(one, "").get("name") == container), {})
+    state = next(
+        (
+            _part(one, "state")
+            for one in _rows(status.get("containerStatuses"))
+            if _part(one, "").get("name") == container
+        ),
+        {},
+    )
     waits, ended = _part(state, "waiting").get("reason"), _part(state, "terminated").get("reason")
     if phase in ("Succeeded", "Failed"):
         return f"it has ended: {clean(str(status.get('reason') or ended or phase))[:100]}"
     if ended:
         return f"its container {container} has ended: {clean(str(ended))[:100]}"
     if meta.get("deletionTimestamp"):
-        return ""  # it is being ended, which may be what hangs: it can be entered as long as it is there
+        # it is being ended, which may be what hangs: it can be entered as long as it is there
+        return ""
     if phase != "Running" or waits:
-        unmet = next((_part(one, "") for one in _rows(status.get("conditions")) if _part(one, "").get("status") == "False"), {})
+        unmet = next(
+            (
+                _part(one, "")
+                for one in _rows(status.get("conditions"))
+                if _part(one, "").get("status") == "False"
+            ),
+            {},
+        )
         more = waits or unmet.get("reason") or ""
         return f"it is {phase}{f' ({clean(str(more))[:100]})' if more else ''}"
     return ""
@@ -112,7 +170,10 @@ def _rows(value: object) -> Iterable[object]:
 
 def _place(name: str) -> list[tuple[int, int, str]]:
     """train-10 comes after train-9."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d{1,18})", name)]
+    return [
+        (0, int(part), "") if part.isdigit() else (1, 0, part)
+        for part in re.split(r"(\d{1,18})", name)
+    ]
 
 
 def _complaint(ran: Ran) -> str:

@@ -1,7 +1,9 @@
-"""The environment of a launch: the variables that make a process a rank, and what makes the job easier to read.
+"""The environment of a launch: the variables that make a process a rank, and what makes the job
+easier to read.
 
-Launched by us, a job gets faulthandler, the flight recorder with its dump path, elastic error files, unbuffered output and the
-witness, each by an environment variable, and each only where the user has not set it.
+Launched by us, a job gets faulthandler, the flight recorder with its dump path, elastic error
+files, unbuffered output and the witness, each by an environment variable, and each only where the
+user has not set it.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-# What a launcher sets for its ranks: left over in the caller's shell, it would make a fresh job believe that it is rank 3 of 8.
+# What a launcher sets for its ranks: left over in the caller's shell, it would make a fresh job
+# believe that it is rank 3 of 8.
 OF_A_LAUNCHER = frozenset(
     {
         "RANK",
@@ -29,9 +32,23 @@ OF_A_LAUNCHER = frozenset(
         "MASTER_PORT",
     }
 )
-# Ours, from a climb around this one. What a user sets for the probes, such as TRAINPROBE_IMPORT_TIMEOUT_S, stays.
+# Ours, from a climb around this one. What a user sets for the probes, such as
+# TRAINPROBE_IMPORT_TIMEOUT_S, stays.
 OF_THE_LADDER = frozenset(
-    f"TRAINPROBE_{name}" for name in ("EVENTS", "WITNESS_DIR", "WITNESS_OF", "NPROC", "RANKS", "IMPORTS", "SCRIPT", "DEVICE", "DEADLINE_S", "KNOB", "ABLATE")
+    f"TRAINPROBE_{name}"
+    for name in (
+        "EVENTS",
+        "WITNESS_DIR",
+        "WITNESS_OF",
+        "NPROC",
+        "RANKS",
+        "IMPORTS",
+        "SCRIPT",
+        "DEVICE",
+        "DEADLINE_S",
+        "KNOB",
+        "ABLATE",
+    )
 )
 KEPT_OF_TORCHELASTIC = frozenset({"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"})
 RECORDER_ENTRIES = "2000"
@@ -46,14 +63,23 @@ class SwitchedOn:
 
 
 def clean(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the caller's environment without what an earlier launcher or trainprobe itself left in it."""
+    """Return the caller's environment without what an earlier launcher or trainprobe itself left
+    in it.
+    """
     left_over = OF_A_LAUNCHER | OF_THE_LADDER
-    return {name: value for name, value in environ.items() if name not in left_over and (name in KEPT_OF_TORCHELASTIC or not name.startswith("TORCHELASTIC_"))}
+    return {
+        name: value
+        for name, value in environ.items()
+        if name not in left_over
+        and (name in KEPT_OF_TORCHELASTIC or not name.startswith("TORCHELASTIC_"))
+    }
 
 
 @dataclass(frozen=True)
 class Part:
-    """Which ranks of a world are on this host: `nproc` from `first` on, of `world` in all. `place` numbers `hosts` from 0. They meet at `addr`:`port`."""
+    """Which ranks of a world are on this host: `nproc` from `first` on, of `world` in all.
+    `place` numbers `hosts` from 0. They meet at `addr`:`port`.
+    """
 
     nproc: int
     world: int
@@ -71,7 +97,9 @@ def whole(nproc: int) -> Part:
 
 
 def one_rank(rank: int, part: Part, run_id: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that torchrun would give to rank `rank` (of the whole world) on the host of `part`."""
+    """Return the variables that torchrun would give to rank `rank` (of the whole world) on the
+    host of `part`.
+    """
     variables = {
         "RANK": str(rank),
         "WORLD_SIZE": str(part.world),
@@ -93,20 +121,30 @@ def one_rank(rank: int, part: Part, run_id: str, environ: Mapping[str, str]) -> 
     return variables
 
 
-def easier_to_read(environ: Mapping[str, str], dumps: str, witness: str, witness_dir: str) -> SwitchedOn:
+def easier_to_read(
+    environ: Mapping[str, str], dumps: str, witness: str, witness_dir: str
+) -> SwitchedOn:
     """Return what is switched on for every process of the user's job.
 
-    `dumps` is the folder for flight-recorder dumps, `witness` the folder that holds sitecustomize.py ("" for none),
-    `witness_dir` the folder that it writes to. Both names of each recorder setting are set, since torch renamed them from
-    TORCH_NCCL_* to TORCH_FR_*; when the user has set one of a pair, both are left alone.
+    `dumps` is the folder for flight-recorder dumps, `witness` the folder that holds
+    sitecustomize.py ("" for none),
+    `witness_dir` the folder that it writes to. Both names of each recorder setting are set, since
+    torch renamed them from TORCH_NCCL_* to TORCH_FR_*; when the user has set one of a pair, both
+    are left alone.
     """
     added: dict[str, str] = {}
     left: list[str] = []
     groups: Sequence[Mapping[str, str]] = (
         {"PYTHONFAULTHANDLER": "1"},
         {"PYTHONUNBUFFERED": "1"},
-        {"TORCH_FR_BUFFER_SIZE": RECORDER_ENTRIES, "TORCH_NCCL_TRACE_BUFFER_SIZE": RECORDER_ENTRIES},
-        {"TORCH_FR_DUMP_TEMP_FILE": os.path.join(dumps, "rank_"), "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": os.path.join(dumps, "rank_")},
+        {
+            "TORCH_FR_BUFFER_SIZE": RECORDER_ENTRIES,
+            "TORCH_NCCL_TRACE_BUFFER_SIZE": RECORDER_ENTRIES,
+        },
+        {
+            "TORCH_FR_DUMP_TEMP_FILE": os.path.join(dumps, "rank_"),
+            "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": os.path.join(dumps, "rank_"),
+        },
         {"TORCH_FR_DUMP_ON_TIMEOUT": "1", "TORCH_NCCL_DUMP_ON_TIMEOUT": "1"},
     )
     for group in groups:
@@ -117,15 +155,18 @@ def easier_to_read(environ: Mapping[str, str], dumps: str, witness: str, witness
             added.update(group)
     if witness:
         added["TRAINPROBE_WITNESS_DIR"] = witness_dir
-        added["PYTHONPATH"] = os.pathsep.join([witness, *filter(None, [environ.get("PYTHONPATH", "")])])
+        added["PYTHONPATH"] = os.pathsep.join(
+            [witness, *filter(None, [environ.get("PYTHONPATH", "")])]
+        )
     return SwitchedOn(added, tuple(left))
 
 
 def of_torchrun(environ: Mapping[str, str], logs: str) -> SwitchedOn:
     """Return what makes torchrun write each rank's output to a file of its own and still show it.
 
-    torchrun reads the default of its option `--x` from PET_X (torch/distributed/argparse_util.py); an option on the command
-    line wins. Its own log folder also gets one error.json per rank. Other launchers do not know these names.
+    torchrun reads the default of its option `--x` from PET_X (torch/distributed/argparse_util.py);
+    an option on the command line wins. Its own log folder also gets one error.json per rank. Other
+    launchers do not know these names.
     """
     wanted = {"PET_LOG_DIR": logs, "PET_TEE": "3"}
     taken = tuple(name for name in (*wanted, "PET_REDIRECTS") if name in environ)
@@ -135,9 +176,11 @@ def of_torchrun(environ: Mapping[str, str], logs: str) -> SwitchedOn:
 
 
 def free_port() -> int:
-    """Return a TCP port that nothing listens on, below the range from which the kernel takes ports for outgoing connections.
+    """Return a TCP port that nothing listens on, below the range from which the kernel takes ports
+    for outgoing connections.
 
-    A port of that range could be taken by a rank's own connection between now and the moment that rank 0 listens.
+    A port of that range could be taken by a rank's own connection between now and the moment that
+    rank 0 listens.
     """
     low, high = 18000, _first_ephemeral_port() - 1
     for _ in range(64):
@@ -158,7 +201,10 @@ def _first_ephemeral_port() -> int:
 
 
 def _is_free(port: int) -> bool:
-    for family, address in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):  # noqa: S104 - only to see whether it is taken
+    for family, address in (
+        (socket.AF_INET, "0.0.0.0"),  # noqa: S104 - only to see whether it is taken
+        (socket.AF_INET6, "::"),
+    ):
         try:
             with socket.socket(family) as probe:
                 if family == socket.AF_INET6:

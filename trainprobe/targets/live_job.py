@@ -11,7 +11,9 @@ CMDLINE_CAP = 4000
 
 @dataclass(frozen=True)
 class LaunchedBy:
-    """`kind` is torchrun, accelerate, deepspeed, spawn, ray, mpirun, slurm, bare, single or data-parallel. `pid` is None where nobody is left."""
+    """`kind` is torchrun, accelerate, deepspeed, spawn, ray, mpirun, slurm, bare, single or
+    data-parallel. `pid` is None where nobody is left.
+    """
 
     kind: str = "single"
     pid: int | None = None
@@ -21,10 +23,13 @@ class LaunchedBy:
 
 @dataclass(frozen=True)
 class LiveRank:
-    """One rank on this host. `rank` is None where no source is good enough; `rank_source` names the source of the number.
+    """One rank on this host. `rank` is None where no source is good enough; `rank_source` names the
+    source of the number.
 
-    `uid` is the effective user, `nspid` its pid in each nested namespace, `attempt` the elastic restart that it belongs to.
-    `wait_status` says how it ended where it is a zombie, as wait(2) does; None while it lives or where that is hidden.
+    `uid` is the effective user, `nspid` its pid in each nested namespace, `attempt` the elastic
+    restart that it belongs to.
+    `wait_status` says how it ended where it is a zombie, as wait(2) does; None while it lives or
+    where that is hidden.
     """
 
     pid: int
@@ -41,7 +46,9 @@ class LiveRank:
 
 @dataclass(frozen=True)
 class Companion:
-    """A process of the job beside its ranks. `role` is launcher, loader-worker, compiler or child; `rank` the rank that it serves."""
+    """A process of the job beside its ranks. `role` is launcher, loader-worker, compiler or
+    child; `rank` the rank that it serves.
+    """
 
     pid: int
     started_ticks: int
@@ -50,12 +57,15 @@ class Companion:
     cmdline: str
     ppid: int
     rank_pid: int | None = None
-    sure: bool = True  # False where the role of a worker is a guess: a rank that has not connected yet looks the same
+    # False where the role of a worker is a guess: a rank that has not connected yet looks the same
+    sure: bool = True
 
 
 @dataclass(frozen=True)
 class Former:
-    """A surviving process of an earlier elastic attempt, or one left over from another run. `age_s` in seconds since its start."""
+    """A surviving process of an earlier elastic attempt, or one left over from another run.
+    `age_s` in seconds since its start.
+    """
 
     pid: int
     started_ticks: int
@@ -77,10 +87,12 @@ class JobProcess:
 
 @dataclass(frozen=True)
 class LiveJob:
-    """A whole job as far as this host shows it. `began` is Unix time in seconds, `age_s` seconds since the oldest rank started.
+    """A whole job as far as this host shows it. `began` is Unix time in seconds, `age_s` seconds
+    since the oldest rank started.
 
-    `absent` are ranks of the world that are not here; `elsewhere` says that they may live on other hosts. `torch` says of a single process without
-    a rank whether it, or a process below it, has libtorch in memory; None of others, and where that may not be read.
+    `absent` are ranks of the world that are not here; `elsewhere` says that they may live on other
+    hosts. `torch` says of a single process without a rank whether it, or a process below it, has
+    libtorch in memory; None of others, and where that may not be read.
     """
 
     launcher: LaunchedBy
@@ -108,22 +120,39 @@ class LiveJob:
 
     @property
     def pid(self) -> int:
-        """The pid to name the job by: its launcher, else its first rank. Ray's launcher serves many jobs and names none."""
+        """The pid to name the job by: its launcher, else its first rank. Ray's launcher serves
+        many jobs and names none.
+        """
         if self.launcher.pid is not None and (self.launcher.kind != "ray" or not self.ranks):
             return self.launcher.pid
         return self.ranks[0].pid if self.ranks else 0
 
     def members(self) -> list[JobProcess]:
         """Return everybody to look at: ranks in order, then the launcher, workers and the rest."""
-        ranks = [JobProcess(one.rank, one.pid, "rank", one.started_ticks, one.attempt) for one in self.ranks]
-        return ranks + [JobProcess(one.rank, one.pid, one.role, one.started_ticks, self.attempt) for one in self.others]
+        ranks = [
+            JobProcess(one.rank, one.pid, "rank", one.started_ticks, one.attempt)
+            for one in self.ranks
+        ]
+        return ranks + [
+            JobProcess(one.rank, one.pid, one.role, one.started_ticks, self.attempt)
+            for one in self.others
+        ]
 
     def as_data(self) -> dict[str, Any]:
         """Return the data of the evidence record `job`."""
-        ranks = [{**asdict(one), "nspid": list(one.nspid), "cmdline": one.cmdline[:CMDLINE_CAP]} for one in self.ranks]
+        ranks = [
+            {**asdict(one), "nspid": list(one.nspid), "cmdline": one.cmdline[:CMDLINE_CAP]}
+            for one in self.ranks
+        ]
         for rank in ranks:
             del rank["wait_status"]  # the record `rank.ended` tells
-        others = [{name: getattr(one, name) for name in ("pid", "started_ticks", "role", "rank", "cmdline", "ppid")} for one in self.others]
+        others = [
+            {
+                name: getattr(one, name)
+                for name in ("pid", "started_ticks", "role", "rank", "cmdline", "ppid")
+            }
+            for one in self.others
+        ]
         return {
             "cell": "job",
             "launcher": asdict(self.launcher),

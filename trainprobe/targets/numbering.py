@@ -1,4 +1,6 @@
-"""The numbers of a job's ranks, put together: what each was told, the size of the world, and the order of start where nobody was told."""
+"""The numbers of a job's ranks, put together: what each was told, the size of the world, and the
+order of start where nobody was told.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from trainprobe.targets.ended_ranks import numbered_between
-from trainprobe.targets.numbers import STRENGTH, Number, Shape, by_elimination, from_arguments, from_environment, places, settle, shape_of
-from trainprobe.targets.process_table import Seen
+from trainprobe.targets.numbers import (
+    STRENGTH,
+    Number,
+    Shape,
+    by_elimination,
+    from_arguments,
+    from_environment,
+    places,
+    settle,
+    shape_of,
+)
+from trainprobe.targets.process_table import ProcessRow
 from trainprobe.targets.programs import launcher_kind, option, program_of, whole
 from trainprobe.targets.rank_search import Team
 
@@ -16,13 +28,19 @@ ELASTIC = frozenset({"torchrun", "accelerate", "deepspeed"})
 WORLD_CAP = 200_000  # no job has more ranks; the absent ones are listed one by one
 
 
-def numbered(team: Team, environs: Sequence[Mapping[str, str]], shape: Shape) -> tuple[list[Number], int | None, str]:
-    """Return one number for each rank of the team, the size of the world, and the source of that. `environs` are those of the ranks."""
+def numbered(
+    team: Team, environs: Sequence[Mapping[str, str]], shape: Shape
+) -> tuple[list[Number], int | None, str]:
+    """Return one number for each rank of the team, the size of the world, and the source of
+    that. `environs` are those of the ranks.
+    """
     numbers = [_number(team, one, environ, shape) for one, environ in zip(team.ranks, environs)]
     world, source = _world(team, numbers, shape)
     if not within(world):
         world, source = None, ""
-    numbers = list(settle(_by_store(team, _in_order_of_start(team, numbers, shape, world)), world, source))
+    numbers = list(
+        settle(_by_store(team, _in_order_of_start(team, numbers, shape, world)), world, source)
+    )
     numbers = numbered_between(team.ranks, numbers, world)
     if world is not None and shape.nnodes in (1, None) and len(numbers) == world:
         numbers = list(by_elimination(numbers, range(world)))
@@ -35,17 +53,26 @@ def within(world: int | None) -> bool:
 
 
 def launched_shape(team: Team) -> Shape:
-    """What the launcher's command line says; for several launchers of one job on this host, nothing that is true of each."""
+    """What the launcher's command line says; for several launchers of one job on this host,
+    nothing that is true of each.
+    """
     if team.root is None or team.kind in ("spawn", "ray", "slurm"):
         return Shape()
     return shape_of(launcher_kind(team.root.argv) or team.kind, team.root.argv, team.root.environ)
 
 
-def _number(team: Team, one: Seen, environ: Mapping[str, str], shape: Shape) -> Number:
-    """The best that environment and arguments say. What a spawned rank has inherited from its parent is not its own."""
+def _number(team: Team, one: ProcessRow, environ: Mapping[str, str], shape: Shape) -> Number:
+    """The best that environment and arguments say. What a spawned rank has inherited from its
+    parent is not its own.
+    """
     number = from_environment(environ)
     arguments = from_arguments(program_of(one.argv).rest, shape)
-    inherited = team.kind == "spawn" and team.root is not None and one is not team.root and _same_number(number, from_environment(team.root.environ))
+    inherited = (
+        team.kind == "spawn"
+        and team.root is not None
+        and one is not team.root
+        and _same_number(number, from_environment(team.root.environ))
+    )
     if inherited:
         return Number(world_size=None)
     if number.rank is not None:
@@ -60,12 +87,20 @@ def _number(team: Team, one: Seen, environ: Mapping[str, str], shape: Shape) -> 
 
 
 def _same_number(one: Number, other: Number) -> bool:
-    return (one.rank, one.local_rank) == (other.rank, other.local_rank) and (one.rank is not None or one.local_rank is not None)
+    return (one.rank, one.local_rank) == (other.rank, other.local_rank) and (
+        one.rank is not None or one.local_rank is not None
+    )
 
 
 def _world(team: Team, numbers: Sequence[Number], shape: Shape) -> tuple[int | None, str]:
-    """The world size that most ranks were told, then the launcher's, then the count of a job that is all here."""
-    told = Counter((number.world_size, number.world_source) for number in numbers if number.world_size is not None)
+    """The world size that most ranks were told, then the launcher's, then the count of a job
+    that is all here.
+    """
+    told = Counter(
+        (number.world_size, number.world_source)
+        for number in numbers
+        if number.world_size is not None
+    )
     if _started_plainly(team):
         return 1, "only-process"
     if told and team.kind != "single":
@@ -90,51 +125,118 @@ def _world(team: Team, numbers: Sequence[Number], shape: Shape) -> tuple[int | N
 
 
 def _started_plainly(team: Team) -> bool:
-    """`accelerate launch` starts one process without torchrun where the machine or the options want no more, whatever --num_processes says."""
-    return team.kind == "accelerate" and len(team.ranks) == 1 and bool(team.ranks[0].environ) and from_environment(team.ranks[0].environ).world_size is None
+    """`accelerate launch` starts one process without torchrun where the machine or the options
+    want no more, whatever --num_processes says.
+    """
+    return (
+        team.kind == "accelerate"
+        and len(team.ranks) == 1
+        and bool(team.ranks[0].environ)
+        and from_environment(team.ranks[0].environ).world_size is None
+    )
 
 
 def _asked_for(words: Sequence[str]) -> int | None:
-    """How many ranks a script that spawns them was asked for, by the names that such scripts use."""
-    return whole(option(words, "nproc", "nprocs", "num-procs", "nproc-per-node", "ngpus", "gpus", "num-gpus", "num-processes"))
+    """How many ranks a script that spawns them was asked for, by the names that such scripts
+    use.
+    """
+    return whole(
+        option(
+            words,
+            "nproc",
+            "nprocs",
+            "num-procs",
+            "nproc-per-node",
+            "ngpus",
+            "gpus",
+            "num-gpus",
+            "num-processes",
+        )
+    )
 
 
-def _in_order_of_start(team: Team, numbers: Sequence[Number], shape: Shape, world: int | None) -> list[Number]:
-    """Number those that have none by the order in which they started, where that order is known to be that of the ranks."""
+def _in_order_of_start(
+    team: Team, numbers: Sequence[Number], shape: Shape, world: int | None
+) -> list[Number]:
+    """Number those that have none by the order in which they started, where that order is known
+    to be that of the ranks.
+    """
     found = list(numbers)
     if team.kind == "single" or _started_plainly(team):
         return [replace(each, rank=0, source="only-process") for each in found]
     if all(each.rank is not None for each in found) or not found:
         return found
     if team.kind == "spawn" and team.root is not None and team.root not in team.ranks:
-        at = tuple(range(len(found))) if world == len(found) else places([one.cmdline for one in team.ranks])
+        at = (
+            tuple(range(len(found)))
+            if world == len(found)
+            else places([one.cmdline for one in team.ranks])
+        )
         if at is not None and (world is None or at[-1] < world):
-            return [each if each.rank is not None else replace(each, rank=place, local_rank=place, source="start-order") for each, place in zip(found, at)]
-    if team.kind == "spawn" and team.root is not None and team.ranks[0] is team.root and found[0].rank is None:
+            return [
+                (
+                    each
+                    if each.rank is not None
+                    else replace(each, rank=place, local_rank=place, source="start-order")
+                )
+                for each, place in zip(found, at)
+            ]
+    if (
+        team.kind == "spawn"
+        and team.root is not None
+        and team.ranks[0] is team.root
+        and found[0].rank is None
+    ):
         found[0] = replace(found[0], rank=0, local_rank=0, source="start-order")
         return found
-    if team.kind in ELASTIC and all(each.rank is None for each in found) and shape.nproc == len(found):
+    if (
+        team.kind in ELASTIC
+        and all(each.rank is None for each in found)
+        and shape.nproc == len(found)
+    ):
         return [
-            replace(each, rank=shape.rank_of(place), local_rank=place, source="start-order" if shape.rank_of(place) is not None else "")
+            replace(
+                each,
+                rank=shape.rank_of(place),
+                local_rank=place,
+                source="start-order" if shape.rank_of(place) is not None else "",
+            )
             for place, each in enumerate(found)
         ]
     return found
 
 
 def _by_store(team: Team, numbers: Sequence[Number]) -> list[Number]:
-    """Rank 0 keeps the store, which its thread's name tells (torch 2.6 and newer), unless the launcher does.
+    """Rank 0 keeps the store, which its thread's name tells (torch 2.6 and newer), unless the
+    launcher does.
 
-    Where that contradicts the order of start, the ranks were not started in order, and none of those numbers is worth anything.
+    Where that contradicts the order of start, the ranks were not started in order, and none of
+    those numbers is worth anything.
     """
-    keepers = [place for place, one in enumerate(team.ranks) if STRENGTH.get(numbers[place].source, 0) < STRENGTH["sockets"] and _keeps_store(one)]
-    if team.kind in ("single", "accelerate") or len(keepers) != 1 or any(each.rank == 0 and each.source != "start-order" for each in numbers):
+    keepers = [
+        place
+        for place, one in enumerate(team.ranks)
+        if STRENGTH.get(numbers[place].source, 0) < STRENGTH["sockets"] and _keeps_store(one)
+    ]
+    if (
+        team.kind in ("single", "accelerate")
+        or len(keepers) != 1
+        or any(each.rank == 0 and each.source != "start-order" for each in numbers)
+    ):
         return list(numbers)
     wrong = numbers[keepers[0]].rank not in (0, None)
-    found = [replace(each, rank=None, local_rank=None, source="") if wrong and each.source == "start-order" else each for each in numbers]
+    found = [
+        (
+            replace(each, rank=None, local_rank=None, source="")
+            if wrong and each.source == "start-order"
+            else each
+        )
+        for each in numbers
+    ]
     if found[keepers[0]].rank is None:
         found[keepers[0]] = replace(found[keepers[0]], rank=0, source="sockets")
     return found
 
 
-def _keeps_store(one: Seen) -> bool:
+def _keeps_store(one: ProcessRow) -> bool:
     return any(name.startswith("pt_tcpstore") for name in one.thread_names)

@@ -1,4 +1,6 @@
-"""Which number a rank has, and who says so: environment, scheduler, arguments, order of start. Better sources win, clashes are dropped."""
+"""Which number a rank has, and who says so: environment, scheduler, arguments, order of start.
+Better sources win, clashes are dropped.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from trainprobe.targets.process_table import Seen, once
+from trainprobe.targets.process_table import ProcessRow, once
 from trainprobe.targets.programs import PIPE_HANDLE, option, program_of, whole
 
 # Where a number comes from, the most trusted last.
 STRENGTH = {
     name: place
-    for place, name in enumerate(("", "only-process", "start-order", "gpu-order", "sockets", "frame-locals", "arguments", "scheduler", "environment"))
+    for place, name in enumerate(
+        (
+            "",
+            "only-process",
+            "start-order",
+            "gpu-order",
+            "sockets",
+            "frame-locals",
+            "arguments",
+            "scheduler",
+            "environment",
+        )
+    )
 }
 OF_ENVIRONMENT = (  # rank, local rank, world size, source
     ("RANK", "LOCAL_RANK", "WORLD_SIZE", "environment"),
@@ -30,7 +44,9 @@ OF_SLURM = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "scheduler")
 
 @dataclass(frozen=True)
 class Number:
-    """What one source says of one rank. Each is None where it says nothing; `source` tells of `rank`."""
+    """What one source says of one rank. Each is None where it says nothing; `source` tells of
+    `rank`.
+    """
 
     rank: int | None = None
     local_rank: int | None = None
@@ -41,7 +57,9 @@ class Number:
 
 @dataclass(frozen=True)
 class Shape:
-    """What the launcher's own command line says of the world: processes a node, nodes, the number of this node."""
+    """What the launcher's own command line says of the world: processes a node, nodes, the
+    number of this node.
+    """
 
     nproc: int | None = None
     nnodes: int | None = None
@@ -65,9 +83,14 @@ class Shape:
 def from_environment(environ: Mapping[str, str]) -> Number:
     """Read the variables of torchrun, MPI and SLURM, in this order.
 
-    SLURM's count only for a task that srun started: a batch script itself carries SLURM_PROCID=0 and the allocation's SLURM_NTASKS.
+    SLURM's count only for a task that srun started: a batch script itself carries SLURM_PROCID=0
+    and the allocation's SLURM_NTASKS.
     """
-    slurm = (OF_SLURM,) if environ.get("SLURM_STEP_ID", environ.get("SLURM_STEPID", "")).isdecimal() else ()
+    slurm = (
+        (OF_SLURM,)
+        if environ.get("SLURM_STEP_ID", environ.get("SLURM_STEPID", "")).isdecimal()
+        else ()
+    )
     for rank_name, local_name, world_name, source in (*OF_ENVIRONMENT, *slurm):
         rank = whole(environ.get(rank_name, ""))
         local = whole(environ.get(local_name, ""))
@@ -76,7 +99,11 @@ def from_environment(environ: Mapping[str, str]) -> Number:
             rank = _of_node(environ, local, world)
         if rank is not None:
             return Number(rank, local, world, source, source if world is not None else "")
-    return Number(local_rank=whole(environ.get("LOCAL_RANK", "")), world_size=whole(environ.get("WORLD_SIZE", "")), world_source="environment")
+    return Number(
+        local_rank=whole(environ.get("LOCAL_RANK", "")),
+        world_size=whole(environ.get("WORLD_SIZE", "")),
+        world_source="environment",
+    )
 
 
 def _of_node(environ: Mapping[str, str], local: int, world: int) -> int | None:
@@ -85,33 +112,52 @@ def _of_node(environ: Mapping[str, str], local: int, world: int) -> int | None:
     a_node = whole(environ.get("LOCAL_WORLD_SIZE", ""))
     if node == 0:
         return local
-    return node * a_node + local if node is not None and a_node is not None and node * a_node + local < world else None
+    return (
+        node * a_node + local
+        if node is not None and a_node is not None and node * a_node + local < world
+        else None
+    )
 
 
 def from_arguments(words: Sequence[str], shape: Shape) -> Number:
     """Read `--rank`, `--local-rank` and `--world-size` of a script.
 
-    `--rank` alone proves nothing, since adapters have a rank too: it counts beside a world size or an address.
+    `--rank` alone proves nothing, since adapters have a rank too: it counts beside a world size or
+    an address.
     """
     world = whole(option(words, "world-size", "world", "ws", "dist-world-size", "num-procs"))
     rank = whole(option(words, "rank", "dist-rank", "global-rank"))
     local = whole(option(words, "local-rank"))
-    if rank is not None and world is None and not option(words, "dist-url", "master-addr", "master-port", "init-method", "dist-init-method"):
+    if (
+        rank is not None
+        and world is None
+        and not option(
+            words, "dist-url", "master-addr", "master-port", "init-method", "dist-init-method"
+        )
+    ):
         rank = None
     if rank is None and local is not None:
         rank = shape.rank_of(local)
-    return Number(rank, local, world, "arguments" if rank is not None else "", "arguments" if world is not None else "")
+    return Number(
+        rank,
+        local,
+        world,
+        "arguments" if rank is not None else "",
+        "arguments" if world is not None else "",
+    )
 
 
 @once
-def own_number(one: Seen) -> Number:
+def own_number(one: ProcessRow) -> Number:
     """What its own environment or else its own arguments say."""
     number = from_environment(one.environ)
     return number if number.rank is not None else from_arguments(program_of(one.argv).rest, Shape())
 
 
 def shape_of(kind: str, argv: Sequence[str], environ: Mapping[str, str]) -> Shape:
-    """Read a launcher's options; torchrun takes the default of `--x` from PET_X (torch/distributed/argparse_util.py)."""
+    """Read a launcher's options; torchrun takes the default of `--x` from PET_X
+    (torch/distributed/argparse_util.py).
+    """
     words = argv[1:]
     if kind == "mpirun":
         return Shape(total=whole(option(words, "np", "n", "c")))
@@ -119,13 +165,20 @@ def shape_of(kind: str, argv: Sequence[str], environ: Mapping[str, str]) -> Shap
         machines = whole(option(words, "num-machines")) or 1
         total = whole(option(words, "num-processes"))
         a_node = total // machines if total is not None and total % machines == 0 else None
-        return Shape(a_node, machines, whole(option(words, "machine-rank")) if machines > 1 else 0, total)
+        return Shape(
+            a_node, machines, whole(option(words, "machine-rank")) if machines > 1 else 0, total
+        )
     if kind == "deepspeed":
         return _of_deepspeed(words)
 
     def asked(*names: str) -> str:
         return option(words, *names) or next(
-            (environ[f"PET_{name.upper().replace('-', '_')}"] for name in names if f"PET_{name.upper().replace('-', '_')}" in environ), ""
+            (
+                environ[f"PET_{name.upper().replace('-', '_')}"]
+                for name in names
+                if f"PET_{name.upper().replace('-', '_')}" in environ
+            ),
+            "",
         )
 
     nproc = asked("nproc-per-node")
@@ -137,7 +190,9 @@ def shape_of(kind: str, argv: Sequence[str], environ: Mapping[str, str]) -> Shap
 
 
 def _of_deepspeed(words: Sequence[str]) -> Shape:
-    """`deepspeed.launcher.launch` gets the world as base64 of {"host": [gpu, …]}; the runner has --num_gpus."""
+    """`deepspeed.launcher.launch` gets the world as base64 of {"host": [gpu, …]}; the runner has
+    --num_gpus.
+    """
     told = option(words, "world-info")
     try:
         world = json.loads(base64.urlsafe_b64decode(told)) if told else None
@@ -149,29 +204,51 @@ def _of_deepspeed(words: Sequence[str]) -> Shape:
         same = sizes[0] if len(set(sizes)) == 1 else None
         return Shape(same, len(world), node, sum(sizes))
     nodes = whole(option(words, "num-nodes")) or 1
-    return Shape(whole(option(words, "num-gpus", "num-accelerators")), nodes, 0 if nodes == 1 else None)
+    return Shape(
+        whole(option(words, "num-gpus", "num-accelerators")), nodes, 0 if nodes == 1 else None
+    )
 
 
 def places(cmdlines: Sequence[str]) -> tuple[int, ...] | None:
-    """Return the place of each spawned child among its siblings, given in order of their start; None where there may be a gap of unknown size.
+    """Return the place of each spawned child among its siblings, given in order of their start;
+    None where there may be a gap of unknown size.
 
-    The parent keeps two descriptors open for each child, so that the handle in the child's command line grows by two or three from one child
-    to the next (seen with Python 3.11: 6, 8, 11, 13): a step of four or five among such steps is a child that has ended.
+    The parent keeps two descriptors open for each child, so that the handle in the child's command
+    line grows by two or three from one child
+    to the next (seen with Python 3.11: 6, 8, 11, 13): a step of four or five among such steps is a
+    child that has ended.
     """
-    handles = [int(match.group(1)) if match else -1 for match in (PIPE_HANDLE.search(line) for line in cmdlines)]
+    handles = [
+        int(match.group(1)) if match else -1
+        for match in (PIPE_HANDLE.search(line) for line in cmdlines)
+    ]
     steps = [after - before for before, after in zip(handles, handles[1:])]
-    if min(handles, default=-1) < 0 or min(steps, default=0) <= 0 or (len(steps) > 1 and min(steps) == max(steps)):
-        return tuple(range(len(cmdlines)))  # nothing to measure a gap by, or evenly more than two for each child
+    if (
+        min(handles, default=-1) < 0
+        or min(steps, default=0) <= 0
+        or (len(steps) > 1 and min(steps) == max(steps))
+    ):
+        return tuple(
+            range(len(cmdlines))
+        )  # nothing to measure a gap by, or evenly more than two for each child
     if min(steps) > NEXT_CHILD or max(steps) > 2 * NEXT_CHILD - 1:
         return None
     return tuple(accumulate((1 if step <= NEXT_CHILD else 2 for step in steps), initial=0))
 
 
-def settle(numbers: Sequence[Number], world_size: int | None, world_source: str) -> tuple[Number, ...]:
-    """Drop what cannot be: of two ranks with one number the worse source, or both where the sources are equal; a number beyond the world."""
+def settle(
+    numbers: Sequence[Number], world_size: int | None, world_source: str
+) -> tuple[Number, ...]:
+    """Drop what cannot be: of two ranks with one number the worse source, or both where the
+    sources are equal; a number beyond the world.
+    """
     kept = list(numbers)
     for place, one in enumerate(kept):
-        beyond = one.rank is not None and world_size is not None and one.rank >= max(world_size, one.world_size or 0)
+        beyond = (
+            one.rank is not None
+            and world_size is not None
+            and one.rank >= max(world_size, one.world_size or 0)
+        )
         if beyond and STRENGTH.get(one.source, 0) <= STRENGTH.get(world_source, 0):
             kept[place] = replace(one, rank=None, source="")
     by_rank: dict[int, list[int]] = {}

@@ -1,4 +1,6 @@
-"""The process table in one pass, by /proc alone. A file that vanished or may not be read is an empty answer, never an error."""
+"""The process table in one pass, by /proc alone. A file that vanished or may not be read is an
+empty answer, never an error.
+"""
 
 from __future__ import annotations
 
@@ -43,10 +45,12 @@ def once(ask: Ask) -> Ask:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One process as the pass saw it. `name` is that of its main thread; `argv` is empty for a zombie or a kernel thread.
+class ProcessRow:
+    """One process as the pass saw it. `name` is that of its main thread; `argv` is empty for a
+    zombie or a kernel thread.
 
-    What costs another read (environment, status, folders, open files) is read on first use and is empty where it may not be read.
+    What costs another read (environment, status, folders, open files) is read on first use and is
+    empty where it may not be read.
     """
 
     pid: int
@@ -63,7 +67,9 @@ class Seen:
 
     @property
     def cmdline(self) -> str:
-        """The command line as ps shows it: in square brackets the name alone where there is none."""
+        """The command line as ps shows it: in square brackets the name alone where there is
+        none.
+        """
         return " ".join(self.argv) if self.argv else f"[{self.name}]"
 
     @property
@@ -72,10 +78,11 @@ class Seen:
 
     @cached_property
     def wait_status(self) -> int | None:
-        """How a zombie ended, as wait(2) tells it; None while it lives, and where the kernel does not tell.
+        """How a zombie ended, as wait(2) tells it; None while it lives, and where the kernel does
+        not tell.
 
-        Field 52 of /proc/PID/stat is 0 for whoever may not trace the process, and 0 is also a good end: so the right is tried on a link that
-        asks for the same.
+        Field 52 of /proc/PID/stat is 0 for whoever may not trace the process, and 0 is also a good
+        end: so the right is tried on a link that asks for the same.
         """
         if not self.ended or self.told_status is None:
             return None
@@ -90,12 +97,17 @@ class Seen:
     @cached_property
     def environ(self) -> Mapping[str, str]:
         """The variables that it was started with; what it set itself since is not among them."""
-        pairs = (entry.partition("=") for entry in _text(f"{self.proc}/{self.pid}/environ", ENVIRON_BYTES).split("\0"))
+        pairs = (
+            entry.partition("=")
+            for entry in _text(f"{self.proc}/{self.pid}/environ", ENVIRON_BYTES).split("\0")
+        )
         return {name: value for name, equals, value in pairs if equals and name}
 
     @cached_property
     def status(self) -> Mapping[str, str]:
-        lines = (line.partition(":") for line in _text(f"{self.proc}/{self.pid}/status").splitlines())
+        lines = (
+            line.partition(":") for line in _text(f"{self.proc}/{self.pid}/status").splitlines()
+        )
         return {name: value.strip() for name, colon, value in lines if colon}
 
     @property
@@ -118,7 +130,9 @@ class Seen:
         return _link(f"{self.proc}/{self.pid}/exe").removesuffix(" (deleted)")
 
     def namespace(self, kind: str) -> str:
-        """Return the name of its namespace of `kind` (mnt, pid, net), such as `mnt:[4026531841]`."""
+        """Return the name of its namespace of `kind` (mnt, pid, net), such as
+        `mnt:[4026531841]`.
+        """
         return _link(f"{self.proc}/{self.pid}/ns/{kind}")
 
     @cached_property
@@ -127,13 +141,22 @@ class Seen:
 
     @cached_property
     def is_python(self) -> bool:
-        """By its first word or the program that runs; `setproctitle` changes the first, a script's shebang neither."""
-        named = bool(self.argv) and PYTHON.fullmatch(os.path.basename(self.argv[0].removeprefix("-"))) is not None
-        return named or (bool(self.argv) and PYTHON.fullmatch(os.path.basename(self.exe)) is not None)
+        """By its first word or the program that runs; `setproctitle` changes the first, a
+        script's shebang neither.
+        """
+        named = (
+            bool(self.argv)
+            and PYTHON.fullmatch(os.path.basename(self.argv[0].removeprefix("-"))) is not None
+        )
+        return named or (
+            bool(self.argv) and PYTHON.fullmatch(os.path.basename(self.exe)) is not None
+        )
 
     @cached_property
     def loads_torch(self) -> bool | None:
-        """Whether it has libtorch in memory; None where that may not be read. What has no memory (a zombie) has no torch."""
+        """Whether it has libtorch in memory; None where that may not be read. What has no memory
+        (a zombie) has no torch.
+        """
         maps = _text(f"{self.proc}/{self.pid}/maps", MAPS_BYTES)
         return "libtorch" in maps if maps or self.ended else None
 
@@ -165,20 +188,20 @@ class Seen:
 class Table:
     """Every process that was seen, by pid, and who started whom."""
 
-    by_pid: Mapping[int, Seen]
+    by_pid: Mapping[int, ProcessRow]
     proc: str = "/proc"
-    below: Mapping[int, tuple[Seen, ...]] = field(default_factory=dict)
+    below: Mapping[int, tuple[ProcessRow, ...]] = field(default_factory=dict)
 
     def without(self, pids: Collection[int]) -> Table:
         """Return the same table without these processes."""
         return _table({pid: one for pid, one in self.by_pid.items() if pid not in pids}, self.proc)
 
-    def parent(self, one: Seen) -> Seen | None:
+    def parent(self, one: ProcessRow) -> ProcessRow | None:
         above = self.by_pid.get(one.ppid)
         # A parent cannot be younger than its child: that is a reused pid in a torn picture.
         return above if above is not None and above.started_ticks <= one.started_ticks else None
 
-    def ancestors(self, one: Seen) -> Iterator[Seen]:
+    def ancestors(self, one: ProcessRow) -> Iterator[ProcessRow]:
         """Yield its parent, the parent of that, and so on."""
         for _ in range(DEPTH):
             above = self.parent(one)
@@ -187,11 +210,13 @@ class Table:
             yield above
             one = above
 
-    def children(self, one: Seen) -> tuple[Seen, ...]:
-        """Return those that it started and that still have it as their parent, in order of their start."""
+    def children(self, one: ProcessRow) -> tuple[ProcessRow, ...]:
+        """Return those that it started and that still have it as their parent, in order of their
+        start.
+        """
         return self.below.get(one.pid, ())
 
-    def descendants(self, one: Seen) -> Iterator[Seen]:
+    def descendants(self, one: ProcessRow) -> Iterator[ProcessRow]:
         """Yield everything below it, parents before children."""
         waiting = deque(self.children(one))
         while waiting:
@@ -212,16 +237,26 @@ class Table:
         except (ValueError, IndexError):
             return None
 
-    def age_s(self, one: Seen) -> float | None:
+    def age_s(self, one: ProcessRow) -> float | None:
         """Return how long ago it started, in seconds."""
-        return None if self.uptime_s is None else max(0.0, self.uptime_s - one.started_ticks / _ticks_per_s())
+        return (
+            None
+            if self.uptime_s is None
+            else max(0.0, self.uptime_s - one.started_ticks / _ticks_per_s())
+        )
 
-    def began(self, one: Seen) -> float | None:
-        """Return the Unix time of its start, in seconds, true to about one second (btime has no fraction)."""
-        return None if self.boot_time is None else self.boot_time + one.started_ticks / _ticks_per_s()
+    def began(self, one: ProcessRow) -> float | None:
+        """Return the Unix time of its start, in seconds, true to about one second (btime has no
+        fraction).
+        """
+        return (
+            None if self.boot_time is None else self.boot_time + one.started_ticks / _ticks_per_s()
+        )
 
-    def tcp_ends(self, one: Seen, inodes: frozenset[str]) -> frozenset[tuple[str, str]]:
-        """Return (local, remote) of those of `inodes` that are TCP connections, as the kernel writes them in /proc/PID/net/tcp."""
+    def tcp_ends(self, one: ProcessRow, inodes: frozenset[str]) -> frozenset[tuple[str, str]]:
+        """Return (local, remote) of those of `inodes` that are TCP connections, as the kernel
+        writes them in /proc/PID/net/tcp.
+        """
         cache: dict[str, dict[str, tuple[str, str]]] = self.__dict__.setdefault("_tcp", {})
         key = one.namespace("net")
         if key not in cache:
@@ -237,7 +272,7 @@ class Table:
 
 def snapshot(proc: str = "/proc") -> Table:
     """Read the table: two small files a process (500 processes in about 20 ms)."""
-    found: dict[int, Seen] = {}
+    found: dict[int, ProcessRow] = {}
     with contextlib.suppress(OSError):
         for name in os.listdir(proc):
             if name.isdecimal():
@@ -247,21 +282,23 @@ def snapshot(proc: str = "/proc") -> Table:
     return _table(found, proc)
 
 
-def _table(found: Mapping[int, Seen], proc: str) -> Table:
-    below: dict[int, list[Seen]] = {}
+def _table(found: Mapping[int, ProcessRow], proc: str) -> Table:
+    below: dict[int, list[ProcessRow]] = {}
     for one in found.values():
         above = found.get(one.ppid)
         if above is not None and above.pid != one.pid and above.started_ticks <= one.started_ticks:
             below.setdefault(one.ppid, []).append(one)
-    return Table(found, proc, {pid: tuple(sorted(each, key=in_order)) for pid, each in below.items()})
+    return Table(
+        found, proc, {pid: tuple(sorted(each, key=in_order)) for pid, each in below.items()}
+    )
 
 
-def in_order(one: Seen) -> tuple[int, int]:
+def in_order(one: ProcessRow) -> tuple[int, int]:
     """Order of start: two of the same hundredth of a second by their pids."""
     return one.started_ticks, one.pid
 
 
-def _seen(pid: int, proc: str) -> Seen | None:
+def _seen(pid: int, proc: str) -> ProcessRow | None:
     line = read_file(f"{proc}/{pid}/stat", 4096).decode("utf-8", "replace")
     opened, closed = line.find("("), line.rfind(")")
     words = line[closed + 1 :].split()
@@ -274,14 +311,30 @@ def _seen(pid: int, proc: str) -> Seen | None:
     raw = read_file(f"{proc}/{pid}/cmdline", CMDLINE_BYTES).decode("utf-8", "replace").rstrip("\0")
     argv = tuple(raw.split("\0")) if raw else ()
     if len(argv) == 1 and " " in argv[0]:
-        argv = tuple(argv[0].split())  # a title that setproctitle wrote: one string, padded with zeros
+        argv = tuple(
+            argv[0].split()
+        )  # a title that setproctitle wrote: one string, padded with zeros
     status = int(words[49]) if len(words) > 49 and words[49].isdecimal() else None
     terminal = int(words[4]) if words[4].isdecimal() else 0
-    return Seen(pid, ppid, line[opened + 1 : closed], words[0], group, session, started, argv, proc, status, terminal)
+    return ProcessRow(
+        pid,
+        ppid,
+        line[opened + 1 : closed],
+        words[0],
+        group,
+        session,
+        started,
+        argv,
+        proc,
+        status,
+        terminal,
+    )
 
 
 def _text(path: str, limit: int = 64 * 1024) -> str:
-    """Read to the end or to `limit`: the kernel gives long files of a process in pieces of a page."""
+    """Read to the end or to `limit`: the kernel gives long files of a process in pieces of a
+    page.
+    """
     try:
         with open(path, "rb", buffering=0) as file:
             parts: list[bytes] = []

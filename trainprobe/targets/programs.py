@@ -1,4 +1,6 @@
-"""What a process is by its command line alone: a launcher, a wrapper, a tool, a compiler, a script and its arguments."""
+"""What a process is by its command line alone: a launcher, a wrapper, a tool, a compiler, a
+script and its arguments.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,20 @@ LAUNCHERS = {
     "slurmstepd": "slurm",
     "raylet": "ray",
 }
-NOT_PYTHON = frozenset({"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "orted", "prted", "hydra_pmi_proxy", "slurmstepd", "raylet"})
+NOT_PYTHON = frozenset(
+    {
+        "mpirun",
+        "mpiexec",
+        "mpiexec.hydra",
+        "orterun",
+        "prterun",
+        "orted",
+        "prted",
+        "hydra_pmi_proxy",
+        "slurmstepd",
+        "raylet",
+    }
+)
 COMPILERS = frozenset(
     [
         "nvcc",
@@ -141,16 +156,51 @@ TOOLS = frozenset(
         "networkd-dispatcher",
     ]
 )
-SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh", "tmux", "screen", "sshd", "login", "su", "sudo", "systemd", "init"})
+SHELLS = frozenset(
+    {
+        "sh",
+        "bash",
+        "dash",
+        "zsh",
+        "fish",
+        "ksh",
+        "csh",
+        "tcsh",
+        "tmux",
+        "screen",
+        "sshd",
+        "login",
+        "su",
+        "sudo",
+        "systemd",
+        "init",
+    }
+)
 # Modules and programs that run the script named behind them in their own process or as a child.
-RUNS_ANOTHER = frozenset({"debugpy", "pdb", "cProfile", "profile", "trace", "coverage", "kernprof", "line_profiler", "memory_profiler", "scalene", "viztracer"})
+RUNS_ANOTHER = frozenset(
+    {
+        "debugpy",
+        "pdb",
+        "cProfile",
+        "profile",
+        "trace",
+        "coverage",
+        "kernprof",
+        "line_profiler",
+        "memory_profiler",
+        "scalene",
+        "viztracer",
+    }
+)
 _OUR_CODE = ("from trainprobe.cli import main", "trainprobe: the bundle did not come whole")
 PYTHON_OPTIONS_WITH_WORD = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 
 
 @dataclass(frozen=True)
 class Program:
-    """What a Python command line runs: `kind` is script, module, code, stdin or "" for no Python; `rest` are its own arguments."""
+    """What a Python command line runs: `kind` is script, module, code, stdin or "" for no
+    Python; `rest` are its own arguments.
+    """
 
     kind: str = ""
     name: str = ""
@@ -163,11 +213,17 @@ class Program:
 
 
 def program_of(argv: Sequence[str]) -> Program:
-    """Return what `argv` runs. A debugger or profiler started with `-m` gives way to the script behind it."""
+    """Return what `argv` runs. A debugger or profiler started with `-m` gives way to the script
+    behind it.
+    """
     if not argv:
         return Program()
     if PYTHON.fullmatch(os.path.basename(argv[0].removeprefix("-"))) is None:
-        return Program("script", argv[0], tuple(argv[1:])) if argv[0].endswith(".py") else Program("", argv[0], tuple(argv[1:]))
+        return (
+            Program("script", argv[0], tuple(argv[1:]))
+            if argv[0].endswith(".py")
+            else Program("", argv[0], tuple(argv[1:]))
+        )
     place = 1
     while place < len(argv):
         word = argv[place]
@@ -176,7 +232,9 @@ def program_of(argv: Sequence[str]) -> Program:
         if word.startswith("-m") and len(word) > 2 and not word.startswith("--"):
             return _behind(Program("module", word[2:], tuple(argv[place + 1 :])))
         if word == "-c":
-            return Program("code", argv[place + 1] if place + 1 < len(argv) else "", tuple(argv[place + 2 :]))
+            return Program(
+                "code", argv[place + 1] if place + 1 < len(argv) else "", tuple(argv[place + 2 :])
+            )
         if word == "-":
             return Program("stdin", "-", tuple(argv[place + 1 :]))
         if not word.startswith("-"):
@@ -201,7 +259,9 @@ def _behind(program: Program) -> Program:
 
 
 def launcher_kind(argv: Sequence[str]) -> str:
-    """Return torchrun, accelerate, deepspeed, mpirun, slurm or ray for the command line of a launcher, else an empty string."""
+    """Return torchrun, accelerate, deepspeed, mpirun, slurm or ray for the command line of a
+    launcher, else an empty string.
+    """
     if not argv:
         return ""
     base = os.path.basename(argv[0]).rstrip(":")
@@ -218,21 +278,29 @@ def launcher_kind(argv: Sequence[str]) -> str:
 
 
 def is_tool(argv: Sequence[str]) -> bool:
-    """Whether it is a program of the trade (a test runner, a notebook server, a package installer, this tool) and no training."""
+    """Whether it is a program of the trade (a test runner, a notebook server, a package
+    installer, this tool) and no training.
+    """
     program = program_of(argv)
     first = program.base.split(".")[0]
     return program.base in TOOLS or first in TOOLS or _is_ours(program)
 
 
 def _is_ours(program: Program) -> bool:
-    """This tool, as a script, as what another node sent (`nodes/way.py`, `nodes/bundle.py`), one of its programs or of its probes."""
+    """This tool, as a script, as what another node sent (`nodes/way.py`, `nodes/bundle.py`), one
+    of its programs or of its probes.
+    """
     if program.kind == "code":
         return any(text in program.name for text in _OUR_CODE)
-    return "trainprobe" in program.name.split("/")[-3:] or (program.kind == "script" and program.name.startswith(f"{folder_of_probes()}/"))
+    return "trainprobe" in program.name.split("/")[-3:] or (
+        program.kind == "script" and program.name.startswith(f"{folder_of_probes()}/")
+    )
 
 
 def is_compiler(argv: Sequence[str], name: str) -> bool:
-    """A compiler, or a worker of torch.compile's pool. `name` counts where the command line is gone."""
+    """A compiler, or a worker of torch.compile's pool. `name` counts where the command line is
+    gone.
+    """
     base = os.path.basename(argv[0]) if argv else name
     plain = re.sub(r"^(?:x86_64|aarch64)-linux-gnu-|-\d+(?:\.\d+)*$", "", base)
     return plain in COMPILERS or any(COMPILE_WORKER.search(word) for word in argv[:8])
@@ -244,7 +312,8 @@ def is_helper(argv: Sequence[str]) -> bool:
 
 
 def option(words: Sequence[str], *names: str) -> str:
-    """Return the value of the last `--name V`, `--name=V` or `-n V` among `words`, with `-` and `_` alike; empty where there is none.
+    """Return the value of the last `--name V`, `--name=V` or `-n V` among `words`, with `-` and `_`
+    alike; empty where there is none.
 
     Names are given without dashes; those of one letter are short options.
     """

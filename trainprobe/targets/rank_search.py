@@ -9,40 +9,63 @@ from dataclasses import dataclass
 from trainprobe.targets.bare_runs import runs_of
 from trainprobe.targets.ended_ranks import NAMES, ended_siblings
 from trainprobe.targets.numbers import Number, from_environment, own_number
-from trainprobe.targets.process_table import Seen, Table, in_order, once
-from trainprobe.targets.programs import FORKED_BY_SERVER, SHELLS, SPAWNED, is_compiler, is_helper, is_tool, launcher_kind, program_of
+from trainprobe.targets.process_table import ProcessRow, Table, in_order, once
+from trainprobe.targets.programs import (
+    FORKED_BY_SERVER,
+    SHELLS,
+    SPAWNED,
+    is_compiler,
+    is_helper,
+    is_tool,
+    launcher_kind,
+    program_of,
+)
 
-LOADER_THREAD = "pt_data_worker"  # the name that torch gives to the main thread of a DataLoader worker (2.6 and newer)
+# the name that torch gives to the main thread of a DataLoader worker (2.6 and newer)
+LOADER_THREAD = "pt_data_worker"
 LOOPBACK = ("", "localhost", "::1", "0.0.0.0")  # noqa: S104 - compared, never bound
 
 
 @dataclass(frozen=True)
 class Team:
-    """The processes of one job: `ranks` in order of their start, not yet numbered. `root` is the launcher, or what started the ranks."""
+    """The processes of one job: `ranks` in order of their start, not yet numbered. `root` is the
+    launcher, or what started the ranks.
+    """
 
     kind: str
-    root: Seen | None
-    ranks: tuple[Seen, ...]
+    root: ProcessRow | None
+    ranks: tuple[ProcessRow, ...]
 
 
-def multiprocessed(one: Seen, parent: Seen | None) -> bool:
-    """Whether it is a child that Python's multiprocessing made: spawned, from a fork server, or a plain fork of its parent."""
+def multiprocessed(one: ProcessRow, parent: ProcessRow | None) -> bool:
+    """Whether it is a child that Python's multiprocessing made: spawned, from a fork server, or
+    a plain fork of its parent.
+    """
     if any(SPAWNED.search(word) or FORKED_BY_SERVER.search(word) for word in one.argv[:8]):
         return True
-    return parent is not None and bool(one.argv) and one.argv == parent.argv and one.started_ticks > parent.started_ticks
+    return (
+        parent is not None
+        and bool(one.argv)
+        and one.argv == parent.argv
+        and one.started_ticks > parent.started_ticks
+    )
 
 
 @once
-def is_trainer(one: Seen) -> bool:
-    """A Python process that may be a rank: no helper of Python's own, no compile worker. A zombie counts by its name."""
+def is_trainer(one: ProcessRow) -> bool:
+    """A Python process that may be a rank: no helper of Python's own, no compile worker. A
+    zombie counts by its name.
+    """
     if one.ended:
         return one.name.startswith(NAMES)
     return one.is_python and not is_helper(one.argv) and not is_compiler(one.argv, one.name)
 
 
-def below_launcher(table: Table, launcher: Seen) -> list[Seen]:
-    """Return the ranks below a launcher: the nearest Python processes, past shells, numactl, profilers and further launchers."""
-    found: list[Seen] = []
+def below_launcher(table: Table, launcher: ProcessRow) -> list[ProcessRow]:
+    """Return the ranks below a launcher: the nearest Python processes, past shells, numactl,
+    profilers and further launchers.
+    """
+    found: list[ProcessRow] = []
     for child in table.children(launcher):
         if launcher_kind(child.argv) or is_fork_server(child, launcher):
             found += below_launcher(table, child)
@@ -50,40 +73,65 @@ def below_launcher(table: Table, launcher: Seen) -> list[Seen]:
             found.append(_behind_wrapper(table, child))
         elif not is_trainer(child) and not is_helper(child.argv) and not child.ended:
             found += below_launcher(table, child)
-        elif child.argv == launcher.argv and multiprocessed(child, launcher) and child.name != LOADER_THREAD:
+        elif (
+            child.argv == launcher.argv
+            and multiprocessed(child, launcher)
+            and child.name != LOADER_THREAD
+        ):
             found.append(child)  # a launcher inside Python, such as notebook_launcher, forks
     return sorted(found, key=in_order)
 
 
-def _behind_wrapper(table: Table, one: Seen) -> Seen:
-    """A Python program that only starts the training in a child (a tracer, a watchdog) gives way to that child."""
+def _behind_wrapper(table: Table, one: ProcessRow) -> ProcessRow:
+    """A Python program that only starts the training in a child (a tracer, a watchdog) gives way
+    to that child.
+    """
     for _ in range(4):
         kids = [
-            kid for kid in table.children(one) if kid.is_python and is_trainer(kid) and not kid.ended and not multiprocessed(kid, one) and not is_tool(kid.argv)
+            kid
+            for kid in table.children(one)
+            if kid.is_python
+            and is_trainer(kid)
+            and not kid.ended
+            and not multiprocessed(kid, one)
+            and not is_tool(kid.argv)
         ]
-        if len(kids) != 1 or own_number(kids[0]) != own_number(one) or program_of(kids[0].argv).kind not in ("script", "module") or one.maps_torch:
+        if (
+            len(kids) != 1
+            or own_number(kids[0]) != own_number(one)
+            or program_of(kids[0].argv).kind not in ("script", "module")
+            or one.maps_torch
+        ):
             return one
         one = kids[0]
     return one
 
 
-def is_fork_server(one: Seen, parent: Seen) -> bool:
-    def served(each: Seen) -> bool:
+def is_fork_server(one: ProcessRow, parent: ProcessRow) -> bool:
+    def served(each: ProcessRow) -> bool:
         return any(FORKED_BY_SERVER.search(word) for word in each.argv[:8])
 
     return served(one) and not served(parent)
 
 
 @once
-def spawned_ranks(table: Table, top: Seen) -> list[Seen]:
-    """Return the children of `top` that are ranks and not workers: numbered apart, or talking TCP among themselves, or given an address.
+def spawned_ranks(table: Table, top: ProcessRow) -> list[ProcessRow]:
+    """Return the children of `top` that are ranks and not workers: numbered apart, or talking TCP
+    among themselves, or given an address.
 
-    A DataLoader worker names its main thread (torch 2.6), never talks to its siblings and finds no MASTER_ADDR that its parent has not.
+    A DataLoader worker names its main thread (torch 2.6), never talks to its siblings and finds no
+    MASTER_ADDR that its parent has not.
     """
-    kids: list[Seen] = []
+    kids: list[ProcessRow] = []
     for kid in table.children(top):
         kids += table.children(kid) if is_fork_server(kid, top) else [kid]
-    kids = [kid for kid in kids if is_trainer(kid) and not kid.ended and (multiprocessed(kid, top) or same_program(kid, top))]
+    kids = [
+        kid
+        for kid in kids
+        if is_trainer(kid)
+        and not kid.ended
+        and (multiprocessed(kid, top) or same_program(kid, top))
+    ]
     if not kids or any(kid.name == LOADER_THREAD for kid in kids):
         return []
     own = own_number(top)
@@ -96,28 +144,36 @@ def spawned_ranks(table: Table, top: Seen) -> list[Seen]:
     return kids if _talk(table, kids, top) else []
 
 
-def _apart(kid: Seen, own: Number) -> bool:
+def _apart(kid: ProcessRow, own: Number) -> bool:
     """Whether a child got a number of its own from its parent."""
     number = from_environment(kid.environ)
     mine = number.rank if number.rank is not None else number.local_rank
     return mine is not None and mine not in (own.rank, own.local_rank)
 
 
-def _given_an_address(kid: Seen, top: Seen) -> bool:
-    return "MASTER_PORT" in kid.environ and "MASTER_PORT" not in top.environ and "RANK" not in kid.environ
+def _given_an_address(kid: ProcessRow, top: ProcessRow) -> bool:
+    return (
+        "MASTER_PORT" in kid.environ
+        and "MASTER_PORT" not in top.environ
+        and "RANK" not in kid.environ
+    )
 
 
-def _talk(table: Table, kids: Sequence[Seen], top: Seen) -> bool:
-    """Whether a child is connected by TCP to another child, to the parent, or to itself: rank 0 is a client of its own store."""
+def _talk(table: Table, kids: Sequence[ProcessRow], top: ProcessRow) -> bool:
+    """Whether a child is connected by TCP to another child, to the parent, or to itself: rank 0
+    is a client of its own store.
+    """
     ends = [table.tcp_ends(kid, kid.sockets - top.sockets) for kid in kids]
     local = {near for pairs in (*ends, table.tcp_ends(top, top.sockets)) for near, _ in pairs}
     return any(far in local for pairs in ends for _, far in pairs)
 
 
-def same_program(one: Seen, other: Seen) -> bool:
-    """Whether both run the same script or module (Lightning starts its further ranks as the same command once more, by its absolute path).
+def same_program(one: ProcessRow, other: ProcessRow) -> bool:
+    """Whether both run the same script or module (Lightning starts its further ranks as the same
+    command once more, by its absolute path).
 
-    A relative path counts from the process's own folder; one that has changed folders since it started still names the end of the path.
+    A relative path counts from the process's own folder; one that has changed folders since it
+    started still names the end of the path.
     """
     mine, its = program_of(one.argv), program_of(other.argv)
     if mine.kind != its.kind or mine.kind not in ("script", "module"):
@@ -127,12 +183,16 @@ def same_program(one: Seen, other: Seen) -> bool:
     if _path(mine.name, one.cwd) == _path(its.name, other.cwd):
         return True
     return os.path.isabs(mine.name) != os.path.isabs(its.name) and any(
-        _path(long, "").endswith("/" + os.path.normpath(short)) for long, short in ((mine.name, its.name), (its.name, mine.name)) if os.path.isabs(long)
+        _path(long, "").endswith("/" + os.path.normpath(short))
+        for long, short in ((mine.name, its.name), (its.name, mine.name))
+        if os.path.isabs(long)
     )
 
 
-def team_of(table: Table, one: Seen) -> Team | None:
-    """Return the job of any of its processes; None when it is a process of none (a shell, a program that is no Python)."""
+def team_of(table: Table, one: ProcessRow) -> Team | None:
+    """Return the job of any of its processes; None when it is a process of none (a shell, a
+    program that is no Python).
+    """
     chain = [one, *table.ancestors(one)]
     kinds = [launcher_kind(each.argv) for each in chain]
     launchers = [(kind, each) for kind, each in zip(kinds, chain) if kind not in ("", "ray")]
@@ -140,11 +200,20 @@ def team_of(table: Table, one: Seen) -> Team | None:
     if closer or launchers:
         outer_kind, root = (closer or launchers)[-1]
         if outer_kind != "slurm" or _are_tasks(table, root):
-            kind = next((kind for kind, _ in (closer or launchers) if kind != "mpirun"), outer_kind)
+            kind = next((kind for kind, _ in closer or launchers if kind != "mpirun"), outer_kind)
             inner = _launchers_below(table, root)
-            return _launched(table, inner[0] if kind in ("mpirun", "slurm") and inner else kind, root)
+            return _launched(
+                table, inner[0] if kind in ("mpirun", "slurm") and inner else kind, root
+            )
     actors = table.children(one) if launcher_kind(one.argv) == "ray" else ()
-    worker = next((each for each in (*chain, *(each for each in actors if "Train" in each.argv[0])) if _is_ray(each)), None)
+    worker = next(
+        (
+            each
+            for each in (*chain, *(each for each in actors if "Train" in each.argv[0]))
+            if _is_ray(each)
+        ),
+        None,
+    )
     if worker is not None:
         return _of_ray(table, worker)
     if one.ended:
@@ -154,21 +223,29 @@ def team_of(table: Table, one: Seen) -> Team | None:
 
 
 @once
-def _launchers_below(table: Table, root: Seen) -> list[str]:
+def _launchers_below(table: Table, root: ProcessRow) -> list[str]:
     """The kinds of the launchers that start ranks on this host, nearest first."""
-    return [kind for each in table.descendants(root) if (kind := launcher_kind(each.argv)) not in ("", "ray", "mpirun", "slurm")]
+    return [
+        kind
+        for each in table.descendants(root)
+        if (kind := launcher_kind(each.argv)) not in ("", "ray", "mpirun", "slurm")
+    ]
 
 
-def _launched(table: Table, kind: str, root: Seen) -> Team:
-    """The job of a launcher. Each of its processes may ask for it, under the name of the launcher that is nearest."""
+def _launched(table: Table, kind: str, root: ProcessRow) -> Team:
+    """The job of a launcher. Each of its processes may ask for it, under the name of the
+    launcher that is nearest.
+    """
     known: dict[tuple[str, int], Team] = table.__dict__.setdefault("_launched", {})
     if (kind, root.pid) not in known:
-        known[kind, root.pid] = with_same_key(table, Team(kind, root, tuple(below_launcher(table, root))))
+        known[kind, root.pid] = with_same_key(
+            table, Team(kind, root, tuple(below_launcher(table, root)))
+        )
     return known[kind, root.pid]
 
 
 @once
-def _of_top(table: Table, top: Seen) -> Team:
+def _of_top(table: Table, top: ProcessRow) -> Team:
     """The job of the program that a single one begins with."""
     ranks = spawned_ranks(table, top)
     if ranks:
@@ -181,10 +258,18 @@ def _of_top(table: Table, top: Seen) -> Team:
     return _orphans(table, top) or Team("single", None, (top,))
 
 
-def _of_zombie(table: Table, one: Seen) -> Team | None:
-    """The job of a zombie is that of the rank above it, or of its siblings; the program that has started it is none for that alone."""
+def _of_zombie(table: Table, one: ProcessRow) -> Team | None:
+    """The job of a zombie is that of the rank above it, or of its siblings; the program that has
+    started it is none for that alone.
+    """
     above = table.parent(one)
-    if above is not None and not above.ended and is_trainer(above) and not is_tool(above.argv) and (key_of(above) is not None or spawned_ranks(table, above)):
+    if (
+        above is not None
+        and not above.ended
+        and is_trainer(above)
+        and not is_tool(above.argv)
+        and (key_of(above) is not None or spawned_ranks(table, above))
+    ):
         return team_of(table, above)
     sibling = _numbered_beside(table, one)
     if sibling is not None:
@@ -192,59 +277,81 @@ def _of_zombie(table: Table, one: Seen) -> Team | None:
     return Team("single", None, (one,)) if is_trainer(one) else None
 
 
-def _numbered_beside(table: Table, one: Seen) -> Seen | None:
-    """A rank that a program without a number has started; for a zombie, a rank that has the same parent."""
+def _numbered_beside(table: Table, one: ProcessRow) -> ProcessRow | None:
+    """A rank that a program without a number has started; for a zombie, a rank that has the same
+    parent.
+    """
     above = table.parent(one) if one.ended else one
     return _only_rank_below(table, above) if above is not None else None
 
 
 @once
-def _only_rank_below(table: Table, above: Seen) -> Seen | None:
+def _only_rank_below(table: Table, above: ProcessRow) -> ProcessRow | None:
     """A rank among the children of `above`, where those that are ranks belong to one job."""
     ranks = [kid for kid in table.children(above) if key_of(kid) is not None and is_trainer(kid)]
     return ranks[0] if ranks and len({key_of(kid) for kid in ranks}) == 1 else None
 
 
 @once
-def _are_tasks(table: Table, root: Seen) -> bool:
-    """Whether those below are what srun started, one rank each: a batch script is a step too, and a task may start its ranks itself."""
+def _are_tasks(table: Table, root: ProcessRow) -> bool:
+    """Whether those below are what srun started, one rank each: a batch script is a step too,
+    and a task may start its ranks itself.
+    """
     ranks = below_launcher(table, root)
-    return any(own_number(one).rank is not None for one in ranks) and not any(spawned_ranks(table, one) for one in ranks)
+    return any(own_number(one).rank is not None for one in ranks) and not any(
+        spawned_ranks(table, one) for one in ranks
+    )
 
 
-def _top(table: Table, chain: Sequence[Seen]) -> Seen | None:
-    """The process that a single job begins with: the first Python in the chain, then up as long as that is one program."""
+def _top(table: Table, chain: Sequence[ProcessRow]) -> ProcessRow | None:
+    """The process that a single job begins with: the first Python in the chain, then up as long
+    as that is one program.
+    """
     first = next((place for place, each in enumerate(chain) if is_trainer(each)), None)
-    if first is None or (first > 0 and is_tool(chain[first].argv) and not is_compiler(chain[0].argv, chain[0].name)):
+    if first is None or (
+        first > 0 and is_tool(chain[first].argv) and not is_compiler(chain[0].argv, chain[0].name)
+    ):
         return _only_python_below(table, chain[0])
     top = chain[first]
     for above in chain[first + 1 :]:
         if not is_trainer(above) or is_tool(above.argv):
             break
         served = any(FORKED_BY_SERVER.search(word) for word in above.argv[:8])
-        if not (served or multiprocessed(top, above) or same_program(top, above) or _same_number(top, above)):
+        if not (
+            served
+            or multiprocessed(top, above)
+            or same_program(top, above)
+            or _same_number(top, above)
+        ):
             break
         top = above
     return top
 
 
-def _same_number(one: Seen, above: Seen) -> bool:
+def _same_number(one: ProcessRow, above: ProcessRow) -> bool:
     number = from_environment(one.environ)
     return number.rank is not None and number == from_environment(above.environ)
 
 
 @once
-def _starts_jobs(table: Table, one: Seen) -> bool:
+def _starts_jobs(table: Table, one: ProcessRow) -> bool:
     """Whether it is a shell that has started Python programs: it stands for none of them."""
-    return _is_shell(one) and any(is_trainer(each) and not each.ended for each in table.descendants(one))
+    return _is_shell(one) and any(
+        is_trainer(each) and not each.ended for each in table.descendants(one)
+    )
 
 
-def _is_shell(one: Seen) -> bool:
-    return os.path.basename(one.argv[0] if one.argv else one.name).lstrip("-").partition(":")[0] in SHELLS
+def _is_shell(one: ProcessRow) -> bool:
+    return (
+        os.path.basename(one.argv[0] if one.argv else one.name).lstrip("-").partition(":")[0]
+        in SHELLS
+    )
 
 
-def _only_python_below(table: Table, one: Seen) -> Seen | None:
-    """A wrapper such as nsys or timeout stands for the program that it runs; a shell, or who has started several (an init), for none."""
+def _only_python_below(table: Table, one: ProcessRow) -> ProcessRow | None:
+    """A wrapper such as nsys or timeout stands for the program that it runs; a shell, or who has
+    started several (an init), for none.
+    """
     if _is_shell(one):
         return None
     found = [each for each in table.descendants(one) if is_trainer(each) and not each.ended]
@@ -252,50 +359,74 @@ def _only_python_below(table: Table, one: Seen) -> Seen | None:
     return found[0] if found and all(each.pid in below for each in found[1:]) else None
 
 
-def _of_spawn(table: Table, top: Seen, ranks: Sequence[Seen]) -> Team:
-    """Ranks that a Python program started itself. Where they are all but number 0, it is rank 0 itself (Lightning)."""
+def _of_spawn(table: Table, top: ProcessRow, ranks: Sequence[ProcessRow]) -> Team:
+    """Ranks that a Python program started itself. Where they are all but number 0, it is rank 0
+    itself (Lightning).
+    """
     numbers = [from_environment(kid.environ) for kid in ranks]
     told = [number.local_rank if number.rank is None else number.rank for number in numbers]
-    if all(place is not None for place in told) and 0 not in told and all(same_program(kid, top) for kid in ranks):
+    if (
+        all(place is not None for place in told)
+        and 0 not in told
+        and all(same_program(kid, top) for kid in ranks)
+    ):
         return with_same_key(table, Team("spawn", top, (top, *ranks)))
     return with_same_key(table, Team("spawn", top, tuple(sorted(ranks, key=in_order))))
 
 
-def _orphans(table: Table, one: Seen) -> Team | None:
+def _orphans(table: Table, one: ProcessRow) -> Team | None:
     """Spawned ranks whose launcher is gone: siblings of one process group."""
-    return _lost_teams(table).get((one.group, one.ppid)) if any(SPAWNED.search(word) for word in one.argv[:8]) else None
+    return (
+        _lost_teams(table).get((one.group, one.ppid))
+        if any(SPAWNED.search(word) for word in one.argv[:8])
+        else None
+    )
 
 
 @once
 def _lost_teams(table: Table) -> Mapping[tuple[int, int], Team]:
     """Those that multiprocessing has made, by their process group and their parent."""
-    found: dict[tuple[int, int], list[Seen]] = {}
+    found: dict[tuple[int, int], list[ProcessRow]] = {}
     for each in sorted(table.by_pid.values(), key=in_order):
         if multiprocessed(each, None) and is_trainer(each):
             found.setdefault((each.group, each.ppid), []).append(each)
     return {shared: Team("spawn", None, tuple(each)) for shared, each in found.items()}
 
 
-def _is_ray(one: Seen) -> bool:
+def _is_ray(one: ProcessRow) -> bool:
     return bool(one.argv) and one.argv[0].startswith("ray::")
 
 
-def _of_ray(table: Table, worker: Seen) -> Team:
-    """Actors of one class below one raylet. Ray sets RANK inside Python and writes the title over the environment."""
+def _of_ray(table: Table, worker: ProcessRow) -> Team:
+    """Actors of one class below one raylet. Ray sets RANK inside Python and writes the title
+    over the environment.
+    """
 
-    def actor(each: Seen) -> str:
+    def actor(each: ProcessRow) -> str:
         return each.argv[0].partition(".")[0].partition("(")[0].partition("__")[0]
 
-    mine = [each for each in table.by_pid.values() if _is_ray(each) and each.ppid == worker.ppid and actor(each) == actor(worker)]
+    mine = [
+        each
+        for each in table.by_pid.values()
+        if _is_ray(each) and each.ppid == worker.ppid and actor(each) == actor(worker)
+    ]
     above = table.parent(worker)
-    return Team("ray", above if above is not None and launcher_kind(above.argv) == "ray" else None, tuple(sorted(mine, key=in_order)))
+    return Team(
+        "ray",
+        above if above is not None and launcher_kind(above.argv) == "ray" else None,
+        tuple(sorted(mine, key=in_order)),
+    )
 
 
 @once
-def key_of(one: Seen) -> tuple[str, ...] | None:
-    """What processes of one job have in common, by the environment or the arguments of a rank; None for no rank."""
+def key_of(one: ProcessRow) -> tuple[str, ...] | None:
+    """What processes of one job have in common, by the environment or the arguments of a rank;
+    None for no rank.
+    """
     number = own_number(one)
-    if number.rank is None and not (number.local_rank is not None and number.world_size is not None):
+    if number.rank is None and not (
+        number.local_rank is not None and number.world_size is not None
+    ):
         return None
     environ = one.environ
     words = program_of(one.argv).rest
@@ -304,14 +435,23 @@ def key_of(one: Seen) -> tuple[str, ...] | None:
     if port:
         here = one.namespace("net") if address in LOOPBACK or address.startswith("127.") else ""
         return "address", address, port, here
-    return "script", _path(program_of(one.argv).name, one.cwd), one.cwd, str(one.session), str(number.world_size), str(len(words))
+    return (
+        "script",
+        _path(program_of(one.argv).name, one.cwd),
+        one.cwd,
+        str(one.session),
+        str(number.world_size),
+        str(len(words)),
+    )
 
 
-def script_path(one: Seen) -> str:
+def script_path(one: ProcessRow) -> str:
     """Return the absolute path of its script, the name of its module, or an empty string."""
     program = program_of(one.argv)
     if launcher_kind(one.argv):
-        named = next((word for word in program.rest if word.endswith(".py") and not word.startswith("-")), "")
+        named = next(
+            (word for word in program.rest if word.endswith(".py") and not word.startswith("-")), ""
+        )
         return _path(named, one.cwd)
     if program.kind == "module":
         return f"-m {program.name}"
@@ -323,7 +463,9 @@ def _path(name: str, cwd: str) -> str:
 
 
 def with_same_key(table: Table, team: Team) -> Team:
-    """Add ranks of the job from elsewhere in the table: other bare processes, or those of another launcher on this host."""
+    """Add ranks of the job from elsewhere in the table: other bare processes, or those of
+    another launcher on this host.
+    """
     known = [each for each in team.ranks if not each.ended]
     keys = {key for key in (key_of(each) for each in known) if key is not None}
     mine = {each.pid for each in team.ranks}
@@ -333,11 +475,16 @@ def with_same_key(table: Table, team: Team) -> Team:
     started = {(each.ppid, each.group, each.session) for each in known if each.ppid > 1}
     # Who has no children and answers alike gets the same runs, of which it is in one.
     teams: dict[object, Team] = table.__dict__.setdefault("_bare_teams", {})
-    alone = team.kind == "bare" and len(known) == len(team.ranks) == 1 and not table.children(known[0])
-    alike = tuple(frozenset(one) for one in (keys, uids, sizes, started if keys & _of_several_sizes(table) else ()))
+    alone = (
+        team.kind == "bare" and len(known) == len(team.ranks) == 1 and not table.children(known[0])
+    )
+    alike = tuple(
+        frozenset(one)
+        for one in (keys, uids, sizes, started if keys & _of_several_sizes(table) else ())
+    )
     if alone and (known[0].pid, alike) in teams:
         return teams[known[0].pid, alike]
-    found: list[Seen] = []
+    found: list[ProcessRow] = []
     for one in (each for key in sorted(keys) for each in _by_key(table).get(key, ())):
         if one.pid in mine or one.uid not in uids or _carries_on(table, one):
             continue
@@ -348,7 +495,10 @@ def with_same_key(table: Table, team: Team) -> Team:
         if launched if team.kind == "bare" else (not launched or own_number(one).rank in claimed):
             continue
         # An odd size among processes that were started together is a fault of the launch.
-        if own_number(one).world_size not in sizes and (one.ppid, one.group, one.session) not in started:
+        if (
+            own_number(one).world_size not in sizes
+            and (one.ppid, one.group, one.session) not in started
+        ):
             continue
         found.append(_behind_wrapper(table, one))
     if team.kind != "bare":
@@ -356,7 +506,9 @@ def with_same_key(table: Table, team: Team) -> Team:
     runs = runs_of([*team.ranks, *found])
     mine_is = next(run for run in runs if any(one is team.ranks[0] for one in run))
     for run in runs if alone else [mine_is]:
-        made = Team(team.kind, team.root, tuple(sorted((*run, *ended_siblings(table, run)), key=in_order)))
+        made = Team(
+            team.kind, team.root, tuple(sorted((*run, *ended_siblings(table, run)), key=in_order))
+        )
         teams.update({(one.pid, alike): made for one in run if alone})
         team = made if run is mine_is else team
     return team
@@ -365,13 +517,17 @@ def with_same_key(table: Table, team: Team) -> Team:
 @once
 def _of_several_sizes(table: Table) -> frozenset[tuple[str, ...]]:
     """The keys of which processes were told different world sizes."""
-    return frozenset(key for key, each in _by_key(table).items() if len({own_number(one).world_size for one in each}) > 1)
+    return frozenset(
+        key
+        for key, each in _by_key(table).items()
+        if len({own_number(one).world_size for one in each}) > 1
+    )
 
 
 @once
-def _by_key(table: Table) -> Mapping[tuple[str, ...], Sequence[Seen]]:
+def _by_key(table: Table) -> Mapping[tuple[str, ...], Sequence[ProcessRow]]:
     """The processes that carry a number, by the key of their job."""
-    found: dict[tuple[str, ...], list[Seen]] = {}
+    found: dict[tuple[str, ...], list[ProcessRow]] = {}
     for one in table.by_pid.values():
         if one.ended or not is_trainer(one) or is_tool(one.argv) or launcher_kind(one.argv):
             continue
@@ -383,13 +539,21 @@ def _by_key(table: Table) -> Mapping[tuple[str, ...], Sequence[Seen]]:
     return found
 
 
-def _carries_on(table: Table, one: Seen) -> bool:
-    """Whether it has its number from the rank above it: a worker carries its rank's environment on."""
+def _carries_on(table: Table, one: ProcessRow) -> bool:
+    """Whether it has its number from the rank above it: a worker carries its rank's environment
+    on.
+    """
     above = table.parent(one)
-    return above is not None and is_trainer(above) and not launcher_kind(above.argv) and key_of(above) == key_of(one) and own_number(above) == own_number(one)
+    return (
+        above is not None
+        and is_trainer(above)
+        and not launcher_kind(above.argv)
+        and key_of(above) == key_of(one)
+        and own_number(above) == own_number(one)
+    )
 
 
-def walk(table: Table, roots: Sequence[Seen]) -> Iterator[Seen]:
+def walk(table: Table, roots: Sequence[ProcessRow]) -> Iterator[ProcessRow]:
     """Yield the roots and all below them, each once."""
     given: set[int] = set()
     for root in roots:
@@ -399,14 +563,22 @@ def walk(table: Table, roots: Sequence[Seen]) -> Iterator[Seen]:
                 yield one
 
 
-def told_environment(table: Table, rank: Seen, ranks: Mapping[int, Seen]) -> Mapping[str, str]:
-    """Return the environment of a rank; where it has no number, that of a program which it started later.
+def told_environment(
+    table: Table, rank: ProcessRow, ranks: Mapping[int, ProcessRow]
+) -> Mapping[str, str]:
+    """Return the environment of a rank; where it has no number, that of a program which it started
+    later.
 
-    A process shows only what it was started with, and setproctitle clears even that; what it has set since stands in its children's.
+    A process shows only what it was started with, and setproctitle clears even that; what it has
+    set since stands in its children's.
     """
     if from_environment(rank.environ).rank is not None:
         return rank.environ
     for child in table.descendants(rank):
-        if child.pid not in ranks and child.argv != rank.argv and from_environment(child.environ).rank is not None:
+        if (
+            child.pid not in ranks
+            and child.argv != rank.argv
+            and from_environment(child.environ).rank is not None
+        ):
             return {**rank.environ, **child.environ}
     return rank.environ

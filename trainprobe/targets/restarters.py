@@ -1,4 +1,6 @@
-"""Who starts a process again when it has ended: a service manager, a container, cron, a supervisor, a loop in a shell, a launcher that restarts."""
+"""Who starts a process again when it has ended: a service manager, a container, cron, a
+supervisor, a loop in a shell, a launcher that restarts.
+"""
 
 from __future__ import annotations
 
@@ -7,38 +9,45 @@ import re
 from dataclasses import dataclass
 
 from trainprobe.system.proc import read_file
-from trainprobe.targets.process_table import Seen
+from trainprobe.targets.process_table import ProcessRow
 from trainprobe.targets.programs import SHELLS, launcher_kind, option, program_of, whole
 
 SCRIPT_BYTES = 64 * 1024
 SUPERVISORS = re.compile(
-    r"supervisord|runsv|runsvdir|s6-supervise|monit|circusd|pm2|PM2 .*|god|watchmedo|nodemon|entr|watch|immortal|daemontools|supervise|forever"
+    r"supervisord|runsv|runsvdir|s6-supervise|monit|circusd|pm2|PM2"
+    r" .*|god|watchmedo|nodemon|entr|watch|immortal|daemontools|supervise|forever"
 )
 CRONS = re.compile(r"cron|crond|CRON|anacron|atd|fcron")
 LOOP = re.compile(r"\b(?:while|until|for)\b[^#]*?\bdo\b", re.DOTALL)
 UNIT = re.compile(r"/([^/]+\.service)(?:/|$)", re.MULTILINE)
 # Units that carry sessions, schedulers or containers, and not a program of somebody's own.
 HOSTING = re.compile(
-    r"user@\d+|init|ssh|sshd|sshd@.*|cron|crond|docker|containerd|slurmd|kubelet|k3s|crio|dbus(?:-broker)?|getty@.*|systemd-.*|jupyterhub|snap\..*|vscode.*|code.*|gnome-.*"
+    r"user@\d+|init|ssh|sshd|sshd@.*|cron|crond|docker|containerd|slurmd|kubelet|k3s|crio"
+    r"|dbus(?:-broker)?|getty@.*|systemd-.*|jupyterhub|snap\..*|vscode.*|code.*|gnome-.*"
 )
 CONTAINER = re.compile(r"(docker|libpod)[^\s]*?[-/:]([0-9a-f]{12})[0-9a-f]{20,52}\b")
 
 
 @dataclass(frozen=True)
 class Restarter:
-    """`kind` is unit, user-unit, container, cron, supervisor, shell, launcher or parent; `name` is the unit, container or command; `pid` 0 for none."""
+    """`kind` is unit, user-unit, container, cron, supervisor, shell, launcher or parent; `name`
+    is the unit, container or command; `pid` 0 for none.
+    """
 
     kind: str
     name: str
     pid: int = 0
-    seen_again: bool = False  # a process ended and another of the same command came, while we looked
+    seen_again: bool = (
+        False  # a process ended and another of the same command came, while we looked
+    )
 
 
-def restarter_of(one: Seen, script: str, ours: str | None = None) -> Restarter | None:
+def restarter_of(one: ProcessRow, script: str, ours: str | None = None) -> Restarter | None:
     """Return what `one` is or hangs in that starts processes again, or None.
 
-    With `ours`, our own cgroup's text, also the unit or container around it. With `script`, a real path, a shell counts only where its text
-    starts that very file, and not one of the same name in another folder.
+    With `ours`, our own cgroup's text, also the unit or container around it. With `script`, a real
+    path, a shell counts only where its text starts that very file, and not one of the same name in
+    another folder.
     """
     if ours is not None:
         return _around(one, ours)
@@ -46,7 +55,11 @@ def restarter_of(one: Seen, script: str, ours: str | None = None) -> Restarter |
     if CRONS.fullmatch(name) or CRONS.fullmatch(one.name):
         return Restarter("cron", one.cmdline[:200], one.pid)
     program = program_of(one.argv)
-    if SUPERVISORS.fullmatch(name) or SUPERVISORS.fullmatch(one.name) or (program.kind in ("script", "module") and SUPERVISORS.fullmatch(program.base)):
+    if (
+        SUPERVISORS.fullmatch(name)
+        or SUPERVISORS.fullmatch(one.name)
+        or (program.kind in ("script", "module") and SUPERVISORS.fullmatch(program.base))
+    ):
         return Restarter("supervisor", one.cmdline[:200], one.pid)
     if launcher_kind(one.argv):
         restarts = whole(option(program.rest, "max-restarts"))
@@ -59,10 +72,12 @@ def restarter_of(one: Seen, script: str, ours: str | None = None) -> Restarter |
 
 
 def names(text: str, script: str, cwd: str) -> bool:
-    """Whether a shell in folder `cwd` that is given `text` names the file at the real path `script`.
+    """Whether a shell in folder `cwd` that is given `text` names the file at the real path
+    `script`.
 
-    What it does before its loop has been done, so there it stands in `cwd`; in the loop and in parentheses a relative word is taken from where
-    the last `cd` leads. Where that, or the word, hangs on a variable, the file is not known: then it counts as another one.
+    What it does before its loop has been done, so there it stands in `cwd`; in the loop and in
+    parentheses a relative word is taken from where the last `cd` leads. Where that, or the word,
+    hangs on a variable, the file is not known: then it counts as another one.
     """
     folder: str | None = cwd or None
     looping = False
@@ -92,21 +107,27 @@ def _led(folder: str | None, word: str) -> str | None:
         word = word.partition("/")[2]
     if "$" in word or "`" in word or word.startswith(("~", "-")):
         return None
-    return os.path.join(folder, word) if folder is not None else word if word.startswith("/") else None
+    return (
+        os.path.join(folder, word) if folder is not None else word if word.startswith("/") else None
+    )
 
 
-def _text_of(shell: Seen) -> str:
+def _text_of(shell: ProcessRow) -> str:
     """What a shell was given to run: the word behind -c, or the beginning of its script."""
     for place, word in enumerate(shell.argv[1:], 1):
         if re.fullmatch(r"-[a-z]*c[a-z]*", word):
             return next((text for text in shell.argv[place + 1 :] if not text.startswith("-")), "")
         if not word.startswith("-"):
             path = os.path.join(shell.cwd or "/", word)
-            return "" if not os.path.isfile(path) or path.startswith(("/dev/", "/proc/")) else read_file(path, SCRIPT_BYTES).decode("utf-8", "replace")
+            return (
+                ""
+                if not os.path.isfile(path) or path.startswith(("/dev/", "/proc/"))
+                else read_file(path, SCRIPT_BYTES).decode("utf-8", "replace")
+            )
     return ""
 
 
-def _around(one: Seen, ours: str) -> Restarter | None:
+def _around(one: ProcessRow, ours: str) -> Restarter | None:
     own = {line.rpartition(":")[2] for line in ours.splitlines()}
     for line in one.cgroup.splitlines():
         path = line.rpartition(":")[2]
@@ -115,7 +136,13 @@ def _around(one: Seen, ours: str) -> Restarter | None:
         match = CONTAINER.search(path)
         if match is not None and match.group(2) not in ours:
             return Restarter("container", match.group(2))
-        units = [unit for unit in UNIT.findall(path) if not HOSTING.fullmatch(unit.removesuffix(".service"))]
+        units = [
+            unit
+            for unit in UNIT.findall(path)
+            if not HOSTING.fullmatch(unit.removesuffix(".service"))
+        ]
         if units:
-            return Restarter("user-unit" if "/user@" in path or "/user.slice/" in path else "unit", units[-1])
+            return Restarter(
+                "user-unit" if "/user@" in path or "/user.slice/" in path else "unit", units[-1]
+            )
     return None

@@ -1,4 +1,6 @@
-"""The user's script: whether it is there, whether it parses, and what it imports. It is read as text and never executed."""
+"""The user's script: whether it is there, whether it parses, and what it imports. It is read as
+text and never executed.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,13 @@ class SyntaxFault:
 class Script:
     """A script as its text shows it.
 
-    `imports` are top-level module names that running it imports, without the standard library and its own neighbours;
-    `optional` those whose absence it provides for. `spawns` is true where it starts its ranks itself.
-    `reason` says why it could not be read, empty when it could. `group_timeout_s` is the shortest timeout that it sets for a process group, in seconds,
-    None where it sets none that the text shows.
+    `imports` are top-level module names that running it imports, without the standard library and
+    its own neighbours;
+    `optional` those whose absence it provides for. `spawns` is true where it starts its ranks
+    itself.
+    `reason` says why it could not be read, empty when it could. `group_timeout_s` is the shortest
+    timeout that it sets for a process group, in seconds, None where it sets none that the text
+    shows.
     """
 
     path: str
@@ -46,19 +51,26 @@ class Script:
 
 
 def in_command(argv: Sequence[str], cwd: str) -> str | None:
-    """Return the path of the script that a command runs, None when it names none (such as `-m package`).
+    """Return the path of the script that a command runs, None when it names none (such as `-m
+    package`).
 
     Raises UsageError when it names one that is not there.
     """
     named = [word for word in argv if word.endswith(".py") and not word.startswith("-")]
-    inside = [part.strip("'\"") for word in argv for part in word.split()[1:]]  # bash -c "python train.py"
+    inside = [
+        part.strip("'\"") for word in argv for part in word.split()[1:]
+    ]  # bash -c "python train.py"
     for word in (*named, *(part for part in inside if part.endswith(".py"))):
         path = os.path.join(cwd, word)
         if os.path.isfile(path):
             return path
     named = [word for word in named if len(word.split()) == 1]
     if named:
-        raise UsageError(f"The script {named[0]} does not exist{' in ' + cwd if not os.path.isabs(named[0]) else ''}.", "Check the path after `--`.")
+        raise UsageError(
+            f"The script {named[0]} does not"
+            f" exist{' in ' + cwd if not os.path.isabs(named[0]) else ''}.",
+            "Check the path after `--`.",
+        )
     return None
 
 
@@ -71,7 +83,9 @@ def read(path: str, python: str) -> Script:
         with open(path, "rb"):
             pass
     except OSError as error:
-        raise UsageError(f"The script {path} cannot be read: {error.strerror}.", "Check the path after `--`.") from error
+        raise UsageError(
+            f"The script {path} cannot be read: {error.strerror}.", "Check the path after `--`."
+        ) from error
     reader = str(Path(__file__).with_name("script_reader.py"))
     ran = run([python, "-I", "-S", reader, path], timeout_s=READ_S)
     answer = parse_answer(ran.stdout)
@@ -84,12 +98,23 @@ def read(path: str, python: str) -> Script:
         imports=_names(answer.get("imports")),
         optional=_names(answer.get("optional")),
         local=_names(answer.get("local")),
-        syntax_error=SyntaxFault(str(fault.get("file", path)), int(fault.get("line", 0)), str(fault.get("says", "")), str(fault.get("text", "")))
-        if isinstance(fault, dict)
-        else None,
+        syntax_error=(
+            SyntaxFault(
+                str(fault.get("file", path)),
+                int(fault.get("line", 0)),
+                str(fault.get("says", "")),
+                str(fault.get("text", "")),
+            )
+            if isinstance(fault, dict)
+            else None
+        ),
         distributed=bool(answer.get("distributed")),
         spawns=bool(answer.get("spawns")),
-        group_timeout_s=float(timeout_s) if isinstance(timeout_s := answer.get("group_timeout_s"), (int, float)) else None,
+        group_timeout_s=(
+            float(timeout_s)
+            if isinstance(timeout_s := answer.get("group_timeout_s"), (int, float))
+            else None
+        ),
     )
 
 

@@ -1,7 +1,9 @@
-"""Run by the target's Python, alone: parse one script with that Python's own grammar and print what it says of itself.
+"""Run by the target's Python, alone: parse one script with that Python's own grammar and print what
+it says of itself.
 
-Nothing of the script is executed. It runs under `-I -S`, so that every module that can still be found is the standard library's.
-Python ≥ 3.9, standard library only. Usage: python -I -S script_reader.py SCRIPT
+Nothing of the script is executed. It runs under `-I -S`, so that every module that can still be
+found is the standard library's. Python ≥ 3.9, standard library only. Usage: python -I -S
+script_reader.py SCRIPT
 """
 
 from __future__ import annotations
@@ -14,23 +16,67 @@ import sys
 from collections.abc import Iterator
 
 _OPTIONAL = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
-_DISTRIBUTED = {"init_process_group", "Accelerator", "DistributedDataParallel", "fully_shard", "Trainer", "deepspeed", "hvd"}
+_DISTRIBUTED = {
+    "init_process_group",
+    "Accelerator",
+    "DistributedDataParallel",
+    "fully_shard",
+    "Trainer",
+    "deepspeed",
+    "hvd",
+}
 _SPAWNS = {"spawn", "start_processes", "elastic_launch"}
-_GROUPS = {"init_process_group", "new_group", "InitProcessGroupKwargs", "DDPStrategy", "FSDPStrategy", "init_distributed"}
-_IN_SECONDS = {"weeks": 604800.0, "days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0, "milliseconds": 1e-3, "microseconds": 1e-6}
+_GROUPS = {
+    "init_process_group",
+    "new_group",
+    "InitProcessGroupKwargs",
+    "DDPStrategy",
+    "FSDPStrategy",
+    "init_distributed",
+}
+_IN_SECONDS = {
+    "weeks": 604800.0,
+    "days": 86400.0,
+    "hours": 3600.0,
+    "minutes": 60.0,
+    "seconds": 1.0,
+    "milliseconds": 1e-3,
+    "microseconds": 1e-6,
+}
 _BODIES = ("body", "orelse", "finalbody")
 
 
 def read(path: str) -> dict[str, object]:
-    """Return imports, optional imports, local modules, syntax error, and whether the text looks distributed."""
+    """Return imports, optional imports, local modules, syntax error, and whether the text looks
+    distributed.
+    """
     try:
         tree = _parse(path)
     except SyntaxError as error:
-        at = {"file": error.filename or path, "line": error.lineno or 0, "says": error.msg or "invalid syntax", "text": (error.text or "").strip()}
-        return {"imports": [], "optional": [], "local": [], "syntax_error": at, "distributed": False, "spawns": False}
+        at = {
+            "file": error.filename or path,
+            "line": error.lineno or 0,
+            "says": error.msg or "invalid syntax",
+            "text": (error.text or "").strip(),
+        }
+        return {
+            "imports": [],
+            "optional": [],
+            "local": [],
+            "syntax_error": at,
+            "distributed": False,
+            "spawns": False,
+        }
     except ValueError as error:  # such as a null byte in the text
         at = {"file": path, "line": 0, "says": str(error), "text": ""}
-        return {"imports": [], "optional": [], "local": [], "syntax_error": at, "distributed": False, "spawns": False}
+        return {
+            "imports": [],
+            "optional": [],
+            "local": [],
+            "syntax_error": at,
+            "distributed": False,
+            "spawns": False,
+        }
     needed: set[str] = set()
     optional: set[str] = set()
     local: set[str] = set()
@@ -48,7 +94,9 @@ def read(path: str) -> dict[str, object]:
 
 
 def _group_timeout_s(tree: ast.Module) -> float | None:
-    """The shortest timeout, in seconds, that a process group is given in numbers; None where none is."""
+    """The shortest timeout, in seconds, that a process group is given in numbers; None where
+    none is.
+    """
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -62,7 +110,13 @@ def _group_timeout_s(tree: ast.Module) -> float | None:
 
 
 def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+    return (
+        call.func.attr
+        if isinstance(call.func, ast.Attribute)
+        else call.func.id
+        if isinstance(call.func, ast.Name)
+        else ""
+    )
 
 
 def _seconds(value: ast.expr) -> float | None:
@@ -84,7 +138,11 @@ def _number(value: ast.expr) -> float | None:
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
         left, right = _number(value.left), _number(value.right)
         return left * right if left is not None and right is not None else None
-    if isinstance(value, ast.Constant) and isinstance(value.value, (int, float)) and not isinstance(value.value, bool):
+    if (
+        isinstance(value, ast.Constant)
+        and isinstance(value.value, (int, float))
+        and not isinstance(value.value, bool)
+    ):
         return float(value.value)
     return None
 
@@ -94,7 +152,15 @@ def _parse(path: str) -> ast.Module:
         return ast.parse(file.read(), filename=path)
 
 
-def _sort_names(tree: ast.Module, folder: str, needed: set[str], optional: set[str], local: set[str], *, follow: bool) -> None:
+def _sort_names(
+    tree: ast.Module,
+    folder: str,
+    needed: set[str],
+    optional: set[str],
+    local: set[str],
+    *,
+    follow: bool,
+) -> None:
     for name, is_optional in _imported(tree.body, optional=False):
         neighbour = _neighbour(folder, name)
         if neighbour is None:
@@ -113,7 +179,9 @@ def _sort_names(tree: ast.Module, folder: str, needed: set[str], optional: set[s
 
 
 def _imported(body: list[ast.stmt], *, optional: bool) -> Iterator[tuple[str, bool]]:
-    """Yield the top-level module names that executing these statements imports, with whether their absence is provided for."""
+    """Yield the top-level module names that executing these statements imports, with whether
+    their absence is provided for.
+    """
     for statement in body:
         if isinstance(statement, ast.Import):
             for alias in statement.names:
@@ -122,7 +190,9 @@ def _imported(body: list[ast.stmt], *, optional: bool) -> Iterator[tuple[str, bo
             if statement.level == 0 and statement.module and statement.module != "__future__":
                 yield statement.module.partition(".")[0], optional
         elif isinstance(statement, ast.Try) or type(statement).__name__ == "TryStar":
-            guarded = optional or any(_catches_import_error(handler) for handler in getattr(statement, "handlers", []))
+            guarded = optional or any(
+                _catches_import_error(handler) for handler in getattr(statement, "handlers", [])
+            )
             yield from _imported(getattr(statement, "body", []), optional=guarded)
             for handler in getattr(statement, "handlers", []):
                 yield from _imported(handler.body, optional=True)
@@ -135,7 +205,14 @@ def _imported(body: list[ast.stmt], *, optional: bool) -> Iterator[tuple[str, bo
             yield from _imported(statement.orelse, optional=True)
         elif not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
             for part in _BODIES:
-                yield from _imported([item for item in getattr(statement, part, []) or [] if isinstance(item, ast.stmt)], optional=optional)
+                yield from _imported(
+                    [
+                        item
+                        for item in getattr(statement, part, []) or []
+                        if isinstance(item, ast.stmt)
+                    ],
+                    optional=optional,
+                )
 
 
 def _catches_import_error(handler: ast.ExceptHandler) -> bool:
@@ -146,16 +223,27 @@ def _catches_import_error(handler: ast.ExceptHandler) -> bool:
 
 
 def _type_checking(test: ast.expr) -> bool:
-    return (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING") or (isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING")
+    return (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING") or (
+        isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING"
+    )
 
 
 def _is_main_guard(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
+    return (
+        isinstance(test, ast.Compare)
+        and isinstance(test.left, ast.Name)
+        and test.left.id == "__name__"
+    )
 
 
 def _neighbour(folder: str, name: str) -> str | None:
-    """Return the file of a module that lies beside the script, "" for a folder without __init__.py, None when there is none."""
-    for candidate in (os.path.join(folder, name, "__init__.py"), os.path.join(folder, f"{name}.py")):
+    """Return the file of a module that lies beside the script, "" for a folder without
+    __init__.py, None when there is none.
+    """
+    for candidate in (
+        os.path.join(folder, name, "__init__.py"),
+        os.path.join(folder, f"{name}.py"),
+    ):
         if os.path.isfile(candidate):
             return candidate
     inside = os.path.join(folder, name)

@@ -17,7 +17,8 @@ _JOB = re.compile(r"\d{1,12}(?:_\d{1,9})?(?:\.(?:\d{1,9}|batch|extern))?")
 
 @dataclass(frozen=True)
 class SlurmJob:
-    """`job` is its number as scontrol knows it, `step` what was asked for beside it, "" for all steps.
+    """`job` is its number as scontrol knows it, `step` what was asked for beside it, "" for all
+    steps.
 
     `ends_at` is the Unix time at which its time limit ends it, None where it has none.
     """
@@ -33,12 +34,17 @@ class SlurmJob:
 def slurm_job(given: str) -> SlurmJob:
     """Return the running job that `given` names, such as `4711`, `4711_3` or `4711.0`.
 
-    Raises UsageError where SLURM is not here, does not answer, knows no such job, or the job is not running.
+    Raises UsageError where SLURM is not here, does not answer, knows no such job, or the job is not
+    running.
     """
     if not _JOB.fullmatch(given.strip()):
         raise UsageError(f"--slurm needs a job id, as 4711 or 4711.0, not {given[:40]!r}.")
     job, _, step = given.strip().partition(".")
-    said = [_fields(line) for line in _asked("show", "job", job, "--oneliner").splitlines() if line.strip()]
+    said = [
+        _fields(line)
+        for line in _asked("show", "job", job, "--oneliner").splitlines()
+        if line.strip()
+    ]
     running = [one for one in said if one.get("JobState") == "RUNNING"]
     if len(running) > 1:  # an array, or the parts of a heterogeneous job
         names = ", ".join(_name(one) for one in running[:8]) + (" …" if len(running) > 8 else "")
@@ -46,26 +52,48 @@ def slurm_job(given: str) -> SlurmJob:
     found = next(iter([*running, *said]), {})
     state, listed = found.get("JobState", ""), found.get("NodeList", "")
     if state != "RUNNING" or not listed or listed == "(null)":
-        do = "Its logs can be read with `trainprobe explain`." if state not in ("PENDING", "CONFIGURING") else "Attach when it runs."
-        raise UsageError(f"Job {job} is {state or 'unknown to SLURM'}, so there is nothing to look at.", do)
+        do = (
+            "Its logs can be read with `trainprobe explain`."
+            if state not in ("PENDING", "CONFIGURING")
+            else "Attach when it runs."
+        )
+        raise UsageError(
+            f"Job {job} is {state or 'unknown to SLURM'}, so there is nothing to look at.", do
+        )
     nodes = host_names("scontrol's NodeList", ",".join(_asked("show", "hostnames", listed).split()))
-    return SlurmJob(found.get("JobId", job), step, state, nodes, found.get("JobName", ""), _moment(found.get("EndTime", "")))
+    return SlurmJob(
+        found.get("JobId", job),
+        step,
+        state,
+        nodes,
+        found.get("JobName", ""),
+        _moment(found.get("EndTime", "")),
+    )
 
 
 def _name(job: Mapping[str, str]) -> str:
     """What scontrol takes for this one job: of a job array its number alone would mean them all."""
-    return f"{job['ArrayJobId']}_{job['ArrayTaskId']}" if "ArrayJobId" in job and "ArrayTaskId" in job else job.get("JobId", "?")
+    return (
+        f"{job['ArrayJobId']}_{job['ArrayTaskId']}"
+        if "ArrayJobId" in job and "ArrayTaskId" in job
+        else job.get("JobId", "?")
+    )
 
 
 def _asked(*words: str) -> str:
     ran = run(["scontrol", *words], timeout_s=ASK_S)
     if ran.ended.how == "not_started":
         raise UsageError(
-            "SLURM's scontrol is not on this machine.", "Go to a login node of the cluster, or name the nodes: trainprobe attach --hosts node1,node2."
+            "SLURM's scontrol is not on this machine.",
+            "Go to a login node of the cluster, or name the nodes: trainprobe attach --hosts"
+            " node1,node2.",
         )
     if ran.ended.how != "exited" or ran.ended.code != 0:
         why = ran.stderr.decode("utf-8", "replace").strip().splitlines()[:1] or [ran.ended.reason]
-        raise UsageError(f"scontrol {' '.join(words[:3])}: {why[0][:200]}", "See whether the job still runs: squeue --me.")
+        raise UsageError(
+            f"scontrol {' '.join(words[:3])}: {why[0][:200]}",
+            "See whether the job still runs: squeue --me.",
+        )
     return ran.stdout.decode("utf-8", "replace")
 
 
@@ -78,7 +106,9 @@ def _moment(text: str) -> float | None:
 
 
 def _fields(line: str) -> dict[str, str]:
-    """`JobId=7 JobName=train UserId=me(1) NodeList=node[1-3]` as a dict; the first of a name counts, `ReqNodeList` is another one."""
+    """`JobId=7 JobName=train UserId=me(1) NodeList=node[1-3]` as a dict; the first of a name
+    counts, `ReqNodeList` is another one.
+    """
     found: dict[str, str] = {}
     for word in line.split():
         name, equals, value = word.partition("=")

@@ -1,4 +1,6 @@
-"""What a site's SLURM allows: its configuration, partitions, nodes and version. Asks scontrol and srun only, each with a deadline, as any user may."""
+"""What a site's SLURM allows: its configuration, partitions, nodes and version. Asks scontrol
+and srun only, each with a deadline, as any user may.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +17,66 @@ OUTPUT_CAP_BYTES = 16 * 2**20
 MOST_ROWS = 20_000
 TEXT_CAP = 4_000
 SETTINGS = (
-    "AccountingStorageEnforce", "ClusterName", "DefMemPerCPU", "DefMemPerNode", "EnforcePartLimits", "JobFileAppend", "JobRequeue", "KillWait", "LaunchParameters",
-    "MaxArraySize", "MaxMemPerCPU", "MaxMemPerNode", "PropagateResourceLimits", "PropagateResourceLimitsExcept", "RequeueExit", "RequeueExitHold", "SelectType",
-    "SelectTypeParameters", "SLURM_VERSION", "TaskPlugin", "UnkillableStepTimeout", "PrologEpilogTimeout", "HealthCheckInterval",
-)  # fmt: skip
+    "AccountingStorageEnforce",
+    "ClusterName",
+    "DefMemPerCPU",
+    "DefMemPerNode",
+    "EnforcePartLimits",
+    "JobFileAppend",
+    "JobRequeue",
+    "KillWait",
+    "LaunchParameters",
+    "MaxArraySize",
+    "MaxMemPerCPU",
+    "MaxMemPerNode",
+    "PropagateResourceLimits",
+    "PropagateResourceLimitsExcept",
+    "RequeueExit",
+    "RequeueExitHold",
+    "SelectType",
+    "SelectTypeParameters",
+    "SLURM_VERSION",
+    "TaskPlugin",
+    "UnkillableStepTimeout",
+    "PrologEpilogTimeout",
+    "HealthCheckInterval",
+)
 PARTITION_FIELDS = (
-    "PartitionName", "State", "Default", "MaxTime", "DefaultTime", "MaxNodes", "MinNodes", "DefMemPerCPU", "DefMemPerNode", "MaxMemPerNode", "MaxMemPerCPU",
-    "OverSubscribe", "Nodes", "TotalNodes", "QoS",
-)  # fmt: skip
-NODE_FIELDS = ("NodeName", "CPUTot", "CPUEfctv", "RealMemory", "Gres", "State", "AvailableFeatures", "Partitions", "ThreadsPerCore")
+    "PartitionName",
+    "State",
+    "Default",
+    "MaxTime",
+    "DefaultTime",
+    "MaxNodes",
+    "MinNodes",
+    "DefMemPerCPU",
+    "DefMemPerNode",
+    "MaxMemPerNode",
+    "MaxMemPerCPU",
+    "OverSubscribe",
+    "Nodes",
+    "TotalNodes",
+    "QoS",
+)
+NODE_FIELDS = (
+    "NodeName",
+    "CPUTot",
+    "CPUEfctv",
+    "RealMemory",
+    "Gres",
+    "State",
+    "AvailableFeatures",
+    "Partitions",
+    "ThreadsPerCore",
+)
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z0-9_:/]*)=(.*?)(?=\s[A-Za-z][A-Za-z0-9_:/]*=|$)")
 
 
 @dataclass(frozen=True)
 class SlurmSite:
-    """Rows as SLURM spells them, cut to what matters. `unknown` says, in a sentence each, what could not be asked."""
+    """Rows as SLURM spells them, cut to what matters. `unknown` says, in a sentence each, what
+    could not be asked.
+    """
 
     version: str
     config: Mapping[str, str]
@@ -40,7 +87,9 @@ class SlurmSite:
 
 
 def slurm_site(ask_s: float = ASK_S, asked: Callable[..., Ran] = run) -> SlurmSite:
-    """Ask all at once and return what was answered within `ask_s`. Raises nothing: without SLURM all is unknown."""
+    """Ask all at once and return what was answered within `ask_s`. Raises nothing: without SLURM
+    all is unknown.
+    """
     began = time.monotonic()
     questions = {
         "configuration": ("scontrol", "show", "config"),
@@ -49,10 +98,18 @@ def slurm_site(ask_s: float = ASK_S, asked: Callable[..., Ran] = run) -> SlurmSi
         "version": ("srun", "--version"),
     }
     with ThreadPoolExecutor(max_workers=len(questions)) as pool:
-        waiting = {what: pool.submit(asked, argv, timeout_s=ask_s, output_cap_bytes=OUTPUT_CAP_BYTES, kill_s=0.5) for what, argv in questions.items()}
+        waiting = {
+            what: pool.submit(
+                asked, argv, timeout_s=ask_s, output_cap_bytes=OUTPUT_CAP_BYTES, kill_s=0.5
+            )
+            for what, argv in questions.items()
+        }
         answers = {what: one.result() for what, one in waiting.items()}
     failed = {what: why for what, ran in answers.items() if (why := _failed(ran))}
-    text = {what: "" if what in failed else ran.stdout.decode("utf-8", "replace") for what, ran in answers.items()}
+    text = {
+        what: "" if what in failed else ran.stdout.decode("utf-8", "replace")
+        for what, ran in answers.items()
+    }
     config = config_of(text["configuration"])
     return SlurmSite(
         version=(text["version"].split() or [config.get("SLURM_VERSION", "")])[-1][:60],
@@ -70,7 +127,8 @@ def _sentences(failed: Mapping[str, str]) -> tuple[str, ...]:
     for what, why in failed.items():
         by_reason.setdefault(why.partition(": ")[2] or why, []).append(what)
     return tuple(
-        f"{' and '.join(filter(None, (', '.join(whats[:-1]), whats[-1]))).capitalize()} of the site could not be asked: {why}"
+        f"{' and '.join(filter(None, (', '.join(whats[:-1]), whats[-1]))).capitalize()} of the site"
+        f" could not be asked: {why}"
         for why, whats in by_reason.items()
     )
 
@@ -82,7 +140,12 @@ def _failed(ran: Ran) -> str:
         return ""
     said = ran.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
     return ran.ended.reason or (
-        said[0][:200] if said else f"{ran.argv[0]} ended with {ran.ended.code if ran.ended.code is not None else f'signal {ran.ended.signal}'}"
+        said[0][:200]
+        if said
+        else (
+            f"{ran.argv[0]} ended with"
+            f" {ran.ended.code if ran.ended.code is not None else f'signal {ran.ended.signal}'}"
+        )
     )
 
 
@@ -100,7 +163,11 @@ def rows_of(text: str, fields: tuple[str, ...]) -> tuple[Mapping[str, str], ...]
     """`A=1 B=two words C=3` lines as dicts of these fields."""
     rows = []
     for line in text.splitlines()[:MOST_ROWS]:
-        row = {name: value.strip()[: TEXT_CAP * 5] for name, value in _FIELD.findall(line[:50_000]) if name in fields}
+        row = {
+            name: value.strip()[: TEXT_CAP * 5]
+            for name, value in _FIELD.findall(line[:50_000])
+            if name in fields
+        }
         if row:
             rows.append(row)
     return tuple(rows)

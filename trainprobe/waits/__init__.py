@@ -2,7 +2,7 @@
 
 from trainprobe.waits.groups import failing_rungs, is_hung, outgrown_rungs, suspect_groups
 from trainprobe.waits.live import LiveView, live_views
-from trainprobe.waits.logged import LoggedView, logged_views
+from trainprobe.waits.log_verdicts import LoggedView, logged_views
 from trainprobe.waits.standings import Standing, standings
 from trainprobe.waits.suspects import Divergence, SuspectGroup
 

@@ -1,4 +1,6 @@
-"""What one process of a live job does: does it work, wait, or go round without getting anywhere? Judged over all looks, by rule."""
+"""What one process of a live job does: does it work, wait, or go round without getting anywhere?
+Judged over all looks, by rule.
+"""
 
 from __future__ import annotations
 
@@ -7,38 +9,76 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from trainprobe.facts import Connection, Facts, MainThread, ProcessState, RankEnding, SourceSite, Thread
+from trainprobe.facts import (
+    Connection,
+    Facts,
+    MainThread,
+    ProcessState,
+    RankEnding,
+    SourceSite,
+    Thread,
+)
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.progress import own_place
 from trainprobe.stacks.stillness import FRESH_S, SWITCHES_PER_LOOK, Stillness
 from trainprobe.stacks.wait_channels import sleeps_in
-from trainprobe.waits.loops import Sites, bounded_work, counts_up, in_for_loop, in_library, loops_of, own_frames, polls, waits_for_a_condition
+from trainprobe.waits.loops import (
+    Sites,
+    bounded_work,
+    counts_up,
+    in_for_loop,
+    in_library,
+    loops_of,
+    own_frames,
+    polls,
+    waits_for_a_condition,
+)
 from trainprobe.waits.standings import AT_THE_STORE, IN_COLLECTIVE
 
 Kind = Literal["works", "fresh", "still", "polls", "spins", "stopped", "blocked", "ended", "unseen"]
 BUSY_SHARE = 0.3
 WROTE_BYTES = 64 * 1024
 READ_BYTES = 4096
-"""Less than a page is no work: a poll of a lock's page or of a counter reads some bytes each time."""
+"""Less than a page is no work: a poll of a lock's page or of a counter reads some bytes each
+time.
+"""
 GREW_BYTES = 1 << 20
 ON_CHILDREN = ("dataloader", "child-wait", "compile")
 # Leaves in which a thread of Python's own waits for something to come.
-AWAITS = frozenset({"sleep", "lock", "net-io", "child-wait", "dataloader", "import-lock", "file-io", "teardown", "worker-idle"})
+AWAITS = frozenset(
+    {
+        "sleep",
+        "lock",
+        "net-io",
+        "child-wait",
+        "dataloader",
+        "import-lock",
+        "file-io",
+        "teardown",
+        "worker-idle",
+    }
+)
 
 
-# Of these, waits that end only when somebody else does something, however often the thread wakes to ask.
+# Of these, waits that end only when somebody else does something, however often the thread wakes to
+# ask.
 HELD = frozenset({"lock", "import-lock", "child-wait", "dataloader", "teardown"})
 
 
-# A line that says itself that it sleeps or keeps a pace; `poll_interval` and the like are its author's words for it too.
-_SLEEPS = re.compile(r"sleep|wait|delay|pause|back_?off|throttl|limit|tick|interval|pace", re.IGNORECASE)
+# A line that says itself that it sleeps or keeps a pace; `poll_interval` and the like are its
+# author's words for it too.
+_SLEEPS = re.compile(
+    r"sleep|wait|delay|pause|back_?off|throttl|limit|tick|interval|pace", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
 class Activity:
-    """`age_s` is how long its main thread has got no further at least, None where that is not known. `says` has no subject: `computes at train.py:3`.
+    """`age_s` is how long its main thread has got no further at least, None where that is not
+    known. `says` has no subject: `computes at train.py:3`.
 
-    `wakes`: it runs now and then while it waits, so that it may have waited for longer, but for no longer than `at_most_s` where that is known.
+    `wakes`: it runs now and then while it waits, so that it may have waited for longer, but for no
+    longer than `at_most_s` where that is known.
     """
 
     kind: Kind
@@ -59,9 +99,15 @@ class Watch:
 
     def __init__(self, facts: Facts, cell: str) -> None:
         self.processes = {fact.pid: fact for fact in facts.of(ProcessState, cell=cell)}
-        self.mains = {fact.pid: fact for fact in facts.of(MainThread, cell=cell) if fact.source == "py-spy"}
-        self.endings = {fact.pid: fact for fact in facts.of(RankEnding, cell=cell) if fact.pid is not None}
-        self.sites: Sites = {(fact.file, fact.line): fact for fact in facts.of(SourceSite, cell=cell)}
+        self.mains = {
+            fact.pid: fact for fact in facts.of(MainThread, cell=cell) if fact.source == "py-spy"
+        }
+        self.endings = {
+            fact.pid: fact for fact in facts.of(RankEnding, cell=cell) if fact.pid is not None
+        }
+        self.sites: Sites = {
+            (fact.file, fact.line): fact for fact in facts.of(SourceSite, cell=cell)
+        }
         self.threads: dict[int, list[Thread]] = {}
         for thread in sorted(facts.of(Thread, cell=cell), key=lambda fact: fact.look):
             if not thread.native:
@@ -71,7 +117,11 @@ class Watch:
         self.receives = {
             fact.pid
             for fact in facts.of(Connection, cell=cell)
-            if fact.state == "ESTAB" and fact.silent_s is not None and fact.silent_s < FRESH_S and fact.peer_rank is None and fact.peer_pid not in ranks
+            if fact.state == "ESTAB"
+            and fact.silent_s is not None
+            and fact.silent_s < FRESH_S
+            and fact.peer_rank is None
+            and fact.peer_pid not in ranks
         }
         self._known: dict[int, Activity] = {}
 
@@ -80,7 +130,11 @@ class Watch:
         found: list[ProcessState] = []
         parents = {pid}
         while parents:
-            level = [process for process in self.processes.values() if process.ppid in parents and process.pid != pid and process not in found]
+            level = [
+                process
+                for process in self.processes.values()
+                if process.ppid in parents and process.pid != pid and process not in found
+            ]
             found += level
             parents = {process.pid for process in level}
         return tuple(found)
@@ -99,36 +153,78 @@ class Watch:
         process, main, ending = self.processes.get(pid), self.mains.get(pid), self.endings.get(pid)
         if ending is not None:  # what was seen of it before is not what is
             zombie = process is not None and process.state in ("Z", "X")
-            return Activity("ended", "has ended", process.asleep_s if process is not None and zombie else 0.0, ending.evidence)
+            return Activity(
+                "ended",
+                "has ended",
+                process.asleep_s if process is not None and zombie else 0.0,
+                ending.evidence,
+            )
         if process is None and main is None:
             return Activity("unseen")
-        ids = tuple(dict.fromkeys(id_ for fact in (process, main) if fact is not None for id_ in fact.evidence))
+        ids = tuple(
+            dict.fromkeys(
+                id_ for fact in (process, main) if fact is not None for id_ in fact.evidence
+            )
+        )
         age = process.asleep_s if process is not None else None
         kind, says, condition = self._what(pid, process, main)
-        if kind == "still" and main is not None and main.leaf == AT_THE_STORE and process is not None and process.looked_s is not None:
-            age = max(age or 0.0, process.looked_s)  # who keeps the store asks every 10 ms who has come: it stands, and never sleeps for long
-        stillness = process.stillness if process is not None and process.stillness is not None else Stillness(age or 0.0)
+        if (
+            kind == "still"
+            and main is not None
+            and main.leaf == AT_THE_STORE
+            and process is not None
+            and process.looked_s is not None
+        ):
+            # who keeps the store asks every 10 ms who has come: it stands, and never sleeps for
+            # long
+            age = max(age or 0.0, process.looked_s)
+        stillness = (
+            process.stillness
+            if process is not None and process.stillness is not None
+            else Stillness(age or 0.0)
+        )
         wakes = stillness.wakes and kind in ("still", "polls", "spins")
         if wakes and age is not None:
             age = max(age, stillness.at_least_s)
-        return Activity(kind, says, age, ids, condition, wakes, stillness.at_most_s if wakes else None)
+        return Activity(
+            kind, says, age, ids, condition, wakes, stillness.at_most_s if wakes else None
+        )
 
-    def _what(self, pid: int, process: ProcessState | None, main: MainThread | None) -> tuple[Kind, str, bool]:
+    def _what(
+        self, pid: int, process: ProcessState | None, main: MainThread | None
+    ) -> tuple[Kind, str, bool]:
         where = f" at {main.where}" if main is not None and main.where else ""
-        workers = [child for child in self.children(pid) if child.role == "loader-worker" and child.state not in ("Z", "X")]
+        workers = [
+            child
+            for child in self.children(pid)
+            if child.role == "loader-worker" and child.state not in ("Z", "X")
+        ]
         silent = bool(workers) and all(worker.wrote_bytes == 0 for worker in workers)
-        plain = _by_proc(process, main, where, silent_workers=silent) if process is not None else None
+        plain = (
+            _by_proc(process, main, where, silent_workers=silent) if process is not None else None
+        )
         if plain is not None:
             return (*plain, False)
         if main is None:
-            return ("works", "uses the processor", False) if process is not None and _busy(process) else ("unseen", "", False)
+            return (
+                ("works", "uses the processor", False)
+                if process is not None and _busy(process)
+                else ("unseen", "", False)
+            )
         return self._by_stack(pid, process, main, where)
 
-    def _by_stack(self, pid: int, process: ProcessState | None, main: MainThread, where: str) -> tuple[Kind, str, bool]:
+    def _by_stack(
+        self, pid: int, process: ProcessState | None, main: MainThread, where: str
+    ) -> tuple[Kind, str, bool]:
         looks = self.looks(pid)
         stacks = [look.frames for look in looks] or [main.frames]
         same = len({own_place(frames) for frames in stacks}) == 1
-        fresh = process is not None and process.asleep_s is not None and process.asleep_s < FRESH_S and process.state != "R"
+        fresh = (
+            process is not None
+            and process.asleep_s is not None
+            and process.asleep_s < FRESH_S
+            and process.state != "R"
+        )
         if main.leaf in IN_COLLECTIVE or main.leaf == AT_THE_STORE:
             return self._in_collective(main, same=same, fresh=fresh, where=where)
         if process is not None and _busy(process) and looks:
@@ -146,7 +242,9 @@ class Watch:
             return "works", f"receives data{where}", False
         return self._quiet(pid, stacks, main, same=same, fresh=fresh, where=where)
 
-    def _in_collective(self, main: MainThread, *, same: bool, fresh: bool, where: str) -> tuple[Kind, str, bool]:
+    def _in_collective(
+        self, main: MainThread, *, same: bool, fresh: bool, where: str
+    ) -> tuple[Kind, str, bool]:
         what = main.op or "a collective"
         if not same:
             return "works", f"goes through {what}{where}", False
@@ -154,34 +252,77 @@ class Watch:
             return "fresh", f"came to {what}{where} less than {FRESH_S:.0f} s ago", False
         return "still", f"waits in {what}{where}", False
 
-    def _computing(self, process: ProcessState, looks: Sequence[Thread], where: str) -> tuple[Kind, str, bool]:
+    def _computing(
+        self, process: ProcessState, looks: Sequence[Thread], where: str
+    ) -> tuple[Kind, str, bool]:
         stacks = [look.frames for look in looks]
-        holds = len(looks) > 1 and sum(look.owns_gil for look in looks) >= len(looks) - (1 if len(looks) > 2 else 0)
-        same_stack = len(stacks) > 1 and len({tuple((frame.file, frame.name, frame.line) for frame in frames) for frames in stacks}) == 1
+        holds = len(looks) > 1 and sum(look.owns_gil for look in looks) >= len(looks) - (
+            1 if len(looks) > 2 else 0
+        )
+        same_stack = (
+            len(stacks) > 1
+            and len(
+                {
+                    tuple((frame.file, frame.name, frame.line) for frame in frames)
+                    for frames in stacks
+                }
+            )
+            == 1
+        )
         if any(in_library(frames) for frames in stacks):
             return "works", f"computes{where}", False
-        gets_on = (process.grew_bytes or 0) >= GREW_BYTES or (process.read_bytes or 0) >= WROTE_BYTES
-        # Python that goes round keeps the interpreter lock; a thread that runs without it is in an operation of C, inside a loop or not.
-        runs_c = (_uses_its_share(process) or _never_sleeps(process)) and not any(look.owns_gil for look in looks)
-        if len(stacks) > 1 and not gets_on and not runs_c and not counts_up(stacks, self.sites) and polls(stacks, self.sites):
+        gets_on = (process.grew_bytes or 0) >= GREW_BYTES or (
+            process.read_bytes or 0
+        ) >= WROTE_BYTES
+        # Python that goes round keeps the interpreter lock; a thread that runs without it is in an
+        # operation of C, inside a loop or not.
+        runs_c = (_uses_its_share(process) or _never_sleeps(process)) and not any(
+            look.owns_gil for look in looks
+        )
+        if (
+            len(stacks) > 1
+            and not gets_on
+            and not runs_c
+            and not counts_up(stacks, self.sites)
+            and polls(stacks, self.sites)
+        ):
             return "spins", f"spins in a loop{where}", True
         in_steps = counts_up(stacks, self.sites) or in_for_loop(stacks, self.sites)
-        if holds and same_stack and not (gets_on or in_steps) and not bounded_work(stacks[-1], self.sites) and self._calls_out(looks[-1]):
-            return "spins", f"is inside one native call{where} that keeps the interpreter lock", False
+        if (
+            holds
+            and same_stack
+            and not (gets_on or in_steps)
+            and not bounded_work(stacks[-1], self.sites)
+            and self._calls_out(looks[-1])
+        ):
+            return (
+                "spins",
+                f"is inside one native call{where} that keeps the interpreter lock",
+                False,
+            )
         return "works", f"computes{where}", False
 
     def _calls_out(self, look: Thread) -> bool:
-        """Does the line where it stands call something? A stack that stays on the head of a loop or in an expression is Python at work."""
+        """Does the line where it stands call something? A stack that stays on the head of a loop
+        or in an expression is Python at work.
+        """
         frame = look.frames[-1]
         site = self.sites.get((frame.file, frame.line))
         text = site.text if site is not None else frame.text
         return not text or ("(" in text and not text.startswith(("for ", "while ")))
 
     def _helpers_work(self, pid: int, main: MainThread, process: ProcessState | None) -> bool:
-        """The main thread waits in a lock or for a result, and threads of the same process are seen to compute."""
+        """The main thread waits in a lock or for a result, and threads of the same process are
+        seen to compute.
+        """
         if main.leaf not in ("lock", "child-wait", "file-io"):
             return False
-        if process is not None and process.all_cpu_s is not None and process.looked_s and process.all_cpu_s >= BUSY_SHARE * process.looked_s:
+        if (
+            process is not None
+            and process.all_cpu_s is not None
+            and process.looked_s
+            and process.all_cpu_s >= BUSY_SHARE * process.looked_s
+        ):
             return True
         by_thread: dict[int | None, list[Thread]] = {}
         for thread in self.threads.get(pid, ()):
@@ -189,7 +330,11 @@ class Watch:
                 by_thread.setdefault(thread.os_thread_id, []).append(thread)
         for looks in by_thread.values():
             stacks = [look.frames for look in looks]
-            if len({own_place(frames) for frames in stacks}) > 1 and any(in_library(frames) for frames in stacks) and not polls(stacks, self.sites):
+            if (
+                len({own_place(frames) for frames in stacks}) > 1
+                and any(in_library(frames) for frames in stacks)
+                and not polls(stacks, self.sites)
+            ):
                 return True
         return False
 
@@ -198,28 +343,63 @@ class Watch:
             activity = self.activity(child.pid)
             thread = self.mains.get(child.pid)
             if activity.goes_on and not (thread is not None and thread.leaf == "worker-idle"):
-                return "works", f"waits{where} for its child {child.pid}, which {activity.says or 'works'}", False
-        return ("still", f"waits for a child{where}", False) if same else ("works", f"goes on{where}", False)
+                return (
+                    "works",
+                    f"waits{where} for its child {child.pid}, which {activity.says or 'works'}",
+                    False,
+                )
+        return (
+            ("still", f"waits for a child{where}", False)
+            if same
+            else ("works", f"goes on{where}", False)
+        )
 
     def _working_child(self, pid: int) -> ProcessState | None:
-        """A command that it has started and that works; one that stays in one long call of C works too, as far as anybody can see from outside."""
+        """A command that it has started and that works; one that stays in one long call of C
+        works too, as far as anybody can see from outside.
+        """
         for child in self.children(pid):
             activity = self.activity(child.pid)
-            if child.role in ("child", "compiler") and (activity.goes_on or (activity.kind == "spins" and not activity.condition)):
+            if child.role in ("child", "compiler") and (
+                activity.goes_on or (activity.kind == "spins" and not activity.condition)
+            ):
                 return child
         return None
 
-    def _quiet(self, pid: int, stacks: Sequence[Sequence[Frame]], main: MainThread, *, same: bool, fresh: bool, where: str) -> tuple[Kind, str, bool]:
+    def _quiet(
+        self,
+        pid: int,
+        stacks: Sequence[Sequence[Frame]],
+        main: MainThread,
+        *,
+        same: bool,
+        fresh: bool,
+        where: str,
+    ) -> tuple[Kind, str, bool]:
         frames = stacks
         if len(frames) > 1 and polls(frames, self.sites) and (fresh or not same):
             worker = self._working_child(pid)
             if worker is not None:  # a loop around poll() or is_alive() asks for the end of that
-                return "works", f"asks again and again{where}, and its child {worker.pid} {self.activity(worker.pid).says}", False
-            return "polls", f"asks again and again{where}", waits_for_a_condition(frames, self.sites)
+                return (
+                    "works",
+                    (
+                        f"asks again and again{where}, and its child {worker.pid}"
+                        f" {self.activity(worker.pid).says}"
+                    ),
+                    False,
+                )
+            return (
+                "polls",
+                f"asks again and again{where}",
+                waits_for_a_condition(frames, self.sites),
+            )
         if not same:
             return "works", f"goes on{where}", False
         own_line = len(own_frames(frames[-1])) == len(frames[-1])
-        if fresh and ((in_library(frames[-1]) and main.leaf not in AWAITS) or (own_line and main.leaf not in HELD and in_for_loop(frames, self.sites))):
+        if fresh and (
+            (in_library(frames[-1]) and main.leaf not in AWAITS)
+            or (own_line and main.leaf not in HELD and in_for_loop(frames, self.sites))
+        ):
             return "works", f"goes on{where}", False
         if main.leaf in AWAITS:
             return "still", f"{_AWAITING.get(main.leaf, 'waits')}{where}", False
@@ -228,27 +408,59 @@ class Watch:
         return "still", f"stands{where}", False
 
 
-_AWAITING = {"sleep": "sleeps", "lock": "waits for a lock", "net-io": "waits for the network", "file-io": "waits for a file", "teardown": "is on its way out"}
+_AWAITING = {
+    "sleep": "sleeps",
+    "lock": "waits for a lock",
+    "net-io": "waits for the network",
+    "file-io": "waits for a file",
+    "teardown": "is on its way out",
+}
 
 
-def _asks_inside_a_call(process: ProcessState | None, stacks: Sequence[Sequence[Frame]], main: MainThread, sites: Sites) -> str:
-    """Does one call of the user's line sleep and try again, time after time? That is a library's or the C code's wait for something."""
-    if process is None or len(stacks) < 2 or sleeps_in(process.wchan, process.syscall) != ("sleep", "sleep"):
+def _asks_inside_a_call(
+    process: ProcessState | None, stacks: Sequence[Sequence[Frame]], main: MainThread, sites: Sites
+) -> str:
+    """Does one call of the user's line sleep and try again, time after time? That is a library's
+    or the C code's wait for something.
+    """
+    if (
+        process is None
+        or len(stacks) < 2
+        or sleeps_in(process.wchan, process.syscall) != ("sleep", "sleep")
+    ):
         return ""
-    if len({tuple((frame.file, frame.name, frame.line) for frame in own_frames(frames)) for frames in stacks}) > 1:
+    if (
+        len(
+            {
+                tuple((frame.file, frame.name, frame.line) for frame in own_frames(frames))
+                for frames in stacks
+            }
+        )
+        > 1
+    ):
         return ""
     if main.leaf == "net-io":
-        return "tries again and again"  # what waits for an answer sleeps in the socket; who sleeps beside it has been turned away
+        # what waits for an answer sleeps in the socket; who sleeps beside it has been turned away
+        return "tries again and again"
     frame = stacks[-1][-1]
     site = sites.get((frame.file, frame.line))
     text = site.text if site is not None else frame.text
-    if main.leaf == "sleep" and all(len(own_frames(frames)) == len(frames) for frames in stacks) and "(" in text and not _SLEEPS.search(text):
+    if (
+        main.leaf == "sleep"
+        and all(len(own_frames(frames)) == len(frames) for frames in stacks)
+        and "(" in text
+        and not _SLEEPS.search(text)
+    ):
         return "sleeps and asks again inside one call"
     return ""
 
 
-def _by_proc(process: ProcessState, main: MainThread | None, where: str, *, silent_workers: bool) -> tuple[Kind, str] | None:
-    """What /proc alone settles. `silent_workers` says that it has loader workers and none has answered between the looks."""
+def _by_proc(
+    process: ProcessState, main: MainThread | None, where: str, *, silent_workers: bool
+) -> tuple[Kind, str] | None:
+    """What /proc alone settles. `silent_workers` says that it has loader workers and none has
+    answered between the looks.
+    """
     if process.state in ("T", "t"):
         return "stopped", "is stopped"
     if process.frozen and process.state not in ("Z", "X"):
@@ -262,23 +474,40 @@ def _by_proc(process: ProcessState, main: MainThread | None, where: str, *, sile
 
 def _busy(process: ProcessState) -> bool:
     if process.cpu_s is not None and process.looked_s:
-        return process.cpu_s >= BUSY_SHARE * process.looked_s or (process.state == "R" and process.cpu_s > 0)
+        return process.cpu_s >= BUSY_SHARE * process.looked_s or (
+            process.state == "R" and process.cpu_s > 0
+        )
     return process.state == "R" and process.cpu_moved is not False
 
 
 def _uses_its_share(process: ProcessState) -> bool:
-    return process.cpu_s is not None and bool(process.looked_s) and process.cpu_s >= BUSY_SHARE * (process.looked_s or 0.0)
+    return (
+        process.cpu_s is not None
+        and bool(process.looked_s)
+        and process.cpu_s >= BUSY_SHARE * (process.looked_s or 0.0)
+    )
 
 
 def _never_sleeps(process: ProcessState) -> bool:
-    """Has it given up the processor for nothing but our looks? On a crowded machine that is work, however little of it it gets."""
-    return process.state == "R" and process.looks > 1 and process.switches is not None and process.switches <= SWITCHES_PER_LOOK * (process.looks - 1)
+    """Has it given up the processor for nothing but our looks? On a crowded machine that is
+    work, however little of it it gets.
+    """
+    return (
+        process.state == "R"
+        and process.looks > 1
+        and process.switches is not None
+        and process.switches <= SWITCHES_PER_LOOK * (process.looks - 1)
+    )
 
 
 def _moves_bytes(process: ProcessState, main: MainThread | None, *, silent_workers: bool) -> bool:
-    # A worker that answers writes to its queue, and who hands out work to one does too. While no worker answers, some other thread has written:
-    # the threads of a notebook's kernel write to each other all the time.
-    if process.wrote_bytes and (process.role == "loader-worker" or (main is not None and main.leaf == "dataloader" and not silent_workers)):
+    # A worker that answers writes to its queue, and who hands out work to one does too. While no
+    # worker answers, some other thread has written: the threads of a notebook's kernel write to
+    # each other all the time.
+    if process.wrote_bytes and (
+        process.role == "loader-worker"
+        or (main is not None and main.leaf == "dataloader" and not silent_workers)
+    ):
         return True
     if process.wrote_bytes is not None and process.wrote_bytes >= WROTE_BYTES:
         return True
@@ -290,4 +519,8 @@ def _bytes(process: ProcessState) -> str:
     wrote = process.wrote_bytes
     if not wrote:
         return "it reads"
-    return f"{wrote / 2**20:.1f} MiB written between the looks" if wrote >= WROTE_BYTES else f"{wrote} bytes written between the looks"
+    return (
+        f"{wrote / 2**20:.1f} MiB written between the looks"
+        if wrote >= WROTE_BYTES
+        else f"{wrote} bytes written between the looks"
+    )

@@ -11,7 +11,7 @@ from itertools import pairwise
 from trainprobe.facts import Deadline, Facts, HostCheck, Measured, MemoryLimit, Plan
 from trainprobe.facts.plan import Script
 from trainprobe.model.facts import Fact
-from trainprobe.scaling.saying import amount
+from trainprobe.scaling.wording import amount
 
 # torch/distributed/constants.py: 10 minutes for NCCL, 30 for all others.
 NCCL_S, OTHERS_S = 600.0, 1800.0
@@ -20,7 +20,9 @@ _DDP_TIMEOUT = re.compile(r"--ddp[_-]timeout(?:[= ](\d{1,9}))?$")
 
 @dataclass(frozen=True)
 class Bound:
-    """A limit in the unit of what it bounds. `says` goes behind the value: `this node allows 64 GiB`."""
+    """A limit in the unit of what it bounds. `says` goes behind the value: `this node allows 64
+    GiB`.
+    """
 
     name: str
     value: float
@@ -31,11 +33,17 @@ class Bound:
 def memory(facts: Facts) -> Bound | None:
     """The least of the cgroup's limits, else the memory of the node."""
     told = _least(_measured(facts, "limit.memory_bytes"))
-    capped = min((fact for fact in facts.of(MemoryLimit) if fact.limit_bytes), key=lambda fact: fact.limit_bytes or 0, default=None)
+    capped = min(
+        (fact for fact in facts.of(MemoryLimit) if fact.limit_bytes),
+        key=lambda fact: fact.limit_bytes or 0,
+        default=None,
+    )
     if told is None and capped is None:
         return None
     values: list[tuple[float, Fact]] = [(told.value, told)] if told is not None else []
-    values += [(float(capped.limit_bytes), capped)] if capped is not None and capped.limit_bytes else []
+    values += (
+        [(float(capped.limit_bytes), capped)] if capped is not None and capped.limit_bytes else []
+    )
     value, fact = min(values, key=lambda one: one[0])
     return Bound("limit.memory_bytes", value, f"this node allows {amount(value, 'bytes')}", (fact,))
 
@@ -47,7 +55,11 @@ def descriptors(facts: Facts) -> Bound | None:
         return Bound("limit.nofile", told.value, f"the limit is {amount(told.value, '')}", (told,))
     check = next((fact for fact in facts.of(HostCheck) if fact.name == "lim.nofile"), None)
     soft = _first_number(check.value) if check is not None else None
-    return Bound("limit.nofile", soft, f"the limit is {amount(soft, '')}", (check,)) if check is not None and soft is not None else None
+    return (
+        Bound("limit.nofile", soft, f"the limit is {amount(soft, '')}", (check,))
+        if check is not None and soft is not None
+        else None
+    )
 
 
 def descriptors_hard(facts: Facts) -> float | None:
@@ -61,7 +73,12 @@ def shared_memory(facts: Facts) -> Bound | None:
     told = _least(_measured(facts, "limit.shm_bytes"))
     if told is None:
         return None
-    return Bound("limit.shm_bytes", told.value, f"/dev/shm holds {amount(told.value, 'bytes')}", (told,))  # noqa: S108 - a name to be read
+    return Bound(
+        "limit.shm_bytes",
+        told.value,
+        f"/dev/shm holds {amount(told.value, 'bytes')}",  # noqa: S108 - the name of a mount in a text
+        (told,),
+    )
 
 
 def processes(facts: Facts) -> Bound | None:
@@ -69,9 +86,17 @@ def processes(facts: Facts) -> Bound | None:
     told = _least(_measured(facts, "limit.pids"))
     if told is not None:
         return Bound("limit.pids", told.value, f"the limit is {amount(told.value, '')}", (told,))
-    capped = min((fact for fact in facts.of(MemoryLimit) if fact.pids_max), key=lambda fact: fact.pids_max or 0, default=None)
+    capped = min(
+        (fact for fact in facts.of(MemoryLimit) if fact.pids_max),
+        key=lambda fact: fact.pids_max or 0,
+        default=None,
+    )
     value = float(capped.pids_max) if capped is not None and capped.pids_max else None
-    return Bound("limit.pids", value, f"the limit is {amount(value, '')}", (capped,)) if capped is not None and value is not None else None
+    return (
+        Bound("limit.pids", value, f"the limit is {amount(value, '')}", (capped,))
+        if capped is not None and value is not None
+        else None
+    )
 
 
 def group_timeout(facts: Facts) -> Bound | None:
@@ -79,13 +104,20 @@ def group_timeout(facts: Facts) -> Bound | None:
     plan = facts.one(Plan)
     if plan is None:
         return None
-    told = [(fact.seconds, fact) for fact in facts.of(Deadline) if fact.kind == "group" and fact.seconds]
+    told = [
+        (fact.seconds, fact) for fact in facts.of(Deadline) if fact.kind == "group" and fact.seconds
+    ]
     if told:
         seconds, fact = min(told, key=lambda one: one[0])
         return Bound("group.timeout_s", seconds, _timeout_says(seconds), (fact,))
     asked, script = _of_command(plan), facts.one(Script)
     if asked is None and script is not None and script.group_timeout_s:
-        return Bound("group.timeout_s", script.group_timeout_s, _timeout_says(script.group_timeout_s), (script,))
+        return Bound(
+            "group.timeout_s",
+            script.group_timeout_s,
+            _timeout_says(script.group_timeout_s),
+            (script,),
+        )
     seconds = asked or (NCCL_S if "nccl" in plan.backend else OTHERS_S)
     return Bound("group.timeout_s", seconds, _timeout_says(seconds), (plan,))
 
@@ -119,4 +151,8 @@ def _first_number(text: str) -> float | None:
     except ValueError:
         return None
     first = value[0] if isinstance(value, list) and value else value
-    return float(first) if isinstance(first, (int, float)) and not isinstance(first, bool) and first > 0 else None
+    return (
+        float(first)
+        if isinstance(first, (int, float)) and not isinstance(first, bool) and first > 0
+        else None
+    )

@@ -1,4 +1,6 @@
-"""The group of suspects of a cell in which ranks died: the first origin, told apart from the echoes that follow it."""
+"""The group of suspects of a cell in which ranks died: the first origin, told apart from the
+echoes that follow it.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,10 @@ _NEVER = float("inf")
 def crash_groups(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> tuple[SuspectGroup, ...]:
     """The suspects of a cell in which something died; empty where nothing died abnormally.
 
-    `origin`: a rank that failed of its own. `mismatch`: a rank that failed inside a collective, because what it met there was not what
-    it expected: it need not be the one that did wrong. `echo`: it only lost its peer. `left`: it ended with exit code 0.
+    `origin`: a rank that failed of its own. `mismatch`: a rank that failed inside a collective,
+    because what it met there was not what
+    it expected: it need not be the one that did wrong. `echo`: it only lost its peer. `left`: it
+    ended with exit code 0.
     """
     parts = {standing.rank: part_of(facts, rung.cell, standing) for standing in ranks}
     if not any(part in ("origin", "mismatch", "echo") for part in parts.values()):
@@ -35,7 +39,8 @@ def crash_groups(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> tuple[S
         return (_origin_group(rung, ranks, origins),)
     divergence = divergence_in(facts, rung.cell, [standing.rank for standing in ranks], hung=False)
     left = _of(ranks, parts, "left")
-    # A rank that left with exit code 0 may have got through the very collective in which another passed something else.
+    # A rank that left with exit code 0 may have got through the very collective in which another
+    # passed something else.
     if divergence is not None and not (left and divergence.kind == "call-site"):
         return (_divergence_group(rung, ranks, divergence),)
     if mismatches:
@@ -79,15 +84,21 @@ def _of(ranks: Sequence[Standing], parts: dict[int, Part], part: Part) -> list[S
 def _met_another(facts: Facts, cell: str, standing: Standing) -> bool:
     """An exception out of a collective that speaks of what a peer sent."""
     events = facts.of(LogEvent, cell=cell, rank=standing.rank)
-    return _leaf_in_distributed(standing) and any(event.event in MISMATCH_EVENTS for event in events)
+    return _leaf_in_distributed(standing) and any(
+        event.event in MISMATCH_EVENTS for event in events
+    )
 
 
 def _aborted_in_collective(facts: Facts, cell: str, standing: Standing) -> bool:
     fatal = facts.one(FatalSignal, cell=cell, rank=standing.rank)
     thread = standing.thread
-    in_collective = standing.call is not None or (thread is not None and (thread.leaf in IN_COLLECTIVE or thread.in_backward))
+    in_collective = standing.call is not None or (
+        thread is not None and (thread.leaf in IN_COLLECTIVE or thread.in_backward)
+    )
     events = facts.of(LogEvent, cell=cell, rank=standing.rank)
-    return any(event.event in MISMATCH_EVENTS for event in events) or (fatal is not None and in_collective)
+    return any(event.event in MISMATCH_EVENTS for event in events) or (
+        fatal is not None and in_collective
+    )
 
 
 # Log events (signatures/) in which a rank says that it received something else than it expected.
@@ -98,23 +109,36 @@ def _leaf_in_distributed(standing: Standing) -> bool:
     exception = standing.exception
     if exception is None or not exception.frames:
         return False
-    return any("torch/distributed" in frame.file or frame.name.endswith("_engine_run_backward") for frame in exception.frames[-2:])
+    return any(
+        "torch/distributed" in frame.file or frame.name.endswith("_engine_run_backward")
+        for frame in exception.frames[-2:]
+    )
 
 
-def _origin_group(rung: Rung, ranks: Sequence[Standing], origins: Sequence[Standing]) -> SuspectGroup:
-    """The earliest origin, with all others that failed in the same way at the same place; `ranks` is empty where every rank did."""
+def _origin_group(
+    rung: Rung, ranks: Sequence[Standing], origins: Sequence[Standing]
+) -> SuspectGroup:
+    """The earliest origin, with all others that failed in the same way at the same place;
+    `ranks` is empty where every rank did.
+    """
     first = min(origins, key=lambda standing: (failed_at(standing), standing.rank))
     same = [standing for standing in origins if _failure(standing) == _failure(first)]
     everyone = len(same) == len(ranks) and len(ranks) > 1
     who = "all ranks" if everyone else ranks_say(sorted(standing.rank for standing in same))
-    after = [standing.rank for standing in ranks if standing not in same and standing.state != "unseen"]
+    after = [
+        standing.rank for standing in ranks if standing not in same and standing.state != "unseen"
+    ]
     says = f"{who} {_failure_says(first)}" + (", before any other" if after else "")
     return _group(rung, ranks, [] if everyone else same, "failed-first", says, evidence_of=same)
 
 
 def _failure(standing: Standing) -> tuple[object, ...]:
     if standing.exception is not None:
-        return ("exception", standing.exception.root_type or standing.exception.type, standing.where)
+        return (
+            "exception",
+            standing.exception.root_type or standing.exception.type,
+            standing.where,
+        )
     ending = standing.ending
     return ("ending", ending.how, ending.code, ending.signal) if ending else ("unknown",)
 
@@ -135,19 +159,41 @@ def _failure_says(standing: Standing) -> str:
 
 def _left_group(rung: Rung, ranks: Sequence[Standing], left: Sequence[Standing]) -> SuspectGroup:
     who = ranks_say(sorted(standing.rank for standing in left))
-    return _group(rung, ranks, left, "left", f"{who} ended with exit code 0 while the others still waited for it")
+    return _group(
+        rung,
+        ranks,
+        left,
+        "left",
+        f"{who} ended with exit code 0 while the others still waited for it",
+    )
 
 
-def _divergence_group(rung: Rung, ranks: Sequence[Standing], divergence: Divergence) -> SuspectGroup:
+def _divergence_group(
+    rung: Rung, ranks: Sequence[Standing], divergence: Divergence
+) -> SuspectGroup:
     suspects = _minority(divergence.camps)
     members = [standing for standing in ranks if standing.rank in suspects]
     says = f"the ranks part at collective #{divergence.position}: {camps_say(divergence)}"
     chain = tuple(
-        Link(ranks_say(camp), ranks_say(sorted({standing.rank for standing in ranks} - set(camp))), f"met {call}, with", divergence.evidence)
+        Link(
+            ranks_say(camp),
+            ranks_say(sorted({standing.rank for standing in ranks} - set(camp))),
+            f"met {call}, with",
+            divergence.evidence,
+        )
         for camp, call in zip(divergence.camps, divergence.calls, strict=True)
         if len(camp) < len(ranks)
     )
-    return _group(rung, ranks, members, "cycle", says, camps=divergence.camps, divergence=divergence, chain=chain)
+    return _group(
+        rung,
+        ranks,
+        members,
+        "cycle",
+        says,
+        camps=divergence.camps,
+        divergence=divergence,
+        chain=chain,
+    )
 
 
 def _camps_group(rung: Rung, ranks: Sequence[Standing]) -> SuspectGroup:
@@ -156,20 +202,37 @@ def _camps_group(rung: Rung, ranks: Sequence[Standing]) -> SuspectGroup:
     for standing in ranks:
         by_place[place_of(standing)].append(standing.rank)
     if len(by_place) > 1:
-        by_place.pop("", None)  # ranks that the launcher ended before they could say where they were make no camp of their own
-    camps = tuple(sorted((tuple(sorted(camp)) for camp in by_place.values()), key=lambda camp: (len(camp), camp)))
+        # ranks that the launcher ended before they could say where they were make no camp of their
+        # own
+        by_place.pop("", None)
+    camps = tuple(
+        sorted(
+            (tuple(sorted(camp)) for camp in by_place.values()), key=lambda camp: (len(camp), camp)
+        )
+    )
     if len(camps) < 2:
         place = next(iter(by_place), "")
-        says = f"all ranks broke at the same place, {place}" if place else "the ranks broke, and none says where"
+        says = (
+            f"all ranks broke at the same place, {place}"
+            if place
+            else "the ranks broke, and none says where"
+        )
         return _group(rung, ranks, [], "stuck-inside", says, evidence_of=ranks)
     suspects = _minority(camps)
     members = [standing for standing in ranks if standing.rank in suspects]
-    parts = "; ".join(f"{ranks_say(camp)} at {place or 'an unknown place'}" for place, camp in sorted(by_place.items(), key=lambda item: len(item[1])))
-    return _group(rung, ranks, members, "cycle", f"the ranks broke at different places: {parts}", camps=camps)
+    parts = "; ".join(
+        f"{ranks_say(camp)} at {place or 'an unknown place'}"
+        for place, camp in sorted(by_place.items(), key=lambda item: len(item[1]))
+    )
+    return _group(
+        rung, ranks, members, "cycle", f"the ranks broke at different places: {parts}", camps=camps
+    )
 
 
 def place_of(standing: Standing) -> str:
-    """`all_reduce at train.py:28 in report`: the collective and the user's line in which a rank was last seen."""
+    """`all_reduce at train.py:28 in report`: the collective and the user's line in which a rank
+    was last seen.
+    """
     if standing.call is not None:
         call = standing.call
         return f"{call.op} at {call.file.rsplit('/', 1)[-1]}:{call.line} in {call.function}"
@@ -182,13 +245,26 @@ def _minority(camps: Sequence[tuple[int, ...]]) -> set[int]:
     return {rank for camp in camps if len(camp) == len(camps[0]) for rank in camp}
 
 
-def _launcher_group(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> tuple[SuspectGroup, ...]:
+def _launcher_group(
+    facts: Facts, rung: Rung, ranks: Sequence[Standing]
+) -> tuple[SuspectGroup, ...]:
     """The launcher itself failed, and no rank did."""
-    launchers = [fact for fact in facts.of(RankEnding, cell=rung.cell) if fact.role == "launcher" and fact.abnormal]
+    launchers = [
+        fact
+        for fact in facts.of(RankEnding, cell=rung.cell)
+        if fact.role == "launcher" and fact.abnormal
+    ]
     if not launchers:
         return ()
     code = launchers[0].code if launchers[0].code is not None else launchers[0].signal_name
-    group = _group(rung, ranks, [], "failed-first", f"the launcher failed ({code}) and no rank did before it", evidence_of=ranks)
+    group = _group(
+        rung,
+        ranks,
+        [],
+        "failed-first",
+        f"the launcher failed ({code}) and no rank did before it",
+        evidence_of=ranks,
+    )
     return (group,)
 
 
@@ -206,12 +282,25 @@ def _group(
 ) -> SuspectGroup:
     suspects = tuple(sorted(standing.rank for standing in members))
     shown = evidence_of or members
-    harmed = [standing for standing in ranks if standing.rank not in suspects and standing not in evidence_of]
-    victims = tuple(standing.rank for standing in harmed if standing.state != "unseen")  # of a rank that nobody saw, nothing is known
+    harmed = [
+        standing
+        for standing in ranks
+        if standing.rank not in suspects and standing not in evidence_of
+    ]
+    victims = tuple(
+        standing.rank for standing in harmed if standing.state != "unseen"
+    )  # of a rank that nobody saw, nothing is known
     mode: Mode = "crash"
     if chain is None:
         chain = (
-            (Link(ranks_say(victims), ranks_say(suspects), "lost its peer" if len(victims) == 1 else "lost their peer", _ids(members)),)
+            (
+                Link(
+                    ranks_say(victims),
+                    ranks_say(suspects),
+                    "lost its peer" if len(victims) == 1 else "lost their peer",
+                    _ids(members),
+                ),
+            )
             if victims and suspects
             else ()
         )

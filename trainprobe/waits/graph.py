@@ -1,4 +1,6 @@
-"""A directed graph of waits: its sinks, its cycles, and the chain from a victim to what it waits for."""
+"""A directed graph of waits: its sinks, its cycles, and the chain from a victim to what it waits
+for.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class Graph:
             self._out[wait.waiter].append(wait)
             self._into[wait.awaited].append(wait.waiter)
             self._direct.setdefault((wait.waiter, wait.awaited), (place, wait))
-        self._reaching: dict[frozenset[Node], frozenset[Node]] = {}  # asked several times for each end
+        self._reaching: dict[
+            frozenset[Node], frozenset[Node]
+        ] = {}  # asked several times for each end
 
     def waits_of(self, node: Node) -> tuple[Wait, ...]:
         """The waits that leave `node`."""
@@ -33,14 +37,23 @@ class Graph:
         return tuple(self._into.get(node, ()))
 
     def ends(self) -> tuple[tuple[Node, ...], ...]:
-        """The components that nothing leads out of: a single node is a sink, several are a cycle. In the order of `nodes`."""
+        """The components that nothing leads out of: a single node is a sink, several are a
+        cycle. In the order of `nodes`.
+        """
         components = self._components()
         home = {node: index for index, component in enumerate(components) for node in component}
         ends = [
-            component for index, component in enumerate(components) if all(home[wait.awaited] == index for node in component for wait in self.waits_of(node))
+            component
+            for index, component in enumerate(components)
+            if all(
+                home[wait.awaited] == index for node in component for wait in self.waits_of(node)
+            )
         ]
         place = {node: index for index, node in enumerate(self.nodes)}
-        return tuple(tuple(sorted(component, key=place.__getitem__)) for component in sorted(ends, key=lambda c: min(place[n] for n in c)))
+        return tuple(
+            tuple(sorted(component, key=place.__getitem__))
+            for component in sorted(ends, key=lambda c: min(place[n] for n in c))
+        )
 
     def reaches(self, goals: Iterable[Node]) -> frozenset[Node]:
         """All nodes from which some goal can be reached, the goals themselves left out."""
@@ -56,7 +69,8 @@ class Graph:
         return self._reaching[goal_set]
 
     def chain(self, start: Node, goals: Iterable[Node]) -> tuple[Wait, ...]:
-        """The shortest chain of waits from `start` to any goal, of several the first in the order of the waits; empty where there is none.
+        """The shortest chain of waits from `start` to any goal, of several the first in the order
+        of the waits; empty where there is none.
 
         Searched from the goals on: a rank may wait for thousands, and few wait for one.
         """
@@ -71,7 +85,9 @@ class Graph:
         return tuple(steps)
 
     def _levels(self, start: Node, goals: set[Node]) -> list[list[Node]]:
-        """The goals, those one wait before them, and so on to those that `start` waits for; empty where it reaches none."""
+        """The goals, those one wait before them, and so on to those that `start` waits for;
+        empty where it reaches none.
+        """
         seen, levels = set(goals), [list(goals)]
         while levels[-1]:
             before = [node for nearer in levels[-1] for node in self._into.get(nearer, ())]
@@ -82,7 +98,9 @@ class Graph:
         return []
 
     def _components(self) -> list[list[Node]]:
-        """Strongly connected components by Tarjan's algorithm, without recursion: a graph of 10,000 ranks is deep."""
+        """Strongly connected components by Tarjan's algorithm, without recursion: a graph of
+        10,000 ranks is deep.
+        """
         index: dict[Node, int] = {}
         low: dict[Node, int] = {}
         on_stack: set[Node] = set()

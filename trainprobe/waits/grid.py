@@ -1,4 +1,6 @@
-"""The user's command over ranks and rows: which cells of the grid answered, which failing one is the smallest, and which knobs were tried on it."""
+"""The user's command over ranks and rows: which cells of the grid answered, which failing one is
+the smallest, and which knobs were tried on it.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,16 @@ ANSWERED = (*FAILING, "passed")
 
 
 def is_knob(rung: Rung) -> bool:
-    """Is it a cell in which something was changed? It is neither a failure nor a pass of the command as it was given."""
+    """Is it a cell in which something was changed? It is neither a failure nor a pass of the
+    command as it was given.
+    """
     return bool(rung.knob)
 
 
 def command_cells(facts: Facts) -> tuple[Rung, ...]:
-    """One rung for each cell of the command as it was given, the cheapest first. Of a cell tried again the last answer counts."""
+    """One rung for each cell of the command as it was given, the cheapest first. Of a cell tried
+    again the last answer counts.
+    """
     cells: dict[str, Rung] = {}
     for rung in facts.of(Rung):
         if rung.probe == COMMAND and not is_knob(rung):
@@ -29,8 +35,13 @@ def command_cells(facts: Facts) -> tuple[Rung, ...]:
 
 
 def outgrown_by(rung: Rung, others: Iterable[Rung]) -> bool:
-    """Did the same rung pass with at least as many ranks and rows? A program may rightly refuse to run smaller than it is made for."""
-    return any(other.outcome == "passed" and other.cell != rung.cell and _covers(other, rung) for other in others)
+    """Did the same rung pass with at least as many ranks and rows? A program may rightly refuse
+    to run smaller than it is made for.
+    """
+    return any(
+        other.outcome == "passed" and other.cell != rung.cell and _covers(other, rung)
+        for other in others
+    )
 
 
 def failing_cells(facts: Facts) -> tuple[Rung, ...]:
@@ -45,7 +56,9 @@ def smallest_failing(facts: Facts) -> Rung | None:
 
 
 def knobs_tried(facts: Facts, cell: str | None = None) -> tuple[KnobTried, ...]:
-    """What was changed in that cell, or in any, one for each knob, in the order of the climb; the run without a change is not among them."""
+    """What was changed in that cell, or in any, one for each knob, in the order of the climb;
+    the run without a change is not among them.
+    """
     found: dict[tuple[str, str], KnobTried] = {}
     for fact in facts.of(KnobTried):
         if fact.name != CONTROL and cell in (None, fact.of_cell):
@@ -55,19 +68,35 @@ def knobs_tried(facts: Facts, cell: str | None = None) -> tuple[KnobTried, ...]:
 
 def steady(facts: Facts, cell: str) -> bool | None:
     """Did that cell fail once more when nothing was changed? None where that was not tried."""
-    again = [fact for fact in facts.of(KnobTried) if fact.name == CONTROL and fact.of_cell == cell and fact.answered]
+    again = [
+        fact
+        for fact in facts.of(KnobTried)
+        if fact.name == CONTROL and fact.of_cell == cell and fact.answered
+    ]
     return not again[-1].heals if again else None
 
 
 def passed_with_fewer_ranks(facts: Facts, rung: Rung) -> Rung | None:
-    """The largest cell that passed on fewer ranks and with at least as many rows: what fails then needs the other ranks."""
-    found = [one for one in command_cells(facts) if one.outcome == "passed" and one.nproc < rung.nproc and _rows(one) >= _rows(rung)]
+    """The largest cell that passed on fewer ranks and with at least as many rows: what fails
+    then needs the other ranks.
+    """
+    found = [
+        one
+        for one in command_cells(facts)
+        if one.outcome == "passed" and one.nproc < rung.nproc and _rows(one) >= _rows(rung)
+    ]
     return max(found, key=_size, default=None)
 
 
 def passed_with_fewer_rows(facts: Facts, rung: Rung) -> Rung | None:
-    """The cell with the most rows that passed on at least as many ranks and with fewer rows: what fails then needs the data's size."""
-    found = [one for one in command_cells(facts) if one.outcome == "passed" and one.nproc >= rung.nproc and _rows(one) < _rows(rung)]
+    """The cell with the most rows that passed on at least as many ranks and with fewer rows:
+    what fails then needs the data's size.
+    """
+    found = [
+        one
+        for one in command_cells(facts)
+        if one.outcome == "passed" and one.nproc >= rung.nproc and _rows(one) < _rows(rung)
+    ]
     return max(found, key=lambda one: (_rows(one), -one.nproc), default=None)
 
 

@@ -1,4 +1,6 @@
-"""All groups of suspects of a case: for each cell that did not pass, by hang, by crash or by check."""
+"""All groups of suspects of a case: for each cell that did not pass, by hang, by crash or by
+check.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,22 @@ from dataclasses import replace
 
 from trainprobe.facts import Facts, Rung, SilentNode
 from trainprobe.waits.crash import crash_groups
-from trainprobe.waits.grid import ANSWERED, COMMAND, FAILING, command_cells, failing_cells, is_knob, outgrown_by, smallest_failing
+from trainprobe.waits.data_parallel import spread_groups
+from trainprobe.waits.grid import (
+    ANSWERED,
+    COMMAND,
+    FAILING,
+    command_cells,
+    failing_cells,
+    is_knob,
+    outgrown_by,
+    smallest_failing,
+)
 from trainprobe.waits.hang import hang_groups
 from trainprobe.waits.leftovers import leftover_groups
 from trainprobe.waits.live import LiveView, live_views
-from trainprobe.waits.spread import spread_groups
+from trainprobe.waits.model_stress import stressed_groups
 from trainprobe.waits.standings import Standing, standings
-from trainprobe.waits.stressed import stressed_groups
 from trainprobe.waits.suspects import Mode, SuspectGroup
 
 HANG_S = 20.0  # a silence below this is no hang yet: the ladder's own stall_s
@@ -22,60 +33,108 @@ HANG_S = 20.0  # a silence below this is no hang yet: the ladder's own stall_s
 def failing_rungs(facts: Facts) -> tuple[Rung, ...]:
     """The cells to judge, one for each rung that failed.
 
-    Of a rung that failed at several sizes the largest, since two ranks cannot outvote each other. A rung that passed at its full size has passed:
-    a program may rightly refuse to run on fewer ranks than it is made for. Of the user's command over rows the smallest, for there the least is in
-    the way of what went wrong; and cells with a changed knob are no answer about the command.
+    Of a rung that failed at several sizes the largest, since two ranks cannot outvote each other. A
+    rung that passed at its full size has passed: a program may rightly refuse to run on fewer ranks
+    than it is made for. Of the user's command over rows the smallest, for there the least is in the
+    way of what went wrong; and cells with a changed knob are no answer about the command.
     """
     largest: dict[tuple[str, str], Rung] = {}
     by_rows = any(rung.rows is not None for rung in command_cells(facts))
     for rung in facts.of(Rung):
-        known = rung.outcome in ANSWERED and not is_knob(rung) and not (by_rows and rung.probe == COMMAND)
+        known = (
+            rung.outcome in ANSWERED
+            and not is_knob(rung)
+            and not (by_rows and rung.probe == COMMAND)
+        )
         key = (rung.probe, rung.hosts[0] if rung.alone else "")
         if known and (key not in largest or rung.nproc >= largest[key].nproc):
             largest[key] = rung
     judged = _of_grid(facts) if by_rows else None
     found = [*largest.values(), *([judged] if judged is not None else [])]
-    return tuple(sorted((rung for rung in found if rung.outcome in FAILING), key=lambda rung: (rung.rung, rung.nproc)))
+    return tuple(
+        sorted(
+            (rung for rung in found if rung.outcome in FAILING),
+            key=lambda rung: (rung.rung, rung.nproc),
+        )
+    )
 
 
 def _of_grid(facts: Facts) -> Rung | None:
-    """The smallest failing cell; where its ranks stand against each other, half against half, a larger world that failed in the same way."""
+    """The smallest failing cell; where its ranks stand against each other, half against half, a
+    larger world that failed in the same way.
+    """
     smallest = smallest_failing(facts)
-    if smallest is None or smallest.outcome != "timed_out" or not any(_undecided(group) for group in groups_of(facts, smallest)):
+    if (
+        smallest is None
+        or smallest.outcome != "timed_out"
+        or not any(_undecided(group) for group in groups_of(facts, smallest))
+    ):
         return smallest
-    wider = [rung for rung in failing_cells(facts) if rung.nproc > max(2, smallest.nproc) and rung.outcome == smallest.outcome]
-    return next((rung for rung in wider if not any(_undecided(group) for group in groups_of(facts, rung))), smallest)
+    wider = [
+        rung
+        for rung in failing_cells(facts)
+        if rung.nproc > max(2, smallest.nproc) and rung.outcome == smallest.outcome
+    ]
+    return next(
+        (rung for rung in wider if not any(_undecided(group) for group in groups_of(facts, rung))),
+        smallest,
+    )
 
 
 def _undecided(group: SuspectGroup) -> bool:
     """Two camps of one size: neither can be told to be in the wrong."""
-    return group.mode == "hang" and len(group.camps) > 1 and len(group.camps[0]) == len(group.camps[1])
+    return (
+        group.mode == "hang" and len(group.camps) > 1 and len(group.camps[0]) == len(group.camps[1])
+    )
 
 
 def outgrown_rungs(facts: Facts) -> tuple[Rung, ...]:
     """The cells that failed although a larger one of the same rung passed."""
     cells = command_cells(facts)
-    passed = {rung.probe: rung.nproc for rung in facts.of(Rung) if rung.outcome == "passed" and rung.probe != COMMAND}
-    others = [rung for rung in facts.of(Rung) if rung.outcome in FAILING and passed.get(rung.probe, 0) > rung.nproc]
-    return (*others, *(rung for rung in cells if rung.outcome in FAILING and outgrown_by(rung, cells)))
+    passed = {
+        rung.probe: rung.nproc
+        for rung in facts.of(Rung)
+        if rung.outcome == "passed" and rung.probe != COMMAND
+    }
+    others = [
+        rung
+        for rung in facts.of(Rung)
+        if rung.outcome in FAILING and passed.get(rung.probe, 0) > rung.nproc
+    ]
+    return (
+        *others,
+        *(rung for rung in cells if rung.outcome in FAILING and outgrown_by(rung, cells)),
+    )
 
 
-def suspect_groups(facts: Facts, views: Sequence[LiveView] | None = None) -> tuple[SuspectGroup, ...]:
+def suspect_groups(
+    facts: Facts, views: Sequence[LiveView] | None = None
+) -> tuple[SuspectGroup, ...]:
     """The groups of every live job, then those of every failing cell in the order of the ladder."""
-    live = tuple(group for view in (live_views(facts) if views is None else views) for group in view.groups)
-    failed = _alike_together([(rung, group) for rung in failing_rungs(facts) for group in groups_of(facts, rung)])
-    return live + (failed or (*leftover_groups(facts), *spread_groups(facts)))  # where a rung failed, both are weighed beside its own evidence
+    live = tuple(
+        group for view in (live_views(facts) if views is None else views) for group in view.groups
+    )
+    failed = _alike_together(
+        [(rung, group) for rung in failing_rungs(facts) for group in groups_of(facts, rung)]
+    )
+    return live + (
+        failed or (*leftover_groups(facts), *spread_groups(facts))
+    )  # where a rung failed, both are weighed beside its own evidence
 
 
 def _alike_together(found: Sequence[tuple[Rung, SuspectGroup]]) -> tuple[SuspectGroup, ...]:
-    """Of nodes on which a probe of the host came out alike, one group stands for all: it names them, and its evidence is that of the first."""
+    """Of nodes on which a probe of the host came out alike, one group stands for all: it names
+    them, and its evidence is that of the first.
+    """
     groups: list[SuspectGroup] = []
     first: dict[tuple[str, str, str], int] = {}
     for rung, group in found:
         key = (group.probe, group.how, group.says)
         if rung.alone and key in first:
             same = groups[first[key]]
-            groups[first[key]] = replace(same, hosts=tuple(dict.fromkeys((*same.hosts, *group.hosts))))
+            groups[first[key]] = replace(
+                same, hosts=tuple(dict.fromkeys((*same.hosts, *group.hosts)))
+            )
             continue
         if rung.alone:
             first[key] = len(groups)
@@ -94,8 +153,17 @@ def groups_of(facts: Facts, rung: Rung) -> tuple[SuspectGroup, ...]:
     groups: tuple[SuspectGroup, ...] = ()
     if died or rung.outcome != "timed_out":
         groups = crash_groups(facts, rung, ranks)
-    if not groups and waiting and (rung.outcome == "timed_out" or rung.stopped_because in ("stall", "first_output", "fault")):
-        groups = tuple(_because_of_nodes(facts, rung, group) for group in hang_groups(facts, rung, ranks))
+    if (
+        not groups
+        and waiting
+        and (
+            rung.outcome == "timed_out"
+            or rung.stopped_because in ("stall", "first_output", "fault")
+        )
+    ):
+        groups = tuple(
+            _because_of_nodes(facts, rung, group) for group in hang_groups(facts, rung, ranks)
+        )
     return (*(groups or (_whole_cell(rung, ranks),)), *found)
 
 
@@ -105,20 +173,34 @@ def _because_of_nodes(facts: Facts, rung: Rung, group: SuspectGroup) -> SuspectG
     if group.how != "not-visible" or not silent:
         return group
     says = f"{group.says}: {'; '.join(one.says for one in silent)}"
-    return replace(group, says=says, evidence=tuple(dict.fromkeys((*group.evidence, *(id_ for one in silent for id_ in one.evidence)))))
+    return replace(
+        group,
+        says=says,
+        evidence=tuple(
+            dict.fromkeys((*group.evidence, *(id_ for one in silent for id_ in one.evidence)))
+        ),
+    )
 
 
 def is_hung(facts: Facts, rung: Rung) -> bool:
     """Live ranks waited and made no progress, even if a peer is dead.
 
-    Where a rank failed and the ladder ended the others soon after, they had waited for less than any hang is told by: what is known is the failure.
+    Where a rank failed and the ladder ended the others soon after, they had waited for less than
+    any hang is told by: what is known is the failure.
     """
     if rung.outcome == "timed_out":
         return True
     ranks = standings(facts, rung)
-    if rung.stopped_because == "fault" and (rung.silent_s or 0.0) < HANG_S and any(standing.state == "crashed" for standing in ranks):
+    if (
+        rung.stopped_because == "fault"
+        and (rung.silent_s or 0.0) < HANG_S
+        and any(standing.state == "crashed" for standing in ranks)
+    ):
         return any(standing.state in ("stopped", "blocked") for standing in ranks)
-    return any(standing.alive and standing.state in ("waiting", "stopped", "blocked", "spinning") for standing in ranks)
+    return any(
+        standing.alive and standing.state in ("waiting", "stopped", "blocked", "spinning")
+        for standing in ranks
+    )
 
 
 def _whole_cell(rung: Rung, ranks: tuple[Standing, ...]) -> SuspectGroup:
@@ -126,7 +208,9 @@ def _whole_cell(rung: Rung, ranks: tuple[Standing, ...]) -> SuspectGroup:
     mode: Mode = "check"
     if rung.outcome == "timed_out":
         mode = "hang"
-    elif rung.outcome == "crashed" or rung.probe == COMMAND:  # the run itself has ended, and not as it should
+    elif (
+        rung.outcome == "crashed" or rung.probe == COMMAND
+    ):  # the run itself has ended, and not as it should
         mode = "crash"
     several = tuple(sorted(rung.ranks)) if 0 < len(rung.ranks) < rung.nproc else ()
     theirs = [standing for standing in ranks if standing.rank in several] or ranks
@@ -139,5 +223,9 @@ def _whole_cell(rung: Rung, ranks: tuple[Standing, ...]) -> SuspectGroup:
         mode=mode,
         evidence=rung.evidence,
         world_size=max(rung.nproc, 1),
-        hosts=tuple(sorted({standing.host for standing in (theirs if rung.hosts else ranks) if standing.host})),
+        hosts=tuple(
+            sorted(
+                {standing.host for standing in (theirs if rung.hosts else ranks) if standing.host}
+            )
+        ),
     )

@@ -1,4 +1,6 @@
-"""The groups of suspects of a cell that stopped making progress: edges from where every rank stands, then the ends of the graph."""
+"""The groups of suspects of a cell that stopped making progress: edges from where every rank
+stands, then the ends of the graph.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +8,46 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trainprobe.facts import Facts, LockWait, MainThread, ProcessState, Rung
+from trainprobe.facts import Facts, Rung
 from trainprobe.model.diagnosis import Link
 from trainprobe.model.waits import Node, SuspectHow, Wait
 from trainprobe.waits.divergence import camps_say, divergence_in, ranks_say
+from trainprobe.waits.edges import Edges
 from trainprobe.waits.graph import Graph
 from trainprobe.waits.peers import P2P_OPS
 from trainprobe.waits.silent_work import at_work
-from trainprobe.waits.standings import AT_THE_STORE, Standing
+from trainprobe.waits.standings import Standing, meetings_of
 from trainprobe.waits.suspects import Divergence, Mode, SuspectGroup
-
-WORKER_ROLES = ("loader-worker", "child")
 
 
 def hang_groups(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> tuple[SuspectGroup, ...]:
-    """The suspects of a hung cell, most to blame first. Empty only where no rank was seen at all."""
-    world = [standing.rank for standing in ranks]
-    divergence = divergence_in(facts, rung.cell, world, hung=True)
+    """The suspects of a hung cell, most to blame first. Empty only where no rank was seen at
+    all.
+    """
+    divergence = parting(facts, rung.cell, ranks)
     if divergence is not None and divergence.kind != "missing" and all_met(ranks):
         return (divergence_group(rung, ranks, divergence),)
-    graph = wait_graph(facts, rung, ranks)
-    groups = [group for end in graph.ends() if (group := group_of_end(rung, ranks, graph, end, divergence)) is not None]
+    graph = Edges(facts, rung.cell, ranks).graph()
+    groups = [
+        group
+        for end in graph.ends()
+        if (group := group_of_end(rung, ranks, graph, end, divergence)) is not None
+    ]
     return at_work(facts, rung, ranks, merged(groups))
+
+
+def parting(
+    facts: Facts, cell: str, ranks: Sequence[Standing], dumped: Sequence[int] | None = None
+) -> Divergence | None:
+    """The earliest divergence of the ranks. A rank that is missing from one call because it waits
+    inside another (a receive, say, of which no journal knows) is a victim, and makes none.
+    """
+    world = [standing.rank for standing in ranks]
+    divergence = divergence_in(facts, cell, world, hung=True, dumped=dumped)
+    if divergence is None or divergence.kind != "missing":
+        return divergence
+    inside = {standing.rank for standing in ranks if standing.in_collective}
+    return None if inside.issuperset(divergence.camps[0]) else divergence
 
 
 def all_met(ranks: Sequence[Standing]) -> bool:
@@ -35,84 +55,34 @@ def all_met(ranks: Sequence[Standing]) -> bool:
     return all(standing.in_collective for standing in ranks)
 
 
-def wait_graph(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> Graph:
-    """The waits between the ranks of a hung cell, their workers and the locks that they want."""
-    node = {standing.rank: Node("rank", str(standing.rank)) for standing in ranks}
-    waits: list[Wait] = []
-    meetings = meetings_of(ranks)
-    for meeting in dict.fromkeys(meetings.values()):
-        absent = [other for other in ranks if meetings.get(other.rank) != meeting]
-        waits += [Wait(Node("collective", meeting), node[other.rank], "has not been joined by", evidence=other.evidence) for other in absent]
-    for standing in ranks:
-        me = node[standing.rank]
-        if standing.in_collective:
-            meeting = meetings[standing.rank]
-            waits.append(_wait(me, Node("collective", meeting), f"is inside {meeting}", standing))
-        elif standing.alive and standing.leaf == AT_THE_STORE:
-            absent = [other for other in ranks if other.rank != standing.rank and other.leaf != AT_THE_STORE]
-            waits += [_wait(me, node[other.rank], "waits at the rendezvous for", standing) for other in absent]
-        elif standing.alive and standing.leaf in ("dataloader", "child-wait"):
-            waits += _worker_waits(facts, rung.cell, standing, me)
-        elif standing.alive:
-            waits += _lock_waits(facts, rung.cell, standing, me, ranks, node)
-    return Graph(node.values(), waits)
-
-
-def meetings_of(ranks: Sequence[Standing]) -> dict[int, str]:
-    """The collective of each rank. Call sites tell two of the same name apart only when nobody is missing from them."""
-    inside = [standing for standing in ranks if standing.in_collective]
-    by_name = {standing.rank: standing.meeting for standing in inside}
-    if len(inside) == len(ranks) and len(set(by_name.values())) == 1:
-        places = {standing.rank: (standing.where if not _inside_torch(standing) else "") for standing in inside}
-        if len(set(places.values())) > 1 and all(places.values()):
-            return {rank: f"{by_name[rank]} at {place}" for rank, place in places.items()}
-    return by_name
-
-
-def _inside_torch(standing: Standing) -> bool:
-    return standing.thread is not None and standing.thread.in_backward
-
-
-def _worker_waits(facts: Facts, cell: str, standing: Standing, me: Node) -> list[Wait]:
-    """A rank that waits for a child waits for the busy or stopped ones; idle workers wait for the rank themselves."""
-    waits = []
-    for process in facts.of(ProcessState, cell=cell, rank=standing.rank):
-        if process.role not in WORKER_ROLES or process.state in ("Z", "X"):
-            continue
-        thread = next((fact for fact in facts.of(MainThread, cell=cell) if fact.pid == process.pid), None)
-        if thread is None or thread.leaf != "worker-idle":
-            waits.append(Wait(me, Node("process", str(process.pid)), "waits for its child", evidence=(*standing.evidence, *process.evidence)))
-    return waits
-
-
-def _lock_waits(facts: Facts, cell: str, standing: Standing, me: Node, ranks: Sequence[Standing], node: dict[int, Node]) -> list[Wait]:
-    waits = []
-    by_pid = {other.pid: node[other.rank] for other in ranks if other.pid}
-    for lock in facts.of(LockWait, cell=cell):
-        if lock.pid == standing.pid and lock.holder_pid:
-            name = Node("lock", lock.path or "a file")
-            holder = by_pid.get(lock.holder_pid, Node("process", str(lock.holder_pid)))
-            waits += [_wait(me, name, "wants the lock", standing), Wait(name, holder, "is held by", evidence=lock.evidence)]
-    return waits
-
-
-def _wait(waiter: Node, awaited: Node, how: str, standing: Standing) -> Wait:
-    return Wait(waiter, awaited, how, since_s=standing.since_s or 0.0, evidence=standing.evidence)
-
-
 def group_of_end(
-    rung: Rung, ranks: Sequence[Standing], graph: Graph, end: tuple[Node, ...], divergence: Divergence | None, by_node: dict[Node, Standing] | None = None
+    rung: Rung,
+    ranks: Sequence[Standing],
+    graph: Graph,
+    end: tuple[Node, ...],
+    divergence: Divergence | None,
+    by_node: dict[Node, Standing] | None = None,
 ) -> SuspectGroup | None:
-    """Who must act at this end, and who waits for them. `by_node` are the ranks by their nodes, for whoever asks of thousands of ends."""
+    """Who must act at this end, and who waits for them. `by_node` are the ranks by their nodes,
+    for whoever asks of thousands of ends.
+    """
     by_node = by_node or {Node("rank", str(standing.rank)): standing for standing in ranks}
     members = [by_node[node] for node in end if node in by_node]
-    outside = [node for node in end if node.kind in ("process", "lock") or _of_processes_alone(graph, node)]
+    outside = [
+        node for node in end if node.kind in ("process", "lock") or _of_processes_alone(graph, node)
+    ]
     reached = graph.reaches(end)
     victims = tuple(sorted(by_node[node].rank for node in reached if node in by_node))
     if not members and end[0].kind == "collective":  # everybody is inside it, and nobody gets out
-        members = [by_node[wait.waiter] for wait in graph.waits if wait.awaited in end and wait.waiter in by_node]
+        members = [
+            by_node[wait.waiter]
+            for wait in graph.waits
+            if wait.awaited in end and wait.waiter in by_node
+        ]
         victims = ()
-    if not members and outside:  # the end is a worker or a lock holder: the rank that waits for it must act
+    if (
+        not members and outside
+    ):  # the end is a worker or a lock holder: the rank that waits for it must act
         members = [by_node[node] for node in _last_ranks(graph, end, by_node)]
         victims = tuple(rank for rank in victims if rank not in {member.rank for member in members})
     if not members:
@@ -122,9 +92,14 @@ def group_of_end(
     chain: tuple[Wait, ...] = ()
     if how == "cycle" and any(node.kind == "lock" for node in end):
         members, chain = _around_the_lock(graph, end, by_node)
-        says = f"{ranks_say(sorted(member.rank for member in members))} wait for each other, by {end_lock(end)} and a collective"
+        says = (
+            f"{ranks_say(sorted(member.rank for member in members))} wait for each other, by"
+            f" {end_lock(end)} and a collective"
+        )
         victims = tuple(standing.rank for standing in ranks if standing not in members)
-    elif how == "cycle" and is_exchange(members):  # a send or receive that has no other half is no camp: all of the circle must act
+    elif how == "cycle" and is_exchange(
+        members
+    ):  # a send or receive that has no other half is no camp: all of the circle must act
         victims = tuple(standing.rank for standing in ranks if standing not in members)
         chain = _round(graph, members)
     elif how == "cycle":
@@ -132,14 +107,26 @@ def group_of_end(
         members = _smallest(camps, members, by_node)
         victims = tuple(standing.rank for standing in ranks if standing not in members)
         verb = "stands" if len(members) == 1 else "stand"
-        same_op = len({standing.meeting for standing in ranks if standing.in_collective}) == 1 and all_met(ranks)
+        same_op = len(
+            {standing.meeting for standing in ranks if standing.in_collective}
+        ) == 1 and all_met(ranks)
         other = f"{members[0].meeting} at another line" if same_op else "another collective"
-        says = f"{ranks_say([member.rank for member in members])} {verb} {'in' if same_op else 'at'} {other} than the rest"
+        says = (
+            f"{ranks_say([member.rank for member in members])} {verb} {'in' if same_op else 'at'}"
+            f" {other} than the rest"
+        )
         if not camps[1:]:
             says = _how(members, len(ranks), end)[2]
         elif len(members) == len(ranks):
-            says = f"{ranks_say([member.rank for member in members])} stand {'in calls of ' + members[0].meeting + ' at different lines' if same_op else 'at different collectives'}"
-        chain = graph.chain(Node("rank", str(victims[0])), [Node("rank", str(members[0].rank))]) if victims else ()
+            says = (
+                f"{ranks_say([member.rank for member in members])} stand"
+                f" {'in calls of ' + members[0].meeting + ' at different lines' if same_op else 'at different collectives'}"  # noqa: E501
+            )
+        chain = (
+            graph.chain(Node("rank", str(victims[0])), [Node("rank", str(members[0].rank))])
+            if victims
+            else ()
+        )
     elif victims:
         chain = graph.chain(Node("rank", str(victims[0])), end)
     return SuspectGroup(
@@ -150,7 +137,10 @@ def group_of_end(
         says=says,
         mode=mode,
         victims=victims,
-        chain=tuple(Link(_words(wait.waiter, victims), _words(wait.awaited, ()), wait.how, wait.evidence) for wait in chain),
+        chain=tuple(
+            Link(_words(wait.waiter, victims), _words(wait.awaited, ()), wait.how, wait.evidence)
+            for wait in chain
+        ),
         evidence=tuple(dict.fromkeys(id_ for member in members for id_ in member.evidence)),
         world_size=len(ranks),
         hosts=tuple(sorted({member.host for member in members if member.host})),
@@ -160,7 +150,9 @@ def group_of_end(
 
 
 def _last_ranks(graph: Graph, end: tuple[Node, ...], by_node: dict[Node, Standing]) -> list[Node]:
-    """The ranks from which the way to the end leads over no other rank: over a worker, a lock and its holder, say."""
+    """The ranks from which the way to the end leads over no other rank: over a worker, a lock
+    and its holder, say.
+    """
     back: dict[Node, list[Node]] = defaultdict(list)
     for wait in graph.waits:
         back[wait.awaited].append(wait.waiter)
@@ -178,8 +170,11 @@ def _last_ranks(graph: Graph, end: tuple[Node, ...], by_node: dict[Node, Standin
     return sorted(found, key=lambda node: int(node.key))
 
 
-def _around_the_lock(graph: Graph, end: tuple[Node, ...], by_node: dict[Node, Standing]) -> tuple[list[Standing], tuple[Wait, ...]]:
-    """Of a cycle through a lock: the ranks that want it, themselves or by a process that they wait for, those that hold it, and the way round.
+def _around_the_lock(
+    graph: Graph, end: tuple[Node, ...], by_node: dict[Node, Standing]
+) -> tuple[list[Standing], tuple[Wait, ...]]:
+    """Of a cycle through a lock: the ranks that want it, themselves or by a process that they wait
+    for, those that hold it, and the way round.
 
     The way leads from the holder to the lock, and from the lock back to the holder.
     """
@@ -187,13 +182,18 @@ def _around_the_lock(graph: Graph, end: tuple[Node, ...], by_node: dict[Node, St
     wanting = _last_ranks(graph, (lock,), by_node)
     holding = _first_ranks(graph, lock, by_node)
     start = holding[0] if holding else wanting[0]
-    chain = (*graph.chain(start, [lock]), *(wait for wait in graph.waits_of(lock) if wait.awaited == start))
+    chain = (
+        *graph.chain(start, [lock]),
+        *(wait for wait in graph.waits_of(lock) if wait.awaited == start),
+    )
     return [by_node[node] for node in dict.fromkeys([*wanting, *holding])], chain
 
 
 def _of_processes_alone(graph: Graph, node: Node) -> bool:
     """Is this somebody elsewhere for whom no rank itself waits, but a worker or child of one?"""
-    return node.kind == "peer" and all(waiter.kind == "process" for waiter in graph.waiters_of(node))
+    return node.kind == "peer" and all(
+        waiter.kind == "process" for waiter in graph.waiters_of(node)
+    )
 
 
 def _first_ranks(graph: Graph, start: Node, by_node: dict[Node, Standing]) -> list[Node]:
@@ -220,7 +220,11 @@ def is_exchange(members: Sequence[Standing]) -> bool:
 def _round(graph: Graph, members: Sequence[Standing]) -> tuple[Wait, ...]:
     """The waits of a circle once round, from its first rank."""
     first = Node("rank", str(members[0].rank))
-    ways = [(wait, *graph.chain(wait.awaited, [first])) for wait in graph.waits_of(first) if wait.awaited != first]
+    ways = [
+        (wait, *graph.chain(wait.awaited, [first]))
+        for wait in graph.waits_of(first)
+        if wait.awaited != first
+    ]
     return min((way for way in ways if len(way) > 1), key=len, default=())
 
 
@@ -229,14 +233,32 @@ def end_lock(end: tuple[Node, ...]) -> str:
     return next((f"the lock on {node.key}" for node in end if node.kind == "lock"), "a lock")
 
 
-def _how(members: Sequence[Standing], world_size: int, end: tuple[Node, ...]) -> tuple[SuspectHow, Mode, str]:
+def _how(
+    members: Sequence[Standing], world_size: int, end: tuple[Node, ...]
+) -> tuple[SuspectHow, Mode, str]:
     who = ranks_say(sorted(member.rank for member in members))
     first = members[0]
-    if len([node for node in end if node.kind == "rank"]) > 1 or any(node.kind == "collective" for node in end):
+    if len([node for node in end if node.kind == "rank"]) > 1 or any(
+        node.kind == "collective" for node in end
+    ):
         if is_exchange(members):
-            return "cycle", "hang", f"{who} wait for each other in {' and '.join(sorted({member.op.split(' #')[0] for member in members}))}"
-        one_call = len([node for node in end if node.kind == "collective"]) <= 1 and len({member.meeting for member in members}) == 1
-        if one_call and len(members) == world_size and all(member.in_collective for member in members):
+            return (
+                "cycle",
+                "hang",
+                (
+                    f"{who} wait for each other in"
+                    f" {' and '.join(sorted({member.op.split(' #')[0] for member in members}))}"
+                ),
+            )
+        one_call = (
+            len([node for node in end if node.kind == "collective"]) <= 1
+            and len({member.meeting for member in members}) == 1
+        )
+        if (
+            one_call
+            and len(members) == world_size
+            and all(member.in_collective for member in members)
+        ):
             return "stuck-inside", "hang", f"all ranks are inside {first.meeting} and none gets out"
         return "cycle", "hang", f"{who} wait for each other"
     if first.state == "crashed":
@@ -247,7 +269,11 @@ def _how(members: Sequence[Standing], world_size: int, end: tuple[Node, ...]) ->
         return "not-visible", "hang", f"{who} could not be seen"
     place = f" at {first.where}" if first.where else ""
     if len(members) == world_size:
-        return "never-joined", "hang", f"{who} {'stands' if world_size == 1 else 'all stand'} still{place}"
+        return (
+            "never-joined",
+            "hang",
+            f"{who} {'stands' if world_size == 1 else 'all stand'} still{place}",
+        )
     return "never-joined", "hang", f"{who} did not join the others{place}"
 
 
@@ -256,10 +282,14 @@ def _camps(ranks: Sequence[Standing]) -> tuple[tuple[int, ...], ...]:
     camps: dict[str, list[int]] = defaultdict(list)
     for standing in ranks:
         camps[meetings.get(standing.rank, f"elsewhere at {standing.where}")].append(standing.rank)
-    return tuple(sorted((tuple(sorted(camp)) for camp in camps.values()), key=lambda camp: (len(camp), camp)))
+    return tuple(
+        sorted((tuple(sorted(camp)) for camp in camps.values()), key=lambda camp: (len(camp), camp))
+    )
 
 
-def _smallest(camps: tuple[tuple[int, ...], ...], members: list[Standing], by_node: dict[Node, Standing]) -> list[Standing]:
+def _smallest(
+    camps: tuple[tuple[int, ...], ...], members: list[Standing], by_node: dict[Node, Standing]
+) -> list[Standing]:
     """The minority camp; where two camps are equally small, both."""
     if len(camps) < 2:
         return members
@@ -269,11 +299,18 @@ def _smallest(camps: tuple[tuple[int, ...], ...], members: list[Standing], by_no
 
 
 def divergence_group(rung: Rung, ranks: Sequence[Standing], divergence: Divergence) -> SuspectGroup:
-    least = [camp for camp in divergence.camps if len(camp) == len(divergence.camps[0])][: 1 if divergence.kind == "left-out" else None]
+    least = [camp for camp in divergence.camps if len(camp) == len(divergence.camps[0])][
+        : 1 if divergence.kind == "left-out" else None
+    ]
     suspects = tuple(sorted(rank for camp in least for rank in camp))
     victims = tuple(standing.rank for standing in ranks if standing.rank not in suspects)
     chain = tuple(
-        Link(ranks_say(camp), ranks_say(sorted({standing.rank for standing in ranks} - set(camp))), f"is at {call} and waits there for", divergence.evidence)
+        Link(
+            ranks_say(camp),
+            ranks_say(sorted({standing.rank for standing in ranks} - set(camp))),
+            f"is at {call} and waits there for",
+            divergence.evidence,
+        )
         for camp, call in zip(divergence.camps, divergence.calls, strict=True)
     )
     says = f"the ranks part at collective #{divergence.position}: {camps_say(divergence)}"
@@ -292,7 +329,11 @@ def divergence_group(rung: Rung, ranks: Sequence[Standing], divergence: Divergen
         chain=chain,
         evidence=divergence.evidence,
         world_size=len(ranks),
-        hosts=tuple(sorted({standing.host for standing in ranks if standing.rank in suspects and standing.host})),
+        hosts=tuple(
+            sorted(
+                {standing.host for standing in ranks if standing.rank in suspects and standing.host}
+            )
+        ),
         camps=divergence.camps,
         divergence=divergence,
     )
@@ -300,12 +341,18 @@ def divergence_group(rung: Rung, ranks: Sequence[Standing], divergence: Divergen
 
 def _words(node: Node, folded: Sequence[int]) -> str:
     if node.kind == "rank":
-        return ranks_say(sorted(folded)) if len(folded) > 1 and node.key == str(folded[0]) else f"rank {node.key}"
+        return (
+            ranks_say(sorted(folded))
+            if len(folded) > 1 and node.key == str(folded[0])
+            else f"rank {node.key}"
+        )
     return {"process": "pid ", "lock": "the lock on "}.get(node.kind, "") + node.key
 
 
 def merged(groups: Sequence[SuspectGroup]) -> tuple[SuspectGroup, ...]:
-    """Ranks that came to the same end in the same way are one group; those that still move are no suspects beside one that does not."""
+    """Ranks that came to the same end in the same way are one group; those that still move are
+    no suspects beside one that does not.
+    """
     by_end: dict[tuple[str, str, str], list[SuspectGroup]] = defaultdict(list)
     for group in groups:
         by_end[(group.how, group.mode, group.says.partition(" at ")[2])].append(group)
@@ -313,7 +360,11 @@ def merged(groups: Sequence[SuspectGroup]) -> tuple[SuspectGroup, ...]:
     for same in by_end.values():
         first = same[0]
         ranks = tuple(sorted({rank for group in same for rank in group.ranks}))
-        says = first.says if len(same) == 1 else first.says.replace(ranks_say(first.ranks), ranks_say(ranks), 1)
+        says = (
+            first.says
+            if len(same) == 1
+            else first.says.replace(ranks_say(first.ranks), ranks_say(ranks), 1)
+        )
         if first.how == "never-joined" and len(ranks) == first.world_size > 1:
             says = says.replace("did not join the others", "all stand still")
         merged.append(
@@ -325,5 +376,13 @@ def merged(groups: Sequence[SuspectGroup]) -> tuple[SuspectGroup, ...]:
                 evidence=tuple(dict.fromkeys(id_ for group in same for id_ in group.evidence)),
             )
         )
-    weight = {"failed-first": 0, "left": 1, "cycle": 2, "never-joined": 2, "stuck-inside": 3, "slow": 4, "not-visible": 5}
+    weight = {
+        "failed-first": 0,
+        "left": 1,
+        "cycle": 2,
+        "never-joined": 2,
+        "stuck-inside": 3,
+        "slow": 4,
+        "not-visible": 5,
+    }
     return tuple(sorted(merged, key=lambda group: (weight[group.how], group.ranks)))

@@ -1,4 +1,6 @@
-"""The verdict on a live job, by rule: who waits for whom, whether the one at the end works, and since when nobody got on."""
+"""The verdict on a live job, by rule: who waits for whom, whether the one at the end works, and
+since when nobody got on.
+"""
 
 from __future__ import annotations
 
@@ -12,29 +14,33 @@ from trainprobe.model.unnumbered import pid_of
 from trainprobe.model.waits import Node
 from trainprobe.stacks.stillness import FRESH_S, HUNG_S
 from trainprobe.waits.activity import Activity, Watch
-from trainprobe.waits.divergence import divergence_in, ranks_say
-from trainprobe.waits.ended import ITS_LOG, all_ended, ended_together
+from trainprobe.waits.divergence import ranks_say
+from trainprobe.waits.dump_hangs import only_dumps, saved_groups, saved_standings
+from trainprobe.waits.edges import Edges
+from trainprobe.waits.ended_jobs import ITS_LOG, all_ended, ended_together
 from trainprobe.waits.graph import Graph
-from trainprobe.waits.hang import all_met, divergence_group, group_of_end, merged
+from trainprobe.waits.hang import all_met, divergence_group, group_of_end, merged, parting
 from trainprobe.waits.headlines import go_on, headline, nowhere
 from trainprobe.waits.launching import launcher_group, waiting_launcher, waits_s
-from trainprobe.waits.live_edges import Edges
 from trainprobe.waits.live_standings import live_standings
-from trainprobe.waits.recorded import recorded_waits
-from trainprobe.waits.saved import is_saved, saved_groups, saved_standings
+from trainprobe.waits.recorder_waits import recorded_waits
 from trainprobe.waits.servers import is_server, serves
 from trainprobe.waits.slowness import slow_groups
 from trainprobe.waits.standings import AT_THE_STORE, Standing
 from trainprobe.waits.suspects import SuspectGroup
 
 SHORT_S = 2.0
-"""Where nobody has waited for longer than this, everybody has moved since; between the two bounds nobody can tell."""
+"""Where nobody has waited for longer than this, everybody has moved since; between the two
+bounds nobody can tell.
+"""
 PROBE = "job"
 
 
 @dataclass(frozen=True)
 class LiveView:
-    """What is concluded of one live cell before any cause is weighed. `groups` is empty unless the verdict is hung or slow."""
+    """What is concluded of one live cell before any cause is weighed. `groups` is empty unless
+    the verdict is hung or slow.
+    """
 
     job: Job
     verdict: Verdict
@@ -54,7 +60,7 @@ def live_views(facts: Facts) -> tuple[LiveView, ...]:
 
 def live_view(facts: Facts, job: Job) -> LiveView:
     """Judge one live job, or one of which only dumps were saved."""
-    if is_saved(job):
+    if only_dumps(job):
         return _saved_view(facts, job)
     watch = Watch(facts, job.cell)
     ranks = live_standings(facts, job, watch)
@@ -62,45 +68,86 @@ def live_view(facts: Facts, job: Job) -> LiveView:
     if launcher is not None:
         return _launching(job, launcher, waits_s(watch, launcher))
     if not ranks:
-        return LiveView(job, "undetermined", conclusive=False, says="No rank of this job could be found")
+        return LiveView(
+            job, "undetermined", conclusive=False, says="No rank of this job could be found"
+        )
     rung = Rung(job.evidence, job.cell, None, 0, PROBE, "", len(ranks), "timed_out")
     return _earned(_View(facts, job, rung, ranks, watch).judged())
 
 
 def _earned(view: LiveView) -> LiveView:
-    """Health is of all ranks: processes that may be any rank, and ranks of hosts that nobody looked at, leave it open."""
+    """Health is of all ranks: processes that may be any rank, and ranks of hosts that nobody
+    looked at, leave it open.
+    """
     lives = all(one.ending is None for one in view.ranks)
     if view.job.torch is False and view.verdict in ("healthy", "undetermined") and lives:
-        return replace(view, verdict="undetermined", conclusive=False, says=_no_training(view), next_look="")
+        return replace(
+            view, verdict="undetermined", conclusive=False, says=_no_training(view), next_look=""
+        )
     if view.verdict != "healthy":
         return view
     unknown = [one.rank for one in view.ranks if pid_of(one.rank) is not None]
-    doubts = [f"nobody knows the {'rank' if len(unknown) == 1 else 'ranks'} of {_processes(unknown)}, so one may be missing"] if unknown else []
+    doubts = (
+        [
+            (
+                f"nobody knows the {'rank' if len(unknown) == 1 else 'ranks'} of "
+                f"{_processes(unknown)},"
+                " so one may be missing"
+            )
+        ]
+        if unknown
+        else []
+    )
     if view.job.absent and view.job.elsewhere:
-        doubts.append(f"{ranks_say(view.job.absent)} of {view.job.world_size}, on other hosts or missing, could not be looked at")
-    return replace(view, verdict="undetermined", conclusive=False, says=f"{view.says}; but {' and '.join(doubts)}") if doubts else view
+        doubts.append(
+            f"{ranks_say(view.job.absent)} of {view.job.world_size}, on other hosts or missing,"
+            " could not be looked at"
+        )
+    return (
+        replace(
+            view,
+            verdict="undetermined",
+            conclusive=False,
+            says=f"{view.says}; but {' and '.join(doubts)}",
+        )
+        if doubts
+        else view
+    )
 
 
 def _no_training(view: LiveView) -> str:
-    """A server, or a script before its first import: that it does not hang says nothing about a training."""
+    """A server, or a script before its first import: that it does not hang says nothing about a
+    training.
+    """
     pid = next((one.pid for one in view.ranks if one.pid), None)
     who = f"process {pid}" if pid else "this process"
     return (
-        f"{who} shows no sign of a training job: it has no torch in memory, no rank and no launcher. If it has yet to import torch, attach again later; "
-        "`trainprobe attach` without a pid lists the training jobs of this host"
+        f"{who} shows no sign of a training job: it has no torch in memory, no rank and no"
+        " launcher. If it has yet to import torch, attach again later; `trainprobe attach` without"
+        " a pid lists the training jobs of this host"
     )
 
 
 def _processes(unknown: Sequence[int]) -> str:
     pids = [str(pid_of(rank)) for rank in unknown]
-    return f"process{'es' if len(pids) > 1 else ''} {', '.join(pids[:8])}{' and others' if len(pids) > 8 else ''}"
+    return (
+        f"process{'es' if len(pids) > 1 else ''}"
+        f" {', '.join(pids[:8])}{' and others' if len(pids) > 8 else ''}"
+    )
 
 
 def _launching(job: Job, launcher: MainThread, waits: float | None) -> LiveView:
     group = launcher_group(job, launcher, PROBE)
     if waits is not None and waits < HUNG_S:
-        return LiveView(job, "healthy", conclusive=False, says=f"not hung so far: {job.launcher} waits at the rendezvous for other nodes")
-    return LiveView(job, "hung", conclusive=True, says=group.says, groups=(group,), longest_wait_s=waits)
+        return LiveView(
+            job,
+            "healthy",
+            conclusive=False,
+            says=f"not hung so far: {job.launcher} waits at the rendezvous for other nodes",
+        )
+    return LiveView(
+        job, "hung", conclusive=True, says=group.says, groups=(group,), longest_wait_s=waits
+    )
 
 
 def _saved_view(facts: Facts, job: Job) -> LiveView:
@@ -108,14 +155,30 @@ def _saved_view(facts: Facts, job: Job) -> LiveView:
     ranks = saved_standings(facts, job, waits)
     groups = saved_groups(facts, job, ranks, waits)
     if not groups:
-        return LiveView(job, "undetermined", conclusive=False, says="nobody waited in a collective when these dumps were written", ranks=ranks)
+        return LiveView(
+            job,
+            "undetermined",
+            conclusive=False,
+            says="nobody waited in a collective when these dumps were written",
+            ranks=ranks,
+        )
     waits_for = {rank: ranks_say(wait.awaited) for rank, wait in waits.items() if wait.awaited}
-    return LiveView(job, "hung", conclusive=True, says=headline(groups[0], ranks), ranks=ranks, groups=groups, waits_for=waits_for)
+    return LiveView(
+        job,
+        "hung",
+        conclusive=True,
+        says=headline(groups[0], ranks),
+        ranks=ranks,
+        groups=groups,
+        waits_for=waits_for,
+    )
 
 
 @dataclass
 class _Ends:
-    """The ends of the graph by what they show; `open` are those of which nothing tells for how long they have lasted."""
+    """The ends of the graph by what they show; `open` are those of which nothing tells for how
+    long they have lasted.
+    """
 
     hung: list[tuple[Node, ...]] = field(default_factory=list)
     young: list[tuple[Node, ...]] = field(default_factory=list)
@@ -124,15 +187,22 @@ class _Ends:
 
 
 class _View:
-    def __init__(self, facts: Facts, job: Job, rung: Rung, ranks: tuple[Standing, ...], watch: Watch) -> None:
+    def __init__(
+        self, facts: Facts, job: Job, rung: Rung, ranks: tuple[Standing, ...], watch: Watch
+    ) -> None:
         self.facts, self.job, self.rung, self.ranks, self.watch = facts, job, rung, ranks, watch
         self.edges = Edges(facts, job.cell, ranks, watch)
         self.graph: Graph = self.edges.graph()
         self.by_node = {Node("rank", str(standing.rank)): standing for standing in ranks}
 
     def judged(self) -> LiveView:
-        if not any(standing.thread or standing.process or standing.state in ("exited", "crashed") for standing in self.ranks):
-            return self._view("undetermined", "no rank's stack or state could be read", conclusive=False)
+        if not any(
+            standing.thread or standing.process or standing.state in ("exited", "crashed")
+            for standing in self.ranks
+        ):
+            return self._view(
+                "undetermined", "no rank's stack or state could be read", conclusive=False
+            )
         if all_ended(self.ranks):
             return self._over()
         ends = self._sorted_ends()
@@ -140,31 +210,53 @@ class _View:
         serving = [end for end in hung if len(end) == 1 and self._is_server(end[0])]
         if serving and len(serving) == len(hung):
             who = self.edges.say(serving[0][0])
-            says = f"{who} waits for requests and the others for it: idle, if nobody has asked it for anything"
+            says = (
+                f"{who} waits for requests and the others for it: idle, if nobody has asked it for"
+                " anything"
+            )
             return self._view("undetermined", says, conclusive=False)
         if hung:
             groups = self._groups([*hung, *self._at_one_rendezvous(hung, ends.young)])
             if not groups:  # the end is nobody whom the evidence makes a rank of this job
-                return self._view("undetermined", "somebody is waited for who cannot be told", conclusive=False)
+                return self._view(
+                    "undetermined", "somebody is waited for who cannot be told", conclusive=False
+                )
             return replace(self._view("hung", headline(groups[0], self.ranks)), groups=groups)
         return self._not_hung(ends)
 
     def _not_hung(self, ends: _Ends) -> LiveView:
         left = [standing.rank for standing in self.ranks if standing.ending is not None]
         if left:
-            return self._view("undetermined", f"{ranks_say(left)} ended while the others go on", conclusive=False)
+            return self._view(
+                "undetermined", f"{ranks_say(left)} ended while the others go on", conclusive=False
+            )
         if ends.young:
             wait = self._at_most(ends.young[0]) or self._age(ends.young[0])
             longest = f": the longest wait is {wait:.1f} s" if wait is not None else ""
-            says = f"not hung so far{longest}; a hang shows after {HUNG_S:.0f} s, so attach again in {max(1.0, HUNG_S + 1 - (wait or 0.0)):.0f} s"
+            says = (
+                f"not hung so far{longest}; a hang shows after {HUNG_S:.0f} s, so attach again in"
+                f" {max(1.0, HUNG_S + 1 - (wait or 0.0)):.0f} s"
+            )
             return self._view("healthy", says, conclusive=wait is not None and wait < SHORT_S)
         if ends.open:
             return self._of_unknown_age(ends.open[0])
-        unseen = [standing for standing in self.ranks if standing.thread is None and not standing.goes_on]
+        unseen = [
+            standing for standing in self.ranks if standing.thread is None and not standing.goes_on
+        ]
         if unseen:
             gone = [one.rank for one in unseen if one.pid is None]
-            says = f"{ranks_say(gone)} of {self.job.world_size or len(self.ranks)} {'has' if len(gone) == 1 else 'have'} {nowhere(self.job)}" if gone else ""
-            return self._view("undetermined", says or f"the stacks of {ranks_say([one.rank for one in unseen])} could not be read", conclusive=False)
+            says = (
+                f"{ranks_say(gone)} of {self.job.world_size or len(self.ranks)}"
+                f" {'has' if len(gone) == 1 else 'have'} {nowhere(self.job)}"
+                if gone
+                else ""
+            )
+            return self._view(
+                "undetermined",
+                says
+                or f"the stacks of {ranks_say([one.rank for one in unseen])} could not be read",
+                conclusive=False,
+            )
         slow = slow_groups(self.facts, self.rung, self.ranks, self.watch, self._waiters(ends.works))
         if slow:
             return replace(self._view("slow", slow[0].says), groups=slow)
@@ -174,26 +266,55 @@ class _View:
         """Nobody is left to wait."""
         self.ranks, groups, says = ended_together(self.facts, self.rung, self.ranks)
         verdict: Verdict = "crashed" if groups else "undetermined"
-        return replace(self._view(verdict, says, conclusive=bool(groups)), groups=groups, next_look=ITS_LOG)
+        return replace(
+            self._view(verdict, says, conclusive=bool(groups)), groups=groups, next_look=ITS_LOG
+        )
 
-    def _at_one_rendezvous(self, hung: Sequence[tuple[Node, ...]], young: Sequence[tuple[Node, ...]]) -> list[tuple[Node, ...]]:
-        """Ends that stand at the same line of the rendezvous as one that hangs: a rank that tries to connect again and again has never slept for long."""
-        at = [{(one.leaf, one.where) for node in end if (one := self.by_node.get(node)) is not None} for end in hung]
+    def _at_one_rendezvous(
+        self, hung: Sequence[tuple[Node, ...]], young: Sequence[tuple[Node, ...]]
+    ) -> list[tuple[Node, ...]]:
+        """Ends that stand at the same line of the rendezvous as one that hangs: a rank that
+        tries to connect again and again has never slept for long.
+        """
+        at = [
+            {(one.leaf, one.where) for node in end if (one := self.by_node.get(node)) is not None}
+            for end in hung
+        ]
         places = {place for found in at for place in found if place[0] == AT_THE_STORE and place[1]}
-        return [end for end in young if all((one := self.by_node.get(node)) is not None and (one.leaf, one.where) in places for node in end)]
+        return [
+            end
+            for end in young
+            if all(
+                (one := self.by_node.get(node)) is not None and (one.leaf, one.where) in places
+                for node in end
+            )
+        ]
 
     def _is_server(self, node: Node) -> bool:
         standing = self.by_node.get(node)
-        return standing is not None and self._activity(node).kind not in ("stopped", "blocked") and is_server(standing)
+        return (
+            standing is not None
+            and self._activity(node).kind not in ("stopped", "blocked")
+            and is_server(standing)
+        )
 
-    def _waiters(self, works: Sequence[tuple[Node, ...]]) -> dict[int, tuple[tuple[int, ...], float]]:
-        """For each working rank that others wait for: who, and the longest of their waits in seconds."""
+    def _waiters(
+        self, works: Sequence[tuple[Node, ...]]
+    ) -> dict[int, tuple[tuple[int, ...], float]]:
+        """For each working rank that others wait for: who, and the longest of their waits in
+        seconds.
+        """
         found = {}
         for end in works:
-            victims = [self.by_node[node] for node in self.graph.reaches(end) if node in self.by_node]
+            victims = [
+                self.by_node[node] for node in self.graph.reaches(end) if node in self.by_node
+            ]
             ranks = [self.by_node[node].rank for node in end if node in self.by_node]
             if victims and len(ranks) == 1:
-                found[ranks[0]] = (tuple(sorted(one.rank for one in victims)), max((one.since_s or 0.0 for one in victims), default=0.0))
+                found[ranks[0]] = (
+                    tuple(sorted(one.rank for one in victims)),
+                    max((one.since_s or 0.0 for one in victims), default=0.0),
+                )
         return found
 
     def _sorted_ends(self) -> _Ends:
@@ -203,7 +324,11 @@ class _View:
             victims = [node for node in self.graph.reaches(end) if node in self.by_node]
             if any(self._activity(node).goes_on for node in end):
                 found.works.append(end)
-            elif victims or len(end) > 1 or self._stands_alone(end[0], anybody_goes_on=anybody_goes_on):
+            elif (
+                victims
+                or len(end) > 1
+                or self._stands_alone(end[0], anybody_goes_on=anybody_goes_on)
+            ):
                 self._place(end, found)
         found.hung += self._beside(found.hung) if found.hung else []
         return found
@@ -211,10 +336,15 @@ class _View:
     def _place(self, end: tuple[Node, ...], found: _Ends) -> None:
         """Sort an end that nobody was seen to work at, by how long it has lasted."""
         age, most = self._age(end), self._at_most(end)
-        stands = any(self._activity(node).kind in ("stopped", "blocked") or self._has_failed(node) for node in end)
+        stands = any(
+            self._activity(node).kind in ("stopped", "blocked") or self._has_failed(node)
+            for node in end
+        )
         if stands or (age is not None and age >= HUNG_S):
             found.hung.append(end)
-        elif most is not None and most < FRESH_S and all(self._activity(node).wakes for node in end):
+        elif (
+            most is not None and most < FRESH_S and all(self._activity(node).wakes for node in end)
+        ):
             found.works.append(end)
         elif most is not None and most < HUNG_S:
             found.young.append(end)
@@ -231,31 +361,60 @@ class _View:
         return standing is not None and standing.ending is not None and standing.ending.abnormal
 
     def _at_most(self, end: Sequence[Node]) -> float | None:
-        """For how long this end can have lasted at most: since one of it last exchanged data with another rank. None where nothing tells."""
+        """For how long this end can have lasted at most: since one of it last exchanged data
+        with another rank. None where nothing tells.
+        """
         bounds = [self._activity(node).at_most_s for node in end]
-        return max((bound for bound in bounds if bound is not None), default=None) if None not in bounds else None
+        return (
+            max((bound for bound in bounds if bound is not None), default=None)
+            if None not in bounds
+            else None
+        )
 
     def _nobody_sleeps(self, end: Sequence[Node]) -> bool:
-        """Does everybody of this end, and of those that wait for it, wake by itself? Then no nap tells since when they wait."""
+        """Does everybody of this end, and of those that wait for it, wake by itself? Then no nap
+        tells since when they wait.
+        """
         activities = [self._activity(node) for node in (*end, *self.graph.reaches(end))]
-        return all(activity.wakes for activity in activities if not activity.goes_on and activity.age_s is not None)
+        return all(
+            activity.wakes
+            for activity in activities
+            if not activity.goes_on and activity.age_s is not None
+        )
 
     def _of_unknown_age(self, end: Sequence[Node]) -> LiveView:
         who, activity = self.edges.say(end[0]), self._activity(end[0])
-        says = f"{who} {activity.says or 'stands'} and wakes now and then: since when it waits for the same cannot be told from {self._looked_s(end):.0f} s of looking"
+        says = (
+            f"{who} {activity.says or 'stands'} and wakes now and then: since when it waits for the"
+            f" same cannot be told from {self._looked_s(end):.0f} s of looking"
+        )
         return replace(self._view("undetermined", says, conclusive=False), next_look=self._watch())
 
     def _watch(self) -> str:
         pid = self.job.launcher_pid or self.ranks[0].pid
-        return f"trainprobe attach {pid or 'PID'} --watch 60 --times 2: who still stands there a minute later hangs"
+        return (
+            f"trainprobe attach {pid or 'PID'} --watch 60 --times 2: who still stands there a"
+            " minute later hangs"
+        )
 
     def _looked_s(self, end: Sequence[Node]) -> float:
         standing = self.by_node.get(end[0])
-        return standing.process.looked_s or 0.0 if standing is not None and standing.process is not None else 0.0
+        return (
+            standing.process.looked_s or 0.0
+            if standing is not None and standing.process is not None
+            else 0.0
+        )
 
     def _beside(self, hung: Sequence[tuple[Node, ...]]) -> list[tuple[Node, ...]]:
-        """Ranks that go round in the very loop in which another one hangs, though nobody waits for them: the loop holds them all."""
-        places = {self.by_node[node].where for end in hung for node in end if node in self.by_node and self._activity(node).kind in ("polls", "spins")} - {""}
+        """Ranks that go round in the very loop in which another one hangs, though nobody waits
+        for them: the loop holds them all.
+        """
+        places = {
+            self.by_node[node].where
+            for end in hung
+            for node in end
+            if node in self.by_node and self._activity(node).kind in ("polls", "spins")
+        } - {""}
         taken = {node for end in hung for node in end}
         found: list[tuple[Node, ...]] = []
         for end in self.graph.ends():
@@ -271,7 +430,9 @@ class _View:
         return found
 
     def _stands_alone(self, node: Node, *, anybody_goes_on: bool) -> bool:
-        """Is a rank for which nobody waits stuck by itself? One that sleeps, or serves whoever comes, is idle; beside others that work it may be."""
+        """Is a rank for which nobody waits stuck by itself? One that sleeps, or serves whoever
+        comes, is idle; beside others that work it may be.
+        """
         standing = self.by_node.get(node)
         activity = self._activity(node)
         if standing is None or (standing.state == "unseen" and standing.pid is not None):
@@ -282,7 +443,9 @@ class _View:
             return False
         if serves(standing):
             return False
-        return activity.kind in ("polls", "spins") or (activity.kind == "still" and (activity.wakes or standing.leaf not in ("sleep", "")))
+        return activity.kind in ("polls", "spins") or (
+            activity.kind == "still" and (activity.wakes or standing.leaf not in ("sleep", ""))
+        )
 
     def _activity(self, node: Node) -> Activity:
         standing = self.by_node.get(node)
@@ -290,12 +453,23 @@ class _View:
         return self.watch.activity(pid) if pid is not None else Activity("unseen")
 
     def _age(self, end: Sequence[Node]) -> float | None:
-        """How long the longest sleeper of this end and its victims has slept; None where nobody's sleep is known."""
+        """How long the longest sleeper of this end and its victims has slept; None where
+        nobody's sleep is known.
+        """
         missing = any(node in self.by_node and self.by_node[node].pid is None for node in end)
-        asking = [node for node in (*end, *(self.graph.reaches(end) if missing else ())) if self._activity(node).condition]
+        asking = [
+            node
+            for node in (*end, *(self.graph.reaches(end) if missing else ()))
+            if self._activity(node).condition
+        ]
         if asking and (missing or len(end) == 1):
-            return None  # a loop that asks wakes all the time; it has gone on for longer than its last sleep
-        ages = [activity.age_s for node in (*end, *self.graph.reaches(end)) if (activity := self._activity(node)).kind != "unseen" and not activity.goes_on]
+            # a loop that asks wakes all the time; it has gone on for longer than its last sleep
+            return None
+        ages = [
+            activity.age_s
+            for node in (*end, *self.graph.reaches(end))
+            if (activity := self._activity(node)).kind != "unseen" and not activity.goes_on
+        ]
         spinning = [node for node in end if self._activity(node).kind == "spins"]
         known = [age for age in ages if age is not None]
         if spinning and len(known) == len(spinning) == len(ages):
@@ -303,8 +477,7 @@ class _View:
         return max(known, default=None)
 
     def _groups(self, ends: Sequence[tuple[Node, ...]]) -> tuple[SuspectGroup, ...]:
-        world = [standing.rank for standing in self.ranks]
-        divergence = divergence_in(self.facts, self.job.cell, world, hung=True)
+        divergence = parting(self.facts, self.job.cell, self.ranks)
         if divergence is not None and divergence.kind != "missing" and all_met(self.ranks):
             return (divergence_group(self.rung, self.ranks, divergence),)
         found = []
@@ -315,27 +488,52 @@ class _View:
         return merged(self._of_one_loop(found))
 
     def _of_one_loop(self, groups: Sequence[SuspectGroup]) -> list[SuspectGroup]:
-        """Ranks that go round in one function are met at any of its lines: they stand at one place, the first one's."""
+        """Ranks that go round in one function are met at any of its lines: they stand at one
+        place, the first one's.
+        """
         places: dict[str, str] = {}
         told = []
         for group in groups:
-            standing = next((one for one in self.ranks if len(group.ranks) == 1 and one.rank == group.ranks[0]), None)
-            if standing is not None and standing.where and self._activity(Node("rank", str(standing.rank))).kind in ("polls", "spins"):
-                first = places.setdefault(re.sub(r":\d+ in ", " in ", standing.where), standing.where)
+            standing = next(
+                (one for one in self.ranks if len(group.ranks) == 1 and one.rank == group.ranks[0]),
+                None,
+            )
+            if (
+                standing is not None
+                and standing.where
+                and self._activity(Node("rank", str(standing.rank))).kind in ("polls", "spins")
+            ):
+                first = places.setdefault(
+                    re.sub(r":\d+ in ", " in ", standing.where), standing.where
+                )
                 group = replace(group, says=group.says.replace(standing.where, first))  # noqa: PLW2901 # the same group, told alike
             told.append(group)
         return told
 
     def _with_chain(self, group: SuspectGroup, end: Sequence[Node]) -> SuspectGroup:
-        start = Node("rank", str((group.victims or group.ranks)[0])) if group.victims or group.ranks else None
+        start = (
+            Node("rank", str((group.victims or group.ranks)[0]))
+            if group.victims or group.ranks
+            else None
+        )
         if start is None or (group.how == "cycle" and group.chain):
             return group
         chain = self.graph.chain(start, end)
-        if group.victims and group.how != "cycle":  # by way of the suspects, where the shortest way would miss them
+        if (
+            group.victims and group.how != "cycle"
+        ):  # by way of the suspects, where the shortest way would miss them
             through = self.graph.chain(start, [Node("rank", str(rank)) for rank in group.ranks])
             on = self.graph.chain(through[-1].awaited, end) if through else ()
             chain = (*through, *on) if through else chain
-        links = [Link(self._say(wait.waiter, group.victims), self._say(wait.awaited, ()), wait.how, wait.evidence) for wait in chain]
+        links = [
+            Link(
+                self._say(wait.waiter, group.victims),
+                self._say(wait.awaited, ()),
+                wait.how,
+                wait.evidence,
+            )
+            for wait in chain
+        ]
         last = chain[-1].awaited if chain else start
         activity = self._activity(last)
         if links and activity.says and last.kind in ("rank", "process"):
@@ -358,45 +556,86 @@ class _View:
         first = next(standing for standing in self.ranks if standing.rank == group.ranks[0])
         who, rest = ranks_say(group.ranks), " while the others wait" if group.victims else ""
         if first.state == "unseen" and first.pid is None:
-            says = f"{who} of {self.job.world_size or len(self.ranks)} {'has' if len(group.ranks) == 1 else 'have'} {nowhere(self.job)}{rest}"
+            says = (
+                f"{who} of {self.job.world_size or len(self.ranks)}"
+                f" {'has' if len(group.ranks) == 1 else 'have'} {nowhere(self.job)}{rest}"
+            )
             return replace(group, how="not-visible", says=says)
         if first.state in ("stopped", "blocked", "exited"):
-            word = {"stopped": "stopped", "blocked": "blocked in the kernel", "exited": "ended"}[first.state]
-            be = ("is" if first.state != "exited" else "has") if len(group.ranks) == 1 else ("are" if first.state != "exited" else "have")
+            word = {"stopped": "stopped", "blocked": "blocked in the kernel", "exited": "ended"}[
+                first.state
+            ]
+            be = (
+                ("is" if first.state != "exited" else "has")
+                if len(group.ranks) == 1
+                else ("are" if first.state != "exited" else "have")
+            )
             place = f" at {first.where}" if first.where else ""
             return replace(group, says=f"{who} {be} {word}{place}{rest}")
         if self.job.elsewhere and group.how == "stuck-inside":
             return replace(
                 group,
-                says=f"all ranks of {'the hosts that answered' if self.job.hosts else 'this host'} are inside {first.meeting} and wait there for ranks on other hosts",
+                says=(
+                    f"all ranks of {'the hosts that answered' if self.job.hosts else 'this host'}"
+                    f" are inside {first.meeting} and wait there for ranks on other hosts"
+                ),
             )
         return group
 
     def _healthy(self, works: Sequence[tuple[Node, ...]]) -> LiveView:
-        busy = [(end, [self.by_node[node] for node in self.graph.reaches(end) if node in self.by_node]) for end in works]
+        busy = [
+            (end, [self.by_node[node] for node in self.graph.reaches(end) if node in self.by_node])
+            for end in works
+        ]
         waited_for = [(end, victims) for end, victims in busy if victims]
         if waited_for:
             end, victims = max(waited_for, key=lambda pair: len(pair[1]))
             waiting = sorted(standing.rank for standing in victims)
             says = (
-                f"not hung: {self.edges.say(end[0])} {self._activity(end[0]).says} and {ranks_say(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for it"
+                f"not hung: {self.edges.say(end[0])} {self._activity(end[0]).says} and"
+                f" {ranks_say(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for it"
             )
         elif works:
-            going = sorted(standing.rank for end in works for node in end if (standing := self.by_node.get(node)) is not None)
-            who = f"all {len(going)} ranks go on" if len(going) == len(self.ranks) > 2 else go_on(going)
+            going = sorted(
+                standing.rank
+                for end in works
+                for node in end
+                if (standing := self.by_node.get(node)) is not None
+            )
+            who = (
+                f"all {len(going)} ranks go on"
+                if len(going) == len(self.ranks) > 2
+                else go_on(going)
+            )
             says = f"not hung: {who}"
         elif len(self.ranks) > 1:  # health is earned: somebody must be seen to go on
             first = self.ranks[0]
             doing = self._activity(Node("rank", str(first.rank))).says or "is idle"
-            says = f"nobody is seen to go on, nor to wait for another rank; {ranks_say([first.rank])} {doing}: idle, if that is what it should do now"
-            return replace(self._view("undetermined", says, conclusive=False), next_look=self._watch())
+            says = (
+                f"nobody is seen to go on, nor to wait for another rank; {ranks_say([first.rank])}"
+                f" {doing}: idle, if that is what it should do now"
+            )
+            return replace(
+                self._view("undetermined", says, conclusive=False), next_look=self._watch()
+            )
         else:
-            says = f"not hung: nobody waits for anybody; {ranks_say([self.ranks[0].rank])} {self._activity(Node('rank', str(self.ranks[0].rank))).says or 'is idle'}"
+            says = (
+                f"not hung: nobody waits for anybody; {ranks_say([self.ranks[0].rank])}"
+                f" {self._activity(Node('rank', str(self.ranks[0].rank))).says or 'is idle'}"
+            )
         return self._view("healthy", says)
 
     def _view(self, verdict: Verdict, says: str, *, conclusive: bool = True) -> LiveView:
         waits = [standing.since_s for standing in self.ranks if standing.since_s is not None]
-        return LiveView(self.job, verdict, conclusive, says, self.ranks, longest_wait_s=max(waits, default=None), waits_for=self._waits_for())
+        return LiveView(
+            self.job,
+            verdict,
+            conclusive,
+            says,
+            self.ranks,
+            longest_wait_s=max(waits, default=None),
+            waits_for=self._waits_for(),
+        )
 
     def _waits_for(self) -> dict[int, str]:
         """For each rank that waits: what for, and whom in the end."""
@@ -407,12 +646,18 @@ class _View:
                 {
                     int(end.key)
                     for one in awaited
-                    for end in ([one] if one.kind == "rank" else [w.awaited for w in self.graph.waits_of(one)])
+                    for end in (
+                        [one]
+                        if one.kind == "rank"
+                        else [w.awaited for w in self.graph.waits_of(one)]
+                    )
                     if end.kind == "rank"
                 }
                 - {standing.rank}
             )
-            others = [self.edges.say(one) for one in awaited if one.kind not in ("rank", "collective")]
+            others = [
+                self.edges.say(one) for one in awaited if one.kind not in ("rank", "collective")
+            ]
             if ranks or others:
                 found[standing.rank] = ", ".join([*others, *([ranks_say(ranks)] if ranks else [])])
         return found

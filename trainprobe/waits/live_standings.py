@@ -1,4 +1,6 @@
-"""Where each rank of a live job stands, put together from the job's own record, /proc and the stacks."""
+"""Where each rank of a live job stands, put together from the job's own record, /proc and the
+stacks.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,12 @@ from trainprobe.facts import Facts, Job, JobRank, MainThread, ProcessState, Thre
 from trainprobe.model.diagnosis import RankState
 from trainprobe.stacks.classify import Place, classify
 from trainprobe.waits.activity import Activity, Watch
-from trainprobe.waits.recorded import recorded_waits
+from trainprobe.waits.recorder_waits import numbered, recorded_waits
 from trainprobe.waits.standings import IN_COLLECTIVE, Standing
 
 F = TypeVar("F", ProcessState, MainThread)
-# Where the main thread only waits for another thread of its own process, that one may be the rank's voice.
+# Where the main thread only waits for another thread of its own process, that one may be the rank's
+# voice.
 _BEHIND = frozenset({"lock", "child-wait", "net-io", ""})
 _STATES: dict[str, RankState] = {
     "works": "computing",
@@ -30,9 +33,20 @@ _STATES: dict[str, RankState] = {
 
 
 def live_world(facts: Facts, job: Job) -> tuple[int, ...]:
-    """The ranks to judge: those with a process here, and those of the world that are missing unless they may live on another host."""
-    here = {fact.rank for kind in (JobRank, MainThread, ProcessState) for fact in facts.of(kind, cell=job.cell) if fact.rank is not None and _of_rank(fact)}
-    absent = set() if job.elsewhere else {rank for rank in job.absent if 0 <= rank < (job.world_size or 0)}
+    """The ranks to judge: those with a process here, and those of the world that are missing
+    unless they may live on another host.
+    """
+    here = {
+        fact.rank
+        for kind in (JobRank, MainThread, ProcessState)
+        for fact in facts.of(kind, cell=job.cell)
+        if fact.rank is not None and _of_rank(fact)
+    }
+    absent = (
+        set()
+        if job.elsewhere
+        else {rank for rank in job.absent if 0 <= rank < (job.world_size or 0)}
+    )
     if not here and not absent and job.world_size == 1:
         here = {0}
     return tuple(sorted(here | absent))
@@ -41,11 +55,7 @@ def live_world(facts: Facts, job: Job) -> tuple[int, ...]:
 def live_standings(facts: Facts, job: Job, watch: Watch) -> tuple[Standing, ...]:
     """One standing per rank of `live_world`, in order."""
     ranks = [_standing(facts, job, watch, rank) for rank in live_world(facts, job)]
-    recorded = recorded_waits(facts, job.cell)
-    inside = [standing for standing in ranks if standing.in_collective]
-    if inside and all(standing.rank in recorded for standing in inside):  # numbers tell apart what names do not, but only where all have one
-        ranks = [replace(standing, op=recorded[standing.rank].meeting) if standing in inside else standing for standing in ranks]
-    return tuple(ranks)
+    return numbered(ranks, recorded_waits(facts, job.cell))
 
 
 def _of_rank(fact: object) -> bool:
@@ -56,17 +66,42 @@ def _standing(facts: Facts, job: Job, watch: Watch, rank: int) -> Standing:
     member = facts.one(JobRank, cell=job.cell, rank=rank)
     process = _living(watch, facts.of(ProcessState, cell=job.cell, rank=rank))
     main = _living(watch, facts.of(MainThread, cell=job.cell, rank=rank))
-    if member is not None and process is not None and member.pid in watch.endings and process.pid not in watch.endings:
+    if (
+        member is not None
+        and process is not None
+        and member.pid in watch.endings
+        and process.pid not in watch.endings
+    ):
         member = replace(member, pid=process.pid)  # started again while we looked
-    pid = next((one for one in (member.pid if member else None, process.pid if process else None, main.pid if main else None) if one), None)
+    pid = next(
+        (
+            one
+            for one in (
+                member.pid if member else None,
+                process.pid if process else None,
+                main.pid if main else None,
+            )
+            if one
+        ),
+        None,
+    )
     activity = watch.activity(pid) if pid is not None else Activity("unseen")
     state = _STATES[activity.kind]
-    if member is not None and state == "unseen" and process is not None and process.state in ("S", "I"):
+    if (
+        member is not None
+        and state == "unseen"
+        and process is not None
+        and process.state in ("S", "I")
+    ):
         state = "waiting"  # its stack was refused, but /proc shows that it sleeps
     leaf, op, where = (main.leaf, main.op, main.where) if main is not None else ("", "", "")
     behind = _behind(watch.threads.get(pid or 0, ()), leaf) if not activity.goes_on else None
     if behind is not None:
-        leaf, op, where = behind.leaf, behind.op, behind.user.where if behind.user is not None else where
+        leaf, op, where = (
+            behind.leaf,
+            behind.op,
+            behind.user.where if behind.user is not None else where,
+        )
     ending = watch.endings.get(pid) if pid is not None else None
     shown = [fact.evidence for fact in (member, process, main, ending) if fact is not None]
     return Standing(
@@ -82,14 +117,22 @@ def _standing(facts: Facts, job: Job, watch: Watch, rank: int) -> Standing:
         since_s=activity.age_s if state in ("waiting", "blocked") else None,
         thread=main,
         process=process,
-        evidence=tuple(dict.fromkeys(id_ for ids in (*shown, job.evidence if pid is None else ()) for id_ in ids)),
+        evidence=tuple(
+            dict.fromkeys(
+                id_ for ids in (*shown, job.evidence if pid is None else ()) for id_ in ids
+            )
+        ),
         goes_on=activity.goes_on,
     )
 
 
 def _living(watch: Watch, facts: Sequence[F]) -> F | None:
-    """The rank's fact; of a rank that ended and was started again, that of the process that lives."""
-    of_rank = sorted((fact for fact in facts if fact.role == "rank"), key=lambda fact: fact.pid in watch.endings)
+    """The rank's fact; of a rank that ended and was started again, that of the process that
+    lives.
+    """
+    of_rank = sorted(
+        (fact for fact in facts if fact.role == "rank"), key=lambda fact: fact.pid in watch.endings
+    )
     return of_rank[0] if of_rank else None
 
 
@@ -101,9 +144,17 @@ def _absent_host(job: Job) -> str:
 
 
 def _behind(threads: Sequence[Thread], leaf: str) -> Place | None:
-    """The place of another thread of the process that waits in a collective while the main thread waits for it."""
+    """The place of another thread of the process that waits in a collective while the main
+    thread waits for it.
+    """
     if leaf not in _BEHIND:
         return None
     latest = max((thread.look for thread in threads), default=0)
-    found = [classify(thread.frames) for thread in threads if thread.look == latest and not thread.main and thread.frames]
-    return next((place for place in found if place.leaf in IN_COLLECTIVE and place.user is not None), None)
+    found = [
+        classify(thread.frames)
+        for thread in threads
+        if thread.look == latest and not thread.main and thread.frames
+    ]
+    return next(
+        (place for place in found if place.leaf in IN_COLLECTIVE and place.user is not None), None
+    )

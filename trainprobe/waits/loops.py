@@ -1,4 +1,6 @@
-"""Does a thread go round without getting anywhere? Its own lines over the looks decide, with the loop around them in the source."""
+"""Does a thread go round without getting anywhere? Its own lines over the looks decide, with the
+loop around them in the source.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,30 @@ Sites = Mapping[tuple[str, int], SourceSite]
 LINES_OF_A_POLL = 3
 COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
 _TRIES_AGAIN = re.compile(r"\b(?:attempt|retr|tries|backoff)", re.IGNORECASE)
-_WAITS_FOR_A_CONDITION = re.compile(r"^while\s+(?:not\b|.*\bis None\b|.*(?:==|!=)|(?!.*\bnext\().*\w\()")
+_WAITS_FOR_A_CONDITION = re.compile(
+    r"^while\s+(?:not\b|.*\bis None\b|.*(?:==|!=)|(?!.*\bnext\().*\w\()"
+)
 _COUNTS = re.compile(r"^while\s+(?!not\b|True\b|1\b).*(?:<|>)=?\s*[\w.(\[]")
 # Libraries that do bounded work in one long call of C: a rank that stands there works.
-_BOUNDED = ("/pickle.py", "/json/", "/copy.py", "/zipfile", "/tarfile.py", "/gzip.py", "/hashlib.py", "/shutil.py", "/csv.py")
+_BOUNDED = (
+    "/pickle.py",
+    "/json/",
+    "/copy.py",
+    "/zipfile",
+    "/tarfile.py",
+    "/gzip.py",
+    "/hashlib.py",
+    "/shutil.py",
+    "/csv.py",
+)
 _BOUNDED_CALL = re.compile(
-    r"\b(?:c?pickle|marshal|json|orjson|ujson|msgpack|yaml|zlib|gzip|bz2|lzma|zstd\w*|lz4\w*|snappy|hashlib|xxhash|base64|struct|csv|np|numpy|pd|pandas|torch|pa|pyarrow)\."
-    r"|\bgc\.collect\(|\b(?:sorted|sum|min|max|list|tuple|dict|set|frozenset|Counter|len|bytes|bytearray|hash|deepcopy)\("
-    r"|\.(?:sort|join|split|splitlines|decode|encode|encode_batch|tokenize|batch_encode\w*|translate|replace|lower|upper|strip|count|update|extend|copy|tolist|hexdigest|dumps?|loads?)\("
+    r"\b(?:c?pickle|marshal|json|orjson|ujson|msgpack|yaml|zlib|gzip|bz2|lzma|zstd\w*|lz4\w*"
+    r"|snappy|hashlib|xxhash|base64|struct|csv|np|numpy|pd|pandas|torch|pa|pyarrow)\."
+    r"|\bgc\.collect\(|\b(?:sorted|sum|min|max|list|tuple|dict|set|frozenset|Counter|len|bytes"
+    r"|bytearray|hash|deepcopy)\("
+    r"|\.(?:sort|join|split|splitlines|decode|encode|encode_batch|tokenize|batch_encode\w*"
+    r"|translate|replace|lower|upper|strip|count|update|extend|copy|tolist|hexdigest|dumps?"
+    r"|loads?)\("
 )
 # Of these one call may never return: they go back and try again.
 _MATCHES = re.compile(r"\b(?:re|regex)\.|\.(?:match|search|fullmatch|findall|finditer|sub)\(")
@@ -33,7 +51,9 @@ def own_frames(frames: Sequence[Frame]) -> tuple[Frame, ...]:
 
 
 def in_library(frames: Sequence[Frame]) -> bool:
-    """Does the stack end inside a library that the user's code called, torch above all? What waits for other ranks or for Python itself is left out."""
+    """Does the stack end inside a library that the user's code called, torch above all? What
+    waits for other ranks or for Python itself is left out.
+    """
     below = frames[len(own_frames(frames)) :]
     return any(
         (
@@ -48,12 +68,17 @@ def in_library(frames: Sequence[Frame]) -> bool:
 
 
 def around(looks: Sequence[Sequence[Frame]]) -> tuple[Frame, ...]:
-    """The innermost function of the user that all looks share, as its frame in each look; empty where they share none."""
+    """The innermost function of the user that all looks share, as its frame in each look; empty
+    where they share none.
+    """
     stacks = [own_frames(frames) for frames in looks if frames]
     if not stacks or not all(stacks):
         return ()
     depth = 0
-    while all(len(stack) > depth for stack in stacks) and len({_place(stack[depth]) for stack in stacks}) == 1:
+    while (
+        all(len(stack) > depth for stack in stacks)
+        and len({_place(stack[depth]) for stack in stacks}) == 1
+    ):
         depth += 1
     here = [stack[depth] for stack in stacks if len(stack) > depth]
     if len(here) == len(stacks) and len({(frame.file, frame.name) for frame in here}) == 1:
@@ -62,32 +87,61 @@ def around(looks: Sequence[Sequence[Frame]]) -> tuple[Frame, ...]:
 
 
 def loop_of(frame: Frame, sites: Sites) -> Block | None:
-    """The innermost loop around a frame's line in its source, None where there is none or the source was not read."""
+    """The innermost loop around a frame's line in its source, None where there is none or the
+    source was not read.
+    """
     site = sites.get((frame.file, frame.line))
-    if frame.name in COMPREHENSIONS:  # a loop over things in one line, whatever loop stands around that
+    if (
+        frame.name in COMPREHENSIONS
+    ):  # a loop over things in one line, whatever loop stands around that
         return Block("for", frame.line, site.text if site is not None else "")
-    loops = [block for block in site.blocks if block.kind in ("for", "while") and block.branch == "body"] if site is not None else []
+    loops = (
+        [
+            block
+            for block in site.blocks
+            if block.kind in ("for", "while") and block.branch == "body"
+        ]
+        if site is not None
+        else []
+    )
     if site is not None and not loops and site.text.startswith("while "):
         return Block("while", site.line, site.text)
     return loops[-1] if loops else None
 
 
 def loops_of(looks: Sequence[Sequence[Frame]], sites: Sites) -> tuple[Block, ...]:
-    """The loops that hold the thread: around the shared function's lines, and around those further in."""
+    """The loops that hold the thread: around the shared function's lines, and around those
+    further in.
+    """
     shared = around(looks)
     if not shared:
         return ()
     first = own_frames(next(frames for frames in looks if frames))
-    place = next((number for number, frame in enumerate(first) if (frame.file, frame.name) == (shared[0].file, shared[0].name)), 0)
+    place = next(
+        (
+            number
+            for number, frame in enumerate(first)
+            if (frame.file, frame.name) == (shared[0].file, shared[0].name)
+        ),
+        0,
+    )
     inner = [frame for frames in looks for frame in own_frames(frames)[place:]]
-    found = [loop for frame in (*reversed(inner), *shared) if (loop := loop_of(frame, sites)) is not None]
+    found = [
+        loop for frame in (*reversed(inner), *shared) if (loop := loop_of(frame, sites)) is not None
+    ]
     return tuple(dict.fromkeys(found))
 
 
 def polls(looks: Sequence[Sequence[Frame]], sites: Sites) -> bool:
-    """Is it a loop that asks and waits: one function of the user, few lines of it, `while` around them, and no library's work below?"""
+    """Is it a loop that asks and waits: one function of the user, few lines of it, `while`
+    around them, and no library's work below?
+    """
     shared = around(looks)
-    if not shared or any(in_library(frames) for frames in looks) or len({frame.line for frame in shared}) > LINES_OF_A_POLL:
+    if (
+        not shared
+        or any(in_library(frames) for frames in looks)
+        or len({frame.line for frame in shared}) > LINES_OF_A_POLL
+    ):
         return False
     loops = loops_of(looks, sites)
     if not loops:
@@ -102,7 +156,9 @@ def waits_for_a_condition(looks: Sequence[Sequence[Frame]], sites: Sites) -> boo
 
 def counts_up(looks: Sequence[Sequence[Frame]], sites: Sites) -> bool:
     """Is the loop's head a count towards an end, as in `while len(rows) < size:`?"""
-    return any(loop.kind == "while" and _COUNTS.search(loop.text) for loop in loops_of(looks, sites)[:1])
+    return any(
+        loop.kind == "while" and _COUNTS.search(loop.text) for loop in loops_of(looks, sites)[:1]
+    )
 
 
 def in_for_loop(looks: Sequence[Sequence[Frame]], sites: Sites) -> bool:
@@ -112,7 +168,9 @@ def in_for_loop(looks: Sequence[Sequence[Frame]], sites: Sites) -> bool:
 
 
 def bounded_work(frames: Sequence[Frame], sites: Sites) -> bool:
-    """Does it end in a call of the standard library that works through a lot and then returns? Its C functions show by the source line alone."""
+    """Does it end in a call of the standard library that works through a lot and then returns?
+    Its C functions show by the source line alone.
+    """
     if any(any(part in frame.file for part in _BOUNDED) for frame in frames[-3:]):
         return True
     site = sites.get((frames[-1].file, frames[-1].line)) if frames else None

@@ -1,4 +1,6 @@
-"""A job of several groups of processes, such as the steps of SLURM, each a world of its own: which of them speaks, and how the others are."""
+"""A job of several groups of processes, such as the steps of SLURM, each a world of its own:
+which of them speaks, and how the others are.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ def other_groups(views: Sequence[LiveView]) -> tuple[str, ...]:
         return ()
     first = _name(views[0].job)
     return tuple(
-        f"{_name(view.job)} ({len(view.ranks)} {'rank' if len(view.ranks) == 1 else 'ranks'}) is judged apart from {first}: {view.verdict}, {view.says}"
+        f"{_name(view.job)} ({len(view.ranks)} {'rank' if len(view.ranks) == 1 else 'ranks'}) is"
+        f" judged apart from {first}: {view.verdict}, {view.says}"
         for view in views[1:]
         if view.job.cell.startswith(LIVE_CELL)
     )
@@ -32,4 +35,6 @@ def other_groups(views: Sequence[LiveView]) -> tuple[str, ...]:
 def _name(job: Job) -> str:
     label = job.cell.partition("#")[2]
     step = label.removeprefix("step")
-    return f"step {step}" if step != label else f"the job at {label}" if label else "the largest job"
+    return (
+        f"step {step}" if step != label else f"the job at {label}" if label else "the largest job"
+    )

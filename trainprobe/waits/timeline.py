@@ -1,4 +1,6 @@
-"""The timeline of logs for the report: how far each rank came and how it ended, and the failures in their order, each echo folded."""
+"""The timeline of logs for the report: how far each rank came and how it ended, and the failures
+in their order, each echo folded.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ from trainprobe.facts import Facts, LogEvent, LogFailure, LogProgress, RankEndin
 from trainprobe.facts.collectives import operation
 from trainprobe.model.codec import to_json
 from trainprobe.model.diagnosis import TimelineAttempt, TimelineEvent, TimelineRanks
-from trainprobe.stacks.tree import fold_ranks
+from trainprobe.model.ranks import fold_ranks
 from trainprobe.waits.divergence import ranks_say
-from trainprobe.waits.logged import LoggedView
+from trainprobe.waits.log_verdicts import LoggedView
 
 EVENTS = 40  # where the command line says nothing else
 WORDS = {
@@ -36,17 +38,36 @@ def echoes_said(view: LoggedView) -> list[tuple[tuple[int, ...], str]]:
     """(ranks, sentence) of each kind of echo of a view."""
     kinds: dict[str, list[LogFailure]] = {}
     for failure in view.failures:
-        if failure.echo and failure.rank is not None and not any(failure.rank in group.ranks for group in view.groups):
-            kinds.setdefault(WORDS.get(failure.echo_of, failure.echo_of or "failed after it"), []).append(failure)
+        if (
+            failure.echo
+            and failure.rank is not None
+            and not any(failure.rank in group.ranks for group in view.groups)
+        ):
+            kinds.setdefault(
+                WORDS.get(failure.echo_of, failure.echo_of or "failed after it"), []
+            ).append(failure)
     return [
-        (ranks, f"{ranks_say(ranks)} {words} ({failures[0].seen_at})" if failures[0].seen_at else f"{ranks_say(ranks)} {words}")
+        (
+            ranks,
+            (
+                f"{ranks_say(ranks)} {words} ({failures[0].seen_at})"
+                if failures[0].seen_at
+                else f"{ranks_say(ranks)} {words}"
+            ),
+        )
         for words, failures in kinds.items()
-        if (ranks := tuple(sorted({failure.rank for failure in failures if failure.rank is not None})))
+        if (
+            ranks := tuple(
+                sorted({failure.rank for failure in failures if failure.rank is not None})
+            )
+        )
     ]
 
 
 def logged_extra(facts: Facts, views: Sequence[LoggedView]) -> dict[str, object]:
-    """What the report of logs has beside the usual: the launcher, and `timeline`, one per attempt, the last attempt first."""
+    """What the report of logs has beside the usual: the launcher, and `timeline`, one per
+    attempt, the last attempt first.
+    """
     extra: dict[str, object] = {"timeline": to_json(tuple(timeline(facts, view) for view in views))}
     most = next((view.job.max_events for view in views if view.job.max_events), None)
     if most:
@@ -58,36 +79,61 @@ def logged_extra(facts: Facts, views: Sequence[LoggedView]) -> dict[str, object]
 
 
 def timeline(facts: Facts, view: LoggedView) -> TimelineAttempt:
-    """`ranks`: rows of ranks that stand alike; `events`: the failures in order, echoes of one kind as one."""
+    """`ranks`: rows of ranks that stand alike; `events`: the failures in order, echoes of one
+    kind as one.
+    """
     job = view.job
     return TimelineAttempt(
-        job.cell, view.verdict, view.says, job.files[:200], job.world_size, job.first_at, job.last_at, rank_rows(facts, view), event_rows(view.failures)
+        job.cell,
+        view.verdict,
+        view.says,
+        job.files[:200],
+        job.world_size,
+        job.first_at,
+        job.last_at,
+        rank_rows(facts, view),
+        event_rows(view.failures),
     )
 
 
 def rank_rows(facts: Facts, view: LoggedView) -> tuple[TimelineRanks, ...]:
-    """Per rank the last step, the last collective, the first error and the exit status; ranks alike in all of them in one row."""
+    """Per rank the last step, the last collective, the first error and the exit status; ranks
+    alike in all of them in one row.
+    """
     cell = view.job.cell
     failed = {failure.rank: failure for failure in reversed(view.failures)}
-    endings = {ending.rank: ending for ending in facts.of(RankEnding, cell=cell) if ending.role == "rank"}
+    endings = {
+        ending.rank: ending for ending in facts.of(RankEnding, cell=cell) if ending.role == "rank"
+    }
     progress = {one.rank: one for one in facts.of(LogProgress, cell=cell)}
     calls = _last_calls(facts, cell)
     alike: dict[tuple[str, str, str, str], list[int]] = {}
     nobody: list[tuple[str, str, str, str]] = []
     for rank in [*(row.rank for row in view.rows), None]:
-        row = (_step(progress.get(rank)), calls.get(rank, ""), _first_error(failed.get(rank)), _ended(endings.get(rank)))
+        row = (
+            _step(progress.get(rank)),
+            calls.get(rank, ""),
+            _first_error(failed.get(rank)),
+            _ended(endings.get(rank)),
+        )
         if rank is None:
             nobody += [row] if any(row) else []
         else:
             alike.setdefault(row, []).append(rank)
-    return tuple(TimelineRanks(fold_ranks(ranks), *row) for row, ranks in alike.items() if any(row)) + tuple(TimelineRanks("", *row) for row in nobody)
+    return tuple(
+        TimelineRanks(fold_ranks(ranks), *row) for row, ranks in alike.items() if any(row)
+    ) + tuple(TimelineRanks("", *row) for row in nobody)
 
 
 def _first_error(failure: LogFailure | None) -> str:
     """Echoes of one kind are alike, whatever each of them says in full."""
     if failure is None:
         return ""
-    return WORDS.get(failure.echo_of, failure.says) if failure.echo else f"{failure.says} ({failure.seen_at})"
+    return (
+        WORDS.get(failure.echo_of, failure.says)
+        if failure.echo
+        else f"{failure.says} ({failure.seen_at})"
+    )
 
 
 def _step(one: LogProgress | None) -> str:
@@ -130,11 +176,25 @@ def event_rows(failures: Iterable[LogFailure]) -> tuple[TimelineEvent, ...]:
     """The failures in order; those of one kind stand once, where the first of them came."""
     kinds: dict[tuple[str, str], list[LogFailure]] = {}
     for failure in failures:
-        kinds.setdefault((failure.echo_of, "") if failure.echo else (failure.what, failure.kind), []).append(failure)
+        kinds.setdefault(
+            (failure.echo_of, "") if failure.echo else (failure.what, failure.kind), []
+        ).append(failure)
     rows = []
     for same in kinds.values():
         first = same[0]
         ranks = tuple(sorted({failure.rank for failure in same if failure.rank is not None}))
-        says = WORDS.get(first.echo_of, first.says) if len(ranks) > 1 and first.echo else first.says  # each of them says it in words of its own
-        rows.append(TimelineEvent(ranks, says, first.at, first.seen_at, first.where, first.echo, first.echo_of, len(same)))
+        # each of them says it in words of its own
+        says = WORDS.get(first.echo_of, first.says) if len(ranks) > 1 and first.echo else first.says
+        rows.append(
+            TimelineEvent(
+                ranks,
+                says,
+                first.at,
+                first.seen_at,
+                first.where,
+                first.echo,
+                first.echo_of,
+                len(same),
+            )
+        )
     return tuple(rows)

@@ -1,4 +1,6 @@
-"""Trains three steps behind a port of its own. `--leave N MIB listen|idle|burn` leaves N orphans behind, `--stay` lives for half a second."""
+"""Trains three steps behind a port of its own. `--leave N MIB listen|idle|burn` leaves N orphans
+behind, `--stay` lives for half a second.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A small attention model with two faults that nobody sees in training: the second layer drops the mask, and a running scale is not saved."""
+"""A small attention model with two faults that nobody sees in training: the second layer drops
+the mask, and a running scale is not saved.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,22 @@ class Attention(nn.Module):  # type: ignore[misc]
 
 
 class Tagger(nn.Module):  # type: ignore[misc]
-    def __init__(self, masked: tuple[bool, ...] = (True, False), words: int = 61, width: int = 16, tags: int = 5) -> None:
+    def __init__(
+        self,
+        masked: tuple[bool, ...] = (True, False),
+        words: int = 61,
+        width: int = 16,
+        tags: int = 5,
+    ) -> None:
         super().__init__()
         self.embed = nn.Embedding(words, width)
         self.layers = nn.ModuleList(Attention(width, one) for one in masked)
         self.head = nn.Linear(width, tags)
         self.register_buffer("scale", torch.ones(width), persistent=False)
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, labels: Tensor | None = None) -> dict[str, Tensor]:
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor, labels: Tensor | None = None
+    ) -> dict[str, Tensor]:
         x = self.embed(input_ids)
         for layer in self.layers:
             x = x + layer(x, attention_mask)
@@ -38,7 +48,12 @@ class Tagger(nn.Module):  # type: ignore[misc]
         logits = self.head(x / self.scale)
         if labels is None:
             return {"logits": logits}
-        return {"logits": logits, "loss": functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=-100)}
+        return {
+            "logits": logits,
+            "loss": functional.cross_entropy(
+                logits.flatten(0, 1), labels.flatten(), ignore_index=-100
+            ),
+        }
 
 
 def make() -> Tagger:
@@ -51,4 +66,8 @@ def broken() -> Tagger:
 
 def batch(rows: int = 2, length: int = 8) -> dict[str, Tensor]:
     ids = torch.randint(0, 61, (rows, length))
-    return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": torch.randint(0, 5, (rows, length))}
+    return {
+        "input_ids": ids,
+        "attention_mask": torch.ones_like(ids),
+        "labels": torch.randint(0, 5, (rows, length)),
+    }

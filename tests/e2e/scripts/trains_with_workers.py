@@ -1,4 +1,6 @@
-"""A DDP loop over a loader with two workers per rank, without end. Each rank leaves a file `rank<R>-of-<N>` once it trains."""
+"""A DDP loop over a loader with two workers per rank, without end. Each rank leaves a file
+`rank<R>-of-<N>` once it trains.
+"""
 
 import time
 

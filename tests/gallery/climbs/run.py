@@ -1,6 +1,8 @@
-"""Climbs each program of climbs.yaml by the public command and holds the report against the truth: `python -m tests.gallery.climbs.run [NAME…]`.
+"""Climbs each program of climbs.yaml by the public command and holds the report against the truth:
+`python -m tests.gallery.climbs.run [NAME…]`.
 
-It takes minutes per program and needs transformers and lightning beside torch. The figures go to results.json beside this file.
+It takes minutes per program and needs transformers and lightning beside torch. The figures go to
+results.json beside this file.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ NEEDS = {"transformers Trainer": "transformers", "Lightning": "lightning"}
 
 @dataclass(frozen=True)
 class Truth:
-    """What is true of one program. `mended` are (old, new) replacements in its text; `nofile` is the soft limit of open files to run under."""
+    """What is true of one program. `mended` are (old, new) replacements in its text; `nofile` is
+    the soft limit of open files to run under.
+    """
 
     name: str
     family: str
@@ -51,7 +55,9 @@ class Truth:
         text = (HERE / "programs" / f"{self.name}.py").read_text(encoding="utf-8")
         for old, new in self.mended if mended else ():
             if text.count(old) != 1:
-                raise ValueError(f"{self.name}: {old!r} stands {text.count(old)} times in the program")
+                raise ValueError(
+                    f"{self.name}: {old!r} stands {text.count(old)} times in the program"
+                )
             text = text.replace(old, new)
         return text
 
@@ -86,16 +92,45 @@ def truths() -> dict[str, Truth]:
     return found
 
 
-def climbed(truth: Truth, *, mended: bool, keep: Path | None = None) -> tuple[dict[str, Any], float]:
-    """Run the public command on the program, under a name that tells nothing; return its report and the seconds that it took by our own clock."""
+def climbed(
+    truth: Truth, *, mended: bool, keep: Path | None = None
+) -> tuple[dict[str, Any], float]:
+    """Run the public command on the program, under a name that tells nothing; return its report
+    and the seconds that it took by our own clock.
+    """
     with tempfile.TemporaryDirectory(prefix="climb-") as temporary:
         folder = keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "train.py").write_text(truth.text(mended=mended), encoding="utf-8")
-        words = [sys.executable, "-m", "trainprobe", "diagnose", "--ranks", RANKS, "--rows", ROWS, "--only", "user_script", "--ablate"]
+        words = [
+            sys.executable,
+            "-m",
+            "trainprobe",
+            "diagnose",
+            "--ranks",
+            RANKS,
+            "--rows",
+            ROWS,
+            "--only",
+            "user_script",
+            "--ablate",
+        ]
         words += [word for knob in truth.knobs for word in ("--knob", knob)]
-        words += ["--json", "report.json", "--case", "case", "--", "train.py", "--max_train_samples", "{rows}", *truth.args]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+        words += [
+            "--json",
+            "report.json",
+            "--case",
+            "case",
+            "--",
+            "train.py",
+            "--max_train_samples",
+            "{rows}",
+            *truth.args,
+        ]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+        }
         began = time.monotonic()
         with (folder / "output.txt").open("w") as output:
             subprocess.run(
@@ -111,12 +146,17 @@ def climbed(truth: Truth, *, mended: bool, keep: Path | None = None) -> tuple[di
         took_s = time.monotonic() - began
         path = folder / "report.json"
         if not path.exists():
-            raise RuntimeError(f"{truth.name}: no report; the end of its output: {(folder / 'output.txt').read_text()[-2000:]}")
+            raise RuntimeError(
+                f"{truth.name}: no report; the end of its output:"
+                f" {(folder / 'output.txt').read_text()[-2000:]}"
+            )
         return json.loads(path.read_text(encoding="utf-8")), took_s
 
 
 def rejudged(kept: Path, before: dict[str, Any]) -> tuple[dict[str, Any], float | None]:
-    """Judge a kept run by the present rules; its time is that of the results `before`, None where it was not taken."""
+    """Judge a kept run by the present rules; its time is that of the results `before`, None
+    where it was not taken.
+    """
     from trainprobe.pipelines import explain
     from trainprobe.report.json_report import report_text
 
@@ -126,17 +166,23 @@ def rejudged(kept: Path, before: dict[str, Any]) -> tuple[dict[str, Any], float 
 
 def _limit(nofile: int | None) -> None:
     if nofile is not None:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (nofile, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (nofile, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+        )
 
 
 def held_against(truth: Truth, report: dict[str, Any], took_s: float | None) -> Outcome:
     """The broken program: cell, knobs, cause and time."""
     climb, found = report["climb"] or {}, Outcome(truth.name)
     smallest = climb.get("smallest_failing") or {}
-    first = report["causes"][0] if report["causes"] else {"id": "", "named": False, "confidence": 0.0}
+    first = (
+        report["causes"][0] if report["causes"] else {"id": "", "named": False, "confidence": 0.0}
+    )
     healed, not_healed = climb.get("healed_by", []), climb.get("not_healed_by", [])
     cells_s = climb.get("cells_s") or 0.0
-    whole_s = max(climb.get("total_s") or 0.0, took_s or 0.0)  # by our own clock with the start and the judging, where we held it
+    whole_s = max(
+        climb.get("total_s") or 0.0, took_s or 0.0
+    )  # by our own clock with the start and the judging, where we held it
     found.figures = {
         "family": truth.family,
         "verdict": report["verdict"],
@@ -155,11 +201,19 @@ def held_against(truth: Truth, report: dict[str, Any], took_s: float | None) -> 
         "over_cells": round(whole_s / cells_s, 3) if cells_s else None,
     }
     checks = {
-        f"smallest failing cell {smallest.get('cell')}": (smallest.get("ranks"), smallest.get("rows")) == (truth.ranks, truth.rows),
-        f"healed by {healed}": set(truth.heals) <= set(healed) and not set(truth.heals_not) & set(healed),
+        f"smallest failing cell {smallest.get('cell')}": (
+            (smallest.get("ranks"), smallest.get("rows")) == (truth.ranks, truth.rows)
+        ),
+        f"healed by {healed}": (
+            set(truth.heals) <= set(healed) and not set(truth.heals_not) & set(healed)
+        ),
         f"not healed by {not_healed}": not set(truth.heals) & set(not_healed),
-        f"first cause {first['id']}, named {first['named']}": first["id"] in truth.causes and first["named"],
-        f"{whole_s:.0f} s for cells of {cells_s:.0f} s": bool(cells_s) and whole_s <= MOST_OVER_CELLS * cells_s,
+        f"first cause {first['id']}, named {first['named']}": (
+            first["id"] in truth.causes and first["named"]
+        ),
+        f"{whole_s:.0f} s for cells of {cells_s:.0f} s": (
+            bool(cells_s) and whole_s <= MOST_OVER_CELLS * cells_s
+        ),
         f"verdict {report['verdict']}": report["verdict"] in ("hung", "crashed"),
     }
     found.wrong = [says for says, right in checks.items() if not right]
@@ -168,10 +222,23 @@ def held_against(truth: Truth, report: dict[str, Any], took_s: float | None) -> 
 
 def mended_against(truth: Truth, report: dict[str, Any], took_s: float | None) -> Outcome:
     """The mended program: healthy, every cell passed."""
-    found = Outcome(f"{truth.name}, mended", figures={"verdict": report["verdict"], "whole_command_s": round(took_s, 1) if took_s is not None else None})
+    found = Outcome(
+        f"{truth.name}, mended",
+        figures={
+            "verdict": report["verdict"],
+            "whole_command_s": round(took_s, 1) if took_s is not None else None,
+        },
+    )
     cells = (report["climb"] or {}).get("cells", [])
-    if report["verdict"] != "healthy" or not cells or any(cell["outcome"] != "passed" for cell in cells):
-        found.wrong = [f"verdict {report['verdict']}", *(f"{cell['cell']} {cell['outcome']}" for cell in cells if cell["outcome"] != "passed")]
+    if (
+        report["verdict"] != "healthy"
+        or not cells
+        or any(cell["outcome"] != "passed" for cell in cells)
+    ):
+        found.wrong = [
+            f"verdict {report['verdict']}",
+            *(f"{cell['cell']} {cell['outcome']}" for cell in cells if cell["outcome"] != "passed"),
+        ]
     return found
 
 
@@ -179,8 +246,17 @@ def main() -> int:
     known = truths()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help=f"of: {', '.join(known)}; all without any")
-    parser.add_argument("--keep", type=Path, help="a folder where the runs are kept, to be read afterwards")
-    parser.add_argument("--rejudge", action="store_true", help="run nothing: judge what --keep holds by the present rules, with the times of results.json")
+    parser.add_argument(
+        "--keep", type=Path, help="a folder where the runs are kept, to be read afterwards"
+    )
+    parser.add_argument(
+        "--rejudge",
+        action="store_true",
+        help=(
+            "run nothing: judge what --keep holds by the present rules, with the times of"
+            " results.json"
+        ),
+    )
     parser.add_argument("--which", choices=("both", "broken", "mended"), default="both")
     asked = parser.parse_args()
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
@@ -196,9 +272,17 @@ def main() -> int:
                 continue
             keep = asked.keep / f"{name}{'-mended' if mended else ''}" if asked.keep else None
             row = results.setdefault(name, {})
-            report, took_s = rejudged(keep or Path(), row.get("mended", {}) if mended else row) if asked.rejudge else climbed(truth, mended=mended, keep=keep)
+            report, took_s = (
+                rejudged(keep or Path(), row.get("mended", {}) if mended else row)
+                if asked.rejudge
+                else climbed(truth, mended=mended, keep=keep)
+            )
             outcome = (mended_against if mended else held_against)(truth, report, took_s)
-            print(f"{outcome.name}: {'; '.join(outcome.wrong) or 'as it should be'}  {json.dumps(outcome.figures)}", flush=True)
+            print(
+                f"{outcome.name}: {'; '.join(outcome.wrong) or 'as it should be'} "
+                f" {json.dumps(outcome.figures)}",
+                flush=True,
+            )
             wrong += bool(outcome.wrong)
             found = {**outcome.figures, "wrong": outcome.wrong}
             results[name] = {**row, "mended": found} if mended else {**row, **found}

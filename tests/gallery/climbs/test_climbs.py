@@ -1,4 +1,6 @@
-"""The truths of the climbs fit their programs; the climbs themselves take minutes each and are soak tests."""
+"""The truths of the climbs fit their programs; the climbs themselves take minutes each and are
+soak tests.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,16 @@ def test_a_report_that_is_wrong_in_everything_is_told_so() -> None:
     report = {
         "verdict": "healthy",
         "causes": [],
-        "climb": {"smallest_failing": None, "healed_by": ["threads=1"], "not_healed_by": ["workers=0"], "cells_s": 10.0},
+        "climb": {
+            "smallest_failing": None,
+            "healed_by": ["threads=1"],
+            "not_healed_by": ["workers=0"],
+            "cells_s": 10.0,
+        },
     }
-    truth = Truth("a", "plain DDP", "", 2, 1000, ("workers=0",), ("threads=1",), ("fd-exhaustion",), ())
+    truth = Truth(
+        "a", "plain DDP", "", 2, 1000, ("workers=0",), ("threads=1",), ("fd-exhaustion",), ()
+    )
 
     assert len(held_against(truth, report, 12.0).wrong) == 6
 

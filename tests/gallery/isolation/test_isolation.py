@@ -13,10 +13,18 @@ ROWS = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]
 
 @pytest.mark.parametrize(
     ("kind", "method"),
-    [("one node", "quick"), ("a half", "dlrover"), ("link of neighbours", "quick"), ("flaky node 0.5", "standard"), ("two nodes", "bisection")],
+    [
+        ("one node", "quick"),
+        ("a half", "dlrover"),
+        ("link of neighbours", "quick"),
+        ("flaky node 0.5", "standard"),
+        ("two nodes", "bisection"),
+    ],
 )
 def test_the_same_draws_give_the_numbers_that_are_kept(kind: str, method: str) -> None:
-    (kept,) = (row for row in ROWS if (row["kind"], row["nodes"], row["method"]) == (kind, 5, method))
+    (kept,) = (
+        row for row in ROWS if (row["kind"], row["nodes"], row["method"]) == (kind, 5, method)
+    )
     assert cell(kind, 5, method, kept["draws"]) == kept
 
 

@@ -1,4 +1,6 @@
-"""Invented clusters with known faults, in which every method tries its groups: the same faults, and the same luck for the same try, for all of them."""
+"""Invented clusters with known faults, in which every method tries its groups: the same faults,
+and the same luck for the same try, for all of them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ NOISE = 0.01
 
 @dataclass
 class World:
-    """`bad` nodes and `links` fail with probability `p` each time; `slow` nodes take `factor` times as long; `late` nodes fail in groups of `size` and more, and any such group where `size_alone`."""
+    """`bad` nodes and `links` fail with probability `p` each time; `slow` nodes take `factor`
+    times as long; `late` nodes fail in groups of `size` and more, and any such group where
+    `size_alone`.
+    """
 
     nodes: tuple[str, ...]
     seed: str
@@ -31,8 +36,12 @@ class World:
     counts: dict[frozenset[str], int] = field(default_factory=dict)
 
     def round(self, groups: Sequence[Sequence[str]]) -> list[tuple[bool, float]]:
-        """Try disjoint groups at the same time; for each whether it passed, and the time that it took. The round lasts as long as its longest."""
-        assert len({name for group in groups for name in group}) == sum(map(len, groups)), "a node is in two groups"
+        """Try disjoint groups at the same time; for each whether it passed, and the time that it
+        took. The round lasts as long as its longest.
+        """
+        assert len({name for group in groups for name in group}) == sum(map(len, groups)), (
+            "a node is in two groups"
+        )
         found = [self._tried(frozenset(group)) for group in groups]
         self.tests += len(groups)
         self.rounds += 1
@@ -42,9 +51,15 @@ class World:
     def _tried(self, group: frozenset[str]) -> tuple[bool, float]:
         again = self.counts[group] = self.counts.get(group, 0) + 1
         luck = random.Random(f"{self.seed} {sorted(group)} {again}")
-        fails = any(luck.random() < self.p for _ in group & self.bad) or any(luck.random() < self.p for link in self.links if link <= group)
+        fails = any(luck.random() < self.p for _ in group & self.bad) or any(
+            luck.random() < self.p for link in self.links if link <= group
+        )
         fails |= len(group) >= self.size > 0 and (self.size_alone or bool(group & self.late))
-        took = PASS_TIME * (1 + luck.uniform(-NOISE, NOISE)) * (self.factor if group & self.slow else 1.0)
+        took = (
+            PASS_TIME
+            * (1 + luck.uniform(-NOISE, NOISE))
+            * (self.factor if group & self.slow else 1.0)
+        )
         return (False, FAIL_TIME) if fails else (True, took)
 
 
@@ -73,7 +88,11 @@ def world(kind: str, count: int, draw: int) -> World | None:
     luck = random.Random(seed)
     nodes = tuple(f"n{number}" for number in range(count))
     wanted = {"two nodes": 2, "a quarter": max(1, count // 4), "a half": count // 2}.get(kind, 1)
-    if count <= wanted or (("scale" in kind or "size" in kind) and count < 8) or ("link" in kind and count < 3):
+    if (
+        count <= wanted
+        or (("scale" in kind or "size" in kind) and count < 8)
+        or ("link" in kind and count < 3)
+    ):
         return None
     chosen = frozenset(luck.sample(nodes, wanted))
     place = luck.randrange(count)

@@ -1,9 +1,11 @@
-"""How `trainprobe lint` does: planted faults found, sound look-alikes left alone, and what it says of code that nobody here wrote.
+"""How `trainprobe lint` does: planted faults found, sound look-alikes left alone, and what it says
+of code that nobody here wrote.
 
     python -m tests.gallery.lint.score                    planted and sound programs
     python -m tests.gallery.lint.score --foreign SITE     the trainers inside a site-packages folder, each finding listed
 
-Each program is read alone. A planted fault is found where a finding has one of its ids in its line, or in one of its lines.
+Each program is read alone. A planted fault is found where a finding has one of its ids in its line,
+or in one of its lines.
 `judged.tsv` holds what reading said of each foreign finding.
 """
 
@@ -16,17 +18,25 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from trainprobe.lint.engine import findings_of
 from trainprobe.lint.model import Finding
-from trainprobe.lint.program import Surroundings
+from trainprobe.lint.program import NodeInfo
 from trainprobe.lint.reading import read_program
-from trainprobe.lint.running import findings_of
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
 FOREIGN = (
-    "transformers/trainer*.py", "transformers/training_args*.py", "transformers/integrations", "transformers/data", "accelerate", "lightning", "torch/distributed",
-    "torch/utils/data", "torch/nn/parallel", "datasets",
-)  # fmt: skip
+    "transformers/trainer*.py",
+    "transformers/training_args*.py",
+    "transformers/integrations",
+    "transformers/data",
+    "accelerate",
+    "lightning",
+    "torch/distributed",
+    "torch/utils/data",
+    "torch/nn/parallel",
+    "datasets",
+)
 
 
 class Fault(NamedTuple):
@@ -38,14 +48,21 @@ class Fault(NamedTuple):
 
 
 def faults() -> list[Fault]:
-    """Return the planted faults of truth.tsv; lines with one letter in one program are one fault."""
+    """Return the planted faults of truth.tsv; lines with one letter in one program are one
+    fault.
+    """
     grouped: dict[tuple[str, str], list[tuple[str, int, tuple[str, ...]]]] = {}
     for number, row in enumerate((HERE / "truth.tsv").read_text().splitlines()):
         if row.startswith("#"):
             continue
         file, line, ids, letter = row.split("\t")
-        grouped.setdefault((program_of(file), letter or f"#{number}"), []).append((file, int(line), tuple(ids.split("|"))))
-    return [Fault(program.split("/")[0], program, tuple(places)) for (program, _), places in grouped.items()]
+        grouped.setdefault((program_of(file), letter or f"#{number}"), []).append(
+            (file, int(line), tuple(ids.split("|")))
+        )
+    return [
+        Fault(program.split("/")[0], program, tuple(places))
+        for (program, _), places in grouped.items()
+    ]
 
 
 def program_of(file: str) -> str:
@@ -55,14 +72,24 @@ def program_of(file: str) -> str:
 
 def planted_and_sound() -> Iterator[tuple[str, list[Finding]]]:
     """Yield each program with what is found in it, files relative to the folder of programs."""
-    for entry in sorted(path for kind in PROGRAMS.iterdir() for path in kind.iterdir() if path.suffix == ".py" or (path.is_dir() and path.name[0] != "_")):
-        found, trouble = findings_of(read_program([str(entry)], around=Surroundings()))
+    for entry in sorted(
+        path
+        for kind in PROGRAMS.iterdir()
+        for path in kind.iterdir()
+        if path.suffix == ".py" or (path.is_dir() and path.name[0] != "_")
+    ):
+        found, trouble = findings_of(read_program([str(entry)], around=NodeInfo()))
         assert not trouble, trouble
-        yield entry.relative_to(PROGRAMS).as_posix(), [one for one in found if Path(one.file).resolve().is_relative_to(PROGRAMS)]
+        yield (
+            entry.relative_to(PROGRAMS).as_posix(),
+            [one for one in found if Path(one.file).resolve().is_relative_to(PROGRAMS)],
+        )
 
 
 class Score(NamedTuple):
-    """What was found of the planted faults by kind, the missed ones, and findings that no truth asks for."""
+    """What was found of the planted faults by kind, the missed ones, and findings that no truth
+    asks for.
+    """
 
     found: Counter[str]
     planted: Counter[str]
@@ -79,7 +106,10 @@ def score() -> Score:
     wanted: dict[str, set[tuple[str, int, str]]] = defaultdict(set)
     for fault in faults():
         planted[fault.kind] += 1
-        drawn = {(Path(one.file).resolve().relative_to(PROGRAMS).as_posix(), one.line, one.id) for one in by_program[fault.program]}
+        drawn = {
+            (Path(one.file).resolve().relative_to(PROGRAMS).as_posix(), one.line, one.id)
+            for one in by_program[fault.program]
+        }
         right = {(file, line, cause) for file, line, ids in fault.places for cause in ids}
         wanted[fault.program] |= right
         if drawn & right:
@@ -90,12 +120,20 @@ def score() -> Score:
         if program.startswith("sound/"):
             sound += findings
         else:
-            beside += [one for one in findings if (Path(one.file).resolve().relative_to(PROGRAMS).as_posix(), one.line, one.id) not in wanted[program]]
+            beside += [
+                one
+                for one in findings
+                if (Path(one.file).resolve().relative_to(PROGRAMS).as_posix(), one.line, one.id)
+                not in wanted[program]
+            ]
     return Score(found, planted, missed, beside, sound)
 
 
 def one_line(finding: Finding) -> str:
-    return f"{finding.file}:{finding.line}  {finding.id}  [{finding.rule} {finding.confidence}]  {finding.says}"
+    return (
+        f"{finding.file}:{finding.line}  {finding.id}  [{finding.rule} {finding.confidence}] "
+        f" {finding.says}"
+    )
 
 
 def show_planted() -> None:
@@ -104,22 +142,37 @@ def show_planted() -> None:
         print(f"{kind:28} {done.found[kind]:3} of {done.planted[kind]}")
     print(f"{'all':28} {sum(done.found.values()):3} of {sum(done.planted.values())}")
     for fault in done.missed:
-        print("missed  ", fault.program, *(f"{file}:{line} {'|'.join(ids)}" for file, line, ids in fault.places))
+        print(
+            "missed  ",
+            fault.program,
+            *(f"{file}:{line} {'|'.join(ids)}" for file, line, ids in fault.places),
+        )
     for one in done.beside:
         print("beside  ", one_line(one))
-    print(f"sound: {len(done.sound)} false findings in {len(list((PROGRAMS / 'sound').iterdir()))} programs")
+    print(
+        f"sound: {len(done.sound)} false findings in {len(list((PROGRAMS / 'sound').iterdir()))}"
+        " programs"
+    )
     for one in done.sound:
         print("false   ", one_line(one))
 
 
 def judged() -> dict[tuple[str, int, str], str]:
-    """Return what reading said of each foreign finding ("right" | "wrong"), by file, line and rule."""
-    rows = [row.split("\t") for row in (HERE / "judged.tsv").read_text().splitlines() if not row.startswith("#")]
+    """Return what reading said of each foreign finding ("right" | "wrong"), by file, line and
+    rule.
+    """
+    rows = [
+        row.split("\t")
+        for row in (HERE / "judged.tsv").read_text().splitlines()
+        if not row.startswith("#")
+    ]
     return {(file, int(line), rule): said for file, line, rule, said, _reason in rows}
 
 
 def show_foreign(site: Path, parts: list[str]) -> None:
-    """List every finding in the packages of a site-packages folder, each package read as one program."""
+    """List every finding in the packages of a site-packages folder, each package read as one
+    program.
+    """
     told = judged()
     lines = wrong = 0
     seen: set[tuple[str, int, str]] = set()
@@ -130,19 +183,27 @@ def show_foreign(site: Path, parts: list[str]) -> None:
         began = time.monotonic()
         program = read_program(paths)
         found, trouble = findings_of(program)
-        given = sum(len(module.lines) for module in program.modules.values() if module.given)
-        print(f"== {part}: {given} lines, {len(found)} findings, {time.monotonic() - began:.1f} s", *trouble)
+        given = sum(len(module.lines) for module in program.modules.values() if module.requested)
+        print(
+            f"== {part}: {given} lines, {len(found)} findings, {time.monotonic() - began:.1f} s",
+            *trouble,
+        )
         for one in found:
             key = (one.file.replace(f"{site}/", ""), one.line, one.rule)
             print(f"   {told.get(key, 'not judged'):10}", one_line(one).replace(f"{site}/", ""))
             wrong += key not in seen and told.get(key) != "right"
             seen.add(key)
         lines += given
-    print(f"all: {len(seen)} findings in {lines} lines; {wrong} wrong or not judged, {wrong / max(1, lines) * 2000:.2f} for each 2,000")
+    print(
+        f"all: {len(seen)} findings in {lines} lines; {wrong} wrong or not judged,"
+        f" {wrong / max(1, lines) * 2000:.2f} for each 2,000"
+    )
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     asked.add_argument("--foreign", type=Path)
     asked.add_argument("parts", nargs="*", default=list(FOREIGN))
     told = asked.parse_args()

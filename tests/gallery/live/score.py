@@ -1,4 +1,5 @@
-"""Scores of the live gallery: what is right, who is blamed, and how that compares with simple rules. Pure; results in, numbers out.
+"""Scores of the live gallery: what is right, who is blamed, and how that compares with simple
+rules. Pure; results in, numbers out.
 
 What the confidences are worth is in `calibration`.
 """
@@ -16,7 +17,9 @@ SURE = 0.8
 
 
 def outcome_of(result: Result) -> str:
-    """Return `right`, `top3`, `cause` (ranks wrong), `ranks` (cause wrong) or `wrong`; of a healthy run `right`, `open` or `alarm`."""
+    """Return `right`, `top3`, `cause` (ranks wrong), `ranks` (cause wrong) or `wrong`; of a
+    healthy run `right`, `open` or `alarm`.
+    """
     causes = result["causes"]
     if not result["truths"]:
         blamed = any(cause["id"] != "none" for cause in causes) or result["verdict"] in BLAMING
@@ -32,9 +35,18 @@ def outcome_of(result: Result) -> str:
 
 
 def fit(cause: Mapping[str, Any], result: Result) -> tuple[bool, bool]:
-    """Is the cause right, and are the ranks right? Both of one and the same truth where there is such a one."""
-    found = [(cause["id"] in ids, list(cause["ranks"]) in [list(ranks) for ranks in sets]) for ids, sets in result["truths"]]
-    return (True, True) if (True, True) in found else (any(one for one, _ in found), any(one for _, one in found))
+    """Is the cause right, and are the ranks right? Both of one and the same truth where there is
+    such a one.
+    """
+    found = [
+        (cause["id"] in ids, list(cause["ranks"]) in [list(ranks) for ranks in sets])
+        for ids, sets in result["truths"]
+    ]
+    return (
+        (True, True)
+        if (True, True) in found
+        else (any(one for one, _ in found), any(one for _, one in found))
+    )
 
 
 def wilson(hits: float, of: int) -> tuple[float, float]:
@@ -42,8 +54,13 @@ def wilson(hits: float, of: int) -> tuple[float, float]:
     if not of:
         return 0.0, 1.0
     z, share = 1.96, hits / of
-    middle, spread = share + z * z / (2 * of), z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
-    return max(0.0, (middle - spread) / (1 + z * z / of)), min(1.0, (middle + spread) / (1 + z * z / of))
+    middle, spread = (
+        share + z * z / (2 * of),
+        z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of)),
+    )
+    return max(0.0, (middle - spread) / (1 + z * z / of)), min(
+        1.0, (middle + spread) / (1 + z * z / of)
+    )
 
 
 def kind_of(result: Result) -> str:
@@ -52,12 +69,15 @@ def kind_of(result: Result) -> str:
 
 def stated(result: Result) -> tuple[str, list[int], float]:
     """What the report itself puts first: id, ranks and the confidence it states."""
-    first: Mapping[str, Any] = result["causes"][0] if result["causes"] else {"id": "none", "ranks": [], "confidence": 0.0}
+    first: Mapping[str, Any] = (
+        result["causes"][0] if result["causes"] else {"id": "none", "ranks": [], "confidence": 0.0}
+    )
     return str(first["id"]), list(first["ranks"]), float(first["confidence"])
 
 
 def blames_the_innocent(result: Result) -> bool:
-    """Ranks are named first, with a stated confidence of at least 0.8, of which one has nothing to do with it.
+    """Ranks are named first, with a stated confidence of at least 0.8, of which one has nothing to
+    do with it.
 
     Where the fault is nobody's, only naming nobody or all ranks blames nobody.
     """
@@ -65,14 +85,20 @@ def blames_the_innocent(result: Result) -> bool:
     if confidence < SURE or name in ("unknown", "none") or not ranks:
         return False
     accepted = [list(one) for _, sets in result["truths"] for one in sets]
-    guilty = {rank for _, sets in result["truths"] for rank in sets[0]}  # the first set is the narrowest truth
+    guilty = {
+        rank for _, sets in result["truths"] for rank in sets[0]
+    }  # the first set is the narrowest truth
     return ranks not in accepted and not set(ranks) <= guilty
 
 
 def wrong_and_sure(result: Result) -> bool:
     """A cause or ranks that are wrong stand first with a stated confidence of at least 0.8."""
     name, _, confidence = stated(result)
-    return confidence >= SURE and name not in ("unknown", "none") and fit(result["causes"][0], result) != (True, True)
+    return (
+        confidence >= SURE
+        and name not in ("unknown", "none")
+        and fit(result["causes"][0], result) != (True, True)
+    )
 
 
 def share(results: Iterable[Result], test: Callable[[Result], bool]) -> tuple[int, int]:
@@ -82,9 +108,11 @@ def share(results: Iterable[Result], test: Callable[[Result], bool]) -> tuple[in
 
 
 def by_kind(results: Iterable[Result], test: Callable[[Result], bool]) -> tuple[float, float]:
-    """The 95 % interval if the runs of one kind told no more than one run: Wilson's, with as many trials as there are kinds.
+    """The 95 % interval if the runs of one kind told no more than one run: Wilson's, with as many
+    trials as there are kinds.
 
-    Runs of a kind are one program at other sizes, ranks, seeds, launches and forms; they are far from independent.
+    Runs of a kind are one program at other sizes, ranks, seeds, launches and forms; they are far
+    from independent.
     """
     shares: dict[str, list[bool]] = defaultdict(list)
     for result in results:
@@ -94,14 +122,18 @@ def by_kind(results: Iterable[Result], test: Callable[[Result], bool]) -> tuple[
 
 
 def rule_outcome(result: Result, rule: str) -> str | None:
-    """Whom a simple rule blames: `right`, `wrong`, `nobody` (no answer), or None where it had nothing to go by.
+    """Whom a simple rule blames: `right`, `wrong`, `nobody` (no answer), or None where it had
+    nothing to go by.
 
     Naming nobody is right where no rank is to blame, unless the rule crashed or was late.
     """
     ranks = result["guesses"].get(rule)
     if ranks is None:
         return None
-    if not ranks and (result.get("analyzer") or {}).get(rule, {}).get("outcome", "nobody") != "nobody":
+    if (
+        not ranks
+        and (result.get("analyzer") or {}).get(rule, {}).get("outcome", "nobody") != "nobody"
+    ):
         return "nobody"
     if any(list(one) == list(ranks) for _, sets in result["truths"] for one in sets):
         return "right"
@@ -109,6 +141,12 @@ def rule_outcome(result: Result, rule: str) -> str | None:
 
 
 def sign_test(ours: int, theirs: int) -> float:
-    """McNemar's exact test: how likely so uneven a split of the runs on which the two differ is by chance."""
+    """McNemar's exact test: how likely so uneven a split of the runs on which the two differ is
+    by chance.
+    """
     total, fewer = ours + theirs, min(ours, theirs)
-    return min(1.0, 2 * sum(math.comb(total, hits) for hits in range(fewer + 1)) / 2**total) if total else 1.0
+    return (
+        min(1.0, 2 * sum(math.comb(total, hits) for hits in range(fewer + 1)) / 2**total)
+        if total
+        else 1.0
+    )

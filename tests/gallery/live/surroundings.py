@@ -1,6 +1,8 @@
-"""What lies around a live run: lock holders, servers, mounts, cgroups, other hosts. Each part is made, takes effect, and goes again.
+"""What lies around a live run: lock holders, servers, mounts, cgroups, other hosts. Each part is
+made, takes effect, and goes again.
 
-A part of `before` runs before the job starts, one of `during` when the job is about to fall ill. Both get the `Site`.
+A part of `before` runs before the job starts, one of `during` when the job is about to fall ill.
+Both get the `Site`.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 @dataclass
 class Site:
-    """Where one run takes place: its folder, the token in the environment of all that it started, and what has to be undone."""
+    """Where one run takes place: its folder, the token in the environment of all that it
+    started, and what has to be undone.
+    """
 
     run: Planned
     folder: Path
@@ -39,18 +43,41 @@ class Site:
     spaces: tuple[str, str] = ("", "")
 
     def environment(self) -> dict[str, str]:
-        known = {name: value for name, value in os.environ.items() if not name.startswith(("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_"))}
-        own = ["--pick", str(self.run.pick), "--seed", str(self.run.seed), "--form", self.run.form, "--when", str(self.run.when), *self.args]
-        ours = {"RUN_STAMP": self.token, "RUN_WORDS": " ".join(own), "TORCH_EXTENSIONS_DIR": str(self.folder / "ext")}
+        known = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_"))
+        }
+        own = [
+            "--pick",
+            str(self.run.pick),
+            "--seed",
+            str(self.run.seed),
+            "--form",
+            self.run.form,
+            "--when",
+            str(self.run.when),
+            *self.args,
+        ]
+        ours = {
+            "RUN_STAMP": self.token,
+            "RUN_WORDS": " ".join(own),
+            "TORCH_EXTENSIONS_DIR": str(self.folder / "ext"),
+        }
         return {**known, **ours, "OMP_NUM_THREADS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 
     def plant(self, source: Path) -> Path:
-        """Copy a program into the job's folder under a random name, without its docstring; `kit` comes with it."""
+        """Copy a program into the job's folder under a random name, without its docstring; `kit`
+        comes with it.
+        """
         from tests.gallery.specimens import without_docstring
 
         kit = self.folder / f"{_word(self.token)}_lib.py"
         planted = self.folder / f"m{secrets.token_hex(4)}.py"
-        planted.write_text(without_docstring(source).replace("from kit import", f"from {kit.stem} import"), encoding="utf-8")
+        planted.write_text(
+            without_docstring(source).replace("from kit import", f"from {kit.stem} import"),
+            encoding="utf-8",
+        )
         if source.parent.name == "programs" and not kit.exists():
             kit.write_text(without_docstring(HERE / "programs" / "kit.py"), encoding="utf-8")
         return planted
@@ -61,7 +88,12 @@ class Site:
         said = self.folder / f"{script.stem}.out"
         with said.open("wb") as sink:
             started = subprocess.Popen(
-                [sys.executable, str(script), *words], cwd=self.folder, env=self.environment(), stdout=sink, stderr=sink, start_new_session=True
+                [sys.executable, str(script), *words],
+                cwd=self.folder,
+                env=self.environment(),
+                stdout=sink,
+                stderr=sink,
+                start_new_session=True,
             )
         self.undo += [started.wait, started.kill]  # from the last to the first
         until = time.monotonic() + 20
@@ -79,7 +111,9 @@ class Site:
             with contextlib.suppress(OSError):
                 environ = Path("/proc", str(pid), "environ").read_bytes().split(b"\0")
                 if f"RANK={rank}".encode() in environ:
-                    mine[pid] = int(Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[1])
+                    mine[pid] = int(
+                        Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[1]
+                    )
         tops = [pid for pid, parent in mine.items() if parent not in mine]
         if len(tops) != 1:
             raise RuntimeError(f"rank {rank} is {tops}")
@@ -93,7 +127,9 @@ class Site:
 
 
 def _word(token: str) -> str:
-    return ("train", "core", "model", "proj", "trial")[int(hashlib.sha256(token.encode()).hexdigest(), 16) % 5]
+    return ("train", "core", "model", "proj", "trial")[
+        int(hashlib.sha256(token.encode()).hexdigest(), 16) % 5
+    ]
 
 
 def silent_server(site: Site) -> None:
@@ -109,13 +145,29 @@ def hold_flock(site: Site) -> None:
 
 
 def hold_datasets_lock(site: Site) -> None:
-    """The lock of the whole cache folder, by the name that datasets gives it; it is learnt from a dry run of the library's own rule."""
-    finder = "import sys, datasets, json; b = datasets.load_dataset_builder('json', data_files='rows.json', cache_dir='hf-cache'); print(b._cache_dir)"
-    (site.folder / "rows.json").write_text("".join(f'{{"text": "line {number}"}}\n' for number in range(200)), encoding="utf-8")
-    found = subprocess.run([sys.executable, "-c", finder], cwd=site.folder, env=site.environment(), capture_output=True, text=True, check=True).stdout.split()[
-        -1
-    ]
-    site.outside("holder", "flock", str(site.folder / "hf-cache" / (str(Path(found)).replace("/", "_") + ".lock")))
+    """The lock of the whole cache folder, by the name that datasets gives it; it is learnt from
+    a dry run of the library's own rule.
+    """
+    finder = (
+        "import sys, datasets, json; b = datasets.load_dataset_builder('json',"
+        " data_files='rows.json', cache_dir='hf-cache'); print(b._cache_dir)"
+    )
+    (site.folder / "rows.json").write_text(
+        "".join(f'{{"text": "line {number}"}}\n' for number in range(200)), encoding="utf-8"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", finder],
+        cwd=site.folder,
+        env=site.environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()[-1]
+    site.outside(
+        "holder",
+        "flock",
+        str(site.folder / "hf-cache" / (str(Path(found)).replace("/", "_") + ".lock")),
+    )
 
 
 def leave_soft_lock(site: Site) -> None:
@@ -131,7 +183,9 @@ def leave_baton(site: Site) -> None:
 def dead_mount(site: Site) -> None:
     place = site.folder / "mnt"
     place.mkdir()
-    site.undo.append(lambda: subprocess.run(["umount", "-l", "-f", str(place)], capture_output=True, check=False))
+    site.undo.append(
+        lambda: subprocess.run(["umount", "-l", "-f", str(place)], capture_output=True, check=False)
+    )
     site.outside("mount", str(place))
 
 
@@ -221,8 +275,26 @@ def cpu_quota(site: Site) -> None:
 PARTS: dict[str, Callable[[Site], None]] = {
     part.__name__: part
     for part in (
-        *(silent_server, trickle_server, hold_flock, hold_datasets_lock, leave_soft_lock, leave_baton, dead_mount, two_hosts),
-        *(cut_cable, kill_rank, stop_rank, stop_next_rank, stop_worker, freeze_rank, memory_limit, cpu_quota),
+        *(
+            silent_server,
+            trickle_server,
+            hold_flock,
+            hold_datasets_lock,
+            leave_soft_lock,
+            leave_baton,
+            dead_mount,
+            two_hosts,
+        ),
+        *(
+            cut_cable,
+            kill_rank,
+            stop_rank,
+            stop_next_rank,
+            stop_worker,
+            freeze_rank,
+            memory_limit,
+            cpu_quota,
+        ),
     )
 }
 

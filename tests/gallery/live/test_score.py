@@ -52,16 +52,36 @@ def test_no_program_gives_itself_away(path: Any) -> None:
     """What the tool may read of a program: no label, no verdict, no cause."""
     text = without_docstring(path).lower()
     ids = {cause.id for cause in causes.built()} | {one.id for one in causes.planned()}
-    assert re.findall(r"culprit|\bhang|\bhung|stuck|deadlock|faulty|broken|victim|trainprobe|illness", text.replace("stream", "")) == []
+    assert (
+        re.findall(
+            r"culprit|\bhang|\bhung|stuck|deadlock|faulty|broken|victim|trainprobe|illness",
+            text.replace("stream", ""),
+        )
+        == []
+    )
     assert [name for name in ids if name in text] == []
 
 
-def result(truth: tuple[str, list[int]] | None, *causes_said: tuple[str, list[int], int], verdict: str = "hung", kind: str = "k") -> dict[str, Any]:
+def result(
+    truth: tuple[str, list[int]] | None,
+    *causes_said: tuple[str, list[int], int],
+    verdict: str = "hung",
+    kind: str = "k",
+) -> dict[str, Any]:
     points = [said[2] for said in causes_said] or [0]
     shares = confidences([*map(float, points), 6.0], 1.0)
-    said = [{"id": name, "ranks": ranks, "points": worth, "confidence": shares[place], "group": 0} for place, (name, ranks, worth) in enumerate(causes_said)]
+    said = [
+        {"id": name, "ranks": ranks, "points": worth, "confidence": shares[place], "group": 0}
+        for place, (name, ranks, worth) in enumerate(causes_said)
+    ]
     truths_of = [[[truth[0]], [truth[1]]]] if truth else []
-    return {"truths": truths_of, "verdicts": ["hung" if truth else "healthy"], "verdict": verdict, "causes": said, "plan": {"kind": kind, "world": 4}}
+    return {
+        "truths": truths_of,
+        "verdicts": ["hung" if truth else "healthy"],
+        "verdict": verdict,
+        "causes": said,
+        "plan": {"kind": kind, "world": 4},
+    }
 
 
 @pytest.mark.parametrize(
@@ -96,7 +116,9 @@ def test_the_first_place_follows_the_level_and_the_temperature() -> None:
 
 
 def test_what_is_reported_of_a_kind_was_fitted_without_it() -> None:
-    """Nine kinds are always right, one never: left out itself, it is still told with the confidence that the others earned."""
+    """Nine kinds are always right, one never: left out itself, it is still told with the
+    confidence that the others earned.
+    """
     good = [result(("a", [1]), ("a", [1], 23), kind=f"good{number}") for number in range(9)]
     bad = [result(("a", [1]), ("b", [1], 23), kind="bad") for _ in range(3)]
     judged = {one.result["plan"]["kind"]: one for one in calibration.left_out([*good, *bad])}
@@ -106,15 +128,22 @@ def test_what_is_reported_of_a_kind_was_fitted_without_it() -> None:
 
 def test_kinds_of_one_program_are_left_out_together() -> None:
     good = [result(("a", [1]), ("a", [1], 23), kind=f"good{number}") for number in range(4)]
-    twins = [{**result(("a", [1]), ("b", [1], 23), kind=name), "program": "shared"} for name in ("bad", "worse")]
+    twins = [
+        {**result(("a", [1]), ("b", [1], 23), kind=name), "program": "shared"}
+        for name in ("bad", "worse")
+    ]
     judged = {one.result["plan"]["kind"]: one for one in calibration.left_out([*good, *twins])}
     alone = calibration.at(twins[0], *calibration.fitted(good))
     assert judged["bad"].confidence == judged["worse"].confidence == alone.confidence
 
 
 def test_the_fit_gains_nothing_by_hiding_a_right_answer() -> None:
-    """Two near candidates, the first always right: `unknown` in front of them with a small share would be `calibrated`, and is worse."""
-    rows = [result(("a", [1]), ("a", [1], 20), ("b", [1], 12), kind=f"k{number}") for number in range(6)]
+    """Two near candidates, the first always right: `unknown` in front of them with a small share
+    would be `calibrated`, and is worse.
+    """
+    rows = [
+        result(("a", [1]), ("a", [1], 20), ("b", [1], 12), kind=f"k{number}") for number in range(6)
+    ]
     assert calibration.first_of(rows[0], *calibration.fitted(rows))[0] == "a"
     assert calibration.loss_of(rows[0], 6, 4.0) > calibration.loss_of(rows[0], 6, 1.0)
 
@@ -144,7 +173,12 @@ def judged(name: str, confidence: float, right: bool, kind: str = "k") -> calibr
 
 
 def test_what_is_not_named_covers_nothing() -> None:
-    rows = [judged("a", 0.9, right=True), judged("a", 0.7, right=False), judged("unknown", 0.99, right=True), judged("none", 0.0, right=False)]
+    rows = [
+        judged("a", 0.9, right=True),
+        judged("a", 0.7, right=False),
+        judged("unknown", 0.99, right=True),
+        judged("none", 0.0, right=False),
+    ]
     assert calibration.risk_coverage(rows, (0.25, 0.5, 0.75, 1.0)) == [(0.25, 0.0), (0.5, 0.5)]
 
 
@@ -154,9 +188,15 @@ def test_equal_confidences_have_no_order() -> None:
 
 
 def test_the_interval_draws_whole_kinds() -> None:
-    """All right in one kind and all wrong in the other: drawn run by run the share could hardly be 0 or 1."""
-    rows = [judged("a", 0.9, right=True, kind="x")] * 20 + [judged("a", 0.9, right=False, kind="y")] * 20
-    assert calibration.resampled(rows, lambda drawn: sum(one.right for one in drawn) / len(drawn)) == (0.0, 1.0)
+    """All right in one kind and all wrong in the other: drawn run by run the share could hardly
+    be 0 or 1.
+    """
+    rows = [judged("a", 0.9, right=True, kind="x")] * 20 + [
+        judged("a", 0.9, right=False, kind="y")
+    ] * 20
+    assert calibration.resampled(
+        rows, lambda drawn: sum(one.right for one in drawn) / len(drawn)
+    ) == (0.0, 1.0)
 
 
 def test_runs_of_one_kind_count_as_one_for_the_wider_interval() -> None:
@@ -177,7 +217,10 @@ def accused(truth: list[list[int]], ranks: list[int], confidence: float = 0.9) -
         (accused([[1]], [2]), True),
         (accused([[1]], [1, 2]), True),
         (accused([[1]], [2], 0.7), False),
-        (accused([[1], [0, 1]], [0]), True),  # two equal camps: to name only the other one is to blame the innocent
+        (
+            accused([[1], [0, 1]], [0]),
+            True,
+        ),  # two equal camps: to name only the other one is to blame the innocent
         (accused([[1], [0, 1]], [0, 1]), False),
         (accused([[], [0, 1, 2]], [2]), True),  # the host's own fault
         (accused([[], [0, 1, 2]], []), False),
@@ -190,10 +233,20 @@ def test_who_is_wrongly_blamed(given: dict[str, Any], blamed: bool) -> None:
 
 @pytest.mark.parametrize(
     ("ranks", "outcome", "said"),
-    [([1], "blamed", "right"), ([2], "blamed", "wrong"), ([], "nobody", "nobody"), ([], "crashed", "nobody"), (None, "blamed", None)],
+    [
+        ([1], "blamed", "right"),
+        ([2], "blamed", "wrong"),
+        ([], "nobody", "nobody"),
+        ([], "crashed", "nobody"),
+        (None, "blamed", None),
+    ],
 )
 def test_what_a_rule_comes_to(ranks: list[int] | None, outcome: str, said: str | None) -> None:
-    given = {**result(("a", [1])), "guesses": {"rule": ranks}, "analyzer": {"rule": {"outcome": outcome}}}
+    given = {
+        **result(("a", [1])),
+        "guesses": {"rule": ranks},
+        "analyzer": {"rule": {"outcome": outcome}},
+    }
     assert score.rule_outcome(given, "rule") == said
     assert score.rule_outcome({**given, "guesses": {}}, "rule") is None
 
@@ -201,7 +254,10 @@ def test_what_a_rule_comes_to(ranks: list[int] | None, outcome: str, said: str |
 def test_naming_nobody_is_right_only_where_nobody_is_to_blame_and_the_rule_lived() -> None:
     given = {**result(("a", [])), "guesses": {"rule": []}}
     assert score.rule_outcome(given, "rule") == "right"
-    assert score.rule_outcome({**given, "analyzer": {"rule": {"outcome": "crashed"}}}, "rule") == "nobody"
+    assert (
+        score.rule_outcome({**given, "analyzer": {"rule": {"outcome": "crashed"}}}, "rule")
+        == "nobody"
+    )
 
 
 def test_mcnemar_exact() -> None:
@@ -214,13 +270,28 @@ def test_mcnemar_exact() -> None:
     ("status", "text", "outcome", "ranks"),
     [
         (1, "Traceback\n  File x\nKeyError: ('0', 0)\n", "crashed", []),
-        (0, "Not all ranks joining collective, sequence number: 7\nmissing ranks: {1, 3}\nmissing ranks: {2}\n", "blamed", [1, 3]),
-        (0, "error msg: Culprit rank 2; Error type: X, Culprit rank 0; Error type: X\n", "blamed", [0, 2]),
+        (
+            0,
+            (
+                "Not all ranks joining collective, sequence number: 7\nmissing ranks: {1,"
+                " 3}\nmissing ranks: {2}\n"
+            ),
+            "blamed",
+            [1, 3],
+        ),
+        (
+            0,
+            "error msg: Culprit rank 2; Error type: X, Culprit rank 0; Error type: X\n",
+            "blamed",
+            [0, 2],
+        ),
         (1, "missing ranks: {1}\nTraceback\nIndexError: pop\n", "blamed", [1]),
         (0, "tabulate is not installed. Proceeding without it.\n", "nobody", []),
     ],
 )
-def test_answers_of_the_other_analyzer(status: int, text: str, outcome: str, ranks: list[int]) -> None:
+def test_answers_of_the_other_analyzer(
+    status: int, text: str, outcome: str, ranks: list[int]
+) -> None:
     answer = understood(status, text)
     assert (answer["outcome"], answer.get("ranks", [])) == (outcome, ranks)
 
@@ -235,7 +306,9 @@ def test_recordings_are_kept_without_labels_and_with_what_was_said(tmp_path: Pat
         lines = '{"plan": {}}\n{"cmdline":"python m1.py --pick 2 --form masked"}'
         (source / f"{key}.xz").write_bytes(lzma.compress(lines.encode()))
         if ended:
-            (source / f"{key}.json").write_text('{"verdict": "hung", "causes": [], "truths": []}', encoding="utf-8")
+            (source / f"{key}.json").write_text(
+                '{"verdict": "hung", "causes": [], "truths": []}', encoding="utf-8"
+            )
     assert keep(source, into) == (into / "shard_poll.3.xz").stat().st_size
     assert sorted(path.name for path in into.iterdir()) == ["shard_poll.3.xz", "shard_poll.4.xz"]
     about, evidence = lzma.decompress((into / "shard_poll.3.xz").read_bytes()).decode().split("\n")
@@ -243,23 +316,43 @@ def test_recordings_are_kept_without_labels_and_with_what_was_said(tmp_path: Pat
     assert evidence == '{"cmdline":"python m1.py"}'
 
 
-def test_the_page_tells_what_is_missed_and_what_was_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_tells_what_is_missed_and_what_was_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from docs.pages import accuracy
 
-    told = [(("rank-stuck", [1]), "rank-stuck", "shard_poll"), (("rank-stuck", [1]), "gil-held", "rejection"), (None, "", "plain")]
+    told = [
+        (("rank-stuck", [1]), "rank-stuck", "shard_poll"),
+        (("rank-stuck", [1]), "gil-held", "rejection"),
+        (None, "", "plain"),
+    ]
     rows = []
     for number, (truth, said, kind) in enumerate(told):
-        given = result(truth, *([(said, [1], 23)] if said else []), verdict="hung" if truth else "healthy", kind=kind)
+        given = result(
+            truth,
+            *([(said, [1], 23)] if said else []),
+            verdict="hung" if truth else "healthy",
+            kind=kind,
+        )
         given["plan"] |= {"form": "masked", "launch": "bare"}
         outcome = score.outcome_of(given)
-        more = {"key": f"{kind}.{number}", "tier": KINDS[kind].tier, "decoy": True, "attach_s": 2.0, "guesses": {"minority stack": [1]}}
+        more = {
+            "key": f"{kind}.{number}",
+            "tier": KINDS[kind].tier,
+            "decoy": True,
+            "attach_s": 2.0,
+            "guesses": {"minority stack": [1]},
+        }
         rows.append({**given, **more, "outcome": outcome, "then": outcome})
     monkeypatch.setattr(accuracy, "RESULTS", tmp_path / "results.json")
     accuracy.RESULTS.write_text(json.dumps(rows), encoding="utf-8")
     ((name, page),) = accuracy.pages()
     assert name == "accuracy.md"
     assert "| all broken runs: right in first place | 1 of 2 | 50.0 % |" in page
-    assert "| ill runs: a wrong cause or rank is named with a confidence of 0.8 or more | 1 of 2 |" in page
+    assert (
+        "| ill runs: a wrong cause or rank is named with a confidence of 0.8 or more | 1 of 2 |"
+        in page
+    )
     assert "| minority stack | 2 | 2 | 0 | 0 |" in page
     assert "was not run on these recordings" in page
     assert "- ranks  rejection.1" in page
@@ -268,14 +361,22 @@ def test_the_page_tells_what_is_missed_and_what_was_not_run(tmp_path: Path, monk
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
-        ('"python m1.py --pick 2 --seed 9 --form masked --when 4 --nproc 2"', '"python m1.py --nproc 2"'),
+        (
+            '"python m1.py --pick 2 --seed 9 --form masked --when 4 --nproc 2"',
+            '"python m1.py --nproc 2"',
+        ),
         ('"m1.py --most 1 --pick 3","then"', '"m1.py","then"'),
         ('"/tmp/her-run/x.lock","/tmp/job-a/b"', '"/tmp/other","/tmp/job-a/b"'),
         ('"/tmp/torchinductor_ann/x"', '"/tmp/torchinductor_user/x"'),
-        (f'"/sys/fs/cgroup/memory/pods/{"0a" * 16}/mine"', '"/sys/fs/cgroup/memory/job.slice/0/mine"'),
+        (
+            f'"/sys/fs/cgroup/memory/pods/{"0a" * 16}/mine"',
+            '"/sys/fs/cgroup/memory/job.slice/0/mine"',
+        ),
     ],
 )
-def test_neither_labels_nor_names_of_the_machine_stay_in_what_is_judged(text: str, kept: str) -> None:
+def test_neither_labels_nor_names_of_the_machine_stay_in_what_is_judged(
+    text: str, kept: str
+) -> None:
     assert unlabelled(text) == kept
 
 

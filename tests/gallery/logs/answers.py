@@ -1,6 +1,8 @@
-"""The truth about each case of logs, in answers.yaml, apart from the cases; and which part a case belongs to.
+"""The truth about each case of logs, in answers.yaml, apart from the cases; and which part a case
+belongs to.
 
-The part is given by a hash of the case's name, which is itself drawn without regard to what is in it: nobody chooses.
+The part is given by a hash of the case's name, which is itself drawn without regard to what is in
+it: nobody chooses.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ CASES, ANSWERS = HERE / "cases", HERE / "answers.yaml"
 class Answer:
     """What is true of one case.
 
-    `cause` is an id of the catalogue, `unknown`, or `none` where nothing is ill or nothing can be said. `also` stands only where
-    the catalogue itself makes a second id legitimate. `ranks` is None where any naming of ranks is accepted. `verdict` holds those that are
-    true. `origin` is recorded or written, `part` is fit or report.
+    `cause` is an id of the catalogue, `unknown`, or `none` where nothing is ill or nothing can be
+    said. `also` stands only where the catalogue itself makes a second id legitimate. `ranks` is
+    None where any naming of ranks is accepted. `verdict` holds those that are true. `origin` is
+    recorded or written, `part` is fit or report.
     """
 
     case: str
@@ -66,11 +69,29 @@ def write_answers(answers: Iterable[Answer]) -> None:
     """Write all answers, one a line."""
     import yaml
 
-    lines = ["# The truth about each case; see answers.py. Written by record.py and by hand. The tool never sees it."]
+    lines = [
+        (
+            "# The truth about each case; see answers.py. Written by record.py and by hand. The "
+            "tool"
+            " never sees it."
+        )
+    ]
     for answer in answers:
-        row = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(answer).items()}
-        row = {name: value for name, value in row.items() if name not in ("also", "decoy", "notes") or value}
-        lines.append("- " + yaml.safe_dump(row, default_flow_style=True, sort_keys=False, width=10_000, allow_unicode=True).strip())
+        row = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(answer).items()
+        }
+        row = {
+            name: value
+            for name, value in row.items()
+            if name not in ("also", "decoy", "notes") or value
+        }
+        lines.append(
+            "- "
+            + yaml.safe_dump(
+                row, default_flow_style=True, sort_keys=False, width=10_000, allow_unicode=True
+            ).strip()
+        )
     ANSWERS.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -1,4 +1,6 @@
-"""Two simple rules beside the tool: the last telling line, and the first line that looks like an error, each read alone."""
+"""Two simple rules beside the tool: the last telling line, and the first line that looks like an
+error, each read alone.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,13 @@ from pathlib import Path
 
 from trainprobe.signatures import match_line
 
-EXCEPTION = re.compile(r"(?:^|[\s:])[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning)(?:: |$)")
+EXCEPTION = re.compile(
+    r"(?:^|[\s:])[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning)(?:: |$)"
+)
 ERROR_LIKE = re.compile(
-    r"\b(?:error|fatal|fail(?:ed|ure)?|killed|abort(?:ed)?|exception|traceback|segmentation fault|out of memory|timed? ?out)\b|Error\b", re.IGNORECASE
+    r"\b(?:error|fatal|fail(?:ed|ure)?|killed|abort(?:ed)?|exception|traceback|segmentation"
+    r" fault|out of memory|timed? ?out)\b|Error\b",
+    re.IGNORECASE,
 )
 
 
@@ -39,7 +45,9 @@ def _text(path: Path) -> str:
 
 
 def last_line(folder: Path, explain: Callable[[list[str]], str]) -> str:
-    """The cause that the tool names for the last line that any signature knows or that ends a traceback."""
+    """The cause that the tool names for the last line that any signature knows or that ends a
+    traceback.
+    """
     for line in reversed(lines_of(folder)):
         if match_line(line[:4000]) or (EXCEPTION.search(line[:400]) and not line.startswith(" ")):
             return _alone(line, explain)
@@ -47,11 +55,24 @@ def last_line(folder: Path, explain: Callable[[list[str]], str]) -> str:
 
 
 def first_error(folder: Path, explain: Callable[[list[str]], str]) -> str:
-    """The cause that the tool names for the first line that looks like an error (`Traceback` stands for the line that ends it)."""
+    """The cause that the tool names for the first line that looks like an error (`Traceback`
+    stands for the line that ends it).
+    """
     lines = lines_of(folder)
     for place, line in enumerate(lines):
         if ERROR_LIKE.search(line[:4000]):
-            end = next((other for other in lines[place : place + 200] if EXCEPTION.search(other[:400])), line) if "Traceback (most" in line else line
+            end = (
+                next(
+                    (
+                        other
+                        for other in lines[place : place + 200]
+                        if EXCEPTION.search(other[:400])
+                    ),
+                    line,
+                )
+                if "Traceback (most" in line
+                else line
+            )
             return _alone(end, explain)
     return "none"
 

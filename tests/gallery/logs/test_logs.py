@@ -1,4 +1,6 @@
-"""A fixed part of the cases of logs is judged right, and the results that docs/accuracy.md shows belong to these cases."""
+"""A fixed part of the cases of logs is judged right, and the results that docs/accuracy.md shows
+belong to these cases.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,14 @@ RIGHT_AT_LEAST = 0.9
 
 
 def chosen() -> list[Answer]:
-    """A fixed sixth of all cases, by a hash of their names; both parts, so that a rule made for one shows."""
-    return [answer for answer in ANSWERS if hashlib.sha256(f"chosen {answer.case}".encode()).digest()[0] % 6 == 0]
+    """A fixed sixth of all cases, by a hash of their names; both parts, so that a rule made for
+    one shows.
+    """
+    return [
+        answer
+        for answer in ANSWERS
+        if hashlib.sha256(f"chosen {answer.case}".encode()).digest()[0] % 6 == 0
+    ]
 
 
 def test_each_case_has_an_answer_and_each_answer_a_case() -> None:
@@ -28,7 +36,9 @@ def test_each_case_has_an_answer_and_each_answer_a_case() -> None:
 def test_the_cases_are_many_and_small() -> None:
     assert len(ANSWERS) >= 150
     assert sum(path.stat().st_size for path in CASES.rglob("*") if path.is_file()) <= BYTES_AT_MOST
-    healthy = [answer for answer in ANSWERS if answer.cause == "none" and "healthy" in answer.verdict]
+    healthy = [
+        answer for answer in ANSWERS if answer.cause == "none" and "healthy" in answer.verdict
+    ]
     assert len(healthy) >= 30
 
 
@@ -60,16 +70,27 @@ def test_a_fixed_part_is_judged_right() -> None:
     rows = [(answer, score.result_of(answer, with_baselines=False)) for answer in chosen()]
     assert not [said["fault"] for _, said in rows if "fault" in said]
     right = sum(score.fits(*row) for row in rows)
-    shown = "\n".join(score.misses([row for row in rows if row[0].part == "fit"]))  # nobody mends a rule for a case of the other part
+    shown = "\n".join(
+        score.misses([row for row in rows if row[0].part == "fit"])
+    )  # nobody mends a rule for a case of the other part
     assert right >= RIGHT_AT_LEAST * len(rows), f"{right} of {len(rows)}\n{shown}"
 
 
 def test_the_rules_count_as_they_say() -> None:
     ill = Answer("a", "cuda-oom", ("cuda-fragmentation",), (3,))
-    said = {"verdict": "crashed", "causes": [{"id": "unknown", "ranks": [3], "confidence": 0.3, "named": False}, {"id": "cuda-oom", "ranks": [3]}]}
+    said = {
+        "verdict": "crashed",
+        "causes": [
+            {"id": "unknown", "ranks": [3], "confidence": 0.3, "named": False},
+            {"id": "cuda-oom", "ranks": [3]},
+        ],
+    }
     assert not score.fits(ill, said)
     assert score.fits(ill, said, 3)
-    other = {"verdict": "crashed", "causes": [{"id": "cuda-fragmentation", "ranks": [1], "confidence": 0.9, "named": True}]}
+    other = {
+        "verdict": "crashed",
+        "causes": [{"id": "cuda-fragmentation", "ranks": [1], "confidence": 0.9, "named": True}],
+    }
     assert score.fits(ill, other)
     assert score.wrong_ranks(ill, other)
     assert not score.fully(ill, other)

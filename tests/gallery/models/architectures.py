@@ -1,4 +1,6 @@
-"""The sound architectures: how each is built and fed, and how a check reaches its tokens, its mask and its labels."""
+"""The sound architectures: how each is built and fed, and how a check reaches its tokens, its
+mask and its labels.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ PROGRAMS = os.path.join(os.path.dirname(__file__), "programs")
 
 
 class Architecture(NamedTuple):
-    """`model` and `sample` are the factories' names in the program, `root` the class of the model. Lengths in tokens.
+    """`model` and `sample` are the factories' names in the program, `root` the class of the model.
+    Lengths in tokens.
 
     `causal`: no output may depend on a later token. `needs` names a library beside torch.
     """
@@ -32,17 +35,45 @@ class Architecture(NamedTuple):
 
 ARCHITECTURES: Mapping[str, Architecture] = {
     "decoder": Architecture(
-        "make", "sample", "Decoder", "input_ids", "attention_mask", "labels", causal=True, longest=512, tied=("lm_head.weight", "embed.weight")
+        "make",
+        "sample",
+        "Decoder",
+        "input_ids",
+        "attention_mask",
+        "labels",
+        causal=True,
+        longest=512,
+        tied=("lm_head.weight", "embed.weight"),
     ),
     "writer": Architecture(
-        "build", "batch", "GPT", "idx", "attention_mask", "targets", causal=True, longest=128, tied=("lm_head.weight", "transformer.wte.weight")
+        "build",
+        "batch",
+        "GPT",
+        "idx",
+        "attention_mask",
+        "targets",
+        causal=True,
+        longest=128,
+        tied=("lm_head.weight", "transformer.wte.weight"),
     ),
-    "reader": Architecture("classifier", "texts", "Classifier", "input_ids", "attention_mask", "labels", longest=256),
+    "reader": Architecture(
+        "classifier", "texts", "Classifier", "input_ids", "attention_mask", "labels", longest=256
+    ),
     "picture": Architecture("create", "images", "HybridViT", "pixels"),
     "translator": Architecture(
-        "make_model", "make_batch", "Translator", "src", "src_mask", "labels", causal=True, longest=128, tied=("generator.weight", "embedding.weight")
+        "make_model",
+        "make_batch",
+        "Translator",
+        "src",
+        "src_mask",
+        "labels",
+        causal=True,
+        longest=128,
+        tied=("generator.weight", "embedding.weight"),
     ),
-    "labeller": Architecture("tagger", "sentences", "Tagger", "words", "mask", "tags", needs="lightning"),
+    "labeller": Architecture(
+        "tagger", "sentences", "Tagger", "words", "mask", "tags", needs="lightning"
+    ),
     "matcher": Architecture("make", "pairs", "Matcher", "questions"),
 }
 
@@ -73,7 +104,9 @@ def imported(path: str) -> ModuleType:
     return module
 
 
-def batch(architecture: Architecture, module: ModuleType, rows: int, length: int, seed: int = 0) -> dict[str, Any]:
+def batch(
+    architecture: Architecture, module: ModuleType, rows: int, length: int, seed: int = 0
+) -> dict[str, Any]:
     """A batch of `rows` x `length` as the program's own sample gives it; images have no length."""
     import torch
 

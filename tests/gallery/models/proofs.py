@@ -1,4 +1,6 @@
-"""Checks that show a planted fault without the tool: each is true of the faulty model and false of the sound one."""
+"""Checks that show a planted fault without the tool: each is true of the faulty model and false
+of the sound one.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class Case:
         if self.architecture.needs == "lightning":
             return model.training_step(given, 0)
         said = model(**given)
-        return said["loss"] if isinstance(said, dict) else next(one for one in said if one.dim() == 0)
+        return (
+            said["loss"] if isinstance(said, dict) else next(one for one in said if one.dim() == 0)
+        )
 
     def outputs(self, model: Any, given: dict[str, Any]) -> Any:
         """Logits (rows first) in the model's own mode, without gradients."""
@@ -41,9 +45,19 @@ class Case:
         with torch.no_grad():
             if self.architecture.needs == "lightning":
                 return model(given["words"], given["mask"])
-            said = model(**{key: value for key, value in given.items() if key != "labels" or self.architecture.root != "HybridViT"})
+            said = model(
+                **{
+                    key: value
+                    for key, value in given.items()
+                    if key != "labels" or self.architecture.root != "HybridViT"
+                }
+            )
         if isinstance(said, dict):
-            return said["logits"] if "logits" in said else torch.cat([said["questions"], said["passages"]], dim=-1)
+            return (
+                said["logits"]
+                if "logits" in said
+                else torch.cat([said["questions"], said["passages"]], dim=-1)
+            )
         return said if torch.is_tensor(said) else next(one for one in said if one.dim() > 0)
 
 
@@ -60,7 +74,9 @@ def doubles() -> Iterator[None]:
 
 
 def apart(one: Any, other: Any) -> float:
-    """The largest difference as a part of the largest value; infinite where one is not finite or the shapes differ."""
+    """The largest difference as a part of the largest value; infinite where one is not finite or
+    the shapes differ.
+    """
     one, other = one.detach(), other.detach()
     if one.shape != other.shape or not bool(one.isfinite().all() and other.isfinite().all()):
         return float("inf")
@@ -86,7 +102,13 @@ def padding(case: Case) -> bool:
         given, keep = _masked(case, case.batch())
         tokens = given[case.architecture.tokens]
         other = {**given, case.architecture.tokens: tokens.where(keep, (tokens + 7) % 80 + 3)}
-        return apart(_kept(case, case.outputs(model, other), keep), _kept(case, case.outputs(model, given), keep)) > 1e-6
+        return (
+            apart(
+                _kept(case, case.outputs(model, other), keep),
+                _kept(case, case.outputs(model, given), keep),
+            )
+            > 1e-6
+        )
 
 
 def padding_length(case: Case) -> bool:
@@ -102,7 +124,13 @@ def boolean(case: Case) -> bool:
     model = case.model().eval()
     given, keep = _masked(case, case.batch())
     other = {**given, case.architecture.mask: keep}
-    return apart(_kept(case, case.outputs(model, other), keep), _kept(case, case.outputs(model, given), keep)) > 1e-5
+    return (
+        apart(
+            _kept(case, case.outputs(model, other), keep),
+            _kept(case, case.outputs(model, given), keep),
+        )
+        > 1e-5
+    )
 
 
 def four_d(case: Case) -> bool:
@@ -113,7 +141,13 @@ def four_d(case: Case) -> bool:
     allowed = keep[:, None, None, :] & torch.ones(LENGTH, LENGTH, dtype=torch.bool).tril()
     bias = torch.zeros(allowed.shape).masked_fill(~allowed, torch.finfo(torch.float32).min)
     other = {**given, case.architecture.mask: bias}
-    return apart(_kept(case, case.outputs(model, other), keep), _kept(case, case.outputs(model, given), keep)) > 1e-5
+    return (
+        apart(
+            _kept(case, case.outputs(model, other), keep),
+            _kept(case, case.outputs(model, given), keep),
+        )
+        > 1e-5
+    )
 
 
 def all_masked(case: Case) -> bool:
@@ -130,7 +164,10 @@ def future(case: Case) -> bool:
     name = "tgt" if "tgt" in given else case.architecture.tokens
     other = given[name].clone()
     other[:, 7:] = (other[:, 7:] + 5) % 80
-    return apart(case.outputs(model, {**given, name: other})[:, :7], case.outputs(model, given)[:, :7]) > 1e-6
+    return (
+        apart(case.outputs(model, {**given, name: other})[:, :7], case.outputs(model, given)[:, :7])
+        > 1e-6
+    )
 
 
 def labels(case: Case) -> bool:
@@ -146,14 +183,19 @@ def _in_half(case: Case, kind: Any, length: int) -> float:
 
     model = case.model().eval()
     for name, one in model.named_parameters():
-        if "q_proj" in name or "k_proj" in name:  # as after some training: attention that looks somewhere
+        if (
+            "q_proj" in name or "k_proj" in name
+        ):  # as after some training: attention that looks somewhere
             one.data.mul_(12.0)
     given = case.batch(ROWS, length)
     full, loss = case.outputs(model, given), case.loss(model, given)
     assert bool(full.isfinite().all() and loss.isfinite())
     try:
         with torch.autocast("cpu", dtype=kind):
-            return max(apart(case.outputs(model, given).float(), full), apart(case.loss(model, given).float(), loss))
+            return max(
+                apart(case.outputs(model, given).float(), full),
+                apart(case.loss(model, given).float(), loss),
+            )
     except RuntimeError:
         return float("inf")
 
@@ -219,13 +261,19 @@ def _reloaded(case: Case, trained: Any) -> Any:
 
 def reload(case: Case) -> bool:
     model, given = case.model(), case.batch()
-    return apart(case.outputs(_reloaded(case, model).eval(), given), case.outputs(model.eval(), given)) > 1e-6
+    return (
+        apart(case.outputs(_reloaded(case, model).eval(), given), case.outputs(model.eval(), given))
+        > 1e-6
+    )
 
 
 def trained_reload(case: Case) -> bool:
     given = case.batch()
     model = _train(case, case.model(), 3)
-    return apart(case.outputs(_reloaded(case, model).eval(), given), case.outputs(model.eval(), given)) > 1e-6
+    return (
+        apart(case.outputs(_reloaded(case, model).eval(), given), case.outputs(model.eval(), given))
+        > 1e-6
+    )
 
 
 def trained_resume(case: Case) -> bool:
@@ -266,7 +314,10 @@ def alone(case: Case) -> bool:
     model = case.model().eval()
     given = case.batch(4)
     whole = case.outputs(model, given)
-    return apart(case.outputs(model, {key: value[1:2] for key, value in given.items()}), whole[1:2]) > 1e-4
+    return (
+        apart(case.outputs(model, {key: value[1:2] for key, value in given.items()}), whole[1:2])
+        > 1e-4
+    )
 
 
 def still(case: Case) -> bool:
@@ -278,7 +329,9 @@ def gradient(case: Case) -> bool:
     model = case.model()
     loss = case.loss(model, case.batch())
     loss.backward()
-    return bool(loss.isfinite()) and any(one.grad is not None and not bool(one.grad.isfinite().all()) for one in model.parameters())
+    return bool(loss.isfinite()) and any(
+        one.grad is not None and not bool(one.grad.isfinite().all()) for one in model.parameters()
+    )
 
 
 def unused(case: Case) -> bool:
@@ -301,7 +354,9 @@ def config(case: Case, **options: Any) -> bool:
 
 
 def ranks(case: Case) -> bool:
-    """Two processes with half of the rows each, against one with all: the gradients after DDP's reduction."""
+    """Two processes with half of the rows each, against one with all: the gradients after DDP's
+    reduction.
+    """
     import torch
     from torch import multiprocessing
 
@@ -311,14 +366,27 @@ def ranks(case: Case) -> bool:
     context = multiprocessing.get_context("spawn")
     answers = context.Queue()
     store = torch.distributed.TCPStore("127.0.0.1", 0, None, is_master=True, wait_for_workers=False)
-    children = [context.Process(target=_rank, args=(case.module.__file__, case.architecture, rank, store.port, answers), daemon=True) for rank in range(2)]
+    children = [
+        context.Process(
+            target=_rank,
+            args=(case.module.__file__, case.architecture, rank, store.port, answers),
+            daemon=True,
+        )
+        for rank in range(2)
+    ]
     for child in children:
         child.start()
     found = [answers.get(timeout=60) for _ in children]
     for child in children:
         child.join(30)
-    largest = max(float(one.abs().max()) for one in whole.values())  # some gradients are nothing but rounding
-    return any(float((torch.tensor(grads[name]) - one).abs().max()) > 1e-4 * largest for grads in found for name, one in whole.items())
+    largest = max(
+        float(one.abs().max()) for one in whole.values()
+    )  # some gradients are nothing but rounding
+    return any(
+        float((torch.tensor(grads[name]) - one).abs().max()) > 1e-4 * largest
+        for grads in found
+        for name, one in whole.items()
+    )
 
 
 def _rank(path: str, architecture: Architecture, rank: int, port: int, answers: Any) -> None:
@@ -342,7 +410,9 @@ def _rank(path: str, architecture: Architecture, rank: int, port: int, answers: 
             return case.loss(model, given)
 
     wrapped = DistributedDataParallel(Loss(), find_unused_parameters=True)
-    wrapped({key: value[2 * rank : 2 * rank + 2] for key, value in case.batch(4).items()}).backward()
+    wrapped(
+        {key: value[2 * rank : 2 * rank + 2] for key, value in case.batch(4).items()}
+    ).backward()
     answers.put({name: one.grad.tolist() for name, one in model.named_parameters()})
     torch.distributed.destroy_process_group()
 
@@ -350,7 +420,30 @@ def _rank(path: str, architecture: Architecture, rank: int, port: int, answers: 
 PROOFS: Mapping[str, Callable[..., bool]] = {
     one.__name__: one
     for one in (
-        padding, padding_length, boolean, four_d, all_masked, future, labels, half, bfloat, tie_init, tie_copy, tie_load, tie_step,
-        reload, trained_reload, trained_resume, lazy, longest, sizes, alone, still, gradient, unused, config, ranks,
+        padding,
+        padding_length,
+        boolean,
+        four_d,
+        all_masked,
+        future,
+        labels,
+        half,
+        bfloat,
+        tie_init,
+        tie_copy,
+        tie_load,
+        tie_step,
+        reload,
+        trained_reload,
+        trained_resume,
+        lazy,
+        longest,
+        sizes,
+        alone,
+        still,
+        gradient,
+        unused,
+        config,
+        ranks,
     )
-}  # fmt: skip
+}

@@ -1,4 +1,6 @@
-"""Sound models: families of transformers with small configurations drawn by a seed, and models that people write without it."""
+"""Sound models: families of transformers with small configurations drawn by a seed, and models
+that people write without it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ ENCODERS = ("ForMaskedLM", "ForSequenceClassification", "ForTokenClassification"
 
 
 class Sound(NamedTuple):
-    """A program with nothing wrong: `sample` is empty where the tool makes the batch up from the configuration."""
+    """A program with nothing wrong: `sample` is empty where the tool makes the batch up from the
+    configuration.
+    """
 
     name: str
     program: str
@@ -47,7 +51,11 @@ def _plain(draw: Draw) -> dict[str, Any]:
 def _grouped(draw: Draw) -> dict[str, Any]:
     words = _plain(draw)
     heads = words["num_attention_heads"]
-    return {**words, "num_key_value_heads": draw.choice([one for one in (1, 2, 3, 4) if heads % one == 0]), "tie_word_embeddings": draw.random() < 0.5}
+    return {
+        **words,
+        "num_key_value_heads": draw.choice([one for one in (1, 2, 3, 4) if heads % one == 0]),
+        "tie_word_embeddings": draw.random() < 0.5,
+    }
 
 
 def _gpt2(draw: Draw) -> dict[str, Any]:
@@ -66,32 +74,66 @@ def _gpt2(draw: Draw) -> dict[str, Any]:
 def _t5(draw: Draw) -> dict[str, Any]:
     hidden, heads = _sizes(draw)
     return {
-        "vocab_size": draw.randint(60, 200), "d_model": hidden, "num_heads": heads, "d_kv": draw.choice((4, 8)), "d_ff": 40, "num_layers": draw.randint(1, 2),
-        "feed_forward_proj": draw.choice(("relu", "gated-gelu")), "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1,
-    }  # fmt: skip
+        "vocab_size": draw.randint(60, 200),
+        "d_model": hidden,
+        "num_heads": heads,
+        "d_kv": draw.choice((4, 8)),
+        "d_ff": 40,
+        "num_layers": draw.randint(1, 2),
+        "feed_forward_proj": draw.choice(("relu", "gated-gelu")),
+        "decoder_start_token_id": 0,
+        "pad_token_id": 0,
+        "eos_token_id": 1,
+    }
 
 
 def _bart(draw: Draw) -> dict[str, Any]:
     hidden, heads = _sizes(draw)
     return {
-        "vocab_size": draw.randint(60, 200), "d_model": hidden, "encoder_attention_heads": heads, "decoder_attention_heads": heads, "encoder_layers": draw.randint(1, 2),
-        "decoder_layers": draw.randint(1, 2), "encoder_ffn_dim": 40, "decoder_ffn_dim": 32, "max_position_embeddings": 128, "pad_token_id": 1, "bos_token_id": 0,
-        "eos_token_id": 2, "decoder_start_token_id": 2, "forced_eos_token_id": None,
-    }  # fmt: skip
+        "vocab_size": draw.randint(60, 200),
+        "d_model": hidden,
+        "encoder_attention_heads": heads,
+        "decoder_attention_heads": heads,
+        "encoder_layers": draw.randint(1, 2),
+        "decoder_layers": draw.randint(1, 2),
+        "encoder_ffn_dim": 40,
+        "decoder_ffn_dim": 32,
+        "max_position_embeddings": 128,
+        "pad_token_id": 1,
+        "bos_token_id": 0,
+        "eos_token_id": 2,
+        "decoder_start_token_id": 2,
+        "forced_eos_token_id": None,
+    }
 
 
 def _vit(draw: Draw) -> dict[str, Any]:
     words = _plain(draw)
-    kept = {key: words[key] for key in ("hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size")}
-    return {**kept, "image_size": draw.choice((16, 32)), "patch_size": 8, "num_channels": draw.choice((1, 3)), "num_labels": 5}
+    kept = {
+        key: words[key]
+        for key in ("hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size")
+    }
+    return {
+        **kept,
+        "image_size": draw.choice((16, 32)),
+        "patch_size": 8,
+        "num_channels": draw.choice((1, 3)),
+        "num_labels": 5,
+    }
 
 
 def _distilbert(draw: Draw) -> dict[str, Any]:
     hidden, heads = _sizes(draw)
     return {
-        "vocab_size": draw.randint(60, 200), "dim": hidden, "n_heads": heads, "n_layers": draw.randint(1, 3), "hidden_dim": 48, "max_position_embeddings": 128,
-        "sinusoidal_pos_embds": draw.random() < 0.5, "pad_token_id": 0,
-    }  # fmt: skip
+        "vocab_size": draw.randint(60, 200),
+        "dim": hidden,
+        "n_heads": heads,
+        "n_layers": draw.randint(1, 3),
+        "hidden_dim": 48,
+        "max_position_embeddings": 128,
+        "sinusoidal_pos_embds": draw.random() < 0.5,
+        "pad_token_id": 0,
+    }
 
 
 def _opt(draw: Draw) -> dict[str, Any]:
@@ -106,8 +148,18 @@ def _opt(draw: Draw) -> dict[str, Any]:
 
 def _falcon(draw: Draw) -> dict[str, Any]:
     words = _plain(draw)
-    style = draw.choice(({"multi_query": True}, {"new_decoder_architecture": True, "num_kv_heads": 1}, {"alibi": True, "multi_query": False}))
-    return {**{key: value for key, value in words.items() if key != "intermediate_size"}, "ffn_hidden_size": 48, **style}
+    style = draw.choice(
+        (
+            {"multi_query": True},
+            {"new_decoder_architecture": True, "num_kv_heads": 1},
+            {"alibi": True, "multi_query": False},
+        )
+    )
+    return {
+        **{key: value for key, value in words.items() if key != "intermediate_size"},
+        "ffn_hidden_size": 48,
+        **style,
+    }
 
 
 def _bloom(draw: Draw) -> dict[str, Any]:
@@ -139,7 +191,16 @@ FAMILIES: Mapping[str, tuple[str, tuple[str, ...], Callable[[Draw], dict[str, An
     "albert": ("Albert", ENCODERS, _with(_plain, embedding_size=16)),
     "distilbert": ("DistilBert", ENCODERS, _distilbert),
     "mpnet": ("MPNet", ENCODERS, _roberta),
-    "deberta-v2": ("DebertaV2", ENCODERS, _with(_plain, relative_attention=True, position_biased_input=False, pos_att_type=["p2c", "c2p"])),
+    "deberta-v2": (
+        "DebertaV2",
+        ENCODERS,
+        _with(
+            _plain,
+            relative_attention=True,
+            position_biased_input=False,
+            pos_att_type=["p2c", "c2p"],
+        ),
+    ),
     "gpt2": ("GPT2", ("LMHeadModel", "ForSequenceClassification"), _with(_gpt2, pad_token_id=0)),
     "gpt-neox": ("GPTNeoX", ("ForCausalLM",), _plain),
     "opt": ("OPT", ("ForCausalLM",), _opt),
@@ -149,13 +210,23 @@ FAMILIES: Mapping[str, tuple[str, tuple[str, ...], Callable[[Draw], dict[str, An
     "mistral": ("Mistral", ("ForCausalLM",), _with(_grouped, sliding_window=8)),
     "qwen2": ("Qwen2", ("ForCausalLM",), _grouped),
     "gemma": ("Gemma", ("ForCausalLM",), _with(_grouped, head_dim=8)),
-    "mixtral": ("Mixtral", ("ForCausalLM",), _with(_grouped, num_local_experts=4, num_experts_per_tok=2)),
+    "mixtral": (
+        "Mixtral",
+        ("ForCausalLM",),
+        _with(_grouped, num_local_experts=4, num_experts_per_tok=2),
+    ),
     "t5": ("T5", ("ForConditionalGeneration",), _t5),
     "bart": ("Bart", ("ForConditionalGeneration",), _bart),
     "vit": ("ViT", ("ForImageClassification",), _vit),
 }
-OTHERS = {"plain_transformer": ("make", "sample", ""), "small_cnn": ("make", "sample", ""), "experts": ("make", "sample", ""),
-          "regressor": ("make", "sample", "lightning"), "speech": ("make", "sample", ""), "autoencoder": ("make", "sample", "")}  # fmt: skip
+OTHERS = {
+    "plain_transformer": ("make", "sample", ""),
+    "small_cnn": ("make", "sample", ""),
+    "experts": ("make", "sample", ""),
+    "regressor": ("make", "sample", "lightning"),
+    "speech": ("make", "sample", ""),
+    "autoencoder": ("make", "sample", ""),
+}
 
 
 def of_family(family: str, seed: int) -> Sound:
@@ -164,7 +235,10 @@ def of_family(family: str, seed: int) -> Sound:
     draw = random.Random(f"{family} {seed}")
     model = f"{prefix}{draw.choice(models)}"
     said = "".join(f"        {key}={value!r},\n" for key, value in words(draw).items())
-    program = f"from transformers import {prefix}Config, {model}\n\n\ndef make():\n    config = {prefix}Config(\n{said}    )\n    return {model}(config)\n"
+    program = (
+        f"from transformers import {prefix}Config, {model}\n\n\ndef make():\n    config ="
+        f" {prefix}Config(\n{said}    )\n    return {model}(config)\n"
+    )
     return Sound(f"{family} {seed}", program, "make", "", "transformers")
 
 

@@ -1,4 +1,6 @@
-"""The planted faults: what is changed in which architecture, which cause it is and what has to be named."""
+"""The planted faults: what is changed in which architecture, which cause it is and what has to
+be named.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,11 @@ KNOWN = frozenset(
 
 
 class Fault(NamedTuple):
-    """`causes`: what may be said first. `where`: names that are right, `root` for the model itself, `size` for any size, `options:a` for option a.
+    """`causes`: what may be said first. `where`: names that are right, `root` for the model itself,
+    `size` for any size, `options:a` for option a.
 
-    `proof` is the check that shows the wrong number without the tool (proofs.py). `options` only where a configuration is the fault.
+    `proof` is the check that shows the wrong number without the tool (proofs.py). `options` only
+    where a configuration is the fault.
     """
 
     name: str
@@ -77,7 +81,9 @@ class Fault(NamedTuple):
 
 
 def edited(text: str, old: str, new: str, name: str) -> str:
-    """Replace the lines `old`, however deep they are indented, or a part of a line. Raises ValueError unless it stands there once."""
+    """Replace the lines `old`, however deep they are indented, or a part of a line. Raises
+    ValueError unless it stands there once.
+    """
     for depth in range(0, 28, 4):
         lines = "\n" + textwrap.indent(old, " " * depth) + "\n"
         if f"\n{text}".count(lines) == 1:
@@ -101,5 +107,15 @@ def faults() -> list[Fault]:
             for one in yaml.safe_load(file):
                 edits = tuple((edit["old"], edit["new"]) for edit in one["edits"])
                 architecture = os.path.basename(path)[: -len(".yaml")]
-                found.append(Fault(one["name"], architecture, tuple(one["causes"]), tuple(one["where"]), one["proof"], edits, one.get("options", {})))
+                found.append(
+                    Fault(
+                        one["name"],
+                        architecture,
+                        tuple(one["causes"]),
+                        tuple(one["where"]),
+                        one["proof"],
+                        edits,
+                        one.get("options", {}),
+                    )
+                )
     return found

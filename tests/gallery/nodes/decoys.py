@@ -1,4 +1,6 @@
-"""What makes one healthy node unlike the others and must exclude nobody: sizes, names, load, and what is only worth a notice."""
+"""What makes one healthy node unlike the others and must exclude nobody: sizes, names, load, and
+what is only worth a notice.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ from tests.cluster.hosts import Host
 from tests.gallery.nodes import links, machine
 from tests.gallery.nodes.stand import Stand
 
-BUSY = "import time\nuntil = time.monotonic() + 120\nwhile time.monotonic() < until:\n    sum(range(20000))\n    time.sleep(0.002)\n"
+BUSY = (
+    "import time\nuntil = time.monotonic() + 120\nwhile time.monotonic() < until:\n   "
+    " sum(range(20000))\n    time.sleep(0.002)\n"
+)
 LONGER_THAN_A_RUN = "777.25"
 
 
@@ -26,13 +31,20 @@ class Decoy:
 def _more_memory(stand: Stand, host: Host) -> AbstractContextManager[None]:
     """Twice as much of everything."""
     text = Path("/proc/meminfo").read_text(encoding="ascii")
-    doubled = re.sub(r"^((?:Mem|Swap)\w+:\s+)(\d+)", lambda found: f"{found[1]}{2 * int(found[2])}", text, flags=re.MULTILINE)
+    doubled = re.sub(
+        r"^((?:Mem|Swap)\w+:\s+)(\d+)",
+        lambda found: f"{found[1]}{2 * int(found[2])}",
+        text,
+        flags=re.MULTILINE,
+    )
     return machine.over(host, Path("/proc/meminfo"), doubled, stand.folder)
 
 
 def _command_line(stand: Stand, host: Host) -> AbstractContextManager[None]:
     text = Path("/proc/cmdline").read_text(encoding="ascii").rstrip("\n")
-    return machine.over(host, Path("/proc/cmdline"), f"{text} crashkernel=auto quiet\n", stand.folder)
+    return machine.over(
+        host, Path("/proc/cmdline"), f"{text} crashkernel=auto quiet\n", stand.folder
+    )
 
 
 @contextmanager
@@ -49,7 +61,11 @@ def _whole_name(stand: Stand, host: Host) -> Iterator[None]:
 def _domain(stand: Stand, host: Host) -> AbstractContextManager[None]:
     """Its table of names has the domains as well."""
     rows = "".join(f"{one.address} {one.name}.cluster.local {one.name}\n" for one in stand.hosts)
-    return machine.names(stand, host, f"127.0.0.1 localhost localhost.localdomain\n::1 localhost ip6-localhost\n{rows}")
+    return machine.names(
+        stand,
+        host,
+        f"127.0.0.1 localhost localhost.localdomain\n::1 localhost ip6-localhost\n{rows}",
+    )
 
 
 @contextmanager
@@ -126,7 +142,10 @@ DECOYS = (
     Decoy("names with domains", _domain),
     Decoy("a busy neighbour", _busy),
     Decoy("a process of somebody else", _other_jobs_process),
-    Decoy("another pager and modules", _profile(PAGER="less", LOADEDMODULES="gcc/12:cuda/12.4", MANPATH="/opt/man")),
+    Decoy(
+        "another pager and modules",
+        _profile(PAGER="less", LOADEDMODULES="gcc/12:cuda/12.4", MANPATH="/opt/man"),
+    ),
     Decoy("more /dev/shm", _shm("2g")),
     Decoy("less /dev/shm, and enough", _shm("768m")),
     Decoy("a disk of its own", _more_mounts),

@@ -1,4 +1,6 @@
-"""What is drawn for each run, by its number and a seed: which fault, on which node or link, asked in which way, and which decoys stand beside it."""
+"""What is drawn for each run, by its number and a seed: which fault, on which node or link,
+asked in which way, and which decoys stand beside it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ MOST_DECOYS = 2
 
 @dataclass(frozen=True)
 class Draw:
-    """`fault` is None in a healthy run. `host` is where it is planted, by place from 0; `other` is the far end of a link, or whom a name leads to."""
+    """`fault` is None in a healthy run. `host` is where it is planted, by place from 0; `other`
+    is the far end of a link, or whom a name leads to.
+    """
 
     number: int
     way: Way
@@ -31,7 +35,11 @@ class Draw:
             return ()
         if self.fault.where == "everywhere":
             return tuple(names)
-        return tuple(sorted({names[self.host], *((names[self.other],) if self.fault.where == "link" else ())}))
+        return tuple(
+            sorted(
+                {names[self.host], *((names[self.other],) if self.fault.where == "link" else ())}
+            )
+        )
 
 
 def fault_draws(faults: Sequence[Fault], rounds: int, hosts: int, seed: int = SEED) -> list[Draw]:
@@ -41,7 +49,9 @@ def fault_draws(faults: Sequence[Fault], rounds: int, hosts: int, seed: int = SE
     for _ in range(rounds):
         for fault in faults:
             way = chance.choice(OUTSIDE if fault.outside else WAYS)
-            first = 1 if fault.cuts and way == "batch" else 0  # cut off from the node on which `ready` runs, it is another matter
+            first = (
+                1 if fault.cuts and way == "batch" else 0
+            )  # cut off from the node on which `ready` runs, it is another matter
             host, other = chance.sample(range(first, hosts), 2)
             found.append(Draw(len(found), way, fault, host, other))
     return found
@@ -54,5 +64,7 @@ def healthy_draws(count: int, hosts: int, seed: int = SEED) -> list[Draw]:
     for number in range(count):
         way = chance.choice(WAYS)
         chosen = chance.sample(DECOYS, number % (MOST_DECOYS + 1))
-        found.append(Draw(number, way, decoys=tuple((decoy, chance.randrange(hosts)) for decoy in chosen)))
+        found.append(
+            Draw(number, way, decoys=tuple((decoy, chance.randrange(hosts)) for decoy in chosen))
+        )
     return found

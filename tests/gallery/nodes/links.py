@@ -1,4 +1,6 @@
-"""Faults of the network of one host or of one link: nftables rules inside the host's namespace, and a slow cable."""
+"""Faults of the network of one host or of one link: nftables rules inside the host's namespace,
+and a slow cable.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,22 @@ TABLE = "planted"
 
 @contextlib.contextmanager
 def rule(host: Host, text: str, hook: str = "input") -> Iterator[None]:
-    """Let this rule of nftables hold for what comes in (or goes out: `output`) over the host's cable."""
+    """Let this rule of nftables hold for what comes in (or goes out: `output`) over the host's
+    cable.
+    """
     interface = "iifname" if hook == "input" else "oifname"
-    table = f'table inet {TABLE} {{\n chain faults {{\n type filter hook {hook} priority 0\n {interface} "lo" accept\n {text}\n }}\n}}\n'
-    subprocess.run(host.argv("nft", "-f", "-"), input=table, text=True, check=True, capture_output=True, timeout=20)
+    table = (
+        f"table inet {TABLE} {{\n chain faults {{\n type filter hook {hook} priority 0\n"
+        f' {interface} "lo" accept\n {text}\n }}\n}}\n'
+    )
+    subprocess.run(
+        host.argv("nft", "-f", "-"),
+        input=table,
+        text=True,
+        check=True,
+        capture_output=True,
+        timeout=20,
+    )
     try:
         yield
     finally:
@@ -28,7 +42,9 @@ def rule(host: Host, text: str, hook: str = "input") -> Iterator[None]:
 
 @contextlib.contextmanager
 def slow_cable(host: Host, milliseconds: float) -> Iterator[None]:
-    """Replace the host's cable by one on which every frame takes so long, each way. Its address and its card's number stay."""
+    """Replace the host's cable by one on which every frame takes so long, each way. Its address
+    and its card's number stay.
+    """
     card = Path("/sys/class/net/eth0/address")
     mac = host.run("cat", str(card)).stdout.strip()
     if not mac:  # /sys is mounted in the host's own namespace
@@ -38,7 +54,10 @@ def slow_cable(host: Host, milliseconds: float) -> Iterator[None]:
     control = host.folder / "slow"
     control.write_text(f"{milliseconds:g}", encoding="ascii")
     relay = subprocess.Popen(
-        [sys.executable, str(made_hosts.RELAY), host.outer, inner, str(control)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
+        [sys.executable, str(made_hosts.RELAY), host.outer, inner, str(control)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
     )
     try:
         assert relay.stdout is not None
@@ -51,7 +70,9 @@ def slow_cable(host: Host, milliseconds: float) -> Iterator[None]:
     finally:
         relay.kill()
         relay.wait(10)
-        _ip("link", "add", host.outer, "type", "veth", "peer", "name", "eth0", "netns", _space(host))
+        _ip(
+            "link", "add", host.outer, "type", "veth", "peer", "name", "eth0", "netns", _space(host)
+        )
         _plugged(host, mac)
 
 
@@ -79,7 +100,11 @@ def second_card(host: Host, name: str, address: str) -> Iterator[None]:
     """Give the host one more interface, with an address that leads nowhere."""
     _ip("-n", _space(host), "link", "add", name, "type", "veth", "peer", "name", f"{name}x")
     try:
-        for words in (("addr", "add", address, "dev", name), ("link", "set", name, "up"), ("link", "set", f"{name}x", "up")):
+        for words in (
+            ("addr", "add", address, "dev", name),
+            ("link", "set", name, "up"),
+            ("link", "set", f"{name}x", "up"),
+        ):
             _ip("-n", _space(host), *words)
         yield
     finally:

@@ -1,4 +1,6 @@
-"""Faults of one host itself, planted in its namespaces and control groups only: mounts, clock, limits, quota, versions, names."""
+"""Faults of one host itself, planted in its namespaces and control groups only: mounts, clock,
+limits, quota, versions, names.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,9 @@ def read_only(stand: Stand, host: Host) -> Iterator[None]:
 
 @contextlib.contextmanager
 def hung_mount(stand: Stand, host: Host, how: str) -> Iterator[None]:
-    """Its server takes requests and never answers (`asleep`), or does not even take them (`deaf`)."""
+    """Its server takes requests and never answers (`asleep`), or does not even take them
+    (`deaf`).
+    """
     if not Path("/dev/fuse").exists():
         raise CannotPlantError("no /dev/fuse")
     said = host.folder / "dead_mount.out"
@@ -118,7 +122,9 @@ def hung_mount(stand: Stand, host: Host, how: str) -> Iterator[None]:
         until = time.monotonic() + 10
         while b"ready" not in said.read_bytes():
             if time.monotonic() > until or server.poll() is not None:
-                raise CannotPlantError(f"no mount that hangs: {said.read_text(encoding='utf-8')[:200]}")
+                raise CannotPlantError(
+                    f"no mount that hangs: {said.read_text(encoding='utf-8')[:200]}"
+                )
             time.sleep(0.05)
         yield
     finally:
@@ -141,27 +147,59 @@ def names(stand: Stand, host: Host, text: str) -> Iterator[None]:
 def table_of_names(stand: Stand, **changed: str) -> str:
     """The table with the addresses of these names changed, `""` to leave one out."""
     rows = {host.name: host.address for host in stand.hosts} | changed
-    return "127.0.0.1 localhost\n" + "".join(f"{address} {name}\n" for name, address in rows.items() if address)
+    return "127.0.0.1 localhost\n" + "".join(
+        f"{address} {name}\n" for name, address in rows.items() if address
+    )
 
 
 @contextlib.contextmanager
 def wrong_clock(stand: Stand, host: Host, milliseconds: int) -> Iterator[None]:
-    """Every program that starts on the host reads a clock that is wrong by so much. Nothing of it is in any environment."""
+    """Every program that starts on the host reads a clock that is wrong by so much. Nothing of
+    it is in any environment.
+    """
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         raise CannotPlantError("no C compiler")
     library = stand.folder / f"clock{milliseconds}.so"
     if not library.exists():
-        subprocess.run([compiler, "-shared", "-fPIC", "-O1", f"-DOFFSET_MS=({milliseconds}LL)", "-o", str(library), str(CLOCK), "-ldl"], check=True, timeout=60)
-    parts = {name: stand.folder / f"etc-{host.name}-{milliseconds}" / name for name in ("upper", "work")}
+        subprocess.run(
+            [
+                compiler,
+                "-shared",
+                "-fPIC",
+                "-O1",
+                f"-DOFFSET_MS=({milliseconds}LL)",
+                "-o",
+                str(library),
+                str(CLOCK),
+                "-ldl",
+            ],
+            check=True,
+            timeout=60,
+        )
+    parts = {
+        name: stand.folder / f"etc-{host.name}-{milliseconds}" / name for name in ("upper", "work")
+    }
     for part in parts.values():
         part.mkdir(parents=True, exist_ok=True)
     (parts["upper"] / "ld.so.preload").write_text(f"{library}\n", encoding="utf-8")
     before = host.run("cat", "/etc/hosts").stdout
     resolver = host.run("cat", "/etc/resolv.conf").stdout
-    done(host, "mount", "-t", "overlay", "overlay", "-o", f"lowerdir=/etc,upperdir={parts['upper']},workdir={parts['work']}", "/etc")
+    done(
+        host,
+        "mount",
+        "-t",
+        "overlay",
+        "overlay",
+        "-o",
+        f"lowerdir=/etc,upperdir={parts['upper']},workdir={parts['work']}",
+        "/etc",
+    )
     try:
-        with over(host, Path("/etc/hosts"), before, stand.folder), over(host, Path("/etc/resolv.conf"), resolver, stand.folder):
+        with (
+            over(host, Path("/etc/hosts"), before, stand.folder),
+            over(host, Path("/etc/resolv.conf"), resolver, stand.folder),
+        ):
             yield
     finally:
         host.run("umount", "--lazy", "/etc")
@@ -183,7 +221,10 @@ def quota(host: Host, share: float) -> Iterator[None]:
         yield
     finally:
         for _ in range(50):
-            _moved([int(pid) for pid in (own / "cgroup.procs").read_text(encoding="ascii").split()], parent)
+            _moved(
+                [int(pid) for pid in (own / "cgroup.procs").read_text(encoding="ascii").split()],
+                parent,
+            )
             with contextlib.suppress(OSError):
                 own.rmdir()
                 break
@@ -198,13 +239,19 @@ def _moved(pids: list[int], folder: Path) -> None:
 
 @contextlib.contextmanager
 def another_version(stand: Stand, host: Host, package: str, version: str) -> Iterator[None]:
-    """The host's own Python finds another version of a package, in its metadata and in the module."""
+    """The host's own Python finds another version of a package, in its metadata and in the
+    module.
+    """
     try:
         there = importlib.metadata.distribution(package)
     except importlib.metadata.PackageNotFoundError:
         raise CannotPlantError(f"{package} is not installed") from None
     now = there.version
-    told = [Path(str(there.locate_file(file))) for file in there.files or () if str(file).endswith((".dist-info/METADATA", f"{package}/version.py"))]
+    told = [
+        Path(str(there.locate_file(file)))
+        for file in there.files or ()
+        if str(file).endswith((".dist-info/METADATA", f"{package}/version.py"))
+    ]
     with contextlib.ExitStack() as stack:
         for file in told:
             text = file.read_text(encoding="utf-8").replace(now, version)

@@ -1,10 +1,14 @@
-"""Plant every fault, run `trainprobe ready` as a user would, and score what it says; then healthy runs with decoys, of which none may exclude anybody.
+"""Plant every fault, run `trainprobe ready` as a user would, and score what it says; then healthy
+runs with decoys, of which none may exclude anybody.
 
-    python -m tests.gallery.nodes.score [--runs N] [--healthy N] [--only WORD] [--budget quick|standard] [--lane N] [--out FILE]
+    python -m tests.gallery.nodes.score [--runs N] [--healthy N] [--only WORD] [--budget
+    quick|standard] [--lane N] [--out FILE]
 
-`--runs N` plants every variant N times, on nodes and in ways that are drawn. A run is right where the first cause is one of the planted fault's, its
-hosts are those of the fault, nobody else is excluded, and the exit code is as it must be. A healthy run is right where nobody is excluded and it ends with 0.
-Writes results.json beside this file as it goes; `--append` keeps the rows of other variants that are there, and earlier healthy runs, and goes on behind them;
+`--runs N` plants every variant N times, on nodes and in ways that are drawn. A run is right where
+the first cause is one of the planted fault's, its hosts are those of the fault, nobody else is
+excluded, and the exit code is as it must be. A healthy run is right where nobody is excluded and it
+ends with 0. Writes results.json beside this file as it goes; `--append` keeps the rows of other
+variants that are there, and earlier healthy runs, and goes on behind them;
 `--missing` runs only variants that have no row yet.
 """
 
@@ -37,7 +41,13 @@ def planted(stand: Stand, draw: Draw, stack: ExitStack) -> None:
     if draw.fault is not None:
         places = range(len(stand.hosts)) if draw.fault.where == "everywhere" else (draw.host,)
         for place in places:
-            stack.enter_context(draw.fault.plant(stand, stand.hosts[place], stand.hosts[draw.other if place == draw.host else draw.host]))
+            stack.enter_context(
+                draw.fault.plant(
+                    stand,
+                    stand.hosts[place],
+                    stand.hosts[draw.other if place == draw.host else draw.host],
+                )
+            )
 
 
 def wrongs(draw: Draw, answer: Answer, names: Sequence[str]) -> list[str]:
@@ -51,7 +61,14 @@ def wrongs(draw: Draw, answer: Answer, names: Sequence[str]) -> list[str]:
     said = [f"{name} is excluded" for name in sorted(excluded - guilty)]
     if draw.fault is None:
         return said + (
-            [] if answer.exit_code == 0 else [f"exit {answer.exit_code}, verdict {answer.report.get('verdict')}: {_first(answer).get('id', 'no cause')}"]
+            []
+            if answer.exit_code == 0
+            else [
+                (
+                    f"exit {answer.exit_code}, verdict {answer.report.get('verdict')}:"
+                    f" {_first(answer).get('id', 'no cause')}"
+                )
+            ]
         )
     return said + list(_of_fault(draw, answer, excluded, guilty))
 
@@ -108,7 +125,9 @@ def one_run(stand: Stand, draw: Draw, folder: Path, budget: str) -> dict[str, An
 
 
 def settled(stand: Stand) -> None:
-    """Wait until all nodes are idle again. A node that was cut off for so long that it was set down comes back when its daemon reports itself anew."""
+    """Wait until all nodes are idle again. A node that was cut off for so long that it was set
+    down comes back when its daemon reports itself anew.
+    """
     until = time.monotonic() + SETTLED_S
     anew = time.monotonic() + REPORTS_ANEW_S
     while time.monotonic() < until:
@@ -122,7 +141,9 @@ def settled(stand: Stand) -> None:
         time.sleep(0.2)
 
 
-def run(draws: Sequence[Draw], folder: Path, lane: int, budget: str) -> Iterator[tuple[Draw, dict[str, Any]]]:
+def run(
+    draws: Sequence[Draw], folder: Path, lane: int, budget: str
+) -> Iterator[tuple[Draw, dict[str, Any]]]:
     """One cluster for all draws, one after the other."""
     with standing(folder / "stand", lane) as stand:
         for draw in draws:
@@ -142,8 +163,12 @@ def _keep(results: Mapping[str, Any], file: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return 0 where the promise is kept: 95 % of the faults, and no exclusion in any healthy run."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Return 0 where the promise is kept: 95 % of the faults, and no exclusion in any healthy
+    run.
+    """
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--healthy", type=int, default=0)
     parser.add_argument("--only", default="")
@@ -161,7 +186,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 3
     seeded = {} if asked.seed is None else {"seed": asked.seed}
     kept = (asked.append or asked.missing) and asked.out.exists()
-    before = json.loads(asked.out.read_text(encoding="utf-8")) if kept else {"faults": [], "healthy": []}
+    before = (
+        json.loads(asked.out.read_text(encoding="utf-8")) if kept else {"faults": [], "healthy": []}
+    )
     there = {one["fault"] for one in before["faults"]} if asked.missing else set()
     faults = [fault for fault in EVERY if asked.only in fault.name and fault.name not in there]
     healthy_before = len(before["healthy"])
@@ -177,14 +204,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for draw, found in run(draws, folder, asked.lane, asked.budget):
         results["faults" if draw.fault is not None else "healthy"].append(found)
         _keep(results, asked.out)
-        told = (found.get("skipped") and f"skipped: {found['skipped']}") or "; ".join(found["wrong"]) or "right"
-        sys.stdout.write(f"{draw.number:4d} {found['fault'] or 'healthy':40s} {draw.way:6s} {found.get('took_s', 0):6.1f} s  {told}\n")
+        told = (
+            (found.get("skipped") and f"skipped: {found['skipped']}")
+            or "; ".join(found["wrong"])
+            or "right"
+        )
+        sys.stdout.write(
+            f"{draw.number:4d} {found['fault'] or 'healthy':40s} {draw.way:6s}"
+            f" {found.get('took_s', 0):6.1f} s  {told}\n"
+        )
         sys.stdout.flush()
     promised = {fault.name for fault in PROMISED}
     right, made = rate([one for one in results["faults"] if one["fault"] in promised])
     well, healthy = rate(results["healthy"])
     sys.stdout.write(f"faults: {right} of {made} right; healthy: {well} of {healthy} right\n")
-    return 0 if right >= PROMISE * made and not any(one.get("exclude") for one in results["healthy"]) else 1
+    return (
+        0
+        if right >= PROMISE * made and not any(one.get("exclude") for one in results["healthy"])
+        else 1
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""The cluster that all runs share: four hosts with SLURM and sshd, a shared data folder on a mount of its own, and a profile for each node."""
+"""The cluster that all runs share: four hosts with SLURM and sshd, a shared data folder on a
+mount of its own, and a profile for each node.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,12 @@ from tests.cluster.slurm import Slurm
 COUNT = 4
 DAEMONS = ("slurmd", "sshd")
 SLURMD_PORT = 17802
-# Limits are the node's own, as on sites that propagate none; what a node's profile exports reaches each task through the task prolog.
+# Limits are the node's own, as on sites that propagate none; what a node's profile exports reaches
+# each task through the task prolog.
 SLURM = "PropagateResourceLimits=NONE\nTaskProlog={prolog}"
-PROLOG = '#!/bin/sh\n[ ! -f "{folder}/$SLURMD_NODENAME" ] || cat "{folder}/$SLURMD_NODENAME"\nexit 0\n'
+PROLOG = (
+    '#!/bin/sh\n[ ! -f "{folder}/$SLURMD_NODENAME" ] || cat "{folder}/$SLURMD_NODENAME"\nexit 0\n'
+)
 
 
 class CannotPlantError(Exception):
@@ -37,7 +42,8 @@ def why_not() -> str:
 
 @dataclass
 class Stand:
-    """`data` is a folder that all hosts see on a mount of its own, `scratch` one for short-lived files.
+    """`data` is a folder that all hosts see on a mount of its own, `scratch` one for short-lived
+    files.
 
     `profile` holds a file with `export` lines for each host that has any.
     """
@@ -62,20 +68,48 @@ class Stand:
         return [pid for pid in host.pids() if _name(pid) in DAEMONS]
 
     def restart(self, host: Host, *limits: str, **variables: str) -> None:
-        """Start the daemons of the host again under these limits (as prlimit takes them) and with these variables for what they start.
+        """Start the daemons of the host again under these limits (as prlimit takes them) and with
+        these variables for what they start.
 
-        Limits that were lowered cannot always be raised again, and the environment of sessions is read once.
+        Limits that were lowered cannot always be raised again, and the environment of sessions is
+        read once.
         """
         file = self.profile / host.name
         file.unlink(missing_ok=True)
         if variables:
-            file.write_text("".join(f"export {name}={value}\n" for name, value in variables.items()), encoding="utf-8")
+            file.write_text(
+                "".join(f"export {name}={value}\n" for name, value in variables.items()),
+                encoding="utf-8",
+            )
         under = ("prlimit", *limits, "--") if limits else ()
         self._ended(host)
         conf = self.slurm.conf
-        host.start(*under, "slurmd", "-D", "-f", str(conf), "-N", host.name, log="slurmd.out", env=self.slurm.env)
-        words = ("-o", "SetEnv " + " ".join(f"{name}={value}" for name, value in variables.items())) if variables else ()
-        host.start(*under, made_ssh.SSHD, "-D", "-e", "-f", str(self.ssh_config.parent / f"sshd_config-{host.name}"), *words, log="sshd.out")
+        host.start(
+            *under,
+            "slurmd",
+            "-D",
+            "-f",
+            str(conf),
+            "-N",
+            host.name,
+            log="slurmd.out",
+            env=self.slurm.env,
+        )
+        words = (
+            ("-o", "SetEnv " + " ".join(f"{name}={value}" for name, value in variables.items()))
+            if variables
+            else ()
+        )
+        host.start(
+            *under,
+            made_ssh.SSHD,
+            "-D",
+            "-e",
+            "-f",
+            str(self.ssh_config.parent / f"sshd_config-{host.name}"),
+            *words,
+            log="sshd.out",
+        )
         until = time.monotonic() + 20
         while not (_answers(host, 22) and _answers(host, SLURMD_PORT)):
             if time.monotonic() > until:
@@ -116,7 +150,9 @@ def standing(folder: Path, lane: int) -> Iterator[Stand]:
     prolog = folder / "task_prolog"
     prolog.write_text(PROLOG.format(folder=profile), encoding="utf-8")
     prolog.chmod(0o755)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64g", "shared-data", str(data)], check=True, timeout=20)  # before the hosts: they all get it
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64g", "shared-data", str(data)], check=True, timeout=20
+    )  # before the hosts: they all get it
     try:
         (data / "train-00000.bin").write_bytes(bytes(2**20))
         with (
@@ -126,4 +162,6 @@ def standing(folder: Path, lane: int) -> Iterator[Stand]:
         ):
             yield Stand(nodes, slurm, config, folder, data, scratch, profile)
     finally:
-        subprocess.run(["umount", "--lazy", str(data)], check=False, capture_output=True, timeout=20)
+        subprocess.run(
+            ["umount", "--lazy", str(data)], check=False, capture_output=True, timeout=20
+        )

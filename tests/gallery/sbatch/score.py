@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from trainprobe.facts.sbatch_plan import site_of
-from trainprobe.sbatch.checking import checked, here_of, plan_of
+from trainprobe.sbatch.engine import checked, here_of, plan_of
 from trainprobe.sbatch.findings import Finding, corrected
 from trainprobe.sbatch.plan import Plan
 from trainprobe.sbatch.rules.paths import named_paths
@@ -28,7 +28,10 @@ ENVIRON = {"HOME": "/home/me", "USER": "me", "PATH": "/usr/bin"}
 
 @cache
 def site_told() -> dict[str, Any]:
-    told = {what: (HERE / "site" / f"{what}.txt").read_text(encoding="utf-8") for what in ("config", "partitions", "nodes")}
+    told = {
+        what: (HERE / "site" / f"{what}.txt").read_text(encoding="utf-8")
+        for what in ("config", "partitions", "nodes")
+    }
     return {
         "config": config_of(told["config"]),
         "partitions": list(rows_of(told["partitions"], PARTITION_FIELDS)),
@@ -54,17 +57,31 @@ def plan_for(name: str, text: str) -> Plan:
             "nodes": told["nodes"],
         }
     )
-    programs = {"train.py": {"workers": 2, "inits": True, "reads_slurm": True}, "main.py": {"reads_slurm": True}} | around.get("programs", {})
+    programs = {
+        "train.py": {"workers": 2, "inits": True, "reads_slurm": True},
+        "main.py": {"reads_slurm": True},
+    } | around.get("programs", {})
     here = {
         "environ": ENVIRON,
-        "limits": {"nofile": [65536, 524288], "as": [None, None], "cpu": [None, None], "memlock": [8388608, 8388608]} | around.get("limits", {}),
+        "limits": (
+            {
+                "nofile": [65536, 524288],
+                "as": [None, None],
+                "cpu": [None, None],
+                "memlock": [8388608, 8388608],
+            }
+            | around.get("limits", {})
+        ),
         "programs": programs,
         "cwd": "/work/project",
         "home": "/home/me",
         "host": "login1",
     }
     first = plan_of(text, (), site, here_of(here))
-    paths = {path: "folder" if role in ("output", "error", "cd", "chdir", "venv") else "file" for path, role, _ in named_paths(first)}
+    paths = {
+        path: "folder" if role in ("output", "error", "cd", "chdir", "venv") else "file"
+        for path, role, _ in named_paths(first)
+    }
     paths |= dict.fromkeys(around.get("missing", ()), "missing")
     return plan_of(text, (), site, here_of({**here, "paths": paths}))
 
@@ -79,23 +96,51 @@ def names(kind: str) -> list[str]:
 
 
 def score() -> dict[str, Any]:
-    """The figures: of planted scripts how many faults are told and how many other failures, of sound ones what is told of them, by name."""
+    """The figures: of planted scripts how many faults are told and how many other failures, of
+    sound ones what is told of them, by name.
+    """
     said = {name: told(name, "planted")[1] for name in names("planted")}
-    truth: dict[str, dict[str, str]] = yaml.safe_load((HERE / "truth.yaml").read_text(encoding="utf-8"))
-    missed = [name for name, one in truth.items() if not any(row.id == one["check"] and row.state == one["state"] for row in said[name])]
-    beside = {name: [(row.id, row.says) for row in rows if row.state == "fail" and row.id != truth[name]["check"]] for name, rows in said.items()}
+    truth: dict[str, dict[str, str]] = yaml.safe_load(
+        (HERE / "truth.yaml").read_text(encoding="utf-8")
+    )
+    missed = [
+        name
+        for name, one in truth.items()
+        if not any(row.id == one["check"] and row.state == one["state"] for row in said[name])
+    ]
+    beside = {
+        name: [
+            (row.id, row.says)
+            for row in rows
+            if row.state == "fail" and row.id != truth[name]["check"]
+        ]
+        for name, rows in said.items()
+    }
     sound = {
-        name: [(row.id, row.state, row.says) for row in told(name, "sound")[1] if row.state in ("fail", "warn", "unknown") and row.id not in ADVICE]
+        name: [
+            (row.id, row.state, row.says)
+            for row in told(name, "sound")[1]
+            if row.state in ("fail", "warn", "unknown") and row.id not in ADVICE
+        ]
         for name in names("sound")
     }
     healed, mended = [], 0
     for name in said:
         plan, rows = told(name, "planted")
         after = corrected(plan.script.text, [row for row in rows if row.state in ("fail", "warn")])
-        if after != plan.script.text and any(row.id == truth[name]["check"] and row.edits for row in rows):
+        if after != plan.script.text and any(
+            row.id == truth[name]["check"] and row.edits for row in rows
+        ):
             mended += 1
             again = checked(plan_for(name, after))
-            healed += [name] if not any(row.id == truth[name]["check"] and row.state in ("fail", "unknown") for row in again) else []
+            healed += (
+                [name]
+                if not any(
+                    row.id == truth[name]["check"] and row.state in ("fail", "unknown")
+                    for row in again
+                )
+                else []
+            )
     return {
         "planted": len(truth),
         "told": len(truth) - len(missed),

@@ -1,1 +1,3 @@
-"""Runs that died at full size, as small programs: each one broken and mended, diagnosed by the public command line."""
+"""Runs that died at full size, as small programs: each one broken and mended, diagnosed by the
+public command line.
+"""

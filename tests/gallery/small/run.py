@@ -2,7 +2,8 @@
 
     python -m tests.gallery.small.run [NAME…]
 
-Of each story the broken side must give the right first cause with the fix that the mended side has, and the mended side must be healthy.
+Of each story the broken side must give the right first cause with the fix that the mended side has,
+and the mended side must be healthy.
 """
 
 from __future__ import annotations
@@ -27,7 +28,12 @@ from typing import Any
 
 from tests.conftest import TOKEN, end, processes_with, python_path
 from tests.gallery.small.stories import BY_NAME, LIMIT_S, RESULTS, STORIES, Story
-from tests.gallery.small.surroundings import CannotMakeError, earlier_run, end_as_told, memory_cgroup
+from tests.gallery.small.surroundings import (
+    CannotMakeError,
+    earlier_run,
+    end_as_told,
+    memory_cgroup,
+)
 
 KILLED_AFTER_S = 300.0
 PACKAGES = ("torch", "transformers", "datasets", "accelerate")
@@ -63,7 +69,13 @@ class Side:
 def environment() -> dict[str, str]:
     """The environment of a user's shell in which `python` is the one that has torch."""
     path = f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ.get('PATH', '')}"
-    return {**os.environ, **python_path(), "PATH": path, "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    return {
+        **os.environ,
+        **python_path(),
+        "PATH": path,
+        "NO_COLOR": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
 
 
 def lay_out(story: Story, side: str, folder: Path) -> None:
@@ -75,11 +87,23 @@ def lay_out(story: Story, side: str, folder: Path) -> None:
 
 def command(story: Story) -> list[str]:
     """What a user types, with the two options that only say where the report goes."""
-    return [sys.executable, "-m", "trainprobe", "diagnose", "--json", "report.json", "--case", "case", *story.words]
+    return [
+        sys.executable,
+        "-m",
+        "trainprobe",
+        "diagnose",
+        "--json",
+        "report.json",
+        "--case",
+        "case",
+        *story.words,
+    ]
 
 
 def diagnose(story: Story, side: str, folder: Path) -> Side:
-    """Call the tool in `folder`, under the limits of the story; all that it started is ended with it. Raises CannotMakeError."""
+    """Call the tool in `folder`, under the limits of the story; all that it started is ended
+    with it. Raises CannotMakeError.
+    """
     lay_out(story, side, folder)
     shells = dict(story.shells) if side == "mended" else {}
     mark = uuid.uuid4().hex
@@ -89,7 +113,12 @@ def diagnose(story: Story, side: str, folder: Path) -> Side:
         limit = "" if story.nofile is None else f"ulimit -n {story.nofile}; "
         began = time.monotonic()
         process = subprocess.Popen(
-            ["/bin/sh", "-c", f'{join}{limit}exec "$@"', "sh", *command(story)], cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+            ["/bin/sh", "-c", f'{join}{limit}exec "$@"', "sh", *command(story)],
+            cwd=folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
         )
         try:
             exit_code = process.wait(timeout=KILLED_AFTER_S)
@@ -100,11 +129,18 @@ def diagnose(story: Story, side: str, folder: Path) -> Side:
         end(list(processes_with(mark)))
     written = folder / "report.json"
     report = json.loads(written.read_text(encoding="utf-8")) if written.exists() else {}
-    return Side(exit_code, took_s, report, (folder / "printed.txt").read_text(encoding="utf-8", errors="replace"))
+    return Side(
+        exit_code,
+        took_s,
+        report,
+        (folder / "printed.txt").read_text(encoding="utf-8", errors="replace"),
+    )
 
 
 def proposed(story: Story, side: Side) -> str:
-    """The title of the fix in the report that has the words of what was applied; empty where none has."""
+    """The title of the fix in the report that has the words of what was applied; empty where
+    none has.
+    """
     for one in side.first.get("fixes", []):
         if story.applied in "\n".join([one["title"], *one["steps"]]):
             return str(one["title"])
@@ -116,11 +152,17 @@ def faults(story: Story, broken: Side, mended: Side | None) -> list[str]:
     said = []
     if broken.first.get("id") != story.cause:
         others = [one["id"] for one in broken.report.get("causes", [])]
-        said.append(f"first cause {others[0] if others else 'none'} in place of {story.cause}" + (", which stands lower" if story.cause in others else ""))
+        said.append(
+            f"first cause {others[0] if others else 'none'} in place of {story.cause}"
+            + (", which stands lower" if story.cause in others else "")
+        )
     elif not proposed(story, broken):
         said.append(f"no fix says {story.applied}")
     if broken.report.get("verdict") not in story.verdicts:
-        said.append(f"verdict {broken.report.get('verdict', 'missing')} in place of {' or '.join(story.verdicts)}")
+        said.append(
+            f"verdict {broken.report.get('verdict', 'missing')} in place of"
+            f" {' or '.join(story.verdicts)}"
+        )
     if broken.exit_code != 1:
         said.append(f"exit {broken.exit_code} for the broken side")
     likely = {one["id"]: one["confidence"] for one in broken.report.get("causes", [])}
@@ -128,8 +170,15 @@ def faults(story: Story, broken: Side, mended: Side | None) -> list[str]:
     if mended is None:
         said.append("the fix could not be applied")
     elif mended.exit_code != 0:
-        said.append(f"the mended side is {mended.report.get('verdict', 'without a report')} ({mended.first.get('id', 'no cause')}), exit {mended.exit_code}")
-    said += [f"the {name} side took {side.took_s:.0f} s" for name, side in zip(SIDES, (broken, mended), strict=True) if side and side.took_s > LIMIT_S]
+        said.append(
+            f"the mended side is {mended.report.get('verdict', 'without a report')}"
+            f" ({mended.first.get('id', 'no cause')}), exit {mended.exit_code}"
+        )
+    said += [
+        f"the {name} side took {side.took_s:.0f} s"
+        for name, side in zip(SIDES, (broken, mended), strict=True)
+        if side and side.took_s > LIMIT_S
+    ]
     return said
 
 
@@ -140,27 +189,48 @@ def both_ways(story: Story) -> dict[str, Any]:
     if missing:
         return {**row, "outcome": "not run", "why": [f"{', '.join(missing)} not installed"]}
     with ExitStack() as stack:
-        folders = [Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="job-", ignore_cleanup_errors=True))) for _ in SIDES]
+        folders = [
+            Path(
+                stack.enter_context(
+                    tempfile.TemporaryDirectory(prefix="job-", ignore_cleanup_errors=True)
+                )
+            )
+            for _ in SIDES
+        ]
         try:
             lay_out(story, "broken", folders[0])
-            left = stack.enter_context(earlier_run(story.earlier, story.left, folders[0], environment()))
+            left = stack.enter_context(
+                earlier_run(story.earlier, story.left, folders[0], environment())
+            )
             broken = diagnose(story, "broken", folders[0])
             _show(story, "broken", broken)
-            # The fix of processes left behind is typed as the report says it, and the same program runs again where it ran.
+            # The fix of processes left behind is typed as the report says it, and the same program
+            # runs again where it ran.
             applied = not story.earlier or end_as_told(broken.report, left)
-            mended = diagnose(story, "mended", folders[0] if story.earlier else folders[1]) if applied else None
+            mended = (
+                diagnose(story, "mended", folders[0] if story.earlier else folders[1])
+                if applied
+                else None
+            )
         except CannotMakeError as error:
             return {**row, "outcome": "not run", "why": [str(error)]}
     if mended is not None:
         _show(story, "mended", mended)
     why = faults(story, broken, mended)
-    rows = {"broken": broken.row(), "mended": mended.row() if mended else None, "fix": proposed(story, broken)}
+    rows = {
+        "broken": broken.row(),
+        "mended": mended.row() if mended else None,
+        "fix": proposed(story, broken),
+    }
     return {**row, **rows, "outcome": "missed" if why else "found", "why": why}
 
 
 def _show(story: Story, side: str, what: Side) -> None:
     row = what.row()
-    sys.stdout.write(f"{story.name:10} {side}  {row['took_s']:5.1f} s  exit {row['exit']}  {row['verdict']:8} {row['cause']} {row['confidence'] or ''}\n")
+    sys.stdout.write(
+        f"{story.name:10} {side}  {row['took_s']:5.1f} s  exit {row['exit']}  {row['verdict']:8}"
+        f" {row['cause']} {row['confidence'] or ''}\n"
+    )
     sys.stdout.flush()
     if "SHOW" in os.environ:
         sys.stdout.write(what.text)
@@ -190,7 +260,11 @@ def main(names: Sequence[str]) -> int:
     if unknown:
         sys.stderr.write(f"no story {', '.join(unknown)}; there are {', '.join(BY_NAME)}\n")
         return 2
-    kept = {row["name"]: row for row in json.loads(RESULTS.read_text(encoding="utf-8"))["stories"]} if RESULTS.exists() else {}
+    kept = (
+        {row["name"]: row for row in json.loads(RESULTS.read_text(encoding="utf-8"))["stories"]}
+        if RESULTS.exists()
+        else {}
+    )
     done = []
     for story in STORIES:
         if names and story.name not in names:
@@ -198,8 +272,16 @@ def main(names: Sequence[str]) -> int:
         row = {**both_ways(story), **about()}
         done.append(row)
         kept[story.name] = row
-        sys.stdout.write(f"{story.name:10} {row['outcome']}{': ' if row['why'] else ''}{'; '.join(row['why'])}\n")
-        RESULTS.write_text(json.dumps({"stories": [kept[one.name] for one in STORIES if one.name in kept]}, indent=1) + "\n", encoding="utf-8")
+        sys.stdout.write(
+            f"{story.name:10} {row['outcome']}{': ' if row['why'] else ''}{'; '.join(row['why'])}\n"
+        )
+        RESULTS.write_text(
+            json.dumps(
+                {"stories": [kept[one.name] for one in STORIES if one.name in kept]}, indent=1
+            )
+            + "\n",
+            encoding="utf-8",
+        )
     return 0 if all(row["outcome"] != "missed" for row in done) else 1
 
 

@@ -1,6 +1,8 @@
-"""The stories: what is broken, the command that a user would type, the cause that is true, and the fix that mends it.
+"""The stories: what is broken, the command that a user would type, the cause that is true, and the
+fix that mends it.
 
-The tool never reads this file. It is given a program under the name train.py, in a folder whose name says nothing.
+The tool never reads this file. It is given a program under the name train.py, in a folder whose
+name says nothing.
 """
 
 from __future__ import annotations
@@ -21,10 +23,13 @@ LIMIT_S = 90.0
 class Story:
     """One story.
 
-    `words` follow `trainprobe diagnose`. `applied` is a part of the fix that the mended side has, as the report must propose it.
-    `nofile` (descriptors) and `memory_mib` are limits under which the tool and all of its children run. `earlier` is how an earlier
-    run was started, whose launcher is then killed. `shells` are exported on the mended side; `lifted` takes the limits of that side away.
-    `unsuspected` are causes that this one is often taken for, which the report must rule out or leave out.
+    `words` follow `trainprobe diagnose`. `applied` is a part of the fix that the mended side has,
+    as the report must propose it.
+    `nofile` (descriptors) and `memory_mib` are limits under which the tool and all of its children
+    run. `earlier` is how an earlier run was started, whose launcher is then killed. `shells` are
+    exported on the mended side; `lifted` takes the limits of that side away.
+    `unsuspected` are causes that this one is often taken for, which the report must rule out or
+    leave out.
     """
 
     name: str
@@ -47,14 +52,20 @@ class Story:
         return PROGRAMS / self.name
 
     def program(self, side: str) -> Path:
-        """The program of `side`, broken or mended; one program where only its surroundings differ."""
+        """The program of `side`, broken or mended; one program where only its surroundings
+        differ.
+        """
         own = self.folder / f"{side}.py"
         return own if own.exists() else self.folder / "broken.py"
 
     @property
     def beside(self) -> tuple[Path, ...]:
         """Modules that the program imports."""
-        return tuple(path for path in sorted(self.folder.glob("*.py")) if path.stem not in ("broken", "mended"))
+        return tuple(
+            path
+            for path in sorted(self.folder.glob("*.py"))
+            if path.stem not in ("broken", "mended")
+        )
 
     def digest(self) -> str:
         """What the story was when it ran: its programs, its command and its surroundings."""
@@ -68,7 +79,10 @@ SCRIPT = ("--only", "host,user_script")
 STORIES = (
     Story(
         name="clips",
-        tells="three loaders, training, validation and test, alive together with their workers under `ulimit -n 128`",
+        tells=(
+            "three loaders, training, validation and test, alive together with their workers under"
+            " `ulimit -n 128`"
+        ),
         cause="fd-exhaustion",
         words=(*SCRIPT, "--ranks", "2", "--rows", "16,1000", "--", "train.py", "--rows", "{rows}"),
         applied="set_sharing_strategy('file_system')",
@@ -76,9 +90,24 @@ STORIES = (
     ),
     Story(
         name="captions",
-        tells="a data set whose `__getstate__` leaves its rows out, so that spawned workers get none",
+        tells=(
+            "a data set whose `__getstate__` leaves its rows out, so that spawned workers get none"
+        ),
         cause="dataset-lost-in-pickling",
-        words=("--only", "scaled_dataset", "--nproc", "2", "--dataset", "train.py:train_set", "--batch-size", "8", "--rows", "20,200", "--workers", "0,2"),
+        words=(
+            "--only",
+            "scaled_dataset",
+            "--nproc",
+            "2",
+            "--dataset",
+            "train.py:train_set",
+            "--batch-size",
+            "8",
+            "--rows",
+            "20,200",
+            "--workers",
+            "0,2",
+        ),
         applied="__setstate__",
         verdicts=("at-risk", "crashed"),
         unsuspected=("trainer-removed-columns",),
@@ -88,8 +117,26 @@ STORIES = (
         tells="a collator that needs a column which the Trainer has dropped, with two workers",
         cause="trainer-removed-columns",
         words=(
-            *("--only", "scaled_dataset,user_script", "--ranks", "2", "--rows", "200", "--workers", "2"),
-            *("--dataset", "train.py:train_set", "--collate", "train.py:collate", "--", "train.py", "--max_train_samples", "{rows}"),
+            *(
+                "--only",
+                "scaled_dataset,user_script",
+                "--ranks",
+                "2",
+                "--rows",
+                "200",
+                "--workers",
+                "2",
+            ),
+            *(
+                "--dataset",
+                "train.py:train_set",
+                "--collate",
+                "train.py:collate",
+                "--",
+                "train.py",
+                "--max_train_samples",
+                "{rows}",
+            ),
         ),
         applied="remove_unused_columns=False",
         unsuspected=("dataset-lost-in-pickling",),
@@ -97,7 +144,10 @@ STORIES = (
     ),
     Story(
         name="lexicon",
-        tells="a module that needs 0.8 GB for a moment while it is imported, on three ranks at once in a container of 1.7 GB",
+        tells=(
+            "a module that needs 0.8 GB for a moment while it is imported, on three ranks at once"
+            " in a container of 1.7 GB"
+        ),
         cause="import-storm",
         words=("--only", "import_memory,user_script", "--ranks", "3", "--", "train.py"),
         applied="trainprobe.import_lock()",
@@ -107,13 +157,28 @@ STORIES = (
         name="dedup",
         tells="each row is compared with all before it",
         cause="dataset-scaling",
-        words=(*SCRIPT, "--ranks", "2", "--rows", "2,1000,2000,4000", "--planned", "rows=1M", "--", "train.py", "--rows", "{rows}"),
+        words=(
+            *SCRIPT,
+            "--ranks",
+            "2",
+            "--rows",
+            "2,1000,2000,4000",
+            "--planned",
+            "rows=1M",
+            "--",
+            "train.py",
+            "--rows",
+            "{rows}",
+        ),
         applied="for each row over all rows",
         verdicts=("at-risk",),
     ),
     Story(
         name="cache",
-        tells="a rank that holds a file lock asks all ranks how far they are; one of them waits for the lock",
+        tells=(
+            "a rank that holds a file lock asks all ranks how far they are; one of them waits for"
+            " the lock"
+        ),
         cause="file-lock-held",
         words=(*SCRIPT, "--ranks", "2", "--rows", "2,10000", "--", "train.py", "--rows", "{rows}"),
         applied="lock",
@@ -121,7 +186,9 @@ STORIES = (
     ),
     Story(
         name="tokens",
-        tells="a child is joined before its queue is emptied; what two rows give fits into the pipe",
+        tells=(
+            "a child is joined before its queue is emptied; what two rows give fits into the pipe"
+        ),
         cause="queue-deadlock",
         words=(*SCRIPT, "--ranks", "2", "--rows", "2,10000", "--", "train.py", "--rows", "{rows}"),
         applied="then process.join()",
@@ -129,10 +196,24 @@ STORIES = (
     ),
     Story(
         name="index",
-        tells="documents as dicts of lists, copied into each rank and each worker; planned with two million rows in 8 GB",
+        tells=(
+            "documents as dicts of lists, copied into each rank and each worker; planned with two"
+            " million rows in 8 GB"
+        ),
         cause="dataset-memory-blowup",
         words=(
-            *("--only", "scaled_dataset", "--nproc", "2", "--dataset", "train.py:train_set", "--batch-size", "32", "--rows", "1000,4000,16000"),
+            *(
+                "--only",
+                "scaled_dataset",
+                "--nproc",
+                "2",
+                "--dataset",
+                "train.py:train_set",
+                "--batch-size",
+                "32",
+                "--rows",
+                "1000,4000,16000",
+            ),
             *("--workers", "0,2", "--planned", "rows=2M,ranks=8,workers=4"),
         ),
         applied="mmap_mode='r'",
@@ -158,12 +239,17 @@ STORIES = (
     ),
     Story(
         name="mapping",
-        tells="`datasets.map(num_proc=1)` forks a process of a parent that has used the accelerator",
+        tells=(
+            "`datasets.map(num_proc=1)` forks a process of a parent that has used the accelerator"
+        ),
         cause="cuda-in-forked-worker",
         words=(*SCRIPT, "--nproc", "1", "--", "train.py"),
         applied="num_proc=None",
         needs=("datasets",),
-        stand_in="No GPU: `torch.cuda` was told that it had been initialised; the fork, the check in the child and its words are torch's own.",
+        stand_in=(
+            "No GPU: `torch.cuda` was told that it had been initialised; the fork, the check in the"
+            " child and its words are torch's own."
+        ),
     ),
     Story(
         name="replicas",
@@ -172,7 +258,10 @@ STORIES = (
         words=("--only", "host,user_script", "--nproc", "1", "--", "python", "train.py"),
         applied="CUDA_VISIBLE_DEVICES=0",
         shells=(("CUDA_VISIBLE_DEVICES", "0"),),
-        stand_in="No GPU: split, copies and joining were done on the CPU; the threads of the replicas and their words are torch's own.",
+        stand_in=(
+            "No GPU: split, copies and joining were done on the CPU; the threads of the replicas"
+            " and their words are torch's own."
+        ),
     ),
 )
 BY_NAME = {story.name: story for story in STORIES}

@@ -23,20 +23,31 @@ class CannotMakeError(Exception):
 
 @contextlib.contextmanager
 def memory_cgroup(limit_mib: int | None) -> Iterator[Path | None]:
-    """Make a memory cgroup below our own, of version 1 or 2, and remove it afterwards. Raises CannotMakeError."""
+    """Make a memory cgroup below our own, of version 1 or 2, and remove it afterwards. Raises
+    CannotMakeError.
+    """
     if limit_mib is None:
         yield None
         return
-    memberships = dict(line.split(":", 2)[1:] for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines())
+    memberships = dict(
+        line.split(":", 2)[1:]
+        for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    )
     version_1 = Path("/sys/fs/cgroup/memory")
     old = "memory" in memberships and version_1.is_dir()
-    parent = version_1 / memberships["memory"].lstrip("/") if old else Path("/sys/fs/cgroup") / memberships.get("", "/").lstrip("/")
+    parent = (
+        version_1 / memberships["memory"].lstrip("/")
+        if old
+        else Path("/sys/fs/cgroup") / memberships.get("", "/").lstrip("/")
+    )
     folder = parent / f"job-{uuid.uuid4().hex[:12]}"
     try:
         folder.mkdir()
         if not old and not (folder / "memory.max").exists():
             (parent / "cgroup.subtree_control").write_text("+memory", encoding="utf-8")
-        (folder / ("memory.limit_in_bytes" if old else "memory.max")).write_text(str(limit_mib * MIB), encoding="utf-8")
+        (folder / ("memory.limit_in_bytes" if old else "memory.max")).write_text(
+            str(limit_mib * MIB), encoding="utf-8"
+        )
     except OSError as error:
         with contextlib.suppress(OSError):
             folder.rmdir()
@@ -53,8 +64,12 @@ def memory_cgroup(limit_mib: int | None) -> Iterator[Path | None]:
 
 
 @contextlib.contextmanager
-def earlier_run(words: Sequence[str], count: int, folder: Path, environment: Mapping[str, str]) -> Iterator[frozenset[int]]:
-    """Start an earlier run, wait until it trains, kill its launcher, and yield the `count` processes that are left. Ends them."""
+def earlier_run(
+    words: Sequence[str], count: int, folder: Path, environment: Mapping[str, str]
+) -> Iterator[frozenset[int]]:
+    """Start an earlier run, wait until it trains, kill its launcher, and yield the `count`
+    processes that are left. Ends them.
+    """
     if not words:
         yield frozenset()
         return
@@ -62,7 +77,13 @@ def earlier_run(words: Sequence[str], count: int, folder: Path, environment: Map
     said = folder / "earlier.log"
     with said.open("wb") as log:
         launcher = subprocess.Popen(
-            words, cwd=folder, env={**environment, TOKEN: mark}, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            words,
+            cwd=folder,
+            env={**environment, TOKEN: mark},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
         )
     try:
         ends = time.monotonic() + 240.0
@@ -82,7 +103,9 @@ def earlier_run(words: Sequence[str], count: int, folder: Path, environment: Map
 
 
 def end_as_told(report: Mapping[str, object], ours: frozenset[int]) -> bool:
-    """Type the first `kill` of the first cause's fixes. It is typed only where all that it ends was started by us; False otherwise."""
+    """Type the first `kill` of the first cause's fixes. It is typed only where all that it ends
+    was started by us; False otherwise.
+    """
     causes = report.get("causes")
     fixes = causes[0].get("fixes", []) if isinstance(causes, list) and causes else []
     for step in (step for one in fixes for step in one["steps"]):

@@ -1,4 +1,6 @@
-"""The stories are well formed, and the results that docs/field-cases.md shows belong to them. The live runs are `make small`."""
+"""The stories are well formed, and the results that docs/field-cases.md shows belong to them.
+The live runs are `make small`.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,14 @@ def test_a_story_has_programs_that_compile_and_a_cause_that_is_weighed(story: St
 
 @each
 def test_the_mended_side_differs_from_the_broken_one_and_not_by_much(story: Story) -> None:
-    before, after = (story.program(side).read_text(encoding="utf-8").splitlines() for side in run.SIDES)
-    changed = [line for line in difflib.unified_diff(before, after, lineterm="", n=0) if line[0] in "+-" and line[:3] not in ("+++", "---")]
+    before, after = (
+        story.program(side).read_text(encoding="utf-8").splitlines() for side in run.SIDES
+    )
+    changed = [
+        line
+        for line in difflib.unified_diff(before, after, lineterm="", n=0)
+        if line[0] in "+-" and line[:3] not in ("+++", "---")
+    ]
     surroundings = bool(story.shells or story.earlier)
     assert bool(changed) != surroundings  # either the program is mended, or what is around it
     assert len(changed) <= LINES_OF_A_MEND
@@ -46,7 +54,15 @@ def test_the_mended_side_differs_from_the_broken_one_and_not_by_much(story: Stor
 
 @each
 def test_a_program_does_not_tell_what_is_wrong_with_it(story: Story) -> None:
-    words = {story.cause, story.cause.replace("-", " "), story.cause.replace("-", "_"), "broken", "mended", "deadlock", "trainprobe diagnose"}
+    words = {
+        story.cause,
+        story.cause.replace("-", " "),
+        story.cause.replace("-", "_"),
+        "broken",
+        "mended",
+        "deadlock",
+        "trainprobe diagnose",
+    }
     for path in (story.program("broken"), *story.beside):
         assert not [word for word in words if word in path.read_text(encoding="utf-8")]
 
@@ -56,7 +72,9 @@ def test_each_folder_is_a_story() -> None:
 
 
 def test_the_results_belong_to_these_stories() -> None:
-    assert {row["name"]: row["digest"] for row in rows()} == {story.name: story.digest() for story in STORIES}, "run: make small"
+    assert {row["name"]: row["digest"] for row in rows()} == {
+        story.name: story.digest() for story in STORIES
+    }, "run: make small"
 
 
 def test_the_results_name_no_machine_and_no_folder() -> None:
@@ -65,22 +83,46 @@ def test_the_results_name_no_machine_and_no_folder() -> None:
     assert os.path.expanduser("~") not in text
 
 
-def side(cause: str, *, verdict: str = "hung", exit_code: int = 1, took_s: float = 20.0, steps: tuple[str, ...] = ()) -> run.Side:
-    first: Mapping[str, Any] = {"id": cause, "confidence": 0.9, "fixes": [{"title": "Cure it", "steps": list(steps)}]}
+def side(
+    cause: str,
+    *,
+    verdict: str = "hung",
+    exit_code: int = 1,
+    took_s: float = 20.0,
+    steps: tuple[str, ...] = (),
+) -> run.Side:
+    first: Mapping[str, Any] = {
+        "id": cause,
+        "confidence": 0.9,
+        "fixes": [{"title": "Cure it", "steps": list(steps)}],
+    }
     return run.Side(exit_code, took_s, {"verdict": verdict, "causes": [first] if cause else []}, "")
 
 
 def test_what_counts_as_found() -> None:
     story = BY_NAME["tokens"]
-    good, well = side("queue-deadlock", steps=(f"x; {story.applied}",)), side("", verdict="healthy", exit_code=0)
+    good, well = (
+        side("queue-deadlock", steps=(f"x; {story.applied}",)),
+        side("", verdict="healthy", exit_code=0),
+    )
     assert run.faults(story, good, well) == []
-    assert run.faults(story, side("rank-stuck"), well) == ["first cause rank-stuck in place of queue-deadlock"]
+    assert run.faults(story, side("rank-stuck"), well) == [
+        "first cause rank-stuck in place of queue-deadlock"
+    ]
     assert run.faults(story, side("queue-deadlock"), well) == [f"no fix says {story.applied}"]
     assert run.faults(story, good, None) == ["the fix could not be applied"]
-    assert run.faults(story, good, side("rank-stuck")) == ["the mended side is hung (rank-stuck), exit 1"]
+    assert run.faults(story, good, side("rank-stuck")) == [
+        "the mended side is hung (rank-stuck), exit 1"
+    ]
     slow = side("queue-deadlock", steps=(story.applied,), took_s=LIMIT_S + 10)
     assert run.faults(story, slow, well) == ["the broken side took 100 s"]
-    suspected = {"verdict": "hung", "causes": [*good.report["causes"], {"id": "trainer-removed-columns", "confidence": 0.4, "fixes": []}]}
+    suspected = {
+        "verdict": "hung",
+        "causes": [
+            *good.report["causes"],
+            {"id": "trainer-removed-columns", "confidence": 0.4, "fixes": []},
+        ],
+    }
     captions = run.faults(BY_NAME["captions"], run.Side(1, 1.0, suspected, ""), well)
     assert "trainer-removed-columns is suspected" in captions
 

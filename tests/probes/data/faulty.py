@@ -143,4 +143,6 @@ def closed_over_and_spawned() -> Any:
 
     import torch.utils.data
 
-    return torch.utils.data.DataLoader(closed_over(), batch_size=10, multiprocessing_context=multiprocessing.get_context("spawn"))
+    return torch.utils.data.DataLoader(
+        closed_over(), batch_size=10, multiprocessing_context=multiprocessing.get_context("spawn")
+    )

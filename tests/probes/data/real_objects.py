@@ -1,4 +1,6 @@
-"""Data as users have it: of Hugging Face datasets, Lightning, torch's IterableDataset and webdataset. Each factory imports its own library."""
+"""Data as users have it: of Hugging Face datasets, Lightning, torch's IterableDataset and
+webdataset. Each factory imports its own library.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ import torch.utils.data
 def hugging_face() -> Any:
     import datasets
 
-    return datasets.Dataset.from_dict({"text": [f"row {row}" for row in range(400)], "label": [row % 2 for row in range(400)]})
+    return datasets.Dataset.from_dict(
+        {"text": [f"row {row}" for row in range(400)], "label": [row % 2 for row in range(400)]}
+    )
 
 
 def hugging_face_splits() -> Any:
@@ -86,4 +90,8 @@ def tars() -> Any:
                 entry.size = len(text)
                 tar.addfile(entry, io.BytesIO(text))
     paths = f"{folder}/{{0000..0003}}.tar"
-    return webdataset.WebDataset(paths, shardshuffle=False, nodesplitter=webdataset.split_by_node).decode().to_tuple("txt")
+    return (
+        webdataset.WebDataset(paths, shardshuffle=False, nodesplitter=webdataset.split_by_node)
+        .decode()
+        .to_tuple("txt")
+    )

@@ -18,9 +18,22 @@ from trainprobe.targets.numbers import Number
 TORCHRUN = LaunchedBy("torchrun", 10, 100, "torchrun train.py")
 
 
-def job(pid: int = 10, *, ranks: Sequence[LiveRank] = (), others: Sequence[Companion] = ()) -> LiveJob:
-    mine = tuple(ranks) or tuple(LiveRank(pid + 1 + rank, 200, rank, "environment", rank) for rank in range(2))
-    return LiveJob(replace(TORCHRUN, pid=pid), mine, tuple(others), 2, "environment", "node7", "/job/train.py", age_s=600.0)
+def job(
+    pid: int = 10, *, ranks: Sequence[LiveRank] = (), others: Sequence[Companion] = ()
+) -> LiveJob:
+    mine = tuple(ranks) or tuple(
+        LiveRank(pid + 1 + rank, 200, rank, "environment", rank) for rank in range(2)
+    )
+    return LiveJob(
+        replace(TORCHRUN, pid=pid),
+        mine,
+        tuple(others),
+        2,
+        "environment",
+        "node7",
+        "/job/train.py",
+        age_s=600.0,
+    )
 
 
 def found(monkeypatch: pytest.MonkeyPatch, *jobs: LiveJob) -> None:
@@ -55,7 +68,9 @@ def test_several_are_listed_or_chosen_from(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(offered) == 2
 
 
-def test_sure_numbers_are_left_alone_and_guesses_are_asked_of_the_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sure_numbers_are_left_alone_and_guesses_are_asked_of_the_frames(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked: list[int] = []
 
     def say(members: Sequence[Member], **_: object) -> dict[int, RankLocals]:
@@ -65,36 +80,63 @@ def test_sure_numbers_are_left_alone_and_guesses_are_asked_of_the_frames(monkeyp
     monkeypatch.setattr(discovery, "read_rank_locals", say)
     assert numbered(job()) == job()
     assert asked == []
-    guessed = job(ranks=[LiveRank(11, 200, 0, "start-order", 0), LiveRank(12, 200, 1, "start-order", 1)])
+    guessed = job(
+        ranks=[LiveRank(11, 200, 0, "start-order", 0), LiveRank(12, 200, 1, "start-order", 1)]
+    )
     told = numbered(guessed)
     assert asked == [11, 12]
-    assert {one.pid: (one.rank, one.rank_source) for one in told.ranks} == {11: (1, "frame-locals"), 12: (0, "frame-locals")}
+    assert {one.pid: (one.rank, one.rank_source) for one in told.ranks} == {
+        11: (1, "frame-locals"),
+        12: (0, "frame-locals"),
+    }
 
 
-def test_a_number_that_a_rank_gave_itself_needs_no_look_at_its_frames(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discovery, "read_rank_locals", lambda *_, **__: pytest.fail("a rank was paused"))
-    monkeypatch.setattr(discovery, "own_number", lambda pid: Number(12 - pid, 12 - pid, 2, "environment", "environment"))
+def test_a_number_that_a_rank_gave_itself_needs_no_look_at_its_frames(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        discovery, "read_rank_locals", lambda *_, **__: pytest.fail("a rank was paused")
+    )
+    monkeypatch.setattr(
+        discovery,
+        "own_number",
+        lambda pid: Number(12 - pid, 12 - pid, 2, "environment", "environment"),
+    )
     told = numbered(job(ranks=[LiveRank(11, 200), LiveRank(12, 200, 0, "start-order")]))
 
-    assert {one.pid: (one.rank, one.rank_source) for one in told.ranks} == {11: (1, "environment"), 12: (0, "environment")}
+    assert {one.pid: (one.rank, one.rank_source) for one in told.ranks} == {
+        11: (1, "environment"),
+        12: (0, "environment"),
+    }
 
 
 def test_a_single_process_without_children_is_not_paused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discovery, "read_rank_locals", lambda *_, **__: pytest.fail("it was looked at"))
-    alone = replace(job(ranks=[LiveRank(11, 200, 0, "only-process", 0)]), launcher=LaunchedBy("single", 11, 200, ""))
+    monkeypatch.setattr(
+        discovery, "read_rank_locals", lambda *_, **__: pytest.fail("it was looked at")
+    )
+    alone = replace(
+        job(ranks=[LiveRank(11, 200, 0, "only-process", 0)]),
+        launcher=LaunchedBy("single", 11, 200, ""),
+    )
     assert numbered(alone) == alone
 
 
 def test_who_joins_is_looked_at_and_who_goes_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     before = members_of(job())
     worker = Companion(30, 300, "loader-worker", 1, "python train.py", 12, 12)
-    monkeypatch.setattr(discovery, "job_of", lambda _: job(ranks=[LiveRank(12, 200, 1, "environment", 1)], others=[worker]))
+    monkeypatch.setattr(
+        discovery,
+        "job_of",
+        lambda _: job(ranks=[LiveRank(12, 200, 1, "environment", 1)], others=[worker]),
+    )
     assert [member.pid for member in members_now(job(), before)] == [11, 12, 30]
 
 
 def test_a_reused_pid_brings_no_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
     before = members_of(job())
-    monkeypatch.setattr(discovery, "job_of", lambda _: job(ranks=[LiveRank(11, 999, 0, "environment", 0)]))
+    monkeypatch.setattr(
+        discovery, "job_of", lambda _: job(ranks=[LiveRank(11, 999, 0, "environment", 0)])
+    )
     assert members_now(job(), before) == before
 
     def gone(_: int) -> LiveJob:
@@ -105,5 +147,14 @@ def test_a_reused_pid_brings_no_strangers(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_is_left_of_earlier_attempts_is_kept_apart() -> None:
-    old = replace(job(), earlier_attempts=(Former(70, 50, "python train.py", 0), Former(71, 50, "python train.py", 0), Former(80, 60, "python train.py", 1)))
-    assert {attempt: [member.pid for member in members] for attempt, members in earlier_of(old).items()} == {0: [70, 71], 1: [80]}
+    old = replace(
+        job(),
+        earlier_attempts=(
+            Former(70, 50, "python train.py", 0),
+            Former(71, 50, "python train.py", 0),
+            Former(80, 60, "python train.py", 1),
+        ),
+    )
+    assert {
+        attempt: [member.pid for member in members] for attempt, members in earlier_of(old).items()
+    } == {0: [70, 71], 1: [80]}

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from trainprobe.attach.lives import Lives
+from trainprobe.attach.process_ends import Lives
 from trainprobe.collect.members import Member
 from trainprobe.collect.procfs import stat
 
@@ -45,7 +45,9 @@ def until_ended(lives: Lives, count: int) -> None:
         time.sleep(0.005)
 
 
-def test_whoever_dies_is_known_in_order_with_how_it_ended(lives: Lives, children: list[subprocess.Popen[bytes]]) -> None:
+def test_whoever_dies_is_known_in_order_with_how_it_ended(
+    lives: Lives, children: list[subprocess.Popen[bytes]]
+) -> None:
     ranks = [member(child, rank) for rank, child in enumerate(children)]
     lives.hold(ranks)
     for dead, rank in enumerate((2, 0)):
@@ -58,13 +60,19 @@ def test_whoever_dies_is_known_in_order_with_how_it_ended(lives: Lives, children
 
     assert [one.rank for one, _ in endings] == [2, 0]
     assert (endings[0][1].how, endings[0][1].signal) == ("signalled", 15)
-    assert endings[1][1].signal == 15 or endings[1][1].seen_by == "nobody", "a kernel before 6.15 tells a status that was taken to nobody"
+    assert endings[1][1].signal == 15 or endings[1][1].seen_by == "nobody", (
+        "a kernel before 6.15 tells a status that was taken to nobody"
+    )
     assert (endings[0][1].at or 0) < (endings[1][1].at or 0)
     assert not lives.over()
 
 
-def test_a_job_is_over_when_its_launcher_has_ended_too(lives: Lives, children: list[subprocess.Popen[bytes]]) -> None:
-    lives.hold([member(children[0], 0), member(children[1], 1), Member(None, children[2].pid, "launcher")])
+def test_a_job_is_over_when_its_launcher_has_ended_too(
+    lives: Lives, children: list[subprocess.Popen[bytes]]
+) -> None:
+    lives.hold(
+        [member(children[0], 0), member(children[1], 1), Member(None, children[2].pid, "launcher")]
+    )
     for child in children[:2]:
         child.kill()
     until_ended(lives, 2)
@@ -75,7 +83,9 @@ def test_a_job_is_over_when_its_launcher_has_ended_too(lives: Lives, children: l
     assert lives.over()
 
 
-def test_without_pidfds_the_end_is_seen_all_the_same(lives: Lives, children: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pidfds_the_end_is_seen_all_the_same(
+    lives: Lives, children: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(_: int) -> int:
         raise OSError(38, "Function not implemented")
 
@@ -89,7 +99,9 @@ def test_without_pidfds_the_end_is_seen_all_the_same(lives: Lives, children: lis
     assert ended[1].reason
 
 
-def test_a_reused_number_is_somebody_else(lives: Lives, children: list[subprocess.Popen[bytes]]) -> None:
+def test_a_reused_number_is_somebody_else(
+    lives: Lives, children: list[subprocess.Popen[bytes]]
+) -> None:
     lives.hold([Member(0, children[0].pid, "rank", 1), Member(1, 2**22 - 3, "rank", 5)])
     lives.check()
     assert not lives.endings()

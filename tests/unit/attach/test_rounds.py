@@ -12,7 +12,7 @@ from trainprobe.attach.pace import PEAK_BYTES, Clock, Pace, at_once
 from trainprobe.attach.rounds import Rounds, speaks_python
 from trainprobe.case import Case
 from trainprobe.collect.members import Member
-from trainprobe.collect.watched import Watched
+from trainprobe.collect.thread_history import ThreadHistory
 from trainprobe.stacks.frames import Frame
 
 C10D = "/envs/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py"
@@ -27,8 +27,17 @@ def rounds(tmp_path: Path) -> Rounds:
     return Rounds(Case.create(str(tmp_path / "case"), "attach", ()), "job", Pace(), Clock(10.0), 2)
 
 
-def put(rounds: Rounds, member: Member, stacks: Sequence[Sequence[Frame]], ticks: Sequence[int] = (10, 10), state: str = "S", wchan: str = "") -> None:
-    rounds.watched[member.pid, member.started_ticks] = Watched(member, list(stacks), list(ticks), state, wchan)
+def put(
+    rounds: Rounds,
+    member: Member,
+    stacks: Sequence[Sequence[Frame]],
+    ticks: Sequence[int] = (10, 10),
+    state: str = "S",
+    wchan: str = "",
+) -> None:
+    rounds.watched[member.pid, member.started_ticks] = ThreadHistory(
+        member, list(stacks), list(ticks), state, wchan
+    )
 
 
 def at(line: int) -> tuple[Frame, ...]:
@@ -59,7 +68,9 @@ def test_a_job_that_steps_through_its_collectives_is_decided(rounds: Rounds) -> 
 
 
 @pytest.mark.parametrize(("rank_stands", "undecided"), [(FOR_DATA, True), (WAITING, False)])
-def test_a_busy_worker_matters_to_the_rank_that_waits_for_it(rounds: Rounds, rank_stands: Sequence[Frame], undecided: bool) -> None:
+def test_a_busy_worker_matters_to_the_rank_that_waits_for_it(
+    rounds: Rounds, rank_stands: Sequence[Frame], undecided: bool
+) -> None:
     put(rounds, Member(0, 100), [rank_stands, rank_stands])
     put(rounds, Member(0, 200, "loader-worker"), [at(7), at(7)], ticks=(10, 60), state="R")
     assert rounds.undecided() is undecided
@@ -81,7 +92,9 @@ def test_a_member_that_went_is_evidence(rounds: Rounds) -> None:
     looks = [record for record in rounds.case.evidence if record.kind == "process"]
     assert [record.outcome for record in looks] == ["unavailable", "unavailable"]
     assert "is gone" in looks[0].reason
-    assert "belongs to another process" in looks[1].reason, "our own pid with the start of another process: a reused number"
+    assert "belongs to another process" in looks[1].reason, (
+        "our own pid with the start of another process: a reused number"
+    )
     assert not rounds.undecided()
 
 
@@ -94,16 +107,36 @@ def test_lookers_stay_below_the_stated_memory() -> None:
     assert 2 <= at_once() <= PEAK_BYTES // 2**24
 
 
-def young(rank: int, *, asleep_s: float = 0.4, stacks: Sequence[Sequence[Frame]] = (WAITING, WAITING), voluntary: Sequence[int] = (10, 12)) -> Watched:
-    return Watched(Member(rank, 100 + rank), list(stacks), [10, 10], "S", voluntary=list(voluntary), asleep_s=asleep_s)
+def young(
+    rank: int,
+    *,
+    asleep_s: float = 0.4,
+    stacks: Sequence[Sequence[Frame]] = (WAITING, WAITING),
+    voluntary: Sequence[int] = (10, 12),
+) -> ThreadHistory:
+    return ThreadHistory(
+        Member(rank, 100 + rank),
+        list(stacks),
+        [10, 10],
+        "S",
+        voluntary=list(voluntary),
+        asleep_s=asleep_s,
+    )
 
 
 def test_how_long_they_have_waited_already(rounds: Rounds) -> None:
-    rounds.watched = {(100 + rank, None): young(rank, asleep_s=age_s) for rank, age_s in enumerate((0.4, 2.5))}
+    rounds.watched = {
+        (100 + rank, None): young(rank, asleep_s=age_s) for rank, age_s in enumerate((0.4, 2.5))
+    }
     assert rounds.age_s() == 2.5
-    rows = [{"pid": 100, "peer_pid": 101, "peer_rank": 1, "silent_s": 600.0}, {"pid": 100, "peer_pid": 9, "peer_rank": None, "silent_s": 1.0}]
+    rows = [
+        {"pid": 100, "peer_pid": 101, "peer_rank": 1, "silent_s": 600.0},
+        {"pid": 100, "peer_pid": 9, "peer_rank": None, "silent_s": 1.0},
+    ]
     rounds.case.add("sockets", cell="job", data={"connections": rows})
-    assert rounds.age_s() == 600.0, "they may have been looked at a moment ago; their connections were not"
+    assert rounds.age_s() == 600.0, (
+        "they may have been looked at a moment ago; their connections were not"
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,7 +144,7 @@ def test_how_long_they_have_waited_already(rounds: Rounds) -> None:
     [young(1, voluntary=(10, 40)), young(1, stacks=(at(7), at(9)))],
     ids=["woken by more than the looks", "its line changed"],
 )
-def test_where_somebody_goes_on_there_is_no_age(rounds: Rounds, goes_on: Watched) -> None:
+def test_where_somebody_goes_on_there_is_no_age(rounds: Rounds, goes_on: ThreadHistory) -> None:
     rounds.watched = {(100, None): young(0), (101, None): goes_on}
     assert rounds.age_s() is None
 
@@ -119,11 +152,23 @@ def test_where_somebody_goes_on_there_is_no_age(rounds: Rounds, goes_on: Watched
 BATON = (MAIN, Frame("wait", "/envs/lib/python3.11/site-packages/torch/utils/file_baton.py", 50))
 
 
-@pytest.mark.parametrize(("silent_s", "age_s"), [(None, 0.0), (300.0, 0.0), (0.2, None)], ids=["nothing tells", "nobody talks", "they talk"])
-def test_who_polls_earns_a_last_look_unless_the_ranks_talk(rounds: Rounds, silent_s: float | None, age_s: float | None) -> None:
-    rounds.watched = {(100 + rank, None): young(rank, asleep_s=0.04, stacks=(BATON, BATON), voluntary=(10, 40)) for rank in (0, 1)}
+@pytest.mark.parametrize(
+    ("silent_s", "age_s"),
+    [(None, 0.0), (300.0, 0.0), (0.2, None)],
+    ids=["nothing tells", "nobody talks", "they talk"],
+)
+def test_who_polls_earns_a_last_look_unless_the_ranks_talk(
+    rounds: Rounds, silent_s: float | None, age_s: float | None
+) -> None:
+    rounds.watched = {
+        (100 + rank, None): young(rank, asleep_s=0.04, stacks=(BATON, BATON), voluntary=(10, 40))
+        for rank in (0, 1)
+    }
     if silent_s is not None:
-        rows = [{"pid": 100 + rank, "peer_pid": 101 - rank, "peer_rank": 1 - rank, "silent_s": silent_s} for rank in (0, 1)]
+        rows = [
+            {"pid": 100 + rank, "peer_pid": 101 - rank, "peer_rank": 1 - rank, "silent_s": silent_s}
+            for rank in (0, 1)
+        ]
         rounds.case.add("sockets", cell="job", data={"connections": rows})
     assert rounds.age_s() == age_s
 

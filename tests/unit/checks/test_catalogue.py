@@ -1,4 +1,6 @@
-"""The catalogue is whole: every id that a program can say has its row, and every row somebody who makes it."""
+"""The catalogue is whole: every id that a program can say has its row, and every row somebody
+who makes it.
+"""
 
 from __future__ import annotations
 
@@ -33,22 +35,42 @@ def check_programs() -> list[ProbeSpec]:
 
 def ids_of(program: str) -> dict[str, tuple[tuple[str, ...], str]]:
     """Id to (slots, budget), as the program itself says."""
-    done = subprocess.run([sys.executable, str(ROOT / "probes" / f"{program}.py"), "--list"], capture_output=True, text=True, check=True, timeout=30)
-    return {name: (tuple(row["slots"]), row["budget"]) for row in json.loads(done.stdout) for name in row["ids"]}
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "probes" / f"{program}.py"), "--list"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    return {
+        name: (tuple(row["slots"]), row["budget"])
+        for row in json.loads(done.stdout)
+        for name in row["ids"]
+    }
 
 
 @pytest.mark.parametrize("program", LISTED)
 def test_what_a_program_says_of_its_checks_stands_in_the_catalogue(program: str) -> None:
     said = ids_of(program)
-    rows = {name: (row.slots, row.budget) for name, row in catalogue().items() if row.program == program}
+    rows = {
+        name: (row.slots, row.budget) for name, row in catalogue().items() if row.program == program
+    }
     assert said == rows
 
 
 @pytest.mark.parametrize("program", sorted(WRITTEN))
 def test_ids_that_older_probes_write_stand_in_the_catalogue(program: str) -> None:
     parts = [ROOT / "probes" / f"{program}.py", *(ROOT / "probes" / f"_{program}").glob("*.py")]
-    written = {name for path in parts for name in WRITTEN[program].findall(path.read_text(encoding="utf-8"))}
-    written |= {f"lim.{name}" for name in ("nofile", "memlock", "as", "stack", "core")} if program == "host" else set()
+    written = {
+        name
+        for path in parts
+        for name in WRITTEN[program].findall(path.read_text(encoding="utf-8"))
+    }
+    written |= (
+        {f"lim.{name}" for name in ("nofile", "memlock", "as", "stack", "core")}
+        if program == "host"
+        else set()
+    )
     rows = {name for name, row in catalogue().items() if row.program == program}
     assert rows == written
 
@@ -64,8 +86,12 @@ def test_every_row_is_made_by_somebody() -> None:
         assert row.program in set(checks) | rungs | ELSEWHERE, row.id
         if row.program in checks:
             slots = checks[row.program].extra["slots"]
-            assert set(row.slots) <= set(slots), f"{row.id} is made in slots in which {row.program} does not run"
-            assert BUDGETS.index(row.budget) >= BUDGETS.index(checks[row.program].extra["ready"]), row.id
+            assert set(row.slots) <= set(slots), (
+                f"{row.id} is made in slots in which {row.program} does not run"
+            )
+            assert BUDGETS.index(row.budget) >= BUDGETS.index(checks[row.program].extra["ready"]), (
+                row.id
+            )
 
 
 def test_rows_are_whole_and_ids_unique() -> None:
@@ -101,8 +127,18 @@ def test_admin_slots_run_no_program_that_loads_more_than_the_standard_library() 
 
 
 def test_a_check_of_one_place_has_the_row_of_its_kind_and_any_name_is_soon_looked_up() -> None:
-    found = [spec_of(name) for name in ("fs.space:/data/a.b", "env.NCCL_DEBUG", "lim.nofile", "no.such", "", ":")]
-    assert [spec.id if spec else None for spec in found] == ["fs.space", "env", "lim.nofile", None, None, None]
+    found = [
+        spec_of(name)
+        for name in ("fs.space:/data/a.b", "env.NCCL_DEBUG", "lim.nofile", "no.such", "", ":")
+    ]
+    assert [spec.id if spec else None for spec in found] == [
+        "fs.space",
+        "env",
+        "lim.nofile",
+        None,
+        None,
+        None,
+    ]
     began = time.process_time()
     assert spec_of("." * 10**6) is None
     assert time.process_time() - began < 1

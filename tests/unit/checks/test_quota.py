@@ -13,10 +13,10 @@ from tests.probes.conftest import PROBES
 @pytest.fixture
 def readiness(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(PROBES))
-    from _host import _readiness  # type: ignore[import-not-found,unused-ignore]  # as the program does
+    from _host import launch_limits  # as the program does
 
     monkeypatch.setenv("TRAINPROBE_SLOT", "step")
-    return _readiness
+    return launch_limits
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,14 @@ def readiness(monkeypatch: pytest.MonkeyPatch) -> Any:
     ],
 )
 def test_the_least_quota_up_the_tree_counts(
-    upper: str, lower: str, ranks: int, status: str, value: float | None, readiness: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    upper: str,
+    lower: str,
+    ranks: int,
+    status: str,
+    value: float | None,
+    readiness: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     below = tmp_path / "job"
     below.mkdir()
@@ -46,7 +53,9 @@ def test_the_least_quota_up_the_tree_counts(
     assert ("80%" in says) == (lower.startswith("20000"))
 
 
-def test_a_site_and_a_ladder_ask_for_less(readiness: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_site_and_a_ladder_ask_for_less(
+    readiness: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "cpu.max").write_text("50000 100000")
     monkeypatch.setattr(readiness, "cgroup_folders", lambda _: iter([str(tmp_path)]))
     assert next(readiness.quota(1))[1] == "fail"
@@ -57,8 +66,13 @@ def test_a_site_and_a_ladder_ask_for_less(readiness: Any, tmp_path: Path, monkey
     assert next(readiness.quota(1))[1] == "warn"  # on the ladder ranks are few and short
 
 
-@pytest.mark.parametrize(("world", "nodes", "least"), [("", "", 64), ("8", "a", 64), ("4", "a,b", 1024), ("16", "", 1024), ("64", "a,b", 1025)])
-def test_open_files_follow_the_planned_world(world: str, nodes: str, least: int, readiness: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("world", "nodes", "least"),
+    [("", "", 64), ("8", "a", 64), ("4", "a,b", 1024), ("16", "", 1024), ("64", "a,b", 1025)],
+)
+def test_open_files_follow_the_planned_world(
+    world: str, nodes: str, least: int, readiness: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TRAINPROBE_WORLD", world)
     monkeypatch.setenv("TRAINPROBE_NODES", nodes)
     assert readiness.least_files() == least
@@ -66,9 +80,16 @@ def test_open_files_follow_the_planned_world(world: str, nodes: str, least: int,
 
 @pytest.mark.parametrize(
     ("state", "layer", "gpus", "locks"),
-    [("4: ACTIVE", "InfiniBand", 0, True), ("1: DOWN", "InfiniBand", 1, False), ("4: ACTIVE", "Ethernet", 0, False), ("4: ACTIVE", "Ethernet", 1, True)],
+    [
+        ("4: ACTIVE", "InfiniBand", 0, True),
+        ("1: DOWN", "InfiniBand", 1, False),
+        ("4: ACTIVE", "Ethernet", 0, False),
+        ("4: ACTIVE", "Ethernet", 1, True),
+    ],
 )
-def test_memory_is_locked_for_infiniband_and_for_nccl(state: str, layer: str, gpus: int, locks: bool, readiness: Any, tmp_path: Path) -> None:
+def test_memory_is_locked_for_infiniband_and_for_nccl(
+    state: str, layer: str, gpus: int, locks: bool, readiness: Any, tmp_path: Path
+) -> None:
     port = tmp_path / "sys/class/infiniband/mlx5_0/ports/1"
     port.mkdir(parents=True)
     (port / "state").write_text(state)

@@ -10,7 +10,8 @@ import time
 import pytest
 
 from tests.conftest import python_path
-from trainprobe.cli import choosing, run
+from trainprobe.cli import run
+from trainprobe.cli.attach import ask
 from trainprobe.cli.live_look import LateNotes
 from trainprobe.errors import UsageError
 
@@ -40,23 +41,40 @@ def test_after_its_patience_it_says_the_newest_and_then_all() -> None:
 @pytest.mark.parametrize(("answer", "place"), [("2\n", 1), (" 1 \n", 0)])
 def test_an_answer_by_number(monkeypatch: pytest.MonkeyPatch, answer: str, place: int) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
-    assert choosing.ask(["10  torchrun", "20  accelerate"]) == place
+    assert ask(["10  torchrun", "20  accelerate"]) == place
 
 
 @pytest.mark.parametrize("answer", ["", "\n", "0\n", "3\n", "-1\n", "x\n", "٢\n", "99999999\n"])
 def test_no_answer(monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
     with pytest.raises(UsageError, match="No job was chosen"):
-        choosing.ask(["10  torchrun", "20  accelerate"])
+        ask(["10  torchrun", "20  accelerate"])
 
 
-@pytest.mark.parametrize("argv", [["attach", "x"], ["attach", "1", "--times", "3"], ["attach", "1", "--watch", "0"], ["attach", "1", "--timeout", "nan"]])
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["attach", "x"],
+        ["attach", "1", "--times", "3"],
+        ["attach", "1", "--watch", "0"],
+        ["attach", "1", "--timeout", "nan"],
+    ],
+)
 def test_words_that_cannot_be_meant(capsys: pytest.CaptureFixture[str], argv: list[str]) -> None:
     assert run(argv) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_the_looker_is_the_first_to_die_when_memory_runs_out() -> None:
-    program = "from trainprobe.attach.visit import first_to_die; first_to_die(); print(open('/proc/self/oom_score_adj').read())"
-    ran = subprocess.run([sys.executable, "-c", program], env=python_path(), capture_output=True, text=True, check=True)
+    program = (
+        "from trainprobe.attach.visit import first_to_die; first_to_die();"
+        " print(open('/proc/self/oom_score_adj').read())"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env=python_path(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert ran.stdout.strip() == "1000"

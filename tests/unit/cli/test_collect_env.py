@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from trainprobe.cli import run
-from trainprobe.logs.surroundings_text import read_surroundings
+from trainprobe.logs.environment_reports import read_environment_report
 
 
-def test_json_is_what_explain_reads(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_is_what_explain_reads(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NCCL_SOCKET_IFNAME", "eth7")
     monkeypatch.setenv("HF_TOKEN", "hf_0123456789abcdefghij")
     assert run(["collect-env", "--json", "-"]) == 0
@@ -21,16 +23,26 @@ def test_json_is_what_explain_reads(capsys: pytest.CaptureFixture[str], monkeypa
     assert told["schema"] == "trainprobe.environment/1"
     assert told["host"]
     values = told["values"]
-    assert {"limit.nofile", "limit.memlock_bytes", "limit.nproc", "cpus", "kernel", "version.python", "env.NCCL_SOCKET_IFNAME"} <= values.keys()
+    assert {
+        "limit.nofile",
+        "limit.memlock_bytes",
+        "limit.nproc",
+        "cpus",
+        "kernel",
+        "version.python",
+        "env.NCCL_SOCKET_IFNAME",
+    } <= values.keys()
     assert values["version.python"] == ".".join(map(str, sys.version_info[:3]))
     assert "hf_0123" not in said
-    assert read_surroundings(said) == values
+    assert read_environment_report(said) == values
 
 
-def test_text_is_read_too(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_is_read_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NCCL_SOCKET_IFNAME", "eth7")
     assert run(["collect-env"]) == 0
-    values = read_surroundings(capsys.readouterr().out)
+    values = read_environment_report(capsys.readouterr().out)
     assert values["env.NCCL_SOCKET_IFNAME"] == "eth7"
     assert values["limit.nofile"] == "unlimited" or int(values["limit.nofile"]) > 0
 
@@ -38,7 +50,9 @@ def test_text_is_read_too(capsys: pytest.CaptureFixture[str], monkeypatch: pytes
 def test_a_file_and_another_python(tmp_path: Path) -> None:
     file = tmp_path / "here.json"
     assert run(["collect-env", "--json", str(file), "--python", sys.executable]) == 0
-    assert json.loads(file.read_text())["values"]["version.python"] == ".".join(map(str, sys.version_info[:3]))
+    assert json.loads(file.read_text())["values"]["version.python"] == ".".join(
+        map(str, sys.version_info[:3])
+    )
 
 
 def test_a_python_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:

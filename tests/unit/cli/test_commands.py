@@ -43,17 +43,26 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Asked:
     return seen
 
 
-def test_the_report_goes_to_stdout_and_progress_to_stderr(asked: Asked, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_goes_to_stdout_and_progress_to_stderr(
+    asked: Asked, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["diagnose", "--nproc", "4"]) == 1
     said = capsys.readouterr()
     assert said.out == text_of(handmade.HUNG)
-    assert said.err.splitlines() == ["host@1            began           Does it hold? (at most 20 s)", "host@1            passed            0.4 s", "A note."]
+    assert said.err.splitlines() == [
+        "host@1            began           Does it hold? (at most 20 s)",
+        "host@1            passed            0.4 s",
+        "A note.",
+    ]
     assert asked == [(DiagnoseRequest(nproc=4), Settings())]
 
 
 def test_every_option_reaches_the_request(asked: Asked, tmp_path: Path) -> None:
     (tmp_path / "team.yaml").write_text("nproc: 2\nimports: [numpy]\nrungs: {only: [host]}\n")
-    line = "diagnose --gpus 8 --python /p --imports a,b --imports c --only host --skip gpu --timeout 9 --case C --config team.yaml --probe-dir P --probe-dir Q"
+    line = (
+        "diagnose --gpus 8 --python /p --imports a,b --imports c --only host --skip gpu --timeout 9"
+        " --case C --config team.yaml --probe-dir P --probe-dir Q"
+    )
     run([*line.split(), "--", "torchrun", "--nproc-per-node", "{ranks}", "--nproc", "3"])
     request, settings = asked[0]
     assert request == DiagnoseRequest(
@@ -74,9 +83,18 @@ def test_every_option_reaches_the_request(asked: Asked, tmp_path: Path) -> None:
 
 
 def test_the_file_speaks_where_the_command_line_is_silent(asked: Asked, tmp_path: Path) -> None:
-    (tmp_path / "trainprobe.yaml").write_text("nproc: 2\nimports: [numpy]\nrungs: {skip: [host]}\ntimeouts: {total_s: 5}\n")
+    (tmp_path / "trainprobe.yaml").write_text(
+        "nproc: 2\nimports: [numpy]\nrungs: {skip: [host]}\ntimeouts: {total_s: 5}\n"
+    )
     run(["diagnose", "--", "train.py", "--", "x"])
-    assert asked[0][0] == DiagnoseRequest(nproc=2, form="launch", argv=("train.py", "--", "x"), imports=("numpy",), skip=("host",), timeout_s=5.0)
+    assert asked[0][0] == DiagnoseRequest(
+        nproc=2,
+        form="launch",
+        argv=("train.py", "--", "x"),
+        imports=("numpy",),
+        skip=("host",),
+        timeout_s=5.0,
+    )
 
 
 def test_json_alone_on_stdout(asked: Asked, capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,7 +109,9 @@ def test_json_alone_on_stdout(asked: Asked, capsys: pytest.CaptureFixture[str]) 
     assert len(asked) == 2
 
 
-def test_json_to_a_file_and_quiet(asked: Asked, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_to_a_file_and_quiet(
+    asked: Asked, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["diagnose", "--json", "r.json", "-q"]) == 1
     assert json.loads((tmp_path / "r.json").read_text())["schema"] == "trainprobe.report/1"
     said = capsys.readouterr()
@@ -118,7 +138,9 @@ def test_json_to_a_file_and_quiet(asked: Asked, tmp_path: Path, capsys: pytest.C
         ("causes rank-stuk", "Did you mean rank-stuck?"),
     ],
 )
-def test_a_wrong_command_line_is_one_line_and_exit_2(asked: Asked, line: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_command_line_is_one_line_and_exit_2(
+    asked: Asked, line: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(line.split()) == 2
     said = capsys.readouterr()
     assert said.out == ""
@@ -136,7 +158,13 @@ def test_a_wrong_command_line_is_one_line_and_exit_2(asked: Asked, line: str, wo
         (ZeroDivisionError("division\nby zero"), 70, "ZeroDivisionError: division by zero"),
     ],
 )
-def test_failures_end_in_one_sentence(error: BaseException, code: int, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failures_end_in_one_sentence(
+    error: BaseException,
+    code: int,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     def explain(*_: object) -> Report:
         raise error
 
@@ -164,15 +192,30 @@ def test_a_fault_is_shown_in_full_when_asked_for(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("name", handmade.ALL)
-def test_explain_prints_what_was_judged(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_prints_what_was_judged(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(pipelines, "explain", lambda *_: handmade.ALL[name])
-    expected = {"hung": 1, "crashed": 1, "healthy": 0, "undetermined": 3, "at-risk": 1, "two-groups": 1}
+    expected = {
+        "hung": 1,
+        "crashed": 1,
+        "healthy": 0,
+        "undetermined": 3,
+        "at-risk": 1,
+        "two-groups": 1,
+    }
     assert run(["explain", "case"]) == expected[name]
     assert capsys.readouterr().out == text_of(handmade.ALL[name])
 
 
-def test_an_interrupted_climb_ends_with_130_after_its_report(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(pipelines, "diagnose", lambda *_: replace(handmade.UNDETERMINED, extra={"interrupted": True}))
+def test_an_interrupted_climb_ends_with_130_after_its_report(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        pipelines,
+        "diagnose",
+        lambda *_: replace(handmade.UNDETERMINED, extra={"interrupted": True}),
+    )
     assert run(["diagnose"]) == 130
     assert "UNDETERMINED" in capsys.readouterr().out
 
@@ -180,7 +223,11 @@ def test_an_interrupted_climb_ends_with_130_after_its_report(monkeypatch: pytest
 def test_the_table_of_exit_codes() -> None:
     assert code_of("healthy", conclusive=True) == 0
     assert code_of("healthy", conclusive=False) == 3
-    assert {code_of(verdict, conclusive=conclusive) for verdict in ("hung", "crashed", "slow", "at-risk") for conclusive in (True, False)} == {1}
+    assert {
+        code_of(verdict, conclusive=conclusive)
+        for verdict in ("hung", "crashed", "slow", "at-risk")
+        for conclusive in (True, False)
+    } == {1}
     assert code_of("undetermined", conclusive=False) == 3
     assert code_of("hung", conclusive=True, interrupted=True) == 130
     assert set(MEANINGS) == {0, 1, 2, 3, 10, 70, 130}
@@ -193,7 +240,7 @@ def test_the_catalogue_and_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Known by name, not weighed yet" in listed
     assert max(map(len, listed.splitlines())) <= 100
     assert run(["causes", "rank-stuck"]) == 0
-    assert "told by" in capsys.readouterr().out
+    assert "A rank stands still in its own code" in capsys.readouterr().out
     assert run(["causes", "cannot-look"]) == 0
     assert "not weighed yet" in capsys.readouterr().out
 
@@ -213,11 +260,23 @@ def test_a_reader_that_leaves_early_is_no_fault() -> None:
     reads_none, writes = os.pipe()
     os.close(reads_none)
     with os.fdopen(writes, "w") as closed:
-        ran = subprocess.run([sys.executable, "-m", "trainprobe", "causes"], stdout=closed, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+        ran = subprocess.run(
+            [sys.executable, "-m", "trainprobe", "causes"],
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def test_help_imports_nothing_heavy() -> None:
-    code = "import sys; from trainprobe.cli import run; run(['--help']); print([m for m in ('torch', 'rich', 'yaml', 'psutil') if m in sys.modules])"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    code = (
+        "import sys; from trainprobe.cli import run; run(['--help']); print([m for m in ('torch',"
+        " 'rich', 'yaml', 'psutil') if m in sys.modules])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
     assert ran.stdout.splitlines()[-1] == "[]"

@@ -1,4 +1,6 @@
-"""The climb as it happens: lines that stay, a live line below, and nothing that a broken terminal could break."""
+"""The climb as it happens: lines that stay, a live line below, and nothing that a broken
+terminal could break.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,16 @@ import re
 from trainprobe.cli.live_ladder import LiveLadder, PlainLadder, named
 from trainprobe.model.probes import ProbeSpec
 
-PLAN = (ProbeSpec("host", 10, "Does the host hold?"), ProbeSpec("user_script", 1000, "Does it step?"))
+PLAN = (
+    ProbeSpec("host", 10, "Does the host hold?"),
+    ProbeSpec("user_script", 1000, "Does it step?"),
+)
 
 
 def climb(ladder: PlainLadder | LiveLadder) -> None:
-    """A short climb with a failure, a skipped rung, a note, and a string that tries to be markup."""
+    """A short climb with a failure, a skipped rung, a note, and a string that tries to be
+    markup.
+    """
     ladder.plan(PLAN)
     ladder.cell_began("host", "host@1", 1, "Does the host hold?", 20.0)
     ladder.cell_ended("host", "host@1", "passed", 0.4, "all is well")

@@ -1,4 +1,6 @@
-"""How far a reading has come: nothing of it for short ones, one line on a terminal that goes away, a few sentences elsewhere."""
+"""How far a reading has come: nothing of it for short ones, one line on a terminal that goes
+away, a few sentences elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ import pytest
 
 from tests.conftest import ROOT
 from trainprobe.cli.live_reading import ReadingLine, ReadingSentences, reading
-from trainprobe.logs import pace as pace_of_reading
-from trainprobe.logs.pace import Pace
+from trainprobe.logs import read_progress
+from trainprobe.logs.read_progress import ReadProgress
 from trainprobe.model.progress import Silence
 
 
@@ -42,7 +44,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(pace_of_reading, "time", made)
+    monkeypatch.setattr(read_progress, "time", made)
     return made
 
 
@@ -54,10 +56,18 @@ def sized(tmp_path: Path, *sizes: int) -> list[str]:
     return [str(path) for path in paths]
 
 
-def test_files_bytes_rate_and_the_time_left_are_told_after_a_second(tmp_path: Path, clock: Clock) -> None:
+def test_files_bytes_rate_and_the_time_left_are_told_after_a_second(
+    tmp_path: Path, clock: Clock
+) -> None:
     heard = Heard()
-    pace = Pace(sized(tmp_path, 3_000_000_000, 1_000_000_000), heard)
-    for now, read in ((100.4, 10), (100.9, 20), (101.0, 500_000_000), (101.2, 600_000_000), (102.0, 1_000_000_000)):
+    pace = ReadProgress(sized(tmp_path, 3_000_000_000, 1_000_000_000), heard)
+    for now, read in (
+        (100.4, 10),
+        (100.9, 20),
+        (101.0, 500_000_000),
+        (101.2, 600_000_000),
+        (102.0, 1_000_000_000),
+    ):
         clock.now = now
         pace.at(read)
     clock.now = 106.0
@@ -75,7 +85,7 @@ def test_files_bytes_rate_and_the_time_left_are_told_after_a_second(tmp_path: Pa
 
 def test_what_takes_less_than_a_second_says_nothing(tmp_path: Path, clock: Clock) -> None:
     heard = Heard()
-    pace = Pace(sized(tmp_path, 4_000, 900), heard)
+    pace = ReadProgress(sized(tmp_path, 4_000, 900), heard)
     clock.now += 0.9
     pace.done(4_000)
     clock.now += 5  # the last file is over, so there is nothing left to wait for
@@ -85,9 +95,9 @@ def test_what_takes_less_than_a_second_says_nothing(tmp_path: Path, clock: Clock
 
 
 def test_small_sizes_keep_their_unit(tmp_path: Path) -> None:
-    pace = Pace(sized(tmp_path, 4_000, 900), Heard())
+    pace = ReadProgress(sized(tmp_path, 4_000, 900), Heard())
     assert pace.says(2_000, 2.0) == "Reading: 2 kB of 5 kB (40 %), 0 of 2 files, 1 kB/s, 3 s left"
-    assert Pace(["-"], Heard()).says(30_000_000, 2.0) == "Reading: 30 MB, 1 file, 15 MB/s"
+    assert ReadProgress(["-"], Heard()).says(30_000_000, 2.0) == "Reading: 30 MB, 1 file, 15 MB/s"
 
 
 def test_sentences_come_every_few_seconds() -> None:
@@ -151,27 +161,40 @@ def test_quiet_is_silent_and_a_pipe_gets_sentences(monkeypatch: pytest.MonkeyPat
 
 SLOW = """
 import sys, time
-from trainprobe.logs import pace
-pace.PATIENCE_S = pace.EVERY_S = 0.0
-true = pace.Pace.done
+from trainprobe.logs import read_progress
+read_progress.PATIENCE_S = read_progress.EVERY_S = 0.0
+true = read_progress.ReadProgress.done
 def slow(self, size):
     true(self, size)
     time.sleep(0.6)
-pace.Pace.done = slow
+read_progress.ReadProgress.done = slow
 from trainprobe.cli import run
 sys.exit(run(sys.argv[1:]))
 """
 
 
 @pytest.mark.parametrize("words", [[], ["--quiet"]])
-def test_on_a_real_terminal_the_report_follows_on_a_clean_line(tmp_path: Path, words: list[str]) -> None:
+def test_on_a_real_terminal_the_report_follows_on_a_clean_line(
+    tmp_path: Path, words: list[str]
+) -> None:
     paths = sized(tmp_path, 0, 0)
     for path in paths:
-        Path(path).write_text('Traceback (most recent call last):\n  File "/w/fit.py", line 3, in fit\n    cut()\nValueError: no such split\n')
+        Path(path).write_text(
+            'Traceback (most recent call last):\n  File "/w/fit.py", line 3, in fit\n   '
+            " cut()\nValueError: no such split\n"
+        )
     ours, theirs = pty.openpty()
     command = [sys.executable, "-c", SLOW, "explain", "--no-color", *words, *paths]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "PYTHONPATH": str(ROOT)}
-    ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, env=environment, cwd=tmp_path, timeout=120, check=False)
+    ended = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env=environment,
+        cwd=tmp_path,
+        timeout=120,
+        check=False,
+    )
     os.close(theirs)
     os.set_blocking(ours, False)
     try:
@@ -189,5 +212,12 @@ def test_tiny_inputs_say_nothing_beside_the_report(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("ValueError: no such split\n")
     command = [sys.executable, "-m", "trainprobe", "explain", str(log)]
-    ended = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=tmp_path, timeout=120, check=False)
+    ended = subprocess.run(
+        command,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        timeout=120,
+        check=False,
+    )
     assert ended.stderr == b""

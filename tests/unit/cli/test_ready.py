@@ -9,7 +9,7 @@ import pytest
 
 from trainprobe.cli import run
 from trainprobe.model.request import ReadyRequest
-from trainprobe.ready.surroundings import leads, way_to_nodes
+from trainprobe.ready.node_selection import leads, way_to_nodes
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,10 @@ from trainprobe.ready.surroundings import leads, way_to_nodes
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_anything_is_started(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("SLURM_JOB_ID", "SLURM_STEP_ID"):
@@ -39,7 +42,9 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_started(
     assert capsys.readouterr().err.startswith("trainprobe: ")
 
 
-def test_this_node_is_told_in_json_within_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_this_node_is_told_in_json_within_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     bad = tmp_path / "bad"
     bad.write_text("node9\n", encoding="ascii")
@@ -54,7 +59,9 @@ def test_this_node_is_told_in_json_within_its_time(tmp_path: Path, monkeypatch: 
     assert report["looked_s"] < 45
 
 
-def test_a_folder_that_cannot_be_written_stops_nobody(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_cannot_be_written_stops_nobody(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir("/proc")
     code = run(["ready", "--no-slurm", "--format", "json", "--quiet"])
     report = json.loads(capsys.readouterr().out)
@@ -62,7 +69,12 @@ def test_a_folder_that_cannot_be_written_stops_nobody(monkeypatch: pytest.Monkey
     assert len(report["readiness"]["checks"]) > 20
 
 
-IN_JOB = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "node[1-3]", "SLURMD_NODENAME": "node1", "PATH": "/usr/bin:/bin"}
+IN_JOB = {
+    "SLURM_JOB_ID": "7",
+    "SLURM_JOB_NODELIST": "node[1-3]",
+    "SLURMD_NODENAME": "node1",
+    "PATH": "/usr/bin:/bin",
+}
 
 
 @pytest.mark.parametrize(
@@ -81,9 +93,17 @@ def test_one_task_of_a_step_leads(environ: dict[str, str], leader: bool) -> None
 
 def test_the_nodes_are_those_around_us(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda *_, **__: "/usr/bin/srun")
-    assert (way_to_nodes(ReadyRequest(), {}).by, way_to_nodes(ReadyRequest(slurm=False), IN_JOB).by) == ("here", "here")
+    assert (
+        way_to_nodes(ReadyRequest(), {}).by,
+        way_to_nodes(ReadyRequest(slurm=False), IN_JOB).by,
+    ) == ("here", "here")
     assert way_to_nodes(ReadyRequest(), IN_JOB).names == ("node1", "node2", "node3")
-    step = {**IN_JOB, "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NODELIST": "node[2-3]"}
+    step = {
+        **IN_JOB,
+        "SLURM_STEP_ID": "0",
+        "SLURM_STEP_NUM_TASKS": "2",
+        "SLURM_STEP_NODELIST": "node[2-3]",
+    }
     assert way_to_nodes(ReadyRequest(), step).names == ("node2", "node3")
     assert way_to_nodes(ReadyRequest(slot="prolog"), IN_JOB).by == "here"
     assert way_to_nodes(ReadyRequest(), {**IN_JOB, "SLURM_JOB_NODELIST": "node1"}).by == "here"

@@ -1,4 +1,6 @@
-"""Real processes for the looks: each says `ready` before a test goes on, and none outlives its test."""
+"""Real processes for the looks: each says `ready` before a test goes on, and none outlives its
+test.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,14 @@ def case(tmp_path: Path) -> Iterator[Case]:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Run a Python program until it prints a line: `start(source, *arguments)`; or another program: `start(argv=[...])`."""
+    """Run a Python program until it prints a line: `start(source, *arguments)`; or another
+    program: `start(argv=[...])`.
+    """
     started: list[subprocess.Popen[bytes]] = []
 
-    def run(source: str = "", *arguments: str, name: str = "program.py", argv: list[str] | None = None) -> subprocess.Popen[bytes]:
+    def run(
+        source: str = "", *arguments: str, name: str = "program.py", argv: list[str] | None = None
+    ) -> subprocess.Popen[bytes]:
         if argv is None:
             program = tmp_path / name
             program.write_text(source)
@@ -94,7 +100,9 @@ def as_nobody(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[]
         pytest.skip("only root can look with another user's eyes")
     folder = tempfile.mkdtemp(prefix="trainprobe-test-")
     os.chmod(folder, stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH)
-    real = shutil.which("py-spy", path=os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", ""))
+    real = shutil.which(
+        "py-spy", path=os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", "")
+    )
     if real is None:
         pytest.skip("py-spy is not installed")
     shutil.copy(real, folder)

@@ -1,4 +1,6 @@
-"""`--deep`: when it keeps its hands off, which way it takes, what it makes of the answer, and what is left behind."""
+"""`--deep`: when it keeps its hands off, which way it takes, what it makes of the answer, and
+what is left behind.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,12 @@ def start() -> Iterator[Start]:
     started: list[subprocess.Popen[bytes]] = []
 
     def begin(program: str = IDLE, **environment: str) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            env={**os.environ, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         started.append(process)
         assert process.stdout is not None
         process.stdout.readline()
@@ -69,9 +76,19 @@ def look(case: Case, pid: int, **more: Any) -> list[Evidence]:
 def test_it_records_the_dump_and_what_was_done(case: Case, start: Start) -> None:
     process = start(WITH_RECORDER.replace("FUNCTION", "_dump_fr_trace"))
     done, dump = look(case, process.pid)
-    assert (done.kind, done.outcome, done.data["method"], done.data["rank"]) == ("deep", "ok", "own-thread", 3)
+    assert (done.kind, done.outcome, done.data["method"], done.data["rank"]) == (
+        "deep",
+        "ok",
+        "own-thread",
+        3,
+    )
     assert 0 < done.data["paused_s"] < 0.5
-    assert (dump.kind, dump.outcome, dump.data["rank"], dump.data["entries"][0]["op"]) == ("flight_recorder", "ok", 3, "barrier")
+    assert (dump.kind, dump.outcome, dump.data["rank"], dump.data["entries"][0]["op"]) == (
+        "flight_recorder",
+        "ok",
+        3,
+        "barrier",
+    )
     assert Path(case.folder, dump.files[0]).stat().st_size == dump.data["bytes"]
     assert process.poll() is None
 
@@ -86,23 +103,35 @@ def test_it_records_the_dump_and_what_was_done(case: Case, start: Start) -> None
     ],
 )
 def test_a_recorder_that_misbehaves_does_not_end_the_job(
-    function: str, outcome: str, words: str, case: Case, start: Start, monkeypatch: pytest.MonkeyPatch
+    function: str,
+    outcome: str,
+    words: str,
+    case: Case,
+    start: Start,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(deep, "PER_RANK_S", 2.0)
     process = start(WITH_RECORDER.replace("FUNCTION", function))
     done, *dumps = look(case, process.pid)
     assert (done.outcome, words in done.reason) == (outcome, True), done
-    assert [(one.outcome, bool(one.reason)) for one in dumps] == ([("partial", True)] if outcome == "ok" else [])
+    assert [(one.outcome, bool(one.reason)) for one in dumps] == (
+        [("partial", True)] if outcome == "ok" else []
+    )
     time.sleep(0.1)
     assert process.poll() is None
 
 
 def test_without_torch_there_is_nothing_to_ask_for(case: Case, start: Start) -> None:
     (done,) = look(case, start().pid)
-    assert (done.outcome, "has not loaded torch.distributed" in done.reason) == ("unavailable", True)
+    assert (done.outcome, "has not loaded torch.distributed" in done.reason) == (
+        "unavailable",
+        True,
+    )
 
 
-def test_nothing_is_left_in_the_folder_for_temporary_files(case: Case, start: Start, tmp_path: Path) -> None:
+def test_nothing_is_left_in_the_folder_for_temporary_files(
+    case: Case, start: Start, tmp_path: Path
+) -> None:
     folder = tmp_path / "tmp"
     folder.mkdir()
     look(case, start(WITH_RECORDER.replace("FUNCTION", "_dump_fr_trace"), TMPDIR=str(folder)).pid)
@@ -127,7 +156,14 @@ def test_a_stopped_process_is_left_alone(case: Case, start: Start) -> None:
 def test_a_traced_process_is_left_alone(start: Start) -> None:
     process = start()
     tracer = subprocess.Popen(
-        [sys.executable, "-c", f"import ctypes, time; print(ctypes.CDLL(None).ptrace(0x4206, {process.pid}, 0, 0), flush=True); time.sleep(60)"],
+        [
+            sys.executable,
+            "-c",
+            (
+                f"import ctypes, time; print(ctypes.CDLL(None).ptrace(0x4206, {process.pid}, 0, 0),"
+                " flush=True); time.sleep(60)"
+            ),
+        ],
         stdout=subprocess.PIPE,
     )
     try:
@@ -147,7 +183,10 @@ def test_little_memory_refuses(start: Start, monkeypatch: pytest.MonkeyPatch) ->
 def test_whoever_holds_the_interpreter_refuses_it(case: Case, start: Start) -> None:
     process = start("import ctypes; print(flush=True); ctypes.PyDLL(None).sleep(60)")
     (done,) = look(case, process.pid)
-    assert (done.outcome, "holds the interpreter lock" in done.reason) == ("unavailable", True), done
+    assert (done.outcome, "holds the interpreter lock" in done.reason) == (
+        "unavailable",
+        True,
+    ), done
     assert done.data["method"] == ""
 
 
@@ -156,8 +195,14 @@ def test_a_reused_pid_is_somebody_else(case: Case, start: Start) -> None:
     assert (done.outcome, "belongs to another process" in done.reason) == ("unavailable", True)
 
 
-def test_a_refused_trace_is_denied_with_the_remedy(case: Case, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_thread, "start", lambda *_: Borrowed("the kernel refused to let us trace thread 1: Operation not permitted"))
+def test_a_refused_trace_is_denied_with_the_remedy(
+    case: Case, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        own_thread,
+        "start",
+        lambda *_: Borrowed("the kernel refused to let us trace thread 1: Operation not permitted"),
+    )
     (done,) = look(case, start().pid)
     assert done.outcome == "denied"
     assert "process" in done.reason
@@ -165,7 +210,14 @@ def test_a_refused_trace_is_denied_with_the_remedy(case: Case, start: Start, mon
 
 def test_only_ranks_are_asked_and_no_time_is_said(case: Case, start: Start) -> None:
     process = start()
-    assert deep.look_deep(case, "job", [Member(0, process.pid, "loader-worker"), Member(None, process.pid, "launcher")]) == []
+    assert (
+        deep.look_deep(
+            case,
+            "job",
+            [Member(0, process.pid, "loader-worker"), Member(None, process.pid, "launcher")],
+        )
+        == []
+    )
     (done,) = deep.look_deep(case, "job", [Member(0, process.pid)], deadline_s=0.1)
     assert done.outcome == "timed_out"
 
@@ -181,7 +233,9 @@ def test_only_ranks_are_asked_and_no_time_is_said(case: Case, start: Start) -> N
         ((3, 14), True, "A=1\0PYTHON_DISABLE_REMOTE_DEBUG=1", False),
     ],
 )
-def test_the_way_of_python_3_14_is_chosen_where_it_works(version: tuple[int, int] | None, runs: bool, environ: str, open_way: bool) -> None:
+def test_the_way_of_python_3_14_is_chosen_where_it_works(
+    version: tuple[int, int] | None, runs: bool, environ: str, open_way: bool
+) -> None:
     assert (remote_exec.suits(version, runs, environ) == "") is open_way
 
 
@@ -189,7 +243,9 @@ def test_the_version_is_read_from_the_mapped_files(start: Start) -> None:
     assert remote_exec.python_version(start().pid) == sys.version_info[:2]
 
 
-def test_sys_remote_exec_runs_the_same_file(case: Case, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sys_remote_exec_runs_the_same_file(
+    case: Case, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With a stand-in for what only a Python 3.14 does: run the file in the process."""
     process = start(WITH_RECORDER.replace("FUNCTION", "_dump_fr_trace"))
     asked = []
@@ -201,7 +257,12 @@ def test_sys_remote_exec_runs_the_same_file(case: Case, start: Start, monkeypatc
     monkeypatch.setattr(remote_exec, "suits", lambda *_: "")
     monkeypatch.setattr(remote_exec, "ask", ask)
     done, dump = look(case, process.pid)
-    assert (done.outcome, done.data["method"], dump.outcome, asked) == ("ok", "sys.remote_exec", "ok", [(process.pid, True)])
+    assert (done.outcome, done.data["method"], dump.outcome, asked) == (
+        "ok",
+        "sys.remote_exec",
+        "ok",
+        [(process.pid, True)],
+    )
 
 
 def test_what_remote_exec_says_is_the_reason(start: Start) -> None:
@@ -209,7 +270,17 @@ def test_what_remote_exec_says_is_the_reason(start: Start) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [b"", b"[]", b"{", b'{"dumps": 3}', b'{"dumps": [3]}', b'{"dumps": [{"file": "../x"}], "tried": null}', b"[" * 100_000, b"null"]
+    "said",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b'{"dumps": 3}',
+        b'{"dumps": [3]}',
+        b'{"dumps": [{"file": "../x"}], "tried": null}',
+        b"[" * 100_000,
+        b"null",
+    ],
 )
 def test_a_hostile_answer_is_evidence_with_a_reason(said: bytes, start: Start) -> None:
     with Exchange(start().pid) as exchange:
@@ -236,7 +307,15 @@ def test_a_link_is_never_followed(start: Start, tmp_path: Path) -> None:
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be another user")
 def test_the_folder_belongs_to_the_user_of_the_process(case: Case) -> None:
-    command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c", WITH_RECORDER.replace("FUNCTION", "_dump_fr_trace")]
+    command = [
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "/usr/bin/python3",
+        "-c",
+        WITH_RECORDER.replace("FUNCTION", "_dump_fr_trace"),
+    ]
     process = subprocess.Popen(command, cwd="/", stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None

@@ -25,20 +25,35 @@ RANK = Member(1, 4242)
 
 
 def written(case: Case) -> list[Any]:
-    return [json.loads(line) for line in Path(case.folder, "evidence.jsonl").read_text().splitlines()]
+    return [
+        json.loads(line) for line in Path(case.folder, "evidence.jsonl").read_text().splitlines()
+    ]
 
 
-# ------------------------------------------------------------------------------------------------------------- output
+# ------------------------------------------------------------------------------------------- output
 
 
 def test_a_short_output_is_kept_whole(case: Case, tmp_path: Path) -> None:
     path = tmp_path / "rank1.out"
     path.write_bytes(b"step 1\nstep 2 \xff\n")
-    evidence = look_at_output(case, "user_script@2", RANK, str(path), stream="stdout", first_at=10.0, last_at=12.5, cut_bytes=7)
+    evidence = look_at_output(
+        case,
+        "user_script@2",
+        RANK,
+        str(path),
+        stream="stdout",
+        first_at=10.0,
+        last_at=12.5,
+        cut_bytes=7,
+    )
     assert evidence.outcome == "ok"
     assert evidence.data["head"] == "step 1\nstep 2 \ufffd\n"
     assert evidence.data["tail"] == ""
-    assert (evidence.data["bytes"], evidence.data["cut_bytes"], evidence.data["left_out_bytes"]) == (16, 7, 0)
+    assert (
+        evidence.data["bytes"],
+        evidence.data["cut_bytes"],
+        evidence.data["left_out_bytes"],
+    ) == (16, 7, 0)
     assert (evidence.data["first_at"], evidence.data["last_at"]) == (10.0, 12.5)
     assert Path(case.folder, evidence.files[0]).read_text() == "step 1\nstep 2 \ufffd\n"
     assert written(case)[0]["data"]["head"] == evidence.data["head"]
@@ -74,11 +89,17 @@ def test_no_output_and_empty_output_differ(case: Case, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("[default0]:a\n[default1]:b\n[default0]:c\nlauncher\n", {0: "a\nc\n", 1: "b\n", None: "launcher\n"}),
+        (
+            "[default0]:a\n[default1]:b\n[default0]:c\nlauncher\n",
+            {0: "a\nc\n", 1: "b\n", None: "launcher\n"},
+        ),
         ("[rank1]: Traceback\n[rank1]:   File\n", {1: "Traceback\n  File\n"}),
         ("[default1]:[rank1]: KeyError\n", {1: "KeyError\n"}),
         ("[0]:x\n[1,1]<stdout>:y\n[1,0]<stderr>: z\n", {0: "x\nz\n", 1: "y\n"}),
-        ("[2024]: news\n[INFO]: x\n[rank7]: not ours\n", {None: "[2024]: news\n[INFO]: x\n[rank7]: not ours\n"}),
+        (
+            "[2024]: news\n[INFO]: x\n[rank7]: not ours\n",
+            {None: "[2024]: news\n[INFO]: x\n[rank7]: not ours\n"},
+        ),
         ("", {}),
         ("[default1]:no end", {1: "no end"}),
     ],
@@ -91,21 +112,33 @@ def test_each_rank_keeps_its_last_words_when_another_floods(case: Case, tmp_path
     path = tmp_path / "launcher.out"
     flood = "".join(f"[default0]:step {number}\n" for number in range(20_000))
     path.write_text(f"starting\n[default1]:KeyError: 'x'\n{flood}exitcode : 1\n")
-    launcher, *ranks = look_at_common_output(case, "c@2", Member(None, 9, "launcher"), str(path), [Member(0, 10), Member(1, 11), Member(2, 12)])
+    launcher, *ranks = look_at_common_output(
+        case,
+        "c@2",
+        Member(None, 9, "launcher"),
+        str(path),
+        [Member(0, 10), Member(1, 11), Member(2, 12)],
+    )
     assert launcher.data["head"] == "starting\nexitcode : 1\n"
     assert [record.subject.rank for record in ranks] == [0, 1]
     assert ranks[1].data["head"] == "KeyError: 'x'\n"
     assert ranks[0].data["tail"].endswith("step 19999\n")
-    missing = look_at_common_output(case, "c@2", Member(None, 9, "launcher"), str(tmp_path / "none"), [Member(0, 10)])
+    missing = look_at_common_output(
+        case, "c@2", Member(None, 9, "launcher"), str(tmp_path / "none"), [Member(0, 10)]
+    )
     assert [record.outcome for record in missing] == ["unavailable"]
 
 
-# -------------------------------------------------------------------------------------------- error files and dumps
+# ---------------------------------------------------------------------------- error files and dumps
 
 
 def test_an_error_file_is_its_json(case: Case, tmp_path: Path) -> None:
     path = tmp_path / "error.json"
-    path.write_text(json.dumps({"message": {"message": "KeyError: 'x'", "extraInfo": {"timestamp": "1700000000"}}}))
+    path.write_text(
+        json.dumps(
+            {"message": {"message": "KeyError: 'x'", "extraInfo": {"timestamp": "1700000000"}}}
+        )
+    )
     evidence = look_at_error_file(case, "c@2", RANK, str(path))
     assert evidence.outcome == "ok"
     assert evidence.data["message"]["message"] == "KeyError: 'x'"
@@ -114,7 +147,9 @@ def test_an_error_file_is_its_json(case: Case, tmp_path: Path) -> None:
     assert (absent.outcome, absent.data["present"]) == ("ok", False)
 
 
-@pytest.mark.parametrize("content", [b"", b'{"message": {"mess', b"[1]", b"\xff\x00", b"[" * 100_000, b'"text"'])
+@pytest.mark.parametrize(
+    "content", [b"", b'{"message": {"mess', b"[1]", b"\xff\x00", b"[" * 100_000, b'"text"']
+)
 def test_a_broken_error_file_is_partly_read(content: bytes, case: Case, tmp_path: Path) -> None:
     path = tmp_path / "error.json"
     path.write_bytes(content)
@@ -125,18 +160,27 @@ def test_a_broken_error_file_is_partly_read(content: bytes, case: Case, tmp_path
 
 
 def test_dumps_are_copied_byte_for_byte(case: Case, tmp_path: Path) -> None:
-    for name, content in {"rank_1": b"\x80\x04K\x01.\r\n\x00", "rank_10": b"", "rank_0.tmp": b"x", "other_1": b"x"}.items():
+    for name, content in {
+        "rank_1": b"\x80\x04K\x01.\r\n\x00",
+        "rank_10": b"",
+        "rank_0.tmp": b"x",
+        "other_1": b"x",
+    }.items():
         (tmp_path / name).write_bytes(content)
     (tmp_path / "rank_3").mkdir()
     found = look_at_flight_recorder(case, "gloo_control@4", str(tmp_path / "rank_"), [RANK])
-    assert [(record.subject.rank, record.outcome) for record in found] == [(1, "partial"), (3, "unavailable"), (10, "partial")]  # plain pickles, but no dumps
+    assert [(record.subject.rank, record.outcome) for record in found] == [
+        (1, "partial"),
+        (3, "unavailable"),
+        (10, "partial"),
+    ]  # plain pickles, but no dumps
     assert found[0].subject.pid == 4242
     assert found[0].data["bytes"] == 8
     assert Path(case.folder, found[0].files[0]).read_bytes() == b"\x80\x04K\x01.\r\n\x00"
     assert look_at_flight_recorder(case, "c@1", str(tmp_path / "nowhere" / "rank_")) == []
 
 
-# ------------------------------------------------------------------------------------------------------------- source
+# ------------------------------------------------------------------------------------------- source
 
 
 TRAIN = """\
@@ -154,7 +198,12 @@ def train(rank):
 def test_the_blocks_around_each_ranks_line(case: Case, tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(TRAIN)
-    sites = [Site("train.py", 6, "train", 0), Site("train.py", 8, "train", 1), Site("/x/site-packages/torch/a.py", 3, "f", 1), Site("<string>", 1, "", 0)]
+    sites = [
+        Site("train.py", 6, "train", 0),
+        Site("train.py", 8, "train", 1),
+        Site("/x/site-packages/torch/a.py", 3, "f", 1),
+        Site("<string>", 1, "", 0),
+    ]
     first, second = look_at_source(case, "user_script@2", sites, cwd=str(tmp_path))
     assert (first.subject.rank, second.subject.rank) == (0, 1)
     assert first.data["file"] == "train.py"
@@ -168,13 +217,21 @@ def test_the_blocks_around_each_ranks_line(case: Case, tmp_path: Path) -> None:
     assert second.data["sites"][0]["blocks"][-1]["branch"] == "orelse"
     # A second look that stands at the same lines has nothing to add; one at a new line has.
     assert look_at_source(case, "user_script@2", sites, cwd=str(tmp_path)) == []
-    (third,) = look_at_source(case, "user_script@2", [*sites, Site("train.py", 4, "train", 1)], cwd=str(tmp_path))
+    (third,) = look_at_source(
+        case, "user_script@2", [*sites, Site("train.py", 4, "train", 1)], cwd=str(tmp_path)
+    )
     assert [site["line"] for site in third.data["sites"]] == [4]
 
 
 def test_the_places_that_a_text_names() -> None:
-    text = 'Traceback\n  File "/a/train.py", line 3, in step\n    x\nThread 0x7f (most recent call first):\n  File "/b c.py", line 9 in run\n  File "x", line\n'
-    assert sites_in_text(text, 2) == [Site("/a/train.py", 3, "step", 2), Site("/b c.py", 9, "run", 2)]
+    text = (
+        'Traceback\n  File "/a/train.py", line 3, in step\n    x\nThread 0x7f (most recent call'
+        ' first):\n  File "/b c.py", line 9 in run\n  File "x", line\n'
+    )
+    assert sites_in_text(text, 2) == [
+        Site("/a/train.py", 3, "step", 2),
+        Site("/b c.py", 9, "run", 2),
+    ]
 
 
 def make_fifo(path: Path) -> None:
@@ -200,7 +257,9 @@ def make_socket(path: Path) -> None:
     ],
     ids=["fifo", "socket", "directory", "device", "symlink loop", "10 MB", "missing"],
 )
-def test_what_is_no_source_file_is_refused(make: Callable[[Path], None], says: str, tmp_path: Path) -> None:
+def test_what_is_no_source_file_is_refused(
+    make: Callable[[Path], None], says: str, tmp_path: Path
+) -> None:
     path = tmp_path / "train.py"
     make(path)
     began = time.monotonic()
@@ -222,7 +281,14 @@ def test_a_file_of_another_user_is_denied(as_nobody: Callable[..., Any], tmp_pat
 
 @pytest.mark.parametrize(
     "content",
-    [b"(" * 50_000 + b")" * 50_000, b"x = 1\x00\n", b"-" * 500_000 + b"1", b"def broken(:\n", b"x" + b"[0]" * 50_000, b"# coding: no-such-code\nx = 1\n"],
+    [
+        b"(" * 50_000 + b")" * 50_000,
+        b"x = 1\x00\n",
+        b"-" * 500_000 + b"1",
+        b"def broken(:\n",
+        b"x" + b"[0]" * 50_000,
+        b"# coding: no-such-code\nx = 1\n",
+    ],
     ids=["parentheses", "null byte", "minus", "syntax error", "subscripts", "unknown coding"],
 )
 def test_a_hostile_source_gives_its_line_and_no_blocks(content: bytes, tmp_path: Path) -> None:
@@ -254,6 +320,10 @@ def test_another_coding_is_read_as_python_reads_it(tmp_path: Path) -> None:
 def test_many_files_are_capped_and_said_so(case: Case, tmp_path: Path) -> None:
     for number in range(source.FILES_CAP + 3):
         (tmp_path / f"m{number}.py").write_text("x = 1\n")
-    found: list[Evidence] = look_at_source(case, "c@1", [Site(str(tmp_path / f"m{number}.py"), 1, "", 0) for number in range(source.FILES_CAP + 3)])
+    found: list[Evidence] = look_at_source(
+        case,
+        "c@1",
+        [Site(str(tmp_path / f"m{number}.py"), 1, "", 0) for number in range(source.FILES_CAP + 3)],
+    )
     assert [record.outcome for record in found].count("ok") == source.FILES_CAP
     assert "only the first" in found[-1].reason

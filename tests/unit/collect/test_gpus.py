@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from trainprobe.case import Case
-from trainprobe.collect import gpus
-from trainprobe.collect.gpus import look_at_gpus, parse_reply, read_gpus
+from trainprobe.collect import child_programs, gpus_child
+from trainprobe.collect.collector import JobView, collect
+from trainprobe.collect.collectors import gpus
+from trainprobe.collect.collectors.gpus import parse_reply, read_gpus
 
 H200 = {
     "index": 0,
@@ -61,7 +63,11 @@ def test_a_reply_is_read() -> None:
     [
         ({"missing": "no driver"}, "unavailable", "no driver"),
         ({"driver": "1", "devices": []}, "unavailable", "sees no device"),
-        ({"devices": [{"index": 0, "error": "GPU is lost"}, H200]}, "partial", "device 0: GPU is lost"),
+        (
+            {"devices": [{"index": 0, "error": "GPU is lost"}, H200]},
+            "partial",
+            "device 0: GPU is lost",
+        ),
         ({"devices": [3, H200]}, "partial", "does not tell"),
         ({"devices": "many"}, "crashed", "no devices"),
         ([], "crashed", "nonsense"),
@@ -75,28 +81,60 @@ def test_odd_replies(reply: Any, outcome: str, says: str) -> None:
 
 
 def test_values_of_wrong_types_are_unknown() -> None:
-    (device,) = parse_reply({"devices": [{"index": None, "power_w": "hot", "temperature_c": float("nan"), "processes": 7, "name": 3}]}).data["devices"]
-    assert (device["index"], device["power_w"], device["temperature_c"], device["processes"], device["name"]) == (-1, None, None, [], "")
+    (device,) = parse_reply(
+        {
+            "devices": [
+                {
+                    "index": None,
+                    "power_w": "hot",
+                    "temperature_c": float("nan"),
+                    "processes": 7,
+                    "name": 3,
+                }
+            ]
+        }
+    ).data["devices"]
+    assert (
+        device["index"],
+        device["power_w"],
+        device["temperature_c"],
+        device["processes"],
+        device["name"],
+    ) == (-1, None, None, [], "")
 
 
 def child_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nvml: str) -> None:
     """Run the real child with another pynvml in front of any real one."""
     (tmp_path / "pynvml.py").write_text(nvml)
-    program = tmp_path / "ask" / "program.py"
+    program = tmp_path / "ask" / "gpus_child.py"
     program.parent.mkdir()
-    program.write_text(f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n" + Path(gpus.ASK).read_text().replace("from __future__ import annotations\n", ""))
-    monkeypatch.setattr(gpus, "ASK", str(program))
+    program.write_text(
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        + Path(gpus_child.__file__).read_text().replace("from __future__ import annotations\n", "")
+    )
+    monkeypatch.setattr(child_programs, "HERE", str(program.parent))
 
 
-def test_the_child_asks_and_one_lost_device_does_not_hide_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_child_asks_and_one_lost_device_does_not_hide_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     child_with(tmp_path, monkeypatch, FAKE_NVML)
     seen = read_gpus(10)
     assert seen.outcome == "partial"
     assert "GPU is lost" in seen.reason
     assert (seen.data["driver"], seen.data["cuda_driver"]) == ("570.86.15", "12.8")
     first, second = seen.data["devices"]
-    assert (first["name"], first["memory_used_bytes"], first["utilization_percent"], first["power_w"]) == ("NVIDIA H200", 40, None, 322.5)
-    assert (first["ecc_uncorrected"], first["ecc_corrected"], first["power_limit_w"]) == (0, 1, None)
+    assert (
+        first["name"],
+        first["memory_used_bytes"],
+        first["utilization_percent"],
+        first["power_w"],
+    ) == ("NVIDIA H200", 40, None, 322.5)
+    assert (first["ecc_uncorrected"], first["ecc_corrected"], first["power_limit_w"]) == (
+        0,
+        1,
+        None,
+    )
     assert (second["index"], second["error"]) == (1, "GPU is lost")
 
 
@@ -107,18 +145,29 @@ def test_the_child_asks_and_one_lost_device_does_not_hide_the_other(tmp_path: Pa
         ("import os; os.kill(os.getpid(), 11)", "crashed", "signal 11"),
         ("raise ImportError", "unavailable", "nvidia-ml-py"),
         ("print('welcome')\nraise ImportError", "crashed", "nonsense"),
-        ("class NVMLError(Exception): pass\ndef nvmlInit(): raise NVMLError('Driver Not Loaded')", "unavailable", "Driver Not Loaded"),
+        (
+            (
+                "class NVMLError(Exception): pass\ndef nvmlInit(): raise NVMLError('Driver Not"
+                " Loaded')"
+            ),
+            "unavailable",
+            "Driver Not Loaded",
+        ),
         ("raise SystemExit(3)", "crashed", "exit status 3"),
     ],
 )
-def test_a_library_that_hangs_crashes_or_is_missing(nvml: str, outcome: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_hangs_crashes_or_is_missing(
+    nvml: str, outcome: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     child_with(tmp_path, monkeypatch, nvml)
-    seen = read_gpus(1 if outcome == "timed_out" else 60)  # a busy machine may take seconds to start a Python
+    seen = read_gpus(
+        1 if outcome == "timed_out" else 60
+    )  # a busy machine may take seconds to start a Python
     assert seen.outcome == outcome
     assert says in seen.reason
 
 
 def test_this_machine_is_asked(case: Case) -> None:
-    evidence = look_at_gpus(case)
+    (evidence,) = collect(case, gpus.COLLECTOR, JobView(), 5.0)
     assert evidence.kind == "gpus"
     assert evidence.outcome == "ok" or evidence.reason

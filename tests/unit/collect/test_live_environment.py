@@ -21,9 +21,15 @@ def start() -> Iterator[Start]:
     children: list[subprocess.Popen[bytes]] = []
 
     def run(changes: dict[str, str], **env: str) -> int:
-        plain = {name: value for name, value in os.environ.items() if "RANK" not in name and name != "WORLD_SIZE"}
+        plain = {
+            name: value
+            for name, value in os.environ.items()
+            if "RANK" not in name and name != "WORLD_SIZE"
+        }
         argv = [sys.executable, "-c", LATER.format(changes=changes)]
-        child = subprocess.Popen(argv, env={**plain, **env}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        child = subprocess.Popen(
+            argv, env={**plain, **env}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
         children.append(child)
         assert child.stdout is not None
         assert child.stdout.readline() == b"set\n"

@@ -11,7 +11,9 @@ from typing import Any
 
 from trainprobe.case import Case
 from trainprobe.collect import mount_table
-from trainprobe.collect.files import look_at_files, read_files
+from trainprobe.collect.collector import JobView, collect
+from trainprobe.collect.collectors import files as open_files
+from trainprobe.collect.collectors.files import read_files
 from trainprobe.collect.members import Member
 from trainprobe.facts import OpenFile, PipeEnd, read
 
@@ -52,13 +54,19 @@ def test_files_and_pipes_of_a_process(case: Case, tmp_path: Path, start: Start) 
     writer = start(WRITER, str(tmp_path / "model.bin"), fifo, name="writer.py")
     reader = start(READER, fifo, name="reader.py")
     # The reader is a stranger to the job: it is found all the same, with what it is.
-    (evidence,) = look_at_files(case, "job", [Member(3, writer.pid)])
+    (evidence,) = collect(case, open_files.COLLECTOR, JobView([Member(3, writer.pid)]))
     assert evidence.outcome == "ok"
     assert evidence.data["maps"] > 10
     facts = read([evidence])
     files = {one.path: one for one in facts.of(OpenFile, rank=3)}
     data = files[str(tmp_path / "model.bin")]
-    assert (data.kind, data.mode, data.pos, data.size, data.deleted) == ("file", "w", 1000, 1000, False)
+    assert (data.kind, data.mode, data.pos, data.size, data.deleted) == (
+        "file",
+        "w",
+        1000,
+        1000,
+        False,
+    )
     assert data.inode == os.stat(data.path).st_ino
     assert files[str(tmp_path / "model.bin.gone")].deleted
     ends = {one.path: one for one in facts.of(PipeEnd)}
@@ -73,7 +81,10 @@ def test_files_and_pipes_of_a_process(case: Case, tmp_path: Path, start: Start) 
 
 
 def test_a_stopped_or_vanished_process_is_told_of(start: Start) -> None:
-    stopped, vanished = start(READER, "/dev/null", name="a.py"), start(READER, "/dev/null", name="b.py")
+    stopped, vanished = (
+        start(READER, "/dev/null", name="a.py"),
+        start(READER, "/dev/null", name="b.py"),
+    )
     os.kill(stopped.pid, signal.SIGSTOP)
     vanished.kill()
     vanished.wait()
@@ -89,7 +100,9 @@ def test_no_time_is_said_so(start: Start) -> None:
     assert seen.outcome == "timed_out"
 
 
-def test_anothers_files_are_hidden_with_a_reason(start: Start, as_nobody: Callable[[Callable[[], Any]], Any]) -> None:
+def test_anothers_files_are_hidden_with_a_reason(
+    start: Start, as_nobody: Callable[[Callable[[], Any]], Any]
+) -> None:
     child = start(READER, "/dev/null")
     (seen,) = as_nobody(lambda: read_files([Member(0, child.pid)], 1.0))
     assert seen.outcome == "denied"
@@ -99,8 +112,13 @@ def test_anothers_files_are_hidden_with_a_reason(start: Start, as_nobody: Callab
 def test_which_mount_a_path_lies_on() -> None:
     rows = mount_table.parse(MOUNTINFO)
     assert [(row.fstype, row.remote) for row in rows] == [
-        ("ext4", False), ("nfs4", True), ("fuse.sshfs", True), ("fusectl", False), ("xfs", False), ("lustre", True),
-    ]  # fmt: skip
+        ("ext4", False),
+        ("nfs4", True),
+        ("fuse.sshfs", True),
+        ("fusectl", False),
+        ("xfs", False),
+        ("lustre", True),
+    ]
 
     def fstype(path: str) -> str:
         found = mount_table.of_path(rows, path)

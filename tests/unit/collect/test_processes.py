@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from trainprobe.case import Case
-from trainprobe.collect import locks, processes, procfs
-from trainprobe.collect.locks import look_at_locks, read_locks
+from trainprobe.collect import processes, procfs
+from trainprobe.collect.collector import JobView, collect
+from trainprobe.collect.collectors import locks
+from trainprobe.collect.collectors.locks import read_locks
 from trainprobe.collect.members import Member
 from trainprobe.collect.processes import look_at_processes, read_process
 
@@ -49,7 +51,11 @@ def test_a_sleeping_process_shows_where_and_for_how_long(start: Start, until: Un
     def asleep() -> Any:
         seen = read_process(Member(1, child.pid), 1)
         main = seen.data["threads"][0]
-        return (seen, main) if main["state"] == "S" and (main["asleep_s"] is None or main["asleep_s"] > 0.2) else None
+        return (
+            (seen, main)
+            if main["state"] == "S" and (main["asleep_s"] is None or main["asleep_s"] > 0.2)
+            else None
+        )
 
     seen, main = until(asleep)
     assert seen.outcome == "ok"
@@ -68,26 +74,51 @@ def test_a_sleeping_process_shows_where_and_for_how_long(start: Start, until: Un
         pytest.skip("this kernel has no /proc/PID/sched")
     # The age grows as the clock does.
     began = time.monotonic()
-    later = until(lambda: (found := read_process(Member(1, child.pid), 2).data["threads"][0])["asleep_s"] > main["asleep_s"] + 0.3 and found)
-    assert 0.3 < later["asleep_s"] - main["asleep_s"] <= time.monotonic() - began + 2.0  # read at two moments on a busy machine
+    later = until(
+        lambda: (
+            (found := read_process(Member(1, child.pid), 2).data["threads"][0])["asleep_s"]
+            > main["asleep_s"] + 0.3
+            and found
+        )
+    )
+    assert (
+        0.3 < later["asleep_s"] - main["asleep_s"] <= time.monotonic() - began + 2.0
+    )  # read at two moments on a busy machine
 
 
-def test_cpu_time_grows_for_what_computes_and_the_age_stays_zero(start: Start, until: Until) -> None:
+def test_cpu_time_grows_for_what_computes_and_the_age_stays_zero(
+    start: Start, until: Until
+) -> None:
     child = start(SPINNER)
     before = read_process(Member(0, child.pid), 1).data["threads"][0]
-    after = until(lambda: (found := read_process(Member(0, child.pid), 2).data["threads"][0])["cpu_ticks"] > before["cpu_ticks"] + 5 and found)
+    after = until(
+        lambda: (
+            (found := read_process(Member(0, child.pid), 2).data["threads"][0])["cpu_ticks"]
+            > before["cpu_ticks"] + 5
+            and found
+        )
+    )
     assert after["state"] == "R"
     assert after["asleep_s"] == 0.0
 
 
 def test_stopped_zombie_and_vanished(case: Case, start: Start) -> None:
-    stopped, zombie, vanished = (start(SLEEPER, name="a.py"), start("print('ready', flush=True)", name="b.py"), start(SLEEPER, name="c.py"))
+    stopped, zombie, vanished = (
+        start(SLEEPER, name="a.py"),
+        start("print('ready', flush=True)", name="b.py"),
+        start(SLEEPER, name="c.py"),
+    )
     os.kill(stopped.pid, signal.SIGSTOP)
     os.waitid(os.P_PID, stopped.pid, os.WSTOPPED | os.WNOWAIT)
     os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
     vanished.kill()
     vanished.wait()
-    found = look_at_processes(case, "c@3", [Member(rank, child.pid) for rank, child in enumerate((stopped, zombie, vanished))], 1)
+    found = look_at_processes(
+        case,
+        "c@3",
+        [Member(rank, child.pid) for rank, child in enumerate((stopped, zombie, vanished))],
+        1,
+    )
     assert [evidence.outcome for evidence in found] == ["ok", "ok", "unavailable"]
     assert [evidence.data.get("state") for evidence in found] == ["T", "Z", None]
     assert found[1].data["cmdline"] == "[python]" or found[1].data["cmdline"].startswith("[")
@@ -143,20 +174,34 @@ nr_involuntary_switches                      :                   13
 
 
 def test_the_schedulers_numbers() -> None:
-    assert processes.parse_sched(SCHED) == {"se.exec_start": 123.5, "nr_voluntary_switches": 120.0, "nr_involuntary_switches": 13.0}
+    assert processes.parse_sched(SCHED) == {
+        "se.exec_start": 123.5,
+        "nr_voluntary_switches": 120.0,
+        "nr_involuntary_switches": 13.0,
+    }
     assert processes.parse_sched("x\nse.exec_start : much\n") == {}
     assert processes.parse_sched("") == {}
 
 
 def test_what_passed_through_read_and_write() -> None:
-    text = "rchar: 6976\nwchar: 12\nsyscr: 10\nsyscw: 0\nread_bytes: 4096\nwrite_bytes: 0\ncancelled_write_bytes: 0\n"
-    assert processes.parse_io(text) == {"rchar": 6976, "wchar": 12, "read_bytes": 4096, "write_bytes": 0}
+    text = (
+        "rchar: 6976\nwchar: 12\nsyscr: 10\nsyscw: 0\nread_bytes: 4096\nwrite_bytes:"
+        " 0\ncancelled_write_bytes: 0\n"
+    )
+    assert processes.parse_io(text) == {
+        "rchar": 6976,
+        "wchar": 12,
+        "read_bytes": 4096,
+        "write_bytes": 0,
+    }
     assert processes.parse_io("rchar: 6976\n") is None
     assert processes.parse_io("") is None
 
 
 def test_the_names_of_a_kernel_stack() -> None:
-    assert processes.parse_kernel_stack("[<0>] futex_do_wait+0x38/0x70\n[<0>] do_syscall_64+0x71/0x280\nnonsense\n") == ["futex_do_wait", "do_syscall_64"]
+    assert processes.parse_kernel_stack(
+        "[<0>] futex_do_wait+0x38/0x70\n[<0>] do_syscall_64+0x71/0x280\nnonsense\n"
+    ) == ["futex_do_wait", "do_syscall_64"]
     assert processes.parse_kernel_stack("") == []
 
 
@@ -175,12 +220,14 @@ def test_io_age_and_owner_of_a_real_process(start: Start) -> None:
         assert read_process(Member(0, idle.pid), 1).data["threads"][0]["kernel_stack"]
 
 
-def test_a_waiter_leads_to_the_holder_and_the_file(case: Case, start: Start, until: Until, tmp_path: Any) -> None:
+def test_a_waiter_leads_to_the_holder_and_the_file(
+    case: Case, start: Start, until: Until, tmp_path: Any
+) -> None:
     path = str(tmp_path / "ds.lock")
     holder = start(FLOCK, path, "holder")
     waiter = start(FLOCK, path, "waiter")
     until(lambda: any(lock["pid"] == waiter.pid for lock in read_locks(set()).data["waiting"]))
-    evidence = look_at_locks(case, "c@2", [Member(0, waiter.pid)])
+    (evidence,) = collect(case, locks.COLLECTOR, JobView([Member(0, waiter.pid)]))
     assert evidence.outcome == "ok"
     (waiting,) = [lock for lock in evidence.data["waiting"] if lock["pid"] == waiter.pid]
     assert waiting["behind_pid"] == holder.pid
@@ -203,15 +250,27 @@ def test_lock_lines_of_all_kinds() -> None:
 4: LEASE  ACTIVE    READ 55 <none>:0 0 EOF
 nonsense
 """)
-    assert [(lock["kind"], lock["pid"]) for lock in held] == [("POSIX", 8050), ("FLOCK", 8007), ("OFDLCK", -1)]
-    assert [(lock["pid"], lock["behind_pid"]) for lock in waiting] == [(8051, 8050), (8048, 8007), (8049, 8007)]
+    assert [(lock["kind"], lock["pid"]) for lock in held] == [
+        ("POSIX", 8050),
+        ("FLOCK", 8007),
+        ("OFDLCK", -1),
+    ]
+    assert [(lock["pid"], lock["behind_pid"]) for lock in waiting] == [
+        (8051, 8050),
+        (8048, 8007),
+        (8049, 8007),
+    ]
     assert odd_lines == 1
 
 
 def test_a_descriptor_is_placed_by_inode_or_by_its_lock() -> None:
-    devices = locks.devices_of_mounts("27 1 254:0 / / rw - ext4 /dev/vda rw\nnonsense\n30 27 0:47 / /tmp rw - tmpfs tmpfs rw")
+    devices = locks.devices_of_mounts(
+        "27 1 254:0 / / rw - ext4 /dev/vda rw\nnonsense\n30 27 0:47 / /tmp rw - tmpfs tmpfs rw"
+    )
     assert devices == {"27": "fe:00", "30": "00:2f"}
     assert locks.place_of("pos:\t0\nmnt_id:\t30\nino:\t9\n", devices) == ("00:2f", 9)
     # Before Linux 5.14 there is no inode, but a holder's lock stands there.
-    assert locks.place_of("pos:\t0\nmnt_id:\t27\nlock:\t1: FLOCK  ADVISORY  WRITE 12 fe:00:77 0 EOF\n", devices) == ("fe:00", 77)
+    assert locks.place_of(
+        "pos:\t0\nmnt_id:\t27\nlock:\t1: FLOCK  ADVISORY  WRITE 12 fe:00:77 0 EOF\n", devices
+    ) == ("fe:00", 77)
     assert locks.place_of("pos:\t0\n", devices) is None

@@ -14,21 +14,41 @@ PEFT = "/envs/lib/python3.11/site-packages/peft/tuners/lora.py"
 
 
 def frame(name: str, file: str, **values: str) -> dict[str, Any]:
-    return {"name": name, "filename": file, "line": 3, "locals": [{"name": key, "repr": value} for key, value in values.items()]}
+    return {
+        "name": name,
+        "filename": file,
+        "line": 3,
+        "locals": [{"name": key, "repr": value} for key, value in values.items()],
+    }
 
 
 def dump(*outermost_first: dict[str, Any], pid: int = 77) -> bytes:
     other = {"os_thread_id": 5, "frames": [frame("run", "/job/train.py", rank="6")]}
-    return json.dumps([other, {"os_thread_id": pid, "frames": list(reversed(outermost_first))}]).encode()
+    return json.dumps(
+        [other, {"os_thread_id": pid, "frames": list(reversed(outermost_first))}]
+    ).encode()
 
 
 def test_mp_spawn_and_the_script() -> None:
-    said = parse(dump(frame("_wrap", SPAWN, i="1", args="(4,)"), frame("worker", "/job/train.py", rank="5", world_size="8", local_rank="1")), 77)
+    said = parse(
+        dump(
+            frame("_wrap", SPAWN, i="1", args="(4,)"),
+            frame("worker", "/job/train.py", rank="5", world_size="8", local_rank="1"),
+        ),
+        77,
+    )
     assert said == RankLocals(rank=5, local_rank=1, world_size=8, spawned=1)
 
 
 def test_the_outermost_frame_counts_and_libraries_do_not() -> None:
-    said = parse(dump(frame("main", "/job/train.py", rank="2"), frame("inner", "/job/lora.py", rank="16"), frame("update", PEFT, world_size="3")), 77)
+    said = parse(
+        dump(
+            frame("main", "/job/train.py", rank="2"),
+            frame("inner", "/job/lora.py", rank="16"),
+            frame("update", PEFT, world_size="3"),
+        ),
+        77,
+    )
     assert said == RankLocals(rank=2)
 
 
@@ -42,7 +62,16 @@ def test_what_is_no_small_whole_number_is_not_taken(value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"{}", b"[1]", b'[{"frames": 3}]', b'[{"os_thread_id": 77, "frames": [{"locals": {"rank": 1}}]}]', b"[" * 100000]
+    "content",
+    [
+        b"",
+        b"{",
+        b"{}",
+        b"[1]",
+        b'[{"frames": 3}]',
+        b'[{"os_thread_id": 77, "frames": [{"locals": {"rank": 1}}]}]',
+        b"[" * 100000,
+    ],
 )
 def test_nonsense_says_nothing(content: bytes) -> None:
     assert parse(content, 77) == RankLocals()

@@ -1,4 +1,6 @@
-"""Clocks of CPUs that differ: an age is told in the clock of the CPU that the thread last ran on."""
+"""Clocks of CPUs that differ: an age is told in the clock of the CPU that the thread last ran
+on.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ TWO = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU has o
 
 
 def behind(seconds: dict[int, float]) -> SchedulerClocks:
-    """Clocks that are behind by so many seconds, by CPU: what /proc would say of us, wherever we run."""
+    """Clocks that are behind by so many seconds, by CPU: what /proc would say of us, wherever we
+    run.
+    """
 
     def last_ran() -> float:
         (cpu,) = os.sched_getaffinity(0) if len(os.sched_getaffinity(0)) == 1 else (min(seconds),)
@@ -59,7 +63,10 @@ def test_without_the_file_nothing_is_known() -> None:
 
 @pytest.mark.parametrize("cpu", sorted(os.sched_getaffinity(0))[:4])
 def test_a_sleeper_is_as_old_as_its_sleep_whichever_cpu_it_fell_asleep_on(cpu: int) -> None:
-    code = f"import os, time; os.sched_setaffinity(0, {{{cpu}}}); print('sleeps', flush=True); time.sleep(60)"
+    code = (
+        f"import os, time; os.sched_setaffinity(0, {{{cpu}}}); print('sleeps', flush=True);"
+        " time.sleep(60)"
+    )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as child:
         try:
             assert child.stdout is not None

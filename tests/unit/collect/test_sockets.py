@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from trainprobe.case import Case
-from trainprobe.collect import sockets
+from trainprobe.collect.collector import JobView, collect
+from trainprobe.collect.collectors import sockets
+from trainprobe.collect.collectors.sockets import read_sockets
 from trainprobe.collect.members import Member
-from trainprobe.collect.sockets import look_at_sockets, read_sockets
 from trainprobe.facts import Connection, read
 
 Start = Callable[..., "subprocess.Popen[bytes]"]
@@ -49,7 +50,9 @@ def host(folder: Path, descriptors: dict[int, dict[int, str]]) -> str:
         (folder / str(pid) / "ns" / "net").symlink_to("net:[4026531840]")
         for name, text in (("tcp", TCP), ("tcp6", TCP6), ("unix", UNIX)):
             (folder / str(pid) / "net" / name).write_text(text)
-        (folder / str(pid) / "stat").write_text(f"{pid} (python) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 1 2 3")
+        (folder / str(pid) / "stat").write_text(
+            f"{pid} (python) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 1 2 3"
+        )
         (folder / str(pid) / "cmdline").write_bytes(f"python\0job{pid}.py\0".encode())
         for number, target in names.items():
             (folder / str(pid) / "fd" / str(number)).symlink_to(target)
@@ -57,15 +60,37 @@ def host(folder: Path, descriptors: dict[int, dict[int, str]]) -> str:
 
 
 def test_each_socket_leads_to_its_other_end(tmp_path: Path) -> None:
-    proc = host(tmp_path, {70: {3: "socket:[501]", 4: "socket:[502]", 5: "/tmp/x"}, 71: {3: "socket:[504]", 9: "socket:[505]"}, 99: {7: "socket:[503]"}})
+    proc = host(
+        tmp_path,
+        {
+            70: {3: "socket:[501]", 4: "socket:[502]", 5: "/tmp/x"},
+            71: {3: "socket:[504]", 9: "socket:[505]"},
+            99: {7: "socket:[503]"},
+        },
+    )
     seen = read_sockets([Member(0, 70), Member(1, 71)], 1.0, proc)
     assert seen.outcome == "ok"
     rows = {row["fd"] * 100 + row["pid"]: row for row in seen.data["connections"]}
     waiting = rows[470]
-    assert (waiting["local"], waiting["remote"], waiting["rx_queue"], waiting["state"]) == ("127.0.0.1:8080", "127.0.0.1:40000", 5, "ESTAB")
-    assert (waiting["peer_pid"], waiting["peer"], waiting["peer_rank"], waiting["peer_here"]) == (99, "python job99.py", None, True)
+    assert (waiting["local"], waiting["remote"], waiting["rx_queue"], waiting["state"]) == (
+        "127.0.0.1:8080",
+        "127.0.0.1:40000",
+        5,
+        "ESTAB",
+    )
+    assert (waiting["peer_pid"], waiting["peer"], waiting["peer_rank"], waiting["peer_here"]) == (
+        99,
+        "python job99.py",
+        None,
+        True,
+    )
     knocking = rows[371]
-    assert (knocking["state"], knocking["remote"], knocking["retransmits"], knocking["timer"]) == ("SYN_SENT", "10.0.0.5:29532", 4, "retransmit")
+    assert (knocking["state"], knocking["remote"], knocking["retransmits"], knocking["timer"]) == (
+        "SYN_SENT",
+        "10.0.0.5:29532",
+        4,
+        "retransmit",
+    )
     assert (knocking["peer_pid"], knocking["peer_here"], knocking["rank"]) == (None, False, 1)
     assert rows[370]["rx_queue"] == 2  # connections that nobody has accepted yet
     # What may matter comes first, web services next.
@@ -74,7 +99,9 @@ def test_each_socket_leads_to_its_other_end(tmp_path: Path) -> None:
 
 
 def test_the_peer_inside_the_job_is_a_rank_and_not_its_forked_worker(tmp_path: Path) -> None:
-    proc = host(tmp_path, {70: {4: "socket:[502]"}, 71: {3: "socket:[503]"}, 72: {3: "socket:[503]"}})
+    proc = host(
+        tmp_path, {70: {4: "socket:[502]"}, 71: {3: "socket:[503]"}, 72: {3: "socket:[503]"}}
+    )
     seen = read_sockets([Member(1, 72, "loader-worker"), Member(0, 70), Member(1, 71)], 1.0, proc)
     (row,) = [row for row in seen.data["connections"] if row["pid"] == 70]
     assert (row["peer_pid"], row["peer_rank"]) == (71, 1)
@@ -82,7 +109,11 @@ def test_the_peer_inside_the_job_is_a_rank_and_not_its_forked_worker(tmp_path: P
 
 def test_addresses_and_states_of_version_six() -> None:
     mapped, alone = sockets.parse_inet("tcp", TCP6)
-    assert (mapped.local, mapped.remote, mapped.state) == ("127.0.0.1:8081", "127.0.0.1:40003", "CLOSE_WAIT")
+    assert (mapped.local, mapped.remote, mapped.state) == (
+        "127.0.0.1:8081",
+        "127.0.0.1:40003",
+        "CLOSE_WAIT",
+    )
     assert (alone.local, alone.state) == ("[::1]:8082", "LISTEN")
     with pytest.raises(ValueError, match="no address"):
         sockets.parse_address("0100007F0100007F:1F90")
@@ -114,7 +145,9 @@ time.sleep(600)
 """
 
 
-def test_a_real_connection_is_told_with_both_its_processes(case: Case, tmp_path: Path, start: Start) -> None:
+def test_a_real_connection_is_told_with_both_its_processes(
+    case: Case, tmp_path: Path, start: Start
+) -> None:
     program = tmp_path / "server.py"
     program.write_text(SERVER)
     server = subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True)
@@ -122,7 +155,7 @@ def test_a_real_connection_is_told_with_both_its_processes(case: Case, tmp_path:
         assert server.stdout is not None
         port = server.stdout.readline().strip()
         client = start(CLIENT, port, name="client.py")
-        evidence = look_at_sockets(case, "job", [Member(0, client.pid)])
+        (evidence,) = collect(case, sockets.COLLECTOR, JobView([Member(0, client.pid)]), 10.0)
     finally:
         server.kill()
         server.wait()
@@ -131,7 +164,12 @@ def test_a_real_connection_is_told_with_both_its_processes(case: Case, tmp_path:
     assert evidence.outcome == "ok"
     facts = read([evidence])
     (connection,) = [one for one in facts.of(Connection, rank=0) if one.kind == "tcp"]
-    assert (connection.remote, connection.state, connection.peer_pid, connection.port) == (f"127.0.0.1:{port}", "ESTAB", server.pid, int(port))
+    assert (connection.remote, connection.state, connection.peer_pid, connection.port) == (
+        f"127.0.0.1:{port}",
+        "ESTAB",
+        server.pid,
+        int(port),
+    )
     assert connection.peer.endswith("server.py")
     pair = [one for one in facts.of(Connection) if one.kind == "unix"]
     assert len(pair) == 2
@@ -139,7 +177,9 @@ def test_a_real_connection_is_told_with_both_its_processes(case: Case, tmp_path:
         assert sorted(one.rx_queue or 0 for one in pair) == [0, 9]
 
 
-def test_anothers_descriptors_are_hidden_with_a_reason(start: Start, as_nobody: Callable[[Callable[[], Any]], Any]) -> None:
+def test_anothers_descriptors_are_hidden_with_a_reason(
+    start: Start, as_nobody: Callable[[Callable[[], Any]], Any]
+) -> None:
     child = start("import time; print('ready', flush=True); time.sleep(60)")
     seen = as_nobody(lambda: read_sockets([Member(0, child.pid)], 1.0))
     assert seen.outcome == "denied"

@@ -39,7 +39,16 @@ def rest():
 print("ready", flush=True)
 rest()
 """
-ONE_THREAD = [{"thread_id": 1, "os_thread_id": 7, "thread_name": "MainThread", "active": True, "owns_gil": True, "frames": []}]
+ONE_THREAD = [
+    {
+        "thread_id": 1,
+        "os_thread_id": 7,
+        "thread_name": "MainThread",
+        "active": True,
+        "owns_gil": True,
+        "frames": [],
+    }
+]
 
 
 def test_a_process_in_a_lock_shows_the_line_that_wants_it(start: Start, until: Until) -> None:
@@ -55,18 +64,33 @@ def test_a_process_in_a_lock_shows_the_line_that_wants_it(start: Start, until: U
     assert seen.data["look"] == 1
     main = seen.data["threads"][0]
     assert main["os_thread_id"] == child.pid
-    assert [(frame["name"], frame["line"]) for frame in main["frames"]] == [("wait_for_lock", 6), ("<module>", 8)]
+    assert [(frame["name"], frame["line"]) for frame in main["frames"]] == [
+        ("wait_for_lock", 6),
+        ("<module>", 8),
+    ]
     assert os.path.isabs(main["frames"][0]["file"])
 
 
-def test_all_threads_are_seen_with_the_main_thread_first(case: Case, start: Start, until: Until) -> None:
+def test_all_threads_are_seen_with_the_main_thread_first(
+    case: Case, start: Start, until: Until
+) -> None:
     child = start(IN_SLEEP)
     member = Member(3, child.pid, "rank", 42)
-    until(lambda: read_stacks(Member(3, child.pid), 1, 5).data["threads"][0]["frames"][0]["name"] == "rest")
+    until(
+        lambda: (
+            read_stacks(Member(3, child.pid), 1, 5).data["threads"][0]["frames"][0]["name"]
+            == "rest"
+        )
+    )
     evidence = look_at_stacks(case, "user_script@4", [Member(3, child.pid), member], 2)
     good, reused = evidence
     assert good.outcome == "ok"
-    assert (good.kind, good.cell, good.subject.rank, good.subject.kind) == ("stacks.python", "user_script@4", 3, "rank")
+    assert (good.kind, good.cell, good.subject.rank, good.subject.kind) == (
+        "stacks.python",
+        "user_script@4",
+        3,
+        "rank",
+    )
     assert [thread["name"] for thread in good.data["threads"]] == ["MainThread", "helper"]
     # The second member names another start: the pid is not the process that is meant.
     assert reused.outcome == "unavailable"
@@ -105,7 +129,9 @@ def test_a_program_that_is_not_python_is_no_fault_of_py_spy(start: Start) -> Non
     assert "no Python program" in seen.reason
 
 
-def test_another_users_process_is_denied_with_the_way_out(start: Start, as_nobody: Callable[..., Any]) -> None:
+def test_another_users_process_is_denied_with_the_way_out(
+    start: Start, as_nobody: Callable[..., Any]
+) -> None:
     child = start(IN_SLEEP)
     seen = as_nobody(lambda: read_stacks(Member(0, child.pid), 1, 5))
     assert seen.outcome == "denied"
@@ -126,7 +152,12 @@ filelock.FileLock(path).acquire()
 
     def paths() -> list[str]:
         threads = read_stacks(Member(0, child.pid), 1, 5).data["threads"]
-        return [frame["locals"]["lock_filename"] for thread in threads for frame in thread["frames"] if "lock_filename" in frame.get("locals", {})]
+        return [
+            frame["locals"]["lock_filename"]
+            for thread in threads
+            for frame in thread["frames"]
+            if "lock_filename" in frame.get("locals", {})
+        ]
 
     assert until(paths)[0].endswith("program.py." + "l" * 150)
 
@@ -152,7 +183,9 @@ def test_no_py_spy_is_said_so(monkeypatch: pytest.MonkeyPatch, case: Case) -> No
         ("echo 'Error: something new' >&2; exit 3", "crashed", "something new"),
     ],
 )
-def test_what_py_spy_gets_wrong_is_evidence(answer: str, outcome: str, says: str, start: Start, fake_py_spy: Callable[[str], None]) -> None:
+def test_what_py_spy_gets_wrong_is_evidence(
+    answer: str, outcome: str, says: str, start: Start, fake_py_spy: Callable[[str], None]
+) -> None:
     child = start(IN_SLEEP)
     fake_py_spy(answer)
     seen = read_stacks(Member(0, child.pid), 1, 5)
@@ -161,18 +194,27 @@ def test_what_py_spy_gets_wrong_is_evidence(answer: str, outcome: str, says: str
     assert seen.reason
 
 
-def test_a_py_spy_that_hangs_costs_the_deadline_and_no_more(case: Case, start: Start, fake_py_spy: Callable[[str], None]) -> None:
+def test_a_py_spy_that_hangs_costs_the_deadline_and_no_more(
+    case: Case, start: Start, fake_py_spy: Callable[[str], None]
+) -> None:
     child = start(IN_SLEEP)
     fake_py_spy("trap '' TERM; sleep 600 & sleep 600")
     began = time.monotonic()
-    found = look_at_stacks(case, "c@4", [Member(rank, child.pid) for rank in range(4)], 1, deadline_s=1.0)
+    found = look_at_stacks(
+        case, "c@4", [Member(rank, child.pid) for rank in range(4)], 1, deadline_s=1.0
+    )
     assert time.monotonic() - began < 4
     assert {evidence.outcome for evidence in found} == {"timed_out"}
 
 
-def test_a_failed_look_is_tried_again_without_a_pause(start: Start, fake_py_spy: Callable[[str], None]) -> None:
+def test_a_failed_look_is_tried_again_without_a_pause(
+    start: Start, fake_py_spy: Callable[[str], None]
+) -> None:
     child = start(IN_SLEEP)
-    fake_py_spy(f"case \"$*\" in *--nonblocking*) echo '{json.dumps(ONE_THREAD)}';; *) echo 'Error: Failed to get stack traces' >&2; exit 1;; esac")
+    fake_py_spy(
+        f"case \"$*\" in *--nonblocking*) echo '{json.dumps(ONE_THREAD)}';; *) echo 'Error: Failed"
+        " to get stack traces' >&2; exit 1;; esac"
+    )
     seen = read_stacks(Member(0, child.pid), 1, 5)
     assert seen.outcome == "ok"
     assert seen.data["nonblocking"] is True
@@ -181,7 +223,10 @@ def test_a_failed_look_is_tried_again_without_a_pause(start: Start, fake_py_spy:
 
 def test_caps_keep_the_leaf_the_root_and_the_main_thread() -> None:
     frames = [{"name": f"f{depth}", "filename": "/a.py", "line": depth} for depth in range(1000)]
-    rows = [{"os_thread_id": tid, "thread_name": str(tid), "frames": frames if tid == 200 else []} for tid in range(1, 201)]
+    rows = [
+        {"os_thread_id": tid, "thread_name": str(tid), "frames": frames if tid == 200 else []}
+        for tid in range(1, 201)
+    ]
     dump = pyspy.parse(json.dumps(rows).encode(), 200)
     assert dump is not None
     assert len(dump.threads) == pyspy.THREADS_CAP
@@ -202,19 +247,38 @@ def test_secrets_in_locals_are_not_kept() -> None:
                     "name": "acquire",
                     "filename": "/x/filelock/_api.py",
                     "line": 1,
-                    "locals": [{"name": "lock_filename", "repr": '"/a"'}, {"name": "key", "repr": "s"}],
+                    "locals": [
+                        {"name": "lock_filename", "repr": '"/a"'},
+                        {"name": "key", "repr": "s"},
+                    ],
                 },
-                {"name": "main", "filename": "/x/train.py", "line": 1, "locals": [{"name": "lock_filename", "repr": '"secret"'}]},
-                {"name": "_jit_compile", "filename": "/t/torch/utils/cpp_extension.py", "line": 1, "locals": [{"name": "build_directory", "repr": '"/b/"'}]},
+                {
+                    "name": "main",
+                    "filename": "/x/train.py",
+                    "line": 1,
+                    "locals": [{"name": "lock_filename", "repr": '"secret"'}],
+                },
+                {
+                    "name": "_jit_compile",
+                    "filename": "/t/torch/utils/cpp_extension.py",
+                    "line": 1,
+                    "locals": [{"name": "build_directory", "repr": '"/b/"'}],
+                },
             ],
         }
     ]
     dump = pyspy.parse(json.dumps(rows).encode(), 1)
     assert dump is not None
-    assert [frame.get("locals") for frame in dump.threads[0]["frames"]] == [{"lock_filename": "/a"}, None, {"lock_file_path": "/b/lock"}]
+    assert [frame.get("locals") for frame in dump.threads[0]["frames"]] == [
+        {"lock_filename": "/a"},
+        None,
+        {"lock_file_path": "/b/lock"},
+    ]
 
 
-def test_a_native_look_needs_memory_to_spare(start: Start, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_native_look_needs_memory_to_spare(
+    start: Start, case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
     child = start(IN_SLEEP)
     monkeypatch.setattr(cgroup, "headroom_bytes", lambda _pid: 300 * 2**20)
     refused = native_stacks.look_at_native_stacks(case, "c@1", Member(0, child.pid), 1)
@@ -240,6 +304,8 @@ def test_a_native_look_needs_memory_to_spare(start: Start, case: Case, monkeypat
         (("1ffffffffff", 0, 0, 0, None), "security module"),
     ],
 )
-def test_a_refusal_names_its_remedy(values: tuple[str, int | None, int | None, int | None, int | None], says: str) -> None:
+def test_a_refusal_names_its_remedy(
+    values: tuple[str, int | None, int | None, int | None, int | None], says: str
+) -> None:
     effective, ours, theirs, tracer, scope = values
     assert says in permission.explain(5, effective, ours, theirs, tracer, scope)

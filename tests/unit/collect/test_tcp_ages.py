@@ -13,7 +13,11 @@ from trainprobe.collect.tcp_ages import ask, parse
 
 
 def test_a_silent_connection_grows_old_and_a_word_makes_it_young() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as here, server.accept()[0] as there:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as here,
+        server.accept()[0] as there,
+    ):
         inode = os.fstat(here.fileno()).st_ino
         here.sendall(b"x")
         there.recv(1)
@@ -31,7 +35,9 @@ def message(inode: int, sent_ms: int, received_ms: int, info_bytes: int = 104) -
     info = bytearray(info_bytes)
     struct.pack_into("=I", info, 44, sent_ms)
     struct.pack_into("=I", info, 52, received_ms)
-    body = b"\0" * 68 + struct.pack("=I", inode) + struct.pack("=HH", 4 + info_bytes, 2) + bytes(info)
+    body = (
+        b"\0" * 68 + struct.pack("=I", inode) + struct.pack("=HH", 4 + info_bytes, 2) + bytes(info)
+    )
     return struct.pack("=IHHII", 16 + len(body), 20, 2, 1, 0) + body
 
 

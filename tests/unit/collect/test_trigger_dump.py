@@ -15,7 +15,15 @@ from trainprobe.case import Case
 from trainprobe.collect.members import Member
 from trainprobe.collect.trigger_dump import PIPE, ask, trigger_dump
 
-DUMP = pickle.dumps({"version": "2.10", "pg_config": {}, "pg_status": {}, "entries": [{"profiling_name": "nccl:all_reduce", "state": "started"}]}, 2)
+DUMP = pickle.dumps(
+    {
+        "version": "2.10",
+        "pg_config": {},
+        "pg_status": {},
+        "entries": [{"profiling_name": "nccl:all_reduce", "state": "started"}],
+    },
+    2,
+)
 # Makes its pipe, looks into it every 50 ms, and writes a dump for any byte.
 ANSWERS = """
 import os, sys, time
@@ -34,36 +42,65 @@ Start = Callable[..., Any]
 
 @pytest.fixture
 def variables(tmp_path: Path) -> dict[str, dict[str, str]]:
-    return {"job": {PIPE: str(tmp_path / "pipe"), "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": str(tmp_path / "dump_")}}
+    return {
+        "job": {
+            PIPE: str(tmp_path / "pipe"),
+            "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": str(tmp_path / "dump_"),
+        }
+    }
 
 
 def answering(start: Start, tmp_path: Path, answers: str = "yes") -> Any:
-    return start(ANSWERS.replace("DUMP", repr(DUMP)), str(tmp_path / "pipe3.pipe"), str(tmp_path / "dump_3"), answers)
+    return start(
+        ANSWERS.replace("DUMP", repr(DUMP)),
+        str(tmp_path / "pipe3.pipe"),
+        str(tmp_path / "dump_3"),
+        answers,
+    )
 
 
-def test_the_dump_that_comes_of_it_is_read(case: Case, start: Start, tmp_path: Path, variables: dict[str, dict[str, str]]) -> None:
+def test_the_dump_that_comes_of_it_is_read(
+    case: Case, start: Start, tmp_path: Path, variables: dict[str, dict[str, str]]
+) -> None:
     process = answering(start, tmp_path)
     asked, dump = trigger_dump(case, "job", [Member(3, process.pid)], variables)
-    assert (asked.kind, asked.outcome, asked.data["path"]) == ("trigger_dump", "ok", str(tmp_path / "pipe3.pipe"))
-    assert (dump.kind, dump.outcome, dump.data["rank"], dump.data["entries"][0]["op"]) == ("flight_recorder", "ok", 3, "all_reduce")
+    assert (asked.kind, asked.outcome, asked.data["path"]) == (
+        "trigger_dump",
+        "ok",
+        str(tmp_path / "pipe3.pipe"),
+    )
+    assert (dump.kind, dump.outcome, dump.data["rank"], dump.data["entries"][0]["op"]) == (
+        "flight_recorder",
+        "ok",
+        3,
+        "all_reduce",
+    )
     assert process.poll() is None
 
 
-def test_an_old_dump_is_no_answer(case: Case, start: Start, tmp_path: Path, variables: dict[str, dict[str, str]]) -> None:
+def test_an_old_dump_is_no_answer(
+    case: Case, start: Start, tmp_path: Path, variables: dict[str, dict[str, str]]
+) -> None:
     (tmp_path / "dump_3").write_bytes(DUMP)
     os.utime(tmp_path / "dump_3", (1_700_000_000, 1_700_000_000))
-    (asked,) = trigger_dump(case, "job", [Member(3, answering(start, tmp_path, "no").pid)], variables, deadline_s=0.6)
+    (asked,) = trigger_dump(
+        case, "job", [Member(3, answering(start, tmp_path, "no").pid)], variables, deadline_s=0.6
+    )
     assert (asked.outcome, "wrote no dump within 0.6 s" in asked.reason) == ("timed_out", True)
 
 
 def test_without_the_variable_nothing_is_written(case: Case, start: Start, tmp_path: Path) -> None:
     process = answering(start, tmp_path)
-    (asked,) = trigger_dump(case, "job", [Member(3, process.pid), Member(3, process.pid, "loader-worker")], {})
+    (asked,) = trigger_dump(
+        case, "job", [Member(3, process.pid), Member(3, process.pid, "loader-worker")], {}
+    )
     assert (asked.outcome, f"{PIPE} is not set" in asked.reason) == ("unavailable", True)
     assert not (tmp_path / "dump_3").exists()
 
 
-def test_only_a_pipe_of_the_jobs_user_is_written_to(start: Start, tmp_path: Path, variables: dict[str, dict[str, str]]) -> None:
+def test_only_a_pipe_of_the_jobs_user_is_written_to(
+    start: Start, tmp_path: Path, variables: dict[str, dict[str, str]]
+) -> None:
     process = answering(start, tmp_path)
     plain = tmp_path / "pipe4.pipe"
     plain.write_text("kept")
@@ -76,7 +113,9 @@ def test_only_a_pipe_of_the_jobs_user_is_written_to(start: Start, tmp_path: Path
     assert "cannot be used" in ask(Member(7, process.pid), variables["job"]).reason
 
 
-def test_a_process_that_is_gone_is_not_asked(start: Start, tmp_path: Path, variables: dict[str, dict[str, str]]) -> None:
+def test_a_process_that_is_gone_is_not_asked(
+    start: Start, tmp_path: Path, variables: dict[str, dict[str, str]]
+) -> None:
     process = answering(start, tmp_path)
     process.send_signal(signal.SIGKILL)
     process.wait()

@@ -20,43 +20,119 @@ class Records:
         self.cell = cell
         self.evidence: list[Evidence] = []
 
-    def add(self, kind: str, data: Mapping[str, Any], *, rank: int | None = None, role: str = "", pid: int | None = None, **more: Any) -> Records:
-        subject = Subject("rank" if rank is not None else "host", rank=rank, role=role or ("rank" if rank is not None else ""), pid=pid)
-        self.evidence.append(Evidence(f"E{len(self.evidence) + 1}", kind, subject, self.cell, data=data, **more))
+    def add(
+        self,
+        kind: str,
+        data: Mapping[str, Any],
+        *,
+        rank: int | None = None,
+        role: str = "",
+        pid: int | None = None,
+        **more: Any,
+    ) -> Records:
+        subject = Subject(
+            "rank" if rank is not None else "host",
+            rank=rank,
+            role=role or ("rank" if rank is not None else ""),
+            pid=pid,
+        )
+        self.evidence.append(
+            Evidence(f"E{len(self.evidence) + 1}", kind, subject, self.cell, data=data, **more)
+        )
         return self
 
     def ended(
-        self, rank: int | None, at: float, *, code: int | None = None, signal: int | None = None, role: str = "", pid: int | None = None, **more: Any
+        self,
+        rank: int | None,
+        at: float,
+        *,
+        code: int | None = None,
+        signal: int | None = None,
+        role: str = "",
+        pid: int | None = None,
+        **more: Any,
     ) -> Records:
         how = "exited" if signal is None else "signalled"
         data = {"how": how, "code": code, "signal": signal, "at": at, "started_at": 1000.0, **more}
         return self.add("rank.ended", data, rank=rank, role=role, pid=pid)
 
-    def printed(self, text: str, *, rank: int | None = None, stream: str = "stderr", first_at: float | None = None, last_at: float | None = None) -> Records:
-        data = {"stream": stream, "bytes": len(text), "head": text, "tail": "", "left_out_bytes": 0, "first_at": first_at, "last_at": last_at}
+    def printed(
+        self,
+        text: str,
+        *,
+        rank: int | None = None,
+        stream: str = "stderr",
+        first_at: float | None = None,
+        last_at: float | None = None,
+    ) -> Records:
+        data = {
+            "stream": stream,
+            "bytes": len(text),
+            "head": text,
+            "tail": "",
+            "left_out_bytes": 0,
+            "first_at": first_at,
+            "last_at": last_at,
+        }
         return self.add("output", data, rank=rank, role="rank" if rank is not None else "launcher")
 
-    def events(self, *events: Mapping[str, Any], rank: int | None = None, bad_lines: int = 0, role: str = "") -> Records:
-        return self.add("probe.events", {"events": list(events), "bad_lines": bad_lines, "bad_sample": "", "cut": False}, rank=rank, role=role)
+    def events(
+        self,
+        *events: Mapping[str, Any],
+        rank: int | None = None,
+        bad_lines: int = 0,
+        role: str = "",
+    ) -> Records:
+        return self.add(
+            "probe.events",
+            {"events": list(events), "bad_lines": bad_lines, "bad_sample": "", "cut": False},
+            rank=rank,
+            role=role,
+        )
 
-    def stack(self, rank: int, *frames: tuple[str, str, int], look: int = 1, pid: int = 100, **more: Any) -> Records:
+    def stack(
+        self, rank: int, *frames: tuple[str, str, int], look: int = 1, pid: int = 100, **more: Any
+    ) -> Records:
         """Frames as (name, file, line), leaf first as py-spy gives them."""
         rows = [{"name": name, "file": file, "line": line} for name, file, line in frames]
-        thread = {"thread_id": 1, "os_thread_id": pid, "name": "MainThread", "active": False, "owns_gil": False, "frames": rows}
-        return self.add("stacks.python", {"look": look, "pid": pid, "role": "rank", "threads": [thread], **more}, rank=rank, pid=pid)
+        thread = {
+            "thread_id": 1,
+            "os_thread_id": pid,
+            "name": "MainThread",
+            "active": False,
+            "owns_gil": False,
+            "frames": rows,
+        }
+        return self.add(
+            "stacks.python",
+            {"look": look, "pid": pid, "role": "rank", "threads": [thread], **more},
+            rank=rank,
+            pid=pid,
+        )
 
     def facts(self) -> Facts:
         return read(self.evidence)
 
 
-def traceback_of(kind: str, message: str, *, prefix: str = "", file: str = "/job/train.py", line: int = 9) -> str:
-    lines = ["Traceback (most recent call last):", f'  File "{file}", line {line}, in main', "    step()", f"{kind}: {message}"]
+def traceback_of(
+    kind: str, message: str, *, prefix: str = "", file: str = "/job/train.py", line: int = 9
+) -> str:
+    lines = [
+        "Traceback (most recent call last):",
+        f'  File "{file}", line {line}, in main',
+        "    step()",
+        f"{kind}: {message}",
+    ]
     return "".join(f"{prefix}{one}\n" for one in lines)
 
 
-PEER_GONE = "[/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:35224. This is typically caused by a remote worker crashing."
+PEER_GONE = (
+    "[/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:35224. This is"
+    " typically caused by a remote worker crashing."
+)
 LEAVING = (
-    "terminate called without an active exception\nFatal Python error: Aborted\n\nThread 0x00007f2b56846b80 (most recent call first):\n  <no Python frame>\n"
+    "terminate called without an active exception\nFatal Python error: Aborted\n\nThread"
+    " 0x00007f2b56846b80 (most recent call first):\n  <no Python frame>\n"
 )
 SIZES_DIFFER = """\
 terminate called after throwing an instance of 'gloo::EnforceNotMet'

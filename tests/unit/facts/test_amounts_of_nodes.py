@@ -12,8 +12,15 @@ GIB = 2**30
 
 def told(name: str, *values: str) -> list[tuple[tuple[str, ...], str, bool]]:
     """The nodes that differ in this value, with the severity and whether it is a tie."""
-    nodes = [NodeValues((f"E{number}",), "checks", None, f"node{number}", "machine", {name: value}) for number, value in enumerate(values, 1)]
-    return [(one.hosts, one.severity, one.tie) for one in join_differences([*nodes]) if isinstance(one, Difference)]
+    nodes = [
+        NodeValues((f"E{number}",), "checks", None, f"node{number}", "machine", {name: value})
+        for number, value in enumerate(values, 1)
+    ]
+    return [
+        (one.hosts, one.severity, one.tie)
+        for one in join_differences([*nodes])
+        if isinstance(one, Difference)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -46,4 +53,6 @@ def test_a_little_more_or_less_memory_is_the_same() -> None:
 
 
 def test_halves_that_both_have_enough_are_only_told() -> None:
-    assert told("shm.size_bytes", f"{GIB}", f"{GIB}", f"{3 * GIB // 4}", f"{3 * GIB // 4}") == [(("node1", "node2", "node3", "node4"), "warning", True)]
+    assert told("shm.size_bytes", f"{GIB}", f"{GIB}", f"{3 * GIB // 4}", f"{3 * GIB // 4}") == [
+        (("node1", "node2", "node3", "node4"), "warning", True)
+    ]

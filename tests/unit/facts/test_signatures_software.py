@@ -1,4 +1,6 @@
-"""The signatures of data loading, processes, software and models: each matches its example, none its look-alikes."""
+"""The signatures of data loading, processes, software and models: each matches its example, none
+its look-alikes.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,13 @@ from trainprobe.signatures import Signature, all_signatures, match_line
 
 FILES = ("data_loading", "processes", "software", "model")
 ROWS: list[dict[str, Any]] = [
-    row for name in FILES for row in yaml.safe_load(resources.files("trainprobe.signatures").joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
+    row
+    for name in FILES
+    for row in yaml.safe_load(
+        resources.files("trainprobe.signatures")
+        .joinpath(f"{name}.yaml")
+        .read_text(encoding="utf-8")
+    )
 ]
 # Python's own parser of patterns knows every repetition; it moved in 3.11.
 PARSER: Any = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
@@ -40,7 +48,11 @@ def test_literals_are_long_enough_and_repetitions_bounded(row: dict[str, Any]) -
     mine = signature(row)
     assert min(len(text) for text in mine.has) >= 6
     assert mine.source
-    endless = [low for _, low, high in _repeats(PARSER.parse(mine.regex.pattern)) if high == PARSER.MAXREPEAT]
+    endless = [
+        low
+        for _, low, high in _repeats(PARSER.parse(mine.regex.pattern))
+        if high == PARSER.MAXREPEAT
+    ]
     assert not endless, f"{mine.id} repeats without a bound"
 
 
@@ -76,4 +88,8 @@ HEALTHY = [
 @pytest.mark.parametrize("line", HEALTHY)
 def test_a_healthy_line_is_no_failure(line: str) -> None:
     mine = {row["id"] for row in ROWS}
-    assert [hit.signature.id for hit in match_line(line) if hit.signature.id in mine and hit.signature.means == "fatal"] == []
+    assert [
+        hit.signature.id
+        for hit in match_line(line)
+        if hit.signature.id in mine and hit.signature.means == "fatal"
+    ] == []

@@ -8,11 +8,33 @@ from trainprobe.model.subjects import JOB
 
 
 def rung(number: int, outcome: str) -> Evidence:
-    return Evidence(f"E{number}", "rung", JOB, "user_script@1x2", "ladder", 0.0, 0.0, "ok", "", {"probe": "user_script", "nproc": 1, "outcome": outcome})
+    return Evidence(
+        f"E{number}",
+        "rung",
+        JOB,
+        "user_script@1x2",
+        "ladder",
+        0.0,
+        0.0,
+        "ok",
+        "",
+        {"probe": "user_script", "nproc": 1, "outcome": outcome},
+    )
 
 
 def resumed(number: int, *void: str) -> Evidence:
-    return Evidence(f"E{number}", "resumed", JOB, "", "ladder", 0.0, 0.0, "ok", "", {"void": list(void), "kept": []})
+    return Evidence(
+        f"E{number}",
+        "resumed",
+        JOB,
+        "",
+        "ladder",
+        0.0,
+        0.0,
+        "ok",
+        "",
+        {"void": list(void), "kept": []},
+    )
 
 
 def test_the_unanswered_cell_of_the_earlier_climb_counts_no_longer() -> None:
@@ -22,4 +44,7 @@ def test_the_unanswered_cell_of_the_earlier_climb_counts_no_longer() -> None:
 
 
 def test_without_a_word_about_it_all_evidence_stands() -> None:
-    assert [fact.outcome for fact in read([rung(1, "passed"), rung(3, "crashed")]).of(Rung)] == ["passed", "crashed"]
+    assert [fact.outcome for fact in read([rung(1, "passed"), rung(3, "crashed")]).of(Rung)] == [
+        "passed",
+        "crashed",
+    ]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from trainprobe.isolation import Link, Plan, Try, Verdict, conclude, next_round
 from trainprobe.isolation.pairing import one_idle, rotation, rounds_for_all
-from trainprobe.isolation.tries import BELOW
+from trainprobe.isolation.trials import BELOW
 
 Answer = Callable[[tuple[str, ...], str, int], Mapping[str, Any]]
 OK: Mapping[str, Any] = {"outcome": "passed"}
@@ -23,8 +23,12 @@ def names(count: int) -> tuple[str, ...]:
     return tuple(f"n{number}" for number in range(count))
 
 
-def searched(nodes: Sequence[str], answer: Answer, plan: Plan | None = None) -> tuple[Verdict, list[Try]]:
-    """Answer every round until there is a verdict; `answer` gets the members, the arm and how often these were tried before."""
+def searched(
+    nodes: Sequence[str], answer: Answer, plan: Plan | None = None
+) -> tuple[Verdict, list[Try]]:
+    """Answer every round until there is a verdict; `answer` gets the members, the arm and how
+    often these were tried before.
+    """
     history: list[Try] = []
     for turn in range(1, 200):
         following = next_round(history, nodes, plan)
@@ -35,21 +39,41 @@ def searched(nodes: Sequence[str], answer: Answer, plan: Plan | None = None) -> 
         assert following.groups
         assert len(told) == len(set(told)), "a node is in two groups at once"
         for group in following.groups:
-            before = sum(set(one.members) == set(group) and one.arm == following.arm for one in history)
+            before = sum(
+                set(one.members) == set(group) and one.arm == following.arm for one in history
+            )
             fields = answer(group, following.arm, before)
-            history.append(Try(group, following.arm, round=turn, phase=following.phase, id=f"E{len(history) + 1}", **fields))
+            history.append(
+                Try(
+                    group,
+                    following.arm,
+                    round=turn,
+                    phase=following.phase,
+                    id=f"E{len(history) + 1}",
+                    **fields,
+                )
+            )
     raise AssertionError("the search does not end")
 
 
 def faulty(*bad: str, links: Sequence[frozenset[str]] = ()) -> Answer:
-    return lambda group, _arm, _before: BAD if set(group) & set(bad) or any(link <= set(group) for link in links) else OK
+    return lambda group, _arm, _before: (
+        BAD if set(group) & set(bad) or any(link <= set(group) for link in links) else OK
+    )
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 8, 33])
 def test_two_rounds_of_disjoint_pairs_cover_the_ring(count: int) -> None:
     nodes = names(count)
     rounds = [rotation(nodes, turn) for turn in range(2)]
-    tried = {frozenset((a, b)) for groups in rounds for group in groups for a in group for b in group if a != b}
+    tried = {
+        frozenset((a, b))
+        for groups in rounds
+        for group in groups
+        for a in group
+        for b in group
+        if a != b
+    }
     ring = {frozenset(pair) for pair in pairwise([*nodes, nodes[0]])}
     assert ring <= tried
     for groups in rounds:
@@ -59,11 +83,25 @@ def test_two_rounds_of_disjoint_pairs_cover_the_ring(count: int) -> None:
 @pytest.mark.parametrize("count", [4, 5, 8])
 def test_later_rounds_reach_every_pair(count: int) -> None:
     nodes = names(count)
-    tried = {frozenset(pair) for turn in range(2 * count) for pair in (*rotation(nodes, turn), *one_idle(nodes, turn))}
+    tried = {
+        frozenset(pair)
+        for turn in range(2 * count)
+        for pair in (*rotation(nodes, turn), *one_idle(nodes, turn))
+    }
     assert sum(len(pair) == 2 for pair in tried) == count * (count - 1) // 2
 
 
-@pytest.mark.parametrize(("count", "bad"), [(3, ("n2",)), (4, ("n1",)), (4, ("n0", "n1")), (8, ("n1", "n3", "n5", "n7")), (9, ("n8",)), (64, ("n5", "n40"))])
+@pytest.mark.parametrize(
+    ("count", "bad"),
+    [
+        (3, ("n2",)),
+        (4, ("n1",)),
+        (4, ("n0", "n1")),
+        (8, ("n1", "n3", "n5", "n7")),
+        (9, ("n8",)),
+        (64, ("n5", "n40")),
+    ],
+)
 def test_bad_nodes_are_named_and_nobody_else(count: int, bad: tuple[str, ...]) -> None:
     verdict, history = searched(names(count), faulty(*bad))
     assert {one.host for one in verdict.nodes} == set(bad)
@@ -91,17 +129,31 @@ def test_of_few_nodes_any_bad_link_is_met(count: int) -> None:
 
 
 def test_of_two_good_nodes_the_one_with_a_wrong_address_for_the_other_is_named() -> None:
-    way = Link("n2", "n5", "wrong-address", "n2 to n5: nothing arrives at 10.9.0.7, and n5 is 10.0.0.5 to itself")
+    way = Link(
+        "n2",
+        "n5",
+        "wrong-address",
+        "n2 to n5: nothing arrives at 10.9.0.7, and n5 is 10.0.0.5 to itself",
+    )
     back = Link("n5", "n2", "refused", "n5 to n2: all ports are refused")
     bad = {"outcome": "failed", "how": way.how, "says": way.says, "links": (way, back)}
-    verdict, _ = searched(names(6), lambda group, _arm, _before: bad if set(group) == {"n2", "n5"} else OK, Plan(breadth=rounds_for_all(6)))
+    verdict, _ = searched(
+        names(6),
+        lambda group, _arm, _before: bad if set(group) == {"n2", "n5"} else OK,
+        Plan(breadth=rounds_for_all(6)),
+    )
     assert [(one.host, one.how) for one in verdict.nodes] == [("n2", "wrong-address")]
-    assert verdict.nodes[0].says.startswith("n2 has a wrong address for n5, whom others reach (n2 to n5: nothing arrives at 10.9.0.7")
+    assert verdict.nodes[0].says.startswith(
+        "n2 has a wrong address for n5, whom others reach (n2 to n5: nothing arrives at 10.9.0.7"
+    )
     assert verdict.links == ()
 
 
 def test_a_pair_that_fails_once_and_passes_again_blames_nobody() -> None:
-    verdict, _ = searched(names(6), lambda group, _arm, before: BAD if set(group) == {"n0", "n1"} and before == 0 else OK)
+    verdict, _ = searched(
+        names(6),
+        lambda group, _arm, before: BAD if set(group) == {"n0", "n1"} and before == 0 else OK,
+    )
     assert (verdict.clean, verdict.once) == (True, (("n0", "n1"),))
 
 
@@ -120,13 +172,23 @@ def test_of_two_nodes_neither_is_named() -> None:
 @pytest.mark.parametrize("count", [3, 4, 7])
 def test_where_no_pair_passes_the_cause_is_common(count: int) -> None:
     verdict, _ = searched(names(count), lambda *_: {"outcome": "failed", "how": "refused"})
-    assert (verdict.nodes, verdict.links, [one.how for one in verdict.shared]) == ((), (), ["refused"])
+    assert (verdict.nodes, verdict.links, [one.how for one in verdict.shared]) == (
+        (),
+        (),
+        ["refused"],
+    )
 
 
 def test_two_camps_are_told_as_such() -> None:
     left = {"n0", "n1"}
-    verdict, _ = searched(names(4), lambda group, _arm, _before: OK if set(group) <= left or not set(group) & left else BAD)
-    assert (verdict.nodes, [sorted(map(set, one.camps), key=sorted) for one in verdict.shared]) == ((), [[left, {"n2", "n3"}]])
+    verdict, _ = searched(
+        names(4),
+        lambda group, _arm, _before: OK if set(group) <= left or not set(group) & left else BAD,
+    )
+    assert (verdict.nodes, [sorted(map(set, one.camps), key=sorted) for one in verdict.shared]) == (
+        (),
+        [[left, {"n2", "n3"}]],
+    )
 
 
 def test_a_packet_lost_beside_a_dead_link_blames_no_node() -> None:
@@ -141,7 +203,11 @@ def test_a_packet_lost_beside_a_dead_link_blames_no_node() -> None:
 
 def test_a_silent_node_is_named_and_its_partner_gets_another() -> None:
     def answer(group: tuple[str, ...], _arm: str, _before: int) -> Mapping[str, Any]:
-        return {"outcome": "not_measured", "missing": ("n1",), "how": "silent"} if "n1" in group else OK
+        return (
+            {"outcome": "not_measured", "missing": ("n1",), "how": "silent"}
+            if "n1" in group
+            else OK
+        )
 
     verdict, history = searched(names(4), answer)
     assert [(one.host, one.how) for one in verdict.nodes] == [("n1", "silent")]
@@ -149,49 +215,77 @@ def test_a_silent_node_is_named_and_its_partner_gets_another() -> None:
 
 
 def test_nobody_is_named_where_all_are_silent() -> None:
-    verdict, history = searched(names(4), lambda group, *_: {"outcome": "not_measured", "missing": group, "says": "no route"})
+    verdict, history = searched(
+        names(4),
+        lambda group, *_: {"outcome": "not_measured", "missing": group, "says": "no route"},
+    )
     assert (verdict.nodes, len(history)) == ((), 4)
     assert verdict.left == ("no try of n0, n1, n2 and n3 gave a result (no route)",)
 
 
-@pytest.mark.parametrize(("arm", "below", "how"), [("gloo", "passed", "gloo-only"), ("nccl", "passed", "fabric"), ("nccl", "failed", "loss")])
+@pytest.mark.parametrize(
+    ("arm", "below", "how"),
+    [("gloo", "passed", "gloo-only"), ("nccl", "passed", "fabric"), ("nccl", "failed", "loss")],
+)
 def test_the_arm_below_tells_fabric_from_host(arm: str, below: str, how: str) -> None:
     def answer(group: tuple[str, ...], used: str, _before: int) -> Mapping[str, Any]:
         return OK if "n1" not in group or (used == BELOW[arm] and below == "passed") else BAD
 
     verdict, history = searched(names(4), answer, Plan(arm))
-    assert [(one.host, one.how) for one in verdict.nodes if one.arm == arm or below == "failed"] == [("n1", how)]
+    assert [
+        (one.host, one.how) for one in verdict.nodes if one.arm == arm or below == "failed"
+    ] == [("n1", how)]
     assert any(one.arm == BELOW[arm] for one in history)
 
 
 def test_a_slow_node_is_told_by_its_peers_and_noise_is_not() -> None:
     def answer(group: tuple[str, ...], _arm: str, before: int) -> Mapping[str, Any]:
-        return {**OK, "measures": {"mbps": 20.0 if "n3" in group else 200.0 + 17 * (len(group[0]) + before)}}
+        return {
+            **OK,
+            "measures": {"mbps": 20.0 if "n3" in group else 200.0 + 17 * (len(group[0]) + before)},
+        }
 
     verdict, _ = searched(names(8), answer)
     assert [(one.host, one.how) for one in verdict.nodes] == [("n3", "slow")]
-    quiet, _ = searched(names(8), lambda group, *_: {**OK, "measures": {"mbps": 150.0 + 20 * int(group[0][1:])}})
+    quiet, _ = searched(
+        names(8), lambda group, *_: {**OK, "measures": {"mbps": 150.0 + 20 * int(group[0][1:])}}
+    )
     assert quiet.clean
 
 
 def test_a_group_of_three_whose_directions_are_known_is_three_pairs() -> None:
     def answer(group: tuple[str, ...], _arm: str, _before: int) -> Mapping[str, Any]:
-        links = tuple(Link(a, b, "one-way" if (a, b) == ("n2", "n4") else "") for a in group for b in group if a != b)
-        return {"outcome": "failed" if any(link.how for link in links) else "passed", "how": "one-way", "links": links}
+        links = tuple(
+            Link(a, b, "one-way" if (a, b) == ("n2", "n4") else "")
+            for a in group
+            for b in group
+            if a != b
+        )
+        return {
+            "outcome": "failed" if any(link.how for link in links) else "passed",
+            "how": "one-way",
+            "links": links,
+        }
 
     verdict, _ = searched(names(5), answer)
-    assert [(link.direction, link.how, link.certain) for link in verdict.links] == [(("n2", "n4"), "one-way", True)]
+    assert [(link.direction, link.how, link.certain) for link in verdict.links] == [
+        (("n2", "n4"), "one-way", True)
+    ]
 
 
 @pytest.mark.parametrize(("size", "late"), [(3, "n0"), (4, "n6"), (5, "n2"), (2, "n1")])
 def test_a_fault_at_scale_is_found_with_its_node(size: int, late: str) -> None:
-    answer: Answer = lambda group, _arm, _before: BAD if len(group) >= max(size, 3) and late in group else OK  # noqa: E731
+    answer: Answer = lambda group, _arm, _before: (  # noqa: E731
+        BAD if len(group) >= max(size, 3) and late in group else OK
+    )
     verdict, _ = searched(names(10), answer, Plan("gloo", ladder=True))
     assert [one.members for one in verdict.sizes] == [(late,)]
 
 
 def test_a_size_that_fails_whoever_is_in_it_blames_nobody() -> None:
-    verdict, _ = searched(names(16), lambda group, *_: BAD if len(group) >= 6 else OK, Plan("gloo", ladder=True))
+    verdict, _ = searched(
+        names(16), lambda group, *_: BAD if len(group) >= 6 else OK, Plan("gloo", ladder=True)
+    )
     assert [(one.size, one.members) for one in verdict.sizes] == [(6, ())]
 
 
@@ -201,21 +295,40 @@ def test_local_ranks_are_tried_apart() -> None:
     while not isinstance(following := next_round(history, names(4), plan), Verdict):
         for group in following.groups:
             bad = following.rail == 1 and "n2" in group
-            history.append(Try(group, "nccl", "failed" if bad else "passed", len(history), rail=following.rail, id=f"E{len(history)}"))
+            history.append(
+                Try(
+                    group,
+                    "nccl",
+                    "failed" if bad else "passed",
+                    len(history),
+                    rail=following.rail,
+                    id=f"E{len(history)}",
+                )
+            )
     assert following.rails == ((1, "n2"),)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_no_healthy_node_or_link_is_ever_named(data: st.DataObject) -> None:
-    """Whatever faults there are, steady ones: who is named is at fault, and with half of the nodes good all bad ones are named."""
+    """Whatever faults there are, steady ones: who is named is at fault, and with half of the
+    nodes good all bad ones are named.
+    """
     nodes = names(data.draw(st.integers(2, 14)))
     bad = data.draw(st.sets(st.sampled_from(nodes), max_size=len(nodes)))
-    pairs = st.tuples(st.sampled_from(nodes), st.sampled_from(nodes)).filter(lambda pair: pair[0] != pair[1]).map(frozenset)
+    pairs = (
+        st.tuples(st.sampled_from(nodes), st.sampled_from(nodes))
+        .filter(lambda pair: pair[0] != pair[1])
+        .map(frozenset)
+    )
     links = data.draw(st.sets(pairs, max_size=1))
     verdict, _ = searched(nodes, faulty(*bad, links=sorted(links, key=sorted)))
     assert {one.host for one in verdict.nodes} <= bad
-    assert all(frozenset((link.a, link.b)) in links or {link.a, link.b} & bad for link in verdict.links if link.certain)
+    assert all(
+        frozenset((link.a, link.b)) in links or {link.a, link.b} & bad
+        for link in verdict.links
+        if link.certain
+    )
     if len(nodes) >= 6 and len(bad) <= len(nodes) // 4:
         assert {one.host for one in verdict.nodes} == bad
 
@@ -226,8 +339,23 @@ def test_the_search_ends_and_concludes_whatever_is_answered(data: st.DataObject)
     nodes = names(data.draw(st.integers(2, 9)))
 
     def answer(group: tuple[str, ...], _arm: str, _before: int) -> Mapping[str, Any]:
-        outcome = data.draw(st.sampled_from(["passed", "failed", "slow", "timed_out", "not_measured"]))
-        missing = tuple(data.draw(st.sets(st.sampled_from(group)))) if outcome == "not_measured" else ()
-        return {"outcome": outcome, "missing": missing, "measures": {"mbps": data.draw(st.floats(0, 1e9)), "took_ms": data.draw(st.floats(0, 1e9))}}
+        outcome = data.draw(
+            st.sampled_from(["passed", "failed", "slow", "timed_out", "not_measured"])
+        )
+        missing = (
+            tuple(data.draw(st.sets(st.sampled_from(group)))) if outcome == "not_measured" else ()
+        )
+        return {
+            "outcome": outcome,
+            "missing": missing,
+            "measures": {
+                "mbps": data.draw(st.floats(0, 1e9)),
+                "took_ms": data.draw(st.floats(0, 1e9)),
+            },
+        }
 
-    searched(nodes, answer, Plan(data.draw(st.sampled_from(["tcp", "gloo"])), ladder=data.draw(st.booleans())))
+    searched(
+        nodes,
+        answer,
+        Plan(data.draw(st.sampled_from(["tcp", "gloo"])), ladder=data.draw(st.booleans())),
+    )

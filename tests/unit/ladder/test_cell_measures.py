@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 
 from trainprobe.ladder.cell_measures import of_limits, step_s
-from trainprobe.ladder.use import Use, limits
+from trainprobe.ladder.resource_use import Use, limits
 
 
 def test_the_median_step_counts_every_step_of_a_span() -> None:
-    """The witness tells steps 1, 2, 3 and then one a second: the slow first steps are three, the others forty."""
+    """The witness tells steps 1, 2, 3 and then one a second: the slow first steps are three, the
+    others forty.
+    """
     assert step_s([(0.0, 1), (2.0, 2), (4.0, 3), (5.0, 23), (6.0, 43)]) == 0.05
     assert step_s([(0.0, 1), (2.0, 2)]) == 2.0
     assert step_s([(0.0, 1)]) is None
@@ -42,5 +44,7 @@ def test_limits_have_positive_values_with_their_source() -> None:
     assert found["limit.memory_bytes"][0] > 0
     assert found["limit.cpus"][0] > 0
     rows = of_limits(found)["measures"]
-    assert all(row["name"].startswith("limit.") and row["value"] > 0 and row["source"] for row in rows)
+    assert all(
+        row["name"].startswith("limit.") and row["value"] > 0 and row["source"] for row in rows
+    )
     assert not any("ranks" in row for row in rows)

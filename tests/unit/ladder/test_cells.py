@@ -11,12 +11,24 @@ def test_a_name_says_ranks_rows_and_knob() -> None:
 
     assert Cell(4).name("user_script") == "user_script@4"
     assert cell.name("user_script") == "user_script@4x1000"
-    assert cell.with_knob("workers=0", "user_script") == Cell(4, 1000, "workers=0", "user_script@4x1000")
-    assert cell.with_knob("workers=0", "user_script").name("user_script") == "user_script@4x1000#workers=0"
+    assert cell.with_knob("workers=0", "user_script") == Cell(
+        4, 1000, "workers=0", "user_script@4x1000"
+    )
+    assert (
+        cell.with_knob("workers=0", "user_script").name("user_script")
+        == "user_script@4x1000#workers=0"
+    )
 
 
 def test_the_grid_begins_with_the_cheapest() -> None:
-    assert [(cell.nproc, cell.rows) for cell in grid((1, 2, 4), (2, 100))] == [(1, 2), (2, 2), (4, 2), (1, 100), (2, 100), (4, 100)]
+    assert [(cell.nproc, cell.rows) for cell in grid((1, 2, 4), (2, 100))] == [
+        (1, 2),
+        (2, 2),
+        (4, 2),
+        (1, 100),
+        (2, 100),
+        (4, 100),
+    ]
     assert [(cell.nproc, cell.rows) for cell in grid((1, 2))] == [(1, None), (2, None)]
 
 
@@ -33,7 +45,23 @@ def test_the_smallest_is_the_first_of_the_grid() -> None:
 
 
 def test_placeholders_stand_anywhere_in_a_word() -> None:
-    words = ("torchrun", "--nproc-per-node={ranks}", "train.py", "--rows", "{rows}", "--name", "r{rows}x{ranks}")
+    words = (
+        "torchrun",
+        "--nproc-per-node={ranks}",
+        "train.py",
+        "--rows",
+        "{rows}",
+        "--name",
+        "r{rows}x{ranks}",
+    )
 
-    assert filled(words, Cell(2, 100), whole(2)) == ("torchrun", "--nproc-per-node=2", "train.py", "--rows", "100", "--name", "r100x2")
+    assert filled(words, Cell(2, 100), whole(2)) == (
+        "torchrun",
+        "--nproc-per-node=2",
+        "train.py",
+        "--rows",
+        "100",
+        "--name",
+        "r100x2",
+    )
     assert filled(("train.py", "{rows}"), Cell(2), whole(2)) == ("train.py", "{rows}")

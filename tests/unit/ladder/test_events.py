@@ -1,4 +1,6 @@
-"""Event lines: whatever a probe writes there, reading it brings back what can be understood and counts the rest."""
+"""Event lines: whatever a probe writes there, reading it brings back what can be understood and
+counts the rest.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,12 @@ def test_an_answer_that_is_none_does_not_count() -> None:
 
 
 def test_nonsense_between_good_lines_is_counted_and_shown() -> None:
-    said = parse(lines({"event": "note", "says": "a"}) + b"\xff\xfe{{{\n[1, 2]\n42\n" + lines({"event": "result", "answer": "yes"}) + b'{"event": "no')
+    said = parse(
+        lines({"event": "note", "says": "a"})
+        + b"\xff\xfe{{{\n[1, 2]\n42\n"
+        + lines({"event": "result", "answer": "yes"})
+        + b'{"event": "no'
+    )
 
     assert len(said.events) == 2
     assert said.bad_lines == 4
@@ -50,22 +57,35 @@ def test_measures_without_a_number_are_left_out_and_nan_is_none() -> None:
         b'{"event":"measure","name":"a","value":1.5,"unit":"s","threshold":2}\n{"event":"measure","name":"b","value":NaN}\n{"event":"measure","name":"c","value":true}\n'
     )
 
-    assert [(row["name"], row["value"], row["unit"], row["threshold"]) for row in said.measures()] == [("a", 1.5, "s", 2.0)]
+    assert [
+        (row["name"], row["value"], row["unit"], row["threshold"]) for row in said.measures()
+    ] == [("a", 1.5, "s", 2.0)]
 
 
 def test_numbers_that_nothing_can_hold_are_none() -> None:
     huge = b"9" * 400
-    said = parse(b'{"event":"measure","name":"a","value":%s}\n{"event":"measure","name":"b","value":1e999}\n{"event":"fail","line":%s,"n":-7}\n' % (huge, huge))
+    said = parse(
+        b'{"event":"measure","name":"a","value":%s}\n{"event":"measure","name":"b","value":1e999}\n{"event":"fail","line":%s,"n":-7}\n'
+        % (huge, huge)
+    )
 
     assert said.measures() == []
     assert said.bad_lines == 0
     assert (said.events[2]["line"], said.events[2]["n"]) == (None, -7)
 
 
-def test_a_flood_keeps_the_beginning_and_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_keeps_the_beginning_and_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(events, "READ_CAP_BYTES", 4096)
     path = tmp_path / "events"
-    path.write_bytes(lines({"event": "phase.begin", "name": "start"}, *({"event": "note", "n": n} for n in range(2000)), {"event": "result", "answer": "yes"}))
+    path.write_bytes(
+        lines(
+            {"event": "phase.begin", "name": "start"},
+            *({"event": "note", "n": n} for n in range(2000)),
+            {"event": "result", "answer": "yes"},
+        )
+    )
 
     said = events.read(str(path))
 
@@ -91,6 +111,8 @@ def test_no_file_is_no_events(tmp_path: Path) -> None:
 def test_any_bytes_can_be_read(content: bytes) -> None:
     said = parse(content)
 
-    assert said.bad_lines + len(said.events) == sum(1 for line in content.split(b"\n") if line.strip())
+    assert said.bad_lines + len(said.events) == sum(
+        1 for line in content.split(b"\n") if line.strip()
+    )
     assert isinstance(said.answer, tuple)
     assert isinstance(said.measures(), list)

@@ -6,25 +6,108 @@ import pytest
 
 from trainprobe.ladder.knobs import OURS, Turn, turns, users
 
-ARGV = ("train.py", "--batch-size", "8", "--max_seq_length=512", "--fp16", "--rows", "{rows}", "data.workers=4")
+ARGV = (
+    "train.py",
+    "--batch-size",
+    "8",
+    "--max_seq_length=512",
+    "--fp16",
+    "--rows",
+    "{rows}",
+    "data.workers=4",
+)
 
 
-def by_label(argv: tuple[str, ...] = ARGV, given: tuple[tuple[str, str], ...] = (), *, gpus: int = 0, witness: bool = True, **environ: str) -> dict[str, Turn]:
+def by_label(
+    argv: tuple[str, ...] = ARGV,
+    given: tuple[tuple[str, str], ...] = (),
+    *,
+    gpus: int = 0,
+    witness: bool = True,
+    **environ: str,
+) -> dict[str, Turn]:
     return {turn.label: turn for turn in turns(argv, given, environ, gpus=gpus, witness=witness)}
 
 
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("batch_size", "4", ("train.py", "--batch-size", "4", "--max_seq_length=512", "--fp16", "--rows", "{rows}", "data.workers=4")),
-        ("max-seq-length", "64", ("train.py", "--batch-size", "8", "--max_seq_length=64", "--fp16", "--rows", "{rows}", "data.workers=4")),
-        ("fp16", "false", ("train.py", "--batch-size", "8", "--max_seq_length=512", "--rows", "{rows}", "data.workers=4")),
-        ("fp16", "auto", ("train.py", "--batch-size", "8", "--max_seq_length=512", "--fp16", "auto", "--rows", "{rows}", "data.workers=4")),
-        ("data.workers", "0", ("train.py", "--batch-size", "8", "--max_seq_length=512", "--fp16", "--rows", "{rows}", "data.workers=0")),
+        (
+            "batch_size",
+            "4",
+            (
+                "train.py",
+                "--batch-size",
+                "4",
+                "--max_seq_length=512",
+                "--fp16",
+                "--rows",
+                "{rows}",
+                "data.workers=4",
+            ),
+        ),
+        (
+            "max-seq-length",
+            "64",
+            (
+                "train.py",
+                "--batch-size",
+                "8",
+                "--max_seq_length=64",
+                "--fp16",
+                "--rows",
+                "{rows}",
+                "data.workers=4",
+            ),
+        ),
+        (
+            "fp16",
+            "false",
+            (
+                "train.py",
+                "--batch-size",
+                "8",
+                "--max_seq_length=512",
+                "--rows",
+                "{rows}",
+                "data.workers=4",
+            ),
+        ),
+        (
+            "fp16",
+            "auto",
+            (
+                "train.py",
+                "--batch-size",
+                "8",
+                "--max_seq_length=512",
+                "--fp16",
+                "auto",
+                "--rows",
+                "{rows}",
+                "data.workers=4",
+            ),
+        ),
+        (
+            "data.workers",
+            "0",
+            (
+                "train.py",
+                "--batch-size",
+                "8",
+                "--max_seq_length=512",
+                "--fp16",
+                "--rows",
+                "{rows}",
+                "data.workers=0",
+            ),
+        ),
         ("attn", "eager", (*ARGV, "--attn", "eager")),
     ],
 )
-def test_the_users_knob_replaces_its_option_or_is_added(name: str, value: str, words: tuple[str, ...]) -> None:
+def test_the_users_knob_replaces_its_option_or_is_added(
+    name: str, value: str, words: tuple[str, ...]
+) -> None:
     change = users(ARGV, name, value)
 
     assert (change.argv, change.how) == (words, "option")
@@ -60,7 +143,10 @@ def test_what_cannot_matter_says_why() -> None:
 
     assert found["batch=half"].because == "--batch_size is 1 already"
     assert "none of its usual options" in found["length=half"].because
-    assert found["workers=0"].because == "it is applied from inside the ranks, and the settings leave the witness out"
+    assert (
+        found["workers=0"].because
+        == "it is applied from inside the ranks, and the settings leave the witness out"
+    )
     assert found["device=cpu"].because == found["gpus=one"].because == "no GPU is visible here"
     assert all(turn.change is None for label, turn in found.items() if label != "threads=1")
 

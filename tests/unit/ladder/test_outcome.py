@@ -11,26 +11,45 @@ OK = Ended("exited", code=0)
 OURS = Ended("signalled", signal=15, by_us=True)
 
 
-def one(rank: int | None, answer: str = "yes", ended: Ended = OK, says: str = "so it is", phase: str = "") -> Answered:
+def one(
+    rank: int | None,
+    answer: str = "yes",
+    ended: Ended = OK,
+    says: str = "so it is",
+    phase: str = "",
+) -> Answered:
     return Answered(rank, answer, says if answer else "", ended, phase)
 
 
 def test_all_yes_passes_with_the_first_ones_words() -> None:
-    assert (of_probe([one(0), one(1)], 9).outcome, of_probe([one(0), one(1)], 9).says) == ("passed", "so it is")
+    assert (of_probe([one(0), one(1)], 9).outcome, of_probe([one(0), one(1)], 9).says) == (
+        "passed",
+        "so it is",
+    )
 
 
 def test_any_no_fails_and_names_the_rank() -> None:
     result = of_probe([one(0), one(1, "no", says="sum is 3, not 4"), one(2, "", OURS)], 9)
 
-    assert (result.outcome, result.ranks, result.says) == ("failed", (1,), "rank 1: sum is 3, not 4")
+    assert (result.outcome, result.ranks, result.says) == (
+        "failed",
+        (1,),
+        "rank 1: sum is 3, not 4",
+    )
 
 
 @pytest.mark.parametrize(
     ("ended", "words"),
     [
         (Ended("exited", code=0), "rank 1 ended with exit code 0 without an answer, in phase init"),
-        (Ended("signalled", signal=11), "rank 1 was ended by SIGSEGV without an answer, in phase init"),
-        (Ended("oom_killed", signal=9), "rank 1 was killed because memory ran out without an answer, in phase init"),
+        (
+            Ended("signalled", signal=11),
+            "rank 1 was ended by SIGSEGV without an answer, in phase init",
+        ),
+        (
+            Ended("oom_killed", signal=9),
+            "rank 1 was killed because memory ran out without an answer, in phase init",
+        ),
     ],
 )
 def test_an_end_without_an_answer_is_a_crash_whatever_its_code(ended: Ended, words: str) -> None:
@@ -57,7 +76,11 @@ def test_those_that_the_launcher_ended_did_not_fail() -> None:
     result = of_script(endings, Ended("exited", code=1), command=True)
 
     assert result is not None
-    assert (result.outcome, result.ranks, result.says) == ("crashed", (1,), "rank 1 ended with exit code 1")
+    assert (result.outcome, result.ranks, result.says) == (
+        "crashed",
+        (1,),
+        "rank 1 ended with exit code 1",
+    )
 
 
 def test_a_launcher_that_fails_alone_and_ends_of_ours() -> None:

@@ -20,7 +20,14 @@ def ranks(*steps: int, sign_at: float = 9.5) -> tuple[RankNow, ...]:
     return tuple(RankNow(rank, steps=count, sign_at=sign_at) for rank, count in enumerate(steps))
 
 
-def at(moment: float, some: tuple[RankNow, ...], *, sign_at: float | None = None, looked_at: float | None = None, running: bool = True) -> Now:
+def at(
+    moment: float,
+    some: tuple[RankNow, ...],
+    *,
+    sign_at: float | None = None,
+    looked_at: float | None = None,
+    running: bool = True,
+) -> Now:
     newest = max((rank.sign_at for rank in some), default=0.0) if sign_at is None else sign_at
     return Now(moment, running, some, sign_at=newest, looked_at=looked_at)
 
@@ -43,11 +50,15 @@ def test_when_the_time_is_up_and_somebody_is_quiet_the_watch_goes_on_until_it_is
     quiet = (RankNow(0, steps=9, sign_at=59.9), RankNow(1, steps=9, sign_at=44))
 
     assert decided(at(60, quiet), largest=True).what == "go_on"
-    assert decided(at(80, (replace(quiet[0], sign_at=79.9), quiet[1])), largest=True) == Decision("look", "time_up", (1,))
+    assert decided(at(80, (replace(quiet[0], sign_at=79.9), quiet[1])), largest=True) == Decision(
+        "look", "time_up", (1,)
+    )
 
 
 def test_the_end_of_the_whole_climb_leaves_no_time_to_wait() -> None:
-    assert decided(at(30, ranks(1, 1, sign_at=12)), hard_s=30) == Decision("look", "time_up", (0, 1))
+    assert decided(at(30, ranks(1, 1, sign_at=12)), hard_s=30) == Decision(
+        "look", "time_up", (0, 1)
+    )
 
 
 def test_silence_from_the_start_and_later() -> None:
@@ -93,7 +104,9 @@ def test_a_rank_that_left_while_the_others_wait() -> None:
 
     assert decided(at(24, (RankNow(0, sign_at=20), left))).what == "go_on"
     assert decided(at(25, (RankNow(0, sign_at=20), left))) == Decision("look", "left", (1,))
-    assert decided(at(29, (RankNow(0, sign_at=28), left))).what == "go_on"  # it still writes its checkpoint
+    assert (
+        decided(at(29, (RankNow(0, sign_at=28), left))).what == "go_on"
+    )  # it still writes its checkpoint
 
 
 def test_a_stopped_process_is_looked_at_before_any_stall() -> None:
@@ -132,7 +145,9 @@ def test_a_cell_that_runs_to_its_end_is_not_over_after_some_steps() -> None:
     to_the_end = replace(PACE, to_its_end=True, silent_s=50)
 
     assert decide(at(10, ranks(9, 9)), to_the_end, largest=False, hard_s=NEVER).what == "go_on"
-    assert decide(at(60, ranks(9, 9, sign_at=59)), to_the_end, largest=False, hard_s=NEVER) == Decision("passed", "time_up")
+    assert decide(
+        at(60, ranks(9, 9, sign_at=59)), to_the_end, largest=False, hard_s=NEVER
+    ) == Decision("passed", "time_up")
 
 
 def test_silence_beyond_what_smaller_cells_foretell_is_outgrown() -> None:
@@ -140,6 +155,8 @@ def test_silence_beyond_what_smaller_cells_foretell_is_outgrown() -> None:
 
     assert not outgrown(at(59, ranks(3, 3, sign_at=10)), known)
     assert outgrown(at(61, ranks(3, 3, sign_at=10)), known)
-    assert not outgrown(at(39, ranks(0, 0, sign_at=0)), replace(known, silent_s=30))  # its first sign has a deadline of its own
+    assert not outgrown(
+        at(39, ranks(0, 0, sign_at=0)), replace(known, silent_s=30)
+    )  # its first sign has a deadline of its own
     assert not outgrown(at(10_000, ranks(3, 3)), PACE)
     assert not quiet_long(at(55, ranks(3, 3, sign_at=10)), known)

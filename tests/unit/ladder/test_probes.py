@@ -9,14 +9,30 @@ import pytest
 from trainprobe.errors import UsageError
 from trainprobe.ladder.probes import built_in_folder, find, in_folder, parse_header
 
-GOOD = ["# /// trainprobe", "# rung: 15", "# question: Is it so?", "# needs: [torch]", "# timeout_s: 3.5", "# colour: red", "# ///", "import torch"]
+GOOD = [
+    "# /// trainprobe",
+    "# rung: 15",
+    "# question: Is it so?",
+    "# needs: [torch]",
+    "# timeout_s: 3.5",
+    "# colour: red",
+    "# ///",
+    "import torch",
+]
 
 
 def test_a_header_block_becomes_a_spec() -> None:
     spec = parse_header("/x/quick_check.py", GOOD)
 
     assert spec is not None
-    assert (spec.name, spec.rung, spec.question, spec.scope, spec.needs, spec.timeout_s) == ("quick_check", 15, "Is it so?", "host", ("torch",), 3.5)
+    assert (spec.name, spec.rung, spec.question, spec.scope, spec.needs, spec.timeout_s) == (
+        "quick_check",
+        15,
+        "Is it so?",
+        "host",
+        ("torch",),
+        3.5,
+    )
     assert spec.extra == {"colour": "red"}
 
 
@@ -33,14 +49,48 @@ def test_a_file_without_a_block_is_no_probe() -> None:
         (["# /// trainprobe", "# - rung", "# ///"], 1, "name: value"),
         (["# /// trainprobe", "# question: Is it so?", "# ///"], 1, "rung must be a number"),
         (["# /// trainprobe", "# rung: 15", "# ///"], 1, "question must be a text"),
-        (["# /// trainprobe", "# rung: many", "# question: Is it so?", "# ///"], 2, "rung must be a number"),
-        (["# /// trainprobe", "# rung: 1", "# question: Is it so?", "# timeout_s: .nan", "# ///"], 4, "timeout_s must be a number"),
-        (["# /// trainprobe", "# rung: 1", "# question: Is it so?", "# needs: torch", "# ///"], 4, "list of names"),
-        (["# /// trainprobe", "# rung: 1", "# question: Is it so?", "# needs: [coffee]", "# ///"], 4, "coffee"),
-        (["# /// trainprobe", "# rung: 1", "# question: Is it so?", "# scope: galaxy", "# ///"], 4, "galaxy"),
+        (
+            ["# /// trainprobe", "# rung: many", "# question: Is it so?", "# ///"],
+            2,
+            "rung must be a number",
+        ),
+        (
+            [
+                "# /// trainprobe",
+                "# rung: 1",
+                "# question: Is it so?",
+                "# timeout_s: .nan",
+                "# ///",
+            ],
+            4,
+            "timeout_s must be a number",
+        ),
+        (
+            ["# /// trainprobe", "# rung: 1", "# question: Is it so?", "# needs: torch", "# ///"],
+            4,
+            "list of names",
+        ),
+        (
+            [
+                "# /// trainprobe",
+                "# rung: 1",
+                "# question: Is it so?",
+                "# needs: [coffee]",
+                "# ///",
+            ],
+            4,
+            "coffee",
+        ),
+        (
+            ["# /// trainprobe", "# rung: 1", "# question: Is it so?", "# scope: galaxy", "# ///"],
+            4,
+            "galaxy",
+        ),
     ],
 )
-def test_a_broken_block_is_named_with_file_and_line(lines: list[str], line: int, words: str) -> None:
+def test_a_broken_block_is_named_with_file_and_line(
+    lines: list[str], line: int, words: str
+) -> None:
     with pytest.raises(UsageError) as caught:
         parse_header("/x/broken.py", lines)
 
@@ -55,9 +105,12 @@ def test_every_file_of_ours_has_a_good_block_and_rungs_ascend() -> None:
     blocks = [
         path
         for path in Path(built_in_folder()).glob("[!_]*.py")
-        if path.read_text().startswith("# /// trainprobe") or "\n# /// trainprobe\n" in path.read_text()
+        if path.read_text().startswith("# /// trainprobe")
+        or "\n# /// trainprobe\n" in path.read_text()
     ]
-    no_rungs = {spec.name for spec in in_folder(built_in_folder()) if spec.extra.get("ladder") is False}
+    no_rungs = {
+        spec.name for spec in in_folder(built_in_folder()) if spec.extra.get("ladder") is False
+    }
     assert {spec.name for spec in specs} == {path.stem for path in blocks} - no_rungs
     assert no_rungs
     assert [spec.rung for spec in specs] == sorted(spec.rung for spec in specs)

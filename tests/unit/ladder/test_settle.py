@@ -11,7 +11,28 @@ from trainprobe.ladder.settle import _places
 FRAME = {"file": "train.py", "line": 3, "function": "step"}
 
 
-@pytest.mark.parametrize("nonsense", [5, "frames", {"file": "a"}, None, [4, None, {"file": 3, "line": -1}, {"file": "a.py", "line": None}]])
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        5,
+        "frames",
+        {"file": "a"},
+        None,
+        [4, None, {"file": 3, "line": -1}, {"file": "a.py", "line": None}],
+    ],
+)
 def test_frames_that_are_none_name_no_place(nonsense: Any) -> None:
-    assert _places({"event": "fail", "frames": nonsense, "handling": {"frames": nonsense}, "where": nonsense}) == []
-    assert _places({"event": "fail", "handling": {"frames": [FRAME]}, "frames": nonsense}) == [("train.py", 3, "step")]
+    assert (
+        _places(
+            {
+                "event": "fail",
+                "frames": nonsense,
+                "handling": {"frames": nonsense},
+                "where": nonsense,
+            }
+        )
+        == []
+    )
+    assert _places({"event": "fail", "handling": {"frames": [FRAME]}, "frames": nonsense}) == [
+        ("train.py", 3, "step")
+    ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 
+from trainprobe.lint.engine import findings_of
 from trainprobe.lint.model import Finding
 from trainprobe.lint.program import Program, Source
-from trainprobe.lint.running import findings_of
 
 
 def program_of(**texts: str) -> Program:

@@ -10,11 +10,16 @@ import pytest
 
 from trainprobe.cli import run
 
-FAULT = 'import torch.distributed as dist\nif dist.get_rank() == 0:\n    print("ü")\n    dist.barrier()\n'
+FAULT = (
+    'import torch.distributed as dist\nif dist.get_rank() == 0:\n    print("ü")\n   '
+    " dist.barrier()\n"
+)
 MENDED = FAULT.replace("    dist.barrier", "dist.barrier")
 
 
-def test_findings_are_printed_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_findings_are_printed_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "t.py"
     path.write_text(FAULT)
     assert run(["lint", str(path)]) == 1
@@ -28,16 +33,27 @@ def test_json_and_sarif(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     path = tmp_path / "t.py"
     path.write_text(FAULT)
     (tmp_path / "broken.py").write_text("def f(:\n")
-    assert run(["lint", str(tmp_path), "--json", "-", "--quiet", "--sarif", str(tmp_path / "s.sarif")]) == 1
+    assert (
+        run(["lint", str(tmp_path), "--json", "-", "--quiet", "--sarif", str(tmp_path / "s.sarif")])
+        == 1
+    )
     told = json.loads(capsys.readouterr().out)
     assert told["schema"] == "trainprobe.lint/1"
-    assert [(one["id"], one["line"], one["column"]) for one in told["findings"]] == [("rank-conditional-collective", 4, 5)]
+    assert [(one["id"], one["line"], one["column"]) for one in told["findings"]] == [
+        ("rank-conditional-collective", 4, 5)
+    ]
     assert [Path(one["file"]).name for one in told["not_read"]] == ["broken.py"]
     result = json.loads((tmp_path / "s.sarif").read_text())["runs"][0]["results"][0]
-    assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 4, "startColumn": 5}
+    assert result["locations"][0]["physicalLocation"]["region"] == {
+        "startLine": 4,
+        "startColumn": 5,
+    }
 
 
-@pytest.mark.parametrize(("newline", "encoding"), [("\n", "utf-8"), ("\r\n", "utf-8"), ("\n", "utf-8-sig"), ("\n", "latin-1")])
+@pytest.mark.parametrize(
+    ("newline", "encoding"),
+    [("\n", "utf-8"), ("\r\n", "utf-8"), ("\n", "utf-8-sig"), ("\n", "latin-1")],
+)
 def test_fix_keeps_the_file_as_it_was(tmp_path: Path, newline: str, encoding: str) -> None:
     path = tmp_path / "t.py"
     head = "# -*- coding: latin-1 -*-\n" if encoding == "latin-1" else ""
@@ -55,7 +71,10 @@ def test_fix_keeps_the_file_as_it_was(tmp_path: Path, newline: str, encoding: st
 
 
 def test_notebooks_are_read(tmp_path: Path) -> None:
-    cells = [{"cell_type": "code", "source": ["%matplotlib inline\n", "!pip list\n"]}, {"cell_type": "code", "source": FAULT}]
+    cells = [
+        {"cell_type": "code", "source": ["%matplotlib inline\n", "!pip list\n"]},
+        {"cell_type": "code", "source": FAULT},
+    ]
     (tmp_path / "n.ipynb").write_text(json.dumps({"cells": cells}))
     assert run(["lint", str(tmp_path / "n.ipynb"), "--fix"]) == 1
 
@@ -84,7 +103,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_source_ends_in_a_sentence(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hostile_source_ends_in_a_sentence(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "bad.py").write_bytes(HOSTILE[name])
     (tmp_path / "good.py").write_text(FAULT)
     assert run(["lint", str(tmp_path), "--no-color"]) == 1
@@ -99,9 +120,13 @@ def test_circles_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     (tmp_path / "self.py").symlink_to(tmp_path / "self.py")
     (tmp_path / "gone.ipynb").symlink_to(tmp_path / "nowhere")
     (tmp_path / "a.py").write_text(
-        "from b import *\nfrom b import f\nclass A(B):\n    x = y\n    y = x\n    def f(self):\n        self.z = self.z.z\n        return self.f().f()\n"
+        "from b import *\nfrom b import f\nclass A(B):\n    x = y\n    y = x\n    def f(self):\n   "
+        "     self.z = self.z.z\n        return self.f().f()\n"
     )
-    (tmp_path / "b.py").write_text("from a import *\nfrom a import f, A\nclass B(A):\n    pass\nrank = rank or rank\nif rank == 0:\n    f(f(f))\n")
+    (tmp_path / "b.py").write_text(
+        "from a import *\nfrom a import f, A\nclass B(A):\n    pass\nrank = rank or rank\nif rank"
+        " == 0:\n    f(f(f))\n"
+    )
     (tmp_path / "n.ipynb").write_text("[" * 100_000)
     (tmp_path / "c.yaml").write_text("a: &a [x]\nb: [*a, *a]\n")
     (tmp_path / "d.py").write_text("import yaml\nc = yaml.safe_load(open('c.yaml'))\nx = c['a']\n")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.lint.reading_sources import program_of
 from trainprobe.lint import flow, ranks
-from trainprobe.lint.running import all_rules, findings_of
+from trainprobe.lint.engine import all_rules, findings_of
 from trainprobe.lint.values import UNKNOWN
 
 
@@ -27,8 +27,14 @@ def call_names(**texts: str) -> list[str]:
         "import torch\ntorch.distributed.barrier()",
         "import torch.distributed as dist\nsync = dist.barrier\nsync()",
         "from torch.distributed import *\nbarrier()",
-        "import torch.distributed as dist\nclass A:\n    sync = dist.barrier\n    def f(self):\n        self.sync()",
-        "try:\n    import torch.distributed as dist\nexcept ImportError:\n    dist = None\ndist.barrier()",
+        (
+            "import torch.distributed as dist\nclass A:\n    sync = dist.barrier\n    def"
+            " f(self):\n        self.sync()"
+        ),
+        (
+            "try:\n    import torch.distributed as dist\nexcept ImportError:\n    dist ="
+            " None\ndist.barrier()"
+        ),
     ],
 )
 def test_a_name_is_the_same_however_it_is_imported(source: str) -> None:
@@ -36,16 +42,26 @@ def test_a_name_is_the_same_however_it_is_imported(source: str) -> None:
 
 
 def test_re_exports_of_other_files_are_followed() -> None:
-    texts = {"lib__dist": "import torch.distributed as td\nbarrier = td.barrier\n", "train": "from lib.dist import barrier\nbarrier()"}
+    texts = {
+        "lib__dist": "import torch.distributed as td\nbarrier = td.barrier\n",
+        "train": "from lib.dist import barrier\nbarrier()",
+    }
     assert call_names(**texts) == ["torch.distributed.barrier"]
 
 
 def test_instances_and_unknown_origins() -> None:
-    assert call_names(train="from accelerate import Accelerator\na = Accelerator()\na.gather(1)") == [
+    assert call_names(
+        train="from accelerate import Accelerator\na = Accelerator()\na.gather(1)"
+    ) == [
         "accelerate.Accelerator",
         "accelerate.Accelerator().gather",
     ]
-    assert call_names(train="from accelerate import Accelerator\ndef f(a: Accelerator, b):\n    a.gather(1)\n    b.save()") == [
+    assert call_names(
+        train=(
+            "from accelerate import Accelerator\ndef f(a: Accelerator, b):\n    a.gather(1)\n   "
+            " b.save()"
+        )
+    ) == [
         "accelerate.Accelerator().gather",
         "~b.save",
     ]
@@ -63,14 +79,24 @@ def test_instances_and_unknown_origins() -> None:
         ("x = 1 / 0", UNKNOWN),
         ("x = 9 ** 9 ** 9", UNKNOWN),
         ("def f():\n    return 3\nx = f()", 3),
-        ("import argparse\np = argparse.ArgumentParser()\np.add_argument('--num-workers', default=16)\nargs = p.parse_args()\nx = args.num_workers", 16),
+        (
+            (
+                "import argparse\np = argparse.ArgumentParser()\np.add_argument('--num-workers',"
+                " default=16)\nargs = p.parse_args()\nx = args.num_workers"
+            ),
+            16,
+        ),
         ("x = x", UNKNOWN),
     ],
 )
 def test_values(source: str, value: object) -> None:
     program = program_of(train=source)
     module = program.modules["train"]
-    last = next(one for one in module.of(ast.Assign) if isinstance(one.targets[0], ast.Name) and one.targets[0].id == "x")
+    last = next(
+        one
+        for one in module.of(ast.Assign)
+        if isinstance(one.targets[0], ast.Name) and one.targets[0].id == "x"
+    )
     assert program.value(module, last.value) == value
 
 
@@ -100,17 +126,28 @@ def test_values(source: str, value: object) -> None:
     ],
 )
 def test_rank_conditions(condition: str, polarity: str | None) -> None:
-    program = program_of(train=f"import os\nimport torch.distributed as dist\ndef f(args, accelerator, trainer, step):\n    if {condition}:\n        pass")
+    program = program_of(
+        train=(
+            "import os\nimport torch.distributed as dist\ndef f(args, accelerator, trainer,"
+            f" step):\n    if {condition}:\n        pass"
+        )
+    )
     module = program.modules["train"]
     told = ranks.test(program, module, module.of(ast.If)[0].test)
     assert (told.polarity if told else None) == polarity
 
 
 def test_a_rank_is_followed_through_variables_and_functions() -> None:
-    lib = "import torch.distributed as dist\ndef who():\n    if not dist.is_initialized():\n        return 0\n    return dist.get_rank()\n"
+    lib = (
+        "import torch.distributed as dist\ndef who():\n    if not dist.is_initialized():\n       "
+        " return 0\n    return dist.get_rank()\n"
+    )
     program = program_of(
         lib=lib,
-        train="from lib import who\nclass T:\n    def __init__(self):\n        self.first = who() == 0\n    def f(self):\n        if self.first:\n            pass",
+        train=(
+            "from lib import who\nclass T:\n    def __init__(self):\n        self.first = who() =="
+            " 0\n    def f(self):\n        if self.first:\n            pass"
+        ),
     )
     module = program.modules["train"]
     told = ranks.test(program, module, module.of(ast.If)[0].test)
@@ -130,21 +167,37 @@ def test_a_rank_is_followed_through_variables_and_functions() -> None:
         ("rank == 0 and work()", ["inside"]),
         ("if rank == 0:\n        print()\n    work()", []),
         ("if x:\n        if rank != 0:\n            return\n    else:\n        work()", []),
-        ("try:\n        if rank != 0:\n            raise ValueError\n    except ValueError:\n        pass\n    work()", []),
+        (
+            (
+                "try:\n        if rank != 0:\n            raise ValueError\n    except"
+                " ValueError:\n        pass\n    work()"
+            ),
+            [],
+        ),
     ],
 )
 def test_guards(body: str, how: list[str]) -> None:
     program = program_of(train=f"import sys\ndef f(rank, x):\n    {body}")
     module = program.modules["train"]
-    work = next(call for call in module.of(ast.Call) if program.dotted(module, call.func) == "~work")
+    work = next(
+        call for call in module.of(ast.Call) if program.dotted(module, call.func) == "~work"
+    )
     assert [guard.how for guard in flow.guards(program, module, work)] == how
 
 
 def test_names_that_are_bound_to_each_other_many_times_are_followed_once() -> None:
-    text = "x0 = 1\n" + "".join(f"x{number} = x{number - 1}\n" * 8 for number in range(1, 13)) + "x = x12"
+    text = (
+        "x0 = 1\n"
+        + "".join(f"x{number} = x{number - 1}\n" * 8 for number in range(1, 13))
+        + "x = x12"
+    )
     program = program_of(train=text)
     module = program.modules["train"]
-    last = next(one for one in module.of(ast.Assign) if isinstance(one.targets[0], ast.Name) and one.targets[0].id == "x")
+    last = next(
+        one
+        for one in module.of(ast.Assign)
+        if isinstance(one.targets[0], ast.Name) and one.targets[0].id == "x"
+    )
     assert program.value(module, last.value) == 1
 
 
@@ -170,4 +223,6 @@ torch.save({held}, {held})
 Trainer(None, TrainingArguments({held}, remove_unused_columns={held}, dataloader_num_workers={held}), data_collator={held})
 os.environ[{held}] = {held}
 """
-    assert {one.rule for one in findings_of(program_of(train=text))[0]} <= {rule.id for rule in all_rules()}
+    assert {one.rule for one in findings_of(program_of(train=text))[0]} <= {
+        rule.id for rule in all_rules()
+    }

@@ -28,7 +28,9 @@ def main():
         ("pool.map(f, names)", "dist.barrier()", "", 0),
     ],
 )
-def test_long_work_is_told_where_others_wait_with_the_default_timeout(work: str, after: str, timeout: str, count: int) -> None:
+def test_long_work_is_told_where_others_wait_with_the_default_timeout(
+    work: str, after: str, timeout: str, count: int
+) -> None:
     told = lines_of("rank0-long-task", train=LONG.format(work=work, after=after, timeout=timeout))
     assert len(told) == count
 

@@ -1,4 +1,6 @@
-"""No line can drive a signature's pattern into backtracking without end: each is fed the worst that its own shape suggests."""
+"""No line can drive a signature's pattern into backtracking without end: each is fed the worst
+that its own shape suggests.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ import pytest
 from trainprobe.signatures import LINE_CAP, Signature, all_signatures
 
 parser: Any = pytest.importorskip("re._parser" if hasattr(re, "_parser") else "sre_parse")
-# One look at a line takes microseconds; what backtracks without end takes minutes. A slow machine does not get from one to the other.
+# One look at a line takes microseconds; what backtracks without end takes minutes. A slow machine
+# does not get from one to the other.
 MOST_S = 0.15
 
 
@@ -62,7 +65,14 @@ def holds(item: tuple[Any, Any], candidate: str) -> bool:
         return chr(argument) == candidate
     if name == "RANGE":
         return bool(argument[0] <= ord(candidate) <= argument[1])
-    kinds = {"DIGIT": r"\d", "NOT_DIGIT": r"\D", "SPACE": r"\s", "NOT_SPACE": r"\S", "WORD": r"\w", "NOT_WORD": r"\W"}
+    kinds = {
+        "DIGIT": r"\d",
+        "NOT_DIGIT": r"\D",
+        "SPACE": r"\s",
+        "NOT_SPACE": r"\S",
+        "WORD": r"\w",
+        "NOT_WORD": r"\W",
+    }
     return re.match(kinds[str(argument).removeprefix("CATEGORY_")], candidate) is not None
 
 
@@ -84,7 +94,9 @@ def pumped(tree: Any, before: str = "") -> Iterator[str]:
 
 
 def worst(signature: Signature) -> Iterator[str]:
-    """Lines at least as long as a pattern gets to see: pumped, ended by a near miss, and begun over and over again."""
+    """Lines at least as long as a pattern gets to see: pumped, ended by a near miss, and begun
+    over and over again.
+    """
     tree = parser.parse(signature.regex.pattern, signature.regex.flags & ~re.UNICODE)
     whole = sample(tree, {})
     for text in pumped(tree):
@@ -100,7 +112,9 @@ def worst(signature: Signature) -> Iterator[str]:
 
 
 def took_s(pattern: re.Pattern[str], text: str) -> float:
-    """CPU time of this thread, the better of several where the first is high: other work only ever adds to it."""
+    """CPU time of this thread, the better of several where the first is high: other work only
+    ever adds to it.
+    """
     best = float("inf")
     for _ in range(3):
         began = time.thread_time()
@@ -113,7 +127,11 @@ def took_s(pattern: re.Pattern[str], text: str) -> float:
 
 @pytest.mark.parametrize("signature", all_signatures(), ids=lambda signature: signature.id)
 def test_no_line_takes_long(signature: Signature) -> None:
-    slow = {text: spent for text in worst(signature) if (spent := took_s(signature.regex, text)) >= MOST_S}
+    slow = {
+        text: spent
+        for text in worst(signature)
+        if (spent := took_s(signature.regex, text)) >= MOST_S
+    }
     assert not slow, [(round(spent, 3), text[:120]) for text, spent in slow.items()]
 
 

@@ -11,7 +11,7 @@ RAISED = ["Traceback (most recent call last):", *FRAMES, "KeyError: 'missing'"]
 def _rows(lines: list[str], cap: int) -> list[str]:
     scan = FileScan(None, cap=cap, whole=cap)
     scan.feed(("\n".join(lines) + "\n").encode())
-    return [line.text for keeper in scan.finish() for line in keeper.rows()]
+    return [line.text for selection in scan.finish() for line in selection.rows()]
 
 
 def test_a_whole_traceback_and_the_end_of_its_file_survive_a_small_share() -> None:
@@ -27,8 +27,13 @@ def test_a_large_share_is_kept_to() -> None:
     assert len(_rows(lines, 500)) == 500
 
 
-def test_the_last_words_of_a_silent_rank_cost_no_second_reading_of_the_file_where_the_share_is_small() -> None:
-    lines = ["[rank1]: step 0 loss 1.0", *(f"[rank0]: step {number} loss 0.5" for number in range(3000))]
+def test_the_last_words_of_a_silent_rank_cost_no_second_reading_of_the_file_where_the_share_is_small() -> (
+    None
+):
+    lines = [
+        "[rank1]: step 0 loss 1.0",
+        *(f"[rank0]: step {number} loss 0.5" for number in range(3000)),
+    ]
     scan = FileScan(None, cap=24, whole=24)
     looked = 0
     untimed = scan.reader.untimed

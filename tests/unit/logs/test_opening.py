@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from trainprobe.logs.feeding import Feed
 from trainprobe.logs.opening import PIECE_BYTES, NoLogError, Opened
+from trainprobe.logs.read_ahead import ReadAhead
 
 TEXT = "".join(f"step {number} loss {1 / (number + 1):.4f}\n" for number in range(20_000)).encode()
 PACKED = {
@@ -28,13 +28,15 @@ PACKED = {
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "gzip": gzip.compress,
     "xz": lzma.compress,
-    "bzip2": partial(bz2.compress, compresslevel=1),  # blocks of 100 kB, so that some come before the cut
+    "bzip2": partial(
+        bz2.compress, compresslevel=1
+    ),  # blocks of 100 kB, so that some come before the cut
     "zstd": zstandard.ZstdCompressor().compress,
 }
 
 
 def read(path: Path | str) -> tuple[bytes, Opened]:
-    feed = Feed(str(path))
+    feed = ReadAhead(str(path))
     content = b"".join(feed.read(time.monotonic() + 20))
     assert feed.opened is not None
     return content, feed.opened
@@ -56,7 +58,9 @@ def test_streams_one_after_the_other_are_one_text(how: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("how", ["gzip", "xz", "bzip2", "zstd"])
 def test_a_stream_that_is_cut_off_is_read_as_far_as_it_goes(how: str, tmp_path: Path) -> None:
-    text = os.urandom(400_000).hex().encode() + b"\n"  # packs badly, so that several blocks come before the cut
+    text = (
+        os.urandom(400_000).hex().encode() + b"\n"
+    )  # packs badly, so that several blocks come before the cut
     packed = PACK[how](text)
     (tmp_path / "log").write_bytes(packed[: len(packed) * 2 // 3])
     content, opened = read(tmp_path / "log")
@@ -85,7 +89,7 @@ def test_other_codings_become_utf_8(coding: str, tmp_path: Path) -> None:
 
 def test_a_bomb_is_read_in_pieces(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(gzip.compress(b"a line of a log\n" * 4_000_000, 1))
-    feed = Feed(str(tmp_path / "log"))
+    feed = ReadAhead(str(tmp_path / "log"))
     sizes = [len(piece) for piece in feed.read(time.monotonic() + 30)]
     assert sum(sizes) == 64_000_000
     assert max(sizes) <= PIECE_BYTES
@@ -111,7 +115,9 @@ def test_a_file_of_holes_costs_nothing(tmp_path: Path) -> None:
     ],
     ids=["bytes", "zip", "elf", "tar"],
 )
-def test_what_is_no_text_is_refused_with_a_reason(content: bytes, words: str, tmp_path: Path) -> None:
+def test_what_is_no_text_is_refused_with_a_reason(
+    content: bytes, words: str, tmp_path: Path
+) -> None:
     (tmp_path / "log").write_bytes(content)
     with pytest.raises(NoLogError, match=words):
         read(tmp_path / "log")
@@ -131,7 +137,7 @@ def test_a_log_that_grows_has_an_end(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(TEXT * 20)
     size = log.stat().st_size
-    feed = Feed(str(log))
+    feed = ReadAhead(str(log))
     total = 0
     with open(log, "ab") as file:
         for piece in feed.read(time.monotonic() + 20):
@@ -148,7 +154,7 @@ def test_a_file_that_vanishes_is_refused(tmp_path: Path) -> None:
 
 def test_no_time_is_said(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(gzip.compress(b"a line of a log\n" * 4_000_000, 1))
-    feed = Feed(str(tmp_path / "log"))
+    feed = ReadAhead(str(tmp_path / "log"))
     pieces = feed.read(time.monotonic() + 0.5)
     first = len(next(pieces))
     time.sleep(0.6)

@@ -1,4 +1,6 @@
-"""The same job told in other dresses gives the same answer: prefixes, colours, stamps, packing, splitting, noise, order."""
+"""The same job told in other dresses gives the same answer: prefixes, colours, stamps, packing,
+splitting, noise, order.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,16 @@ from trainprobe.model.request import ExplainRequest
 from trainprobe.pipelines import explain
 from trainprobe.saved_case import read_case
 
-BOUNDED = settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+BOUNDED = settings(
+    max_examples=12,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 Spoken = tuple[int, str]
-STEPS: list[Spoken] = [(rank, f"step {step}/500 loss {2.0 / step:.4f}") for step in range(1, 4) for rank in range(4)]
+STEPS: list[Spoken] = [
+    (rank, f"step {step}/500 loss {2.0 / step:.4f}") for step in range(1, 4) for rank in range(4)
+]
 
 
 def lines(rank: int, text: str) -> list[Spoken]:
@@ -48,7 +57,11 @@ class Job(NamedTuple):
 JOBS = (
     Job(
         "user",
-        [*STEPS, *lines(2, traceback("KeyError", "'labels'")), *(said for rank in (0, 1, 3) for said in lines(rank, gone()))],
+        [
+            *STEPS,
+            *lines(2, traceback("KeyError", "'labels'")),
+            *(said for rank in (0, 1, 3) for said in lines(rank, gone())),
+        ],
         "user-exception",
         [2],
     ),
@@ -56,15 +69,27 @@ JOBS = (
         "memory",
         [
             *STEPS,
-            *lines(1, traceback("torch.OutOfMemoryError", "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity of 79.10 GiB of which 1.10 GiB is free.")),
+            *lines(
+                1,
+                traceback(
+                    "torch.OutOfMemoryError",
+                    "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity "
+                    "of 79.10 GiB of which 1.10 GiB is free.",
+                ),
+            ),
             *lines(0, gone()),
             *lines(3, gone()),
         ],
         "cuda-oom",
         [1],
     ),
-    Job("import", lines(3, traceback("ModuleNotFoundError", "No module named 'flashy'")), "import-failure", [3]),
-)  # fmt: skip
+    Job(
+        "import",
+        lines(3, traceback("ModuleNotFoundError", "No module named 'flashy'")),
+        "import-failure",
+        [3],
+    ),
+)
 NOISE = (
     "INFO loader: shard 17 of 64 is open",
     "wrote 12 scalars",
@@ -82,7 +107,11 @@ class Answer(NamedTuple):
 
 
 def answer(report: Report) -> Answer:
-    return Answer(report.verdict, report.causes[0].id if report.causes else "", list(report.suspects[0].ranks) if report.suspects else [])
+    return Answer(
+        report.verdict,
+        report.causes[0].id if report.causes else "",
+        list(report.suspects[0].ranks) if report.suspects else [],
+    )
 
 
 def told(files: dict[str, bytes], *, reverse: bool = False) -> Report:
@@ -113,16 +142,24 @@ def one_file(said: Sequence[Spoken], prefix: str = "torch") -> str:
 
 def by_rank(said: Sequence[Spoken]) -> dict[str, bytes]:
     ranks = sorted({rank for rank, _ in said})
-    return {f"rank{rank}.log": "".join(f"{text}\n" for one, text in said if one == rank).encode() for rank in ranks}
+    return {
+        f"rank{rank}.log": "".join(f"{text}\n" for one, text in said if one == rank).encode()
+        for rank in ranks
+    }
 
 
 def stamped(text: str) -> str:
     """As `kubectl logs --timestamps` writes them: before everything else on the line."""
-    return "".join(f"2026-11-21T10:{number // 60:02d}:{number % 60:02d}.123456789Z {line}\n" for number, line in enumerate(text.splitlines()))
+    return "".join(
+        f"2026-11-21T10:{number // 60:02d}:{number % 60:02d}.123456789Z {line}\n"
+        for number, line in enumerate(text.splitlines())
+    )
 
 
 def coloured(text: str) -> str:
-    return "".join(f"\x1b[36m{line[:5]}\x1b[0m\x1b[1m{line[5:]}\x1b[0m\n" for line in text.splitlines())
+    return "".join(
+        f"\x1b[36m{line[:5]}\x1b[0m\x1b[1m{line[5:]}\x1b[0m\n" for line in text.splitlines()
+    )
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
@@ -141,7 +178,9 @@ def test_the_prefix_changes_nothing(job: Job, prefix: str) -> None:
         lambda text: "\ufeff" + text,
         lambda text: text.rstrip("\n"),
         lambda text: stamped(coloured(text)).replace("\n", "\r\n"),
-        lambda text: "".join(f"{number:6d}\t{line}\n" for number, line in enumerate(text.splitlines(), 1)),
+        lambda text: "".join(
+            f"{number:6d}\t{line}\n" for number, line in enumerate(text.splitlines(), 1)
+        ),
         lambda text: "".join(f"> {line}\n" for line in text.splitlines()),
     ],
     ids=["colours", "stamps", "crlf", "mark", "no-last-newline", "all", "numbered", "quoted"],
@@ -167,7 +206,11 @@ def test_the_packing_changes_nothing(job: Job, pack: Callable[[bytes], bytes]) -
     assert answer(told({"job.log": pack(one_file(job.said).encode())})) == right(job)
 
 
-@pytest.mark.parametrize("job", [job for job in JOBS if len({rank for rank, _ in job.said}) > 1], ids=lambda job: job.name)
+@pytest.mark.parametrize(
+    "job",
+    [job for job in JOBS if len({rank for rank, _ in job.said}) > 1],
+    ids=lambda job: job.name,
+)
 def test_one_file_for_each_rank_says_the_same_in_any_order(job: Job) -> None:
     files = by_rank(job.said)
     reports = [told(files), told(files, reverse=True)]
@@ -175,7 +218,12 @@ def test_one_file_for_each_rank_says_the_same_in_any_order(job: Job) -> None:
 
 
 @BOUNDED
-@given(job=st.sampled_from(JOBS), draws=st.lists(st.tuples(st.integers(0, 200), st.integers(0, 3), st.sampled_from(NOISE)), max_size=40))
+@given(
+    job=st.sampled_from(JOBS),
+    draws=st.lists(
+        st.tuples(st.integers(0, 200), st.integers(0, 3), st.sampled_from(NOISE)), max_size=40
+    ),
+)
 def test_noise_of_other_ranks_changes_nothing(job: Job, draws: list[tuple[int, int, str]]) -> None:
     said = list(job.said)
     for place, rank, text in draws:
@@ -187,12 +235,21 @@ def test_noise_of_other_ranks_changes_nothing(job: Job, draws: list[tuple[int, i
 @BOUNDED
 @given(job=st.sampled_from(JOBS), seed=st.randoms(use_true_random=False))
 def test_ranks_interleaved_otherwise_say_the_same(job: Job, seed: object) -> None:
-    """Each rank's own order stays; the first to fail still speaks of it before the others' echoes."""
-    rest = {rank: [text for one, text in job.said if one == rank] for rank in sorted({rank for rank, _ in job.said})}
+    """Each rank's own order stays; the first to fail still speaks of it before the others'
+    echoes.
+    """
+    rest = {
+        rank: [text for one, text in job.said if one == rank]
+        for rank in sorted({rank for rank, _ in job.said})
+    }
     origin = job.ranks[0]
     said: list[Spoken] = []
     while any(rest.values()):
-        open_ranks = [rank for rank, texts in rest.items() if texts and (rank == origin or not rest[origin] or texts[0].startswith("step"))]
+        open_ranks = [
+            rank
+            for rank, texts in rest.items()
+            if texts and (rank == origin or not rest[origin] or texts[0].startswith("step"))
+        ]
         rank = seed.choice(open_ranks)  # type: ignore[attr-defined] # a random.Random
         said.append((rank, rest[rank].pop(0)))
     assert answer(told({"job.log": one_file(said).encode()})) == right(job)
@@ -205,9 +262,15 @@ def test_an_echo_is_never_the_first_failure(ranks: set[int], before: bool) -> No
     said = [said for rank in sorted(ranks) for said in lines(rank, gone())]
     crash = lines(9, traceback("ValueError", "no such split"))
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "job.log").write_text(one_file([*said, *crash] if before else [*crash, *said]))
-        report = explain(ExplainRequest(paths=(f"{folder}/job.log",), case=f"{folder}/case", argv=()))
-        failures = sorted(read(read_case(f"{folder}/case").evidence).of(LogFailure), key=lambda one: one.order)
+        (Path(folder) / "job.log").write_text(
+            one_file([*said, *crash] if before else [*crash, *said])
+        )
+        report = explain(
+            ExplainRequest(paths=(f"{folder}/job.log",), case=f"{folder}/case", argv=())
+        )
+        failures = sorted(
+            read(read_case(f"{folder}/case").evidence).of(LogFailure), key=lambda one: one.order
+        )
     assert answer(report) == Answer("crashed", "user-exception", [9])
     assert [one.rank for one in failures if not one.echo] == [9]
 
@@ -217,16 +280,34 @@ def test_a_kept_case_says_the_same_again(job: Job, tmp_path: Path) -> None:
     files = {**by_rank(job.said), "more.txt": watchdog(0, 7).encode()}
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
-    first = explain(ExplainRequest(paths=tuple(str(tmp_path / name) for name in files), case=str(tmp_path / "case"), argv=()))
+    first = explain(
+        ExplainRequest(
+            paths=tuple(str(tmp_path / name) for name in files),
+            case=str(tmp_path / "case"),
+            argv=(),
+        )
+    )
     again = explain(str(tmp_path / "case"))
     assert again == first
     assert json.loads((tmp_path / "case" / "diagnosis.json").read_text())["says"] == first.says
 
 
 @BOUNDED
-@given(content=st.one_of(st.binary(max_size=3000), st.text(max_size=1500).map(lambda text: text.encode("utf-8", "surrogatepass"))), tail=st.booleans())
-def test_whatever_surrounds_it_a_failure_is_found_or_the_file_is_refused(content: bytes, tail: bool) -> None:
-    """Nothing that bytes can hold raises; words of our own before and after random ones are still read."""
+@given(
+    content=st.one_of(
+        st.binary(max_size=3000),
+        st.text(max_size=1500).map(lambda text: text.encode("utf-8", "surrogatepass")),
+    ),
+    tail=st.booleans(),
+)
+def test_whatever_surrounds_it_a_failure_is_found_or_the_file_is_refused(
+    content: bytes, tail: bool
+) -> None:
+    """Nothing that bytes can hold raises; words of our own before and after random ones are
+    still read.
+    """
     crash = one_file(JOBS[0].said).encode()
-    report = told({"job.log": b"\n" * 3 + crash + (b"\n" + content.replace(b"\0", b"") if tail else b"")})
+    report = told(
+        {"job.log": b"\n" * 3 + crash + (b"\n" + content.replace(b"\0", b"") if tail else b"")}
+    )
     assert report.verdict in ("crashed", "undetermined", "hung")

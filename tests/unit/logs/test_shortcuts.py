@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from trainprobe.logs.environment_reports import read_environment_report
 from trainprobe.logs.kinds import kind_of
-from trainprobe.logs.surroundings_text import read_surroundings
 from trainprobe.logtext import steps
 from trainprobe.logtext.plain import plain_states
-from trainprobe.logtext.wrapped import wrap_width
+from trainprobe.logtext.wrapped_lines import wrap_width
 from trainprobe.redact import Redactor
 from trainprobe.signatures import all_signatures, match_line
 
@@ -41,7 +41,13 @@ def test_what_a_line_tells_of_progress_hangs_on_nothing_that_was_read_before() -
         steps._kind_of_shape.cache_clear()
         return steps.read_step(line)
 
-    lines = ["".join(str(draw.randint(0, 9)) if c.isdigit() and draw.random() < 0.7 else c for c in draw.choice(LINES)) for _ in range(600)]
+    lines = [
+        "".join(
+            str(draw.randint(0, 9)) if c.isdigit() and draw.random() < 0.7 else c
+            for c in draw.choice(LINES)
+        )
+        for _ in range(600)
+    ]
     alone = [fresh(line) for line in lines]
     fresh("")
     assert [steps.read_step(line) for line in lines] == alone
@@ -53,7 +59,11 @@ def test_a_long_list_of_rows_is_redacted_as_each_row_is() -> None:
     rows = [[number, None, 3, "node7", f"step {number} loss 0.1"] for number in range(200)]
     told, count = Redactor({}).data({"rows": rows})
     assert (told, count) == ({"rows": rows}, 0)
-    secret = [*rows, [200, None, 3, "node7", "HF_TOKEN=hf_abcdefghijklmnop0123456789"], [201, float("nan"), 3, "", "a\x1b[31mb\x07"]]
+    secret = [
+        *rows,
+        [200, None, 3, "node7", "HF_TOKEN=hf_abcdefghijklmnop0123456789"],
+        [201, float("nan"), 3, "", "a\x1b[31mb\x07"],
+    ]
     told, count = Redactor({}).data({"rows": secret})
     assert count == 1
     assert "abcdefghijklmnop" not in str(told)
@@ -82,13 +92,19 @@ def test_a_long_head_is_told_by_its_ends_and_by_every_word_of_a_job(head: str, k
 
 
 def test_a_line_that_tells_nothing_hides_none_of_the_same_form_that_does() -> None:
-    text = "Driver 1 of 2\nopen files                      (-n) 1024\nopen files                      (-n) 65536\nGPU 0: Tesla\nGPU 1: Tesla\n"
-    found = read_surroundings(text)
+    text = (
+        "Driver 1 of 2\nopen files                      (-n) 1024\nopen files                     "
+        " (-n) 65536\nGPU 0: Tesla\nGPU 1: Tesla\n"
+    )
+    found = read_environment_report(text)
     assert found["limit.nofile"] == "65536"
     assert found["gpus_per_node"] == "2"
 
 
-@pytest.mark.parametrize("colour", ["[31m", "^[[0m", "\\x1b[31m", "\\u001b[0m", "#033[0m", "\u241b[1;31m", "\\e[0m", "\ufffd[0m"])
+@pytest.mark.parametrize(
+    "colour",
+    ["[31m", "^[[0m", "\\x1b[31m", "\\u001b[0m", "#033[0m", "\u241b[1;31m", "\\e[0m", "\ufffd[0m"],
+)
 def test_spelt_out_colours_go_by_every_spelling(colour: str) -> None:
     assert plain_states(f"[rank3]: {colour}Error") == ["[rank3]: Error"]
 
@@ -97,8 +113,14 @@ def test_the_events_asked_for_are_those_of_all_hits() -> None:
     told = [signature for signature in all_signatures() if signature.example]
     assert len(told) > 100
     for signature in told:
-        every = [hit.signature.id for hit in match_line(signature.example) if hit.signature.shows == signature.shows]
-        assert [hit.signature.id for hit in match_line(signature.example, frozenset({signature.shows}))] == every
+        every = [
+            hit.signature.id
+            for hit in match_line(signature.example)
+            if hit.signature.shows == signature.shows
+        ]
+        assert [
+            hit.signature.id for hit in match_line(signature.example, frozenset({signature.shows}))
+        ] == every
         assert signature.id in every
 
 

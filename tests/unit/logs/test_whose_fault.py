@@ -1,4 +1,6 @@
-"""What a person, a network or a store did to a program is no fault of the line at which it stood."""
+"""What a person, a network or a store did to a program is no fault of the line at which it
+stood.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ IMPORT = (
     f'  File "{TORCH}/functional.py", line 9, in <module>\n    import torch.nn.functional as F\n'
 )
 LAUNCHER = (
-    f'  File "/opt/venv/bin/torchrun", line 8, in <module>\n    sys.exit(main())\n  File "{TORCH}/distributed/run.py", line 883, in main\n    run(args)\n'
+    '  File "/opt/venv/bin/torchrun", line 8, in <module>\n    sys.exit(main())\n  File'
+    f' "{TORCH}/distributed/run.py", line 883, in main\n    run(args)\n'
 )
 
 
@@ -30,14 +33,32 @@ LAUNCHER = (
         (USER, "RuntimeError: Wait timeout"),
         (USER, "RuntimeError: wait timeout after 300000ms, keys: /ready"),
         (USER, "torch.distributed.DistStoreError: Socket Timeout"),
-        (USER, "TimeoutError: The client socket has timed out after 900s while trying to connect to (10.0.0.1, 29500)."),
-        (IMPORT, "TimeoutError: The client socket has timed out after 900s while trying to connect to (10.0.0.1, 29500)."),
+        (
+            USER,
+            (
+                "TimeoutError: The client socket has timed out after 900s while trying to connect"
+                " to (10.0.0.1, 29500)."
+            ),
+        ),
+        (
+            IMPORT,
+            (
+                "TimeoutError: The client socket has timed out after 900s while trying to connect"
+                " to (10.0.0.1, 29500)."
+            ),
+        ),
     ],
 )
-def test_who_was_interrupted_or_waited_in_vain_is_not_blamed(frames: str, raised: str, tmp_path: Path) -> None:
+def test_who_was_interrupted_or_waited_in_vain_is_not_blamed(
+    frames: str, raised: str, tmp_path: Path
+) -> None:
     log = tmp_path / "train.log"
     log.write_text(f"step 1 loss 2.0\nTraceback (most recent call last):\n{frames}{raised}\n")
-    blamed = [cause for cause in explain(str(log)).causes if cause.id in ("user-exception", "import-failure")]
+    blamed = [
+        cause
+        for cause in explain(str(log)).causes
+        if cause.id in ("user-exception", "import-failure")
+    ]
     assert [cause.id for cause in blamed if cause.named or cause.points >= 13] == []
 
 

@@ -63,7 +63,11 @@ def test_no_rank(path: str) -> None:
 
 
 def test_files_that_differ_in_one_running_number() -> None:
-    assert ranks_of_paths(["o/0.log", "o/1.log", "o/2.log"]) == {"o/0.log": 0, "o/1.log": 1, "o/2.log": 2}
+    assert ranks_of_paths(["o/0.log", "o/1.log", "o/2.log"]) == {
+        "o/0.log": 0,
+        "o/1.log": 1,
+        "o/2.log": 2,
+    }
     assert ranks_of_paths(["o/out_0.txt", "o/out_1.txt"]) == {"o/out_0.txt": 0, "o/out_1.txt": 1}
     assert ranks_of_paths(["o/run_0.log", "o/run_1.log"]) == {}
     assert ranks_of_paths(["o/5.log", "o/9.log"]) == {}
@@ -102,5 +106,9 @@ def test_a_lone_number_behind_a_log_is_no_rank_and_a_full_row_of_them_is() -> No
     assert rank_of_path("log.0412") is None
     assert ranks_of_paths(["log_0412.txt"]) == {}
     assert ranks_of_paths(["h3.log"]) == {}
-    assert ranks_of_paths(["log_0.txt", "log_1.txt", "log_2.txt"]) == {"log_0.txt": 0, "log_1.txt": 1, "log_2.txt": 2}
+    assert ranks_of_paths(["log_0.txt", "log_1.txt", "log_2.txt"]) == {
+        "log_0.txt": 0,
+        "log_1.txt": 1,
+        "log_2.txt": 2,
+    }
     assert rank_of_path("err.3") == 3

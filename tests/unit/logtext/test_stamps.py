@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainprobe.logtext.stamps import FileClock, comparable, in_order, stamp
+from trainprobe.logtext.stamps import FileClock, stamp
 
 NOON = dt.datetime(2024, 11, 21, 10, 11, 12, tzinfo=dt.timezone.utc).timestamp()
 WRITTEN = dt.datetime(2024, 11, 21, 12, 0, 0, tzinfo=dt.timezone.utc).timestamp()
@@ -35,10 +35,21 @@ WRITTEN = dt.datetime(2024, 11, 21, 12, 0, 0, tzinfo=dt.timezone.utc).timestamp(
         ("21/Nov/2024:10:11:12 +0000 hello", 0.0, True),
         (f"{NOON:.3f} hello", 0.0, True),
         ("[11/21/24 10:11:12] INFO     hello", 0.0, False),
-        ("[INFO|trainer.py:2345] 2024-11-21 10:11:12,345 >> ***** Running training *****", 0.345, False),
+        (
+            "[INFO|trainer.py:2345] 2024-11-21 10:11:12,345 >> ***** Running training *****",
+            0.345,
+            False,
+        ),
         ('time="2024-11-21T10:11:12Z" level=info msg="hello"', 0.0, True),
         ('{"level": "INFO", "timestamp": "2024-11-21T10:11:12.5Z", "code": 3}', 0.5, True),
-        ("slurmstepd: error: *** STEP 42.0 ON node7 CANCELLED AT 2024-11-21T10:11:12 DUE TO TIME LIMIT ***", 0.0, False),
+        (
+            (
+                "slurmstepd: error: *** STEP 42.0 ON node7 CANCELLED AT 2024-11-21T10:11:12 DUE TO"
+                " TIME LIMIT ***"
+            ),
+            0.0,
+            False,
+        ),
         ("  time      : 2024-11-21_10:11:12", 0.0, False),
     ],
 )
@@ -97,11 +108,12 @@ def test_relative_clocks_are_not_compared_with_wall_clocks() -> None:
     assert dmesg.read("[12345.678901] NVRM: Xid") == pytest.approx(12345.678901)
     log.read("2024-11-21 10:11:12 hello")
     container.read("2024-11-21T10:11:12Z hello")
-    assert (dmesg.kind, log.kind, container.kind, FileClock().kind) == ("relative", "wall", "wall-utc", "none")
-    assert comparable("wall", "wall")
-    assert not comparable("wall", "wall-utc")
-    assert not comparable("relative", "relative")
-    assert not comparable("none", "none")
+    assert (dmesg.kind, log.kind, container.kind, FileClock().kind) == (
+        "relative",
+        "wall",
+        "wall-utc",
+        "none",
+    )
 
 
 def test_midnight_passes() -> None:
@@ -121,7 +133,10 @@ def test_torch_writes_no_zero_before_the_month() -> None:
 
 def test_a_year_turns() -> None:
     clock = FileClock(dt.datetime(2025, 1, 1, 1, tzinfo=dt.timezone.utc).timestamp())
-    first, second = clock.read("I1231 23:59:59.0 1 x.py:1] a"), clock.read("I0101 00:00:01.0 1 x.py:1] b")
+    first, second = (
+        clock.read("I1231 23:59:59.0 1 x.py:1] a"),
+        clock.read("I0101 00:00:01.0 1 x.py:1] b"),
+    )
     assert first is not None
     assert second is not None
     assert second - first == pytest.approx(2)
@@ -131,12 +146,6 @@ def test_times_without_any_date_are_comparable_as_times_of_day() -> None:
     clock = FileClock()
     assert clock.read("10:00:00 a") == 36000
     assert clock.kind == "day"
-
-
-def test_quoted_moments_are_dropped_and_late_writers_mended() -> None:
-    assert in_order([100.0, 101.0, 100.5, 102.0]) == [100.0, 101.0, 101.0, 102.0]
-    assert in_order([100.0, 20.0, 101.0, 102.0]) == [100.0, None, 101.0, 102.0]
-    assert in_order([100.0, None, 20.0, 21.0, 22.0]) == [100.0, None, 20.0, 21.0, 22.0]
 
 
 @given(st.text(max_size=200))

@@ -1,4 +1,6 @@
-"""The administrators' slots: what each is given, what a finding means there, and how little is loaded."""
+"""The administrators' slots: what each is given, what a finding means there, and how little is
+loaded.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,27 @@ import pytest
 
 from tests.conftest import ROOT, python_path
 from trainprobe.checks import SLOTS as CHECK_SLOTS
-from trainprobe.checks.settled import ProgramTold, doubts_of, rows_of, verdict_of
+from trainprobe.checks.outcome import ProgramTold, doubts_of, rows_of, verdict_of
 from trainprobe.cli import ready_slot
 from trainprobe.cli.app import help_of
-from trainprobe.cli.ready_slot import FLAGS, VALUES, Asked, is_for_a_slot, read
+from trainprobe.cli.ready_slot import FLAGS, VALUES, SlotOptions, is_for_a_slot, read
 from trainprobe.errors import UsageError
 from trainprobe.model.diagnosis import Report
-from trainprobe.ready.slots import ADMIN, PATH, PROLOG, SLOTS, STEP, TASKPROLOG, environment_of, exit_of, inconclusive_of, slot_of, stop_after
-from trainprobe.report.forms import in_form
+from trainprobe.ready.slots import (
+    ADMIN,
+    PATH,
+    PROLOG,
+    SLOTS,
+    STEP,
+    TASKPROLOG,
+    environment_of,
+    exit_of,
+    inconclusive_of,
+    slot_of,
+    stop_after,
+)
+from trainprobe.report.format import Layout
+from trainprobe.report.formats import choose
 from trainprobe.report.outcomes import passed
 from trainprobe.report.slot_report import slot_report, slot_text
 from trainprobe.site import Site
@@ -57,16 +72,32 @@ print(code, *sorted(name for name in sys.modules if not name.startswith("_")))
 """
 
 
-def told(*checks: dict[str, Any], outcome: str = "ok", dropped: tuple[str, ...] = ()) -> list[ProgramTold]:
+def told(
+    *checks: dict[str, Any], outcome: str = "ok", dropped: tuple[str, ...] = ()
+) -> list[ProgramTold]:
     return [
         ProgramTold(
-            "machine", outcome, "machine gave no answer within 5 s", {"checks": list(checks), "dropped": [{"id": name, "reason": "late"} for name in dropped]}
+            "machine",
+            outcome,
+            "machine gave no answer within 5 s",
+            {
+                "checks": list(checks),
+                "dropped": [{"id": name, "reason": "late"} for name in dropped],
+            },
         )
     ]
 
 
-def check(state: str, severity: str = "blocker", who: str = "admin", name: str = "x.y") -> dict[str, Any]:
-    return {"id": name, "state": state, "severity": severity, "who": who, "says": f"{name} is {state}."}
+def check(
+    state: str, severity: str = "blocker", who: str = "admin", name: str = "x.y"
+) -> dict[str, Any]:
+    return {
+        "id": name,
+        "state": state,
+        "severity": severity,
+        "who": who,
+        "says": f"{name} is {state}.",
+    }
 
 
 def reported(programs: list[ProgramTold]) -> Report:
@@ -86,7 +117,9 @@ def test_no_slot_of_the_administrators_fails_a_node_for_being_unable_to_look(nam
 
 
 def test_root_takes_nothing_of_what_surrounds_it() -> None:
-    own = environment_of(PROLOG, SURROUNDING, Site(thresholds={"net.mtu": 9000.0}, paths=("/home", "/data")))
+    own = environment_of(
+        PROLOG, SURROUNDING, Site(thresholds={"net.mtu": 9000.0}, paths=("/home", "/data"))
+    )
     assert own == {
         "SLURM_JOB_ID": "7",
         "SLURMD_NODENAME": "node1",
@@ -103,13 +136,22 @@ def test_root_takes_nothing_of_what_surrounds_it() -> None:
 
 def test_the_site_decides_how_long_and_what_a_blind_look_means() -> None:
     site = Site(stop_s={"prolog": 12.0}, inconclusive={"prolog": "fail"})
-    assert (stop_after(PROLOG, Site(), None), stop_after(PROLOG, Site(), 90.0), stop_after(PROLOG, site, 20.0), stop_after(PROLOG, site, 5.0)) == (
+    assert (
+        stop_after(PROLOG, Site(), None),
+        stop_after(PROLOG, Site(), 90.0),
+        stop_after(PROLOG, site, 20.0),
+        stop_after(PROLOG, site, 5.0),
+    ) == (
         30,
         30,
         12,
         5,
     )
-    assert (inconclusive_of(PROLOG, Site(), None), inconclusive_of(PROLOG, Site(), "fail"), inconclusive_of(PROLOG, site, "pass")) == ("pass", "fail", "fail")
+    assert (
+        inconclusive_of(PROLOG, Site(), None),
+        inconclusive_of(PROLOG, Site(), "fail"),
+        inconclusive_of(PROLOG, site, "pass"),
+    ) == ("pass", "fail", "fail")
     assert inconclusive_of(STEP, Site(), None) == "fail"
 
 
@@ -125,11 +167,18 @@ def test_the_site_decides_how_long_and_what_a_blind_look_means() -> None:
         (told(check("unknown", "degraded")), "healthy", 0, 0),
         (told(check("unknown"), check("fail", name="z")), "at-risk", 10, 10),
         (told(check("ok"), outcome="timed_out"), "undetermined", 0, 10),
-        (told(check("ok"), outcome="timed_out", dropped=("lim.nofile",)), "healthy", 0, 0),  # what it did not come to is no blocker
+        (
+            told(check("ok"), outcome="timed_out", dropped=("lim.nofile",)),
+            "healthy",
+            0,
+            0,
+        ),  # what it did not come to is no blocker
         ([], "undetermined", 0, 10),
     ],
 )
-def test_only_a_blocker_that_an_administrator_must_mend_takes_a_node_away(programs: list[ProgramTold], verdict: str, code: int, strict: int) -> None:
+def test_only_a_blocker_that_an_administrator_must_mend_takes_a_node_away(
+    programs: list[ProgramTold], verdict: str, code: int, strict: int
+) -> None:
     rows = rows_of(programs)
     doubts = doubts_of(programs, rows)
     report = reported(programs)
@@ -141,40 +190,99 @@ def test_only_a_blocker_that_an_administrator_must_mend_takes_a_node_away(progra
 
 def test_the_text_of_a_slot_names_what_fails_with_its_fix() -> None:
     row = {**check("fail", name="shm.size"), "fix": "mount -o remount,size=64g /dev/shm"}
-    assert slot_text(reported(told(row, check("ok", name="a.b")))) == (
-        "trainprobe: AT-RISK. shm.size is fail.\ntrainprobe: fail    shm.size (blocker, admin): shm.size is fail. [mount -o remount,size=64g /dev/shm]\n"
+    assert (
+        slot_text(reported(told(row, check("ok", name="a.b"))))
+        == "trainprobe: AT-RISK. shm.size is fail.\ntrainprobe: fail    shm.size (blocker, admin):"
+        " shm.size is fail. [mount -o remount,size=64g /dev/shm]\n"
     )
 
 
 def test_what_does_not_apply_has_not_passed() -> None:
-    rows = [check(state, "degraded", name=f"{state}.{place}") for place, state in enumerate(["ok", "ok", "skip", "unknown", "warn"])]
-    says = "node1 is ready: 2 checks passed, 1 with a warning, 1 not measured, which forbids nothing, 1 that do not apply."
+    rows = [
+        check(state, "degraded", name=f"{state}.{place}")
+        for place, state in enumerate(["ok", "ok", "skip", "unknown", "warn"])
+    ]
+    says = (
+        "node1 is ready: 2 checks passed, 1 with a warning, 1 not measured, which forbids nothing,"
+        " 1 that do not apply."
+    )
     assert reported(told(*rows)).says == says
 
 
 def test_hostile_answers_of_a_program_become_rows_or_nothing() -> None:
-    odd = [None, 3, {"id": 7}, {"id": "a", "state": {}, "says": ["x"], "severity": 9, "who": None, "value": {"x": 1}}]
-    report = reported([ProgramTold("m", "ok", "", {"checks": odd, "dropped": "no"}), ProgramTold("n", "ok", "", {"checks": {"id": "b"}})])
-    assert [(row["id"], row["state"], row["severity"], row["who"]) for row in report.extra["readiness"]["checks"]] == [("a", "unknown", "degraded", "user")]
+    odd = [
+        None,
+        3,
+        {"id": 7},
+        {"id": "a", "state": {}, "says": ["x"], "severity": 9, "who": None, "value": {"x": 1}},
+    ]
+    report = reported(
+        [
+            ProgramTold("m", "ok", "", {"checks": odd, "dropped": "no"}),
+            ProgramTold("n", "ok", "", {"checks": {"id": "b"}}),
+        ]
+    )
+    assert [
+        (row["id"], row["state"], row["severity"], row["who"])
+        for row in report.extra["readiness"]["checks"]
+    ] == [("a", "unknown", "degraded", "user")]
 
 
 def test_every_form_holds_whatever_a_program_told() -> None:
     odd = "a\ufffe\x00\x1b[31m\u2028 ]]> <b> & \\ \" \ud800 | 'x'=1;\n# HELP x"
-    rows: list[dict[str, Any]] = [{"id": odd, "state": "fail", "severity": "blocker", "who": "admin", **dict.fromkeys(("says", "fix", "threshold"), odd)}]
-    rows += [{"id": f"n{place}", "state": "ok", "value": value} for place, value in enumerate((float("nan"), float("inf"), 10**400, "1e999", True, [1]))]
-    report = slot_report([ProgramTold("m", "ok", "", {"checks": rows})], host=odd, slot="prolog", budget="quick")
-    told = {form: in_form(report, form, 1.0) for form in ("junit", "prometheus", "nagios", "json")}
+    rows: list[dict[str, Any]] = [
+        {
+            "id": odd,
+            "state": "fail",
+            "severity": "blocker",
+            "who": "admin",
+            **dict.fromkeys(("says", "fix", "threshold"), odd),
+        }
+    ]
+    rows += [
+        {"id": f"n{place}", "state": "ok", "value": value}
+        for place, value in enumerate((float("nan"), float("inf"), 10**400, "1e999", True, [1]))
+    ]
+    report = slot_report(
+        [ProgramTold("m", "ok", "", {"checks": rows})], host=odd, slot="prolog", budget="quick"
+    )
+    told = {
+        name: choose("readiness", name).renders["readiness"](report, Layout(ended_at=1.0))
+        for name in ("junit", "prometheus", "nagios", "json")
+    }
     assert ET.fromstring(told["junit"]).attrib["failures"] == "2"  # the check and the verdict
     assert json.loads(told["json"])["verdict"] == "at-risk"
     assert told["nagios"].count("\n") == told["nagios"].count("|") == 1
-    assert all(line.startswith(("# HELP trainprobe_", "# TYPE trainprobe_", "trainprobe_")) for line in told["prometheus"].splitlines())
+    assert all(
+        line.startswith(("# HELP trainprobe_", "# TYPE trainprobe_", "trainprobe_"))
+        for line in told["prometheus"].splitlines()
+    )
 
 
 def test_the_command_line_of_a_slot() -> None:
-    words = "--slot=prolog --format nagios --inconclusive fail --timeout 9 --quick --json - --case c --quiet --drain node1,node2"
-    assert read(["ready", *words.split()], {}) == Asked("prolog", "nagios", "fail", 9.0, "-", os.path.abspath("c"), quiet=True, drain=("node1", "node2"))
-    assert read(["ready"], {"TRAINPROBE_SLOT": "epilog"}) == Asked("epilog")
-    for wrong in (["ready", "--deep"], ["ready", "--format", "xml"], ["ready", "--timeout", "nan"], ["ready", "--timeout"], ["ready", "more"]):
+    words = (
+        "--slot=prolog --format nagios --inconclusive fail --timeout 9 --quick --json - --case c"
+        " --quiet --drain node1,node2"
+    )
+    assert read(["ready", *words.split()], {}) == SlotOptions(
+        "prolog",
+        "nagios",
+        "",
+        "fail",
+        9.0,
+        "-",
+        os.path.abspath("c"),
+        quiet=True,
+        drain=("node1", "node2"),
+    )
+    assert read(["ready"], {"TRAINPROBE_SLOT": "epilog"}) == SlotOptions("epilog")
+    for wrong in (
+        ["ready", "--deep"],
+        ["ready", "--format", "xml"],
+        ["ready", "--timeout", "nan"],
+        ["ready", "--timeout"],
+        ["ready", "more"],
+    ):
         with pytest.raises(UsageError):
             read(wrong, {})
 
@@ -182,7 +290,13 @@ def test_the_command_line_of_a_slot() -> None:
 def test_only_the_administrators_slots_take_this_way() -> None:
     assert is_for_a_slot(["ready", "--slot", "prolog"], {})
     assert is_for_a_slot(["ready"], {"TRAINPROBE_SLOT": "healthcheck"})
-    for argv in (["ready"], ["ready", "--slot", "step"], ["ready", "--slot", "prolog", "--help"], ["diagnose", "--slot", "prolog"], ["ready", "--slot"]):
+    for argv in (
+        ["ready"],
+        ["ready", "--slot", "step"],
+        ["ready", "--slot", "prolog", "--help"],
+        ["diagnose", "--slot", "prolog"],
+        ["ready", "--slot"],
+    ):
         assert not is_for_a_slot(argv, {}), argv
 
 
@@ -193,7 +307,14 @@ def test_its_options_are_those_of_the_whole_command() -> None:
 
 
 def test_a_prolog_loads_little_and_nothing_of_strangers() -> None:
-    done = subprocess.run([sys.executable, "-c", COUNT], env=python_path() or {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT],
+        env=python_path() or {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     code, *modules = done.stdout.split()
     assert (code in ("0", "10"), HEAVY & set(modules)) == (True, set()), done.stderr
     assert len([name for name in modules if name.startswith("trainprobe")]) <= 60
@@ -204,13 +325,26 @@ def test_a_tool_that_cannot_be_loaded_takes_no_node_away(tmp_path: Path) -> None
     broken = tmp_path / "trainprobe"
     for script in ("prolog.sh", "epilog.sh", "health-check.sh"):
         codes = []
-        for does in (f"exec {sys.executable} -c 'import no_such_tool'", "exit 10", "exit 2", "exit 70"):
+        for does in (
+            f"exec {sys.executable} -c 'import no_such_tool'",
+            "exit 10",
+            "exit 2",
+            "exit 70",
+        ):
             broken.write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
             broken.chmod(0o755)
             text = (ROOT / "docs" / "examples" / script).read_text(encoding="utf-8")
-            for name, value in (("TRAINPROBE", broken), ("LOG", tmp_path / "log"), ("METRICS", tmp_path / "metrics")):
+            for name, value in (
+                ("TRAINPROBE", broken),
+                ("LOG", tmp_path / "log"),
+                ("METRICS", tmp_path / "metrics"),
+            ):
                 text = re.sub(rf"^{name}=\S*", f"{name}={value}", text, flags=re.MULTILINE)
-            codes.append(subprocess.run(["sh", "-c", text], capture_output=True, check=False, timeout=30).returncode)
+            codes.append(
+                subprocess.run(
+                    ["sh", "-c", text], capture_output=True, check=False, timeout=30
+                ).returncode
+            )
         assert codes == [0, 1, 0, 0], script
 
 
@@ -220,7 +354,11 @@ def test_a_log_that_cannot_be_written_does_not_skip_the_check(script: str, tmp_p
     tool.write_text("#!/bin/sh\necho looked >&2\nexit 10\n", encoding="utf-8")
     tool.chmod(0o755)
     text = (ROOT / "docs" / "examples" / script).read_text(encoding="utf-8")
-    for name, value in (("TRAINPROBE", tool), ("LOG", tmp_path / "none" / "log"), ("METRICS", tmp_path / "none" / "metrics")):
+    for name, value in (
+        ("TRAINPROBE", tool),
+        ("LOG", tmp_path / "none" / "log"),
+        ("METRICS", tmp_path / "none" / "metrics"),
+    ):
         text = re.sub(rf"^{name}=\S*", f"{name}={value}", text, flags=re.MULTILINE)
     done = subprocess.run(["sh", "-c", text], capture_output=True, check=False, timeout=30)
     assert (done.returncode, b"looked" in done.stderr) == (1, True)
@@ -240,8 +378,19 @@ sys.exit(run(["ready", "--slot", "prolog", *sys.argv[2:]]))
 
 
 def slot_without_a_folder(*argv: str) -> subprocess.CompletedProcess[str]:
-    env = {name: value for name, value in (python_path() or {"PYTHONPATH": str(ROOT)}).items() if name not in ("HOME", "TMPDIR")}
-    return subprocess.run([sys.executable, "-c", NO_FOLDER, *argv], env=env, capture_output=True, text=True, timeout=60, check=False)
+    env = {
+        name: value
+        for name, value in (python_path() or {"PYTHONPATH": str(ROOT)}).items()
+        if name not in ("HOME", "TMPDIR")
+    }
+    return subprocess.run(
+        [sys.executable, "-c", NO_FOLDER, *argv],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def test_the_checks_need_no_folder_that_can_be_written() -> None:
@@ -253,21 +402,36 @@ def test_the_checks_need_no_folder_that_can_be_written() -> None:
 
 def test_a_monitor_is_told_that_nothing_could_be_checked() -> None:
     done = slot_without_a_folder("cannot", "--format", "nagios", "--quiet")
-    assert (done.returncode, done.stdout.startswith("TRAINPROBE UNKNOWN - The node could not be looked at")) == (3, True)
+    assert (
+        done.returncode,
+        done.stdout.startswith("TRAINPROBE UNKNOWN - The node could not be looked at"),
+    ) == (3, True)
     wrong = slot_without_a_folder("can", "--format=nagios", "--bogus")
     assert (wrong.returncode, wrong.stdout.startswith("TRAINPROBE UNKNOWN - ")) == (3, True)
-    codes = [slot_without_a_folder("cannot", f"--inconclusive={each}", "--quiet") for each in ("pass", "fail")]
-    assert [(one.returncode, "could not be looked at" in one.stderr) for one in codes] == [(0, True), (10, True)]
+    codes = [
+        slot_without_a_folder("cannot", f"--inconclusive={each}", "--quiet")
+        for each in ("pass", "fail")
+    ]
+    assert [(one.returncode, "could not be looked at" in one.stderr) for one in codes] == [
+        (0, True),
+        (10, True),
+    ]
 
 
-def test_a_file_is_written_through_nobodys_link_and_from_where_it_was_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_written_through_nobodys_link_and_from_where_it_was_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     theirs = tmp_path / "theirs"
     theirs.write_text("theirs", encoding="utf-8")
     os.symlink(theirs, tmp_path / f"r.json.{os.getpid()}.new")
     monkeypatch.chdir(tmp_path)
     asked = read(["ready", "--slot", "prolog", "--json", "r.json"], {})
     ready_slot._write(asked.json_to, "ours")
-    assert (asked.json_to, theirs.read_text(), (tmp_path / "r.json").exists()) == (str(tmp_path / "r.json"), "theirs", False)
+    assert (asked.json_to, theirs.read_text(), (tmp_path / "r.json").exists()) == (
+        str(tmp_path / "r.json"),
+        "theirs",
+        False,
+    )
     os.unlink(tmp_path / f"r.json.{os.getpid()}.new")
     ready_slot._write(asked.json_to, "ours")
     assert (tmp_path / "r.json").read_text() == "ours"
@@ -283,14 +447,23 @@ def told(wanted, tell, given_up=None):
 here.run_checks = told
 ready_slot.GRACE_S = 0.2
 setattr(ready_slot, sys.argv[1], lambda *_: time.sleep(60) if sys.argv[2] == "hangs" else 1 / 0)
-sys.exit(run(["ready", "--slot", "prolog", "--timeout", "1"]))
+sys.exit(run(["ready", "--slot", "prolog", "--timeout", "3"]))
 """
 
 
-@pytest.mark.parametrize(("where", "how"), [("_tell", "hangs"), ("_keep", "hangs"), ("_keep", "breaks")])
+@pytest.mark.parametrize(
+    ("where", "how"), [("_tell", "hangs"), ("_keep", "hangs"), ("_keep", "breaks")]
+)
 def test_what_was_found_counts_also_where_it_cannot_be_told_or_kept(where: str, how: str) -> None:
     argv = [sys.executable, "-c", HANGS_BEHIND, where, how]
-    done = subprocess.run(argv, env=python_path() or {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(
+        argv,
+        env=python_path() or {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
     assert done.returncode == 10, done.stderr
 
 
@@ -298,15 +471,38 @@ def test_in_the_tasks_own_prolog_stdout_holds_only_what_slurm_understands() -> N
     argv = [sys.executable, "-m", "trainprobe", "ready", "--slot", "taskprolog", "--format", "json"]
     for local, stderr in (("0", True), ("1", False)):
         done = subprocess.run(
-            argv, env={**python_path(), "PYTHONPATH": str(ROOT), "SLURM_LOCALID": local}, capture_output=True, text=True, timeout=60, check=True
+            argv,
+            env={**python_path(), "PYTHONPATH": str(ROOT), "SLURM_LOCALID": local},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
         )
         assert all(line.startswith(("print ", "export ")) for line in done.stdout.splitlines())
         assert bool(done.stderr) == stderr
 
 
 def test_another_form_goes_to_stdout_and_the_file_is_whole(tmp_path: Any) -> None:
-    argv = [sys.executable, "-m", "trainprobe", "ready", "--slot", "healthcheck", "--format", "prometheus", "--json", str(tmp_path / "r.json")]
-    done = subprocess.run(argv, env={**python_path(), "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=False)
+    argv = [
+        sys.executable,
+        "-m",
+        "trainprobe",
+        "ready",
+        "--slot",
+        "healthcheck",
+        "--format",
+        "prometheus",
+        "--json",
+        str(tmp_path / "r.json"),
+    ]
+    done = subprocess.run(
+        argv,
+        env={**python_path(), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     report = json.loads((tmp_path / "r.json").read_text())
     assert f'trainprobe_verdict{{verdict="{report["verdict"]}"}} 1' in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["r.json"]

@@ -10,26 +10,48 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainprobe.checks import catalogue
-from trainprobe.checks.settled import ProgramTold
+from trainprobe.checks.outcome import ProgramTold
 from trainprobe.facts import read
 from trainprobe.model.diagnosis import Report
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.subjects import JOB, Subject
 from trainprobe.pipelines import explain
-from trainprobe.ready.here import Told
-from trainprobe.ready.kept import keep
+from trainprobe.ready.case_folders import keep
+from trainprobe.ready.local_checks import CheckResult
 from trainprobe.report.slot_report import slot_report
 from trainprobe.waits.readiness import doubts_of, ready_groups, ready_verdict
 
 HOST = "node1"
-PLAN = {"budget": "quick", "slot": "prolog", "by": "here", "nodes": [HOST], "nproc": 0, "undone": []}
-IDS = st.sampled_from([*sorted(spec.id for spec in catalogue().values() if "prolog" in spec.slots), "fs.mounts:/data", "not.known"])
+PLAN = {
+    "budget": "quick",
+    "slot": "prolog",
+    "by": "here",
+    "nodes": [HOST],
+    "nproc": 0,
+    "undone": [],
+}
+IDS = st.sampled_from(
+    [
+        *sorted(spec.id for spec in catalogue().values() if "prolog" in spec.slots),
+        "fs.mounts:/data",
+        "not.known",
+    ]
+)
 ROW = st.fixed_dictionaries(
-    {"id": IDS, "state": st.sampled_from(["ok", "ok", "warn", "fail", "skip", "unknown", "?"]), "says": st.sampled_from(["", "It is so."])},
-    optional={"severity": st.sampled_from(["blocker", "degraded", "warning", "info", "odd"]), "who": st.sampled_from(["user", "admin"])},
+    {
+        "id": IDS,
+        "state": st.sampled_from(["ok", "ok", "warn", "fail", "skip", "unknown", "?"]),
+        "says": st.sampled_from(["", "It is so."]),
+    },
+    optional={
+        "severity": st.sampled_from(["blocker", "degraded", "warning", "info", "odd"]),
+        "who": st.sampled_from(["user", "admin"]),
+    },
 )
 PROGRAM = st.builds(
-    lambda name, outcome, checks, dropped: ProgramTold(name, outcome, f"{name} did not end well", {"checks": checks, "dropped": dropped}),
+    lambda name, outcome, checks, dropped: ProgramTold(
+        name, outcome, f"{name} did not end well", {"checks": checks, "dropped": dropped}
+    ),
     st.sampled_from(["machine", "storage", "network"]),
     st.sampled_from(["ok", "ok", "partial", "timed_out", "crashed", "unavailable"]),
     st.lists(ROW, max_size=4, unique_by=lambda row: row["id"]),
@@ -41,7 +63,22 @@ def evidence(programs: list[ProgramTold]) -> list[Evidence]:
     rows = [Evidence("E1", "ready", JOB, "checks", "here", 1.0, 0.0, "ok", "", PLAN, (), 0)]
     for place, one in enumerate(programs, start=2):
         data = {"program": one.name, **one.data}
-        rows.append(Evidence(f"E{place}", "checks", Subject("host", HOST), "checks", one.name, 1.0, 0.1, one.outcome, one.reason, data, (), 0))  # type: ignore[arg-type]
+        rows.append(
+            Evidence(
+                f"E{place}",
+                "checks",
+                Subject("host", HOST),
+                "checks",
+                one.name,
+                1.0,
+                0.1,
+                one.outcome,  # type: ignore[arg-type]
+                one.reason,
+                data,
+                (),
+                0,
+            )
+        )
     return rows
 
 
@@ -63,14 +100,33 @@ def test_a_kept_case_explained_says_the_same_of_each_check(state: str, tmp_path:
         {"id": "fs.mounts", "state": state, "says": "/data is not mounted.", "value": 3},
         {"id": "host.swap", "state": "fail", "says": "Swap."},
     ]
-    programs = [ProgramTold("storage", "ok", "", {"program": "storage", "checks": rows, "open": "", "dropped": []})]
-    told = [Told("checks", one.name, one.data, began=1.0) for one in programs]
-    keep(told, folder=str(tmp_path / "case"), host=HOST, slot="prolog", budget="quick", argv=("trainprobe", "ready"))
+    programs = [
+        ProgramTold(
+            "storage", "ok", "", {"program": "storage", "checks": rows, "open": "", "dropped": []}
+        )
+    ]
+    told = [CheckResult("checks", one.name, one.data, began=1.0) for one in programs]
+    keep(
+        told,
+        folder=str(tmp_path / "case"),
+        host=HOST,
+        slot="prolog",
+        budget="quick",
+        argv=("trainprobe", "ready"),
+    )
     whole, small = explain(str(tmp_path / "case")), reported(programs)
     names = ("id", "state", "severity", "who", "hosts", "says", "fix", "threshold", "source")
 
     def shown(report: Report) -> list[list[Any]]:
-        return sorted([[row[name] for name in names] for row in report.extra["readiness"]["checks"]])
+        return sorted(
+            [[row[name] for name in names] for row in report.extra["readiness"]["checks"]]
+        )
 
-    assert (whole.verdict, whole.conclusive, shown(whole)) == (small.verdict, small.conclusive, shown(small))
-    assert {"ready", "checks", "differences", "exclude", "dropped", "budget"} <= set(whole.extra["readiness"]) & set(small.extra["readiness"])
+    assert (whole.verdict, whole.conclusive, shown(whole)) == (
+        small.verdict,
+        small.conclusive,
+        shown(small),
+    )
+    assert {"ready", "checks", "differences", "exclude", "dropped", "budget"} <= set(
+        whole.extra["readiness"]
+    ) & set(small.extra["readiness"])

@@ -1,4 +1,6 @@
-"""A strict reader of Prometheus' text format 0.0.4, with what `promtool check metrics` and node_exporter's textfile collector refuse."""
+"""A strict reader of Prometheus' text format 0.0.4, with what `promtool check metrics` and
+node_exporter's textfile collector refuse.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,19 @@ import re
 NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\n|\\")*)"')
 SAMPLE = re.compile(rf"({NAME.pattern})(?:\{{(.*)\}})? (\S+)")
-UNITS = ("_s", "_ms", "_us", "_minutes", "_hours", "_days", "_kb", "_mb", "_gb", "_percent", "_milliseconds")
+UNITS = (
+    "_s",
+    "_ms",
+    "_us",
+    "_minutes",
+    "_hours",
+    "_days",
+    "_kb",
+    "_mb",
+    "_gb",
+    "_percent",
+    "_milliseconds",
+)
 OF_OTHER_TYPES = ("_total", "_count", "_sum", "_bucket")
 Sample = tuple[str, frozenset[tuple[str, str]]]
 
@@ -44,7 +58,11 @@ def read(text: str) -> dict[Sample, float]:
 
 def of(samples: dict[Sample, float], name: str) -> dict[tuple[str, ...], float]:
     """Return the samples of one name by their labels' values, sorted by label."""
-    return {tuple(value for _, value in sorted(labels)): number for (one, labels), number in samples.items() if one == name}
+    return {
+        tuple(value for _, value in sorted(labels)): number
+        for (one, labels), number in samples.items()
+        if one == name
+    }
 
 
 def _labels(inside: str, line: str) -> frozenset[tuple[str, str]]:
@@ -53,7 +71,16 @@ def _labels(inside: str, line: str) -> frozenset[tuple[str, str]]:
     while at < len(inside):
         matched = LABEL.match(inside, at)
         assert matched, line
-        pairs.append((matched.group(1), re.sub(r"\\(.)", lambda one: {"n": "\n"}.get(one.group(1), one.group(1)), matched.group(2))))
+        pairs.append(
+            (
+                matched.group(1),
+                re.sub(
+                    r"\\(.)",
+                    lambda one: {"n": "\n"}.get(one.group(1), one.group(1)),
+                    matched.group(2),
+                ),
+            )
+        )
         at = matched.end()
         if at < len(inside):
             assert inside[at] == ",", line

@@ -1,4 +1,6 @@
-"""The report as JSON: there and back, valid by its schema, and never a number that JSON does not know."""
+"""The report as JSON: there and back, valid by its schema, and never a number that JSON does not
+know.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ import pytest
 
 from tests.unit.report import handmade
 from trainprobe.model.codec import to_json
-from trainprobe.model.diagnosis import Diagnosis, LadderRow, Measure, Report, Suspect, TimelineAttempt
+from trainprobe.model.diagnosis import (
+    Diagnosis,
+    LadderRow,
+    Measure,
+    Report,
+    Suspect,
+    TimelineAttempt,
+)
 from trainprobe.report.json_report import read_report, report_of, report_text
 from trainprobe.report.schema import docstring_of, report_schema, schema_text, shapes_of
 
@@ -49,9 +58,18 @@ def test_a_newer_version_may_add_fields() -> None:
 
 
 def test_a_measure_that_is_no_number_is_left_out() -> None:
-    row = LadderRow(1, "p", "passed", measures=(Measure("a", math.nan), Measure("b", math.inf), Measure("c", 1.0)))
-    report = report_of(Diagnosis("healthy", conclusive=True, ladder=(row,)), command="diagnose", case="")
-    assert [measure["name"] for measure in json.loads(report_text(report))["ladder"][0]["measures"]] == ["c"]
+    row = LadderRow(
+        1,
+        "p",
+        "passed",
+        measures=(Measure("a", math.nan), Measure("b", math.inf), Measure("c", 1.0)),
+    )
+    report = report_of(
+        Diagnosis("healthy", conclusive=True, ladder=(row,)), command="diagnose", case=""
+    )
+    assert [
+        measure["name"] for measure in json.loads(report_text(report))["ladder"][0]["measures"]
+    ] == ["c"]
 
 
 def test_text_is_ascii_whatever_was_found() -> None:
@@ -66,6 +84,8 @@ def test_what_is_not_a_report_is_refused_with_the_field() -> None:
 
 
 def test_every_shape_is_in_the_schema() -> None:
-    names = {kind.__name__ for top in (Report, TimelineAttempt) for kind in shapes_of(top)} - {"Report"}
+    names = {kind.__name__ for top in (Report, TimelineAttempt) for kind in shapes_of(top)} - {
+        "Report"
+    }
     assert names == set(report_schema()["$defs"])
     assert docstring_of(Suspect).startswith("Where the trouble sits")

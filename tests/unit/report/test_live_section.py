@@ -13,7 +13,13 @@ from trainprobe.model.facts import Fact
 from trainprobe.report.json_report import read_report, report_of, report_text
 from trainprobe.report.text import text_of
 
-STUCK: list[Fact | list[Fact]] = [job(3), rank(0, age_s=300.0), rank(1, age_s=300.0), rank(2, own("wait", 31), own("wait", 31)), site(31, "time.sleep(3600)")]
+STUCK: list[Fact | list[Fact]] = [
+    job(3),
+    rank(0, age_s=300.0),
+    rank(1, age_s=300.0),
+    rank(2, own("wait", 31), own("wait", 31)),
+    site(31, "time.sleep(3600)"),
+]
 
 
 def text(*more: object) -> str:
@@ -52,7 +58,9 @@ def test_what_killing_costs_is_the_age_of_the_newest_checkpoint() -> None:
     assert "/ck/new.pt, 10 min 00 s old" in said
 
 
-def test_each_row_s_own_pid_stands_at_its_number_and_not_behind_the_rank_that_it_waits_for() -> None:
+def test_each_row_s_own_pid_stands_at_its_number_and_not_behind_the_rank_that_it_waits_for() -> (
+    None
+):
     said = text()
 
     assert "       2 (pid " in said
@@ -62,12 +70,20 @@ def test_each_row_s_own_pid_stands_at_its_number_and_not_behind_the_rank_that_it
 def test_a_young_job_without_a_checkpoint_is_not_said_to_lose_all_its_work() -> None:
     rows = STUCK[1:]
     assert isinstance(STUCK[0], Job)
-    for began, says in ((None, "none was found: all work since the start may be lost"), (-600.0, "none was found: all work"), (500.0, "none was found\n")):
-        facts = Facts(facts_of(replace(job(3), began=began), *rows).all, looked=[Look("deadlines", CELL)])
+    for began, says in (
+        (None, "none was found: all work since the start may be lost"),
+        (-600.0, "none was found: all work"),
+        (500.0, "none was found\n"),
+    ):
+        facts = Facts(
+            facts_of(replace(job(3), began=began), *rows).all, looked=[Look("deadlines", CELL)]
+        )
         report = report_of(judge(facts, (), load_priors()), command="attach", case="case")
         assert f"newest checkpoint: {says}" in text_of(report)
 
 
 def test_a_job_that_was_reached_on_several_hosts_is_headed_by_the_way_there() -> None:
-    reach = Reach(by="slurm", job="4711", command="trainprobe attach --slurm 4711", nodes=("node1", "node2"))
+    reach = Reach(
+        by="slurm", job="4711", command="trainprobe attach --slurm 4711", nodes=("node1", "node2")
+    )
     assert text(reach).startswith("attach --slurm 4711 · ")

@@ -1,4 +1,6 @@
-"""The section of a batch script: worst first, with its line and fix, and a diff that can be applied as it stands."""
+"""The section of a batch script: worst first, with its line and fix, and a diff that can be
+applied as it stands.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,36 @@ from trainprobe.report.lines import plain
 from trainprobe.report.sbatch_section import sbatch_lines
 
 ROWS = [
-    {"id": "plan.output", "state": "warn", "line": 8, "says": "The next one overwrites it.", "fix": "--output=train-%j.out"},
-    {"id": "plan.tasks", "state": "fail", "line": 12, "says": "One on each node.", "fix": "--ntasks-per-node=1"},
+    {
+        "id": "plan.output",
+        "state": "warn",
+        "line": 8,
+        "says": "The next one overwrites it.",
+        "fix": "--output=train-%j.out",
+    },
+    {
+        "id": "plan.tasks",
+        "state": "fail",
+        "line": 12,
+        "says": "One on each node.",
+        "fix": "--ntasks-per-node=1",
+    },
     {"id": "plan.gpus", "state": "ok", "line": 0, "says": "", "fix": ""},
 ]
-CHANGES = ["--- job.sh", "+++ job.sh, corrected", "@@ -1,4 +1,4 @@", " #!/bin/bash", "-  srun -n8 train\x1b[31m.py", "+\tsrun -n4 train.py"]
+CHANGES = [
+    "--- job.sh",
+    "+++ job.sh, corrected",
+    "@@ -1,4 +1,4 @@",
+    " #!/bin/bash",
+    "-  srun -n8 train\x1b[31m.py",
+    "+\tsrun -n4 train.py",
+]
 
 
 def lines(told: object) -> list[str]:
-    report = report_of(Diagnosis("at-risk", conclusive=True, extra={"sbatch": told}), command="ready", case="")
+    report = report_of(
+        Diagnosis("at-risk", conclusive=True, extra={"sbatch": told}), command="ready", case=""
+    )
     return [plain(line) for line in sbatch_lines(report, 100)]
 
 

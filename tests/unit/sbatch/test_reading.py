@@ -10,8 +10,8 @@ import pytest
 
 from tests.gallery.sbatch import score
 from trainprobe.sbatch import numbers
-from trainprobe.sbatch.checking import CHECKS, checked, here_of, plan_of
 from trainprobe.sbatch.directives import directives, split_directive
+from trainprobe.sbatch.engine import CHECKS, checked, here_of, plan_of
 from trainprobe.sbatch.expanding import arithmetic, expand, expanded
 from trainprobe.sbatch.findings import corrected
 from trainprobe.sbatch.launches import launches
@@ -46,18 +46,30 @@ def test_options_of_a_line(line: str, expected: dict[str, str]) -> None:
 def test_options_end_at_the_first_command() -> None:
     told = directives("#!/bin/sh\n\n# words\n#SBATCH -N 2\n   \nexport A=1\n#SBATCH -t 5\n")
     assert [option.name for option in told.components[0]] == ["nodes"]
-    assert (told.first_command, [(flaw.kind, flaw.line) for flaw in told.flaws]) == (6, [("late", 7)])
+    assert (told.first_command, [(flaw.kind, flaw.line) for flaw in told.flaws]) == (
+        6,
+        [("late", 7)],
+    )
 
 
 def test_the_command_line_stands_above_the_environment_and_the_script() -> None:
     text = "#!/bin/sh\n#SBATCH -N 1 -p a -t 5\n#SBATCH hetjob\n#SBATCH -N 3\nsrun true\n"
     script = read_script(text, ("--nodes=4",), {"SBATCH_PARTITION": "b", "SBATCH_TIMELIMIT": "9"})
-    assert {name: option.value for name, option in script.options.items()} == {"nodes": "4", "partition": "b", "time": "9"}
-    assert (script.options["nodes"].where, script.options["partition"].where) == ("the command line", "SBATCH_PARTITION in the environment")
+    assert {name: option.value for name, option in script.options.items()} == {
+        "nodes": "4",
+        "partition": "b",
+        "time": "9",
+    }
+    assert (script.options["nodes"].where, script.options["partition"].where) == (
+        "the command line",
+        "SBATCH_PARTITION in the environment",
+    )
     assert script.components[1]["nodes"].value == "3"
 
 
-@pytest.mark.parametrize("words", [["--nonsense"], ["--ntasks"], ["-y"], ["--hold=3"], ["--n=3"], ["--partition="]])
+@pytest.mark.parametrize(
+    "words", [["--nonsense"], ["--ntasks"], ["-y"], ["--hold=3"], ["--n=3"], ["--partition="]]
+)
 def test_what_sbatch_refuses_is_a_flaw(words: list[str]) -> None:
     assert options_of(words).flaws
 
@@ -73,11 +85,23 @@ def test_words_of_a_directive() -> None:
 
 
 def test_commands_over_several_lines_and_in_brackets() -> None:
-    text = 'a \\\n b\nif [ x ]; then\n c && d\nfi\ncat <<EOF\nsrun no\nEOF\nfor i in 1 2; do e "$(f g)" & done; h | i\nj() {\n k\n}\n# l\n'
+    text = (
+        'a \\\n b\nif [ x ]; then\n c && d\nfi\ncat <<EOF\nsrun no\nEOF\nfor i in 1 2; do e "$(f'
+        ' g)" & done; h | i\nj() {\n k\n}\n# l\n'
+    )
     found = [(one.words, one.line, one.loop, one.nested, one.after) for one in commands(text)]
     assert [(words, line) for words, line, *_ in found] == [
-        (("a", "b"), 1), (("[", "x", "]"), 3), (("c",), 4), (("d",), 4), (("cat", "<<EOF"), 6), (("e", '"$(f g)"'), 9), (("h",), 9), (("i",), 9), (("j",), 10), (("k",), 11),
-    ]  # fmt: skip
+        (("a", "b"), 1),
+        (("[", "x", "]"), 3),
+        (("c",), 4),
+        (("d",), 4),
+        (("cat", "<<EOF"), 6),
+        (("e", '"$(f g)"'), 9),
+        (("h",), 9),
+        (("i",), 9),
+        (("j",), 10),
+        (("k",), 11),
+    ]
     assert [loop for words, _, loop, *_ in found if words[0] in ("e", "h")] == [True, False]
     assert next(after for words, *_, after in found if words[0] == "e") == "&"
 
@@ -114,15 +138,42 @@ def test_arithmetic_is_bounded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "minutes"), [("90", 90), ("1:30", 1.5), ("2:00:00", 120), ("1-12", 2160), ("1-00:30", 1470), ("UNLIMITED", float("inf")), ("2h", None), ("", None)]
+    ("text", "minutes"),
+    [
+        ("90", 90),
+        ("1:30", 1.5),
+        ("2:00:00", 120),
+        ("1-12", 2160),
+        ("1-00:30", 1470),
+        ("UNLIMITED", float("inf")),
+        ("2h", None),
+        ("", None),
+    ],
 )
 def test_times(text: str, minutes: float | None) -> None:
     assert numbers.minutes(text) == minutes
 
 
 def test_sizes_gpus_and_hosts() -> None:
-    assert [numbers.megabytes(text) for text in ("4G", "512", "2T", "1024K", "x", "4.5G")] == [4096, 512, 2097152, 1, None, 4096]
-    assert [numbers.gres_gpus(text) for text in ("gpu:4", "gpu", "gpu:a100:8(S:0-1),ssd:1", "gpu:a100:2,gpu:h100:2", "ssd:1", "(null)")] == [
+    assert [numbers.megabytes(text) for text in ("4G", "512", "2T", "1024K", "x", "4.5G")] == [
+        4096,
+        512,
+        2097152,
+        1,
+        None,
+        4096,
+    ]
+    assert [
+        numbers.gres_gpus(text)
+        for text in (
+            "gpu:4",
+            "gpu",
+            "gpu:a100:8(S:0-1),ssd:1",
+            "gpu:a100:2,gpu:h100:2",
+            "ssd:1",
+            "(null)",
+        )
+    ] == [
         4,
         1,
         8,
@@ -136,9 +187,13 @@ def test_sizes_gpus_and_hosts() -> None:
 
 def test_what_stands_before_a_command_is_taken_off() -> None:
     for words in (
-        "exec env A=1 python t.py", "timeout -k 5 60 python t.py", "numactl --cpunodebind=0 python t.py", "singularity exec --nv -B /a:/b img.sif python t.py",
-        "nice -n 5 python t.py", "apptainer exec --bind=/a img.sif python t.py",
-    ):  # fmt: skip
+        "exec env A=1 python t.py",
+        "timeout -k 5 60 python t.py",
+        ("numactl --cpunodebind=0 python t.py"),
+        "singularity exec --nv -B /a:/b img.sif python t.py",
+        "nice -n 5 python t.py",
+        "apptainer exec --bind=/a img.sif python t.py",
+    ):
         assert wrapped(words.split()) == ("python", "t.py"), words
 
 
@@ -152,15 +207,30 @@ def test_a_launch_is_found_through_variables_functions_and_shells() -> None:
         "f() {\n srun -l torchrun --nproc-per-node=$SLURM_GPUS_ON_NODE --nnodes=2 $1\n}\nf t.py",
     ):
         (found,) = launches(read_script(head + body))
-        assert (found.program, found.per_node, found.shape.nodes, found.step is not None) == ("torchrun", 4, 2, True), body
+        assert (found.program, found.per_node, found.shape.nodes, found.step is not None) == (
+            "torchrun",
+            4,
+            2,
+            True,
+        ), body
 
 
 def test_a_variable_of_tasks_is_frozen_in_the_batch_shell_only() -> None:
     head = "#!/bin/bash\n#SBATCH -N 2\n"
-    outside = launches(read_script(head + "srun torchrun --node_rank=$SLURM_NODEID t.py"))[0].options["node-rank"]
-    inside = launches(read_script(head + "srun bash -c 'torchrun --node_rank=$SLURM_NODEID t.py'"))[0].options["node-rank"]
-    escaped = launches(read_script(head + 'srun bash -c "torchrun --node_rank=\\$SLURM_NODEID t.py"'))[0].options["node-rank"]
-    assert (outside, inside, escaped) == ("\u27eaSLURM_NODEID\u27eb", "${SLURM_NODEID}", "${SLURM_NODEID}")
+    outside = launches(read_script(head + "srun torchrun --node_rank=$SLURM_NODEID t.py"))[
+        0
+    ].options["node-rank"]
+    inside = launches(read_script(head + "srun bash -c 'torchrun --node_rank=$SLURM_NODEID t.py'"))[
+        0
+    ].options["node-rank"]
+    escaped = launches(
+        read_script(head + 'srun bash -c "torchrun --node_rank=\\$SLURM_NODEID t.py"')
+    )[0].options["node-rank"]
+    assert (outside, inside, escaped) == (
+        "\u27eaSLURM_NODEID\u27eb",
+        "${SLURM_NODEID}",
+        "${SLURM_NODEID}",
+    )
 
 
 def test_hostile_scripts_end_in_a_sentence() -> None:
@@ -214,7 +284,15 @@ def test_hostile_scripts_end_in_a_sentence() -> None:
 
 
 def test_foreign_evidence_of_another_shape_is_left_out() -> None:
-    here = here_of({"limits": {"nofile": "many", "as": [1], "cpu": [True, -1]}, "environ": ["x"], "paths": {"/a": 3}, "programs": {"t.py": 4}, "cwd": 7})
+    here = here_of(
+        {
+            "limits": {"nofile": "many", "as": [1], "cpu": [True, -1]},
+            "environ": ["x"],
+            "paths": {"/a": 3},
+            "programs": {"t.py": 4},
+            "cwd": 7,
+        }
+    )
     assert (here.limits, here.environ, here.paths, here.cwd) == ({"cpu": (None, None)}, {}, {}, "")
     assert checked(plan_of("#!/bin/sh\nsrun python t.py", (), None, here))
 
@@ -231,8 +309,12 @@ def test_planted_faults_are_told_sound_scripts_are_left_alone_and_corrections_he
 
 HEAD = "#!/bin/bash\n#SBATCH --nodes=2\n"
 LARGE = {
-    "a variable that doubles": HEAD + "A=xxxxxxxx\n" + "A=$A$A\n" * 40 + "B=" + "$A" * 100_000 + "\nsrun python $B\n",
-    "in quotes": HEAD + "A=xxxxxxxx\n" + "A=$A$A\n" * 20 + 'B="' + "$A" * 100_000 + '"\nsrun python "$B"\n',
+    "a variable that doubles": (
+        HEAD + "A=xxxxxxxx\n" + "A=$A$A\n" * 40 + "B=" + "$A" * 100_000 + "\nsrun python $B\n"
+    ),
+    "in quotes": (
+        HEAD + "A=xxxxxxxx\n" + "A=$A$A\n" * 20 + 'B="' + "$A" * 100_000 + '"\nsrun python "$B"\n'
+    ),
     "commas": HEAD + "#SBATCH --gres=" + "," * 250_000 + "\nsrun python a.py\n",
     "options that come late": HEAD + "srun python a.py\n" + "#SBATCH --mem=1\n" * 15_000,
 }
@@ -244,7 +326,10 @@ def test_a_large_script_costs_neither_minutes_nor_gigabytes(name: str) -> None:
     try:
         began = time.process_time()
         found = checked(plan_of(LARGE[name]))
-        assert (time.process_time() - began < 20, tracemalloc.get_traced_memory()[1] < 200e6) == (True, True)
+        assert (time.process_time() - began < 20, tracemalloc.get_traced_memory()[1] < 200e6) == (
+            True,
+            True,
+        )
     finally:
         tracemalloc.stop()
     assert {one.id for one in found} >= set(CHECKS[:3])
@@ -257,6 +342,11 @@ def test_commas_in_brackets_belong_to_one_kind_of_gpu() -> None:
 
 
 def test_a_signal_without_a_lead_is_given_one() -> None:
-    text = "#!/bin/sh\n#SBATCH -N 1 --time=0:30 --signal=B:USR1\ntrap save USR1\nsrun python a.py &\nwait\n"
-    found = [one for one in checked(plan_of(text)) if one.id == "plan.signal" and one.state == "fail"]
+    text = (
+        "#!/bin/sh\n#SBATCH -N 1 --time=0:30 --signal=B:USR1\ntrap save USR1\nsrun python a.py"
+        " &\nwait\n"
+    )
+    found = [
+        one for one in checked(plan_of(text)) if one.id == "plan.signal" and one.state == "fail"
+    ]
     assert "--signal=B:USR1@120" in corrected(text, found)

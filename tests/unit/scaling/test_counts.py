@@ -29,5 +29,7 @@ def test_what_stays_is_foretold_as_it_is_however_far() -> None:
         [(1000, 12)],
     ],
 )
-def test_what_grows_or_was_seen_only_once_is_left_to_the_fit(sizes: list[tuple[float, float]]) -> None:
+def test_what_grows_or_was_seen_only_once_is_left_to_the_fit(
+    sizes: list[tuple[float, float]],
+) -> None:
     assert unmoved(points(*sizes), 0.02) is None

@@ -7,7 +7,16 @@ from collections.abc import Mapping
 
 import pytest
 
-from trainprobe.scaling import Point, TooFewError, crossing, exponent, fit, interval, share_above, steep
+from trainprobe.scaling import (
+    Point,
+    TooFewError,
+    crossing,
+    exponent,
+    fit,
+    interval,
+    share_above,
+    steep,
+)
 from trainprobe.scaling.student import distribution, nodes
 
 SIZES = (100.0, 300.0, 1000.0, 3000.0, 10000.0)
@@ -15,7 +24,14 @@ SIZES = (100.0, 300.0, 1000.0, 3000.0, 10000.0)
 NOISE = (1.02, 0.97, 1.01, 0.98, 1.03)
 
 
-def points(curve: Mapping[float, float] | None = None, *, offset: float = 0, linear: float = 0, n_log_n: float = 0, square: float = 0) -> list[Point]:
+def points(
+    curve: Mapping[float, float] | None = None,
+    *,
+    offset: float = 0,
+    linear: float = 0,
+    n_log_n: float = 0,
+    square: float = 0,
+) -> list[Point]:
     def value(size: float) -> float:
         return offset + linear * size + n_log_n * size * math.log2(size) + square * size**2
 
@@ -33,7 +49,9 @@ def points(curve: Mapping[float, float] | None = None, *, offset: float = 0, lin
         ("quadratic", {"linear": 0.01, "square": 1e-5}),
     ],
 )
-def test_the_law_of_clean_data_is_found_and_its_prediction_holds(law: str, own: dict[str, float]) -> None:
+def test_the_law_of_clean_data_is_found_and_its_prediction_holds(
+    law: str, own: dict[str, float]
+) -> None:
     found = fit(points(None, **own), noise=0.05)
     assert found.law == law
     at = 300_000.0
@@ -65,7 +83,9 @@ def test_a_size_that_did_not_end_counts_as_a_lower_bound() -> None:
     assert interval(bounded, 300_000).value > interval(without, 300_000).value
     assert exponent(bounded) > exponent(without)
     slack = fit(few, at_least=[Point(40000, 1.0)])  # that it takes longer was clear before
-    assert interval(slack, 300_000).value == pytest.approx(interval(without, 300_000).value, rel=0.01)
+    assert interval(slack, 300_000).value == pytest.approx(
+        interval(without, 300_000).value, rel=0.01
+    )
 
 
 def test_a_bound_that_no_law_allows_is_no_matter_of_growth() -> None:
@@ -106,7 +126,9 @@ def test_when_a_limit_is_reached() -> None:
 
 
 def test_what_stays_reaches_no_limit() -> None:
-    """Descriptors are counts: the same five times leaves no room for growth that reaches a limit a hundred times as high soon."""
+    """Descriptors are counts: the same five times leaves no room for growth that reaches a limit
+    a hundred times as high soon.
+    """
     found = fit([Point(size, 44.0) for size in SIZES], 0.01)
     assert share_above(found, 300_000, 1024.0) < 0.05
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainprobe.scaling.saying import amount, number, sizes, span
+from trainprobe.scaling.wording import amount, number, sizes, span
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,9 @@ def test_amounts(value: float, unit: str, says: str) -> None:
 
 
 def test_sizes_and_spans() -> None:
-    assert sizes({"rows": 14_800_000, "ranks": 8, "workers": 1}) == "14.8 M rows x 8 ranks x 1 worker"
+    assert (
+        sizes({"rows": 14_800_000, "ranks": 8, "workers": 1}) == "14.8 M rows x 8 ranks x 1 worker"
+    )
     assert number(999_999) == "1 M"
     assert span(88 * 2.0**30, 101 * 2.0**30, "bytes") == "88-101 GiB"
     assert span(5 * 2.0**20, 2.0**40, "bytes") == "5 MiB-1 TiB"

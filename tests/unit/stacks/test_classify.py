@@ -19,7 +19,11 @@ MAIN = Frame("<module>", "/job/train.py", 99)
 C10D = SITE + "torch/distributed/distributed_c10d.py"
 LOADER = SITE + "torch/utils/data/dataloader.py"
 WRAPPER = Frame("_exception_logger.<locals>.wrapper", SITE + "torch/distributed/c10d_logger.py", 83)
-JOURNAL = Frame("journal_calls.<locals>.with_journal.<locals>.journalled", SITE + "trainprobe/_probes/_witness/_collectives.py", 104)
+JOURNAL = Frame(
+    "journal_calls.<locals>.with_journal.<locals>.journalled",
+    SITE + "trainprobe/_probes/_witness/_collectives.py",
+    104,
+)
 
 
 def stack(*inner: Frame) -> tuple[Frame, ...]:
@@ -31,59 +35,135 @@ GET = (
     Frame("_poll", STD + "multiprocessing/connection.py", 256),
     Frame("select", STD + "selectors.py", 415),
 )
-NEXT = (Frame("__next__", LOADER, 725), Frame("_next_data", LOADER, 1505), Frame("_get_data", LOADER, 1464), Frame("_try_get_data", LOADER, 1310))
+NEXT = (
+    Frame("__next__", LOADER, 725),
+    Frame("_next_data", LOADER, 1505),
+    Frame("_get_data", LOADER, 1464),
+    Frame("_try_get_data", LOADER, 1310),
+)
 
 CASES = {
     "collective": (stack(WRAPPER, Frame("all_reduce", C10D, 3252)), "comm-wait", "all_reduce"),
-    "collective behind our journal": (stack(JOURNAL, WRAPPER, Frame("all_reduce", C10D, 3252)), "comm-wait", "all_reduce"),
-    "object collective": (stack(WRAPPER, Frame("all_gather_object", C10D, 3100), WRAPPER, Frame("all_gather", C10D, 4287)), "comm-wait", "all_gather_object"),
+    "collective behind our journal": (
+        stack(JOURNAL, WRAPPER, Frame("all_reduce", C10D, 3252)),
+        "comm-wait",
+        "all_reduce",
+    ),
+    "object collective": (
+        stack(
+            WRAPPER,
+            Frame("all_gather_object", C10D, 3100),
+            WRAPPER,
+            Frame("all_gather", C10D, 4287),
+        ),
+        "comm-wait",
+        "all_gather_object",
+    ),
     "backward": (
-        stack(Frame("Tensor.backward", SITE + "torch/_tensor.py", 623), Frame("_engine_run_backward", SITE + "torch/autograd/graph.py", 979)),
+        stack(
+            Frame("Tensor.backward", SITE + "torch/_tensor.py", 623),
+            Frame("_engine_run_backward", SITE + "torch/autograd/graph.py", 979),
+        ),
         "comm-wait",
         "backward",
     ),
     "joining": (
-        stack(WRAPPER, Frame("init_process_group", C10D, 1800), Frame("_env_rendezvous_handler", SITE + "torch/distributed/rendezvous.py", 275)),
+        stack(
+            WRAPPER,
+            Frame("init_process_group", C10D, 1800),
+            Frame("_env_rendezvous_handler", SITE + "torch/distributed/rendezvous.py", 275),
+        ),
         "store-wait",
         "rendezvous",
     ),
-    "leaving": (stack(Frame("destroy_process_group", C10D, 2300)), "teardown", "destroy_process_group"),
-    "synchronise": (stack(Frame("synchronize", SITE + "torch/cuda/__init__.py", 1100)), "gpu-wait", "synchronize"),
+    "leaving": (
+        stack(Frame("destroy_process_group", C10D, 2300)),
+        "teardown",
+        "destroy_process_group",
+    ),
+    "synchronise": (
+        stack(Frame("synchronize", SITE + "torch/cuda/__init__.py", 1100)),
+        "gpu-wait",
+        "synchronize",
+    ),
     "loader": (stack(*NEXT, *GET), "dataloader", "dataloader"),
     "own dataset in this process": (
-        stack(*NEXT[:2], Frame("fetch", SITE + "torch/utils/data/_utils/fetch.py", 54), Frame("__getitem__", "/job/data.py", 4)),
+        stack(
+            *NEXT[:2],
+            Frame("fetch", SITE + "torch/utils/data/_utils/fetch.py", 54),
+            Frame("__getitem__", "/job/data.py", 4),
+        ),
         "python-run",
         "",
     ),
     "idle worker": (
-        stack(NEXT[0], Frame("run", STD + "multiprocessing/process.py", 108), Frame("_worker_loop", SITE + "torch/utils/data/_utils/worker.py", 341), *GET),
+        stack(
+            NEXT[0],
+            Frame("run", STD + "multiprocessing/process.py", 108),
+            Frame("_worker_loop", SITE + "torch/utils/data/_utils/worker.py", 341),
+            *GET,
+        ),
         "worker-idle",
         "index-queue",
     ),
     "file baton": (
-        stack(Frame("load", SITE + "torch/utils/cpp_extension.py", 1600), Frame("wait", SITE + "torch/utils/file_baton.py", 50)),
+        stack(
+            Frame("load", SITE + "torch/utils/cpp_extension.py", 1600),
+            Frame("wait", SITE + "torch/utils/file_baton.py", 50),
+        ),
         "lock",
         "FileBaton",
     ),
     "build": (
-        stack(Frame("_run_ninja_build", SITE + "torch/utils/cpp_extension.py", 2500), Frame("run", STD + "subprocess.py", 500)),
+        stack(
+            Frame("_run_ninja_build", SITE + "torch/utils/cpp_extension.py", 2500),
+            Frame("run", STD + "subprocess.py", 500),
+        ),
         "compile",
         "extension-build",
     ),
-    "event": (stack(Frame("Event.wait", STD + "threading.py", 629), Frame("Condition.wait", STD + "threading.py", 327)), "lock", "threading"),
-    "subprocess": (stack(Frame("run", STD + "subprocess.py", 550), Frame("select", STD + "selectors.py", 415)), "child-wait", "subprocess"),
-    "web": (stack(Frame("get", SITE + "requests/api.py", 73), Frame("recv_into", STD + "ssl.py", 1100)), "net-io", "http"),
+    "event": (
+        stack(
+            Frame("Event.wait", STD + "threading.py", 629),
+            Frame("Condition.wait", STD + "threading.py", 327),
+        ),
+        "lock",
+        "threading",
+    ),
+    "subprocess": (
+        stack(Frame("run", STD + "subprocess.py", 550), Frame("select", STD + "selectors.py", 415)),
+        "child-wait",
+        "subprocess",
+    ),
+    "web": (
+        stack(Frame("get", SITE + "requests/api.py", 73), Frame("recv_into", STD + "ssl.py", 1100)),
+        "net-io",
+        "http",
+    ),
     "import lock": (
-        stack(Frame("_find_and_load", "<frozen importlib._bootstrap>", 1170), Frame("_ModuleLock.acquire", "<frozen importlib._bootstrap>", 110)),
+        stack(
+            Frame("_find_and_load", "<frozen importlib._bootstrap>", 1170),
+            Frame("_ModuleLock.acquire", "<frozen importlib._bootstrap>", 110),
+        ),
         "import-lock",
         "import",
     ),
     "end of the interpreter": (
-        stack(Frame("_shutdown", STD + "threading.py", 1590), Frame("_wait_for_tstate_lock", STD + "threading.py", 1132)),
+        stack(
+            Frame("_shutdown", STD + "threading.py", 1590),
+            Frame("_wait_for_tstate_lock", STD + "threading.py", 1132),
+        ),
         "teardown",
         "threads-at-exit",
     ),
-    "save": (stack(Frame("save", SITE + "torch/serialization.py", 900), Frame("_save", SITE + "torch/serialization.py", 1100)), "file-io", "torch.save"),
+    "save": (
+        stack(
+            Frame("save", SITE + "torch/serialization.py", 900),
+            Frame("_save", SITE + "torch/serialization.py", 1100),
+        ),
+        "file-io",
+        "torch.save",
+    ),
     "own code": (stack(), "python-run", ""),
 }
 
@@ -112,30 +192,50 @@ def test_a_backward_that_computes_is_not_a_wait() -> None:
 
 
 def test_the_path_of_a_lock_is_in_its_frame_s_locals() -> None:
-    waiting = Frame("acquire", SITE + "filelock/_api.py", 300, locals={"lock_filename": "'/cache/x.lock'"})
+    waiting = Frame(
+        "acquire", SITE + "filelock/_api.py", 300, locals={"lock_filename": "'/cache/x.lock'"}
+    )
     place = classify(stack(waiting))
     assert (place.leaf, place.op, place.lock_path) == ("lock", "filelock", "/cache/x.lock")
 
 
 def test_a_native_stack_tells_more() -> None:
-    native = Frame("c10d::Work::wait(std::chrono::duration<long>)", "/env/torch/lib/libtorch_cpu.so", 0)
+    native = Frame(
+        "c10d::Work::wait(std::chrono::duration<long>)", "/env/torch/lib/libtorch_cpu.so", 0
+    )
     assert classify(stack(native)).leaf == "native-run"
-    assert classify(stack(Frame("cuStreamSynchronize", "/usr/lib/libcuda.so.1", 0))).leaf == "gpu-wait"
+    assert (
+        classify(stack(Frame("cuStreamSynchronize", "/usr/lib/libcuda.so.1", 0))).leaf == "gpu-wait"
+    )
 
 
 def test_the_module_that_is_being_imported() -> None:
     imported = Frame("<module>", SITE + "numpy/core/__init__.py", 3)
     load = Frame("_find_and_load", "<frozen importlib._bootstrap>", 1170)
     assert module_importing((MAIN, load, imported)) == "numpy.core"
-    assert module_importing((MAIN, load, Frame("<module>", SITE + "pandas/__init__.py", 1), load, imported)) == "pandas"
+    assert (
+        module_importing(
+            (MAIN, load, Frame("<module>", SITE + "pandas/__init__.py", 1), load, imported)
+        )
+        == "pandas"
+    )
     assert module_importing((MAIN, load, Frame("<module>", "/job/model.py", 1))) == "model"
     assert module_importing((Frame("_run_code", STD + "runpy.py", 88), MAIN)) == ""
     assert module_importing((MAIN, TRAIN)) == ""
 
 
 def test_the_program_itself_is_no_import_in_a_native_stack() -> None:
-    interpreter = (Frame("_start", "python3.11", 0), Frame("Py_RunMain", "/usr/lib/libpython3.11.so.1.0", 0))
-    assert not module_importing((*interpreter, Frame("<module>", "/job/train.py", 5), Frame("pause", "/usr/lib/libc.so.6", 0)))
+    interpreter = (
+        Frame("_start", "python3.11", 0),
+        Frame("Py_RunMain", "/usr/lib/libpython3.11.so.1.0", 0),
+    )
+    assert not module_importing(
+        (
+            *interpreter,
+            Frame("<module>", "/job/train.py", 5),
+            Frame("pause", "/usr/lib/libc.so.6", 0),
+        )
+    )
 
 
 def test_without_own_code_the_library_s_frame_is_shown() -> None:
@@ -149,14 +249,23 @@ def test_polling_is_no_movement() -> None:
     assert moved([one]) is None
     assert moved([one, other]) is False
     assert moved([one, one, (MAIN, Frame("train", "/job/train.py", 90), *NEXT)]) is True
-    assert moved([stack(Frame("forward", SITE + "transformers/bert.py", 5)), stack(Frame("forward", SITE + "transformers/bert.py", 9))]) is True
+    assert (
+        moved(
+            [
+                stack(Frame("forward", SITE + "transformers/bert.py", 5)),
+                stack(Frame("forward", SITE + "transformers/bert.py", 9)),
+            ]
+        )
+        is True
+    )
     assert moved([(), stack()]) is None
 
 
 FRAMES = st.builds(
     Frame,
     st.text(max_size=20),
-    st.sampled_from(["", C10D, LOADER, "/job/a.py", "<frozen x>", "/usr/lib/libc.so.6"]) | st.text(max_size=20),
+    st.sampled_from(["", C10D, LOADER, "/job/a.py", "<frozen x>", "/usr/lib/libc.so.6"])
+    | st.text(max_size=20),
     st.integers(-5, 10**9),
 )
 

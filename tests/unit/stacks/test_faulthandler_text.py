@@ -54,7 +54,11 @@ Extension modules: torch._C (total: 1)
 
 def test_a_thrown_exception_and_the_abort_after_it_are_one_death() -> None:
     (death,) = parse_deaths(SIZES_DIFFER.splitlines())
-    assert (death.signal_name, death.exception, death.from_faulthandler) == ("SIGABRT", "gloo::EnforceNotMet", True)
+    assert (death.signal_name, death.exception, death.from_faulthandler) == (
+        "SIGABRT",
+        "gloo::EnforceNotMet",
+        True,
+    )
     assert "12 vs 8" in death.message
     current = death.current()
     assert current is not None
@@ -68,7 +72,10 @@ def test_the_current_thread_is_the_one_that_got_the_signal() -> None:
     assert current is not None
     assert main is not None
     assert death.signal_name == "SIGSEGV"
-    assert [frame.where for frame in current.frames] == ["train.py:52 in <module>", "train.py:25 in decode"]
+    assert [frame.where for frame in current.frames] == [
+        "train.py:52 in <module>",
+        "train.py:25 in decode",
+    ]
     assert main is current
 
 
@@ -85,17 +92,40 @@ def test_a_death_while_leaving_is_told_as_such() -> None:
 
 
 def test_bad_alloc_without_faulthandler() -> None:
-    (death,) = parse_deaths(["terminate called after throwing an instance of 'std::bad_alloc'", "  what():  std::bad_alloc"])
-    assert (death.exception, death.message, death.from_faulthandler) == ("std::bad_alloc", "std::bad_alloc", False)
+    (death,) = parse_deaths(
+        [
+            "terminate called after throwing an instance of 'std::bad_alloc'",
+            "  what():  std::bad_alloc",
+        ]
+    )
+    assert (death.exception, death.message, death.from_faulthandler) == (
+        "std::bad_alloc",
+        "std::bad_alloc",
+        False,
+    )
 
 
 def test_an_error_of_the_interpreter_is_an_abort() -> None:
-    (death,) = parse_deaths(["Fatal Python error: init_fs_encoding: failed to get the Python codec of the filesystem encoding"])
+    (death,) = parse_deaths(
+        [
+            (
+                "Fatal Python error: init_fs_encoding: failed to get the Python codec of the "
+                "filesystem"
+                " encoding"
+            )
+        ]
+    )
     assert death.signal_name == "SIGABRT"
     assert death.message.startswith("init_fs_encoding")
 
 
-PIECES = [*SIZES_DIFFER.splitlines(), *NULL_POINTER.splitlines(), *NEWER.splitlines(), "Thread 0x", "  what():"]
+PIECES = [
+    *SIZES_DIFFER.splitlines(),
+    *NULL_POINTER.splitlines(),
+    *NEWER.splitlines(),
+    "Thread 0x",
+    "  what():",
+]
 
 
 @settings(max_examples=200, deadline=None)

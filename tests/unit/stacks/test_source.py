@@ -42,8 +42,12 @@ def test_elif_and_else_tell_which_conditions_did_not_hold() -> None:
 
 
 def test_loops_with_their_else() -> None:
-    assert blocks_of("for a, b in pairs(x[1:]):\n    HERE\n") == [("for", "for a, b in pairs(x[1:]):", "body")]
-    assert blocks_of("while x and y[1:\n  2]:\n    pass\nelse:\n    HERE\n") == [("while", "while x and y[1: 2]:", "orelse")]
+    assert blocks_of("for a, b in pairs(x[1:]):\n    HERE\n") == [
+        ("for", "for a, b in pairs(x[1:]):", "body")
+    ]
+    assert blocks_of("while x and y[1:\n  2]:\n    pass\nelse:\n    HERE\n") == [
+        ("while", "while x and y[1: 2]:", "orelse")
+    ]
 
 
 def test_with_over_several_lines() -> None:
@@ -81,7 +85,12 @@ def test_try_in_all_its_branches() -> None:
         mine = [*words]
         mine[place] = "HERE"
         found += blocks_of(text.format(*mine))
-    assert found == [("try", "try:", "body"), ("try", "except (KeyError, OSError) as error:", "handler"), ("try", "try:", "orelse"), ("try", "try:", "finally")]
+    assert found == [
+        ("try", "try:", "body"),
+        ("try", "except (KeyError, OSError) as error:", "handler"),
+        ("try", "try:", "orelse"),
+        ("try", "try:", "finally"),
+    ]
 
 
 def test_match_with_its_case() -> None:
@@ -92,8 +101,14 @@ def test_match_with_its_case() -> None:
         case {"b": 1} if rank > 0:
             HERE
     """
-    assert blocks_of(text) == [("match", "match role:", "body"), ("case", 'case {"b": 1} if rank > 0:', "body")]
-    assert blocks_of("match a:\n    case 1: HERE\n") == [("match", "match a:", "body"), ("case", "case 1:", "body")]
+    assert blocks_of(text) == [
+        ("match", "match role:", "body"),
+        ("case", 'case {"b": 1} if rank > 0:', "body"),
+    ]
+    assert blocks_of("match a:\n    case 1: HERE\n") == [
+        ("match", "match a:", "body"),
+        ("case", "case 1:", "body"),
+    ]
 
 
 def test_a_header_is_not_inside_its_own_block() -> None:
@@ -106,7 +121,10 @@ def test_a_header_is_not_inside_its_own_block() -> None:
 
 def test_a_body_on_the_line_of_its_header() -> None:
     place = place_of("def f():\n    if rank == 0: HERE(1)\n")
-    assert (place.text, [block.text for block in place.blocks]) == ("HERE(1)", ["def f():", "if rank == 0:"])
+    assert (place.text, [block.text for block in place.blocks]) == (
+        "HERE(1)",
+        ["def f():", "if rank == 0:"],
+    )
 
 
 def test_a_statement_over_several_lines_is_one_line_of_text() -> None:
@@ -117,12 +135,19 @@ def test_a_statement_over_several_lines_is_one_line_of_text() -> None:
 def test_methods_and_functions_inside() -> None:
     place = place_of("class A:\n    def outer(self):\n        def inner():\n            HERE\n")
     assert place.function == "inner"
-    assert [(block.kind, block.line) for block in place.blocks] == [("class", 1), ("def", 2), ("def", 3)]
+    assert [(block.kind, block.line) for block in place.blocks] == [
+        ("class", 1),
+        ("def", 2),
+        ("def", 3),
+    ]
 
 
 def test_blank_lines_comments_and_lines_that_are_not_there() -> None:
     found = read_places("x = 1\n# HERE\n\n", [0, -5, 2, 3, 99]).places
-    assert [(place.line, place.text, place.function) for place in found] == [(2, "# HERE", "<module>"), (3, "", "<module>")]
+    assert [(place.line, place.text, place.function) for place in found] == [
+        (2, "# HERE", "<module>"),
+        (3, "", "<module>"),
+    ]
 
 
 def test_line_ends_of_other_systems_keep_the_count() -> None:
@@ -151,7 +176,19 @@ def test_long_texts_are_cut() -> None:
         "def f(:",
         "x" * (source.SOURCE_CAP + 1),
     ],
-    ids=["parentheses", "minus", "plus", "attributes", "calls", "not", "lambda", "elif", "null", "syntax", "size"],
+    ids=[
+        "parentheses",
+        "minus",
+        "plus",
+        "attributes",
+        "calls",
+        "not",
+        "lambda",
+        "elif",
+        "null",
+        "syntax",
+        "size",
+    ],
 )
 def test_what_the_parser_cannot_take_still_gives_the_line(text: str) -> None:
     found = read_places(text, [1])
@@ -161,7 +198,9 @@ def test_what_the_parser_cannot_take_still_gives_the_line(text: str) -> None:
     assert place.blocks == ()
 
 
-def test_a_long_chain_is_noticed_before_an_old_parser_meets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_chain_is_noticed_before_an_old_parser_meets_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(source, "CHAIN_CAP", 300)
     assert source._has_long_chain("x = " + "+".join(["1"] * (source.CHAIN_CAP + 2)))
     assert source._has_long_chain("(" + "\n.b" * (source.CHAIN_CAP + 2) + ")")
@@ -176,7 +215,10 @@ def test_warnings_about_the_jobs_source_are_not_ours(recwarn: pytest.WarningsRec
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.text(alphabet="if:()x\n \t\"'\\\x00=", max_size=60), st.lists(st.integers(-2, 70), max_size=5))
+@given(
+    st.text(alphabet="if:()x\n \t\"'\\\x00=", max_size=60),
+    st.lists(st.integers(-2, 70), max_size=5),
+)
 def test_any_text_is_survived(text: str, lines: list[int]) -> None:
     found = read_places(text, lines)
     assert all(place.line >= 1 for place in found.places)
@@ -185,7 +227,11 @@ def test_any_text_is_survived(text: str, lines: list[int]) -> None:
 def test_every_statement_of_a_real_module_has_a_header_that_ends_with_a_colon() -> None:
     with open(ast.__file__, encoding="utf-8") as file:
         text = file.read()
-    found: list[Any] = [block for place in read_places(text, range(1, text.count("\n") + 1)).places for block in place.blocks]
+    found: list[Any] = [
+        block
+        for place in read_places(text, range(1, text.count("\n") + 1)).places
+        for block in place.blocks
+    ]
     assert len(found) > 1000
     assert all(block.text.endswith((":", "…")) for block in found)
     assert sys.modules["ast"] is ast
@@ -244,12 +290,16 @@ def test_a_skip_belongs_to_its_own_loop_and_function() -> None:
             continue
     """
     assert skips_of(text.format("pass")) == []  # the line is the closure's
-    assert skips_of(text.replace("HERE", "pass").format("HERE")) == []  # the branch that holds the line leaves the pass behind it
+    assert (
+        skips_of(text.replace("HERE", "pass").format("HERE")) == []
+    )  # the branch that holds the line leaves the pass behind it
     assert skips_of("while wanted:\n    pass\nelse:\n    if a:\n        continue\n    HERE\n") == []
 
 
 def test_only_the_nearest_skips_are_kept_and_a_long_chain_is_walked() -> None:
-    chain = "".join(f"    {'el' if number else ''}if x == {number}:\n        continue\n" for number in range(90))
+    chain = "".join(
+        f"    {'el' if number else ''}if x == {number}:\n        continue\n" for number in range(90)
+    )
     assert [skip.text for skip in place_of(f"for x in y:\n{chain}    HERE\n").skips] == [
         f"{'el' if number else ''}if x == {number}:" for number in range(90 - source.SKIPS_CAP, 90)
     ]

@@ -8,13 +8,17 @@ import pytest
 
 from trainprobe.stacks.stillness import Stillness, Track, slept_through, stillness
 
-SLEEPS = Track(same_place=True, looks=3, span_s=5.3, asleep_s=40.0, switches=4, cpu_s=0.0, age_s=90.0)
+SLEEPS = Track(
+    same_place=True, looks=3, span_s=5.3, asleep_s=40.0, switches=4, cpu_s=0.0, age_s=90.0
+)
 POLLS = replace(SLEEPS, asleep_s=0.05, switches=60)
 
 
 def test_who_sleeps_tells_its_age_by_itself() -> None:
     assert stillness(SLEEPS) == Stillness(40.0, 90.0)
-    assert stillness(replace(SLEEPS, asleep_s=0.02)) == Stillness(5.3, 90.0), "an earlier look woke it"
+    assert stillness(replace(SLEEPS, asleep_s=0.02)) == Stillness(5.3, 90.0), (
+        "an earlier look woke it"
+    )
     assert stillness(replace(SLEEPS, looks=1, span_s=0.0, switches=None)) == Stillness(40.0, 90.0)
 
 
@@ -45,7 +49,9 @@ def test_who_sleeps_tells_its_age_by_itself() -> None:
         "nobody knows what it used",
     ],
 )
-def test_who_polls_has_waited_since_it_came_to_its_line(shown: dict[str, object], at_least_s: float, at_most_s: float) -> None:
+def test_who_polls_has_waited_since_it_came_to_its_line(
+    shown: dict[str, object], at_least_s: float, at_most_s: float
+) -> None:
     assert stillness(replace(POLLS, **shown)) == Stillness(at_least_s, at_most_s, wakes=True)  # type: ignore[arg-type] # fields of Track
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainprobe.stacks.rank_prefix import split_ranks, strip_prefix
+from trainprobe.logtext.streams import rank_and_rest, split_ranks
 from trainprobe.stacks.traceback_text import parse_tracebacks
 
 KEY_ERROR = """\
@@ -71,19 +71,26 @@ def test_a_traceback_behind_rank_prefixes() -> None:
     assert list(lines) == [1]
     (raised,) = parse_tracebacks(lines[1])[0].chain
     assert (raised.type, raised.message) == ("KeyError", "'label'")
-    assert [(frame.base, frame.line, frame.name) for frame in raised.frames] == [("train.py", 53, "<module>"), ("train.py", 25, "<listcomp>")]
+    assert [(frame.base, frame.line, frame.name) for frame in raised.frames] == [
+        ("train.py", 53, "<module>"),
+        ("train.py", 25, "<listcomp>"),
+    ]
     assert raised.frames[1].text.startswith("labels = torch.stack")
 
 
 def test_the_rank_of_the_job_wins_over_the_one_of_the_node() -> None:
-    assert strip_prefix("[default0]:[rank8]: ValueError: x") == (8, "ValueError: x")
-    assert strip_prefix("[default3]:plain") == (3, "plain")
-    assert strip_prefix("[step12]: loss 3") == (None, "[step12]: loss 3")
+    assert rank_and_rest("[default0]:[rank8]: ValueError: x") == (8, "ValueError: x")
+    assert rank_and_rest("[default3]:plain") == (3, "plain")
+    assert rank_and_rest("[step12]: loss 3") == (None, "[step12]: loss 3")
 
 
 def test_a_worker_s_exception_is_its_own() -> None:
     (raised,) = parse_tracebacks(FROM_A_WORKER.splitlines())[0].chain
-    assert (raised.type, raised.message, raised.worker) == ("IndexError", "list index out of range", 3)
+    assert (raised.type, raised.message, raised.worker) == (
+        "IndexError",
+        "list index out of range",
+        3,
+    )
     assert raised.frames[-1].where == "data.py:14 in __getitem__"
     assert raised.wrapper.startswith("Caught IndexError")
 
@@ -97,7 +104,8 @@ def test_a_chain_is_in_the_order_of_time() -> None:
 
 def test_an_exception_raised_while_another_was_handled() -> None:
     text = CHAINED.replace(
-        "The above exception was the direct cause of the following exception:", "During handling of the above exception, another exception occurred:"
+        "The above exception was the direct cause of the following exception:",
+        "During handling of the above exception, another exception occurred:",
     )
     (printed,) = parse_tracebacks(text.splitlines())
     assert printed.handled_one is True
@@ -111,27 +119,47 @@ def test_the_first_member_of_a_group_is_its_root() -> None:
 
 
 def test_messages_of_several_lines_end_where_another_kind_of_line_begins() -> None:
-    text = 'Traceback (most recent call last):\n  File "/a.py", line 1, in f\nValueError: one\ntwo\n\nthree\nFatal Python error: Aborted\n'
+    text = (
+        'Traceback (most recent call last):\n  File "/a.py", line 1, in f\nValueError:'
+        " one\ntwo\n\nthree\nFatal Python error: Aborted\n"
+    )
     (raised,) = parse_tracebacks(text.splitlines())[0].chain
     assert raised.message == "one\ntwo\n\nthree"
-    long = 'Traceback (most recent call last):\n  File "/a.py", line 1, in f\nValueError: ' + "x" * 9000
+    long = (
+        'Traceback (most recent call last):\n  File "/a.py", line 1, in f\nValueError: '
+        + "x" * 9000
+    )
     assert len(parse_tracebacks(long.splitlines())[0].chain[0].message) == 2000
 
 
 def test_threads_and_what_python_ignores_are_told_apart() -> None:
-    body = 'Traceback (most recent call last):\n  File "/a.py", line 1, in f\n    f()\nOSError: gone\n'
-    printed = parse_tracebacks(f"Exception in thread Thread-3 (f):\n{body}Exception ignored in: <function A.__del__>\n{body}".splitlines())
-    assert [(one.thread, one.ignored) for one in printed] == [("Thread-3", False), ("MainThread", True)]
+    body = (
+        'Traceback (most recent call last):\n  File "/a.py", line 1, in f\n    f()\nOSError: gone\n'
+    )
+    printed = parse_tracebacks(
+        f"Exception in thread Thread-3 (f):\n{body}Exception ignored in: <function"
+        f" A.__del__>\n{body}".splitlines()
+    )
+    assert [(one.thread, one.ignored) for one in printed] == [
+        ("Thread-3", False),
+        ("MainThread", True),
+    ]
 
 
 def test_lines_of_another_process_in_between_do_not_end_a_traceback() -> None:
-    text = 'Traceback (most recent call last):\n  File "/a.py", line 1, in f\n[W1 warning] from elsewhere\n  File "/b.py", line 2, in g\nValueError: x\n'
+    text = (
+        'Traceback (most recent call last):\n  File "/a.py", line 1, in f\n[W1 warning] from'
+        ' elsewhere\n  File "/b.py", line 2, in g\nValueError: x\n'
+    )
     (printed,) = parse_tracebacks(text.splitlines())
     assert [frame.base for frame in printed.chain[0].frames] == ["a.py", "b.py"]
 
 
 def test_a_torn_traceback_is_no_exception() -> None:
-    assert parse_tracebacks(["Traceback (most recent call last):", '  File "/a.py", line 1, in f']) == []
+    assert (
+        parse_tracebacks(["Traceback (most recent call last):", '  File "/a.py", line 1, in f'])
+        == []
+    )
 
 
 PIECES = [
@@ -140,7 +168,14 @@ PIECES = [
     "ValueError: Caught KeyError in DataLoader worker process 0.",
     "Original Traceback (most recent call last):",
 ]
-PIECES += ["  | Traceback (most recent call last):", "  + Exception Group Traceback (most recent call last):", "    ^^^^", "", "KeyError: 'x'", "    raise x"]
+PIECES += [
+    "  | Traceback (most recent call last):",
+    "  + Exception Group Traceback (most recent call last):",
+    "    ^^^^",
+    "",
+    "KeyError: 'x'",
+    "    raise x",
+]
 PIECES += [
     "The above exception was the direct cause of the following exception:",
     "During handling of the above exception, another exception occurred:",
@@ -158,6 +193,14 @@ def test_no_text_breaks_the_parser(lines: list[str]) -> None:
 
 
 def test_deep_nesting_of_worker_messages_is_cut() -> None:
-    text = "Original Traceback (most recent call last):\nKeyError: Caught KeyError in DataLoader worker process 0.\n" * 3000
-    printed = parse_tracebacks(("Traceback (most recent call last):\nKeyError: Caught KeyError in DataLoader worker process 0.\n" + text).splitlines())
+    text = (
+        "Original Traceback (most recent call last):\nKeyError: Caught KeyError in DataLoader"
+        " worker process 0.\n" * 3000
+    )
+    printed = parse_tracebacks(
+        (
+            "Traceback (most recent call last):\nKeyError: Caught KeyError in DataLoader worker"
+            " process 0.\n" + text
+        ).splitlines()
+    )
     assert printed[0].chain[0].type == "KeyError"

@@ -6,10 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainprobe.model.ranks import fold_ranks, unfold_ranks
 from trainprobe.stacks.frames import Frame
-from trainprobe.stacks.tree import classes, fold_ranks, prefix_tree, unfold_ranks
+from trainprobe.stacks.tree import classes, prefix_tree
 
-MAIN, STEP, SAVE = Frame("main", "/a/train.py", 9), Frame("step", "/a/train.py", 5), Frame("save", "/a/save.py", 2)
+MAIN, STEP, SAVE = (
+    Frame("main", "/a/train.py", 9),
+    Frame("step", "/a/train.py", 5),
+    Frame("save", "/a/save.py", 2),
+)
 
 
 def test_ranks_in_short() -> None:
@@ -30,7 +35,10 @@ def test_nonsense_is_no_set_of_ranks(text: str) -> None:
 
 
 def test_equal_stacks_are_one_class_wherever_the_code_lies() -> None:
-    moved = tuple(Frame(frame.name, frame.file.replace("/a/", "/other/"), frame.line) for frame in (MAIN, STEP))
+    moved = tuple(
+        Frame(frame.name, frame.file.replace("/a/", "/other/"), frame.line)
+        for frame in (MAIN, STEP)
+    )
     found = classes({0: (MAIN, STEP), 1: (MAIN, SAVE), 2: moved})
     assert [ranks for ranks, _ in found] == [(0, 2), (1,)]
 
@@ -38,4 +46,7 @@ def test_equal_stacks_are_one_class_wherever_the_code_lies() -> None:
 def test_the_tree_carries_the_ranks() -> None:
     (root,) = prefix_tree({0: (MAIN, STEP), 1: (MAIN, SAVE), 2: (MAIN, STEP)})
     assert root.ranks == [0, 1, 2]
-    assert [(branch.frame.name, branch.ranks) for branch in root.next] == [("step", [0, 2]), ("save", [1])]
+    assert [(branch.frame.name, branch.ranks) for branch in root.next] == [
+        ("step", [0, 2]),
+        ("save", [1]),
+    ]

@@ -28,7 +28,9 @@ def keeper(tmp_path: Path) -> Iterator[Keeper]:
 
 
 def spec(folder: Path, *argv: str, key: str = "a") -> ChildSpec:
-    return ChildSpec(key, argv, ENV, str(folder), str(folder / f"{key}.out"), str(folder / f"{key}.err"))
+    return ChildSpec(
+        key, argv, ENV, str(folder), str(folder / f"{key}.out"), str(folder / f"{key}.err")
+    )
 
 
 def end_of(keeper: Keeper) -> None:
@@ -38,11 +40,24 @@ def end_of(keeper: Keeper) -> None:
         keeper.wait(1)
 
 
-def test_a_child_gets_its_arguments_environment_and_folder_and_nothing_else(tmp_path: Path, keeper: Keeper) -> None:
+def test_a_child_gets_its_arguments_environment_and_folder_and_nothing_else(
+    tmp_path: Path, keeper: Keeper
+) -> None:
     leaked = os.open("/dev/null", os.O_RDONLY)
     os.set_inheritable(leaked, True)  # noqa: FBT003 - it takes no names
     began = time.time()
-    keeper.start([spec(tmp_path, sys.executable, str(PROGRAMS / "shows_its_surroundings.py"), "an argument", "", "ü\n")])
+    keeper.start(
+        [
+            spec(
+                tmp_path,
+                sys.executable,
+                str(PROGRAMS / "shows_its_surroundings.py"),
+                "an argument",
+                "",
+                "ü\n",
+            )
+        ]
+    )
     os.close(leaked)
     child = keeper.children["a"]
     end_of(keeper)
@@ -53,7 +68,13 @@ def test_a_child_gets_its_arguments_environment_and_folder_and_nothing_else(tmp_
     assert seen["cwd"] == os.path.realpath(tmp_path)
     assert seen["stdin"] == "/dev/null"
     assert seen["fds"] == [0, 1, 2]
-    assert not set(seen["ignored"]) & {1, 2, 3, 15, 20}, "the keeper ignores these, its children must not"
+    assert not set(seen["ignored"]) & {
+        1,
+        2,
+        3,
+        15,
+        20,
+    }, "the keeper ignores these, its children must not"
     assert seen["session_leader"]
     assert seen["soft_limit"] == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     assert child.started_at is not None
@@ -65,16 +86,24 @@ def test_a_child_gets_its_arguments_environment_and_folder_and_nothing_else(tmp_
     ("change", "says"),
     [
         ({"argv": ("/nowhere/program",)}, "/nowhere/program cannot be run: No such file"),
-        ({"argv": ("no-such-program-on-path",)}, "no-such-program-on-path cannot be run: No such file"),
+        (
+            {"argv": ("no-such-program-on-path",)},
+            "no-such-program-on-path cannot be run: No such file",
+        ),
         ({"argv": ("/",)}, "/ cannot be run: Permission denied"),
         ({"argv": ()}, "no program"),
         ({"argv": ("true", "a\0b")}, "zero byte"),
-        ({"cwd": "/nowhere/at/all"}, "working directory /nowhere/at/all cannot be entered: No such file"),
+        (
+            {"cwd": "/nowhere/at/all"},
+            "working directory /nowhere/at/all cannot be entered: No such file",
+        ),
         ({"stdout": "/nowhere/out"}, "output file /nowhere/out cannot be opened: No such file"),
         ({"stderr": "/"}, "output file / cannot be opened: Is a directory"),
     ],
 )
-def test_what_cannot_be_started_says_why_and_the_others_go_on(tmp_path: Path, keeper: Keeper, change: dict[str, object], says: str) -> None:
+def test_what_cannot_be_started_says_why_and_the_others_go_on(
+    tmp_path: Path, keeper: Keeper, change: dict[str, object], says: str
+) -> None:
     bad = dataclasses.replace(spec(tmp_path, "true"), **change)  # type: ignore[arg-type]
     keeper.start([bad, spec(tmp_path, "sh", "-c", "exit 4", key="good")])
     end_of(keeper)
@@ -105,8 +134,20 @@ def test_a_file_without_a_known_format_is_named(tmp_path: Path, keeper: Keeper) 
 
 def test_two_streams_in_one_file_share_their_cap(tmp_path: Path, keeper: Keeper) -> None:
     both = str(tmp_path / "both")
-    noisy = "import os\nfor i in range(3000):\n  os.write(1, b'o' * 1023 + b'\\n')\n  os.write(2, b'e' * 1023 + b'\\n')"
-    keeper.start([dataclasses.replace(spec(tmp_path, sys.executable, "-c", noisy), stdout=both, stderr=both, output_cap_bytes=100_000)])
+    noisy = (
+        "import os\nfor i in range(3000):\n  os.write(1, b'o' * 1023 + b'\\n')\n  os.write(2, b'e'"
+        " * 1023 + b'\\n')"
+    )
+    keeper.start(
+        [
+            dataclasses.replace(
+                spec(tmp_path, sys.executable, "-c", noisy),
+                stdout=both,
+                stderr=both,
+                output_cap_bytes=100_000,
+            )
+        ]
+    )
     end_of(keeper)
     text = Path(both).read_bytes()
     assert keeper.children["a"].cut_bytes > 0
@@ -126,7 +167,11 @@ def test_command_lines_with_secrets_stay_off_the_disk(tmp_path: Path, keeper: Ke
     keeper.start([spec(tmp_path, "sh", "-c", "sleep 0.2; true s3cret-word")])
     end_of(keeper)
     keeper.close()
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"s3cret-word" in path.read_bytes()]
+    assert not [
+        path
+        for path in tmp_path.rglob("*")
+        if path.is_file() and b"s3cret-word" in path.read_bytes()
+    ]
 
 
 def test_a_name_is_used_once(tmp_path: Path, keeper: Keeper) -> None:
@@ -158,6 +203,13 @@ def test_starting_again_after_a_stop(tmp_path: Path, keeper: Keeper) -> None:
 
 def test_large_environments_pass_through(tmp_path: Path, keeper: Keeper) -> None:
     env = {**ENV, **{f"BIG_{number}": "v" * 100_000 for number in range(5)}}
-    keeper.start([dataclasses.replace(spec(tmp_path, "sh", "-c", "echo ${#BIG_4}", key=str(place)), env=env) for place in range(4)])
+    keeper.start(
+        [
+            dataclasses.replace(
+                spec(tmp_path, "sh", "-c", "echo ${#BIG_4}", key=str(place)), env=env
+            )
+            for place in range(4)
+        ]
+    )
     end_of(keeper)
     assert [(tmp_path / f"{place}.out").read_text() for place in range(4)] == ["100000\n"] * 4

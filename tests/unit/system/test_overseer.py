@@ -1,4 +1,6 @@
-"""A process that hangs is ended by the one over it, with a last word; one that does not is not noticed."""
+"""A process that hangs is ended by the one over it, with a last word; one that does not is not
+noticed.
+"""
 
 from __future__ import annotations
 
@@ -24,29 +26,48 @@ from trainprobe.system.overseer import oversee, tell
 oversee({within_s}, {LAST_WORD})
 """
     argv = [sys.executable, "-c", program + textwrap.dedent(body)]
-    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **python_path()})
+    return subprocess.Popen(
+        argv,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **python_path()},
+    )
 
 
 @pytest.mark.parametrize(
     ("hang", "name"),
     [
         ("time.sleep(60)", "asleep"),
-        ("__import__('re').match('(a+)+$', 'a' * 40 + 'b')", "a computation that lets no other thread run"),
-        ("[signal.signal(n, signal.SIG_IGN) for n in (1, 2, 15)]; time.sleep(60)", "deaf to signals"),
+        (
+            "__import__('re').match('(a+)+$', 'a' * 40 + 'b')",
+            "a computation that lets no other thread run",
+        ),
+        (
+            "[signal.signal(n, signal.SIG_IGN) for n in (1, 2, 15)]; time.sleep(60)",
+            "deaf to signals",
+        ),
     ],
 )
 def test_what_hangs_is_ended_with_a_last_word(hang: str, name: str) -> None:
     began = time.monotonic()
     with overseen(
-        f"tell(doing='x', within_s=1.0); tell(row={{'id': 'a'}}); tell(row='none'); print(os.getpid(), file=sys.stderr, flush=True); {hang}"
+        "tell(doing='x', within_s=1.0); tell(row={'id': 'a'}); tell(row='none');"
+        f" print(os.getpid(), file=sys.stderr, flush=True); {hang}"
     ) as running:
         out, err = running.communicate(timeout=20)
-    assert (running.returncode, out) == (7, "last [('doing', 'x'), ('within_s', 1.0)] 1\n"), (name, err)
+    assert (running.returncode, out) == (7, "last [('doing', 'x'), ('within_s', 1.0)] 1\n"), (
+        name,
+        err,
+    )
     assert time.monotonic() - began < 8
     assert not Path(f"/proc/{err.split()[0]}").exists()
 
 
-@pytest.mark.parametrize(("body", "code"), [("print('done'); sys.exit(10)", 10), ("os.kill(os.getpid(), signal.SIGKILL)", -9)])
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [("print('done'); sys.exit(10)", 10), ("os.kill(os.getpid(), signal.SIGKILL)", -9)],
+)
 def test_it_ends_as_the_working_process_has(body: str, code: int) -> None:
     with overseen(body) as running:
         out, _ = running.communicate(timeout=20)
@@ -85,7 +106,11 @@ time.sleep(60)
 """
     began = time.monotonic()
     with subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **python_path()}
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **python_path()},
     ) as running:
         assert running.wait(15) == 3
         assert running.stderr is not None

@@ -10,14 +10,27 @@ from trainprobe.system.proc import kept_status, read_cmdline, read_file, read_st
 
 
 def test_stat_of_a_process_with_an_awkward_name() -> None:
-    awkward = "import ctypes,sys; ctypes.CDLL(None).prctl(15, b'a) S 1 (b', 0, 0, 0); print(flush=True); sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", awkward], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={"RANK": "12"}) as child:
+    awkward = (
+        "import ctypes,sys; ctypes.CDLL(None).prctl(15, b'a) S 1 (b', 0, 0, 0); print(flush=True);"
+        " sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", awkward],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={"RANK": "12"},
+    ) as child:
         assert child.stdout is not None
         child.stdout.readline()
         stats = read_stat(child.pid)
         cmdline, rank, readable = read_cmdline(child.pid)
         assert stats is not None
-        assert (stats.ppid, stats.dead, stats.threads, stats.session) == (os.getpid(), False, 1, os.getsid(0))
+        assert (stats.ppid, stats.dead, stats.threads, stats.session) == (
+            os.getpid(),
+            False,
+            1,
+            os.getsid(0),
+        )
         assert cmdline.startswith(f"{sys.executable} -c import")
         assert (rank, readable) == (12, True)
         child.communicate()

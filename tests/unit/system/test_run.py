@@ -29,7 +29,13 @@ def test_output_and_exit_code() -> None:
 
 
 def test_input_environment_and_folder(tmp_path: Path) -> None:
-    ran = run(["/bin/sh", "-c", "cat; echo $A; pwd"], timeout_s=30, input=b"given\n", env={"A": "b"}, cwd=str(tmp_path))
+    ran = run(
+        ["/bin/sh", "-c", "cat; echo $A; pwd"],
+        timeout_s=30,
+        input=b"given\n",
+        env={"A": "b"},
+        cwd=str(tmp_path),
+    )
     assert ran.stdout.decode() == f"given\nb\n{tmp_path}\n"
     assert run(["cat"], timeout_s=30).stdout == b"", "without input there is an end to read"
 
@@ -44,12 +50,19 @@ def test_a_missing_program_is_no_exception() -> None:
 
 def test_a_signal_is_a_signal() -> None:
     ran = run(["sh", "-c", "kill -SEGV $$"], timeout_s=30)
-    assert (ran.ended.how, ran.ended.signal, ran.ended.by_us) == ("signalled", signal.SIGSEGV, False)
+    assert (ran.ended.how, ran.ended.signal, ran.ended.by_us) == (
+        "signalled",
+        signal.SIGSEGV,
+        False,
+    )
 
 
 def test_at_the_deadline_it_goes_with_all_below_it(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
-    strays = f"setsid sh -c 'trap \"\" TERM; echo $$ >> {pids}; sleep 90' & sh -c 'echo $$ >> {pids}; sleep 90' & sleep 90"
+    strays = (
+        f"setsid sh -c 'trap \"\" TERM; echo $$ >> {pids}; sleep 90' & sh -c 'echo $$ >> {pids};"
+        " sleep 90' & sleep 90"
+    )
     ran = run(["sh", "-c", strays], timeout_s=1.5)
     assert ran.ended.how == "timed_out"
     assert ran.ended.by_us
@@ -66,7 +79,11 @@ def test_what_is_left_in_the_group_after_a_good_end_goes_too() -> None:
 
 
 def test_a_flood_is_cut() -> None:
-    ran = run([sys.executable, "-c", "import os\nfor _ in range(200): os.write(1, b'x' * 2**20)"], timeout_s=60, output_cap_bytes=1000)
+    ran = run(
+        [sys.executable, "-c", "import os\nfor _ in range(200): os.write(1, b'x' * 2**20)"],
+        timeout_s=60,
+        output_cap_bytes=1000,
+    )
     assert ran.stdout == b"x" * 1000
     assert ran.cut
     assert ran.ended.code == 0
@@ -80,7 +97,15 @@ def test_nothing_is_given_to_a_shell(tmp_path: Path) -> None:
 
 def test_a_program_that_has_said_all_and_does_not_end_is_not_waited_for() -> None:
     began = time.monotonic()
-    ran = run(("sh", "-c", "echo one; echo end; sleep 30"), timeout_s=20, enough=lambda tail: tail.endswith(b"end\n"))
+    ran = run(
+        ("sh", "-c", "echo one; echo end; sleep 30"),
+        timeout_s=20,
+        enough=lambda tail: tail.endswith(b"end\n"),
+    )
     assert (ran.stdout, time.monotonic() - began < 8) == (b"one\nend\n", True)
-    ran = run(("sh", "-c", "echo end; echo more; sleep 1; echo end"), timeout_s=20, enough=lambda tail: tail.endswith(b"end\n"))
+    ran = run(
+        ("sh", "-c", "echo end; echo more; sleep 1; echo end"),
+        timeout_s=20,
+        enough=lambda tail: tail.endswith(b"end\n"),
+    )
     assert (ran.ended.how, ran.ended.code, ran.stdout) == ("exited", 0, b"end\nmore\nend\n")

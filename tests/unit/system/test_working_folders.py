@@ -23,11 +23,21 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def abandoned(root: Path) -> Path:
     """A folder that a process made which is gone."""
-    code = "from trainprobe.system.working_folders import make_working_folder; print(make_working_folder())"
+    code = (
+        "from trainprobe.system.working_folders import make_working_folder;"
+        " print(make_working_folder())"
+    )
     apart = root / "apart"
     apart.mkdir(exist_ok=True)
     env = {**os.environ, "TMPDIR": str(apart), "PYTHONPATH": str(Path(__file__).parents[3])}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     made = Path(done.stdout.strip())
     return made.rename(root / made.name)
 
@@ -88,15 +98,20 @@ def test_the_clearing_is_bounded_in_time(root: Path) -> None:
 
 
 MAKES = {
-    "a node that is asked": "from trainprobe.attach.here import look_here; look_here('', 5)",
+    "a node that is asked": "from trainprobe.attach.node_look import look_here; look_here('', 5)",
     "a batch script": "from trainprobe.cli import run; run(['ready', '--sbatch', sys.argv[1]])",
-    "a check that keeps no case": "from trainprobe.ready import keeping; keeping.IN_MEMORY = sys.argv[2]; keeping.case_for(ReadyRequest(slot='prolog')).__enter__()",
+    "a check that keeps no case": (
+        "from trainprobe.ready import kept; kept.IN_MEMORY = sys.argv[2];"
+        " kept.case_for(ReadyRequest(slot='prolog')).__enter__()"
+    ),
 }
 
 
 @pytest.mark.parametrize("who", MAKES)
 def test_what_a_killed_look_leaves_is_cleared_away_by_the_next(who: str, tmp_path: Path) -> None:
-    """Every folder that is made for a look bears its mark: killed inside of it, it leaves no other kind."""
+    """Every folder that is made for a look bears its mark: killed inside of it, it leaves no
+    other kind.
+    """
     script, places = tmp_path / "job.sh", tmp_path / "places"
     script.write_text("#!/bin/sh\nsrun true\n", encoding="ascii")
     places.mkdir()
@@ -104,13 +119,25 @@ def test_what_a_killed_look_leaves_is_cleared_away_by_the_next(who: str, tmp_pat
 import os, signal, sys
 import trainprobe.case as cases
 cases.Case.create = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-import trainprobe.attach.here as here
+import trainprobe.attach.node_look as here
 from trainprobe.model.request import ReadyRequest
 here._mine = lambda *_: object()
 {MAKES[who]}
 """
-    env = {**os.environ, "TMPDIR": str(places), "PYTHONPATH": str(Path(__file__).parents[3]), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run([sys.executable, "-c", code, str(script), str(places)], cwd=tmp_path, env=env, capture_output=True, timeout=60, check=False)
+    env = {
+        **os.environ,
+        "TMPDIR": str(places),
+        "PYTHONPATH": str(Path(__file__).parents[3]),
+        "PATH": "/usr/bin:/bin",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(script), str(places)],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
     left = [str(path) for path in places.iterdir()]
     assert (done.returncode, len(left)) == (-signal.SIGKILL, 1), done.stderr
     assert sweep(str(places)) == left

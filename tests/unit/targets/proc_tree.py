@@ -10,7 +10,9 @@ NAMESPACES = {"mnt": "mnt:[1]", "pid": "pid:[1]", "net": "net:[1]"}
 
 
 class ProcTree:
-    """Processes are added with what differs from an ordinary one; the root is given to the code under test as `proc`."""
+    """Processes are added with what differs from an ordinary one; the root is given to the code
+    under test as `proc`.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -50,7 +52,9 @@ class ProcTree:
         maps: str = "",
         terminal: int = 0,
     ) -> int:
-        """Add a process; `env` None is an environment that may not be read. Started in the order of pids where `start` is not told."""
+        """Add a process; `env` None is an environment that may not be read. Started in the order
+        of pids where `start` is not told.
+        """
         argv = command.split() if isinstance(command, str) else list(command)
         folder = self.root / str(pid)
         (folder / "ns").mkdir(parents=True)
@@ -59,15 +63,23 @@ class ProcTree:
         started = start if start is not None else 1000 + pid
         rest = ["0"] * 11 + ["1", "0", str(started), *["0"] * 30]
         group = pid if group is None else group
-        (folder / "stat").write_text(f"{pid} ({name}) {state} {ppid} {group} {session} {terminal} -1 {' '.join(rest)}\n")
+        (folder / "stat").write_text(
+            f"{pid} ({name}) {state} {ppid} {group} {session} {terminal} -1 {' '.join(rest)}\n"
+        )
         (folder / "cmdline").write_bytes(b"".join(word.encode() + b"\0" for word in argv))
         if env is not None:
-            (folder / "environ").write_bytes(b"".join(f"{key}={value}".encode() + b"\0" for key, value in env.items()))
-        (folder / "status").write_text(f"Name:\t{name}\nTgid:\t{pid}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\nNSpid:\t{' '.join(map(str, nspid or (pid,)))}\n")
+            (folder / "environ").write_bytes(
+                b"".join(f"{key}={value}".encode() + b"\0" for key, value in env.items())
+            )
+        (folder / "status").write_text(
+            f"Name:\t{name}\nTgid:\t{pid}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\nNSpid:\t{' '.join(map(str, nspid or (pid,)))}\n"
+        )
         (folder / "cgroup").write_text(cgroup + "\n")
         (folder / "maps").write_text(maps)
         (folder / "cwd").symlink_to(cwd)
-        (folder / "exe").symlink_to(exe or (f"/env/bin/{argv[0].rpartition('/')[2]}" if argv else "/env/bin/python"))
+        (folder / "exe").symlink_to(
+            exe or (f"/env/bin/{argv[0].rpartition('/')[2]}" if argv else "/env/bin/python")
+        )
         for kind, target in namespaces.items():
             (folder / "ns" / kind).symlink_to(target)
         for number, target in enumerate([*(f"socket:[{inode}]" for inode in sockets), *opens], 3):
@@ -83,7 +95,10 @@ class ProcTree:
         """Let two sockets be the ends of one TCP connection on this host."""
         near, far = f"0100007F:{port:04X}", "0100007F:7530"
         for number, (local, remote) in ((inode, (near, far)), (other, (far, near))):
-            self.tcp.append(f"   0: {local} {remote} 01 00000000:00000000 00:00000000 00000000  1000        0 {number} 1 0 20 4 30 10 -1")
+            self.tcp.append(
+                f"   0: {local} {remote} 01 00000000:00000000 00:00000000 00000000  1000        0"
+                f" {number} 1 0 20 4 30 10 -1"
+            )
         if self.tcp:
             self._write_net()
 
@@ -94,4 +109,6 @@ class ProcTree:
         for folder in self.root.iterdir():
             if folder.name.isdigit():
                 (folder / "net").mkdir(exist_ok=True)
-                (folder / "net" / "tcp").write_text("\n".join(["  sl  local_address rem_address", *self.tcp]) + "\n")
+                (folder / "net" / "tcp").write_text(
+                    "\n".join(["  sl  local_address rem_address", *self.tcp]) + "\n"
+                )

@@ -1,4 +1,6 @@
-"""Ranks that ended while nobody has waited for them, and ranks that were told another size of the world."""
+"""Ranks that ended while nobody has waited for them, and ranks that were told another size of
+the world.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +24,27 @@ def tree(tmp_path: Path) -> ProcTree:
 
 
 def bare(tree: ProcTree, world: int, dead: tuple[int, ...]) -> None:
-    """A starter with its ranks; those of `dead` are zombies, without command line and environment."""
+    """A starter with its ranks; those of `dead` are zombies, without command line and
+    environment.
+    """
     tree.add(100, 50, f"{PY} start.py", {})
     for rank in range(world):
         ended = rank in dead
-        tree.add(110 + rank, 100, [] if ended else f"{PY} train.py", {} if ended else rank_env(rank, world), name="python", state="Z" if ended else "S")
+        tree.add(
+            110 + rank,
+            100,
+            [] if ended else f"{PY} train.py",
+            {} if ended else rank_env(rank, world),
+            name="python",
+            state="Z" if ended else "S",
+        )
 
 
 @pytest.mark.parametrize("dead", [(0,), (1,), (3,), (1, 2), (0, 3), (2, 3)])
 @pytest.mark.parametrize("which", ["alive", "dead", "starter"])
-def test_a_zombie_keeps_its_place_among_its_siblings(tree: ProcTree, dead: tuple[int, ...], which: str) -> None:
+def test_a_zombie_keeps_its_place_among_its_siblings(
+    tree: ProcTree, dead: tuple[int, ...], which: str
+) -> None:
     bare(tree, 4, dead)
     alive = next(rank for rank in range(4) if rank not in dead)
     pid = {"alive": 110 + alive, "dead": 110 + dead[0], "starter": 100}[which]
@@ -62,7 +75,9 @@ def test_a_zombie_that_was_started_at_another_time_is_no_rank(tree: ProcTree) ->
 
 
 @pytest.mark.parametrize("name", ["python", "my-trainer"])
-def test_a_zombie_alone_never_stands_for_the_program_that_started_it(tree: ProcTree, name: str) -> None:
+def test_a_zombie_alone_never_stands_for_the_program_that_started_it(
+    tree: ProcTree, name: str
+) -> None:
     tree.add(100, 50, f"{PY} -c serve", {})
     tree.add(110, 100, [], {}, name=name, state="Z")
 
@@ -84,13 +99,20 @@ def test_the_zombie_of_a_worker_belongs_to_the_job_of_its_rank(tree: ProcTree) -
 def test_an_odd_size_of_the_world_stays_with_its_siblings(tree: ProcTree) -> None:
     tree.add(100, 50, "sh run.sh", {})
     for rank in range(4):
-        tree.add(110 + rank, 100, f"{PY} train.py", rank_env(rank, 5 if rank == 3 else 4), group=100)
+        tree.add(
+            110 + rank, 100, f"{PY} train.py", rank_env(rank, 5 if rank == 3 else 4), group=100
+        )
 
     for pid in (110, 113):
         job = job_of(pid, tree.path)
         assert {one.pid: one.rank for one in job.ranks} == {110 + rank: rank for rank in range(4)}
         assert (job.world_size, job.absent) == (4, ())
-        assert {who: values["WORLD_SIZE"] for who, values in job.environment.items()} == {"0": "4", "1": "4", "2": "4", "3": "5"}
+        assert {who: values["WORLD_SIZE"] for who, values in job.environment.items()} == {
+            "0": "4",
+            "1": "4",
+            "2": "4",
+            "3": "5",
+        }
 
 
 def test_another_run_with_the_same_address_and_another_size_is_another_job(tree: ProcTree) -> None:
@@ -101,7 +123,10 @@ def test_another_run_with_the_same_address_and_another_size_is_another_job(tree:
     assert ranks(job_of(110, tree.path)).keys() == {110, 111}
 
 
-@pytest.mark.parametrize(("program", "status"), [("raise SystemExit(3)", 3 << 8), ("pass", 0), ("import os; os.kill(os.getpid(), 9)", 9)])
+@pytest.mark.parametrize(
+    ("program", "status"),
+    [("raise SystemExit(3)", 3 << 8), ("pass", 0), ("import os; os.kill(os.getpid(), 9)", 9)],
+)
 def test_how_a_zombie_ended_is_read_off_the_kernel(program: str, status: int) -> None:
     with subprocess.Popen([sys.executable, "-c", program]) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)

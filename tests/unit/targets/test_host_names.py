@@ -14,7 +14,10 @@ from trainprobe.targets.host_names import host_names
         ("node1,node2", ("node1", "node2")),
         (" node2 ,node1,, node2,", ("node2", "node1")),
         ("node[1-3,7]", ("node1", "node2", "node3", "node7")),
-        ("gpu[08-10]-ib.cluster,me@login", ("gpu08-ib.cluster", "gpu09-ib.cluster", "gpu10-ib.cluster", "me@login")),
+        (
+            "gpu[08-10]-ib.cluster,me@login",
+            ("gpu08-ib.cluster", "gpu09-ib.cluster", "gpu10-ib.cluster", "me@login"),
+        ),
         ("r[1-2]n[1,3]", ("r1n1", "r1n3", "r2n1", "r2n3")),
         ("10.0.0.1,fe80::1", ("10.0.0.1", "fe80::1")),
     ],

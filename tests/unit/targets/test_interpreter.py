@@ -43,7 +43,9 @@ def test_then_the_commands_own_launcher_then_the_first_on_the_path(tmp_path: Pat
 TWO_LINES = '#!/bin/sh\n\'\'\'exec\' "{}" "$0" "$@"'
 
 
-@pytest.mark.parametrize("lines", ["#!{}", "#!{} -E", "#!/usr/bin/env python", "#!/usr/bin/env -S python -u", TWO_LINES])
+@pytest.mark.parametrize(
+    "lines", ["#!{}", "#!{} -E", "#!/usr/bin/env python", "#!/usr/bin/env -S python -u", TWO_LINES]
+)
 def test_a_launcher_names_its_python_in_its_first_lines(lines: str, tmp_path: Path) -> None:
     python = make_program(tmp_path / "environment" / "bin" / "python")
     make_program(tmp_path / "tools" / "accelerate", lines.replace("{}", str(python)))
@@ -57,35 +59,61 @@ def test_a_launcher_names_its_python_in_its_first_lines(lines: str, tmp_path: Pa
 
 def answering(path: Path, *, torch: bool) -> Path:
     """A Python that says who it is, and nothing else."""
-    there = {"torch_at": "/e/torch/__init__.py", "torch_is_package": True, "torch_version": "2.13.0"} if torch else {}
+    there = (
+        {"torch_at": "/e/torch/__init__.py", "torch_is_package": True, "torch_version": "2.13.0"}
+        if torch
+        else {}
+    )
     answer = json.dumps({"version": "3.11.4", "prefix": str(path.parent.parent), **there})
     return make_program(path, f"#!/bin/sh\necho 'TRAINPROBE {answer}'")
 
 
-def test_the_tools_own_stands_in_where_the_first_on_the_path_has_no_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain, own = answering(tmp_path / "a" / "bin" / "python", torch=False), answering(tmp_path / "t" / "bin" / "python", torch=True)
+def test_the_tools_own_stands_in_where_the_first_on_the_path_has_no_torch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, own = (
+        answering(tmp_path / "a" / "bin" / "python", torch=False),
+        answering(tmp_path / "t" / "bin" / "python", torch=True),
+    )
     monkeypatch.setattr(sys, "executable", str(own))
     environ = {"PATH": str(plain.parent)}
     one = find(None, (), environ)
 
     assert (one.path, one.chosen_by) == (str(own), "the Python of this tool")
-    assert one.note == f"{own}, the Python of this tool, stands for the job's: {plain}, the first on PATH, has no torch."
-    assert find(None, ["python", "train.py"], environ).path == str(plain), "what the command names is not replaced"
+    assert (
+        one.note
+        == f"{own}, the Python of this tool, stands for the job's: {plain}, the first on PATH, has"
+        " no torch."
+    )
+    assert find(None, ["python", "train.py"], environ).path == str(plain), (
+        "what the command names is not replaced"
+    )
     make_program(plain, "#!/bin/sh\necho hello")
     assert "cannot be used" in find(None, (), environ).note
 
 
-def test_a_tool_without_torch_takes_the_first_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_without_torch_takes_the_first_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As pipx and uv install it: in an environment of its own."""
-    job, own = answering(tmp_path / "a" / "bin" / "python", torch=True), answering(tmp_path / "t" / "bin" / "python", torch=False)
+    job, own = (
+        answering(tmp_path / "a" / "bin" / "python", torch=True),
+        answering(tmp_path / "t" / "bin" / "python", torch=False),
+    )
     monkeypatch.setattr(sys, "executable", str(own))
     active = {"PATH": str(job.parent), "VIRTUAL_ENV": str(tmp_path / "a")}
     other = {"PATH": str(job.parent), "VIRTUAL_ENV": str(tmp_path / "t")}
 
     assert (find(None, (), active).path, find(None, (), active).note) == (str(job), "")
-    assert find(None, (), other).note == f"{job} is the first Python on PATH, and is not the one of VIRTUAL_ENV={tmp_path / 't'}."
+    assert (
+        find(None, (), other).note
+        == f"{job} is the first Python on PATH, and is not the one of VIRTUAL_ENV={tmp_path / 't'}."
+    )
     answering(job, torch=False)
-    assert (find(None, (), active).path, find(None, (), active).reason.startswith(f"{job} has no torch")) == (str(job), True)
+    assert (
+        find(None, (), active).path,
+        find(None, (), active).reason.startswith(f"{job} has no torch"),
+    ) == (str(job), True)
 
 
 FOUND = {
@@ -100,7 +128,14 @@ FOUND = {
 def test_a_cpu_build_of_torch() -> None:
     one = from_answer("/e/bin/python", {**FOUND, "torch_cuda": None, "nccl": False})
 
-    assert (one.torch, one.cuda, one.gloo, one.nccl, one.reason, one.installed) == ("2.13.0+cpu", None, True, False, "", ("torch",))
+    assert (one.torch, one.cuda, one.gloo, one.nccl, one.reason, one.installed) == (
+        "2.13.0+cpu",
+        None,
+        True,
+        False,
+        "",
+        ("torch",),
+    )
 
 
 def test_no_torch_is_a_reason_and_not_an_error() -> None:
@@ -111,7 +146,10 @@ def test_no_torch_is_a_reason_and_not_an_error() -> None:
 
 
 def test_a_file_called_torch_is_not_torch() -> None:
-    one = from_answer("/e/bin/python", {"version": "3.11.4", "torch_at": "/job/torch.py", "torch_is_package": False})
+    one = from_answer(
+        "/e/bin/python",
+        {"version": "3.11.4", "torch_at": "/job/torch.py", "torch_is_package": False},
+    )
 
     assert "/job/torch.py" in one.reason
     assert "is not PyTorch" in one.reason

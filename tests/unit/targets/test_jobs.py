@@ -22,7 +22,12 @@ from trainprobe.targets import process_table
 from trainprobe.targets.jobs import LiveJob, RankHint, find_jobs, job_of, with_hints
 
 PY = "/env/bin/python"
-SPAWN = [PY, "-c", "from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=5, pipe_handle={})", "--multiprocessing-fork"]
+SPAWN = [
+    PY,
+    "-c",
+    "from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=5, pipe_handle={})",
+    "--multiprocessing-fork",
+]
 TRACKER = [PY, "-c", "from multiprocessing.resource_tracker import main;main(4)"]
 
 
@@ -38,11 +43,25 @@ def spawn(handle: int) -> list[str]:
 
 
 def rank_env(rank: int, world: int = 2, **more: object) -> dict[str, object]:
-    return {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500, **more}
+    return {
+        "RANK": rank,
+        "LOCAL_RANK": rank,
+        "WORLD_SIZE": world,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": 29500,
+        **more,
+    }
 
 
 def elastic_env(rank: int, attempt: int = 0, world: int = 2) -> dict[str, object]:
-    return rank_env(rank, world, TORCHELASTIC_RESTART_COUNT=attempt, TORCHELASTIC_RUN_ID="run7", GROUP_WORLD_SIZE=1, LOCAL_WORLD_SIZE=world)
+    return rank_env(
+        rank,
+        world,
+        TORCHELASTIC_RESTART_COUNT=attempt,
+        TORCHELASTIC_RUN_ID="run7",
+        GROUP_WORLD_SIZE=1,
+        LOCAL_WORLD_SIZE=world,
+    )
 
 
 def ranks(job: LiveJob) -> dict[int, tuple[int | None, str]]:
@@ -56,11 +75,30 @@ def others(job: LiveJob) -> dict[int, tuple[str, int | None]]:
 def torchrun(tree: ProcTree) -> None:
     tree.add(100, 50, f"{PY} /env/bin/torchrun --nproc-per-node 2 train.py --lr 1", {})
     for rank in (0, 1):
-        tree.add(110 + rank, 100, f"{PY} -u train.py --lr 1", elastic_env(rank), maps="/env/libtorch_cpu.so", threads=["pt_gloo_runloop"])
+        tree.add(
+            110 + rank,
+            100,
+            f"{PY} -u train.py --lr 1",
+            elastic_env(rank),
+            maps="/env/libtorch_cpu.so",
+            threads=["pt_gloo_runloop"],
+        )
     tree.add(120, 111, f"{PY} -u train.py --lr 1", elastic_env(1), name="pt_data_worker")
     tree.add(121, 111, TRACKER, elastic_env(1))
-    tree.add(122, 110, f"{PY} /env/torch/_inductor/compile_worker/__main__.py --kind=fork --workers=2 --parent=110", elastic_env(0))
-    tree.add(123, 122, f"{PY} /env/torch/_inductor/compile_worker/__main__.py --kind=fork --workers=2 --parent=110", elastic_env(0))
+    tree.add(
+        122,
+        110,
+        f"{PY} /env/torch/_inductor/compile_worker/__main__.py --kind=fork --workers=2"
+        " --parent=110",
+        elastic_env(0),
+    )
+    tree.add(
+        123,
+        122,
+        f"{PY} /env/torch/_inductor/compile_worker/__main__.py --kind=fork --workers=2"
+        " --parent=110",
+        elastic_env(0),
+    )
     tree.add(124, 111, "wandb-core --port-filename x", elastic_env(1))
     tree.add(125, 110, "ninja -v", elastic_env(0))
     tree.add(126, 125, "/usr/bin/x86_64-linux-gnu-g++-12 -c op.cpp", elastic_env(0))
@@ -84,8 +122,19 @@ def test_torchrun_is_found_whole_from_any_of_its_processes(tree: ProcTree, pid: 
         125: ("compiler", 0),
         126: ("compiler", 0),
     }
-    assert (job.world_size, job.world_size_source, job.absent, job.attempt, job.nnodes) == (2, "environment", (), 0, 1)
-    assert (job.script, job.cwd, job.backend, job.device) == ("/job/train.py", "/job", "gloo", "cpu")
+    assert (job.world_size, job.world_size_source, job.absent, job.attempt, job.nnodes) == (
+        2,
+        "environment",
+        (),
+        0,
+        1,
+    )
+    assert (job.script, job.cwd, job.backend, job.device) == (
+        "/job/train.py",
+        "/job",
+        "gloo",
+        "cpu",
+    )
     assert job.began == pytest.approx(1700000000 + 11.1)
 
 
@@ -95,7 +144,12 @@ def test_the_record_has_the_shape_of_the_contract(tree: ProcTree) -> None:
     data = job_of(100, tree.path).as_data()
 
     assert json.loads(json.dumps(data)) == data
-    assert data["launcher"] == {"kind": "torchrun", "pid": 100, "started_ticks": 1100, "cmdline": f"{PY} /env/bin/torchrun --nproc-per-node 2 train.py --lr 1"}
+    assert data["launcher"] == {
+        "kind": "torchrun",
+        "pid": 100,
+        "started_ticks": 1100,
+        "cmdline": f"{PY} /env/bin/torchrun --nproc-per-node 2 train.py --lr 1",
+    }
     assert data["ranks"][1] == {
         "rank": 1,
         "rank_source": "environment",
@@ -107,31 +161,64 @@ def test_the_record_has_the_shape_of_the_contract(tree: ProcTree) -> None:
         "attempt": 0,
         "cmdline": f"{PY} -u train.py --lr 1",
     }
-    assert {"pid": 120, "started_ticks": 1120, "role": "loader-worker", "rank": 1, "cmdline": f"{PY} -u train.py --lr 1", "ppid": 111} in data["others"]
+    assert {
+        "pid": 120,
+        "started_ticks": 1120,
+        "role": "loader-worker",
+        "rank": 1,
+        "cmdline": f"{PY} -u train.py --lr 1",
+        "ppid": 111,
+    } in data["others"]
 
 
 def test_only_allowed_variables_are_written_down(tree: ProcTree) -> None:
-    tree.add(60, 50, f"{PY} train.py", rank_env(0, 1, WANDB_API_KEY="s3cret", NCCL_DEBUG="INFO", HF_TOKEN="hf_x", SLURM_JOB_ID=12))
+    tree.add(
+        60,
+        50,
+        f"{PY} train.py",
+        rank_env(0, 1, WANDB_API_KEY="s3cret", NCCL_DEBUG="INFO", HF_TOKEN="hf_x", SLURM_JOB_ID=12),
+    )
 
     told = job_of(60, tree.path).as_data()["environment"]
 
     assert told == {
-        "0": {"LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500", "NCCL_DEBUG": "INFO", "RANK": "0", "SLURM_JOB_ID": "12", "WORLD_SIZE": "1"}
+        "0": {
+            "LOCAL_RANK": "0",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": "29500",
+            "NCCL_DEBUG": "INFO",
+            "RANK": "0",
+            "SLURM_JOB_ID": "12",
+            "WORLD_SIZE": "1",
+        }
     }
 
 
 def test_cleared_environments_leave_the_launcher_and_the_order_of_start(tree: ProcTree) -> None:
-    tree.add(100, 50, f"{PY} -m torch.distributed.run --nnodes=2 --node_rank=1 --nproc_per_node=2 train.py", {})
+    tree.add(
+        100,
+        50,
+        f"{PY} -m torch.distributed.run --nnodes=2 --node_rank=1 --nproc_per_node=2 train.py",
+        {},
+    )
     tree.add(110, 100, "training-worker", {}, exe="/env/bin/python3.11", start=2002)
     tree.add(111, 100, "training-worker", None, exe="/env/bin/python3.11", start=2001)
 
     job = job_of(110, tree.path)
 
     assert ranks(job) == {111: (2, "start-order"), 110: (3, "start-order")}
-    assert (job.world_size, job.world_size_source, job.nnodes, job.absent, job.elsewhere) == (4, "arguments", 2, (0, 1), True)
+    assert (job.world_size, job.world_size_source, job.nnodes, job.absent, job.elsewhere) == (
+        4,
+        "arguments",
+        2,
+        (0, 1),
+        True,
+    )
 
 
-def test_a_number_is_left_open_when_a_rank_of_cleared_environments_is_missing(tree: ProcTree) -> None:
+def test_a_number_is_left_open_when_a_rank_of_cleared_environments_is_missing(
+    tree: ProcTree,
+) -> None:
     tree.add(100, 50, f"{PY} -m torch.distributed.run --nproc_per_node=3 train.py", {})
     tree.add(110, 100, f"{PY} -u train.py", {})
     tree.add(111, 100, f"{PY} -u train.py", {})
@@ -155,8 +242,12 @@ def test_the_rank_is_the_python_behind_its_wrappers(tree: ProcTree) -> None:
     tree.add(100, 50, f"{PY} /env/bin/torchrun --nproc-per-node 2 --no-python run.sh", {})
     for rank in (0, 1):
         tree.add(110 + rank, 100, "bash run.sh", elastic_env(rank))
-        tree.add(120 + rank, 110 + rank, "/opt/nsys profile -o x python train.py", elastic_env(rank))
-        tree.add(130 + rank, 120 + rank, f"{PY} -m debugpy --listen 5678 train.py", elastic_env(rank))
+        tree.add(
+            120 + rank, 110 + rank, "/opt/nsys profile -o x python train.py", elastic_env(rank)
+        )
+        tree.add(
+            130 + rank, 120 + rank, f"{PY} -m debugpy --listen 5678 train.py", elastic_env(rank)
+        )
         tree.add(140 + rank, 110 + rank, "tee log.txt", elastic_env(rank))
 
     job = job_of(141, tree.path)
@@ -205,21 +296,39 @@ def test_accelerate(tree: ProcTree) -> None:
     tree.add(200, 50, f"{PY} /env/bin/accelerate launch --cpu --num_processes=2 one.py", {})
     tree.add(210, 200, f"{PY} one.py", {"ACCELERATE_MIXED_PRECISION": "no"})
 
-    assert (job_of(110, tree.path).launcher.kind, len(job_of(110, tree.path).ranks)) == ("accelerate", 2)
+    assert (job_of(110, tree.path).launcher.kind, len(job_of(110, tree.path).ranks)) == (
+        "accelerate",
+        2,
+    )
     single = job_of(210, tree.path)
-    assert (single.launcher.kind, ranks(single), single.world_size) == ("accelerate", {210: (0, "only-process")}, 1)
+    assert (single.launcher.kind, ranks(single), single.world_size) == (
+        "accelerate",
+        {210: (0, "only-process")},
+        1,
+    )
 
 
 def test_deepspeed(tree: ProcTree) -> None:
     world = base64.urlsafe_b64encode(json.dumps({"localhost": [0, 1]}).encode()).decode()
     tree.add(100, 50, f"{PY} /env/bin/deepspeed --num_gpus 2 train.py", {})
-    tree.add(105, 100, f"{PY} -u -m deepspeed.launcher.launch --world_info={world} --master_addr=127.0.0.1 --master_port=29500 train.py", {})
+    tree.add(
+        105,
+        100,
+        f"{PY} -u -m deepspeed.launcher.launch --world_info={world} --master_addr=127.0.0.1"
+        " --master_port=29500 train.py",
+        {},
+    )
     for rank in (0, 1):
         tree.add(110 + rank, 105, f"{PY} -u train.py --local_rank={rank}", {})
 
     job = job_of(111, tree.path)
 
-    assert (job.launcher.kind, job.launcher.pid, job.world_size, job.world_size_source) == ("deepspeed", 100, 2, "arguments")
+    assert (job.launcher.kind, job.launcher.pid, job.world_size, job.world_size_source) == (
+        "deepspeed",
+        100,
+        2,
+        "arguments",
+    )
     assert ranks(job) == {110: (0, "arguments"), 111: (1, "arguments")}
     assert others(job)[105] == ("launcher", None)
 
@@ -227,31 +336,58 @@ def test_deepspeed(tree: ProcTree) -> None:
 def test_mpirun(tree: ProcTree) -> None:
     tree.add(100, 50, "mpirun -np 2 python train.py", {})
     for rank in (0, 1):
-        env = {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": 2, "OMPI_COMM_WORLD_LOCAL_RANK": rank}
+        env = {
+            "OMPI_COMM_WORLD_RANK": rank,
+            "OMPI_COMM_WORLD_SIZE": 2,
+            "OMPI_COMM_WORLD_LOCAL_RANK": rank,
+        }
         tree.add(110 + rank, 100, "python train.py", env)
 
     job = job_of(110, tree.path)
 
-    assert (job.launcher.kind, job.world_size, ranks(job)) == ("mpirun", 2, {110: (0, "environment"), 111: (1, "environment")})
+    assert (job.launcher.kind, job.world_size, ranks(job)) == (
+        "mpirun",
+        2,
+        {110: (0, "environment"), 111: (1, "environment")},
+    )
 
 
 def test_slurm_tasks_with_ranks_on_other_hosts(tree: ProcTree) -> None:
     tree.add(100, 1, "slurmstepd: [12.0]", {}, uid=0)
     for task in (4, 5):
-        env = {"SLURM_PROCID": task, "SLURM_LOCALID": task - 4, "SLURM_NTASKS": 8, "SLURM_STEP_ID": 0, "SLURM_NNODES": 2}
+        env = {
+            "SLURM_PROCID": task,
+            "SLURM_LOCALID": task - 4,
+            "SLURM_NTASKS": 8,
+            "SLURM_STEP_ID": 0,
+            "SLURM_NNODES": 2,
+        }
         tree.add(110 + task, 100, f"{PY} train.py", env)
 
     job = job_of(114, tree.path)
 
-    assert (job.launcher.kind, ranks(job)) == ("slurm", {114: (4, "scheduler"), 115: (5, "scheduler")})
-    assert (job.world_size, job.world_size_source, job.absent, job.elsewhere) == (8, "scheduler", (0, 1, 2, 3, 6, 7), True)
+    assert (job.launcher.kind, ranks(job)) == (
+        "slurm",
+        {114: (4, "scheduler"), 115: (5, "scheduler")},
+    )
+    assert (job.world_size, job.world_size_source, job.absent, job.elsewhere) == (
+        8,
+        "scheduler",
+        (0, 1, 2, 3, 6, 7),
+        True,
+    )
 
 
 def test_a_look_that_slurm_started_is_no_job(tree: ProcTree) -> None:
     look = [PY, "-c", "from trainprobe.cli import main; main()", "look-here", "--slurm-job", "12"]
-    for step, pid, argv in ((1, 110, look), (2, os.getpid(), [PY, "/env/bin/trainprobe", "attach"])):
+    for step, pid, argv in (
+        (1, 110, look),
+        (2, os.getpid(), [PY, "/env/bin/trainprobe", "attach"]),
+    ):
         tree.add(100 + step, 1, f"slurmstepd: [12.{step}]", {}, uid=0)
-        tree.add(pid, 100 + step, argv, {"SLURM_PROCID": 0, "SLURM_NTASKS": 1, "SLURM_STEP_ID": step})
+        tree.add(
+            pid, 100 + step, argv, {"SLURM_PROCID": 0, "SLURM_NTASKS": 1, "SLURM_STEP_ID": step}
+        )
 
     assert find_jobs(uid=1000, proc=tree.path) == ()
 
@@ -261,7 +397,12 @@ def test_srun_of_torchrun_is_torchrun(tree: ProcTree) -> None:
     slurm = {"SLURM_PROCID": 1, "SLURM_NTASKS": 2, "SLURM_STEP_ID": 0}
     tree.add(101, 100, f"{PY} /env/bin/torchrun --nnodes 2 --nproc-per-node 2 train.py", slurm)
     for rank in (2, 3):
-        tree.add(110 + rank, 101, f"{PY} -u train.py", {**slurm, **elastic_env(rank, world=4), "LOCAL_WORLD_SIZE": 2})
+        tree.add(
+            110 + rank,
+            101,
+            f"{PY} -u train.py",
+            {**slurm, **elastic_env(rank, world=4), "LOCAL_WORLD_SIZE": 2},
+        )
 
     job = job_of(113, tree.path)
 
@@ -284,18 +425,37 @@ def test_spawned_ranks_by_the_address_that_their_parent_set(tree: ProcTree) -> N
     tree.add(100, 50, f"{PY} train.py", {"HOME": "/root"})
     tree.add(101, 100, TRACKER, {})
     for place in (0, 1, 2):
-        tree.add(110 + place, 100, spawn(9 + 2 * place), {"MASTER_ADDR": "localhost", "MASTER_PORT": 29501})
-    tree.add(120, 111, spawn(12), {"MASTER_ADDR": "localhost", "MASTER_PORT": 29501}, name="pt_data_worker")
+        tree.add(
+            110 + place,
+            100,
+            spawn(9 + 2 * place),
+            {"MASTER_ADDR": "localhost", "MASTER_PORT": 29501},
+        )
+    tree.add(
+        120,
+        111,
+        spawn(12),
+        {"MASTER_ADDR": "localhost", "MASTER_PORT": 29501},
+        name="pt_data_worker",
+    )
 
     job = job_of(120, tree.path)
 
     assert (job.launcher.kind, job.launcher.pid) == ("spawn", 100)
     assert ranks(job) == {110: (0, "start-order"), 111: (1, "start-order"), 112: (2, "start-order")}
-    assert (job.world_size, others(job)[120], job.script) == (3, ("loader-worker", 1), "/job/train.py")
+    assert (job.world_size, others(job)[120], job.script) == (
+        3,
+        ("loader-worker", 1),
+        "/job/train.py",
+    )
 
 
-@pytest.mark.parametrize(("words", "source"), [("--world-size 4", "arguments"), ("", "start-order")])
-def test_spawned_ranks_by_their_connections_and_a_gap_by_the_handles(tree: ProcTree, words: str, source: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "source"), [("--world-size 4", "arguments"), ("", "start-order")]
+)
+def test_spawned_ranks_by_their_connections_and_a_gap_by_the_handles(
+    tree: ProcTree, words: str, source: str
+) -> None:
     tree.add(100, 50, f"{PY} train.py {words}", {})
     tree.add(110, 100, spawn(9), {}, sockets=[1])
     tree.add(112, 100, spawn(14), {}, sockets=[2])
@@ -317,13 +477,24 @@ def test_forked_ranks_talk_and_forked_workers_do_not(tree: ProcTree) -> None:
 
     assert ranks(job_of(100, tree.path)) == {101: (0, "start-order"), 102: (1, "start-order")}
     workers = job_of(201, tree.path)
-    assert (ranks(workers), others(workers)) == ({200: (0, "only-process")}, {201: ("loader-worker", 0), 202: ("loader-worker", 0)})
+    assert (ranks(workers), others(workers)) == (
+        {200: (0, "only-process")},
+        {201: ("loader-worker", 0), 202: ("loader-worker", 0)},
+    )
 
 
-def test_the_rank_that_a_spawning_parent_inherited_is_not_that_of_its_children(tree: ProcTree) -> None:
+def test_the_rank_that_a_spawning_parent_inherited_is_not_that_of_its_children(
+    tree: ProcTree,
+) -> None:
     tree.add(100, 50, f"{PY} main.py --multiprocessing-distributed", {"RANK": 0, "WORLD_SIZE": 1})
     for place in (0, 1):
-        tree.add(110 + place, 100, spawn(9 + 2 * place), {"RANK": 0, "WORLD_SIZE": 1}, sockets=[1 + place])
+        tree.add(
+            110 + place,
+            100,
+            spawn(9 + 2 * place),
+            {"RANK": 0, "WORLD_SIZE": 1},
+            sockets=[1 + place],
+        )
     tree.connect(1, 2, 40000)
 
     job = job_of(100, tree.path)
@@ -333,7 +504,18 @@ def test_the_rank_that_a_spawning_parent_inherited_is_not_that_of_its_children(t
 
 def test_a_rank_that_starts_the_others_as_the_same_command(tree: ProcTree) -> None:
     tree.add(100, 50, f"{PY} train.py", {})
-    tree.add(110, 100, f"{PY} train.py", {"LOCAL_RANK": 1, "NODE_RANK": 0, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500})
+    tree.add(
+        110,
+        100,
+        f"{PY} train.py",
+        {
+            "LOCAL_RANK": 1,
+            "NODE_RANK": 0,
+            "WORLD_SIZE": 2,
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": 29500,
+        },
+    )
 
     for pid in (100, 110):
         job = job_of(pid, tree.path)
@@ -347,7 +529,11 @@ def test_spawned_ranks_whose_launcher_is_gone(tree: ProcTree) -> None:
 
     job = job_of(111, tree.path)
 
-    assert (job.launcher.kind, job.launcher.pid, [one.pid for one in job.ranks]) == ("spawn", None, [110, 111])
+    assert (job.launcher.kind, job.launcher.pid, [one.pid for one in job.ranks]) == (
+        "spawn",
+        None,
+        [110, 111],
+    )
 
 
 def test_bare_ranks_are_grouped_by_address(tree: ProcTree) -> None:
@@ -355,11 +541,21 @@ def test_bare_ranks_are_grouped_by_address(tree: ProcTree) -> None:
         tree.add(100 + rank, 50, f"{PY} train.py", rank_env(rank, 4))
     tree.add(120, 101, f"{PY} train.py", rank_env(1, 4))
     tree.add(130, 50, f"{PY} train.py", rank_env(2, 4, MASTER_PORT=29999))
-    tree.add(131, 50, f"{PY} train.py", rank_env(2, 4), namespaces={"net": "net:[2]", "mnt": "mnt:[1]", "pid": "pid:[1]"})
+    tree.add(
+        131,
+        50,
+        f"{PY} train.py",
+        rank_env(2, 4),
+        namespaces={"net": "net:[2]", "mnt": "mnt:[1]", "pid": "pid:[1]"},
+    )
 
     job = job_of(120, tree.path)
 
-    assert (job.launcher.kind, job.launcher.pid, sorted(ranks(job))) == ("bare", None, [100, 101, 103])
+    assert (job.launcher.kind, job.launcher.pid, sorted(ranks(job))) == (
+        "bare",
+        None,
+        [100, 101, 103],
+    )
     assert (job.absent, job.elsewhere, others(job)) == ((2,), False, {120: ("loader-worker", 1)})
 
 
@@ -382,7 +578,13 @@ def test_the_rank_of_an_adapter_is_none(tree: ProcTree) -> None:
 
 def test_two_launchers_of_one_job_on_one_host(tree: ProcTree) -> None:
     for node in (0, 1):
-        tree.add(100 + node, 50, f"{PY} /env/bin/torchrun --nnodes 2 --node-rank {node} --nproc-per-node 1 --rdzv-id j train.py", {})
+        tree.add(
+            100 + node,
+            50,
+            f"{PY} /env/bin/torchrun --nnodes 2 --node-rank {node} --nproc-per-node 1 --rdzv-id j"
+            " train.py",
+            {},
+        )
         env = {**elastic_env(node), "LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1, "GROUP_WORLD_SIZE": 2}
         tree.add(110 + node, 100 + node, f"{PY} -u train.py", env)
 
@@ -394,13 +596,24 @@ def test_two_launchers_of_one_job_on_one_host(tree: ProcTree) -> None:
 def test_ray_workers_have_no_number_until_their_frames_tell(tree: ProcTree) -> None:
     tree.add(90, 1, "/env/ray/raylet --port 1", {})
     for place in (0, 1):
-        tree.add(100 + place, 90, ["ray::RayTrainWorker._RayTrainWorker__execute()"], {}, exe="/env/bin/python3.11")
+        tree.add(
+            100 + place,
+            90,
+            ["ray::RayTrainWorker._RayTrainWorker__execute()"],
+            {},
+            exe="/env/bin/python3.11",
+        )
     tree.add(110, 90, ["ray::IDLE"], {}, exe="/env/bin/python3.11")
 
     job = job_of(100, tree.path)
     told = with_hints(job, {100: RankHint(1, 1, 2), 101: RankHint(0, 0, 2)})
 
-    assert (job.launcher.kind, job.launcher.pid, job.pid, ranks(job)) == ("ray", 90, 100, {100: (None, ""), 101: (None, "")})
+    assert (job.launcher.kind, job.launcher.pid, job.pid, ranks(job)) == (
+        "ray",
+        90,
+        100,
+        {100: (None, ""), 101: (None, "")},
+    )
     assert ranks(job_of(90, tree.path)) == ranks(job)
     assert ranks(told) == {101: (0, "frame-locals"), 100: (1, "frame-locals")}
     assert (told.world_size, told.world_size_source, told.absent) == (2, "frame-locals", ())
@@ -408,12 +621,24 @@ def test_ray_workers_have_no_number_until_their_frames_tell(tree: ProcTree) -> N
 
 def test_a_single_process_and_its_workers(tree: ProcTree) -> None:
     tree.add(90, 50, f"{PY} /env/bin/jupyter-lab", {})
-    tree.add(100, 90, f"{PY} -m ipykernel_launcher -f k.json", {}, maps="/env/libtorch_python.so", opens=["/dev/nvidia0"])
+    tree.add(
+        100,
+        90,
+        f"{PY} -m ipykernel_launcher -f k.json",
+        {},
+        maps="/env/libtorch_python.so",
+        opens=["/dev/nvidia0"],
+    )
     tree.add(101, 100, spawn(9), {}, name="pt_data_worker")
 
     job = job_of(101, tree.path)
 
-    assert (job.launcher.kind, job.pid, ranks(job), others(job)) == ("single", 100, {100: (0, "only-process")}, {101: ("loader-worker", 0)})
+    assert (job.launcher.kind, job.pid, ranks(job), others(job)) == (
+        "single",
+        100,
+        {100: (0, "only-process")},
+        {101: ("loader-worker", 0)},
+    )
     assert (job.world_size, job.script, job.device) == (1, "-m ipykernel_launcher", "cuda")
 
 
@@ -457,7 +682,15 @@ def test_a_number_beyond_the_world_is_dropped(tree: ProcTree) -> None:
 
 def test_a_container_seen_from_the_host(tree: ProcTree) -> None:
     inside = {"mnt": "mnt:[9]", "pid": "pid:[9]", "net": "net:[9]"}
-    tree.add(100, 1, f"{PY} train.py", rank_env(0), nspid=(100, 7), namespaces=inside, cgroup=f"0::/system.slice/docker-{'3f2a9c1b' * 8}.scope")
+    tree.add(
+        100,
+        1,
+        f"{PY} train.py",
+        rank_env(0),
+        nspid=(100, 7),
+        namespaces=inside,
+        cgroup=f"0::/system.slice/docker-{'3f2a9c1b' * 8}.scope",
+    )
 
     job = job_of(100, tree.path)
 
@@ -500,7 +733,9 @@ def test_processes_that_vanish_or_are_nonsense_do_not_raise(tree: ProcTree) -> N
     torchrun(tree)
     for name in ("environ", "status", "cmdline", "cgroup"):
         (tree.root / "110" / name).unlink()
-    (tree.root / "111" / "environ").write_bytes(b"\xff\xfe=\0RANK\0=3\0WORLD_SIZE=99999999999999999999\0RANK=-1\0")
+    (tree.root / "111" / "environ").write_bytes(
+        b"\xff\xfe=\0RANK\0=3\0WORLD_SIZE=99999999999999999999\0RANK=-1\0"
+    )
     (tree.root / "120" / "stat").write_text("120 (x) S what\n")
     (tree.root / "121" / "stat").write_text("")
 
@@ -515,23 +750,44 @@ def test_a_task_of_slurm_that_spawns_its_ranks(tree: ProcTree) -> None:
     tree.add(100, 1, "slurmstepd: [12.0]", {}, uid=0)
     tree.add(101, 100, f"{PY} train.py", slurm)
     for place in (0, 1):
-        tree.add(110 + place, 101, spawn(9 + 2 * place), {**slurm, "MASTER_PORT": 29500, "MASTER_ADDR": "localhost"})
+        tree.add(
+            110 + place,
+            101,
+            spawn(9 + 2 * place),
+            {**slurm, "MASTER_PORT": 29500, "MASTER_ADDR": "localhost"},
+        )
 
     job = job_of(111, tree.path)
 
-    assert (job.launcher.kind, job.launcher.pid, ranks(job)) == ("spawn", 101, {110: (0, "start-order"), 111: (1, "start-order")})
+    assert (job.launcher.kind, job.launcher.pid, ranks(job)) == (
+        "spawn",
+        101,
+        {110: (0, "start-order"), 111: (1, "start-order")},
+    )
 
 
-def test_the_start_of_spawned_ranks_proves_no_number_where_one_may_have_gone(tree: ProcTree) -> None:
+def test_the_start_of_spawned_ranks_proves_no_number_where_one_may_have_gone(
+    tree: ProcTree,
+) -> None:
     tree.add(100, 50, f"{PY} train.py", {})
     for place, handle in ((0, 9), (1, 14)):
-        tree.add(110 + place, 100, spawn(handle), {"MASTER_ADDR": "localhost", "MASTER_PORT": 29501})
+        tree.add(
+            110 + place, 100, spawn(handle), {"MASTER_ADDR": "localhost", "MASTER_PORT": 29501}
+        )
 
     job = job_of(100, tree.path)
     told = with_hints(job, {110: RankHint(0), 111: RankHint(2)})
 
-    assert (ranks(job), job.world_size, job.absent) == ({110: (None, ""), 111: (None, "")}, None, ())
-    assert (ranks(told), told.world_size, told.absent) == ({110: (0, "frame-locals"), 111: (2, "frame-locals")}, 3, (1,))
+    assert (ranks(job), job.world_size, job.absent) == (
+        {110: (None, ""), 111: (None, "")},
+        None,
+        (),
+    )
+    assert (ranks(told), told.world_size, told.absent) == (
+        {110: (0, "frame-locals"), 111: (2, "frame-locals")},
+        3,
+        (1,),
+    )
 
 
 def test_a_spawned_rank_that_ended_unnoticed_keeps_its_place(tree: ProcTree) -> None:
@@ -541,7 +797,11 @@ def test_a_spawned_rank_that_ended_unnoticed_keeps_its_place(tree: ProcTree) -> 
     tree.add(111, 100, [], {}, name="python", state="Z")
     tree.add(112, 100, spawn(11), address)
 
-    assert ranks(job_of(100, tree.path)) == {110: (0, "start-order"), 111: (1, "start-order"), 112: (2, "start-order")}
+    assert ranks(job_of(100, tree.path)) == {
+        110: (0, "start-order"),
+        111: (1, "start-order"),
+        112: (2, "start-order"),
+    }
 
 
 def test_a_local_called_rank_numbers_no_lone_process_and_no_loader_worker(tree: ProcTree) -> None:
@@ -551,9 +811,17 @@ def test_a_local_called_rank_numbers_no_lone_process_and_no_loader_worker(tree: 
 
     told = with_hints(job, {100: RankHint(8), 101: RankHint(8)})
 
-    assert (ranks(told), others(told), told.world_size) == ({100: (0, "only-process")}, {101: ("loader-worker", 0)}, 1)
+    assert (ranks(told), others(told), told.world_size) == (
+        {100: (0, "only-process")},
+        {101: ("loader-worker", 0)},
+        1,
+    )
     elsewhere = with_hints(job, {100: RankHint(3, 0, 8)})
-    assert (ranks(elsewhere), elsewhere.world_size, len(elsewhere.absent)) == ({100: (3, "frame-locals")}, 8, 7)
+    assert (ranks(elsewhere), elsewhere.world_size, len(elsewhere.absent)) == (
+        {100: (3, "frame-locals")},
+        8,
+        7,
+    )
 
 
 def test_a_shell_below_a_python_program_is_not_that_program(tree: ProcTree) -> None:
@@ -567,18 +835,31 @@ def test_a_shell_below_a_python_program_is_not_that_program(tree: ProcTree) -> N
 
 
 def test_a_launcher_whose_ranks_never_came(tree: ProcTree) -> None:
-    tree.add(100, 50, f"{PY} /env/bin/torchrun --nnodes 2 --node-rank 0 --nproc-per-node 2 sub/train.py", {})
+    tree.add(
+        100,
+        50,
+        f"{PY} /env/bin/torchrun --nnodes 2 --node-rank 0 --nproc-per-node 2 sub/train.py",
+        {},
+    )
 
     job = job_of(100, tree.path)
 
-    assert (job.ranks, job.world_size, job.absent, job.elsewhere, job.script) == ((), 4, (0, 1, 2, 3), True, "/job/sub/train.py")
+    assert (job.ranks, job.world_size, job.absent, job.elsewhere, job.script) == (
+        (),
+        4,
+        (0, 1, 2, 3),
+        True,
+        "/job/sub/train.py",
+    )
     assert job.as_data()["others"][0]["role"] == "launcher"
 
 
 def test_ranks_whose_launcher_was_killed(tree: ProcTree) -> None:
     for rank in (0, 1):
         tree.add(110 + rank, 1, f"{PY} -u train.py", elastic_env(rank), session=110 + rank)
-    tree.add(120, 1, f"{PY} -u train.py", elastic_env(0), name="pt_data_worker", group=110, session=110)
+    tree.add(
+        120, 1, f"{PY} -u train.py", elastic_env(0), name="pt_data_worker", group=110, session=110
+    )
 
     job = job_of(111, tree.path)
 
@@ -599,7 +880,14 @@ def test_a_thread_stands_for_its_process(tree: ProcTree) -> None:
 def test_the_rank_that_keeps_the_store_is_number_0(tree: ProcTree) -> None:
     tree.add(90, 1, "/env/ray/raylet --port 1", {})
     for place in (0, 1):
-        tree.add(100 + place, 90, ["ray::RayTrainWorker.run()"], {}, exe="/env/bin/python3.11", threads=["pt_tcpstore_uv"] * place)
+        tree.add(
+            100 + place,
+            90,
+            ["ray::RayTrainWorker.run()"],
+            {},
+            exe="/env/bin/python3.11",
+            threads=["pt_tcpstore_uv"] * place,
+        )
 
     assert ranks(job_of(100, tree.path)) == {101: (0, "sockets"), 100: (1, "start-order")}
 
@@ -608,7 +896,9 @@ def test_spawned_ranks_that_were_not_started_in_order_have_no_number_by_it(tree:
     tree.add(100, 50, f"{PY} train.py", {})
     for place in (0, 1, 2):
         env = {"MASTER_ADDR": "localhost", "MASTER_PORT": 29501}
-        tree.add(110 + place, 100, spawn(9 + 2 * place), env, threads=["pt_tcpstore_uv"] * (place == 2))
+        tree.add(
+            110 + place, 100, spawn(9 + 2 * place), env, threads=["pt_tcpstore_uv"] * (place == 2)
+        )
 
     assert ranks(job_of(100, tree.path)) == {112: (0, "sockets"), 110: (None, ""), 111: (None, "")}
 
@@ -629,12 +919,16 @@ def test_whatever_stands_in_proc_never_raises(tree: ProcTree, seed: int) -> None
         tree.add(210 + place, 200, spawn(9 + 2 * place), {"MASTER_PORT": 1}, sockets=[1 + place])
     tree.connect(1, 2, 40000)
     chance = random.Random(seed)
-    files = sorted(path for path in tree.root.rglob("*") if path.is_file() and not path.is_symlink())
+    files = sorted(
+        path for path in tree.root.rglob("*") if path.is_file() and not path.is_symlink()
+    )
     for path in chance.sample(files, len(files) // 3):
         content = bytearray(path.read_bytes() or b"x")
         for _ in range(chance.randrange(1, 8)):
             at = chance.randrange(len(content))
-            content[at : at + chance.randrange(4)] = chance.choice([b"", b"\0", b" ", b"99999999999999999999", "²".encode(), b"\xff", b"-1", b"="])
+            content[at : at + chance.randrange(4)] = chance.choice(
+                [b"", b"\0", b" ", b"99999999999999999999", "²".encode(), b"\xff", b"-1", b"="]
+            )
             content = content or bytearray(b"x")
         path.write_bytes(content)
 
@@ -652,27 +946,52 @@ def test_the_worker_of_a_rank_that_is_gone_is_not_that_rank(tree: ProcTree) -> N
 
     job = job_of(100, tree.path)
 
-    assert (ranks(job), job.absent, [one.pid for one in job.leftovers]) == ({100: (0, "environment")}, (1,), [120])
+    assert (ranks(job), job.absent, [one.pid for one in job.leftovers]) == (
+        {100: (0, "environment")},
+        (1,),
+        [120],
+    )
 
 
 @pytest.mark.parametrize(
     ("typed", "cwd", "again"),
     [
         pytest.param("train.py", "/job", "/job/train.py", id="relative"),
-        pytest.param("src/train.py", "/job/outputs/today", "/job/src/train.py", id="relative, and the folder has changed since"),
+        pytest.param(
+            "src/train.py",
+            "/job/outputs/today",
+            "/job/src/train.py",
+            id="relative, and the folder has changed since",
+        ),
         pytest.param("-m app", "/job", "-m app.__main__", id="module"),
     ],
 )
-def test_a_script_that_starts_itself_again_is_rank_0_however_its_path_is_spelled(tree: ProcTree, typed: str, cwd: str, again: str) -> None:
+def test_a_script_that_starts_itself_again_is_rank_0_however_its_path_is_spelled(
+    tree: ProcTree, typed: str, cwd: str, again: str
+) -> None:
     tree.add(200, 50, f"{PY} {typed}", {}, cwd=cwd)
-    tree.add(201, 200, f"{PY} {again}", {"LOCAL_RANK": 1, "NODE_RANK": 0, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500}, cwd=cwd)
+    tree.add(
+        201,
+        200,
+        f"{PY} {again}",
+        {
+            "LOCAL_RANK": 1,
+            "NODE_RANK": 0,
+            "WORLD_SIZE": 2,
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": 29500,
+        },
+        cwd=cwd,
+    )
 
     for pid in (200, 201):
         found = job_of(pid, tree.path)
         assert (ranks(found)[200][0], ranks(found)[201][0], found.absent) == (0, 1, ())
 
 
-def test_an_init_stands_for_none_of_the_programs_below_it_and_a_wrapper_for_its_one(tree: ProcTree) -> None:
+def test_an_init_stands_for_none_of_the_programs_below_it_and_a_wrapper_for_its_one(
+    tree: ProcTree,
+) -> None:
     tree.add(60, 1, "supervise --all", {})
     for pid in (61, 62):
         tree.add(pid, 60, f"{PY} train{pid}.py", {}, maps="/env/libtorch_cpu.so")
@@ -693,26 +1012,52 @@ def test_a_single_process_is_asked_whether_it_has_torch(tree: ProcTree) -> None:
     tree.add(84, 50, f"{PY} hidden.py", {})
     torchrun(tree)
 
-    assert [job_of(pid, tree.path).torch for pid in (80, 81, 82, 84, 110)] == [False, True, True, None, None]
+    assert [job_of(pid, tree.path).torch for pid in (80, 81, 82, 84, 110)] == [
+        False,
+        True,
+        True,
+        None,
+        None,
+    ]
 
 
 def step(rank: int, node: str, number: int = 0, **more: object) -> dict[str, object]:
-    names = {"SLURM_PROCID": rank, "SLURM_NTASKS": 2, "SLURM_LOCALID": 0, "SLURM_NODEID": rank, "SLURM_NNODES": 2}
-    return {"SLURM_JOB_ID": 7, "SLURM_STEP_ID": number, "SLURMD_NODENAME": node, "MASTER_ADDR": "node1", "MASTER_PORT": 29500, **names, **more}
+    names = {
+        "SLURM_PROCID": rank,
+        "SLURM_NTASKS": 2,
+        "SLURM_LOCALID": 0,
+        "SLURM_NODEID": rank,
+        "SLURM_NNODES": 2,
+    }
+    return {
+        "SLURM_JOB_ID": 7,
+        "SLURM_STEP_ID": number,
+        "SLURMD_NODENAME": node,
+        "MASTER_ADDR": "node1",
+        "MASTER_PORT": 29500,
+        **names,
+        **more,
+    }
 
 
-def test_nodes_that_share_a_machine_have_their_own_tasks_only(tree: ProcTree, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_that_share_a_machine_have_their_own_tasks_only(
+    tree: ProcTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for rank, node in enumerate(("node1", "node2")):
         tree.add(300 + 10 * rank, 1, f"slurmstepd: [7.0] {node}", {})
         tree.add(301 + 10 * rank, 300 + 10 * rank, f"{PY} train.py", step(rank, node))
-        tree.add(302 + 10 * rank, 301 + 10 * rank, f"{PY} train.py", None, name="pt_data_worker")  # its environment cannot be read
+        tree.add(
+            302 + 10 * rank, 301 + 10 * rank, f"{PY} train.py", None, name="pt_data_worker"
+        )  # its environment cannot be read
 
     for rank, node in enumerate(("node1", "node2")):
         monkeypatch.setenv("SLURMD_NODENAME", node)
         (found,) = find_jobs(tree.path, 0)
         assert ranks(found) == {301 + 10 * rank: (rank, "scheduler")}
         assert set(others(found)) >= {302 + 10 * rank}
-        assert ranks(job_of(301, tree.path)) == {301: (0, "scheduler")}, "whoever names a process means that process"
+        assert ranks(job_of(301, tree.path)) == {301: (0, "scheduler")}, (
+            "whoever names a process means that process"
+        )
 
     monkeypatch.delenv("SLURMD_NODENAME")
     assert len(find_jobs(tree.path, 0)) == 2
@@ -764,7 +1109,9 @@ def below_torchrun(tree: ProcTree, count: int) -> None:
 
 
 def operations(work: Callable[[], object]) -> int:
-    """How many byte codes and calls of C it takes: no clock, so that a busy machine changes nothing."""
+    """How many byte codes and calls of C it takes: no clock, so that a busy machine changes
+    nothing.
+    """
     count = 0
 
     def traced(frame: FrameType, event: str, _: object) -> Callable[..., Any]:
@@ -782,11 +1129,22 @@ def operations(work: Callable[[], object]) -> int:
     return count
 
 
-FAMILIES = [forked, of_a_shell, orphaned, workers_of_one_rank, jobs_of_one_rank, copies_of_one_rank, of_a_batch_script, below_torchrun]
+FAMILIES = [
+    forked,
+    of_a_shell,
+    orphaned,
+    workers_of_one_rank,
+    jobs_of_one_rank,
+    copies_of_one_rank,
+    of_a_batch_script,
+    below_torchrun,
+]
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
-def test_twice_as_many_siblings_cost_twice_as_much(family: Callable[[ProcTree, int], None], tmp_path: Path) -> None:
+def test_twice_as_many_siblings_cost_twice_as_much(
+    family: Callable[[ProcTree, int], None], tmp_path: Path
+) -> None:
     costs = []
     for count in (16, 32, 64):
         tree = ProcTree(tmp_path / str(count))
@@ -797,12 +1155,18 @@ def test_twice_as_many_siblings_cost_twice_as_much(family: Callable[[ProcTree, i
     assert third - second < 2.3 * (second - first), costs
 
 
-def test_each_file_of_a_process_is_read_once(tree: ProcTree, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_file_of_a_process_is_read_once(
+    tree: ProcTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
     forked(tree, 20)
     reads: Counter[str] = Counter()
     for name in ("_text", "_link", "read_file"):
         plain = getattr(process_table, name)
-        monkeypatch.setattr(process_table, name, lambda path, *more, plain=plain: (reads.update([path]), plain(path, *more))[1])
+        monkeypatch.setattr(
+            process_table,
+            name,
+            lambda path, *more, plain=plain: (reads.update([path]), plain(path, *more))[1],
+        )
     find_jobs(tree.path, uid=0)
     assert reads
     assert max(reads.values()) == 1, reads.most_common(3)

@@ -1,4 +1,6 @@
-"""Pods as kubectl tells of them: which can be entered, which container, and why another one cannot."""
+"""Pods as kubectl tells of them: which can be entered, which container, and why another one
+cannot.
+"""
 
 from __future__ import annotations
 
@@ -12,39 +14,88 @@ from trainprobe.errors import UsageError
 from trainprobe.targets.kube_pods import Pod, kube_pods, pods_of
 
 
-def pod(name: str = "train-0", phase: str = "Running", state: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    """A pod with the fields that the API server sends of each (kubernetes.io, API reference of Pod v1)."""
+def pod(
+    name: str = "train-0", phase: str = "Running", state: dict[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
+    """A pod with the fields that the API server sends of each (kubernetes.io, API reference of
+    Pod v1).
+    """
     waits = {"running": {"startedAt": "2026-01-01T00:00:00Z"}} if state is None else state
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": "ml", "labels": {"job-name": "train"}, "ownerReferences": [{"kind": "Job", "name": "train"}], **more},
-        "spec": {"nodeName": "gpu-7", "containers": [{"name": "main", "image": "train:1"}, {"name": "logs", "image": "fluentd:1"}]},
-        "status": {"phase": phase, "podIP": "10.1.2.3", "containerStatuses": [{"name": "main", "ready": True, "restartCount": 0, "state": waits}]},
+        "metadata": {
+            "name": name,
+            "namespace": "ml",
+            "labels": {"job-name": "train"},
+            "ownerReferences": [{"kind": "Job", "name": "train"}],
+            **more,
+        },
+        "spec": {
+            "nodeName": "gpu-7",
+            "containers": [
+                {"name": "main", "image": "train:1"},
+                {"name": "logs", "image": "fluentd:1"},
+            ],
+        },
+        "status": {
+            "phase": phase,
+            "podIP": "10.1.2.3",
+            "containerStatuses": [
+                {"name": "main", "ready": True, "restartCount": 0, "state": waits}
+            ],
+        },
     }
 
 
 def said(*rows: object) -> bytes:
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(rows), "metadata": {"resourceVersion": ""}}).encode()
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "List",
+            "items": list(rows),
+            "metadata": {"resourceVersion": ""},
+        }
+    ).encode()
 
 
 def test_a_running_pod_can_be_entered_in_its_first_container() -> None:
     assert pods_of(said(pod())) == [Pod("train-0", "ml", "main", "gpu-7")]
 
 
-def test_the_default_container_that_the_pod_names_is_taken_and_one_that_is_asked_for_before_it() -> None:
+def test_the_default_container_that_the_pod_names_is_taken_and_one_that_is_asked_for_before_it() -> (
+    None
+):
     row = pod(annotations={"kubectl.kubernetes.io/default-container": "logs"})
-    assert [pods_of(said(row))[0].container, pods_of(said(row), "main")[0].container] == ["logs", "main"]
+    assert [pods_of(said(row))[0].container, pods_of(said(row), "main")[0].container] == [
+        "logs",
+        "main",
+    ]
 
 
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        (pod(phase="Pending", state={"waiting": {"reason": "ImagePullBackOff", "message": "…"}}), "it is Pending (ImagePullBackOff)"),
-        (pod(state={"waiting": {"reason": "CrashLoopBackOff"}}), "it is Running (CrashLoopBackOff)"),
-        (pod(phase="Failed", state={"terminated": {"reason": "OOMKilled", "exitCode": 137}}), "it has ended: OOMKilled"),
-        (pod(phase="Succeeded", state={"terminated": {"reason": "Completed", "exitCode": 0}}), "it has ended: Completed"),
-        (pod(state={"terminated": {"reason": "Error", "exitCode": 1}}), "its container main has ended: Error"),
+        (
+            pod(phase="Pending", state={"waiting": {"reason": "ImagePullBackOff", "message": "…"}}),
+            "it is Pending (ImagePullBackOff)",
+        ),
+        (
+            pod(state={"waiting": {"reason": "CrashLoopBackOff"}}),
+            "it is Running (CrashLoopBackOff)",
+        ),
+        (
+            pod(phase="Failed", state={"terminated": {"reason": "OOMKilled", "exitCode": 137}}),
+            "it has ended: OOMKilled",
+        ),
+        (
+            pod(phase="Succeeded", state={"terminated": {"reason": "Completed", "exitCode": 0}}),
+            "it has ended: Completed",
+        ),
+        (
+            pod(state={"terminated": {"reason": "Error", "exitCode": 1}}),
+            "its container main has ended: Error",
+        ),
         (pod(deletionTimestamp="2026-01-01T00:00:00Z"), ""),
     ],
     ids=["no image", "crashes", "killed", "over", "container over", "being ended"],
@@ -55,7 +106,10 @@ def test_why_a_pod_cannot_be_entered(row: dict[str, Any], why: str) -> None:
 
 def test_a_pod_that_waits_for_a_node_says_so() -> None:
     row = pod(phase="Pending")
-    row["status"] = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+    row["status"] = {
+        "phase": "Pending",
+        "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
+    }
     assert pods_of(said(row))[0].why_not == "it is Pending (Unschedulable)"
 
 
@@ -86,7 +140,13 @@ def test_a_row_that_is_no_pod_is_passed_over(row: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "row", [{"metadata": {"name": "x"}}, {**pod("x"), "status": 7}, {**pod("x"), "spec": {"containers": "main"}}, {**pod("x"), "status": {"phase": ["a"]}}]
+    "row",
+    [
+        {"metadata": {"name": "x"}},
+        {**pod("x"), "status": 7},
+        {**pod("x"), "spec": {"containers": "main"}},
+        {**pod("x"), "status": {"phase": ["a"]}},
+    ],
 )
 def test_a_pod_of_which_little_is_known_is_not_entered(row: dict[str, Any]) -> None:
     assert [bool(one.why_not) for one in pods_of(said(row))] == [True]
@@ -99,11 +159,19 @@ def kubectl(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
 
 
-def test_pods_are_asked_for_by_selector_in_order_and_without_those_that_are_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "said").write_bytes(said(pod("train-10"), pod("train-9"), pod("train-1", phase="Succeeded", state={})))
+def test_pods_are_asked_for_by_selector_in_order_and_without_those_that_are_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "said").write_bytes(
+        said(pod("train-10"), pod("train-9"), pod("train-1", phase="Succeeded", state={}))
+    )
     kubectl(tmp_path, monkeypatch, f'echo "$@" > {tmp_path}/asked; cat {tmp_path}/said')
     assert [one.name for one in kube_pods("job-name=train", "ml")] == ["train-9", "train-10"]
-    assert (tmp_path / "asked").read_text().startswith("get pods --selector job-name=train --namespace ml --output json")
+    assert (
+        (tmp_path / "asked")
+        .read_text()
+        .startswith("get pods --selector job-name=train --namespace ml --output json")
+    )
 
 
 def test_pods_that_are_all_over_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,17 +183,24 @@ def test_pods_that_are_all_over_are_told(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("echo 'error: You must be logged in to the server (Unauthorized)' >&2; exit 1", "You must be logged in"),
+        (
+            "echo 'error: You must be logged in to the server (Unauthorized)' >&2; exit 1",
+            "You must be logged in",
+        ),
         ("""echo '{"items": []}'""", "No pod has the labels"),
     ],
 )
-def test_what_kubectl_complains_of_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, words: str) -> None:
+def test_what_kubectl_complains_of_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, words: str
+) -> None:
     kubectl(tmp_path, monkeypatch, text)
     with pytest.raises(UsageError, match=words):
         kube_pods("job-name=train")
 
 
-@pytest.mark.parametrize("given", [("--all", "", ""), ("", "", ""), ("a=b", "-n", ""), ("a=b", "", "A B")])
+@pytest.mark.parametrize(
+    "given", [("--all", "", ""), ("", "", ""), ("a=b", "-n", ""), ("a=b", "", "A B")]
+)
 def test_no_word_of_the_user_becomes_an_option(given: tuple[str, str, str]) -> None:
     with pytest.raises(UsageError):
         kube_pods(*given)

@@ -1,4 +1,6 @@
-"""The user's script as text: imports, local modules, syntax, and the answer of the target's Python."""
+"""The user's script as text: imports, local modules, syntax, and the answer of the target's
+Python.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,10 @@ def test_a_broken_neighbour_does_not_matter_here(tmp_path: Path) -> None:
     assert read(str(tmp_path / "train.py"))["imports"] == ["torch"]
 
 
-@pytest.mark.parametrize(("text", "line"), [("import torch\nfor x in\n    pass\n", 2), ("x = 1\n\0\n", None), ("def f(:\n", 1)])
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("import torch\nfor x in\n    pass\n", 2), ("x = 1\n\0\n", None), ("def f(:\n", 1)],
+)
 def test_a_syntax_error_has_its_line(tmp_path: Path, text: str, line: int | None) -> None:
     path = tmp_path / "train.py"
     path.write_text(text)
@@ -78,7 +83,9 @@ def test_a_script_that_spawns_its_own_ranks(tmp_path: Path) -> None:
 def test_the_script_of_a_command(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("")
 
-    assert in_command(["--nproc-per-node", "2", "train.py", "--out", "x.py"], str(tmp_path)) == str(tmp_path / "train.py")
+    assert in_command(["--nproc-per-node", "2", "train.py", "--out", "x.py"], str(tmp_path)) == str(
+        tmp_path / "train.py"
+    )
     assert in_command(["-m", "package.train"], str(tmp_path)) is None
     with pytest.raises(UsageError, match=r"trian\.py does not exist"):
         in_command(["--nproc-per-node", "2", "trian.py"], str(tmp_path))
@@ -88,7 +95,9 @@ def test_the_script_of_a_shell_command_is_found_and_never_missed(tmp_path: Path)
     (tmp_path / "train.py").write_text("")
     (tmp_path / "my train.py").write_text("")
 
-    assert in_command(["-c", "set -e; python 'train.py' --lr 1"], str(tmp_path)) == str(tmp_path / "train.py")
+    assert in_command(["-c", "set -e; python 'train.py' --lr 1"], str(tmp_path)) == str(
+        tmp_path / "train.py"
+    )
     assert in_command(["my train.py"], str(tmp_path)) == str(tmp_path / "my train.py")
     assert in_command(["-c", "cd src && python go.py"], str(tmp_path)) is None
 
@@ -99,5 +108,7 @@ def test_any_answer_is_read_or_refused(stdout: bytes) -> None:
 
 
 def test_an_answer_among_noise() -> None:
-    assert parse_answer(b'site says hello\nTRAINPROBE {"version": "3.11.4"}\nbye\n') == {"version": "3.11.4"}
+    assert parse_answer(b'site says hello\nTRAINPROBE {"version": "3.11.4"}\nbye\n') == {
+        "version": "3.11.4"
+    }
     assert parse_answer(b"TRAINPROBE [1]") is None

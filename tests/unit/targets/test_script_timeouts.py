@@ -20,10 +20,18 @@ from trainprobe.targets.script_reader import read
         ("dist.init_process_group('gloo', timeout=timedelta(minutes=args.minutes))", None),
         ("dist.init_process_group('gloo')", None),
         ("requests.get(url, timeout=timedelta(seconds=3))", None),
-        ("dist.init_process_group(timeout=timedelta(hours=1)); dist.new_group(timeout=timedelta(minutes=1))", 60.0),
+        (
+            (
+                "dist.init_process_group(timeout=timedelta(hours=1));"
+                " dist.new_group(timeout=timedelta(minutes=1))"
+            ),
+            60.0,
+        ),
     ],
 )
-def test_what_the_text_shows_and_nothing_else(tmp_path: Path, line: str, seconds: float | None) -> None:
+def test_what_the_text_shows_and_nothing_else(
+    tmp_path: Path, line: str, seconds: float | None
+) -> None:
     script = tmp_path / "train.py"
     script.write_text(f"import datetime\nfrom datetime import timedelta\n{line}\n")
     assert read(str(script))["group_timeout_s"] == seconds

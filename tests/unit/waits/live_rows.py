@@ -21,7 +21,17 @@ LOADER = SITE + "torch/utils/data/dataloader.py"
 
 
 def job(world: int, *, absent: tuple[int, ...] = (), elsewhere: bool = False) -> Job:
-    return Job(("E1",), CELL, None, launcher="torchrun", launcher_pid=9, world_size=world, host="node7", absent=absent, elsewhere=elsewhere)
+    return Job(
+        ("E1",),
+        CELL,
+        None,
+        launcher="torchrun",
+        launcher_pid=9,
+        world_size=world,
+        host="node7",
+        absent=absent,
+        elsewhere=elsewhere,
+    )
 
 
 def own(name: str, line: int) -> tuple[Frame, ...]:
@@ -30,7 +40,16 @@ def own(name: str, line: int) -> tuple[Frame, ...]:
 
 
 def site(line: int, text: str, *blocks: tuple[str, str], file: str = "/job/train.py") -> SourceSite:
-    return SourceSite(("E2",), CELL, None, file, line, "f", text, tuple(Block(kind, line - 1, head) for kind, head in blocks))
+    return SourceSite(
+        ("E2",),
+        CELL,
+        None,
+        file,
+        line,
+        "f",
+        text,
+        tuple(Block(kind, line - 1, head) for kind, head in blocks),
+    )
 
 
 def process(
@@ -46,24 +65,52 @@ def process(
     """A process seen once per stack in `looks`; without any its stack was refused."""
     ids = (f"E{pid}",)
     seen = [
-        Thread(ids, CELL, rank, pid=pid, role=role, look=number + 1, main=True, frames=tuple(frames), owns_gil=gil, at=1000.0 + 2 * number)
+        Thread(
+            ids,
+            CELL,
+            rank,
+            pid=pid,
+            role=role,
+            look=number + 1,
+            main=True,
+            frames=tuple(frames),
+            owns_gil=gil,
+            at=1000.0 + 2 * number,
+        )
         for number, frames in enumerate(looks)
     ]
     cpu_s = 0.9 if state == "R" else 0.0
     about = ProcessState(
-        ids, CELL, rank, pid=pid, role=role, state=state, looks=2, cpu_s=cpu_s, all_cpu_s=cpu_s, looked_s=1.0, cpu_moved=state == "R", asleep_s=age_s
+        ids,
+        CELL,
+        rank,
+        pid=pid,
+        role=role,
+        state=state,
+        looks=2,
+        cpu_s=cpu_s,
+        all_cpu_s=cpu_s,
+        looked_s=1.0,
+        cpu_moved=state == "R",
+        asleep_s=age_s,
     )
     return [*seen, replace(about, **more)]  # type: ignore[arg-type] # fields of ProcessState
 
 
 def rank(number: int, *looks: Sequence[Frame], **more: object) -> list[Fact]:
     pid = 100 + number
-    return [JobRank((f"E{pid}",), CELL, number, pid=pid), *process(pid, *(looks or (ALL_REDUCE, ALL_REDUCE)), rank=number, **more)]  # type: ignore[arg-type] # as above
+    return [
+        JobRank((f"E{pid}",), CELL, number, pid=pid),
+        *process(pid, *(looks or (ALL_REDUCE, ALL_REDUCE)), rank=number, **more),  # type: ignore[arg-type]
+    ]  # as above
 
 
 def unreadable(number: int, **more: object) -> list[Fact]:
     """A rank whose stack was refused."""
-    return [JobRank((), CELL, number, pid=100 + number), *process(100 + number, rank=number, **more)]  # type: ignore[arg-type] # as above
+    return [
+        JobRank((), CELL, number, pid=100 + number),
+        *process(100 + number, rank=number, **more),  # type: ignore[arg-type]
+    ]  # as above
 
 
 def facts_of(*facts: Fact | list[Fact]) -> Facts:

@@ -8,10 +8,24 @@ from trainprobe.waits.divergence import earliest_divergence
 Row = tuple[str, int, tuple[int, ...]]  # operation, line, sizes
 
 
-def journal(rank: int, *rows: Row, file: str = "/job/train.py", last_open: bool = False) -> list[CollectiveCall]:
+def journal(
+    rank: int, *rows: Row, file: str = "/job/train.py", last_open: bool = False
+) -> list[CollectiveCall]:
     return [
         CollectiveCall(
-            ("E1",), "user_script@4", rank, number, op, "", sizes, "float32", file, line, "step", 100.0 + number, not (last_open and number == len(rows) - 1)
+            ("E1",),
+            "user_script@4",
+            rank,
+            number,
+            op,
+            "",
+            sizes,
+            "float32",
+            file,
+            line,
+            "step",
+            100.0 + number,
+            not (last_open and number == len(rows) - 1),
         )
         for number, (op, line, sizes) in enumerate(rows)
     ]
@@ -27,7 +41,9 @@ def test_equal_journals_do_not_part() -> None:
 
 
 def test_another_operation_is_told_with_its_minority_first() -> None:
-    calls = [call for rank in (0, 2, 3) for call in journal(rank, STEP, ("barrier", 20, ()))] + journal(1, STEP, ("broadcast", 30, (1,)))
+    calls = [
+        call for rank in (0, 2, 3) for call in journal(rank, STEP, ("barrier", 20, ()))
+    ] + journal(1, STEP, ("broadcast", 30, (1,)))
 
     found = earliest_divergence(calls, range(4), hung=False)
 
@@ -46,7 +62,9 @@ def test_another_size_at_one_call_site_is_a_shape() -> None:
 
 
 def test_sizes_may_differ_where_the_operation_allows_it() -> None:
-    calls = journal(0, ("all_gather_object", 10, (3,))) + journal(1, ("all_gather_object", 10, (9,)))
+    calls = journal(0, ("all_gather_object", 10, (3,))) + journal(
+        1, ("all_gather_object", 10, (9,))
+    )
 
     assert earliest_divergence(calls, [0, 1], hung=False) is None
 
@@ -69,7 +87,9 @@ def test_one_collective_from_two_call_sites_is_right_when_the_ranks_agree_again(
 
 def test_a_silent_pairing_is_found_where_it_began_not_where_it_broke() -> None:
     extra: Row = ("all_reduce", 99, (4,))
-    calls = journal(0, STEP, STEP, ("barrier", 50, ())) + journal(1, STEP, extra, STEP, ("barrier", 50, ()))
+    calls = journal(0, STEP, STEP, ("barrier", 50, ())) + journal(
+        1, STEP, extra, STEP, ("barrier", 50, ())
+    )
 
     found = earliest_divergence(calls, [0, 1], hung=True)
 

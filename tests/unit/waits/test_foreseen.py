@@ -1,4 +1,6 @@
-"""From measurements at small sizes to what the planned size will do: series, ranks and workers, limits, causes, the words of the report."""
+"""From measurements at small sizes to what the planned size will do: series, ranks and workers,
+limits, causes, the words of the report.
+"""
 
 from __future__ import annotations
 
@@ -11,33 +13,90 @@ import pytest
 from trainprobe.causes import built
 from trainprobe.causes.priors import load_priors
 from trainprobe.facts import Facts
+from trainprobe.facts.rows import facts_from_rows
 from trainprobe.judge import judge
 from trainprobe.model.diagnosis import Diagnosis
 from trainprobe.model.predictions import Prediction
 from trainprobe.report.json_report import read_report, report_of, report_text
 from trainprobe.report.text import text_of
-from trainprobe.waits.foreseen import predictions
+from trainprobe.waits.predicted_limits import predictions
 
 GIB = 2.0**30
 ROWS = (1000, 10_000, 100_000, 300_000)
-PLAN = {"nproc": 1, "dataset": "data.py:make", "backend": "gloo", "probes": ["scaled_dataset"], "host": "node7"}
-PASSED = {"Rung": {"cell": "scaled_dataset@1", "rung": 90, "probe": "scaled_dataset", "outcome": "passed", "nproc": 1, "took_s": 9.0}}
-LIMITS = {"limit.memory_bytes": 64 * GIB, "limit.nofile": 1024, "limit.pids": 4096, "limit.shm_bytes": 8 * GIB}
+PLAN = {
+    "nproc": 1,
+    "dataset": "data.py:make",
+    "backend": "gloo",
+    "probes": ["scaled_dataset"],
+    "host": "node7",
+}
+PASSED = {
+    "Rung": {
+        "cell": "scaled_dataset@1",
+        "rung": 90,
+        "probe": "scaled_dataset",
+        "outcome": "passed",
+        "nproc": 1,
+        "took_s": 9.0,
+    }
+}
+LIMITS = {
+    "limit.memory_bytes": 64 * GIB,
+    "limit.nofile": 1024,
+    "limit.pids": 4096,
+    "limit.shm_bytes": 8 * GIB,
+}
 Row = dict[str, Any]
 
 
-def measured(name: str, value: float, unit: str = "", *, probe: str = "scaled_dataset", cell: str = "", **labels: Any) -> Row:
-    return {"Measured": {"cell": cell or f"{probe}@1", "probe": probe, "name": name, "value": float(value), "unit": unit, "labels": labels, "evidence": ["E9"]}}
+def measured(
+    name: str,
+    value: float,
+    unit: str = "",
+    *,
+    probe: str = "scaled_dataset",
+    cell: str = "",
+    **labels: Any,
+) -> Row:
+    return {
+        "Measured": {
+            "cell": cell or f"{probe}@1",
+            "probe": probe,
+            "name": name,
+            "value": float(value),
+            "unit": unit,
+            "labels": labels,
+            "evidence": ["E9"],
+        }
+    }
 
 
-def grown(name: str, value: Callable[[int], float], unit: str = "", *, noise: float = 0.01, rows: Iterable[int] = ROWS, **labels: Any) -> list[Row]:
+def grown(
+    name: str,
+    value: Callable[[int], float],
+    unit: str = "",
+    *,
+    noise: float = 0.01,
+    rows: Iterable[int] = ROWS,
+    **labels: Any,
+) -> list[Row]:
     rng = random.Random(name)
-    return [measured(name, value(size) * (1 + rng.gauss(0, noise)), unit, rows=size, **labels) for size in rows]
+    return [
+        measured(name, value(size) * (1 + rng.gauss(0, noise)), unit, rows=size, **labels)
+        for size in rows
+    ]
 
 
-def facts(*rows: Row, planned: dict[str, int] | None = None, limits: dict[str, float] | None = None, **plan: Any) -> Facts:
+def facts(
+    *rows: Row,
+    planned: dict[str, int] | None = None,
+    limits: dict[str, float] | None = None,
+    **plan: Any,
+) -> Facts:
     told = [measured(name, value) for name, value in (LIMITS | (limits or {})).items()]
-    return Facts.from_rows([{"Plan": {**PLAN, "planned": planned or {}, **plan}}, PASSED, *told, *rows])
+    return facts_from_rows(
+        [{"Plan": {**PLAN, "planned": planned or {}, **plan}}, PASSED, *told, *rows]
+    )
 
 
 def judged(found: Facts) -> Diagnosis:
@@ -56,7 +115,14 @@ def words(found: Facts) -> str:
 def test_memory_of_copies_is_predicted_over_rows_ranks_and_workers_and_named() -> None:
     rows = []
     for workers, method in ((0, "none"), (2, "fork")):
-        rows += grown("pss", lambda n, w=workers: 3e8 + w * 5e7 + 2500 * n * (1 + w), "bytes", workers=workers, method=method, ranks=1)  # type: ignore[misc]
+        rows += grown(
+            "pss",
+            lambda n, w=workers: 3e8 + w * 5e7 + 2500 * n * (1 + w),  # type: ignore[misc]
+            "bytes",
+            workers=workers,
+            method=method,
+            ranks=1,
+        )
     at_four = 3e8 + 2 * 5e7 + 2500 * 300_000 * 3
     rows += [measured("pss", 4 * at_four, "bytes", rows=300_000, workers=2, method="fork", ranks=4)]
     found = facts(*rows, planned={"rows": 14_800_000, "ranks": 8, "workers": 4})
@@ -72,13 +138,25 @@ def test_memory_of_copies_is_predicted_over_rows_ranks_and_workers_and_named() -
     assert "this node allows 64 GiB; reached at " in one.says
     done = judged(found)
     assert done.verdict == "at-risk"
-    assert (done.causes[0].id, done.causes[0].named, done.causes[0].ranks) == ("dataset-memory-blowup", True, ())
+    assert (done.causes[0].id, done.causes[0].named, done.causes[0].ranks) == (
+        "dataset-memory-blowup",
+        True,
+        (),
+    )
 
 
 def test_memory_that_the_workers_share_is_a_kill_foretold_with_a_safe_number_of_workers() -> None:
     rows = []
     for workers, method in ((0, "none"), (2, "fork")):
-        rows += grown("pss", lambda n, w=workers: 3e8 + w * 2e9 + 2500 * n, "bytes", noise=0.002, workers=workers, method=method, ranks=1)  # type: ignore[misc]
+        rows += grown(
+            "pss",
+            lambda n, w=workers: 3e8 + w * 2e9 + 2500 * n,  # type: ignore[misc]
+            "bytes",
+            noise=0.002,
+            workers=workers,
+            method=method,
+            ranks=1,
+        )
     done = judged(facts(*rows, planned={"rows": 15_000_000, "ranks": 1, "workers": 30}))
     one = only(done.predictions, "pss")
     assert one.copies is not None
@@ -92,7 +170,10 @@ def test_memory_that_the_workers_share_is_a_kill_foretold_with_a_safe_number_of_
 
 
 def test_what_was_measured_on_one_rank_only_is_scaled_and_said_so() -> None:
-    found = facts(*grown("pss", lambda n: 3e8 + 2500 * n, "bytes", workers=0, method="none", ranks=1), planned={"rows": 1_000_000, "ranks": 4})
+    found = facts(
+        *grown("pss", lambda n: 3e8 + 2500 * n, "bytes", workers=0, method="none", ranks=1),
+        planned={"rows": 1_000_000, "ranks": 4},
+    )
     one = only(predictions(found), "pss")
     assert one.times == 4
     assert "only 1 rank was measured" in one.basis
@@ -100,21 +181,54 @@ def test_what_was_measured_on_one_rank_only_is_scaled_and_said_so() -> None:
 
 
 def test_descriptors_that_grow_with_the_batches_are_announced_with_the_step() -> None:
-    rows = grown("fds", lambda n: 40 + n / 64, workers=2, method="fork", ranks=1, rows=(640, 6400, 19_200), noise=0.0)
-    rows += [measured("batches", n / 64, rows=n, workers=2, method="fork", ranks=1, rank=0) for n in (640, 6400, 19_200)]
-    done = judged(facts(*rows, planned={"rows": 1_000_000, "ranks": 1}, limits={"limit.nofile_hard": 524_288}))
+    rows = grown(
+        "fds",
+        lambda n: 40 + n / 64,
+        workers=2,
+        method="fork",
+        ranks=1,
+        rows=(640, 6400, 19_200),
+        noise=0.0,
+    )
+    rows += [
+        measured("batches", n / 64, rows=n, workers=2, method="fork", ranks=1, rank=0)
+        for n in (640, 6400, 19_200)
+    ]
+    done = judged(
+        facts(*rows, planned={"rows": 1_000_000, "ranks": 1}, limits={"limit.nofile_hard": 524_288})
+    )
     one = only(done.predictions, "fds")
     assert one.will_hit
     assert one.hits_at["step"] == pytest.approx(1024 - 40, rel=0.1)
-    assert (done.verdict, done.causes[0].id, done.causes[0].named) == ("at-risk", "fd-exhaustion", True)
+    assert (done.verdict, done.causes[0].id, done.causes[0].named) == (
+        "at-risk",
+        "fd-exhaustion",
+        True,
+    )
     assert done.causes[0].fixes[0].title == "Close what is opened for each row or batch"
     raised = [fix.steps[0] for fix in done.causes[0].fixes if fix.title == "Raise the limit"]
     assert raised == [] or raised[0].startswith("ulimit -n 65536   (now 1024;")
 
 
 def test_a_square_in_building_is_scaling_and_not_a_short_timeout() -> None:
-    rows = grown("build_s", lambda n: 0.2 + 1e-7 * n * n, "s", rows=(100, 300, 1000, 3000), noise=0.05, ranks=1)
-    rows += grown("first_batch_s", lambda n: 0.1 + 0 * n, "s", rows=(100, 300, 1000, 3000), noise=0.05, workers=0, method="none", ranks=1)
+    rows = grown(
+        "build_s",
+        lambda n: 0.2 + 1e-7 * n * n,
+        "s",
+        rows=(100, 300, 1000, 3000),
+        noise=0.05,
+        ranks=1,
+    )
+    rows += grown(
+        "first_batch_s",
+        lambda n: 0.1 + 0 * n,
+        "s",
+        rows=(100, 300, 1000, 3000),
+        noise=0.05,
+        workers=0,
+        method="none",
+        ranks=1,
+    )
     found = facts(*rows, planned={"rows": 300_000})
     one = only(predictions(found), "start-up")
     assert one.value == pytest.approx(9000, rel=0.3)
@@ -135,7 +249,9 @@ def test_a_square_in_building_is_scaling_and_not_a_short_timeout() -> None:
         ({"backend": "gloo"}, [{"Deadline": {"kind": "group", "seconds": 60.0}}], 60),
     ],
 )
-def test_the_timeout_is_the_script_s_own_where_it_says_one(plan: dict[str, Any], extra: list[Row], limit: float) -> None:
+def test_the_timeout_is_the_script_s_own_where_it_says_one(
+    plan: dict[str, Any], extra: list[Row], limit: float
+) -> None:
     rows = grown("first_step_s", lambda n: 1 + 1e-3 * n, "s", probe="user_script", ranks=2)
     one = only(predictions(facts(*rows, *extra, planned={"rows": 3_000_000}, **plan)), "start-up")
     assert one.limit == limit
@@ -147,12 +263,19 @@ def test_a_start_up_in_step_that_is_too_long_wants_a_longer_timeout() -> None:
     done = judged(facts(*rows, planned={"rows": 3_000_000}, backend="nccl"))
     assert (done.causes[0].id, done.causes[0].named) == ("timeout-too-short", True)
     steps = [step for fix in done.causes[0].fixes for step in fix.steps]
-    (minutes,) = [int(step.partition("minutes=")[2].partition(")")[0]) for step in steps if "timedelta(minutes=" in step and "init_process_group" in step]
+    (minutes,) = [
+        int(step.partition("minutes=")[2].partition(")")[0])
+        for step in steps
+        if "timedelta(minutes=" in step and "init_process_group" in step
+    ]
     assert 60 <= minutes <= 180  # 50 min with their interval, and some room
 
 
 def test_processes_and_shared_memory_have_their_own_causes() -> None:
-    rows = [measured("pids", 40 * ranks, ranks=ranks, probe="user_script", cell=f"user_script@{ranks}") for ranks in (1, 2, 4)]
+    rows = [
+        measured("pids", 40 * ranks, ranks=ranks, probe="user_script", cell=f"user_script@{ranks}")
+        for ranks in (1, 2, 4)
+    ]
     done = judged(facts(*rows, planned={"ranks": 256}))
     assert (done.causes[0].id, done.causes[0].named) == ("process-limit", True)
     shm = grown("shm", lambda n: 1e3 * n, "bytes", workers=2, method="fork", ranks=1)
@@ -178,7 +301,16 @@ def test_data_that_grows_in_step_below_every_limit_is_healthy() -> None:
 
 
 def test_an_epoch_that_grows_with_the_square_is_at_risk_without_any_limit() -> None:
-    rows = grown("took_s", lambda n: 1e-7 * n * n, "s", rows=(300, 1000, 3000, 10_000), noise=0.05, workers=0, method="none", ranks=1)
+    rows = grown(
+        "took_s",
+        lambda n: 1e-7 * n * n,
+        "s",
+        rows=(300, 1000, 3000, 10_000),
+        noise=0.05,
+        workers=0,
+        method="none",
+        ranks=1,
+    )
     done = judged(facts(*rows, planned={"rows": 300_000}))
     assert (done.verdict, done.causes[0].id) == ("at-risk", "dataset-scaling")
     assert "growth in step would give" in done.says
@@ -187,7 +319,10 @@ def test_an_epoch_that_grows_with_the_square_is_at_risk_without_any_limit() -> N
 def test_without_a_planned_size_nothing_is_predicted() -> None:
     rows = grown("pss", lambda n: 3e8 + 2500 * n, "bytes", workers=0, method="none", ranks=1)
     assert predictions(facts(*rows)) == ()
-    assert predictions(facts(*rows, measured("dataset.full_rows", 5_000_000)))[0].at["rows"] == 5_000_000
+    assert (
+        predictions(facts(*rows, measured("dataset.full_rows", 5_000_000)))[0].at["rows"]
+        == 5_000_000
+    )
 
 
 def test_the_rung_s_own_data_foretells_nothing() -> None:
@@ -196,7 +331,18 @@ def test_the_rung_s_own_data_foretells_nothing() -> None:
 
 
 def test_too_few_sizes_say_so_and_predict_nothing() -> None:
-    found = facts(*grown("pss", lambda n: 3e8 + 2500 * n, "bytes", rows=(100, 1000), workers=0, method="none", ranks=1), planned={"rows": 10**9})
+    found = facts(
+        *grown(
+            "pss",
+            lambda n: 3e8 + 2500 * n,
+            "bytes",
+            rows=(100, 1000),
+            workers=0,
+            method="none",
+            ranks=1,
+        ),
+        planned={"rows": 10**9},
+    )
     (one,) = predictions(found)
     assert one.value is None
     assert not one.will_hit
@@ -206,7 +352,10 @@ def test_too_few_sizes_say_so_and_predict_nothing() -> None:
 
 
 def test_the_planned_size_itself_needs_no_law() -> None:
-    found = facts(measured("pss", 70 * GIB, "bytes", rows=1_000_000, workers=0, method="none", ranks=1), planned={"rows": 1_000_000, "ranks": 1})
+    found = facts(
+        measured("pss", 70 * GIB, "bytes", rows=1_000_000, workers=0, method="none", ranks=1),
+        planned={"rows": 1_000_000, "ranks": 1},
+    )
     one = only(predictions(found), "pss")
     assert one.law == "measured"
     assert one.will_hit
@@ -214,7 +363,9 @@ def test_the_planned_size_itself_needs_no_law() -> None:
 
 def test_cells_with_a_changed_knob_are_not_of_the_series() -> None:
     rows = grown("pss", lambda n: 3e8 + 2500 * n, "bytes", probe="user_script", ranks=1)
-    rows += grown("pss", lambda n: 9e12 + 0 * n, "bytes", probe="user_script", ranks=1, knob="workers=0")
+    rows += grown(
+        "pss", lambda n: 9e12 + 0 * n, "bytes", probe="user_script", ranks=1, knob="workers=0"
+    )
     one = only(predictions(facts(*rows, planned={"rows": 1_000_000, "ranks": 1})), "pss")
     assert one.value == pytest.approx(2.8e9, rel=0.1)
 
@@ -231,7 +382,9 @@ def test_text_and_json_say_the_same() -> None:
     assert text_of(again) == text_of(report)
     (drawn,) = [one for one in again.predictions if one.will_hit]
     assert len(drawn.curve) >= 5
-    assert drawn.points == tuple((row["Measured"]["labels"]["rows"], row["Measured"]["value"]) for row in rows)
+    assert drawn.points == tuple(
+        (row["Measured"]["labels"]["rows"], row["Measured"]["value"]) for row in rows
+    )
     assert all(low <= value <= high for _, value, low, high in drawn.curve)
 
 
@@ -251,8 +404,14 @@ def test_the_picture_fits(width: int) -> None:
 
 @pytest.mark.parametrize("value", [0.0, -3.0, float("nan"), float("inf"), 1e300])
 def test_nonsense_is_no_prediction_and_no_fault(value: float) -> None:
-    rows = grown("pss", lambda n: value + 0 * n, "bytes", noise=0.0, workers=0, method="none", ranks=1)
-    rows += [measured("fds", 40, rows=-5, workers=-2), measured("fds", 40, rows="many", workers=None), measured("pids", 1.0, rows=10**30)]
+    rows = grown(
+        "pss", lambda n: value + 0 * n, "bytes", noise=0.0, workers=0, method="none", ranks=1
+    )
+    rows += [
+        measured("fds", 40, rows=-5, workers=-2),
+        measured("fds", 40, rows="many", workers=None),
+        measured("pids", 1.0, rows=10**30),
+    ]
     done = judged(facts(*rows, planned={"rows": 10**18, "ranks": 10**6, "workers": 10**6}))
     assert report_text(report_of(done, command="diagnose", case="c"))
 
@@ -266,9 +425,14 @@ def test_no_number_of_workers_is_blamed_for_a_slow_start() -> None:
 
 
 def test_starts_that_scatter_announce_no_limit_far_away() -> None:
-    """As a busy machine measured them: the start of a small program, 600 times below the planned rows."""
+    """As a busy machine measured them: the start of a small program, 600 times below the planned
+    rows.
+    """
     times = {100: 6.3, 1000: 13.0, 10_000: 16.2, 100_000: 20.6}
-    rows = [measured("first_step_s", value, "s", probe="user_script", rows=size, ranks=1) for size, value in times.items()]
+    rows = [
+        measured("first_step_s", value, "s", probe="user_script", rows=size, ranks=1)
+        for size, value in times.items()
+    ]
     assert judged(facts(*rows, planned={"rows": 60_000_000})).verdict == "healthy"
 
 

@@ -14,7 +14,9 @@ def node(key: object) -> Node:
 
 
 def graph(edges: list[tuple[int, int]], nodes: int = 0) -> Graph:
-    return Graph([node(key) for key in range(nodes)], [Wait(node(a), node(b), "waits for") for a, b in edges])
+    return Graph(
+        [node(key) for key in range(nodes)], [Wait(node(a), node(b), "waits for") for a, b in edges]
+    )
 
 
 def keys(nodes: object) -> list[str]:

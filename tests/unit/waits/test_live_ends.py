@@ -1,10 +1,26 @@
-"""Ends of live graphs that are easily misread: circles, halves of an exchange, calls that sleep in C."""
+"""Ends of live graphs that are easily misread: circles, halves of an exchange, calls that sleep
+in C.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.unit.waits.live_rows import C10D, CELL, LOADER, MAIN, SITE, STD, facts_of, job, own, process, rank, site, view
+from tests.unit.waits.live_rows import (
+    C10D,
+    CELL,
+    LOADER,
+    MAIN,
+    SITE,
+    STD,
+    facts_of,
+    job,
+    own,
+    process,
+    rank,
+    site,
+    view,
+)
 from trainprobe.facts import CollectiveCall, Connection, Deadline, LockWait
 from trainprobe.stacks.frames import Frame
 from trainprobe.waits.deadlines import expiries
@@ -19,19 +35,27 @@ def calls(op: str, line: int) -> tuple[Frame, ...]:
 
 def test_a_lock_that_a_rank_holds_and_a_worker_of_another_wants_is_a_circle_of_both_ranks() -> None:
     at_lock = own("__getitem__", 9)
-    worker = process(700, at_lock, at_lock, rank=1, role="loader-worker", ppid=101, wchan="locks_lock_inode_wait")
+    worker = process(
+        700, at_lock, at_lock, rank=1, role="loader-worker", ppid=101, wchan="locks_lock_inode_wait"
+    )
     lock = LockWait(("E7",), CELL, pid=700, holder_pid=100, path="/cache/ds.lock")
 
     found = view(job(3), rank(0), rank(2), rank(1, GET, GET), worker, lock)
 
     assert (found.groups[0].how, found.groups[0].ranks) == ("cycle", (0, 1))
-    assert found.groups[0].says.startswith("ranks 0-1 wait for each other, by the lock on /cache/ds.lock")
+    assert found.groups[0].says.startswith(
+        "ranks 0-1 wait for each other, by the lock on /cache/ds.lock"
+    )
 
 
 def test_a_ring_in_which_all_receive_first_is_one_circle() -> None:
     recv = calls("recv", 60)
 
-    found = view(job(3), *(rank(number, recv, recv) for number in range(3)), site(60, "dist.recv(x, src=left)"))
+    found = view(
+        job(3),
+        *(rank(number, recv, recv) for number in range(3)),
+        site(60, "dist.recv(x, src=left)"),
+    )
 
     assert (found.groups[0].how, found.groups[0].ranks) == ("cycle", (0, 1, 2))
     assert found.says == "ranks 0-2 wait for each other in recv"
@@ -57,13 +81,25 @@ def test_halves_that_do_not_match_are_a_circle_of_those_two_only() -> None:
 def test_the_first_call_of_a_line_says_nothing_of_the_peer_of_another() -> None:
     recv, send = calls("recv", 61), calls("send", 62)
 
-    found = view(job(2), rank(0, recv, recv), rank(1, send, send), site(61, "dist.send(t, 1)"), site(62, "dist.recv(t, 0)"))
+    found = view(
+        job(2),
+        rank(0, recv, recv),
+        rank(1, send, send),
+        site(61, "dist.send(t, 1)"),
+        site(62, "dist.recv(t, 0)"),
+    )
 
     assert found.groups[0].ranks == (0, 1)
     assert all("perhaps" in link.how for link in found.groups[0].chain)
 
 
-NAP = {"age_s": 0.1, "wchan": "hrtimer_nanosleep", "read_moved": True, "read_bytes": 300, "switches": 4}
+NAP = {
+    "age_s": 0.1,
+    "wchan": "hrtimer_nanosleep",
+    "read_moved": True,
+    "read_bytes": 300,
+    "switches": 4,
+}
 HUB = (*own("fetch", 16), Frame("http_backoff", SITE + "huggingface_hub/utils/_http.py", 637))
 TRAINS = ("for", "for i in range(100):")
 
@@ -71,7 +107,13 @@ TRAINS = ("for", "for i in range(100):")
 def test_a_call_that_sleeps_in_c_and_asks_again_stands_still() -> None:
     line = own("write", 12)
 
-    found = view(job(3), rank(0), rank(2), rank(1, line, line, **NAP), site(12, 'db.execute("insert into t values(2)")', TRAINS))
+    found = view(
+        job(3),
+        rank(0),
+        rank(2),
+        rank(1, line, line, **NAP),
+        site(12, 'db.execute("insert into t values(2)")', TRAINS),
+    )
 
     assert (found.verdict, found.groups[0].ranks) == ("hung", (1,))
     assert found.ranks[1].state == "waiting"
@@ -84,23 +126,49 @@ def test_a_call_that_sleeps_in_c_and_asks_again_stands_still() -> None:
 def test_a_loop_that_keeps_its_own_pace_goes_on(text: str) -> None:
     line = own("crawl", 12)
 
-    assert view(job(2), rank(0), rank(1, line, line, **NAP), site(12, text, ("for", "for url in urls:"))).verdict == "healthy"
+    assert (
+        view(
+            job(2), rank(0), rank(1, line, line, **NAP), site(12, text, ("for", "for url in urls:"))
+        ).verdict
+        == "healthy"
+    )
 
 
-def test_a_request_that_sleeps_between_its_tries_has_been_turned_away_wherever_its_library_stands() -> None:
+def test_a_request_that_sleeps_between_its_tries_has_been_turned_away_wherever_its_library_stands() -> (
+    None
+):
     other = (*HUB, Frame("_http_backoff_base", SITE + "huggingface_hub/utils/_http.py", 566))
 
-    found = view(job(2), rank(0), rank(1, HUB, other, **NAP), site(16, "return hf_hub_download(name)", ("while", "while True:")))
+    found = view(
+        job(2),
+        rank(0),
+        rank(1, HUB, other, **NAP),
+        site(16, "return hf_hub_download(name)", ("while", "while True:")),
+    )
 
     assert (found.verdict, found.groups[0].ranks) == ("hung", (1,))
 
 
 @pytest.mark.parametrize(("silent_s", "verdict"), [(0.02, "healthy"), (9.0, "hung")])
-def test_a_download_into_memory_is_work_while_something_comes(silent_s: float, verdict: str) -> None:
+def test_a_download_into_memory_is_work_while_something_comes(
+    silent_s: float, verdict: str
+) -> None:
     reads = (*own("load", 20), Frame("SocketIO.readinto", STD + "socket.py", 718))
-    source = Connection(("E6",), CELL, pid=101, fd=7, kind="tcp", state="ESTAB", remote="93.184.216.34:443", silent_s=silent_s)
+    source = Connection(
+        ("E6",),
+        CELL,
+        pid=101,
+        fd=7,
+        kind="tcp",
+        state="ESTAB",
+        remote="93.184.216.34:443",
+        silent_s=silent_s,
+    )
 
-    assert view(job(2), rank(0), rank(1, reads, reads, age_s=0.03, wchan="wait_woken"), source).verdict == verdict
+    assert (
+        view(job(2), rank(0), rank(1, reads, reads, age_s=0.03, wchan="wait_woken"), source).verdict
+        == verdict
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,10 +183,20 @@ def test_a_download_into_memory_is_work_while_something_comes(silent_s: float, v
         ("return REPEATED.match(line) is None", {}, "hung"),
     ],
 )
-def test_a_native_call_that_keeps_the_interpreter_lock(text: str, more: dict[str, object], verdict: str) -> None:
+def test_a_native_call_that_keeps_the_interpreter_lock(
+    text: str, more: dict[str, object], verdict: str
+) -> None:
     line = own("load", 39)
 
-    assert view(job(2), rank(0), rank(1, line, line, state="R", age_s=0.0, gil=True, **more), site(39, text)).verdict == verdict
+    assert (
+        view(
+            job(2),
+            rank(0),
+            rank(1, line, line, state="R", age_s=0.0, gil=True, **more),
+            site(39, text),
+        ).verdict
+        == verdict
+    )
 
 
 def test_a_frozen_cgroup_stops_its_rank() -> None:
@@ -132,12 +210,18 @@ def test_one_operation_called_at_two_lines_is_no_meeting_of_all() -> None:
 
     found = view(job(3), rank(0, here, here), rank(1, there, there), rank(2, here, here))
 
-    assert (found.groups[0].how, found.groups[0].ranks, found.groups[0].camps) == ("cycle", (1,), ((1,), (0, 2)))
+    assert (found.groups[0].how, found.groups[0].ranks, found.groups[0].camps) == (
+        "cycle",
+        (1,),
+        ((1,), (0, 2)),
+    )
     assert found.says == "rank 1 stands in all_reduce at another line than the rest"
 
 
 @pytest.mark.parametrize(("cpu_s", "verdict"), [(0.9, "slow"), (0.2, "healthy")])
-def test_few_looks_show_a_straggler_only_with_the_processor_time_to_match(cpu_s: float, verdict: str) -> None:
+def test_few_looks_show_a_straggler_only_with_the_processor_time_to_match(
+    cpu_s: float, verdict: str
+) -> None:
     late = own("augment", 12)
     wait = calls("all_reduce", 9)
 
@@ -155,31 +239,55 @@ def test_all_that_go_round_in_one_loop_are_suspects_whichever_of_them_was_met_as
     here = own("claim", 18)
 
     found = view(
-        job(2), rank(0, here, here, state="R", age_s=0.0, cpu_s=0.02), rank(1, here, here, age_s=0.01), site(18, "time.sleep(0.01)", ("while", "while True:"))
+        job(2),
+        rank(0, here, here, state="R", age_s=0.0, cpu_s=0.02),
+        rank(1, here, here, age_s=0.01),
+        site(18, "time.sleep(0.01)", ("while", "while True:")),
     )
 
     assert (found.verdict, found.groups[0].ranks) == ("hung", (0, 1))
 
 
 @pytest.mark.parametrize(("looks", "verdict"), [(3, "healthy"), (8, "slow")])
-def test_steps_that_differ_at_random_put_one_rank_last_in_three_looks_by_chance(looks: int, verdict: str) -> None:
+def test_steps_that_differ_at_random_put_one_rank_last_in_three_looks_by_chance(
+    looks: int, verdict: str
+) -> None:
     wait = calls("all_reduce", 9)
     late = [own("augment", 12 + number % 2) for number in range(looks)]
 
-    found = view(job(2), rank(0, *[wait] * looks, age_s=0.1, cpu_s=0.09), rank(1, *late, age_s=0.01, cpu_s=0.1))
+    found = view(
+        job(2),
+        rank(0, *[wait] * looks, age_s=0.1, cpu_s=0.09),
+        rank(1, *late, age_s=0.01, cpu_s=0.1),
+    )
 
     assert found.verdict == verdict
 
 
 @pytest.mark.parametrize(("wrote_bytes", "verdict"), [(0, "healthy"), (55_198, "slow")])
 def test_a_first_batch_that_takes_long_is_no_slow_loader(wrote_bytes: int, verdict: str) -> None:
-    fetch = (MAIN, Frame("_worker_loop", SITE + "torch/utils/data/_utils/worker.py", 374), Frame("fetch", SITE + "torch/utils/data/_utils/fetch.py", 54))
+    fetch = (
+        MAIN,
+        Frame("_worker_loop", SITE + "torch/utils/data/_utils/worker.py", 374),
+        Frame("fetch", SITE + "torch/utils/data/_utils/fetch.py", 54),
+    )
     steps = [(*fetch, Frame("read_index", "/job/train.py", 20 + number)) for number in range(3)]
 
     found = view(
         job(2),
         *(rank(number, GET, GET, GET, age_s=0.4, wrote_bytes=wrote_bytes) for number in (0, 1)),
-        *(process(700 + number, *steps, rank=number, role="loader-worker", ppid=100 + number, state="R", age_s=0.0) for number in (0, 1)),
+        *(
+            process(
+                700 + number,
+                *steps,
+                rank=number,
+                role="loader-worker",
+                ppid=100 + number,
+                state="R",
+                age_s=0.0,
+            )
+            for number in (0, 1)
+        ),
     )
 
     assert found.verdict == verdict
@@ -188,10 +296,16 @@ def test_a_first_batch_that_takes_long_is_no_slow_loader(wrote_bytes: int, verdi
 def test_a_short_wait_says_when_to_look_again() -> None:
     stands = own("ask", 52)
 
-    found = view(job(2), rank(0, age_s=3.2), rank(1, stands, stands, age_s=3.2), site(52, "sock.recv(4)"))
+    found = view(
+        job(2), rank(0, age_s=3.2), rank(1, stands, stands, age_s=3.2), site(52, "sock.recv(4)")
+    )
 
     assert (found.verdict, found.conclusive) == ("healthy", False)
-    assert found.says == "not hung so far: the longest wait is 3.2 s; a hang shows after 5 s, so attach again in 3 s"
+    assert (
+        found.says
+        == "not hung so far: the longest wait is 3.2 s; a hang shows after 5 s, so attach again"
+        " in 3 s"
+    )
 
 
 def test_the_timeout_of_the_waiting_call_goes_before_a_default() -> None:
@@ -201,10 +315,18 @@ def test_the_timeout_of_the_waiting_call_goes_before_a_default() -> None:
         rank(1, own("wait", 31), own("wait", 31)),
         site(31, "time.sleep(3600)"),
         Deadline(("E3",), kind="group", seconds=1800.0, source="torch's default"),
-        CollectiveCall(("E4",), CELL, 0, op="all_reduce", source="flight-recorder", finished=False, timeout_s=90.0),
+        CollectiveCall(
+            ("E4",),
+            CELL,
+            0,
+            op="all_reduce",
+            source="flight-recorder",
+            finished=False,
+            timeout_s=90.0,
+        ),
     )
 
-    (end, _) = expiries(facts, live_views(facts)[0])
+    end, _ = expiries(facts, live_views(facts)[0])
 
     assert (end.source, end.left_s) == ("the flight recorder", 30.0)
 

@@ -12,16 +12,29 @@ from trainprobe.stacks.stillness import Stillness
 
 GET = (*own("batches", 20), Frame("Queue.get", STD + "queue.py", 180))
 BATON = (*own("build", 12), Frame("FileBaton.wait", SITE + "torch/utils/file_baton.py", 50))
-RETRY = (*own("fetch", 30), Frame("Retrying.__call__", SITE + "tenacity/__init__.py", 475), Frame("sleep", SITE + "tenacity/nap.py", 31))
+RETRY = (
+    *own("fetch", 30),
+    Frame("Retrying.__call__", SITE + "tenacity/__init__.py", 475),
+    Frame("sleep", SITE + "tenacity/nap.py", 31),
+)
 IN_LOOP = site(20, "yield q.get(timeout=0.5)", ("while", "while True:"))
 
 
 def polling(stack: tuple[Frame, ...], at_least_s: float, at_most_s: float | None) -> list[object]:
-    more = {"age_s": 0.04, "wchan": "hrtimer_nanosleep", "stillness": Stillness(at_least_s, at_most_s, wakes=True), "looked_s": 5.3}
+    more = {
+        "age_s": 0.04,
+        "wchan": "hrtimer_nanosleep",
+        "stillness": Stillness(at_least_s, at_most_s, wakes=True),
+        "looked_s": 5.3,
+    }
     return [rank(number, stack, stack, stack, **more) for number in (0, 1)]
 
 
-@pytest.mark.parametrize("stack", [GET, BATON, RETRY], ids=["a queue with a timeout", "a stale lock of a build", "a library that tries again"])
+@pytest.mark.parametrize(
+    "stack",
+    [GET, BATON, RETRY],
+    ids=["a queue with a timeout", "a stale lock of a build", "a library that tries again"],
+)
 @pytest.mark.parametrize(
     ("at_least_s", "at_most_s", "verdict", "conclusive"),
     [
@@ -31,10 +44,21 @@ def polling(stack: tuple[Frame, ...], at_least_s: float, at_most_s: float | None
         (0.04, 300.0, "undetermined", False),
         (0.04, None, "undetermined", False),
     ],
-    ids=["at one place and silent", "they talk", "they talked three seconds ago", "nobody knows for how long", "nothing tells"],
+    ids=[
+        "at one place and silent",
+        "they talk",
+        "they talked three seconds ago",
+        "nobody knows for how long",
+        "nothing tells",
+    ],
 )
 def test_a_job_that_polls_is_judged_by_its_place_and_not_by_its_naps(
-    stack: tuple[Frame, ...], at_least_s: float, at_most_s: float | None, verdict: str, *, conclusive: bool
+    stack: tuple[Frame, ...],
+    at_least_s: float,
+    at_most_s: float | None,
+    verdict: str,
+    *,
+    conclusive: bool,
 ) -> None:
     found = view(job(2), *polling(stack, at_least_s, at_most_s), IN_LOOP)  # type: ignore[arg-type] # rows of facts
 
@@ -54,18 +78,28 @@ def test_a_process_without_torch_that_polls_is_said_to_be_no_training() -> None:
 def test_a_loop_that_keeps_the_pace_of_a_job_that_talks_is_no_hang() -> None:
     pace = own("limiter", 7)
 
-    found = view(job(2), *polling(pace, 0.04, 0.6), site(7, "time.sleep(0.05)", ("while", "while time.time() < next_at:")))  # type: ignore[arg-type] # as above
+    found = view(
+        job(2),
+        *polling(pace, 0.04, 0.6),  # type: ignore[arg-type]
+        site(7, "time.sleep(0.05)", ("while", "while time.time() < next_at:")),
+    )  # as above
 
     assert (found.verdict, found.conclusive) == ("healthy", True)
 
 
 @pytest.mark.parametrize(("state", "verdict"), [("R", "healthy"), ("S", "hung")])
-def test_who_asks_for_the_end_of_a_command_waits_for_what_that_does(state: str, verdict: str) -> None:
+def test_who_asks_for_the_end_of_a_command_waits_for_what_that_does(
+    state: str, verdict: str
+) -> None:
     asks = own("convert", 8)
-    child = process(555, own("main", 3), own("main", 3), role="child", rank=1, ppid=101, state=state)
+    child = process(
+        555, own("main", 3), own("main", 3), role="child", rank=1, ppid=101, state=state
+    )
     loop = site(8, "time.sleep(0.1)", ("while", "while p.poll() is None:"))
 
-    found = view(job(2), rank(0), rank(1, asks, asks, age_s=0.04, wchan="hrtimer_nanosleep"), child, loop)
+    found = view(
+        job(2), rank(0), rank(1, asks, asks, age_s=0.04, wchan="hrtimer_nanosleep"), child, loop
+    )
 
     assert found.verdict == verdict
 
@@ -77,11 +111,19 @@ def test_a_sum_over_a_generator_is_work_inside_whatever_loop() -> None:
     line, inside = (MAIN,), (MAIN, Frame("<genexpr>", "/job/train.py", 99))
     text = site(99, "s = sum(i * i for i in range(10**8))", TRAINS)
 
-    assert view(job(2), rank(0), rank(1, inside, line, inside, state="R", gil=True), text).verdict == "healthy"
+    assert (
+        view(job(2), rank(0), rank(1, inside, line, inside, state="R", gil=True), text).verdict
+        == "healthy"
+    )
 
 
 def test_a_call_of_c_that_gets_little_of_a_crowded_machine_is_work() -> None:
     line = own("mix", 12)
     crowded = {"state": "R", "cpu_s": 0.2, "switches": 2, "looks": 3}
 
-    assert view(job(2), rank(0), rank(1, line, line, line, **crowded), site(12, "c = chain(a)", TRAINS)).verdict == "healthy"
+    assert (
+        view(
+            job(2), rank(0), rank(1, line, line, line, **crowded), site(12, "c = chain(a)", TRAINS)
+        ).verdict
+        == "healthy"
+    )

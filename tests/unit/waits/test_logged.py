@@ -30,4 +30,6 @@ def test_a_log_is_judged(told: Told, tmp_path: Path) -> None:
         assert not report.suspects
         assert not report.causes
     if told.cause:
-        assert report.causes[0].id == told.cause, [(cause.id, cause.points) for cause in report.causes]
+        assert report.causes[0].id == told.cause, [
+            (cause.id, cause.points) for cause in report.causes
+        ]

@@ -10,22 +10,37 @@ from tests.unit.waits.test_logged import explained
 
 AGENT = "torch/distributed/elastic/agent/server/api.py"
 RESTART = (
-    "E1120 10:00:05.000000 4000 torch/distributed/elastic/multiprocessing/api.py:874] failed (exitcode: 1) local_rank: 1 (pid: 3001) of binary: /env/bin/python\n"
-    f"I1120 10:00:06.000000 4000 {AGENT}:889] [default] Worker group FAILED. 2/3 attempts left; will restart worker group\n"
-    f"I1120 10:00:06.100000 4000 {AGENT}:600] [default] Rendezvous'ing worker group\n"
+    "E1120 10:00:05.000000 4000 torch/distributed/elastic/multiprocessing/api.py:874] failed"
+    " (exitcode: 1) local_rank: 1 (pid: 3001) of binary: /env/bin/python\nI1120 10:00:06.000000"
+    f" 4000 {AGENT}:889] [default] Worker group FAILED. 2/3 attempts left; will restart worker"
+    f" group\nI1120 10:00:06.100000 4000 {AGENT}:600] [default] Rendezvous'ing worker group\n"
 )
 FAILS = STEPS + traceback("KeyError", "'label'", prefix="[rank1]: ") + closed(0)
 IN_USE = "The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use)."
 
 
 def test_the_last_attempt_decides_and_the_earlier_one_is_told(tmp_path: Path) -> None:
-    report = explained({"job.log": FAILS + RESTART + STEPS + "[rank0]: step 100/100 loss 0.1\n[rank0]: Training completed.\n"}, tmp_path)
+    report = explained(
+        {
+            "job.log": (
+                FAILS
+                + RESTART
+                + STEPS
+                + "[rank0]: step 100/100 loss 0.1\n[rank0]: Training completed.\n"
+            )
+        },
+        tmp_path,
+    )
     assert (report.verdict, report.causes) == ("healthy", ())
     assert any("earlier attempt" in says and "KeyError" in says for says in report.unexplained)
 
 
 def test_another_failure_of_the_last_attempt_comes_first(tmp_path: Path) -> None:
-    last = STEPS + traceback("ValueError", "the schedule has no phase", prefix="[rank0]: ") + table((0, 1), (1, -15))
+    last = (
+        STEPS
+        + traceback("ValueError", "the schedule has no phase", prefix="[rank0]: ")
+        + table((0, 1), (1, -15))
+    )
     report = explained({"job.log": FAILS + RESTART + last}, tmp_path)
     assert "ValueError" in report.suspects[0].says
     assert "KeyError" in report.suspects[1].says
@@ -52,9 +67,15 @@ def test_a_first_failure_in_the_log_stands_before_dumps(tmp_path: Path) -> None:
 
     alone = explain([str(tmp_path / name) for name in sorted(names)])
     assert alone.verdict == "hung"
-    (tmp_path / "job.log").write_text(traceback("KeyError", "'label'", prefix="[rank1]: "), encoding="utf-8")
+    (tmp_path / "job.log").write_text(
+        traceback("KeyError", "'label'", prefix="[rank1]: "), encoding="utf-8"
+    )
     both = explain([str(tmp_path)])
-    assert (both.verdict, both.causes[0].id, both.suspects[0].ranks) == ("crashed", "user-exception", (1,))
+    assert (both.verdict, both.causes[0].id, both.suspects[0].ranks) == (
+        "crashed",
+        "user-exception",
+        (1,),
+    )
     (tmp_path / "job.log").write_text(STEPS, encoding="utf-8")
     quiet = explain([str(tmp_path)])
     assert (quiet.verdict, quiet.suspects[0].ranks) == (alone.verdict, alone.suspects[0].ranks)

@@ -10,24 +10,46 @@ from trainprobe.facts.log_stacks import PROCESSES_CAP, parse_log_stacks
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.subjects import JOB
 
-TIMED_OUT = "[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 8000ms for recv operation to complete"
+TIMED_OUT = (
+    "[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 8000ms"
+    " for recv operation to complete"
+)
 OUTSIDE = '  File "/job/train.py", line 53 in <module>\n'
 WAITS = f'  File "{C10D}", line 2800 in all_reduce\n  File "/job/train.py", line 25 in main\n'
 SHARD = '  File "/job/data.py", line 9 in wait_for_shard\n  File "/job/train.py", line 22 in main\n'
-SPAWNED = '  File "/usr/lib/python3.11/multiprocessing/process.py", line 314 in _bootstrap\n  File "<string>", line 1 in <module>\n'
+SPAWNED = (
+    '  File "/usr/lib/python3.11/multiprocessing/process.py", line 314 in _bootstrap\n  File'
+    ' "<string>", line 1 in <module>\n'
+)
 
 
 def dump(frames: str, *, feeder: bool = False, ends: str = OUTSIDE) -> str:
-    other = 'Thread 0x00007f6d7e8546c0 (most recent call first):\n  File "/usr/lib/python3.11/threading.py", line 327 in wait\n\n' if feeder else ""
-    return f"Timeout (0:00:09)!\n{other}Thread 0x00007f6dab406b80 (most recent call first):\n{frames}{ends}"
+    other = (
+        "Thread 0x00007f6d7e8546c0 (most recent call first):\n  File"
+        ' "/usr/lib/python3.11/threading.py", line 327 in wait\n\n'
+        if feeder
+        else ""
+    )
+    return (
+        f"Timeout (0:00:09)!\n{other}Thread 0x00007f6dab406b80 (most recent call"
+        f" first):\n{frames}{ends}"
+    )
 
 
 def late(rank: int) -> str:
     return traceback("RuntimeError", TIMED_OUT, prefix=f"[rank{rank}]: ", leaf=C10D)
 
 
-def test_of_nameless_dumps_the_one_that_is_in_no_collective_is_the_silent_ranks(tmp_path: Path) -> None:
-    log = STEPS + dump(WAITS, feeder=True) + dump(SHARD) + dump('  File "/job/data.py", line 3 in fill\n', ends=SPAWNED) + late(0)
+def test_of_nameless_dumps_the_one_that_is_in_no_collective_is_the_silent_ranks(
+    tmp_path: Path,
+) -> None:
+    log = (
+        STEPS
+        + dump(WAITS, feeder=True)
+        + dump(SHARD)
+        + dump('  File "/job/data.py", line 3 in fill\n', ends=SPAWNED)
+        + late(0)
+    )
     report = explained({"job.log": log}, tmp_path)
     assert (report.verdict, report.suspects[0].ranks) == ("hung", (1,))
     assert "rank 1" in report.suspects[0].says.lower()
@@ -36,39 +58,71 @@ def test_of_nameless_dumps_the_one_that_is_in_no_collective_is_the_silent_ranks(
 
 
 def test_dumps_alone_tell_who_was_waited_for(tmp_path: Path) -> None:
-    prefixed = "".join(f"[rank{rank}] {line}\n" for rank, frames in ((0, WAITS), (1, SHARD), (2, WAITS)) for line in dump(frames).splitlines())
+    prefixed = "".join(
+        f"[rank{rank}] {line}\n"
+        for rank, frames in ((0, WAITS), (1, SHARD), (2, WAITS))
+        for line in dump(frames).splitlines()
+    )
     report = explained({"job.log": "[rank0] step 3/90 loss 2.1\n" * 40 + prefixed}, tmp_path)
     assert (report.verdict, report.suspects[0].ranks) == ("hung", (1,))
 
 
 def test_a_dump_that_steps_followed_is_none_of_a_hang(tmp_path: Path) -> None:
     steps = "".join(f"step {step}/30 loss 1.{step}\n" for step in range(1, 31))
-    report = explained({"job.log": "step 0/30 loss 2.0\n" + dump(SHARD) + steps + "training finished\n"}, tmp_path)
+    report = explained(
+        {"job.log": "step 0/30 loss 2.0\n" + dump(SHARD) + steps + "training finished\n"}, tmp_path
+    )
     assert report.verdict == "healthy"
 
 
-def test_a_lone_dump_of_a_timer_that_ran_out_is_a_hang_wherever_the_main_thread_stands(tmp_path: Path) -> None:
-    busy = dump('  File "/job/data.py", line 7 in fill\n  File "/job/train.py", line 22 in main\n', feeder=True)
+def test_a_lone_dump_of_a_timer_that_ran_out_is_a_hang_wherever_the_main_thread_stands(
+    tmp_path: Path,
+) -> None:
+    busy = dump(
+        '  File "/job/data.py", line 7 in fill\n  File "/job/train.py", line 22 in main\n',
+        feeder=True,
+    )
     report = explained({"out2.log": busy}, tmp_path)
     assert (report.verdict, report.suspects[0].ranks) == ("hung", (0,))
     assert "data.py:7 in fill when the timer of 9 s ran out" in report.suspects[0].says
-    assert not any("attach -" in step for cause in report.causes for fix in cause.fixes for step in (*fix.steps, fix.verify))
+    assert not any(
+        "attach -" in step
+        for cause in report.causes
+        for fix in cause.fixes
+        for step in (*fix.steps, fix.verify)
+    )
 
 
 def test_a_lone_dump_after_which_the_program_spoke_again_is_none(tmp_path: Path) -> None:
-    busy = dump('  File "/job/data.py", line 7 in fill\n  File "/job/train.py", line 22 in main\n', feeder=True)
+    busy = dump(
+        '  File "/job/data.py", line 7 in fill\n  File "/job/train.py", line 22 in main\n',
+        feeder=True,
+    )
     assert explained({"out2.log": busy + "done after 31 s\n"}, tmp_path).verdict == "undetermined"
 
 
 def test_a_dying_processs_stack_is_no_dump_of_a_hang() -> None:
     rows = [[1, None, None, "", "Fatal Python error: Segmentation fault"], [2, None, None, "", ""]]
-    rows += [[number, None, None, "", line] for number, line in enumerate(dump(SHARD).splitlines()[1:], start=3)]
-    assert parse_log_stacks(Evidence("E1", "log.extract", JOB, "job", data={"path": "job.log", "rows": rows})) == []
+    rows += [
+        [number, None, None, "", line]
+        for number, line in enumerate(dump(SHARD).splitlines()[1:], start=3)
+    ]
+    assert (
+        parse_log_stacks(
+            Evidence("E1", "log.extract", JOB, "job", data={"path": "job.log", "rows": rows})
+        )
+        == []
+    )
 
 
 def test_many_dumps_are_bounded() -> None:
-    rows = [[number, None, None, "", line] for number, line in enumerate((dump(SHARD) * (PROCESSES_CAP + 40)).splitlines(), start=1)]
-    found = parse_log_stacks(Evidence("E1", "log.extract", JOB, "job", data={"path": "job.log", "rows": rows}))
+    rows = [
+        [number, None, None, "", line]
+        for number, line in enumerate((dump(SHARD) * (PROCESSES_CAP + 40)).splitlines(), start=1)
+    ]
+    found = parse_log_stacks(
+        Evidence("E1", "log.extract", JOB, "job", data={"path": "job.log", "rows": rows})
+    )
     assert len(found) == PROCESSES_CAP
 
 
@@ -80,22 +134,44 @@ def interrupted(rank: int, leaf: str, name: str, line: int) -> str:
         "    step()",
         f'  File "{leaf}", line 90, in {name}',
     ]
-    return "".join(f"[rank{rank}]: {text}\n" for text in ["Traceback (most recent call last):", *frames, "KeyboardInterrupt"])
+    return "".join(
+        f"[rank{rank}]: {text}\n"
+        for text in ["Traceback (most recent call last):", *frames, "KeyboardInterrupt"]
+    )
 
 
 def test_ctrl_c_on_a_job_that_stood_still_is_a_hang(tmp_path: Path) -> None:
-    log = STEPS + interrupted(0, C10D, "all_reduce", 25) + interrupted(1, "/usr/lib/python3.11/multiprocessing/queues.py", "get", 33)
+    log = (
+        STEPS
+        + interrupted(0, C10D, "all_reduce", 25)
+        + interrupted(1, "/usr/lib/python3.11/multiprocessing/queues.py", "get", 33)
+    )
     report = explained({"job.log": log}, tmp_path)
-    assert (report.verdict, report.suspects[0].ranks, report.suspects[0].how) == ("hung", (1,), "never-joined")
+    assert (report.verdict, report.suspects[0].ranks, report.suspects[0].how) == (
+        "hung",
+        (1,),
+        "never-joined",
+    )
     assert "Ctrl-C" in report.suspects[0].says
 
 
 def test_ctrl_c_on_a_job_at_work_is_no_hang(tmp_path: Path) -> None:
-    report = explained({"job.log": STEPS + interrupted(0, f"{SITE}/torch/nn/functional.py", "relu", 25)}, tmp_path)
+    report = explained(
+        {"job.log": STEPS + interrupted(0, f"{SITE}/torch/nn/functional.py", "relu", 25)}, tmp_path
+    )
     assert report.verdict == "crashed"
 
 
 def test_a_rank_that_says_that_it_gives_up_has_left(tmp_path: Path) -> None:
-    closed = traceback("RuntimeError", "Connection closed by peer [10.1.0.7]:40312", prefix="[rank0]: ", leaf=C10D)
-    report = explained({"job.log": STEPS + "[rank1]: no calibration table for this wheel, giving up\n" + closed}, tmp_path)
-    assert (report.causes[0].id, report.causes[0].named, report.causes[0].ranks) == ("rank-exited-early", True, (1,))
+    closed = traceback(
+        "RuntimeError", "Connection closed by peer [10.1.0.7]:40312", prefix="[rank0]: ", leaf=C10D
+    )
+    report = explained(
+        {"job.log": STEPS + "[rank1]: no calibration table for this wheel, giving up\n" + closed},
+        tmp_path,
+    )
+    assert (report.causes[0].id, report.causes[0].named, report.causes[0].ranks) == (
+        "rank-exited-early",
+        True,
+        (1,),
+    )

@@ -1,4 +1,6 @@
-"""A climb over several nodes: each node's own rungs are judged apart, nodes that came out alike together, and silent ones are named."""
+"""A climb over several nodes: each node's own rungs are judged apart, nodes that came out alike
+together, and silent ones are named.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +20,68 @@ class Told:
 
     def __init__(self, *, nproc: int = 2) -> None:
         self.records: list[Evidence] = []
-        self.add("plan", data={"command": "diagnose", "nproc": nproc, "world_size": 3 * nproc, "nodes": list(NODES), "host": "login1", "rungs": []})
+        self.add(
+            "plan",
+            data={
+                "command": "diagnose",
+                "nproc": nproc,
+                "world_size": 3 * nproc,
+                "nodes": list(NODES),
+                "host": "login1",
+                "rungs": [],
+            },
+        )
 
-    def add(self, kind: str, *, subject: Subject | None = None, cell: str = "", reason: str = "", outcome: str = "ok", data: Mapping[str, Any]) -> None:
+    def add(
+        self,
+        kind: str,
+        *,
+        subject: Subject | None = None,
+        cell: str = "",
+        reason: str = "",
+        outcome: str = "ok",
+        data: Mapping[str, Any],
+    ) -> None:
         number = len(self.records) + 1
-        found = Evidence(f"E{number}", kind, subject or Subject("job"), cell, began=1e9 + number, outcome=outcome, reason=reason, data=data)  # type: ignore[arg-type]
+        found = Evidence(
+            f"E{number}",
+            kind,
+            subject or Subject("job"),
+            cell,
+            began=1e9 + number,
+            outcome=outcome,  # type: ignore[arg-type]
+            reason=reason,
+            data=data,
+        )
         self.records.append(found)
 
     def host(self, node: str, outcome: str, says: str = "") -> None:
-        self.add("rung", cell=f"host@{node}", data={"rung": 10, "probe": "host", "nproc": 1, "outcome": outcome, "says": says, "took_s": 0.5, "hosts": [node]})
+        self.add(
+            "rung",
+            cell=f"host@{node}",
+            data={
+                "rung": 10,
+                "probe": "host",
+                "nproc": 1,
+                "outcome": outcome,
+                "says": says,
+                "took_s": 0.5,
+                "hosts": [node],
+            },
+        )
 
     def ranks(self, nproc: int, outcome: str, says: str = "", ranks: tuple[int, ...] = ()) -> None:
         hosts = list(NODES[: nproc // 2])
-        data = {"rung": 60, "probe": "gloo_control", "nproc": nproc, "outcome": outcome, "says": says, "took_s": 3.0, "ranks": list(ranks), "hosts": hosts}
+        data = {
+            "rung": 60,
+            "probe": "gloo_control",
+            "nproc": nproc,
+            "outcome": outcome,
+            "says": says,
+            "took_s": 3.0,
+            "ranks": list(ranks),
+            "hosts": hosts,
+        }
         self.add("rung", cell=f"gloo_control@{nproc}", data=data)
 
 
@@ -48,10 +99,15 @@ def test_a_failure_on_one_node_is_not_hidden_by_another_node_that_passed() -> No
 
 def test_nodes_that_fail_alike_are_one_suspect_and_others_another() -> None:
     told = Told()
-    for node, says in zip(NODES, ("the disk is full", "too few files", "the disk is full"), strict=True):
+    for node, says in zip(
+        NODES, ("the disk is full", "too few files", "the disk is full"), strict=True
+    ):
         told.host(node, "failed", says)
 
-    assert [suspect.hosts for suspect in conclude(told.records, "diagnose", "case").suspects] == [("node1", "node3"), ("node2",)]
+    assert [suspect.hosts for suspect in conclude(told.records, "diagnose", "case").suspects] == [
+        ("node1", "node3"),
+        ("node2",),
+    ]
 
 
 def test_nodes_side_by_side_take_the_time_of_the_slowest() -> None:
@@ -71,29 +127,72 @@ def test_nodes_side_by_side_take_the_time_of_the_slowest() -> None:
 
 def test_the_ranks_of_a_node_that_fell_silent_are_named_with_it() -> None:
     told = Told()
-    told.add("node.look", subject=Subject("host", host="node3"), cell="gloo_control@6", outcome="timed_out", reason="node3 has said nothing for 10 s", data={})
+    told.add(
+        "node.look",
+        subject=Subject("host", host="node3"),
+        cell="gloo_control@6",
+        outcome="timed_out",
+        reason="node3 has said nothing for 10 s",
+        data={},
+    )
     for rank in range(4):
         subject = Subject("rank", NODES[rank // 2], rank, 70 + rank % 2)
-        told.add("rank.ended", subject=subject, cell="gloo_control@6", data={"how": "signalled", "signal": 15, "by_us": True, "at": 1e9})
-        frames = [{"name": "all_reduce", "file": "/site-packages/torch/distributed/distributed_c10d.py", "line": 9}]
+        told.add(
+            "rank.ended",
+            subject=subject,
+            cell="gloo_control@6",
+            data={"how": "signalled", "signal": 15, "by_us": True, "at": 1e9},
+        )
+        frames = [
+            {
+                "name": "all_reduce",
+                "file": "/site-packages/torch/distributed/distributed_c10d.py",
+                "line": 9,
+            }
+        ]
         threads = [{"os_thread_id": 70 + rank % 2, "name": "MainThread", "frames": frames}]
         for look in (1, 2):
-            told.add("stacks.python", subject=subject, cell="gloo_control@6", data={"look": look, "threads": threads})
+            told.add(
+                "stacks.python",
+                subject=subject,
+                cell="gloo_control@6",
+                data={"look": look, "threads": threads},
+            )
     told.ranks(6, "timed_out", "node3 has said nothing for 10 s", (4, 5))
     report = conclude(told.records, "diagnose", "case")
 
     first = report.causes[0]
-    assert (report.verdict, first.id, first.named, first.ranks, first.hosts) == ("hung", "node-not-answering", True, (4, 5), ("node3",))
-    assert [(row.rank, row.host) for row in report.world.ranks] == [(rank, NODES[rank // 2]) for rank in range(6)]
+    assert (report.verdict, first.id, first.named, first.ranks, first.hosts) == (
+        "hung",
+        "node-not-answering",
+        True,
+        (4, 5),
+        ("node3",),
+    )
+    assert [(row.rank, row.host) for row in report.world.ranks] == [
+        (rank, NODES[rank // 2]) for rank in range(6)
+    ]
     assert report.world.ranks[0].pid != report.world.ranks[2].pid  # 70 on two nodes
 
 
 def test_a_node_that_never_answered_is_named_without_ranks() -> None:
     told = Told()
-    told.add("node.look", subject=Subject("host", host="node2"), cell="host@node2", outcome="timed_out", reason="node2 did not answer within 8 s", data={})
+    told.add(
+        "node.look",
+        subject=Subject("host", host="node2"),
+        cell="host@node2",
+        outcome="timed_out",
+        reason="node2 did not answer within 8 s",
+        data={},
+    )
     for node, outcome in zip(NODES, ("passed", "timed_out", "passed"), strict=True):
         told.host(node, outcome, "node2 did not answer within 8 s" if outcome != "passed" else "")
     first = conclude(told.records, "diagnose", "case").causes[0]
 
-    assert (first.id, first.named, first.ranks, first.hosts) == ("node-not-answering", True, (), ("node2",))
+    assert (first.id, first.named, first.ranks, first.hosts) == (
+        "node-not-answering",
+        True,
+        (),
+        ("node2",),
+    )
     assert first.summary == "node2 does not answer."

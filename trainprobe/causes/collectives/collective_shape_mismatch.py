@@ -1,123 +1,178 @@
 """All ranks make the same call, but with tensors of another size or type.
 
-A last batch that is shorter, predictions gathered without padding, a vocabulary that was padded on one rank only: the call is
-the same line on every rank, yet the tensors do not fit. Gloo aborts the rank that receives too much, which need not be the
-wrong one; NCCL hangs or silently mixes data.
+A last batch that is shorter, predictions gathered without padding, a vocabulary that was padded on
+one rank only: the call is the same line on every rank, yet the tensors do not fit. Gloo aborts the
+rank that receives too much, which need not be the wrong one; NCCL hangs or silently mixes data.
 
-It is recognised by the journal of collective calls (same call, other size), by the backend's complaint about sizes, and by all
-ranks having broken in the same call. It is ruled out when the ranks called different operations.
+It is recognised by the journal of collective calls (same call, other size), by the backend's
+complaint about sizes, and by all ranks having broken in the same call. It is ruled out when the
+ranks called different operations.
 
-Of a log it is recognised by one sequence number and operation with other sizes in the ranks' watchdog lines, and by finger prints that differ in shape or type only.
+Of a log it is recognised by one sequence number and operation with other sizes in the ranks'
+watchdog lines, and by finger prints that differ in shape or type only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.collectives_told import away, of_shape, said_sizes
+from trainprobe.causes.collective_calls import away, of_shape, said_sizes
+from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.commands import job
-from trainprobe.causes.parting import DISAGREE, camps, disagreement, places
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import first_to_fail, said, spoken
-from trainprobe.causes.timeouts_told import Timeouts
-from trainprobe.causes.words import file_line, fix, ranks_say, sentence, short, subject
-from trainprobe.facts import Facts, LogJob
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import Divergence, SuspectGroup
+from trainprobe.causes.diverging_calls import DISAGREE, camps, disagreement, places
+from trainprobe.causes.phrases import Fixes, file_line, fix, ranks_say, short, subject
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import statement, weigh_message
+from trainprobe.facts import LogJob
+from trainprobe.signatures.messages import message
+from trainprobe.waits import Divergence
 
-# torch/csrc/distributed/c10d: ProcessGroupGloo.cpp and ProcessGroupNCCL.cpp compare one rank's own tensors, ProcessGroupWrapper.cpp up to 1.12 all ranks'.
-WORDING = r"[Tt]ensors must have identical size|invalid tensor (?:size|type) at index \d{1,6} \(expected|Error when verifying shape tensors for collective"
+WORDING = message("collective-shape-mismatch")
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     told = Timeouts(scene)
-    parted = group.divergence
+    parted = scene.group.divergence
     if parted is not None and parted.kind in ("shape", "dtype"):
-        calls = ", ".join(f"{ranks_say(camp, capital=False)} called {call}" for camp, call in zip(parted.camps, parted.calls, strict=False))
-        yield weighing(26, "flight-recorder", f"Same call, other tensors, at collective {parted.position}: {calls}", ids=parted.evidence)
+        calls = ", ".join(
+            f"{ranks_say(camp, capital=False)} called {call}"
+            for camp, call in zip(parted.camps, parted.calls, strict=False)
+        )
+        yield weighing(
+            26,
+            "flight-recorder",
+            f"Same call, other tensors, at collective {parted.position}: {calls}",
+            ids=parted.evidence,
+        )
     elif parted is not None and parted.kind != "missing":
-        yield weighing(-26, "flight-recorder", "The ranks called different operations, not one with other sizes", ids=parted.evidence)
+        yield weighing(
+            -26,
+            "flight-recorder",
+            "The ranks called different operations, not one with other sizes",
+            ids=parted.evidence,
+        )
     yield from of_shape(scene, told)
-    if said(scene, WORDING) is not None:
-        yield from spoken(scene, WORDING)
-        yield from first_to_fail(scene)
-    disagree = said(scene, DISAGREE, scene.world)
+    yield from weigh_message(scene, WORDING)
+    disagree = statement(scene, DISAGREE, scene.world)
     if disagree is not None:
-        told_sizes = disagree.match.group(0).startswith(("op.preamble", "Received data size")) and facts.one(LogJob, cell=group.cell) is not None
+        told_sizes = (
+            disagree.match.group(0).startswith(("op.preamble", "Received data size"))
+            and scene.one(LogJob) is not None
+        )
         points = 13 if told_sizes else 10  # a log shows no other rank's place that could say more
-        yield weighing(points, "suspects-log", f"The backend says that the sizes differ: {disagreement(disagree)}", disagree.fact)
+        yield weighing(
+            points,
+            "suspects-log",
+            f"The backend says that the sizes differ: {disagreement(disagree)}",
+            disagree.fact,
+        )
     found = places(scene)
     sides = camps(found)
     shown = [place.fact for place in found.values()]
-    # The same call on all ranks is what a healthy job looks like as well: it counts only beside the complaint about sizes.
+    # The same call on all ranks is what a healthy job looks like as well: it counts only beside the
+    # complaint about sizes.
     if len(found) > 1 and len(sides) == 1 and disagree is not None:
-        yield weighing(10, "other-stacks", f"{ranks_say(sorted(found))} broke in the same call, {next(iter(found.values()))}", *shown)
+        yield weighing(
+            10,
+            "other-stacks",
+            f"{ranks_say(sorted(found))} broke in the same call, {next(iter(found.values()))}",
+            *shown,
+        )
     elif len(sides) > 1:
         says = "; ".join(f"{ranks_say(side)}: {found[side[0]]}" for side in sides[:3])
-        yield weighing(-13, "other-stacks", f"The ranks are in different collectives ({says})", *shown)
+        yield weighing(
+            -13, "other-stacks", f"The ranks are in different collectives ({says})", *shown
+        )
 
 
-def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    """The smallest camp; of equal camps the one whose size is not what its own earlier calls at that line had, else all of them."""
-    parted = group.divergence
+def _ranks(scene: Scene) -> tuple[int, ...]:
+    """The smallest camp; of equal camps the one whose size is not what its own earlier calls at
+    that line had, else all of them.
+    """
+    parted = scene.group.divergence
     if parted is None or parted.kind not in ("shape", "dtype") or not parted.camps:
-        return away(Timeouts(Scene(facts, group))) or group.ranks
+        return away(Timeouts(scene)) or scene.ranks
     least = [camp for camp in parted.camps if len(camp) == len(parted.camps[0])]
-    changed = [camp for camp in least if _changed(Scene(facts, group), camp[0], parted)]
-    return tuple(sorted(rank for camp in (changed if len(changed) == 1 else least) for rank in camp))
+    changed = [camp for camp in least if _changed(scene, camp[0], parted)]
+    return tuple(
+        sorted(rank for camp in (changed if len(changed) == 1 else least) for rank in camp)
+    )
 
 
 def _changed(scene: Scene, rank: int, parted: Divergence) -> bool:
-    """Did this rank pass another size or type here than in all its earlier calls at the same line?"""
+    """Did this rank pass another size or type here than in all its earlier calls at the same
+    line?
+    """
     calls = [call for call in scene.calls(rank) if (call.file, call.line) in parted.sites]
     here = next((call for call in calls if call.number == parted.position), None)
-    before = [call for call in calls if here is not None and call.group == here.group and call.number < here.number]
-    return here is not None and bool(before) and all((call.sizes, call.dtype) != (here.sizes, here.dtype) for call in before)
+    before = [
+        call
+        for call in calls
+        if here is not None and call.group == here.group and call.number < here.number
+    ]
+    return (
+        here is not None
+        and bool(before)
+        and all((call.sizes, call.dtype) != (here.sizes, here.dtype) for call in before)
+    )
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    who, parted = _ranks(facts, group), group.divergence
+def _summary(scene: Scene) -> str:
+    who, parted = _ranks(scene), scene.group.divergence
     if parted is not None and len(parted.calls) > 1:
         calls = dict(zip(parted.camps, parted.calls, strict=False))
         own = who if who in calls else parted.camps[0]
-        rest = " and ".join(f"{ranks_say(camp, capital=False)} {call}" for camp, call in list(calls.items())[:3] if camp != own)
-        return sentence(f"{subject(scene, own)} called {calls[own]}, but {rest}")
+        rest = " and ".join(
+            f"{ranks_say(camp, capital=False)} {call}"
+            for camp, call in list(calls.items())[:3]
+            if camp != own
+        )
+        return f"{subject(scene, own)} called {calls[own]}, but {rest}"
     prints = said_sizes(scene)
     if prints is not None and prints[1][2] != prints[2][2]:
-        return sentence(f"The ranks passed tensors of different size or type to {prints[1][1]}: {prints[1][2]} against {prints[2][2]}")
-    if (words := said(scene, WORDING)) is not None:
-        return sentence(f"The ranks do not have tensors of the same size: {short(words.text, 200)}")
+        return (
+            f"The ranks passed tensors of different size or type to {prints[1][1]}: {prints[1][2]}"
+            f" against {prints[2][2]}"
+        )
+    if (words := statement(scene, WORDING)) is not None:
+        return f"The ranks do not have tensors of the same size: {short(words.text, 200)}"
     found = places(scene)
     place = next((str(found[rank]) for rank in who if rank in found), "a collective")
-    return sentence(f"{subject(scene, who)} broke in {place}: the tensors of the ranks differ in size")
+    return f"{subject(scene, who)} broke in {place}: the tensors of the ranks differ in size"
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
-    found, parted = places(scene), group.divergence
+def _fixes(scene: Scene) -> Fixes:
+    found, parted = places(scene), scene.group.divergence
     place = file_line(*parted.sites[0]) if parted is not None and parted.sites else ""
-    place = place or next((file_line(at.file, at.line) for at in found.values()), "") or "the call above"
+    place = (
+        place
+        or next((file_line(at.file, at.line) for at in found.values()), "")
+        or "the call above"
+    )
     return (
-        fix(scene, "Make the sizes equal before the call", f"at {place}: pad to the largest size, or gather the sizes first and pad to their maximum"),
-        fix(scene, "Keep the last batch from being shorter", "DataLoader(..., drop_last=True) or DistributedSampler(..., drop_last=True)"),
-        fix(scene, "See both shapes", f"TORCH_DISTRIBUTED_DEBUG=DETAIL {job(scene)}".strip()),
+        fix(
+            "Make the sizes equal before the call",
+            f"at {place}: pad to the largest size, or gather the sizes first and pad to their"
+            " maximum",
+        ),
+        fix(
+            "Keep the last batch from being shorter",
+            "DataLoader(..., drop_last=True) or DistributedSampler(..., drop_last=True)",
+        ),
+        fix("See both shapes", f"TORCH_DISTRIBUTED_DEBUG=DETAIL {job(scene)}".strip()),
     )
 
 
 CAUSE = Cause(
     id="collective-shape-mismatch",
     title="The ranks pass tensors of different size to one collective",
-    means="All ranks make the same call, but the size or type of the tensors differs between them.",
-    telling="The journal shows one call with other sizes, or the backend complains about a size and all ranks broke in the same call.",
     modes=("hang", "crash"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
     ranks=_ranks,
-    would_settle="run once with TORCH_DISTRIBUTED_DEBUG=DETAIL, which compares shapes before each collective",
+    would_settle=(
+        "run once with TORCH_DISTRIBUTED_DEBUG=DETAIL, which compares shapes before each collective"
+    ),
     refines="user-exception",
     wording=WORDING,
 )

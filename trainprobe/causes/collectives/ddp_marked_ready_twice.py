@@ -1,51 +1,61 @@
 """DDP sees a parameter's gradient twice in one backward pass.
 
-DistributedDataParallel counts each parameter once per backward pass. Reentrant checkpointing runs a part of the graph again, with a backward pass of its own; a
-layer that is used in two checkpoints, a forward pass of the bare module beside the wrapped one, or two wrappers around shared parameters do the same.
+DistributedDataParallel counts each parameter once per backward pass. Reentrant checkpointing runs a
+part of the graph again, with a backward pass of its own; a layer that is used in two checkpoints, a
+forward pass of the bare module beside the wrapped one, or two wrappers around shared parameters do
+the same.
 
-It is recognised by "Expected to mark a variable ready only once", often with the parameter's index or name.
+It is recognised by "Expected to mark a variable ready only once", often with the parameter's index
+or name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import first_to_fail, said, spoken, text_of
-from trainprobe.causes.words import fix, sentence
-from trainprobe.facts import Facts
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.phrases import fix
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import statement, text_of, weigh_message
+from trainprobe.signatures.messages import message
 
-# torch/csrc/distributed/c10d/reducer.cpp, checkAndRaiseMarkedTwiceError() and the assertion of its hooks
-WORDING = r"Expected to mark a variable ready only once|has been marked as ready twice|expect_autograd_hooks_ INTERNAL ASSERT FAILED"
-PARAMETER = re.compile(r"Parameter at index (\d{1,9})(?: with name ([^\s]{1,200}))? has been marked as ready twice")
-CHECKPOINTS = re.compile(r"use_reentrant|gradient[_ ]checkpointing|torch/utils/checkpoint\.py|CheckpointFunction")
+WORDING = message("ddp-marked-ready-twice")
+PARAMETER = re.compile(
+    r"Parameter at index (\d{1,9})(?: with name ([^\s]{1,200}))? has been marked as ready twice"
+)
+CHECKPOINTS = re.compile(
+    r"use_reentrant|gradient[_ ]checkpointing|torch/utils/checkpoint\.py|CheckpointFunction"
+)
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
-    if said(scene, WORDING) is None:
+def _weigh(scene: Scene) -> Weighings:
+    if (yield from weigh_message(scene, WORDING)) is None:
         return
-    yield from spoken(scene, WORDING)
-    yield from first_to_fail(scene)
     name = _parameter(scene)
     if name:
         yield weighing(3, "source", f"It names the parameter: {name}", scene.origin)
     if (found := _checkpoints(scene)) is not None:
-        yield weighing(3, "suspects-stack", f"Checkpoints run parts of the graph again: {found}", scene.origin)
+        yield weighing(
+            3, "suspects-stack", f"Checkpoints run parts of the graph again: {found}", scene.origin
+        )
 
 
 def _texts(scene: Scene) -> list[str]:
-    return [text_of(exception) for exception in scene.exceptions(scene.suspects)] + [event.line for event in scene.events("ddp-ready-twice")]
+    return [text_of(exception) for exception in scene.exceptions(scene.suspects)] + [
+        event.line for event in scene.events("ddp-ready-twice")
+    ]
 
 
 def _parameter(scene: Scene) -> str:
     """`41 (encoder.layer.3.weight)`, empty where no parameter is named."""
-    match = next((found for text in _texts(scene) if (found := PARAMETER.search(text)) is not None), None)
-    return "" if match is None else f"{match.group(1)}{f' ({match.group(2)})' if match.group(2) else ''}"
+    match = next(
+        (found for text in _texts(scene) if (found := PARAMETER.search(text)) is not None), None
+    )
+    return (
+        ""
+        if match is None
+        else f"{match.group(1)}{f' ({match.group(2)})' if match.group(2) else ''}"
+    )
 
 
 def _checkpoints(scene: Scene) -> str | None:
@@ -53,55 +63,59 @@ def _checkpoints(scene: Scene) -> str | None:
     frame = next((frame for frame in frames if CHECKPOINTS.search(frame.file)), None)
     if frame is not None:
         return f"{frame.name} in {frame.file.rsplit('/', 1)[-1]}"
-    heard = said(scene, CHECKPOINTS.pattern)
+    heard = statement(scene, CHECKPOINTS.pattern)
     return heard.match.group(0) if heard is not None else None
 
 
-def _nobody(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
+def _nobody(scene: Scene) -> tuple[int, ...]:
     """It is the model's own, not a rank's."""
-    del facts, group
+    del scene
     return ()
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    name = _parameter(Scene(facts, group))
-    return sentence(f"DDP saw the gradient of {f'parameter {name}' if name else 'a parameter'} twice in one backward pass")
-
-
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
+    name = _parameter(scene)
     return (
-        fix(
-            scene,
-            "Checkpoint without a backward pass of its own",
-            "torch.utils.checkpoint.checkpoint(..., use_reentrant=False)   (torch 1.11 on; the default of older code is True)",
-            'model.gradient_checkpointing_enable({"use_reentrant": False}) or gradient_checkpointing_kwargs={"use_reentrant": False} in TrainingArguments (transformers 4.35 on)',
-        ),
-        fix(
-            scene,
-            "Or tell DDP that the graph is always the same",
-            "DistributedDataParallel(model, static_graph=True)   (torch 1.11 on), with find_unused_parameters=False",
-        ),
-        fix(
-            scene,
-            "Use each parameter in one forward pass of the wrapper",
-            "no call of model.module beside model(...), one loss.backward() per step, no layer shared between two checkpoints",
-        ),
-        fix(scene, "Let the name be printed", "TORCH_DISTRIBUTED_DEBUG=DETAIL in the environment of the next run"),
+        f"DDP saw the gradient of {f'parameter {name}' if name else 'a parameter'} twice in one"
+        " backward pass"
     )
 
 
 CAUSE = Cause(
     id="ddp-marked-ready-twice",
     title="DDP sees a gradient twice in one backward pass",
-    means="A parameter's gradient comes twice in one backward pass, and DDP counts each only once.",
-    telling="The message that a variable may be marked ready only once, with the parameter's index.",
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=_fixes,
+    fixes=(
+        fix(
+            "Checkpoint without a backward pass of its own",
+            "torch.utils.checkpoint.checkpoint(..., use_reentrant=False)   (torch 1.11 on; the"
+            " default of older code is True)",
+            'model.gradient_checkpointing_enable({"use_reentrant": False}) or'
+            ' gradient_checkpointing_kwargs={"use_reentrant": False} in TrainingArguments'
+            " (transformers 4.35 on)",
+        ),
+        fix(
+            "Or tell DDP that the graph is always the same",
+            "DistributedDataParallel(model, static_graph=True)   (torch 1.11 on), with"
+            " find_unused_parameters=False",
+        ),
+        fix(
+            "Use each parameter in one forward pass of the wrapper",
+            "no call of model.module beside model(...), one loss.backward() per step, no layer"
+            " shared between two checkpoints",
+        ),
+        fix(
+            "Let the name be printed",
+            "TORCH_DISTRIBUTED_DEBUG=DETAIL in the environment of the next run",
+        ),
+    ),
     ranks=_nobody,
-    would_settle="run once without gradient checkpointing, and once with TORCH_DISTRIBUTED_DEBUG=DETAIL, which prints the name",
+    would_settle=(
+        "run once without gradient checkpointing, and once with TORCH_DISTRIBUTED_DEBUG=DETAIL,"
+        " which prints the name"
+    ),
     refines="user-exception",
     accounts_for=("ddp-unused-parameters",),
     wording=WORDING,

@@ -1,169 +1,304 @@
 """One rank works alone for longer than the others want to wait.
 
-Rank 0 tokenises the data, saves a checkpoint, validates or writes a report while the others are in their next collective already. The work is
-right and goes on; when it takes longer than the process group's timeout, the others give up and the job dies.
+Rank 0 tokenises the data, saves a checkpoint, validates or writes a report while the others are in
+their next collective already. The work is right and goes on; when it takes longer than the process
+group's timeout, the others give up and the job dies.
 
-It is recognised by a rank outside all collectives that makes progress (its place changes, it writes, it computes) while all others wait, and by
-how much of their timeout has passed. A rank that stands still rules it out, and so does one that compiles.
+It is recognised by a rank outside all collectives that makes progress (its place changes, it
+writes, it computes) while all others wait, and by how much of their timeout has passed. A rank that
+stands still rules it out, and so does one that compiles.
 
-Of a log it is recognised by a bar or a line of such work (tokenising, saving, validating) on a rank that did not give up, begun one limit before the others
-did; by a barrier (one element) among the first collectives; and by calls inside functions that let one rank go first.
+Of a log it is recognised by a bar or a line of such work (tokenising, saving, validating) on a rank
+that did not give up, begun one limit before the others did; by a barrier (one element) among the
+first collectives; and by calls inside functions that let one rank go first.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from dataclasses import dataclass
 
-from trainprobe.causes.came_late import came_late
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.collectives_told import away
+from trainprobe.causes.child_processes import ends, goes_on, goes_round, others_wait, states
+from trainprobe.causes.collective_calls import away
+from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.commands import live_pid
-from trainprobe.causes.ends import ends, goes_on, goes_round, others_wait, states
-from trainprobe.causes.long_tasks_told import of_long_task
-from trainprobe.causes.parting import ASKS_FOR_RANK
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
-from trainprobe.causes.timeouts_told import Timeouts
-from trainprobe.causes.words import fix, ranks_say, sentence, short, subject, verb
-from trainprobe.facts import Deadline, Facts, MainThread
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.diverging_calls import ASKS_FOR_RANK
+from trainprobe.causes.long_tasks import of_long_task
+from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject, verb
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+from trainprobe.facts import Deadline, MainThread, RankException
 from trainprobe.waits.divergence import call_says
 
 WORK = frozenset({"file-io", "python-run", "native-run", "child-wait", "dataloader", "net-io"})
-NAMES_A_TASK = re.compile(r"(?i)save|checkpoint|tokeni[sz]e|preprocess|prepare|valid|eval|export|download|index|report|metric|dump|write")
+NAMES_A_TASK = re.compile(
+    r"(?i)save|checkpoint|tokeni[sz]e|preprocess|prepare|valid|eval|export|download|index|report"
+    r"|metric|dump|write"
+)
 
 
 def waited(scene: Scene) -> tuple[float, float, tuple[Deadline, ...]]:
-    """(seconds that the longest waiting of the others has slept, seconds of the group's timeout, its facts); 0 where unknown."""
-    asleep = [state.asleep_s for rank in scene.others if (state := scene.process(rank)) is not None and state.asleep_s]
-    limits = tuple(fact for fact in scene.facts.of(Deadline, cell=scene.cell) if fact.kind == "group" and fact.seconds)
-    return max(asleep, default=0.0), min((fact.seconds or 0.0 for fact in limits), default=0.0), limits
+    """(seconds that the longest waiting of the others has slept, seconds of the group's timeout,
+    its facts); 0 where unknown.
+    """
+    asleep = [
+        state.asleep_s
+        for rank in scene.others
+        if (state := scene.process(rank)) is not None and state.asleep_s
+    ]
+    limits = tuple(fact for fact in scene.of(Deadline) if fact.kind == "group" and fact.seconds)
+    return (
+        max(asleep, default=0.0),
+        min((fact.seconds or 0.0 for fact in limits), default=0.0),
+        limits,
+    )
 
 
 def _least(thread: MainThread) -> int:
-    """The bytes that count as work. Who asks a service again and again writes as much as a request has."""
+    """The bytes that count as work. Who asks a service again and again writes as much as a
+    request has.
+    """
     return 64_000 if thread.leaf == "net-io" else 1
 
 
 def working(scene: Scene) -> tuple[tuple[MainThread, str], ...]:
-    """The suspects' threads outside collectives that make progress, each with what shows it. CPU time alone shows none: a loop that polls has it too."""
+    """The suspects' threads outside collectives that make progress, each with what shows it. CPU
+    time alone shows none: a loop that polls has it too.
+    """
     found = []
     for thread in ends(scene):
-        if thread.leaf in WORK and thread.leaf not in WAITS_FOR_RANKS and not thread.importing and not thread.lock_path:
+        if (
+            thread.leaf in WORK
+            and thread.leaf not in WAITS_FOR_RANKS
+            and not thread.importing
+            and not thread.lock_path
+        ):
             process = scene.process_of(thread.pid)
-            if scene.live is not None and process is not None and not scene.watch.activity(thread.pid).goes_on:
+            if (
+                scene.live is not None
+                and process is not None
+                and not scene.watch.activity(thread.pid).goes_on
+            ):
                 continue
             doing = (
                 goes_on(process)
-                if (process is not None and (process.wrote_bytes or 0) >= _least(thread)) or (thread.leaf == "file-io" and thread.moved)
+                if (process is not None and (process.wrote_bytes or 0) >= _least(thread))
+                or (thread.leaf == "file-io" and thread.moved)
                 else ""
             )
-            if not doing and thread.moved and not (thread.role == "rank" and goes_round(scene, thread.rank or 0)):
+            if (
+                not doing
+                and thread.moved
+                and not (thread.role == "rank" and goes_round(scene, thread.rank or 0))
+            ):
                 doing = "moved on in its own code"
             if doing:
                 found.append((thread, doing))
     return tuple(found)
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     yield from of_long_task(scene, Timeouts(scene))
     late = came_late(scene)
     if late is not None:
-        yield weighing(13, "other-stacks", f"{late.says}, so it had been at work elsewhere", late.gave_up, *late.facts)
-    at_work = working(scene) if group.mode != "crash" else ()
-    if not scene.others or len(group.ranks) > len(scene.others):
+        yield weighing(
+            13,
+            "other-stacks",
+            f"{late.says}, so it had been at work elsewhere",
+            late.gave_up,
+            *late.facts,
+        )
+    at_work = working(scene) if scene.group.mode != "crash" else ()
+    if not scene.others or len(scene.ranks) > len(scene.others):
         return
     for thread, doing in at_work[:1]:
         where = f" at {thread.where}" if thread.where else ""
         yield weighing(
-            13, "suspects-stack", f"Rank {thread.rank} works{where}: pid {thread.pid} {doing} between the looks", thread, scene.process_of(thread.pid)
+            13,
+            "suspects-stack",
+            f"Rank {thread.rank} works{where}: pid {thread.pid} {doing} between the looks",
+            thread,
+            scene.process_of(thread.pid),
         )
         yield from others_wait(scene, 10)
         slept, limit, limits = waited(scene)
         if limit and slept >= limit / 4:
-            yield weighing(6, "scheduler", f"The others have waited {slept:.0f} s of the {limit:.0f} s after which they give up", *limits)
+            yield weighing(
+                6,
+                "scheduler",
+                f"The others have waited {slept:.0f} s of the {limit:.0f} s after which they"
+                " give up",
+                *limits,
+            )
         sites = scene.sites(thread.frames)
-        blocks = [block for site in sites for block in site.blocks if block.kind == "if" and ASKS_FOR_RANK.search(block.text)]
+        blocks = [
+            block
+            for site in sites
+            for block in site.blocks
+            if block.kind == "if" and ASKS_FOR_RANK.search(block.text)
+        ]
         if blocks:
-            yield weighing(6, "source", f"That work stands under `{blocks[-1].text}` (line {blocks[-1].line})", *sites)
+            yield weighing(
+                6,
+                "source",
+                f"That work stands under `{blocks[-1].text}` (line {blocks[-1].line})",
+                *sites,
+            )
         elif any(NAMES_A_TASK.search(frame.name) for frame in thread.frames[-8:]):
-            yield weighing(3, "source", f"Its stack is inside {next(f.name for f in reversed(thread.frames[-8:]) if NAMES_A_TASK.search(f.name))}", thread)
+            yield weighing(
+                3,
+                "source",
+                "Its stack is inside"
+                f" {next(f.name for f in reversed(thread.frames[-8:]) if NAMES_A_TASK.search(f.name))}",  # noqa: E501
+                thread,
+            )
     if not at_work and states(scene) and any(thread.moved is False for thread in ends(scene)):
         yield weighing(-13, "suspects-stack", "It does nothing between the looks", *ends(scene))
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
     told = Timeouts(scene)
     if told.calls:
         who, task, limit = away(told, task=True), told.task, told.timeout_s
         after = f", which gave up after {limit:.0f} s" if limit else ""
         at = f" at «{short(task.line, 90)}»" if task is not None else ""
-        return sentence(f"{ranks_say(who) if who else 'One rank'} worked alone{at} while the others waited in {call_says(told.calls[0])}{after}")
+        return (
+            f"{ranks_say(who) if who else 'One rank'} worked alone{at} while the others waited in"
+            f" {call_says(told.calls[0])}{after}"
+        )
     late = came_late(scene)
     if late is not None:
-        return sentence(f"{ranks_say(late.ranks)} worked alone for longer than the others wait: {late.says[:1].lower()}{late.says[1:]}")
+        return (
+            f"{ranks_say(late.ranks)} worked alone for longer than the others wait:"
+            f" {late.says[:1].lower()}{late.says[1:]}"
+        )
     if not (at_work := working(scene)):  # a log whose timeout names no call
         task = next(iter(told.events("task-began")[-1:]), None)
         at = f" at «{short(task.line, 90)}»" if task is not None else ""
-        return sentence(f"Rank 0 worked alone{at} until the others, which let it go first, gave up")
+        return f"Rank 0 worked alone{at} until the others, which let it go first, gave up"
     thread, doing = at_work[0]
     slept, limit, _limits = waited(scene)
     left = f"; they give up in about {max(limit - slept, 0):.0f} s" if limit else ""
-    return sentence(f"{subject(scene)} {verb(group.ranks, 'works', 'work')} alone at {thread.where or thread.leaf} ({doing}) while the others wait{left}")
+    return (
+        f"{subject(scene)} {verb(scene.ranks, 'works', 'work')} alone at"
+        f" {thread.where or thread.leaf} ({doing}) while the others wait{left}"
+    )
 
 
-def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    scene = Scene(facts, group)
+def _ranks(scene: Scene) -> tuple[int, ...]:
     told, late = Timeouts(scene), came_late(scene)
     if late is not None:
         return late.ranks
-    if not told.calls and group.mode == "crash" and not working(scene):
+    if not told.calls and scene.group.mode == "crash" and not working(scene):
         return (0,)  # whoever goes first where the others wait for the main process
-    return away(told, task=True) or group.ranks
+    return away(told, task=True) or scene.ranks
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     told = Timeouts(scene)
     if told.calls or not working(scene):
         hours = f"timedelta(hours={max(2, round((told.timeout_s or 0) / 1200))})"
         return (
             fix(
-                scene,
                 "Do it before the training",
-                "a job of its own on one process: tokenise, download or convert once, keep the result on disk, and only load it here",
+                "a job of its own on one process: tokenise, download or convert once, keep the"
+                " result on disk, and only load it here",
             ),
             fix(
-                scene,
                 "Or give it the time that it takes",
-                f"init_process_group(..., timeout={hours}); ddp_timeout=7200 in TrainingArguments; InitProcessGroupKwargs(timeout={hours}) in accelerate",
+                f"init_process_group(..., timeout={hours}); ddp_timeout=7200 in TrainingArguments;"
+                f" InitProcessGroupKwargs(timeout={hours}) in accelerate",
             ),
             fix(
-                scene, "Or share it among the ranks", "save sharded or in the background (async_save), validate on all ranks, with the data split between them"
+                "Or share it among the ranks",
+                "save sharded or in the background (async_save), validate on all ranks, with the"
+                " data split between them",
             ),
         )
     slept, limit, _limits = waited(scene)
     wait = f"trainprobe attach {live_pid(scene)}   (again in a minute: does it still move?)"
     return (
-        fix(scene, "Wait for it: the work goes on", wait, f"{max(limit - slept, 0):.0f} s are left before the others give up" if limit else ""),
-        fix(scene, "Give the long part the time that it takes", "init_process_group(..., timeout=timedelta(hours=2)), or a barrier of its own group around it"),
-        fix(scene, "Or take it out of the training", "do it before the launch, on all ranks in parts, or in the background (async_save)"),
+        fix(
+            "Wait for it: the work goes on",
+            wait,
+            f"{max(limit - slept, 0):.0f} s are left before the others give up" if limit else "",
+        ),
+        fix(
+            "Give the long part the time that it takes",
+            "init_process_group(..., timeout=timedelta(hours=2)), or a barrier of its own group"
+            " around it",
+        ),
+        fix(
+            "Or take it out of the training",
+            "do it before the launch, on all ranks in parts, or in the background (async_save)",
+        ),
     )
+
+
+# Ranks that came to a collective after another had given up waiting there: they were busy
+# elsewhere, and well.
+# What a rank raises that has waited for as long as its process group allows (stacks.echoes).
+GAVE_UP = frozenset({"peer-timeout", "collective-timeout"})
+LEAST_S = 2.0  # ranks that fail together are less than that apart
+
+
+@dataclass(frozen=True)
+class CameLate:
+    """`ranks` came `after_s` seconds after `gave_up` had raised; `facts` are what they raised
+    then: that the other was gone.
+    """
+
+    ranks: tuple[int, ...]
+    after_s: float
+    gave_up: RankException
+    facts: tuple[RankException, ...]
+
+    @property
+    def says(self) -> str:
+        waited = f"Rank {self.gave_up.rank} gave up waiting in a collective"
+        return (
+            f"{waited}; {ranks_say(self.ranks, capital=False)} came to it {self.after_s:.0f} s"
+            " later"
+        )
+
+
+def came_late(scene: Scene) -> CameLate | None:
+    """Return them; None where some rank failed of its own, and where more than half came late."""
+    if scene.exceptions(scene.world):
+        return None
+    echoes = [
+        one
+        for one in scene.exceptions(scene.world, echo=True)
+        if one.at is not None and one.rank is not None and one.role == "rank"
+    ]
+    gave_up = min(
+        (one for one in echoes if one.echo_of in GAVE_UP),
+        key=lambda one: one.at or 0.0,
+        default=None,
+    )
+    if gave_up is None or gave_up.at is None:
+        return None
+    late = [
+        one
+        for one in echoes
+        if one.echo_of not in GAVE_UP and (one.at or 0.0) - gave_up.at >= LEAST_S
+    ]
+    ranks = tuple(sorted({one.rank for one in late if one.rank is not None}))
+    if not ranks or 2 * len(ranks) > len(scene.world):
+        return None
+    return CameLate(ranks, min(one.at or 0.0 for one in late) - gave_up.at, gave_up, tuple(late))
 
 
 CAUSE = Cause(
     id="rank0-long-task",
     title="One rank works alone while the others wait",
-    means="One rank works alone (tokenising, saving, validating) for longer than the others' timeout.",
-    telling="A rank outside all collectives makes progress while all others wait for it, often under `if rank == 0`.",
     modes=("hang", "slow", "crash"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
     ranks=_ranks,
-    would_settle="trainprobe attach --watch 10: does that rank move on, and do the others still wait?",
+    would_settle=(
+        "trainprobe attach --watch 10: does that rank move on, and do the others still wait?"
+    ),
     refines="rank-stuck",
 )

@@ -1,102 +1,190 @@
 """Some ranks call a collective that the others do not.
 
-Collectives pair in order, on all ranks of a group. A call under `if rank == 0:`, an early `return`, or an evaluation on one
-rank makes that rank enter an operation which nobody else is in. With NCCL, and often with gloo, everybody then waits for ever.
-Gloo can also pair the call with the others' next one; the sizes differ, and the rank that receives too much aborts
-("Received data size doesn't match expected size"), which need not be the rank that is wrong.
+Collectives pair in order, on all ranks of a group. A call under `if rank == 0:`, an early `return`,
+or an evaluation on one rank makes that rank enter an operation which nobody else is in. With NCCL,
+and often with gloo, everybody then waits for ever. Gloo can also pair the call with the others'
+next one; the sizes differ, and the rank that receives too much aborts ("Received data size doesn't
+match expected size"), which need not be the rank that is wrong.
 
-It is recognised by the journal of collective calls (the earliest position at which the operations differ), by ranks that stand
-or broke at different call sites, and by an enclosing `if` on the rank in the source. It is ruled out when all ranks made the
-same call with other sizes (`collective-shape-mismatch`) or made both calls in another order (`collective-order-mismatch`).
-The ranks blamed are the minority camp, or those for which the `if` holds; of two equal camps both.
+It is recognised by the journal of collective calls (the earliest position at which the operations
+differ), by ranks that stand or broke at different call sites, and by an enclosing `if` on the rank
+in the source. It is ruled out when all ranks made the same call with other sizes
+(`collective-shape-mismatch`) or made both calls in another order (`collective-order-mismatch`). The
+ranks blamed are the minority camp, or those for which the `if` holds; of two equal camps both.
 
-Of a log it is recognised by one sequence number with other operations in the ranks' watchdog lines, and by finger prints that differ in operation or number.
+Of a log it is recognised by one sequence number with other operations in the ranks' watchdog lines,
+and by finger prints that differ in operation or number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.collectives_told import away, of_conditional
+from trainprobe.causes.collective_calls import away, of_conditional
+from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.crossed_groups import along_a_mesh, crossed_groups
-from trainprobe.causes.left_loops import steps_ahead
-from trainprobe.causes.parting import DISAGREE, all_asleep, camps, disagreement, exchange, own_blocks, places, rank_block, singled_out
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import said
-from trainprobe.causes.timeouts_told import Timeouts
-from trainprobe.causes.words import file_line, fix, ranks_say, sentence, short, subject, verb
-from trainprobe.facts import Facts
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.diverging_calls import (
+    DISAGREE,
+    all_asleep,
+    camps,
+    disagreement,
+    exchange,
+    own_blocks,
+    places,
+    rank_block,
+    singled_out,
+)
+from trainprobe.causes.early_loop_exits import steps_ahead
+from trainprobe.causes.phrases import Fixes, file_line, fix, ranks_say, short, subject, verb
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import statement
 from trainprobe.waits.divergence import camps_say
 
-OTHER_KINDS = {"shape": "the sizes differ", "dtype": "the types differ", "order": "the order of the same calls differs"}
+OTHER_KINDS = {
+    "shape": "the sizes differ",
+    "dtype": "the types differ",
+    "order": "the order of the same calls differs",
+}
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     told = Timeouts(scene)
-    parted = group.divergence
+    parted = scene.group.divergence
     yield from of_conditional(scene, told)
     if parted is not None and parted.kind in ("operation", "call-site"):
-        calls = ", ".join(f"{ranks_say(camp, capital=False)} called {call}" for camp, call in zip(parted.camps, parted.calls, strict=False))
-        # Two call sites of one operation may be meant to meet, and calls of which the next are unknown may be another order of the same.
+        calls = ", ".join(
+            f"{ranks_say(camp, capital=False)} called {call}"
+            for camp, call in zip(parted.camps, parted.calls, strict=False)
+        )
+        # Two call sites of one operation may be meant to meet, and calls of which the next are
+        # unknown may be another order of the same.
         points = 26 if parted.kind == "operation" and parted.followed else 13
-        yield weighing(points, "flight-recorder", f"The ranks part at their collective {parted.position}: {calls}", ids=parted.evidence)
+        yield weighing(
+            points,
+            "flight-recorder",
+            f"The ranks part at their collective {parted.position}: {calls}",
+            ids=parted.evidence,
+        )
         if not parted.followed and len(parted.camps[0]) < len(parted.camps[-1]):
-            alone = f"{ranks_say(parted.camps[0])} alone {verb(parted.camps[0], 'was', 'were')} in another call"
+            alone = (
+                f"{ranks_say(parted.camps[0])} alone {verb(parted.camps[0], 'was', 'were')} in"
+                " another call"
+            )
             yield weighing(6, "other-stacks", alone, ids=parted.evidence)
     elif parted is not None and parted.kind in OTHER_KINDS:
-        yield weighing(-26, "flight-recorder", f"All ranks made the same calls; only {OTHER_KINDS[parted.kind]}", ids=parted.evidence)
+        yield weighing(
+            -26,
+            "flight-recorder",
+            f"All ranks made the same calls; only {OTHER_KINDS[parted.kind]}",
+            ids=parted.evidence,
+        )
     if parted is not None and parted.kind == "left-out":
-        says = f"{ranks_say(parted.camps[0])} left {parted.calls[1]} out: all other groups of that dimension of the mesh have made it"
+        says = (
+            f"{ranks_say(parted.camps[0])} left {parted.calls[1]} out: all other groups of that"
+            " dimension of the mesh have made it"
+        )
         yield weighing(26, "flight-recorder", says, ids=parted.evidence)
     sides = camps(found := places(scene))
     shown = [place.fact for place in found.values()]
-    if len(found) < 2 or (group.ranks and not set(group.ranks) & set(found)) or (parted is None and exchange(scene)):
+    if (
+        len(found) < 2
+        or (scene.ranks and not set(scene.ranks) & set(found))
+        or (parted is None and exchange(scene))
+    ):
         return
     if len(sides) > 1:
         says = "; ".join(f"{ranks_say(side)}: {found[side[0]]}" for side in sides[:3])
         same_op = len({place.op for place in found.values()}) == 1
-        yield weighing(10 if same_op else 13, "other-stacks", f"The ranks are in different collectives ({says})", *shown)
+        yield weighing(
+            10 if same_op else 13,
+            "other-stacks",
+            f"The ranks are in different collectives ({says})",
+            *shown,
+        )
         yield from all_asleep(scene, found)
     elif len(found) == len(scene.world):
-        yield weighing(-13, "other-stacks", f"All ranks are in the same call, {next(iter(found.values()))}", *shown)
-    disagree = said(scene, DISAGREE, scene.world)
-    if disagree is not None:  # shared with the two mismatch causes, so it decides little between them
-        yield weighing(6, "suspects-log", f"The backend says that the ranks do not agree: {disagreement(disagree)}", disagree.fact)
+        yield weighing(
+            -13,
+            "other-stacks",
+            f"All ranks are in the same call, {next(iter(found.values()))}",
+            *shown,
+        )
+    disagree = statement(scene, DISAGREE, scene.world)
+    if (
+        disagree is not None
+    ):  # shared with the two mismatch causes, so it decides little between them
+        yield weighing(
+            6,
+            "suspects-log",
+            f"The backend says that the ranks do not agree: {disagreement(disagree)}",
+            disagree.fact,
+        )
     yield from _source(scene)
 
 
-def _source(scene: Scene) -> Iterator[Weighing]:
+def _source(scene: Scene) -> Weighings:
     found = places(scene)
     for side in camps(found):
         block = rank_block(scene, found, side)
         if block is not None and len(side) < len(scene.world):
-            says = f"The call of {ranks_say(side, capital=False)} stands under `{block.text}` (line {block.line})"
+            says = (
+                f"The call of {ranks_say(side, capital=False)} stands under `{block.text}` (line"
+                f" {block.line})"
+            )
             yield weighing(10, "source", says, *scene.sites(found[side[0]].frames))
             return
     out, skip = steps_ahead(scene)
     if skip is not None:
-        says = f"A step can be skipped: `{short(skip.text, 80)}` (line {skip.line}), in the loop that {ranks_say(out, capital=False)} left first"
-        yield weighing(10, "source", says, *scene.sites([frame for rank, place in found.items() if rank not in out for frame in place.frames]))
+        says = (
+            f"A step can be skipped: `{short(skip.text, 80)}` (line {skip.line}), in the loop that"
+            f" {ranks_say(out, capital=False)} left first"
+        )
+        yield weighing(
+            10,
+            "source",
+            says,
+            *scene.sites(
+                [
+                    frame
+                    for rank, place in found.items()
+                    if rank not in out
+                    for frame in place.frames
+                ]
+            ),
+        )
         return
     if (own := along_a_mesh(scene, found)) is not None:
-        says = f"The call is on `{own[0]}`, along one dimension of a mesh: which of its ranks left it out only --deep can tell"
+        says = (
+            f"The call is on `{own[0]}`, along one dimension of a mesh: which of its ranks left it"
+            " out only --deep can tell"
+        )
         yield weighing(-3, "source", says, own[1])
     if (crossed := crossed_groups(scene, found)) is not None:
-        yield weighing(-3, "source", f"Both camps call the same operation, on the groups {' and '.join(crossed[0])}", *crossed[1])
+        yield weighing(
+            -3,
+            "source",
+            f"Both camps call the same operation, on the groups {' and '.join(crossed[0])}",
+            *crossed[1],
+        )
     for side in camps(found)[:1] if crossed is None else ():
         blocks = own_blocks(scene, found, side)
-        if blocks and len(side) < len(scene.world):  # a condition that is not about the rank may still differ between ranks
-            says = f"The call of {ranks_say(side, capital=False)} stands under `{blocks[-1].text}`, the others' does not"
+        if blocks and len(side) < len(
+            scene.world
+        ):  # a condition that is not about the rank may still differ between ranks
+            says = (
+                f"The call of {ranks_say(side, capital=False)} stands under `{blocks[-1].text}`,"
+                " the others' does not"
+            )
             yield weighing(3, "source", says, *scene.sites(found[side[0]].frames))
 
 
-def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    scene, parted = Scene(facts, group), group.divergence
-    if parted is not None and parted.kind in ("operation", "call-site", "missing") and len(parted.camps) > 1 and len(parted.camps[0]) < len(parted.camps[1]):
+def _ranks(scene: Scene) -> tuple[int, ...]:
+    parted = scene.group.divergence
+    if (
+        parted is not None
+        and parted.kind in ("operation", "call-site", "missing")
+        and len(parted.camps) > 1
+        and len(parted.camps[0]) < len(parted.camps[1])
+    ):
         return parted.camps[0]
     if parted is not None and parted.kind == "left-out":
         return parted.camps[0]
@@ -105,60 +193,106 @@ def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
         return skipped
     if parted is None and along_a_mesh(scene, found) is not None:
         return tuple(sorted(found))  # which of its members left it out nobody can tell from outside
-    return singled_out(scene, found) if len(camps(found)) > 1 else away(Timeouts(scene)) or group.ranks
+    return (
+        singled_out(scene, found) if len(camps(found)) > 1 else away(Timeouts(scene)) or scene.ranks
+    )
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    who, found = _ranks(facts, group), places(scene)
-    if group.divergence is not None and group.divergence.kind == "left-out":
-        return sentence(f"{subject(scene, who)} left {group.divergence.calls[1]} out, where {ranks_say(group.divergence.camps[1], capital=False)} waits")
+def _summary(scene: Scene) -> str:
+    who, found = _ranks(scene), places(scene)
+    if scene.group.divergence is not None and scene.group.divergence.kind == "left-out":
+        return (
+            f"{subject(scene, who)} left {scene.group.divergence.calls[1]} out, where"
+            f" {ranks_say(scene.group.divergence.camps[1], capital=False)} waits"
+        )
     if len(sides := camps({rank: found[rank] for rank in who if rank in found})) > 1:
-        said_of = ", ".join(f"{ranks_say(side, capital=not number)} called {found[side[0]]}" for number, side in enumerate(sides[:4]))
-        return sentence(f"{said_of}: not all ranks come to these calls")
+        said_of = ", ".join(
+            f"{ranks_say(side, capital=not number)} called {found[side[0]]}"
+            for number, side in enumerate(sides[:4])
+        )
+        return f"{said_of}: not all ranks come to these calls"
     if (parted := scene.parted) is not None and not found:
-        return sentence(f"At collective {parted.position} the ranks were in different calls: {camps_say(parted)}")
+        return (
+            f"At collective {parted.position} the ranks were in different calls:"
+            f" {camps_say(parted)}"
+        )
     mine = next((str(found[rank]) for rank in who if rank in found), "a collective")
     others = {str(place) for rank, place in found.items() if rank not in who}
     block = rank_block(scene, found, who) if who else None
     skip = steps_ahead(scene)[1]
-    ahead = f" a step ahead: a step is skipped where `{short(skip.text, 60)}` holds" if skip is not None else ""
+    ahead = (
+        f" a step ahead: a step is skipped where `{short(skip.text, 60)}` holds"
+        if skip is not None
+        else ""
+    )
     under = f" under `{block.text}`" if block is not None else ahead
-    rest = f", while the others are in {' and '.join(sorted(others)[:2])}" if others else ", which the others do not call"
-    return sentence(f"{subject(scene, who)} called {mine}{under}{rest}")
+    rest = (
+        f", while the others are in {' and '.join(sorted(others)[:2])}"
+        if others
+        else ", which the others do not call"
+    )
+    return f"{subject(scene, who)} called {mine}{under}{rest}"
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
-    who, found = _ranks(facts, group), places(scene)
-    place = next((file_line(found[rank].file, found[rank].line) for rank in who if rank in found), "") or "the call above"
-    if group.divergence is not None and group.divergence.kind == "left-out":
-        place = file_line(*group.divergence.sites[0]) or place
+def _fixes(scene: Scene) -> Fixes:
+    who, found = _ranks(scene), places(scene)
+    place = (
+        next((file_line(found[rank].file, found[rank].line) for rank in who if rank in found), "")
+        or "the call above"
+    )
+    if scene.group.divergence is not None and scene.group.divergence.kind == "left-out":
+        place = file_line(*scene.group.divergence.sites[0]) or place
     block = rank_block(scene, found, who) if who else None
-    under = f"`{block.text}` (line {block.line})" if block is not None else "the branch that only some ranks take"
-    skipped = "or a rank skipped a step: look for `continue`, `break`, `return` and `except` around the calls above, and for a loop of another length"
+    under = (
+        f"`{block.text}` (line {block.line})"
+        if block is not None
+        else "the branch that only some ranks take"
+    )
+    skipped = (
+        "or a rank skipped a step: look for `continue`, `break`, `return` and `except` around the"
+        " calls above, and for a loop of another length"
+    )
     if block is None and (skip := steps_ahead(scene)[1]) is not None:
-        together = "let the ranks decide together: bad = torch.tensor(float(bad)); dist.all_reduce(bad, op=dist.ReduceOp.MAX); skip on all ranks or on none"
-        return (
-            fix(scene, "Skip a step on all ranks or on none", f"`{short(skip.text, 80)}` (line {skip.line}) leaves out the collectives below it", together),
-            fix(scene, "Or take part with nothing to say", "in its place: loss = 0.0 * sum(p.sum() for p in model.parameters()); loss.backward()"),
+        together = (
+            "let the ranks decide together: bad = torch.tensor(float(bad)); dist.all_reduce(bad,"
+            " op=dist.ReduceOp.MAX); skip on all ranks or on none"
         )
-    steps = (f"move the collective at {place} out of {under}", "keep only the printing or saving under the rank's `if`" if block is not None else skipped)
+        return (
+            fix(
+                "Skip a step on all ranks or on none",
+                f"`{short(skip.text, 80)}` (line {skip.line}) leaves out the collectives below it",
+                together,
+            ),
+            fix(
+                "Or take part with nothing to say",
+                "in its place: loss = 0.0 * sum(p.sum() for p in model.parameters());"
+                " loss.backward()",
+            ),
+        )
+    steps = (
+        f"move the collective at {place} out of {under}",
+        "keep only the printing or saving under the rank's `if`" if block is not None else skipped,
+    )
     return (
-        fix(scene, "Let all ranks make the same calls", *steps),
-        fix(scene, "Or leave the others out on purpose", "make the call on a group of just those ranks: dist.new_group([...]), built by all ranks"),
+        fix("Let all ranks make the same calls", *steps),
+        fix(
+            "Or leave the others out on purpose",
+            "make the call on a group of just those ranks: dist.new_group([...]), built by all"
+            " ranks",
+        ),
     )
 
 
 CAUSE = Cause(
     id="rank-conditional-collective",
     title="Only some ranks reach a collective",
-    means="Some ranks call a collective that the others do not, because of a rank's `if`, an early return or a loop of another length.",
-    telling="Ranks stand or broke at different collectives, or the journal of calls parts; often an `if` on the rank encloses the odd one.",
     modes=("hang", "crash"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
     ranks=_ranks,
-    would_settle="compare the ranks' next collective with TORCH_DISTRIBUTED_DEBUG=DETAIL, which names both calls",
+    would_settle=(
+        "compare the ranks' next collective with TORCH_DISTRIBUTED_DEBUG=DETAIL, which names both"
+        " calls"
+    ),
 )

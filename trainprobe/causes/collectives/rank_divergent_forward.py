@@ -1,40 +1,47 @@
 """Ranks run different submodules in one step, and sharded training needs the same on all.
 
-FSDP and ZeRO gather a layer's parameters from all ranks when the layer runs. A rank without tokens for an expert, without images in its batch, or that
-generates for longer leaves a layer out or runs one more, and its next gather meets another layer's on the other ranks.
+FSDP and ZeRO gather a layer's parameters from all ranks when the layer runs. A rank without tokens
+for an expert, without images in its batch, or that generates for longer leaves a layer out or runs
+one more, and its next gather meets another layer's on the other ranks.
 
-It is recognised by ranks that stand below FSDP or ZeRO at different operations, layers or lines in one step, and by a recorder in which the sizes of one
-collective differ. The same operation below the same lines on all ranks rules it out. Calls that differ outside sharded layers are another cause's.
+It is recognised by ranks that stand below FSDP or ZeRO at different operations, layers or lines in
+one step, and by a recorder in which the sizes of one collective differ. The same operation below
+the same lines on all ranks rules it out. Calls that differ outside sharded layers are another
+cause's.
 
-Of a log it is recognised by gathers and reductions of layers (_ALLGATHER_BASE, _REDUCE_SCATTER_BASE) that differ at one sequence number, and by ZeRO's
+Of a log it is recognised by gathers and reductions of layers (_ALLGATHER_BASE,
+_REDUCE_SCATTER_BASE) that differ at one sequence number, and by ZeRO's
 "Invalidate trace cache" before a rank gave up in one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.collectives_told import away, of_divergent_forward
-from trainprobe.causes.left_loops import COUNTS
-from trainprobe.causes.parting import all_asleep, own_blocks, places
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.timeouts_told import Timeouts
-from trainprobe.causes.words import fix, listed, ranks_say, sentence, short
-from trainprobe.facts import Facts, LogEvent, MainThread
-from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.causes.collective_calls import away, of_divergent_forward
+from trainprobe.causes.collective_timeouts import Timeouts
+from trainprobe.causes.diverging_calls import all_asleep, own_blocks, places
+from trainprobe.causes.early_loop_exits import COUNTS
+from trainprobe.causes.phrases import Fixes, fix, listed, ranks_say, short
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.facts import LogEvent, MainThread
 from trainprobe.stacks.places import is_user
-from trainprobe.waits import SuspectGroup
 from trainprobe.waits.divergence import camps_say
 
-SHARDED = re.compile(r"torch/distributed/(?:fsdp|_composable)/|deepspeed/runtime/zero/|fairscale/nn/")
+SHARDED = re.compile(
+    r"torch/distributed/(?:fsdp|_composable)/|deepspeed/runtime/zero/|fairscale/nn/"
+)
 Spot = tuple[str, tuple[tuple[str, int], ...]]
 
 
 def _sharded(scene: Scene) -> tuple[MainThread, ...]:
     """Ranks that wait for others below a sharded layer."""
-    return tuple(t for t in scene.threads(scene.world) if t.leaf == "comm-wait" and any(SHARDED.search(frame.file) for frame in t.frames))
+    return tuple(
+        t
+        for t in scene.threads(scene.world)
+        if t.leaf == "comm-wait" and any(SHARDED.search(frame.file) for frame in t.frames)
+    )
 
 
 def _spot(thread: MainThread) -> Spot:
@@ -48,91 +55,152 @@ def _camps(scene: Scene) -> tuple[tuple[int, ...], ...]:
     for thread in scene.threads(scene.world):
         if thread.leaf == "comm-wait":
             found.setdefault(_spot(thread), []).append(thread.rank or 0)
-    return tuple(sorted((tuple(sorted(camp)) for camp in found.values()), key=lambda camp: (len(camp), camp)))
+    return tuple(
+        sorted((tuple(sorted(camp)) for camp in found.values()), key=lambda camp: (len(camp), camp))
+    )
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     yield from of_divergent_forward(scene, Timeouts(scene))
-    sharded, sides, parted = _sharded(scene), _camps(scene), group.divergence
+    sharded, sides, parted = _sharded(scene), _camps(scene), scene.group.divergence
     if not sharded:
         return
     if parted is not None and parted.kind in ("shape", "operation", "call-site"):
-        calls = listed([f"{ranks_say(camp, capital=False)} called {call}" for camp, call in zip(parted.camps, parted.calls, strict=False)])
-        yield weighing(13, "flight-recorder", f"Below sharded layers the ranks part at collective {parted.position}: {calls}", ids=parted.evidence)
-    if len(sides) > 1 and group.ranks and parted is None and not set(group.ranks) & {rank for side in sides for rank in side}:
-        says = f"{ranks_say(group.ranks)} came to none of these calls: on a mesh each of the others waits where its own group needs {ranks_say(group.ranks, capital=False)}"
+        calls = listed(
+            [
+                f"{ranks_say(camp, capital=False)} called {call}"
+                for camp, call in zip(parted.camps, parted.calls, strict=False)
+            ]
+        )
+        yield weighing(
+            13,
+            "flight-recorder",
+            f"Below sharded layers the ranks part at collective {parted.position}: {calls}",
+            ids=parted.evidence,
+        )
+    if (
+        len(sides) > 1
+        and scene.ranks
+        and parted is None
+        and not set(scene.ranks) & {rank for side in sides for rank in side}
+    ):
+        says = (
+            f"{ranks_say(scene.ranks)} came to none of these calls: on a mesh each of the others"
+            f" waits where its own group needs {ranks_say(scene.ranks, capital=False)}"
+        )
         yield weighing(-6, "suspects-stack", says, *sharded)
     elif len(sides) > 1:
         by_rank = {thread.rank: thread for thread in scene.threads(scene.world)}
         says = "; ".join(f"{ranks_say(side)}: {_word(by_rank[side[0]])}" for side in sides[:3])
         both = all(by_rank[side[0]] in sharded for side in sides)
-        yield weighing(13 if both else 10, "other-stacks", f"The ranks stand in different collectives of sharded layers ({says})", *sharded)
-        yield weighing(10 if both else 3, "suspects-stack", f"{ranks_say([t.rank or 0 for t in sharded])} wait below FSDP or ZeRO", *sharded)
+        yield weighing(
+            13 if both else 10,
+            "other-stacks",
+            f"The ranks stand in different collectives of sharded layers ({says})",
+            *sharded,
+        )
+        yield weighing(
+            10 if both else 3,
+            "suspects-stack",
+            f"{ranks_say([t.rank or 0 for t in sharded])} wait below FSDP or ZeRO",
+            *sharded,
+        )
         yield from all_asleep(scene, places(scene))
         yield from _branch(scene, sides)
     elif len(sharded) == len(scene.world):
-        yield weighing(-13, "other-stacks", f"All ranks wait in the same call of the same layer ({_word(sharded[0])})", *sharded)
-    traced = [event for event in facts.of(LogEvent, cell=group.cell) if event.event == "zero-trace-invalidated"]
+        yield weighing(
+            -13,
+            "other-stacks",
+            f"All ranks wait in the same call of the same layer ({_word(sharded[0])})",
+            *sharded,
+        )
+    traced = [event for event in scene.of(LogEvent) if event.event == "zero-trace-invalidated"]
     if traced:
-        yield weighing(10, "suspects-log", f"ZeRO says that the order of layers changed: {traced[-1].line[:100]}", traced[-1])
+        yield weighing(
+            10,
+            "suspects-log",
+            f"ZeRO says that the order of layers changed: {traced[-1].line[:100]}",
+            traced[-1],
+        )
 
 
-def _branch(scene: Scene, sides: tuple[tuple[int, ...], ...]) -> Iterator[Weighing]:
-    """An `if` around the calls of one camp alone, which may hold on some ranks only: not one that counts steps."""
+def _branch(scene: Scene, sides: tuple[tuple[int, ...], ...]) -> Weighings:
+    """An `if` around the calls of one camp alone, which may hold on some ranks only: not one
+    that counts steps.
+    """
     found = places(scene)
     for side in sides:
-        block = next((one for one in own_blocks(scene, found, side) if not COUNTS.search(one.text)), None)
+        block = next(
+            (one for one in own_blocks(scene, found, side) if not COUNTS.search(one.text)), None
+        )
         if block is not None:
-            says = f"The layer of {ranks_say(side, capital=False)} runs under `{short(block.text, 80)}` (line {block.line}), the others' does not"
+            says = (
+                f"The layer of {ranks_say(side, capital=False)} runs under"
+                f" `{short(block.text, 80)}` (line {block.line}), the others' does not"
+            )
             yield weighing(6, "source", says, *scene.sites(found[side[0]].frames))
             return
 
 
 def _word(thread: MainThread) -> str:
-    below = next((frame.name for frame in reversed(thread.frames) if SHARDED.search(frame.file)), "")
+    below = next(
+        (frame.name for frame in reversed(thread.frames) if SHARDED.search(frame.file)), ""
+    )
     return f"{thread.op}{f' ({below})' if below else ''} at {thread.where}"
 
 
-def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    sides = _camps(Scene(facts, group))
+def _ranks(scene: Scene) -> tuple[int, ...]:
+    sides = _camps(scene)
     if len(sides) < 2:
-        return away(Timeouts(Scene(facts, group))) or group.ranks
+        return away(Timeouts(scene)) or scene.ranks
     return tuple(sorted(rank for side in sides if len(side) == len(sides[0]) for rank in side))
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
     sides = _camps(scene)
     by_rank = {thread.rank: thread for thread in scene.threads(scene.world)}
     if not sides:
-        calls = f"their calls part: {camps_say(scene.parted)}" if scene.parted is not None else "ZeRO says that the order of layers changed"
-        return sentence(f"The ranks ran different layers of a sharded model in this step; {calls}")
-    where = listed([f"{ranks_say(side, capital=False)} in {_word(by_rank[side[0]])}" for side in sides[:2]])
-    return sentence(f"{ranks_say(_ranks(facts, group))} ran other layers than the rest in this step: {where}")
+        calls = (
+            f"their calls part: {camps_say(scene.parted)}"
+            if scene.parted is not None
+            else "ZeRO says that the order of layers changed"
+        )
+        return f"The ranks ran different layers of a sharded model in this step; {calls}"
+    where = listed(
+        [f"{ranks_say(side, capital=False)} in {_word(by_rank[side[0]])}" for side in sides[:2]]
+    )
+    return f"{ranks_say(_ranks(scene))} ran other layers than the rest in this step: {where}"
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     place = next((thread.where for thread in _sharded(scene)), "forward")
     return (
-        fix(scene, "Run every layer on every rank", f"look at {place}: call the unused layer on a dummy input and add 0 * its output to the loss"),
-        fix(scene, "Generate in step", "model.generate(..., synced_gpus=True)"),
-        fix(scene, "Or shard less", "ZeRO stage 2, or leave the layer that is not always used out of fully_shard / the wrap policy"),
+        fix(
+            "Run every layer on every rank",
+            f"look at {place}: call the unused layer on a dummy input and add 0 * its output to the"
+            " loss",
+        ),
+        fix("Generate in step", "model.generate(..., synced_gpus=True)"),
+        fix(
+            "Or shard less",
+            "ZeRO stage 2, or leave the layer that is not always used out of fully_shard / the wrap"
+            " policy",
+        ),
     )
 
 
 CAUSE = Cause(
     id="rank-divergent-forward",
     title="Ranks run different layers of a sharded model",
-    means="Ranks run different submodules in one step, and sharded training needs the same on all.",
-    telling="Ranks wait below FSDP or ZeRO at different operations or layers; one sequence number with different sizes.",
     modes=("hang", "crash"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
     ranks=_ranks,
-    would_settle="print which submodules each rank runs in a step, or look at the recorder's sizes: trainprobe attach --deep",
+    would_settle=(
+        "print which submodules each rank runs in a step, or look at the recorder's sizes:"
+        " trainprobe attach --deep"
+    ),
     refines="rank-conditional-collective",
     accounts_for=("collective-order-mismatch", "collective-shape-mismatch"),
 )

@@ -1,114 +1,186 @@
 """A rank finished normally while the others still expect it.
 
-An early `return`, a `sys.exit(0)` on a condition that only one rank meets, a budget or a file that ends sooner: the rank leaves
-with exit code 0, which looks like success. The others go on to their next collective and then break ("Connection closed by
-peer") or wait for ever.
+An early `return`, a `sys.exit(0)` on a condition that only one rank meets, a budget or a file that
+ends sooner: the rank leaves with exit code 0, which looks like success. The others go on to their
+next collective and then break ("Connection closed by peer") or wait for ever.
 
-It is recognised by exit code 0 of this rank before any other ended, with the others inside a collective, or broken by echoes
-of its end. Where the ranks' loaders hold a different number of batches, `uneven-inputs` says it better. It is ruled out when the
-rank ended with an error, or when no rank needed it any more.
+It is recognised by exit code 0 of this rank before any other ended, with the others inside a
+collective, or broken by echoes of its end. Where the ranks' loaders hold a different number of
+batches, `uneven-inputs` says it better. It is ruled out when the rank ended with an error, or when
+no rank needed it any more.
 
-Of a log it is recognised by a rank's words that it was done or had no more data, while others gave up or broke afterwards.
+Of a log it is recognised by a rank's words that it was done or had no more data, while others gave
+up or broke afterwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 
 from trainprobe.causes.batches import batch_counts
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.collectives_told import left as left_by_words
-from trainprobe.causes.collectives_told import of_left
-from trainprobe.causes.giving_up import gave_up
-from trainprobe.causes.gone import gone
+from trainprobe.causes.collective_calls import left as left_by_words
+from trainprobe.causes.collective_calls import of_left
+from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.network.rendezvous_incomplete import absent
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
-from trainprobe.causes.timeouts_told import Timeouts
-from trainprobe.causes.words import fix, ranks_say, sentence, subject, verb
-from trainprobe.facts import Facts, RankEnding
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject, verb
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+from trainprobe.causes.vanished_ranks import gone
+from trainprobe.facts import LogJob, Output, RankEnding
 
 
 def _left(scene: Scene) -> tuple[RankEnding, ...]:
     """The suspects that ended by themselves with exit code 0."""
-    own = [end for end in scene.endings(scene.group.ranks) if not (end.by_us or end.by_launcher)]
+    own = [end for end in scene.endings(scene.ranks) if not (end.by_us or end.by_launcher)]
     return tuple(end for end in own if end.how == "exited" and end.code == 0)
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     yield from gone(scene)
     yield from of_left(scene, Timeouts(scene))
     yield from gave_up(scene)
     left = _left(scene)
-    failed = [end for end in scene.endings(group.ranks) if end.abnormal]
+    failed = [end for end in scene.endings(scene.ranks) if end.abnormal]
     if failed and not left:
-        yield weighing(-26, "exit-status", f"Rank {failed[0].rank} ended with an error, not with exit code 0", *failed)
+        yield weighing(
+            -26,
+            "exit-status",
+            f"Rank {failed[0].rank} ended with an error, not with exit code 0",
+            *failed,
+        )
     if not left or not scene.others:
         return
-    waiting = [thread for thread in scene.threads(scene.others) if thread.leaf in WAITS_FOR_RANKS or thread.in_backward]
+    waiting = [
+        thread
+        for thread in scene.threads(scene.others)
+        if thread.leaf in WAITS_FOR_RANKS or thread.in_backward
+    ]
     echoes = scene.exceptions(scene.others, echo=True)
     ended = [end for end in scene.endings(scene.others) if not (end.by_us or end.by_launcher)]
-    if len(ended) == len(scene.others) and all(end.how == "exited" and end.code == 0 for end in ended):
+    if len(ended) == len(scene.others) and all(
+        end.how == "exited" and end.code == 0 for end in ended
+    ):
         yield weighing(-26, "exit-status", "All other ranks ended with exit code 0 as well", *ended)
         return
-    yield weighing(13, "exit-status", f"{ranks_say(group.ranks)} ended with exit code 0 while the job went on", *left)
+    yield weighing(
+        13,
+        "exit-status",
+        f"{ranks_say(scene.ranks)} ended with exit code 0 while the job went on",
+        *left,
+    )
     if waiting:
-        yield weighing(10, "other-stacks", f"{ranks_say([thread.rank or 0 for thread in waiting])} still wait in a collective", *waiting)
+        yield weighing(
+            10,
+            "other-stacks",
+            f"{ranks_say([thread.rank or 0 for thread in waiting])} still wait in a collective",
+            *waiting,
+        )
     elif echoes:
         ranks = sorted({error.rank for error in echoes if error.rank is not None})
-        yield weighing(10, "other-stacks", f"{ranks_say(ranks)} broke afterwards because a peer was gone", *echoes)
+        yield weighing(
+            10,
+            "other-stacks",
+            f"{ranks_say(ranks)} broke afterwards because a peer was gone",
+            *echoes,
+        )
     counts = batch_counts(scene)
     if counts is not None and counts.apart >= 2:
         yield weighing(-10, "source", f"The loaders are uneven: {counts.says}", *counts.facts)
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
     left = _left(scene)
     if not left and (said := next(of_left(scene, Timeouts(scene)), None)) is not None:
-        return sentence(said.says)
+        return said.says
     if not left and (words := next(gave_up(scene), None)) is not None:
-        return sentence(f"{subject(scene)} left while the others still needed it: {words.says[:1].lower()}{words.says[1:]}")
+        return (
+            f"{subject(scene)} left while the others still needed it:"
+            f" {words.says[:1].lower()}{words.says[1:]}"
+        )
     gone = absent(scene)
     if gone and not left:
         rest = [rank for rank in scene.world if rank not in gone]
         whom = f"{ranks_say(rest, capital=False)} still {verb(rest, 'needs', 'need')} it"
-        return sentence(f"{subject(scene, gone)} {verb(gone, 'has', 'have')} no process any more while {whom}")
-    steps = [progress.optimizer_steps for progress in scene.progress(group.ranks) if progress.optimizer_steps is not None]
-    after = f" after {steps[0]} steps" if steps else f" after {left[0].took_s:.1f} s" if left and left[0].took_s else ""
-    return sentence(f"{subject(scene)} left with exit code 0{after} while {ranks_say(scene.others, capital=False)} still needed it")
+        return (
+            f"{subject(scene, gone)} {verb(gone, 'has', 'have')} no process any more while {whom}"
+        )
+    steps = [
+        progress.optimizer_steps
+        for progress in scene.progress(scene.ranks)
+        if progress.optimizer_steps is not None
+    ]
+    after = (
+        f" after {steps[0]} steps"
+        if steps
+        else f" after {left[0].took_s:.1f} s"
+        if left and left[0].took_s
+        else ""
+    )
+    return (
+        f"{subject(scene)} left with exit code 0{after} while"
+        f" {ranks_say(scene.others, capital=False)} still needed it"
+    )
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     script = scene.plan.script or "*.py"
     return (
         fix(
-            scene,
             "Find the way out that only this rank takes",
             f"grep -nE 'sys\\.exit|os\\._exit|return|break' {script}",
             "look for a condition whose value differs between ranks",
         ),
         fix(
-            scene,
             "Let all ranks decide together",
-            "stop = torch.tensor([int(done)], device=device); dist.all_reduce(stop, op=dist.ReduceOp.MAX)",
+            "stop = torch.tensor([int(done)], device=device); dist.all_reduce(stop,"
+            " op=dist.ReduceOp.MAX)",
             "leave the loop on all ranks when stop.item() is 1",
         ),
     )
 
 
+# Of a log: a rank that says that it gives up, and leaves without an error of its own.
+_GIVES_UP = re.compile(
+    r"(?i)\b(?:giving up|aborting|exiting|quitting|bailing out|(?:cannot|can't) continue|nothing"
+    r" (?:more|left) to do|stopping here)\b"
+)
+LAST_LINES = 3
+
+
+def gave_up(scene: Scene) -> Weighings:
+    """Of a log: the last words of the rank that alone told of no failure are that it leaves, and
+    the others lost their peer.
+    """
+    echoes = scene.exceptions(scene.others, echo=True)
+    if scene.group.how != "not-visible" or not echoes or scene.one(LogJob) is None:
+        return
+    outputs = [output for rank in (*scene.ranks, None) for output in scene.of(Output, rank=rank)]
+    for output in outputs:
+        line = next(
+            (line for line in output.tail.splitlines()[-LAST_LINES:] if _GIVES_UP.search(line)),
+            None,
+        )
+        if line is not None:
+            yield weighing(
+                10, "suspects-log", f"The last that it said is «{short(line, 100)}»", output
+            )
+            yield weighing(
+                6,
+                "other-stacks",
+                f"{ranks_say([error.rank or 0 for error in echoes])} broke afterwards because a"
+                " peer was gone",
+                *echoes,
+            )
+            return
+
+
 CAUSE = Cause(
     id="rank-exited-early",
     title="A rank left normally while the others expect it",
-    means="A rank finished with exit code 0 while the others still needed it in a collective.",
-    telling="Exit code 0 on one rank before any other ended; the others wait in a collective or broke because a peer was gone.",
     modes=("crash", "hang"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
-    ranks=lambda facts, group: absent(Scene(facts, group)) or left_by_words(Scene(facts, group), Timeouts(Scene(facts, group))) or group.ranks,
+    ranks=lambda scene: absent(scene) or left_by_words(scene, Timeouts(scene)) or scene.ranks,
     would_settle="print len(loader) and the reason for leaving on each rank before main() returns",
 )

@@ -1,38 +1,58 @@
 """A rank was ended from outside, by a signal that is not the out-of-memory killer's.
 
-A scheduler's limit, a health daemon, a container's shutdown, or a person with `kill`. The rank leaves no traceback: SIGKILL
-gives it no time, SIGTERM ends it where it stands. The other ranks break later, or wait for it.
+A scheduler's limit, a health daemon, a container's shutdown, or a person with `kill`. The rank
+leaves no traceback: SIGKILL gives it no time, SIGTERM ends it where it stands. The other ranks
+break later, or wait for it.
 
-It is recognised by the exit by SIGKILL, SIGTERM, SIGINT, SIGHUP or a limit's signal that neither trainprobe nor the launcher sent,
-before any other rank failed, while the count of out-of-memory kills did not rise. A rise of that count rules it out.
+It is recognised by the exit by SIGKILL, SIGTERM, SIGINT, SIGHUP or a limit's signal that neither
+trainprobe nor the launcher sent, before any other rank failed, while the count of out-of-memory
+kills did not rise. A rise of that count rules it out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.given_objects import broken, killed_by, weigh_broken
-from trainprobe.causes.gone import ENDS_ALL_ON_FAILURE, all_at_exit
 from trainprobe.causes.network.rendezvous_incomplete import absent, past_rendezvous
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, ranks_say, sentence, short, subject
-from trainprobe.facts import Facts, RankEnding
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.phrases import Fixes, admin_fix, fix, ranks_say, short, subject
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import quote
+from trainprobe.causes.user_objects import broken, killed_by, weigh_broken
+from trainprobe.causes.vanished_ranks import ENDS_ALL_ON_FAILURE, all_at_exit
+from trainprobe.facts import RankEnding
 
-# Signals that nobody's own code raises by mistake: an outsider's, a terminal's, or a limit's (CPU time, file size).
-OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGXFSZ", "SIGALRM")
+# Signals that nobody's own code raises by mistake: an outsider's, a terminal's, or a limit's (CPU
+# time, file size).
+OUTSIDE = (
+    "SIGKILL",
+    "SIGTERM",
+    "SIGINT",
+    "SIGHUP",
+    "SIGQUIT",
+    "SIGUSR1",
+    "SIGUSR2",
+    "SIGXCPU",
+    "SIGXFSZ",
+    "SIGALRM",
+)
 
 
 def _killed(scene: Scene) -> tuple[RankEnding, ...]:
-    # A rank that had already broken for want of a peer, and was ended by the launcher after that, was not killed from outside.
-    own = [end for end in scene.endings(scene.suspects) if not (end.by_us or end.by_launcher or end.echo)]
-    return tuple(end for end in own if end.how in ("signalled", "oom_killed") and end.signal_name in OUTSIDE)
+    # A rank that had already broken for want of a peer, and was ended by the launcher after that,
+    # was not killed from outside.
+    own = [
+        end
+        for end in scene.endings(scene.suspects)
+        if not (end.by_us or end.by_launcher or end.echo)
+    ]
+    return tuple(
+        end for end in own if end.how in ("signalled", "oom_killed") and end.signal_name in OUTSIDE
+    )
 
 
-def _gone(scene: Scene) -> Iterator[Weighing]:
-    """A rank of a live job without a process, under nobody who ends the others when one fails: likelier killed than ended well in mid-run."""
+def _gone(scene: Scene) -> Weighings:
+    """A rank of a live job without a process, under nobody who ends the others when one fails:
+    likelier killed than ended well in mid-run.
+    """
     job, gone = scene.live, absent(scene)
     if (
         job is None
@@ -46,88 +66,154 @@ def _gone(scene: Scene) -> Iterator[Weighing]:
         return
     line = next(iter(scene.oom_kills), None)
     who = f"{ranks_say(gone)} of {job.world_size or len(scene.world)}"
-    yield weighing(10, "exit-status", f"{who} has no process any more, and left no word of an end", job)
+    yield weighing(
+        10, "exit-status", f"{who} has no process any more, and left no word of an end", job
+    )
     if line is not None:
-        yield weighing(-13, "kernel-log", f"The kernel killed pid {line.pid} ({line.name}) for lack of memory", line)
+        yield weighing(
+            -13,
+            "kernel-log",
+            f"The kernel killed pid {line.pid} ({line.name}) for lack of memory",
+            line,
+        )
     elif scene.memory is not None and scene.memory.oom_kill_rise == 0:
-        yield weighing(3, "host-pressure", "Nothing was killed for lack of memory in its cgroup", scene.memory)
+        yield weighing(
+            3, "host-pressure", "Nothing was killed for lack of memory in its cgroup", scene.memory
+        )
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     given = broken(scene, "died")
     if killed_by(given) in OUTSIDE and given is not None and not given.details.get("oom_kills"):
         yield from weigh_broken(given, 26)
     yield from _gone(scene)
     for end in _killed(scene):
         if end.how == "oom_killed" or (end.oom_rise or 0) > 0:
-            yield weighing(-26, "host-pressure", f"The count of out-of-memory kills rose by {end.oom_rise or 1} when rank {end.rank} died", end)
+            yield weighing(
+                -26,
+                "host-pressure",
+                f"The count of out-of-memory kills rose by {end.oom_rise or 1} when rank {end.rank}"
+                " died",
+                end,
+            )
             continue
         if end.place is not None:
-            yield from _told(scene, end)
+            yield from _from_log(scene, end)
             continue
-        yield weighing(13, "exit-status", f"Rank {end.rank} was ended by {end.signal_name}, which neither trainprobe nor the launcher sent", end)
+        yield weighing(
+            13,
+            "exit-status",
+            f"Rank {end.rank} was ended by {end.signal_name}, which neither trainprobe nor the"
+            " launcher sent",
+            end,
+        )
         line = next((kill for kill in scene.oom_kills if kill.pid == end.pid), None)
         memory = scene.memory
         if line is not None:
-            yield weighing(-26, "kernel-log", f"The kernel log says that pid {end.pid} was killed for lack of memory", line)
+            yield weighing(
+                -26,
+                "kernel-log",
+                f"The kernel log says that pid {end.pid} was killed for lack of memory",
+                line,
+            )
         elif memory is not None and memory.oom_kill_rise is not None and memory.oom_kill_rise > 0:
-            yield weighing(-26, "host-pressure", f"The count of out-of-memory kills rose by {memory.oom_kill_rise} in this run", memory)
+            yield weighing(
+                -26,
+                "host-pressure",
+                f"The count of out-of-memory kills rose by {memory.oom_kill_rise} in this run",
+                memory,
+            )
         elif end.oom_rise == 0 or (memory is not None and memory.oom_kill_rise == 0):
-            yield weighing(13, "host-pressure", "The count of out-of-memory kills did not rise, so the signal came from somewhere else", memory, end)
+            yield weighing(
+                13,
+                "host-pressure",
+                "The count of out-of-memory kills did not rise, so the signal came from somewhere"
+                " else",
+                memory,
+                end,
+            )
         if scene.others and scene.exceptions(scene.others, echo=True):
             yield weighing(
-                3, "other-stacks", "The other ranks broke after it, with errors that only repeat its end", *scene.exceptions(scene.others, echo=True)
+                3,
+                "other-stacks",
+                "The other ranks broke after it, with errors that only repeat its end",
+                *scene.exceptions(scene.others, echo=True),
             )
 
 
-def _told(scene: Scene, end: RankEnding) -> Iterator[Weighing]:
-    """A log knows who was ended by a signal, and seldom by whom: SIGKILL alone is memory's more often, SIGTERM to all the scheduler's."""
-    who = ranks_say([end.rank]) if end.rank is not None else f"Process {end.pid}" if end.pid else "A process"
-    alone = len([one for one in scene.endings(scene.world) if one.signal_name == end.signal_name]) == 1
-    points = 6 if end.signal_name == "SIGKILL" else 10 if alone and end.rank is not None and len(scene.world) > 1 else 3
+def _from_log(scene: Scene, end: RankEnding) -> Weighings:
+    """A log knows who was ended by a signal, and seldom by whom: SIGKILL alone is memory's more
+    often, SIGTERM to all the scheduler's.
+    """
+    who = (
+        ranks_say([end.rank])
+        if end.rank is not None
+        else f"Process {end.pid}"
+        if end.pid
+        else "A process"
+    )
+    alone = (
+        len([one for one in scene.endings(scene.world) if one.signal_name == end.signal_name]) == 1
+    )
+    points = (
+        6
+        if end.signal_name == "SIGKILL"
+        else 10
+        if alone and end.rank is not None and len(scene.world) > 1
+        else 3
+    )
     yield weighing(points, "exit-status", f"{who} was ended by {end.signal_name}", end)
     sent = scene.events("process-reaped", "liveness-failed", "interrupted")
     if sent:
         own = str(end.pid) in (sent[0].captured.get("pid"), sent[0].captured.get("id"))
-        yield weighing(26 if own else 13, "suspects-log", f"The output says who sent it: {short(sent[0].line, 120)}", sent[0])
+        yield quote(26 if own else 13, "The output says who sent it", sent[0])
     memory = [*scene.events("oom-killer", "ray-oom"), *scene.oom_kills]
     if memory:
         yield weighing(-26, "kernel-log", "Something was killed for lack of memory", memory[0])
-    if (outside := scene.events("preempted", "launcher-signalled", "node-failed", "evicted")) and end.signal_name != "SIGKILL":
-        yield weighing(-10, "scheduler", f"The whole job was told to end: {short(outside[0].line, 100)}", outside[0])
+    if (
+        outside := scene.events("preempted", "launcher-signalled", "node-failed", "evicted")
+    ) and end.signal_name != "SIGKILL":
+        yield weighing(
+            -10,
+            "scheduler",
+            f"The whole job was told to end: {short(outside[0].line, 100)}",
+            outside[0],
+        )
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
     end = next(iter(_killed(scene)), None)
     if end is None and (given := broken(scene, "died")) is not None:
-        return sentence(given.says)
+        return given.says
     if end is None and absent(scene):
-        return sentence(f"{subject(scene, absent(scene))} has no process any more, and nobody ended the other ranks with it")
-    name, pid = (end.signal_name, f" (pid {end.pid})" if end.pid else "") if end is not None else ("a signal", "")
+        return (
+            f"{subject(scene, absent(scene))} has no process any more, and nobody ended the other"
+            " ranks with it"
+        )
+    name, pid = (
+        (end.signal_name, f" (pid {end.pid})" if end.pid else "")
+        if end is not None
+        else ("a signal", "")
+    )
     after = f" after {end.took_s:.1f} s" if end is not None and end.took_s else ""
-    return sentence(f"{subject(scene)}{pid} was ended from outside by {name}{after}")
+    return f"{subject(scene)}{pid} was ended from outside by {name}{after}"
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     end = next(iter(_killed(scene)), None)
     number, pid = (end.signal or 9, end.pid or 0) if end is not None else (9, 0)
     return (
         fix(
-            scene,
             "Ask the scheduler",
-            "sacct -j $SLURM_JOB_ID --format=JobID,State,ExitCode,Reason   (where the job ran under Slurm)",
+            "sacct -j $SLURM_JOB_ID --format=JobID,State,ExitCode,Reason   (where the job ran under"
+            " Slurm)",
             "kubectl describe pod POD   (in Kubernetes)",
         ),
-        fix(
-            scene,
+        admin_fix(
             "Watch who sends it next time",
-            f"bpftrace -e 'tracepoint:signal:signal_generate /args->sig == {number}/ {{ printf(\"%s %d -> %d\\n\", comm, pid, args->pid); }}'",
+            f"bpftrace -e 'tracepoint:signal:signal_generate /args->sig == {number}/ {{ printf(\"%s"
+            " %d -> %d\\n\", comm, pid, args->pid); }'",
             f"journalctl --since '-1h' | grep -w {pid}" if pid else "",
-            risk="needs-admin",
-            who="admin",
         ),
     )
 
@@ -135,8 +221,6 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
 CAUSE = Cause(
     id="rank-killed",
     title="A rank was killed from outside",
-    means="A rank was ended from outside by a signal that is not the out-of-memory killer's.",
-    telling="It ended by SIGKILL or SIGTERM before any other failure, and the count of out-of-memory kills did not rise.",
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,

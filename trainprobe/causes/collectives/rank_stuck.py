@@ -1,168 +1,302 @@
 """A rank stands still in code of its own, and everybody else waits for it.
 
-The other ranks are inside a collective. This one never came to it: it is alive, and its main thread stands at the same
-place in every look. What it does there (sleep, wait for a file, poll a service, loop) is for its own code to answer;
-the line is in the report.
+The other ranks are inside a collective. This one never came to it: it is alive, and its main thread
+stands at the same place in every look. What it does there (sleep, wait for a file, poll a service,
+loop) is for its own code to answer; the line is in the report.
 
-It is recognised by where the rank stands, by that it does not move on, and by that all others wait in a collective.
-It steps back where something more telling is seen: a process that is stopped, an import, a file lock, a loader worker,
-an interpreter lock that is held. It is ruled out when the rank is stopped, is dead, or is inside a collective itself.
+It is recognised by where the rank stands, by that it does not move on, and by that all others wait
+in a collective.
+It steps back where something more telling is seen: a process that is stopped, an import, a file
+lock, a loader worker, an interpreter lock that is held. It is ruled out when the rank is stopped,
+is dead, or is inside a collective itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from trainprobe.causes.at_files import elsewhere
 from trainprobe.causes.awaited import Awaited, at_exit, awaited, endless, last_in_own_code
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.collectives_told import away, of_stuck
-from trainprobe.causes.ends import goes_round
-from trainprobe.causes.given_objects import broken, weigh_broken
+from trainprobe.causes.child_processes import goes_round
+from trainprobe.causes.collective_calls import away, of_stuck
+from trainprobe.causes.collective_timeouts import Timeouts
+from trainprobe.causes.file_calls import elsewhere
 from trainprobe.causes.network.rendezvous_incomplete import absent
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
-from trainprobe.causes.timeouts_told import Timeouts
-from trainprobe.causes.words import fix, native_stack, ranks_say, sentence, subject, verb
-from trainprobe.facts import Facts, FlightDump, MainThread
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import Divergence, SuspectGroup
+from trainprobe.causes.phrases import Fixes, fix, native_stack, ranks_say, subject, verb
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+from trainprobe.causes.user_objects import broken, weigh_broken
+from trainprobe.facts import FlightDump, MainThread
+from trainprobe.waits import Divergence
 from trainprobe.waits.data_timeouts import wait_expected
 from trainprobe.waits.divergence import call_says
-from trainprobe.waits.saved import is_saved, last_recorded
+from trainprobe.waits.dump_hangs import last_recorded, only_dumps
 
 # Leaves that another cause explains better when its own evidence is there.
 SOMEBODY_ELSES = frozenset({"dataloader", "import-lock", "compile", "teardown"})
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     yield from of_stuck(scene, Timeouts(scene))
     if (calls := _never_made(scene)) is not None:
         points = 13 if all(_left_record(scene, rank) for rank in calls.camps[0]) else 6
-        says = f"{ranks_say(calls.camps[0])} never made collective {calls.position}, {calls.calls[1]}, in which {ranks_say(calls.camps[1], capital=False)} wait"
+        says = (
+            f"{ranks_say(calls.camps[0])} never made collective {calls.position}, {calls.calls[1]},"
+            f" in which {ranks_say(calls.camps[1], capital=False)} wait"
+        )
         yield weighing(points, "other-stacks", says, ids=calls.evidence)
-    if not wait_expected(facts, group.cell):
+    if not wait_expected(scene.facts, scene.cell):
         yield from weigh_broken(broken(scene, "stood"), 13)
-    for rank in group.ranks:
+    for rank in scene.ranks:
         process, thread = scene.process(rank), scene.thread(rank)
         if process is not None and process.state in ("T", "t"):
-            yield weighing(-26, "process-state-and-locks", f"Rank {rank} is stopped (state {process.state}), not stuck", process)
-        if process is not None and process.state == "D" and not process.cpu_moved and elsewhere(process):
-            says = f"Rank {rank} sleeps in the kernel ({process.wchan or process.kernel_stack[0]}, state D), which is no wait of its own code"
+            yield weighing(
+                -26,
+                "process-state-and-locks",
+                f"Rank {rank} is stopped (state {process.state}), not stuck",
+                process,
+            )
+        if (
+            process is not None
+            and process.state == "D"
+            and not process.cpu_moved
+            and elsewhere(process)
+        ):
+            says = (
+                f"Rank {rank} sleeps in the kernel ({process.wchan or process.kernel_stack[0]},"
+                " state D), which is no wait of its own code"
+            )
             yield weighing(-26, "process-state-and-locks", says, process)
-        ending = next((end for end in scene.endings([rank]) if not (end.by_us or end.by_launcher) and end.how != "timed_out"), None)
+        ending = next(
+            (
+                end
+                for end in scene.endings([rank])
+                if not (end.by_us or end.by_launcher) and end.how != "timed_out"
+            ),
+            None,
+        )
         if ending is not None:
-            yield weighing(-26, "exit-status", f"Rank {rank} has ended ({ending.signal_name or f'exit code {ending.code}'})", ending)
+            yield weighing(
+                -26,
+                "exit-status",
+                f"Rank {rank} has ended ({ending.signal_name or f'exit code {ending.code}'})",
+                ending,
+            )
         if thread is not None:
             yield from _of_thread(scene, rank, thread)
     if (
         scene.live is not None
         and absent(scene)
-        and not (scene.live.elsewhere or is_saved(scene.live))
-        and not any(at_exit(scene.thread(rank)) for rank in group.ranks)
+        and not (scene.live.elsewhere or only_dumps(scene.live))
+        and not any(at_exit(scene.thread(rank)) for rank in scene.ranks)
     ):
-        yield weighing(-10, "other-stacks", f"{ranks_say(absent(scene))} of the world has no process here, and it may wait for that", scene.live)
-    elif (absent_ranks := absent(scene)) and group.ranks and all(at_exit(scene.thread(rank)) for rank in group.ranks):
-        yield weighing(6, "other-stacks", f"{ranks_say(absent_ranks)} {verb(absent_ranks, 'has', 'have')} come to the end already", scene.live)
+        yield weighing(
+            -10,
+            "other-stacks",
+            f"{ranks_say(absent(scene))} of the world has no process here, and it may wait for"
+            " that",
+            scene.live,
+        )
+    elif (
+        (absent_ranks := absent(scene))
+        and scene.ranks
+        and all(at_exit(scene.thread(rank)) for rank in scene.ranks)
+    ):
+        yield weighing(
+            6,
+            "other-stacks",
+            f"{ranks_say(absent_ranks)} {verb(absent_ranks, 'has', 'have')} come to the end"
+            " already",
+            scene.live,
+        )
     circling = [thread for thread in scene.threads(scene.world) if endless(scene, thread)]
     functions = {(thread.user_file, thread.user_function) for thread in circling}
-    if len(circling) > len(functions) == 1 and set(group.ranks) <= {thread.rank for thread in circling}:
-        yield weighing(-13, "suspects-stack", "They go round in a loop without an end of its own, and may wait for each other", *circling)
-    waiting = [thread for thread in scene.threads(scene.others) if thread.leaf in WAITS_FOR_RANKS or thread.in_backward]
+    if len(circling) > len(functions) == 1 and set(scene.ranks) <= {
+        thread.rank for thread in circling
+    }:
+        yield weighing(
+            -13,
+            "suspects-stack",
+            "They go round in a loop without an end of its own, and may wait for each other",
+            *circling,
+        )
+    waiting = [
+        thread
+        for thread in scene.threads(scene.others)
+        if thread.leaf in WAITS_FOR_RANKS or thread.in_backward
+    ]
     if waiting and len(waiting) == len(scene.others):
         who = ranks_say(scene.others)
-        yield weighing(6, "other-stacks", f"{who} {verb(scene.others, 'waits', 'wait')} in a collective for {ranks_say(group.ranks, capital=False)}", *waiting)
+        yield weighing(
+            6,
+            "other-stacks",
+            f"{who} {verb(scene.others, 'waits', 'wait')} in a collective for"
+            f" {ranks_say(scene.ranks, capital=False)}",
+            *waiting,
+        )
 
 
 def _never_made(scene: Scene) -> Divergence | None:
     """The call that the suspects did not make, where nobody saw what they did instead."""
     found = scene.group.divergence
-    if found is None or found.kind != "missing" or set(found.camps[0]) != set(scene.group.ranks):
+    if found is None or found.kind != "missing" or set(found.camps[0]) != set(scene.ranks):
         return None
-    return None if any(scene.thread(rank) or scene.process(rank) or scene.endings([rank]) for rank in found.camps[0]) else found
+    return (
+        None
+        if any(
+            scene.thread(rank) or scene.process(rank) or scene.endings([rank])
+            for rank in found.camps[0]
+        )
+        else found
+    )
 
 
 def _left_record(scene: Scene, rank: int) -> bool:
     """Its own recorder or journal reaches up to the end, so that the call was not only lost."""
-    return bool(scene.calls(rank)) or scene.facts.one(FlightDump, cell=scene.cell, rank=rank) is not None
+    return bool(scene.calls(rank)) or scene.one(FlightDump, rank=rank) is not None
 
 
-def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Iterator[Weighing]:
+def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Weighings:
     if thread.leaf in WAITS_FOR_RANKS:
-        yield weighing(-26, "suspects-stack", f"Rank {rank} is inside {thread.op or 'a collective'} itself", thread)
+        yield weighing(
+            -26,
+            "suspects-stack",
+            f"Rank {rank} is inside {thread.op or 'a collective'} itself",
+            thread,
+        )
     elif thread.moved is False:
-        # Not 13: a more special illness that no rule knows yet looks the same, as a third of the programs that nobody had planned for did.
-        # A thread of its own that keeps it from ending is seen, and needs no other cause.
+        # Not 13: a more special illness that no rule knows yet looks the same, as a third of the
+        # programs that nobody had planned for did. A thread of its own that keeps it from ending is
+        # seen, and needs no other cause.
         points = 13 if at_exit(thread) else 10
-        yield weighing(points, "suspects-stack", f"Rank {rank} stands at {thread.where or 'the same place'} in all {thread.looks} looks", thread)
+        yield weighing(
+            points,
+            "suspects-stack",
+            f"Rank {rank} stands at {thread.where or 'the same place'} in all {thread.looks} looks",
+            thread,
+        )
     elif thread.moved and (loop := goes_round(scene, rank)):
-        yield weighing(10, "suspects-stack", f"Rank {rank} goes round in {loop} in all {thread.looks} looks", thread)
+        yield weighing(
+            10,
+            "suspects-stack",
+            f"Rank {rank} goes round in {loop} in all {thread.looks} looks",
+            thread,
+        )
     elif thread.moved:
         yield weighing(-10, "suspects-stack", f"Rank {rank} moved on between the looks", thread)
     else:
-        yield weighing(6, "suspects-stack", f"Rank {rank} stood at {thread.where or 'a place of its own'} in the only look", thread)
+        yield weighing(
+            6,
+            "suspects-stack",
+            f"Rank {rank} stood at {thread.where or 'a place of its own'} in the only look",
+            thread,
+        )
     if thread.leaf == "lock" and thread.op == "mp-lock":
-        yield weighing(-13, "suspects-stack", "It waits for a lock shared between processes, and nobody here is seen to hold it", thread)
-    if (thread.leaf in SOMEBODY_ELSES and not at_exit(thread)) or thread.importing or thread.lock_path:
-        why = f"the import of {thread.importing}" if thread.importing else f"the lock {thread.lock_path}" if thread.lock_path else thread.leaf
-        yield weighing(-10, "suspects-stack", f"Where it stands has a cause of its own: {why}", thread)
+        yield weighing(
+            -13,
+            "suspects-stack",
+            "It waits for a lock shared between processes, and nobody here is seen to hold it",
+            thread,
+        )
+    if (
+        (thread.leaf in SOMEBODY_ELSES and not at_exit(thread))
+        or thread.importing
+        or thread.lock_path
+    ):
+        why = (
+            f"the import of {thread.importing}"
+            if thread.importing
+            else f"the lock {thread.lock_path}"
+            if thread.lock_path
+            else thread.leaf
+        )
+        yield weighing(
+            -10, "suspects-stack", f"Where it stands has a cause of its own: {why}", thread
+        )
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
     if (given := broken(scene, "stood")) is not None:
-        return sentence(given.says)
+        return given.says
     if (told := Timeouts(scene).missing) is not None:
-        return sentence(f"{ranks_say(told.ranks)} never came to the collective in which the others gave up")
+        return f"{ranks_say(told.ranks)} never came to the collective in which the others gave up"
     if (calls := _never_made(scene)) is not None:
-        last = last_recorded(facts, group.cell, group.ranks[0])
-        after = f"; the last call recorded of {'it' if len(group.ranks) == 1 else 'them'} is {call_says(last)}" if last is not None else ""
-        return sentence(f"{subject(scene)} did not join {calls.calls[1]}, in which {ranks_say(calls.camps[1], capital=False)} wait{after}")
-    threads = scene.threads(group.ranks)
+        last = last_recorded(scene.facts, scene.cell, scene.ranks[0])
+        after = (
+            f"; the last call recorded of {'it' if len(scene.ranks) == 1 else 'them'} is"
+            f" {call_says(last)}"
+            if last is not None
+            else ""
+        )
+        return (
+            f"{subject(scene)} did not join {calls.calls[1]}, in which"
+            f" {ranks_say(calls.camps[1], capital=False)} wait{after}"
+        )
+    threads = scene.threads(scene.ranks)
     where = f" at {threads[0].where}" if threads and threads[0].where else ""
-    inside = tuple(thread.rank or 0 for thread in scene.threads(scene.others) if thread.leaf in WAITS_FOR_RANKS or thread.in_backward)
-    rest = f"; {ranks_say(inside, capital=False)} {verb(inside, 'waits', 'wait')} for it in a collective" if inside else ""
+    inside = tuple(
+        thread.rank or 0
+        for thread in scene.threads(scene.others)
+        if thread.leaf in WAITS_FOR_RANKS or thread.in_backward
+    )
+    rest = (
+        f"; {ranks_say(inside, capital=False)} {verb(inside, 'waits', 'wait')} for it in a"
+        " collective"
+        if inside
+        else ""
+    )
     ending = bool(threads) and all(at_exit(thread) for thread in threads)
     where = " at its end" if ending else where
-    wait = next((found for rank in group.ranks[:1] if (found := awaited(scene, rank)) is not None), None)
+    wait = next(
+        (found for rank in scene.ranks[:1] if (found := awaited(scene, rank)) is not None),
+        None,
+    )
     what = f", waiting for {wait.says}" if wait is not None else ""
-    return sentence(f"{subject(scene)} {verb(group.ranks, 'stands', 'stand')} still{where}{what}{rest}")
+    return f"{subject(scene)} {verb(scene.ranks, 'stands', 'stand')} still{where}{what}{rest}"
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     if Timeouts(scene).missing is not None or _never_made(scene) is not None:
         return (
             fix(
-                scene,
                 "See where that rank stands",
                 "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 in the environment",
                 "trainprobe attach   (while it hangs, on that rank's node)",
             ),
         )
     if (given := broken(scene, "stood")) is not None:
-        return (fix(scene, "See what it waits for", f"{given.says}", "run the factory alone under py-spy: py-spy dump --pid <PID>"),)
-    threads = scene.threads(group.ranks)
+        return (
+            fix(
+                "See what it waits for",
+                f"{given.says}",
+                "run the factory alone under py-spy: py-spy dump --pid <PID>",
+            ),
+        )
+    threads = scene.threads(scene.ranks)
     place = threads[0].where if threads and threads[0].where else "the line in the stack above"
     place = (last_in_own_code(scene, threads[0]) if threads else "") or place
-    wait = next((found for rank in group.ranks[:1] if (found := awaited(scene, rank)) is not None), Awaited(""))
-    look = wait.look or native_stack(scene, ranks_say(group.ranks[:1], capital=False))
-    mend = wait.mend or ("bound it with a timeout that raises, so that the job fails loudly instead of hanging",)
+    wait = next(
+        (found for rank in scene.ranks[:1] if (found := awaited(scene, rank)) is not None),
+        Awaited(""),
+    )
+    look = wait.look or native_stack(scene, ranks_say(scene.ranks[:1], capital=False))
+    mend = wait.mend or (
+        "bound it with a timeout that raises, so that the job fails loudly instead of hanging",
+    )
     return (
-        fix(scene, "See what that line waits for", f"open {place} and find what ends the wait", *look),
-        fix(scene, "Give the wait an end", *mend),
+        fix(
+            "See what that line waits for",
+            f"open {place} and find what ends the wait",
+            *look,
+        ),
+        fix("Give the wait an end", *mend),
     )
 
 
 CAUSE = Cause(
     id="rank-stuck",
     title="A rank stands still in its own code",
-    means="A rank is alive and still, in its own code, and no other cause says why.",
-    telling="The end of all waits is this rank; its stack does not move, and every other rank is inside a collective.",
     modes=("hang", "slow", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
-    ranks=lambda facts, group: away(Timeouts(Scene(facts, group))) or group.ranks,
+    ranks=lambda scene: away(Timeouts(scene)) or scene.ranks,
     would_settle="a native stack of that rank while it hangs: py-spy dump --native --pid <PID>",
 )

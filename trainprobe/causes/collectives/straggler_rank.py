@@ -1,25 +1,33 @@
 """One rank or node is steadily slower, and all others wait for it in each step.
 
-A GPU whose clocks are held down, a node with a busy neighbour, a rank that gets longer samples or does more work: every step ends when the slowest
-rank comes to its collective.
+A GPU whose clocks are held down, a node with a busy neighbour, a rank that gets longer samples or
+does more work: every step ends when the slowest rank comes to its collective.
 
-It is recognised by a job that moves, in which the same rank works in its own code in every look while the others wait for it in a collective. Another
-rank at each look, or one that stands still, rules it out.
+It is recognised by a job that moves, in which the same rank works in its own code in every look
+while the others wait for it in a collective. Another rank at each look, or one that stands still,
+rules it out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.ends import goes_on, goes_round
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
-from trainprobe.causes.words import fix, listed, native_stack, ranks_say, sentence, short, subject, verb
-from trainprobe.facts import Facts, Gpu, LogJob, LogProgress, Thread
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.child_processes import goes_on, goes_round
+from trainprobe.causes.phrases import (
+    Fixes,
+    fix,
+    listed,
+    native_stack,
+    ranks_say,
+    subject,
+    verb,
+)
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+from trainprobe.causes.statements import quote
+from trainprobe.facts import Gpu, LogJob, LogProgress, Thread
 
-ENOUGH_LOOKS = 3  # with two, one rank is outside a collective in both by chance in a tenth of balanced jobs
+ENOUGH_LOOKS = (
+    3  # with two, one rank is outside a collective in both by chance in a tenth of balanced jobs
+)
 WAITING = WAITS_FOR_RANKS
 SLOWER = 1.2  # times the median of the ranks
 LEAST_STEPS = 10
@@ -30,104 +38,158 @@ def _outside(looks: tuple[Thread, ...]) -> int:
 
 
 def _late(scene: Scene) -> tuple[int, ...]:
-    """Ranks that work outside collectives in every look, where the others wait in most of theirs."""
+    """Ranks that work outside collectives in every look, where the others wait in most of
+    theirs.
+    """
     looks = {rank: scene.looks(rank) for rank in scene.world}
-    always = tuple(rank for rank, found in looks.items() if len(found) >= 2 and _outside(found) == len(found))
+    always = tuple(
+        rank for rank, found in looks.items() if len(found) >= 2 and _outside(found) == len(found)
+    )
     others = [rank for rank in scene.world if rank not in always and looks[rank]]
     waiting = all(2 * _outside(looks[rank]) < len(looks[rank]) for rank in others)
     return always if others and waiting and 2 * len(always) <= len(scene.world) else ()
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
-    yield from _told(scene)
+def _weigh(scene: Scene) -> Weighings:
+    yield from _from_log(scene)
     late = _late(scene)
-    if not late or not group.ranks:  # where the job as a whole lacks something, somebody is last by chance
+    if (
+        not late or not scene.ranks
+    ):  # where the job as a whole lacks something, somebody is last by chance
         return
     threads, number = scene.threads(late), min(len(scene.looks(rank)) for rank in late)
-    says = f"{ranks_say(late)} {verb(late, 'works', 'work')} outside collectives in all {number} looks, such as at {threads[0].where}"
+    says = (
+        f"{ranks_say(late)} {verb(late, 'works', 'work')} outside collectives in all {number}"
+        f" looks, such as at {threads[0].where}"
+    )
     yield weighing(13 if number >= ENOUGH_LOOKS else 6, "suspects-stack", says, *threads)
     others = [rank for rank in scene.world if rank not in late]
-    yield weighing(10, "other-stacks", f"{ranks_say(others)} {verb(others, 'waits', 'wait')} in collectives in most looks", *scene.threads(others))
+    yield weighing(
+        10,
+        "other-stacks",
+        f"{ranks_say(others)} {verb(others, 'waits', 'wait')} in collectives in most looks",
+        *scene.threads(others),
+    )
     going = [thread for thread in threads if thread.moved or goes_on(scene.process_of(thread.pid))]
-    stuck = [thread for thread in threads if thread.moved is False and not goes_on(scene.process_of(thread.pid))]
+    stuck = [
+        thread
+        for thread in threads
+        if thread.moved is False and not goes_on(scene.process_of(thread.pid))
+    ]
     if going and not (going[0].rank is not None and goes_round(scene, going[0].rank)):
-        yield weighing(6, "process-state-and-locks", f"It goes on: {goes_on(scene.process_of(going[0].pid)) or 'its place changes'}", *going)
-    elif stuck and group.mode == "hang":
-        yield weighing(-26, "process-state-and-locks", f"{ranks_say([stuck[0].rank or 0])} does not go on at all", *stuck)
+        yield weighing(
+            6,
+            "process-state-and-locks",
+            f"It goes on: {goes_on(scene.process_of(going[0].pid)) or 'its place changes'}",
+            *going,
+        )
+    elif stuck and scene.group.mode == "hang":
+        yield weighing(
+            -26,
+            "process-state-and-locks",
+            f"{ranks_say([stuck[0].rank or 0])} does not go on at all",
+            *stuck,
+        )
 
 
-def _told(scene: Scene) -> Iterator[Weighing]:
-    """What logs tell: a detector's report, or one rank whose steps lag behind those of all others."""
-    said = scene.facts.one(LogJob, cell=scene.cell) and next(iter(scene.events("straggler-told")), None)
+def _from_log(scene: Scene) -> Weighings:
+    """What logs tell: a detector's report, or one rank whose steps lag behind those of all
+    others.
+    """
+    said = scene.one(LogJob) and next(iter(scene.events("straggler-told")), None)
     if said:
-        yield weighing(26, "suspects-log", f"A detector says so: {short(said.line, 140)}", said)
+        yield quote(26, "A detector says so", said)
     rates = _rates(scene)
     slow = max(rates, default=None, key=lambda rank: rates[rank])
-    if slow is not None and len(rates) > 2 and rates[slow] >= SLOWER * sorted(rates.values())[len(rates) // 2]:
+    if (
+        slow is not None
+        and len(rates) > 2
+        and rates[slow] >= SLOWER * sorted(rates.values())[len(rates) // 2]
+    ):
         middle = sorted(rates.values())[len(rates) // 2]
-        yield weighing(13, "probe-outcome", f"Rank {slow} takes {rates[slow]:.2f} s for a step, the middle one {middle:.2f} s", *_bars(scene))
+        yield weighing(
+            13,
+            "probe-outcome",
+            f"Rank {slow} takes {rates[slow]:.2f} s for a step, the middle one {middle:.2f} s",
+            *_bars(scene),
+        )
 
 
 def _bars(scene: Scene) -> tuple[LogProgress, ...]:
-    return tuple(bar for bar in scene.facts.of(LogProgress, cell=scene.cell) if bar.rank is not None)
+    return tuple(bar for bar in scene.of(LogProgress) if bar.rank is not None)
 
 
 def _rates(scene: Scene) -> dict[int, float]:
     """Seconds a step by rank, where a rank printed at least ten of them with their times."""
     found = {}
     for bar in _bars(scene):
-        steps, spent = (bar.step or 0) - (bar.first_step or 0), (bar.at or 0.0) - (bar.first_at or 0.0)
+        steps, spent = (
+            (bar.step or 0) - (bar.first_step or 0),
+            (bar.at or 0.0) - (bar.first_at or 0.0),
+        )
         if steps >= LEAST_STEPS and spent > 0 and bar.rank is not None:
             found[bar.rank] = spent / steps
     return found
 
 
-def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    scene = Scene(facts, group)
+def _ranks(scene: Scene) -> tuple[int, ...]:
     rates = _rates(scene)
-    return _late(scene) or group.ranks or ((max(rates, key=lambda rank: rates[rank]),) if rates else ())
+    return (
+        _late(scene)
+        or scene.ranks
+        or ((max(rates, key=lambda rank: rates[rank]),) if rates else ())
+    )
 
 
 def _places(scene: Scene) -> list[str]:
-    found = [look.frames[-1].where for rank in _late(scene) for look in scene.looks(rank) if look.frames]
+    found = [
+        look.frames[-1].where for rank in _late(scene) for look in scene.looks(rank) if look.frames
+    ]
     return sorted(set(found), key=lambda place: (-found.count(place), place))
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    late = _ranks(facts, group)
-    if (told := next(_told(scene), None)) is not None:
-        return sentence(f"{subject(scene, late)} {verb(late, 'is', 'are')} steadily slower than the others. {told.says}")
+def _summary(scene: Scene) -> str:
+    late = _ranks(scene)
+    if (told := next(_from_log(scene), None)) is not None:
+        return (
+            f"{subject(scene, late)} {verb(late, 'is', 'are')} steadily slower than the others."
+            f" {told.says}"
+        )
     threads = scene.threads(late)
     where = f" at {threads[0].where}" if threads and threads[0].where else ""
-    return sentence(f"{subject(scene, late)} {verb(late, 'is', 'are')} the last to come to each collective: in every look it still works{where}")
+    return (
+        f"{subject(scene, late)} {verb(late, 'is', 'are')} the last to come to each collective: in"
+        f" every look it still works{where}"
+    )
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
-    late = _ranks(facts, group)
+def _fixes(scene: Scene) -> Fixes:
+    late = _ranks(scene)
     threads = scene.threads(late)
     pid = threads[0].pid if threads else 0
-    gpu = ("nvidia-smi -q -d CLOCK,PERFORMANCE,PCIE",) if facts.of(Gpu, cell=group.cell) else ()
+    gpu = ("nvidia-smi -q -d CLOCK,PERFORMANCE,PCIE",) if scene.of(Gpu) else ()
     return (
-        fix(scene, "See what it does meanwhile", *native_stack(scene, ranks_say(late, capital=False), pid), f"most looks are at {listed(_places(scene)[:2])}"),
         fix(
-            scene,
+            "See what it does meanwhile",
+            *native_stack(scene, ranks_say(late, capital=False), pid),
+            f"most looks are at {listed(_places(scene)[:2])}",
+        ),
+        fix(
             "Compare it with a rank of another node",
             f"top -H -b -n 1 -p {pid or '<PID>'}",
             f"chrt -p {pid or '<PID>'}; taskset -cp {pid or '<PID>'}",
             *gpu,
         ),
-        fix(scene, "Give all ranks the same work", "sort or bucket samples by length; do logging and saving in turns or in the background"),
+        fix(
+            "Give all ranks the same work",
+            "sort or bucket samples by length; do logging and saving in turns or in the background",
+        ),
     )
 
 
 CAUSE = Cause(
     id="straggler-rank",
     title="One rank is steadily slower than the others",
-    means="One rank or node is steadily slower, and all others wait for it in each step.",
-    telling="All ranks progress, and the same one is still at work in every look while the others wait in a collective.",
     modes=("slow",),
     weigh=_weigh,
     summary=_summary,

@@ -1,104 +1,136 @@
 """The process group's timeout is shorter than a right step.
 
-Somebody set a timeout of seconds, or a step is longer than the default of 10 (NCCL) or 30 minutes (gloo). The slow rank is at work, and the others give up just
-before it comes.
+Somebody set a timeout of seconds, or a step is longer than the default of 10 (NCCL) or 30 minutes
+(gloo). The slow rank is at work, and the others give up just before it comes.
 
-It is recognised by a short timeout together with a rank that still works while the others have waited for much of it. A rank that stands still rules it out: no timeout
-is long enough for that.
+It is recognised by a short timeout together with a rank that still works while the others have
+waited for much of it. A rank that stands still rules it out: no timeout is long enough for that.
 
-It is foretold where start-up, which each rank waits for the slowest in, will take longer than the timeout at the planned size.
+It is foretold where start-up, which each rank waits for the slowest in, will take longer than the
+timeout at the planned size.
 
-Of a log a limit of seconds counts, and work of a rank that goes on after the others gave up; the limit alone names nothing.
+Of a log a limit of seconds counts, and work of a rank that goes on after the others gave up; the
+limit alone names nothing.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.collective_calls import SHORT_S, away
+from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.collectives.rank0_long_task import waited, working
-from trainprobe.causes.collectives_told import SHORT_S, away
-from trainprobe.causes.long_tasks_told import of_short_timeout
+from trainprobe.causes.long_tasks import of_short_timeout
+from trainprobe.causes.phrases import Fixes, fix, subject, verb
 from trainprobe.causes.predicted import foreseen, grows_too_fast, needed, too_long, weigh_foreseen
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.timeouts_told import Timeouts
-from trainprobe.causes.words import fix, sentence, subject, verb
-from trainprobe.facts import Facts
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.waits.divergence import call_says
-from trainprobe.waits.sized import STARTUP
+from trainprobe.waits.measured_series import STARTUP
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
-    one = foreseen(group, STARTUP)
-    yield from weigh_foreseen(one, 6 if one is not None and (grows_too_fast(one) or too_long(one)) else 26)
-    if group.mode == "check":
+def _weigh(scene: Scene) -> Weighings:
+    one = foreseen(scene.group, STARTUP)
+    yield from weigh_foreseen(
+        one, 6 if one is not None and (grows_too_fast(one) or too_long(one)) else 26
+    )
+    if scene.group.mode == "check":
         return
     yield from of_short_timeout(scene, Timeouts(scene))
-    if group.mode == "crash":
+    if scene.group.mode == "crash":
         return
     slept, limit, limits = waited(scene)
     at_work = working(scene)
     if not limit or limit > SHORT_S or not scene.others:
         return
     if not at_work:
-        threads = [thread for thread in scene.threads(group.ranks) if thread.moved is False]
+        threads = [thread for thread in scene.threads(scene.ranks) if thread.moved is False]
         if threads:
-            yield weighing(-26, "suspects-stack", f"Rank {threads[0].rank} does not work at all", *threads)
+            yield weighing(
+                -26, "suspects-stack", f"Rank {threads[0].rank} does not work at all", *threads
+            )
         return
     thread, doing = at_work[0]
-    yield weighing(13, "scheduler", f"The group's timeout is only {limit:.0f} s, and {slept:.0f} s of it have passed", *limits)
-    yield weighing(13, "suspects-stack", f"Rank {thread.rank} is still at work ({doing}) at {thread.where}", thread)
+    yield weighing(
+        13,
+        "scheduler",
+        f"The group's timeout is only {limit:.0f} s, and {slept:.0f} s of it have passed",
+        *limits,
+    )
+    yield weighing(
+        13,
+        "suspects-stack",
+        f"Rank {thread.rank} is still at work ({doing}) at {thread.where}",
+        thread,
+    )
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    if (one := foreseen(group, STARTUP)) is not None:
-        return sentence(f"Start-up will take longer than the ranks wait for each other: {one.says}")
+def _summary(scene: Scene) -> str:
+    if (one := foreseen(scene.group, STARTUP)) is not None:
+        return f"Start-up will take longer than the ranks wait for each other: {one.says}"
     told = Timeouts(scene)
     if told.timeout_s:
-        return sentence(
-            f"The ranks gave up in {call_says(told.calls[0])} after only {told.timeout_s:.0f} s: the limit of the process group is shorter than that step"
+        return (
+            f"The ranks gave up in {call_says(told.calls[0])} after only {told.timeout_s:.0f} s:"
+            " the limit of the process group is shorter than that step"
         )
     slept, limit, _limits = waited(scene)
     left = max(limit - slept, 0)
-    return sentence(f"{subject(scene)} {verb(group.ranks, 'is', 'are')} at work, and the others give up in {left:.0f} s: the timeout is only {limit:.0f} s")
+    return (
+        f"{subject(scene)} {verb(scene.ranks, 'is', 'are')} at work, and the others give up in"
+        f" {left:.0f} s: the timeout is only {limit:.0f} s"
+    )
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
-    one = foreseen(group, STARTUP)
+def _fixes(scene: Scene) -> Fixes:
+    one = foreseen(scene.group, STARTUP)
     minutes = max(30, 10 * math.ceil(needed(one) / 600)) if one is not None else 30
     hf = f"transformers: --ddp_timeout {60 * minutes}" if one is not None else ""
     return (
         *(
-            (fix(scene, "Prepare the data once, before the ranks start", "one process builds and saves it; the ranks then only open it"),)
+            (
+                fix(
+                    "Prepare the data once, before the ranks start",
+                    "one process builds and saves it; the ranks then only open it",
+                ),
+            )
             if one is not None
             else ()
         ),
         *(
-            (fix(scene, "A longer timeout", f"init_process_group(..., timeout=timedelta(minutes={minutes}))", hf),)
-            if one is None or not (grows_too_fast(one) or too_long(one))  # no timeout is long enough for such growth
+            (
+                fix(
+                    "A longer timeout",
+                    f"init_process_group(..., timeout=timedelta(minutes={minutes}))",
+                    hf,
+                ),
+            )
+            if one is None
+            or not (
+                grows_too_fast(one) or too_long(one)
+            )  # no timeout is long enough for such growth
             else ()
         ),
-        fix(scene, "Or a barrier of its own around the long part", "dist.monitored_barrier(group=long_group, timeout=timedelta(hours=2))"),
+        fix(
+            "Or a barrier of its own around the long part",
+            "dist.monitored_barrier(group=long_group, timeout=timedelta(hours=2))",
+        ),
     )
 
 
 CAUSE = Cause(
     id="timeout-too-short",
     title="The process group's timeout is shorter than a right step",
-    means="A step that is right takes longer than the timeout of the process group.",
-    telling="The slow rank comes to the end of its work just after the others gave up.",
     modes=("hang", "slow", "crash", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
-    ranks=lambda facts, group: () if group.foreseen is not None else away(Timeouts(Scene(facts, group)), task=True) or group.ranks,
-    would_settle="grep -n timeout in the script, and trainprobe attach --watch 5: does that rank move on?",
+    ranks=lambda scene: (
+        () if scene.group.foreseen is not None else away(Timeouts(scene), task=True) or scene.ranks
+    ),
+    would_settle=(
+        "grep -n timeout in the script, and trainprobe attach --watch 5: does that rank move on?"
+    ),
     refines="rank0-long-task",
     accounts_for=("rank-stuck", "straggler-rank"),
 )

@@ -1,100 +1,136 @@
-"""The ranks have different numbers of batches, so some come to the end of the epoch while others are still in it.
+"""The ranks have different numbers of batches, so some come to the end of the epoch while others
+are still in it.
 
-A dataset that was split by hand, a filter that keeps more samples on one rank, an IterableDataset whose shards are not equal:
-the rank with fewer batches leaves its loop and goes on to the next thing (validation, a barrier, the end of the program) while
-the others enter one collective more.
+A dataset that was split by hand, a filter that keeps more samples on one rank, an IterableDataset
+whose shards are not equal: the rank with fewer batches leaves its loop and goes on to the next
+thing (validation, a barrier, the end of the program) while the others enter one collective more.
 
-It is recognised by batch counts of the witness that differ by more than the one batch that a synchronous job may be apart, or by a
-rank that ended or stands behind its loop while the others are inside a `for` loop over a loader. A rank that left the loop for
-another reason (`rank-exited-early`) looks alike; the counts tell them apart. Where the loop can skip a step (`if bad(batch): continue`),
-a rank that did so has as many batches as the others and yet leaves first: then the place behind the loop says little.
+It is recognised by batch counts of the witness that differ by more than the one batch that a
+synchronous job may be apart, or by a rank that ended or stands behind its loop while the others are
+inside a `for` loop over a loader. A rank that left the loop for another reason
+(`rank-exited-early`) looks alike; the counts tell them apart. Where the loop can skip a step (`if
+bad(batch): continue`),
+a rank that did so has as many batches as the others and yet leaves first: then the place behind the
+loop says little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trainprobe.causes.batches import SURE, batch_counts
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.collectives_told import of_uneven_inputs
-from trainprobe.causes.given_objects import broken, weigh_broken
-from trainprobe.causes.left_loops import OVER_DATA, is_behind, loop_left, out_of_loop, step_skipped
-from trainprobe.causes.parting import places
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.timeouts_told import Timeouts
-from trainprobe.causes.words import fix, ranks_say, sentence, short, subject, verb
-from trainprobe.facts import Facts
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.collective_calls import of_uneven_inputs
+from trainprobe.causes.collective_timeouts import Timeouts
+from trainprobe.causes.diverging_calls import places
+from trainprobe.causes.early_loop_exits import (
+    OVER_DATA,
+    is_behind,
+    loop_left,
+    out_of_loop,
+    step_skipped,
+)
+from trainprobe.causes.phrases import fix, ranks_say, short, subject, verb
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.user_objects import broken, weigh_broken
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     yield from of_uneven_inputs(scene, Timeouts(scene))
     yield from weigh_broken(broken(scene, "uneven"), 26)
     counts = batch_counts(scene)
-    left = [end for end in scene.endings(group.ranks) if end.how == "exited" and end.code == 0 and not (end.by_us or end.by_launcher)]
-    out = group.ranks if left else out_of_loop(scene)
+    left = [
+        end
+        for end in scene.endings(scene.ranks)
+        if end.how == "exited" and end.code == 0 and not (end.by_us or end.by_launcher)
+    ]
+    out = scene.ranks if left else out_of_loop(scene)
     ahead = [place for rank, place in places(scene).items() if rank in out]
     if len(out) >= len(scene.world) or not (left or ahead):
         return
     loop = loop_left(scene, out)
     if counts is not None and counts.apart >= SURE:
-        yield weighing(13, "probe-outcome", f"The ranks' loaders are uneven: {counts.says}", *counts.facts)
+        yield weighing(
+            13, "probe-outcome", f"The ranks' loaders are uneven: {counts.says}", *counts.facts
+        )
     elif counts is not None and counts.apart <= 0:
-        yield weighing(-13, "probe-outcome", f"The rank had no fewer batches than the others: {counts.says}", *counts.facts)
+        yield weighing(
+            -13,
+            "probe-outcome",
+            f"The rank had no fewer batches than the others: {counts.says}",
+            *counts.facts,
+        )
     if loop is not None:
-        behind = not left and OVER_DATA.search(loop.text) is not None and is_behind(scene, out, loop)
-        says = f"The others are inside `{short(loop.text, 80)}` (line {loop.line}), which {ranks_say(out, capital=False)} left"
+        behind = (
+            not left and OVER_DATA.search(loop.text) is not None and is_behind(scene, out, loop)
+        )
+        says = (
+            f"The others are inside `{short(loop.text, 80)}` (line {loop.line}), which"
+            f" {ranks_say(out, capital=False)} left"
+        )
         skip = step_skipped(scene, out)
-        says += f"; but a step of it can be skipped: `{short(skip.text, 60)}` (line {skip.line})" if skip is not None else ""
-        yield weighing(3 if skip is not None else 13 if behind else 6, "source", says, ids=group.evidence)
-        if behind and group.mode == "hang" and skip is None:
+        says += (
+            f"; but a step of it can be skipped: `{short(skip.text, 60)}` (line {skip.line})"
+            if skip is not None
+            else ""
+        )
+        yield weighing(
+            3 if skip is not None else 13 if behind else 6, "source", says, ids=scene.group.evidence
+        )
+        if behind and scene.group.mode == "hang" and skip is None:
             shown = [place.fact for place in places(scene).values()]
             yield weighing(
                 10,
                 "other-stacks",
-                f"{ranks_say(out)} {verb(out, 'stands', 'stand')} in a collective behind that loop, in the same function; the others in one inside it",
+                f"{ranks_say(out)} {verb(out, 'stands', 'stand')} in a collective behind that loop,"
+                " in the same function; the others in one inside it",
                 *shown,
             )
     uneven = counts is not None and counts.apart >= SURE
-    # Leaving with exit code 0 belongs to `rank-exited-early` too; it counts here as far as there is a sign of unequal loops.
+    # Leaving with exit code 0 belongs to `rank-exited-early` too; it counts here as far as there is
+    # a sign of unequal loops.
     if left and (loop is not None or uneven):
-        yield weighing(10 if uneven else 3, "exit-status", f"Rank {left[0].rank} came to its end with exit code 0", *left)
+        yield weighing(
+            10 if uneven else 3,
+            "exit-status",
+            f"Rank {left[0].rank} came to its end with exit code 0",
+            *left,
+        )
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
     measured = broken(scene, "uneven")
     if measured is not None:
-        return sentence(measured.says)
+        return measured.says
     out = out_of_loop(scene)
     counts, loop = batch_counts(scene), loop_left(scene, out)
-    detail = f": {counts.says}" if counts is not None else f": the others are still inside `{short(loop.text, 80)}`" if loop is not None else ""
-    return sentence(f"{subject(scene, out)} ran out of batches before the others{detail}")
-
-
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
-    return (
-        fix(
-            scene, "Give every rank the same number of batches", "DistributedSampler(dataset, drop_last=True), or cut every shard to the length of the shortest"
-        ),
-        fix(scene, "Or let DDP bear the difference", "wrap the loop: with torch.distributed.algorithms.join.Join([model]): ..."),
-        fix(scene, "Check the lengths before training", "print(dist.get_rank(), len(loader))"),
+    detail = (
+        f": {counts.says}"
+        if counts is not None
+        else f": the others are still inside `{short(loop.text, 80)}`"
+        if loop is not None
+        else ""
     )
+    return f"{subject(scene, out)} ran out of batches before the others{detail}"
 
 
 CAUSE = Cause(
     id="uneven-inputs",
     title="The ranks have different numbers of batches",
-    means="The ranks' loaders hold different numbers of batches, so one rank leaves its loop while the others are still in it.",
-    telling="The witness counted fewer batches on one rank, or the others are inside a loop over data that it has left.",
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=_fixes,
-    ranks=lambda facts, group: out_of_loop(Scene(facts, group)),
+    fixes=(
+        fix(
+            "Give every rank the same number of batches",
+            "DistributedSampler(dataset, drop_last=True), or cut every shard to the length of the"
+            " shortest",
+        ),
+        fix(
+            "Or let DDP bear the difference",
+            "wrap the loop: with torch.distributed.algorithms.join.Join([model]): ...",
+        ),
+        fix("Check the lengths before training", "print(dist.get_rank(), len(loader))"),
+    ),
+    ranks=out_of_loop,
     would_settle="print len(loader) on every rank",
     refines="rank-exited-early",
     wording=r"one rank that exhausted inputs",

@@ -1,43 +1,51 @@
 """An exception in the training code of one rank ends it, and the others break because of that.
 
-The first rank to fail carries a traceback that is its own. The others raise later, and what they raise only repeats that a peer
+The first rank to fail carries a traceback that is its own. The others raise later, and what they
+raise only repeats that a peer
 is gone ("Connection closed by peer", a timeout): those echoes carry no blame.
 
-It is recognised by the earliest uncaught exception that is no echo. It steps back where the exception's own text names a more
-specific cause (out of GPU memory, no descriptors left, a port that is taken …), and it is ruled out when the first rank to fail
-left without any exception although its output was read.
+It is recognised by the earliest uncaught exception that is no echo. It steps back where the
+exception's own text names a more specific cause (out of GPU memory, no descriptors left, a port
+that is taken …), and it is ruled out when the first rank to fail left without any exception
+although its output was read.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.given_objects import OBJECTS, broken, killed_by, weigh_broken
-from trainprobe.causes.parting import DISAGREE
-from trainprobe.causes.scene import Scene, user_frame, weighing
-from trainprobe.causes.spoken import first_to_fail, text_of
-from trainprobe.causes.words import fix, sentence, short, subject
-from trainprobe.facts import Facts, ProbeFailure, Progress, RankException
-from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.causes.diverging_calls import DISAGREE
+from trainprobe.causes.phrases import Fixes, fix, short, subject
+from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.statements import first_to_fail, text_of
+from trainprobe.causes.user_objects import OBJECTS, broken, killed_by, weigh_broken
+from trainprobe.facts import ProbeFailure, Progress, RankException
 from trainprobe.stacks.places import is_user
-from trainprobe.waits import SuspectGroup
 
 # huggingface/datasets, utils/py_utils.py; CPython, concurrent/futures/process.py; joblib
-CHILD_DIED = re.compile(r"subprocesses has abruptly died|process pool was terminated abruptly|executor was unexpectedly terminated")
+CHILD_DIED = re.compile(
+    r"subprocesses has abruptly died|process pool was terminated abruptly|executor was unexpectedly"
+    r" terminated"
+)
 # Errors of which the driver or the hardware complains, wherever the program stands.
 OF_THE_DEVICE = re.compile(
-    r"(?:CUDA|HIP)(?: driver)? error: (?:device not ready|unknown error|[^\n]{0,80}(?:hardware error|NVLink)|an internal operation failed|driver shutting down|OS call failed)"
+    r"(?:CUDA|HIP)(?: driver)? error: (?:device not ready|unknown error|[^\n]{0,80}(?:hardware"
+    r" error|NVLink)|an internal operation failed|driver shutting down|OS call failed)"
 )
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     origin = scene.origin
     left = _left_with_a_code(scene) if origin is None else None
     if left is not None and left.left_at is not None:
-        yield weighing(13, "exit-status", f"Rank {left.rank or 0} called {left.left_how} with code {left.exit_code} at {left.left_at.where}", left)
+        yield weighing(
+            13,
+            "exit-status",
+            f"Rank {left.rank or 0} called {left.left_how} with code {left.exit_code} at"
+            f" {left.left_at.where}",
+            left,
+        )
         yield from first_to_fail(scene)
         return
     if origin is None and (given := _own_object(scene)) is not None:
@@ -46,57 +54,114 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     if origin is None:
         ending = scene.first_ending
         # Absent may only be said where the rank's output was read.
-        if ending is not None and scene.looked("output") and not scene.exceptions(scene.suspects, echo=True):
-            yield weighing(-26, "suspects-log", "The first rank to fail left no exception in its output", ending)
+        if (
+            ending is not None
+            and scene.looked("output")
+            and not scene.exceptions(scene.suspects, echo=True)
+        ):
+            yield weighing(
+                -26,
+                "suspects-log",
+                "The first rank to fail left no exception in its output",
+                ending,
+            )
         return
     if re.search(DISAGREE, text_of(origin)):
-        yield weighing(-26, "suspects-log", "The exception is a collective's complaint about what another rank sent", origin)
+        yield weighing(
+            -26,
+            "suspects-log",
+            "The exception is a collective's complaint about what another rank sent",
+            origin,
+        )
         return
     if origin.interrupted:
-        yield weighing(-26, "suspects-log", "Somebody pressed Ctrl-C; the traceback only shows where it stood", origin)
+        yield weighing(
+            -26,
+            "suspects-log",
+            "Somebody pressed Ctrl-C; the traceback only shows where it stood",
+            origin,
+        )
         return
     if CHILD_DIED.search(text_of(origin)):
-        yield weighing(-26, "suspects-log", "It only says that a child process died, not of what", origin)
+        yield weighing(
+            -26, "suspects-log", "It only says that a child process died, not of what", origin
+        )
         return
-    who = f"Rank {origin.rank}" if origin.rank is not None else OBJECTS.get(origin.role, "The program")
-    # Only what the program itself raised decides; what the network or the system did to it is no fault of its lines.
+    who = (
+        f"Rank {origin.rank}"
+        if origin.rank is not None
+        else OBJECTS.get(origin.role, "The program")
+    )
+    # Only what the program itself raised decides; what the network or the system did to it is no
+    # fault of its lines.
     points = 6 if origin.of_the_system else 26
-    yield weighing(points, "suspects-log", f"{who} raised {_what(origin)}, and nothing before it failed", origin)
+    yield weighing(
+        points,
+        "suspects-log",
+        f"{who} raised {_what(origin)}, and nothing before it failed",
+        origin,
+    )
     yield from first_to_fail(scene)
     echoes = scene.exceptions(scene.others, echo=True)
     if echoes:
         yield weighing(
             3,
             "other-stacks",
-            f"{len(echoes)} other exceptions only repeat that a peer is gone" if len(echoes) > 1 else "The other exception only repeats that a peer is gone",
+            (
+                f"{len(echoes)} other exceptions only repeat that a peer is gone"
+                if len(echoes) > 1
+                else "The other exception only repeats that a peer is gone"
+            ),
             *echoes,
         )
     name = _better_name(origin)
     if name:
         yield weighing(-13, "source", f"What it says has a name of its own: {name}", origin)
     if OF_THE_DEVICE.search(text_of(origin)):
-        yield weighing(-26, "source", "It is the driver that complains, of something that no line of the program names", origin)
+        yield weighing(
+            -26,
+            "source",
+            "It is the driver that complains, of something that no line of the program names",
+            origin,
+        )
 
 
 def _own_object(scene: Scene) -> ProbeFailure | None:
-    """An object that was named on the command line and gave nonsense, or ended its process with a code."""
+    """An object that was named on the command line and gave nonsense, or ended its process with
+    a code.
+    """
     died = broken(scene, "died")
     return broken(scene, "nonsense") or (died if not killed_by(died) else None)
 
 
 def _left_with_a_code(scene: Scene) -> Progress | None:
-    """The suspect that ended its own program by sys.exit with another code than 0; argparse and other libraries do so for reasons of their own."""
+    """The suspect that ended its own program by sys.exit with another code than 0; argparse and
+    other libraries do so for reasons of their own.
+    """
     seen = scene.progress(scene.suspects)
-    return next((fact for fact in seen if fact.exit_code and fact.left_at is not None and is_user(fact.left_at)), None)
+    return next(
+        (
+            fact
+            for fact in seen
+            if fact.exit_code and fact.left_at is not None and is_user(fact.left_at)
+        ),
+        None,
+    )
 
 
 def _what(exception: RankException) -> str:
-    kind, message = (exception.root_type, exception.root_message) if exception.root_type else (exception.type, exception.message)
+    kind, message = (
+        (exception.root_type, exception.root_message)
+        if exception.root_type
+        else (exception.type, exception.message)
+    )
     return f"{kind}: {short(message, 120)}" if message else kind
 
 
 def _better_name(exception: RankException) -> str:
-    """The more specific cause whose wording is in the exception: one that refines this, or the failed import that refines this."""
+    """The more specific cause whose wording is in the exception: one that refines this, or the
+    failed import that refines this.
+    """
     from trainprobe.causes import built  # the catalogue holds this very file
 
     text = text_of(exception)
@@ -104,64 +169,82 @@ def _better_name(exception: RankException) -> str:
     return next((cause.id for cause in finer if re.search(cause.wording, text)), "")
 
 
-def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
+def _ranks(scene: Scene) -> tuple[int, ...]:
     """Where every rank raised, the code is at fault and no rank in particular."""
-    scene = Scene(facts, group)
     raised = {exception.rank for exception in scene.exceptions(scene.world)}
-    return () if len(scene.world) > 1 and raised >= set(scene.world) else group.ranks
+    return () if len(scene.world) > 1 and raised >= set(scene.world) else scene.ranks
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
     origin = scene.origin
     left = _left_with_a_code(scene) if origin is None else None
     if left is not None and left.left_at is not None:
-        return sentence(f"{subject(scene)} ended the program itself: {left.left_how} with code {left.exit_code} at {left.left_at.where}")
+        return (
+            f"{subject(scene)} ended the program itself: {left.left_how} with code {left.exit_code}"
+            f" at {left.left_at.where}"
+        )
     if origin is None and (given := _own_object(scene)) is not None:
-        return sentence(given.says)
+        return given.says
     if origin is None:
-        return sentence(f"{subject(scene)} ended with an exception")
+        return f"{subject(scene)} ended with an exception"
     frame = user_frame(origin.frames)
     where = f" at {frame.where}" if frame is not None else ""
-    who = _ranks(facts, group)
+    who = _ranks(scene)
     nobody = OBJECTS.get(origin.role) or ("Every rank" if len(scene.world) > 1 else "The program")
-    return sentence(f"{subject(scene, who) if who else nobody} raised {_what(origin)}{where}")
+    return f"{subject(scene, who) if who else nobody} raised {_what(origin)}{where}"
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     origin = scene.origin
     frame = user_frame(origin.frames) if origin is not None else None
     where = frame.where if frame is not None else "the last line of the traceback"
     left = _left_with_a_code(scene) if origin is None else None
     if left is not None and left.left_at is not None:
         return (
-            fix(scene, "Find the condition for which it gives up", f"open {left.left_at.where}", "raise an exception there, so that its reason is printed"),
+            fix(
+                "Find the condition for which it gives up",
+                f"open {left.left_at.where}",
+                "raise an exception there, so that its reason is printed",
+            ),
         )
     if origin is None and (given := _own_object(scene)) is not None:
         named = given.details.get("given")
-        return (fix(scene, "Mend what was named", f"--{named} must name a function without arguments that returns the {named}", given.says),)
+        return (
+            fix(
+                "Mend what was named",
+                f"--{named} must name a function without arguments that returns the {named}",
+                given.says,
+            ),
+        )
     line = f"    {frame.text.strip()}" if frame is not None and frame.text else ""
     mend = fix(
-        scene, f"Mend {where}", f"the line that raised: {line.strip()}" if line else f"open {where}", f"what it raised: {_what(origin)}" if origin else ""
+        f"Mend {where}",
+        f"the line that raised: {line.strip()}" if line else f"open {where}",
+        f"what it raised: {_what(origin)}" if origin else "",
     )
-    if origin is not None and origin.role in OBJECTS:  # a child of a probe raised it: no ranks, and no output but this
+    if (
+        origin is not None and origin.role in OBJECTS
+    ):  # a child of a probe raised it: no ranks, and no output but this
         return (mend,)
     return (
         mend,
-        fix(scene, "Keep the traceback of the first rank", "from torch.distributed.elastic.multiprocessing.errors import record; put @record above main()"),
+        fix(
+            "Keep the traceback of the first rank",
+            "from torch.distributed.elastic.multiprocessing.errors import record; put @record above"
+            " main()",
+        ),
     )
 
 
 CAUSE = Cause(
     id="user-exception",
     title="An exception in the training code",
-    means="An exception in the training code of one rank ends it; the others break because it is gone.",
-    telling="The first rank to fail carries a traceback of its own; the others' errors only repeat that a peer is gone.",
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
     ranks=_ranks,
-    would_settle="the full output of the first rank to fail, or its error file (TORCHELASTIC_ERROR_FILE)",
+    would_settle=(
+        "the full output of the first rank to fail, or its error file (TORCHELASTIC_ERROR_FILE)"
+    ),
 )

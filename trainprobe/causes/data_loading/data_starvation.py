@@ -1,23 +1,20 @@
 """The ranks spend most of each step waiting for input; the job moves, but slowly.
 
-Too few loader workers, samples that cost much to decode, storage that answers slowly: the main threads stand in the data loader in most looks, and the
-GPUs idle.
+Too few loader workers, samples that cost much to decode, storage that answers slowly: the main
+threads stand in the data loader in most looks, and the GPUs idle.
 
-It is recognised by main threads of most ranks in the data loader while workers compute or read and move on between looks. Workers that stand
+It is recognised by main threads of most ranks in the data loader while workers compute or read and
+move on between looks. Workers that stand
 still rule it out: that is a hang of a worker. Workers that are all idle do too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.ends import IDLE, goes_on
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, listed, ranks_say, sentence, verb
-from trainprobe.facts import Facts, Gpu, MainThread, Thread
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.child_processes import IDLE, goes_on
+from trainprobe.causes.phrases import Fixes, fix, listed, ranks_say, verb
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.facts import Gpu, MainThread, Thread
 
 MOST = 0.6  # of all looks at main threads
 FETCHES = "torch/utils/data/_utils/fetch.py"
@@ -25,46 +22,79 @@ LOADS = "torch/utils/data/dataloader.py"
 
 
 def _in_loader(looks: tuple[Thread, ...]) -> int:
-    return sum(any(LOADS in frame.file or FETCHES in frame.file for frame in look.frames) for look in looks)
+    return sum(
+        any(LOADS in frame.file or FETCHES in frame.file for frame in look.frames) for look in looks
+    )
 
 
 def _starved(scene: Scene) -> tuple[tuple[int, ...], float]:
-    """The ranks whose main thread stands in the loader in most looks, and the share of these looks among all of all ranks."""
+    """The ranks whose main thread stands in the loader in most looks, and the share of these
+    looks among all of all ranks.
+    """
     looks = {rank: scene.looks(rank) for rank in scene.world}
     total = sum(len(found) for found in looks.values())
-    ranks = tuple(rank for rank, found in looks.items() if found and _in_loader(found) >= MOST * len(found))
+    ranks = tuple(
+        rank for rank, found in looks.items() if found and _in_loader(found) >= MOST * len(found)
+    )
     return ranks, sum(_in_loader(found) for found in looks.values()) / total if total else 0.0
 
 
 def _fetching(scene: Scene) -> tuple[MainThread, ...]:
     """Workers that were given work and go on with it."""
     found = [thread for thread in scene.workers(scene.world) if thread.leaf != IDLE]
-    return tuple(thread for thread in found if thread.moved or goes_on(scene.process_of(thread.pid)))
+    return tuple(
+        thread for thread in found if thread.moved or goes_on(scene.process_of(thread.pid))
+    )
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     ranks, share = _starved(scene)
     if not ranks or 2 * len(ranks) < len(scene.world):
         return
     threads = scene.threads(ranks)
-    says = f"{ranks_say(ranks)} {verb(ranks, 'stands', 'stand')} in the data loader in {share:.0%} of all looks"
+    says = (
+        f"{ranks_say(ranks)} {verb(ranks, 'stands', 'stand')} in the data loader in {share:.0%} of"
+        " all looks"
+    )
     yield weighing(13, "suspects-stack", says, *threads)
     fetching, workers = _fetching(scene), scene.workers(scene.world)
-    still = [thread for thread in workers if thread.leaf != IDLE and thread.moved is False and not goes_on(scene.process_of(thread.pid))]
+    still = [
+        thread
+        for thread in workers
+        if thread.leaf != IDLE
+        and thread.moved is False
+        and not goes_on(scene.process_of(thread.pid))
+    ]
     if fetching:
         yield weighing(
-            10, "other-stacks", f"{len(fetching)} of {len(workers)} workers are at work, such as {fetching[0].pid} at {fetching[0].where}", *fetching
+            10,
+            "other-stacks",
+            f"{len(fetching)} of {len(workers)} workers are at work, such as {fetching[0].pid} at"
+            f" {fetching[0].where}",
+            *fetching,
         )
     elif still:
-        yield weighing(-13, "other-stacks", f"Worker {still[0].pid} stands still at {still[0].where}", *still)
+        yield weighing(
+            -13, "other-stacks", f"Worker {still[0].pid} stands still at {still[0].where}", *still
+        )
     elif workers:
         yield weighing(-13, "other-stacks", f"All {len(workers)} workers are idle", *workers)
     elif any(thread.moved for thread in threads):
-        yield weighing(6, "other-stacks", "There are no workers: each rank loads its own samples", *threads)
-    idle = [gpu for gpu in facts.of(Gpu, cell=group.cell) if gpu.utilization_percent is not None and gpu.utilization_percent < 50 and gpu.processes]
+        yield weighing(
+            6, "other-stacks", "There are no workers: each rank loads its own samples", *threads
+        )
+    idle = [
+        gpu
+        for gpu in scene.of(Gpu)
+        if gpu.utilization_percent is not None and gpu.utilization_percent < 50 and gpu.processes
+    ]
     if idle:
-        yield weighing(6, "gpu", f"GPU {idle[0].index} is used for {idle[0].utilization_percent:.0f} % only", *idle)
+        yield weighing(
+            6,
+            "gpu",
+            f"GPU {idle[0].index} is used for {idle[0].utilization_percent:.0f} % only",
+            *idle,
+        )
 
 
 def _slowest(scene: Scene) -> list[str]:
@@ -73,34 +103,44 @@ def _slowest(scene: Scene) -> list[str]:
     return sorted(set(places), key=lambda place: -places.count(place))
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
     ranks, share = _starved(scene)
     at = f"; its workers are at {listed(_slowest(scene)[:2])}" if _slowest(scene) else ""
-    return sentence(f"{ranks_say(ranks)} {verb(ranks, 'waits', 'wait')} for input in {share:.0%} of all looks{at}")
+    return (
+        f"{ranks_say(ranks)} {verb(ranks, 'waits', 'wait')} for input in {share:.0%} of all"
+        f" looks{at}"
+    )
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     workers = len(scene.workers(scene.world)) // max(len(scene.world), 1)
     line = next(iter(_slowest(scene)), "")
     return (
-        fix(scene, "More workers that prepare ahead", f"DataLoader(..., num_workers={max(2 * workers, 4)}, prefetch_factor=4, persistent_workers=True)"),
         fix(
-            scene,
+            "More workers that prepare ahead",
+            f"DataLoader(..., num_workers={max(2 * workers, 4)}, prefetch_factor=4,"
+            " persistent_workers=True)",
+        ),
+        fix(
             "Make a sample cheaper",
-            f"py-spy top --pid <PID>   (a worker's; most are at {line})" if line else "profile __getitem__",
+            (
+                f"py-spy top --pid <PID>   (a worker's; most are at {line})"
+                if line
+                else "profile __getitem__"
+            ),
             "prepare samples beforehand",
         ),
-        fix(scene, "Faster storage", "copy the data set to a local disk; read large files in order (WebDataset, Arrow) instead of many small ones"),
+        fix(
+            "Faster storage",
+            "copy the data set to a local disk; read large files in order (WebDataset, Arrow)"
+            " instead of many small ones",
+        ),
     )
 
 
 CAUSE = Cause(
     id="data-starvation",
     title="The ranks wait for input most of the time",
-    means="The ranks spend most of each step waiting for input; the job moves, but slowly.",
-    telling="Main threads stand in the data loader in most looks while workers are at work and the GPUs idle.",
     modes=("slow",),
     weigh=_weigh,
     summary=_summary,

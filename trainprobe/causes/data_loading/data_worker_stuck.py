@@ -1,101 +1,131 @@
 """A loader worker lives but never answers.
 
-The training process waits in its data loader. The worker that must answer stands still: in a read that does not return, in a lock, in a
-download, in code of the dataset. Idle workers wait for the training process and carry no blame.
+The training process waits in its data loader. The worker that must answer stands still: in a read
+that does not return, in a lock, in a download, in code of the dataset. Idle workers wait for the
+training process and carry no blame.
 
-It is recognised by the rank's main thread in the data loader and by a worker's main thread that stands at one place in all looks. A
-worker that moves on is slow, not stuck; where all workers are idle the fault is elsewhere.
+It is recognised by the rank's main thread in the data loader and by a worker's main thread that
+stands at one place in all looks. A worker that moves on is slow, not stuck; where all workers are
+idle the fault is elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.given_objects import broken, weigh_broken
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import first_to_fail, said, spoken
-from trainprobe.causes.words import fix, native_stack, ranks_say, sentence, subject, verb
-from trainprobe.facts import Facts, MainThread
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.phrases import Fixes, fix, native_stack, ranks_say, subject, verb
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import first_to_fail, statement, weigh_statement
+from trainprobe.causes.user_objects import broken, weigh_broken
+from trainprobe.facts import MainThread
+from trainprobe.signatures.messages import message
 
 IDLE = "worker-idle"
-# torch/utils/data/dataloader.py, where `timeout` was given.
-WORDING = r"DataLoader timed out after [\d.]+ seconds"
+WORDING = message("data-worker-stuck")
 
 
 def _busy(scene: Scene) -> tuple[MainThread, ...]:
     """Workers that were given something to do, those that stand still first."""
-    found = [thread for thread in scene.workers(scene.group.ranks) if thread.leaf != IDLE]
+    found = [thread for thread in scene.workers(scene.ranks) if thread.leaf != IDLE]
     return tuple(sorted(found, key=lambda thread: thread.moved is not False))
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
-    heard = tuple(spoken(scene, WORDING))
+def _weigh(scene: Scene) -> Weighings:
+    heard = tuple(weigh_statement(scene, WORDING))
     yield from heard
     stood = broken(scene, "stood")
     if stood is not None and stood.details.get("in_worker"):
         yield from weigh_broken(stood, 26)
-    if heard and group.mode == "crash":
+    if heard and scene.group.mode == "crash":
         yield from first_to_fail(scene)
-    parents = [thread for thread in scene.threads(group.ranks) if thread.leaf == "dataloader"]
+    parents = [thread for thread in scene.threads(scene.ranks) if thread.leaf == "dataloader"]
     if not parents:
         return
-    yield weighing(6, "other-stacks", f"{ranks_say(group.ranks)} {verb(group.ranks, 'waits', 'wait')} in the data loader for a worker", *parents)
-    busy, workers = _busy(scene), scene.workers(group.ranks)
+    yield weighing(
+        6,
+        "other-stacks",
+        f"{ranks_say(scene.ranks)} {verb(scene.ranks, 'waits', 'wait')} in the data loader for a"
+        " worker",
+        *parents,
+    )
+    busy, workers = _busy(scene), scene.workers(scene.ranks)
     still = [thread for thread in busy if thread.moved is False]
     if still:
-        yield weighing(13, "suspects-stack", f"Worker {still[0].pid} stands at {still[0].where or 'one place'} in all {still[0].looks} looks", *still)
+        yield weighing(
+            13,
+            "suspects-stack",
+            f"Worker {still[0].pid} stands at {still[0].where or 'one place'} in all"
+            f" {still[0].looks} looks",
+            *still,
+        )
         process = scene.process_of(still[0].pid)
         if process is not None and process.state in ("S", "D", "T"):
             points = 6 if process.state != "T" else 3
-            yield weighing(points, "process-state-and-locks", f"It is in state {process.state} and uses no CPU", process)
+            yield weighing(
+                points,
+                "process-state-and-locks",
+                f"It is in state {process.state} and uses no CPU",
+                process,
+            )
     elif any(thread.moved for thread in busy):
-        yield weighing(-10, "suspects-stack", f"Worker {busy[0].pid} moves on between the looks", *busy)
+        yield weighing(
+            -10, "suspects-stack", f"Worker {busy[0].pid} moves on between the looks", *busy
+        )
     elif workers and not busy:
-        yield weighing(-13, "suspects-stack", f"All {len(workers)} workers are idle and wait for work themselves", *workers)
+        yield weighing(
+            -13,
+            "suspects-stack",
+            f"All {len(workers)} workers are idle and wait for work themselves",
+            *workers,
+        )
 
 
-def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    return tuple(thread.pid for thread in _busy(Scene(facts, group)) if thread.moved is False)
+def _pids(scene: Scene) -> tuple[int, ...]:
+    return tuple(thread.pid for thread in _busy(scene) if thread.moved is False)
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    busy, heard, stood = _busy(scene), said(scene, WORDING), broken(scene, "stood")
+def _summary(scene: Scene) -> str:
+    busy, heard, stood = _busy(scene), statement(scene, WORDING), broken(scene, "stood")
     if stood is not None and not busy and heard is None:
-        return sentence(f"A loader worker does not answer: {stood.says}")
+        return f"A loader worker does not answer: {stood.says}"
     if heard is not None and not busy:
-        return sentence(f"{subject(scene)} had no batch from its loader workers in time: {heard.match.group(0)}")
-    worker = f" worker {busy[0].pid}, which stands at {busy[0].where or busy[0].leaf}" if busy else " a worker that does not answer"
-    return sentence(f"{subject(scene)} {verb(group.ranks, 'waits', 'wait')} in the data loader for{worker}")
+        return (
+            f"{subject(scene)} had no batch from its loader workers in time: {heard.match.group(0)}"
+        )
+    worker = (
+        f" worker {busy[0].pid}, which stands at {busy[0].where or busy[0].leaf}"
+        if busy
+        else " a worker that does not answer"
+    )
+    return f"{subject(scene)} {verb(scene.ranks, 'waits', 'wait')} in the data loader for{worker}"
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     busy = _busy(scene)
     where = busy[0].where if busy else ""
     return (
         fix(
-            scene,
             "See what the worker waits for",
             f"open {where}" if where else "",
             *native_stack(scene, "the worker", busy[0].pid if busy else 0),
         ),
-        fix(scene, "Load by one process, to see how long a sample takes", "DataLoader(..., num_workers=0, timeout=0)")
-        if said(scene, WORDING) is not None
-        else fix(scene, "Let it fail loudly", "DataLoader(..., timeout=120)"),
-        fix(scene, "Rule out the fork", "DataLoader(..., multiprocessing_context='spawn')   or num_workers=0"),
+        (
+            fix(
+                "Load by one process, to see how long a sample takes",
+                "DataLoader(..., num_workers=0, timeout=0)",
+            )
+            if statement(scene, WORDING) is not None
+            else fix("Let it fail loudly", "DataLoader(..., timeout=120)")
+        ),
+        fix(
+            "Rule out the fork",
+            "DataLoader(..., multiprocessing_context='spawn')   or num_workers=0",
+        ),
     )
 
 
 CAUSE = Cause(
     id="data-worker-stuck",
     title="A loader worker does not answer",
-    means="A loader worker lives but never answers, for a reason that no other cause names.",
-    telling="The rank waits in its data loader, and a worker's main thread stands at one place in all looks; DataLoader timed out.",
     modes=("hang", "slow", "crash", "check"),
     weigh=_weigh,
     summary=_summary,

@@ -1,24 +1,21 @@
 """The dataset arrives in the other process empty, or shorter than it left.
 
-A `__getstate__` that leaves out what `__setstate__` does not load again, a weak reference, a generator: the pickled copy that a spawned worker gets
-is not the dataset.
+A `__getstate__` that leaves out what `__setstate__` does not load again, a weak reference, a
+generator: the pickled copy that a spawned worker gets is not the dataset.
 
-It is recognised only where it was measured: length, keys or values of a sample before and after a round trip through pickle, or in the parent and
-in a worker (`dataset.length`, `dataset.keys`, `dataset.digest`, told apart by their label `where`). Empty samples alone are often another cause's,
+It is recognised only where it was measured: length, keys or values of a sample before and after a
+round trip through pickle, or in the parent and in a worker (`dataset.length`, `dataset.keys`,
+`dataset.digest`, told apart by their label `where`). Empty samples alone are often another cause's,
 such as `trainer-removed-columns`; a round trip that keeps everything rules it out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.measured import measures
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, sentence
-from trainprobe.facts import Facts, Measured
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.phrases import fix
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.facts import Measured
 
 NAMES = ("dataset.length", "dataset.keys", "dataset.digest", "dataset.empty_samples")
 BEFORE = "parent"
@@ -29,9 +26,19 @@ def _pairs(scene: Scene) -> tuple[tuple[Measured, Measured], ...]:
     found = measures(scene, *NAMES)
     carried = {fact.name: fact.value for fact in found if fact.labels.get("where") == "pickled"}
     parents = {fact.name: fact for fact in found if fact.labels.get("where") == BEFORE}
-    pairs = [(parents[fact.name], fact) for fact in found if fact.labels.get("where") not in (BEFORE, None) and fact.name in parents]
-    # A forked worker inherits the data set: where pickle keeps it whole and only such a worker sees another, pickle is not at fault.
-    return tuple(pair for pair in pairs if pair[1].labels.get("where") != "worker" or carried.get(pair[0].name, pair[1].value) != pair[0].value)
+    pairs = [
+        (parents[fact.name], fact)
+        for fact in found
+        if fact.labels.get("where") not in (BEFORE, None) and fact.name in parents
+    ]
+    # A forked worker inherits the data set: where pickle keeps it whole and only such a worker sees
+    # another, pickle is not at fault.
+    return tuple(
+        pair
+        for pair in pairs
+        if pair[1].labels.get("where") != "worker"
+        or carried.get(pair[0].name, pair[1].value) != pair[0].value
+    )
 
 
 def _lost(scene: Scene) -> tuple[Measured, Measured] | None:
@@ -42,9 +49,11 @@ def _lost(scene: Scene) -> tuple[Measured, Measured] | None:
 
 def _says(pair: tuple[Measured, Measured]) -> str:
     before, after = pair
-    where = {"pickled": "after a round trip through pickle", "worker": "in a worker", "worker-spawn": "in a spawned worker"}.get(
-        str(after.labels.get("where")), "in the other process"
-    )
+    where = {
+        "pickled": "after a round trip through pickle",
+        "worker": "in a worker",
+        "worker-spawn": "in a spawned worker",
+    }.get(str(after.labels.get("where")), "in the other process")
     if before.name == "dataset.digest":
         return f"The values of a sample differ {where}"
     if before.name == "dataset.empty_samples":
@@ -53,38 +62,48 @@ def _says(pair: tuple[Measured, Measured]) -> str:
     return f"{before.value:g} {what} in the parent are {after.value:g} {where}"
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     lost, pairs = _lost(scene), _pairs(scene)
     if lost is not None:
         yield weighing(26, "probe-outcome", _says(lost), *lost)
     elif pairs:
-        yield weighing(-26, "probe-outcome", "The dataset is the same after a round trip through pickle", *pairs[0])
+        yield weighing(
+            -26,
+            "probe-outcome",
+            "The dataset is the same after a round trip through pickle",
+            *pairs[0],
+        )
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    lost = _lost(Scene(facts, group))
-    return sentence(f"The dataset does not survive pickling: {_says(lost)}" if lost is not None else "The dataset does not survive pickling")
-
-
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
+    lost = _lost(scene)
     return (
-        fix(scene, "See it in one line", "copy = pickle.loads(pickle.dumps(dataset)); print(len(dataset), len(copy), dataset[0].keys(), copy[0].keys())"),
-        fix(scene, "Pickle paths and indices, and load again", "__getstate__ returns the paths; __setstate__ opens or memory-maps them"),
+        f"The dataset does not survive pickling: {_says(lost)}"
+        if lost is not None
+        else "The dataset does not survive pickling"
     )
 
 
 CAUSE = Cause(
     id="dataset-lost-in-pickling",
     title="The dataset does not survive pickling",
-    means="The dataset arrives in the other process empty, or shorter than it left.",
-    telling="Length, keys or values that differ before and after a round trip through pickle, measured.",
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=_fixes,
+    fixes=(
+        fix(
+            "See it in one line",
+            "copy = pickle.loads(pickle.dumps(dataset)); print(len(dataset), len(copy),"
+            " dataset[0].keys(), copy[0].keys())",
+        ),
+        fix(
+            "Pickle paths and indices, and load again",
+            "__getstate__ returns the paths; __setstate__ opens or memory-maps them",
+        ),
+    ),
     ranks=nobody,
-    would_settle="copy = pickle.loads(pickle.dumps(dataset)); compare len() and the keys of a sample",
+    would_settle=(
+        "copy = pickle.loads(pickle.dumps(dataset)); compare len() and the keys of a sample"
+    ),
     accounts_for=("user-exception", "bad-sample"),
 )

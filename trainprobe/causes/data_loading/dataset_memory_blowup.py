@@ -1,25 +1,30 @@
 """Each rank or loader worker ends up with its own copy of the dataset.
 
-Millions of Python objects in a list are shared after a fork only until they are looked at: counting references writes to every page. Memory
-grows with workers and steps while the main process stays flat, until the kernel kills somebody.
+Millions of Python objects in a list are shared after a fork only until they are looked at: counting
+references writes to every page. Memory grows with workers and steps while the main process stays
+flat, until the kernel kills somebody.
 
-It is recognised by loader workers whose own memory grows while their parent's does not, between two looks at a live job or in the
-measurements `loader.worker_growth` and `loader.parent_growth` (bytes over one epoch). Workers that stay flat rule it out. It is foretold where
-memory will not do at the planned size, and grows with the data by so much more for each worker.
+It is recognised by loader workers whose own memory grows while their parent's does not, between two
+looks at a live job or in the measurements `loader.worker_growth` and `loader.parent_growth` (bytes
+over one epoch). Workers that stay flat rule it out. It is foretold where memory will not do at the
+planned size, and grows with the data by so much more for each worker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.measured import measures
-from trainprobe.causes.predicted import COPIED, SHARED, elsewhere, fewer_workers, foreseen, weigh_foreseen
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import MIB, fix, sentence, size
-from trainprobe.facts import Facts, Measured, ProcessState
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.phrases import MIB, Fixes, fix, size
+from trainprobe.causes.predicted import (
+    COPIED,
+    SHARED,
+    elsewhere,
+    fewer_workers,
+    foreseen,
+    weigh_foreseen,
+)
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.facts import Measured, ProcessState
 
 GREW = 64 * MIB  # above what a worker needs for its first batches
 FLAT = 0.25  # a parent that grew by less than this share of its workers' growth is flat
@@ -27,8 +32,10 @@ FLAT = 0.25  # a parent that grew by less than this share of its workers' growth
 
 def _grown(scene: Scene) -> tuple[ProcessState, ...]:
     """Loader workers that grew between two looks."""
-    found = [fact for rank in scene.suspects for fact in scene.facts.of(ProcessState, cell=scene.cell, rank=rank)]
-    return tuple(fact for fact in found if fact.role == "loader-worker" and (fact.grew_bytes or 0) >= GREW)
+    found = [fact for rank in scene.suspects for fact in scene.of(ProcessState, rank=rank)]
+    return tuple(
+        fact for fact in found if fact.role == "loader-worker" and (fact.grew_bytes or 0) >= GREW
+    )
 
 
 def _parent_grew(scene: Scene) -> int:
@@ -37,64 +44,105 @@ def _parent_grew(scene: Scene) -> int:
 
 
 def _measured(scene: Scene) -> tuple[Measured | None, Measured | None]:
-    worker, parent = (max(measures(scene, name), key=lambda fact: fact.value, default=None) for name in ("loader.worker_growth", "loader.parent_growth"))
+    worker, parent = (
+        max(measures(scene, name), key=lambda fact: fact.value, default=None)
+        for name in ("loader.worker_growth", "loader.parent_growth")
+    )
     return worker, parent
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
-    if elsewhere(group, "pss"):
+def _weigh(scene: Scene) -> Weighings:
+    if elsewhere(scene.group, "pss"):
         return
-    one = foreseen(group, "pss")
+    one = foreseen(scene.group, "pss")
     if one is not None and one.copies is not None:
-        yield from weigh_foreseen(one, 26 if one.copies >= COPIED else -26 if one.copies <= SHARED else -6)
+        yield from weigh_foreseen(
+            one, 26 if one.copies >= COPIED else -26 if one.copies <= SHARED else -6
+        )
         return
     worker, parent = _measured(scene)
     if worker is not None and parent is not None:
         if worker.value >= GREW and parent.value < FLAT * worker.value:
-            yield weighing(26, "probe-outcome", f"A worker grew by {size(worker.value)} in one epoch, its parent by {size(parent.value)}", worker, parent)
+            yield weighing(
+                26,
+                "probe-outcome",
+                f"A worker grew by {size(worker.value)} in one epoch, its parent by"
+                f" {size(parent.value)}",
+                worker,
+                parent,
+            )
         else:
-            yield weighing(-26, "probe-outcome", f"Workers stayed flat: they grew by {size(worker.value)}", worker, parent)
+            yield weighing(
+                -26,
+                "probe-outcome",
+                f"Workers stayed flat: they grew by {size(worker.value)}",
+                worker,
+                parent,
+            )
     grown = _grown(scene)
     if grown and _parent_grew(scene) < FLAT * (grown[0].grew_bytes or 0):
-        yield weighing(13, "host-pressure", f"Loader worker {grown[0].pid} grew by {size(grown[0].grew_bytes)} between the looks, its parent did not", *grown)
+        yield weighing(
+            13,
+            "host-pressure",
+            f"Loader worker {grown[0].pid} grew by {size(grown[0].grew_bytes)} between the looks,"
+            " its parent did not",
+            *grown,
+        )
     killed = [kill for kill in scene.oom_kills if worker is not None or grown]
     if killed:
         yield weighing(6, "kernel-log", "The kernel killed for want of memory", *killed[:1])
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    if (one := foreseen(group, "pss")) is not None and one.copies is not None:
-        return sentence(f"Each loader worker holds {one.copies:.0%} of the data again, and memory will not do: {one.says}")
+def _summary(scene: Scene) -> str:
+    if (one := foreseen(scene.group, "pss")) is not None and one.copies is not None:
+        return (
+            f"Each loader worker holds {one.copies:.0%} of the data again, and memory will not do:"
+            f" {one.says}"
+        )
     worker, _ = _measured(scene)
     grown = _grown(scene)
-    amount = size(worker.value) if worker is not None else size(grown[0].grew_bytes) if grown else "more and more"
-    return sentence(f"Each loader worker makes its own copy of the dataset page by page: one grew by {amount} while its parent stayed flat")
+    amount = (
+        size(worker.value)
+        if worker is not None
+        else size(grown[0].grew_bytes)
+        if grown
+        else "more and more"
+    )
+    return (
+        f"Each loader worker makes its own copy of the dataset page by page: one grew by {amount}"
+        " while its parent stayed flat"
+    )
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
-    one = foreseen(group, "pss")
+def _fixes(scene: Scene) -> Fixes:
+    one = foreseen(scene.group, "pss")
     return (
         *(fewer_workers(scene, one) if one is not None else ()),
-        fix(scene, "Keep samples where forks share them", "one numpy or torch array (paths as bytes, offsets as int64) in place of a list of Python objects"),
-        fix(scene, "Or on disk", "Arrow (datasets), np.load(..., mmap_mode='r'), webdataset"),
-        fix(scene, "Fewer copies until then", "fewer num_workers; persistent_workers=False frees them after each epoch"),
+        fix(
+            "Keep samples where forks share them",
+            "one numpy or torch array (paths as bytes, offsets as int64) in place of a list of"
+            " Python objects",
+        ),
+        fix("Or on disk", "Arrow (datasets), np.load(..., mmap_mode='r'), webdataset"),
+        fix(
+            "Fewer copies until then",
+            "fewer num_workers; persistent_workers=False frees them after each epoch",
+        ),
     )
 
 
 CAUSE = Cause(
     id="dataset-memory-blowup",
     title="The dataset is copied in every worker",
-    means="Each rank or worker ends up with its own copy of the dataset, at once or page by page.",
-    telling="Memory of loader workers grows while their parent stays flat.",
     modes=("crash", "slow", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
     ranks=nobody,
-    would_settle="the workers' private memory at the start and at the end of an epoch: grep Private_Dirty /proc/<PID>/smaps_rollup",
+    would_settle=(
+        "the workers' private memory at the start and at the end of an epoch: grep Private_Dirty"
+        " /proc/<PID>/smaps_rollup"
+    ),
     refines="host-oom-killed",
     accounts_for=("data-starvation",),
 )

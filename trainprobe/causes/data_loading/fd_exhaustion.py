@@ -1,51 +1,53 @@
 """The limit of open files is reached, most often by tensors that travel from loader workers.
 
-With torch's default sharing strategy every tensor that a worker sends takes a file descriptor in the training process, and keeps it
-for as long as the tensor lives. A job that holds on to batches, has many workers, or runs under `ulimit -n 1024` runs out:
+With torch's default sharing strategy every tensor that a worker sends takes a file descriptor in
+the training process, and keeps it for as long as the tensor lives. A job that holds on to batches,
+has many workers, or runs under `ulimit -n 1024` runs out:
 "Too many open files", "received 0 items of ancdata", "unable to open shared memory object".
 
-It is recognised by those words of the rank that failed first, by the number of descriptors beside their limit, and by the host check of
-`ulimit -n`. Far fewer descriptors than the limit speak against it. Descriptors that grow with the rows foretell it.
+It is recognised by those words of the rank that failed first, by the number of descriptors beside
+their limit, and by the host check of
+`ulimit -n`. Far fewer descriptors than the limit speak against it. Descriptors that grow with the
+rows foretell it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.predicted import again_planned, fewer_workers, foreseen, needed, power_of_two, weigh_foreseen
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import checked, first_to_fail, said, spoken
-from trainprobe.causes.unready import Signs, readied
-from trainprobe.causes.words import fix, ranks_say, sentence, short
-from trainprobe.facts import Facts, ProcessState
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.model.predictions import Prediction
-from trainprobe.waits import SuspectGroup
-
-# The kernel's Errno 24, multiprocessing/reduction.py (ancdata), and torch's file_descriptor sharing (torch/lib/libshm, dataloader.py).
-WORDING = (
-    r"Too many open files|Errno 24\b|received (?:\d+|%d) items of ancdata|unable to open shared memory object .{0,200} in read-write mode(?!: (?:No such|No space))"
-    r"|unable to open file </torch_|os error 24\b|\bEMFILE\b"
+from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.phrases import Fixes, fix, ranks_say, short
+from trainprobe.causes.predicted import (
+    again_planned,
+    fewer_workers,
+    foreseen,
+    needed,
+    power_of_two,
+    weigh_foreseen,
 )
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import checked, statement, weigh_message
+from trainprobe.facts import ProcessState
+from trainprobe.model.predictions import Prediction
+from trainprobe.signatures.messages import message
+
+WORDING = message("fd-exhaustion")
 LOW = 4096  # what a loader with many workers fills; distributions give 1024
 CHECK = "lim.nofile"
 NEARLY = 0.9
-GROWN = 3.0  # times as many at the planned size as at the smallest: they are opened for the data and not for the run
+# times as many at the planned size as at the smallest: they are opened for the data and not for the
+# run
+GROWN = 3.0
 HIGHEST = 1 << 20  # the kernel's own fs.nr_open
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
-    yield from weigh_foreseen(foreseen(group, "fds"))
-    heard = said(scene, WORDING)
-    yield from spoken(scene, WORDING)
-    if heard is not None:
-        yield from first_to_fail(scene)
+def _weigh(scene: Scene) -> Weighings:
+    yield from weigh_foreseen(foreseen(scene.group, "fds"))
+    heard = yield from weigh_message(scene, WORDING)
     yield from checked(scene, CHECK, corroborates=heard is not None)
     limit = scene.given("limit.nofile")
     if heard is not None and limit is not None and limit.number is not None and limit.number <= LOW:
-        yield weighing(10, "environment-and-limits", f"The limit of open files is {limit.number:.0f}", limit)
+        yield weighing(
+            10, "environment-and-limits", f"The limit of open files is {limit.number:.0f}", limit
+        )
     full = _fullest(scene)
     if full is not None and full.fds is not None and full.nofile_soft:
         share = full.fds / full.nofile_soft
@@ -57,65 +59,100 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
 
 
 def _fullest(scene: Scene) -> ProcessState | None:
-    found = [fact for rank in scene.suspects for fact in scene.facts.of(ProcessState, cell=scene.cell, rank=rank)]
+    found = [fact for rank in scene.suspects for fact in scene.of(ProcessState, rank=rank)]
     measured = [fact for fact in found if fact.fds is not None and fact.nofile_soft]
     return max(measured, key=lambda fact: (fact.fds or 0) / (fact.nofile_soft or 1), default=None)
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    if (one := foreseen(group, "fds")) is not None:
-        return sentence(f"The limit of open files will be reached: {one.says}")
-    heard, full = said(scene, WORDING), _fullest(scene)
+def _summary(scene: Scene) -> str:
+    if (one := foreseen(scene.group, "fds")) is not None:
+        return f"The limit of open files will be reached: {one.says}"
+    heard, full = statement(scene, WORDING), _fullest(scene)
     check, limit = next(iter(scene.checks(CHECK)), None), scene.given("limit.nofile")
-    numbers = f" ({full.fds} of {full.nofile_soft} in use)" if full is not None else f" ({check.says.rstrip('.')})" if check is not None else ""
-    numbers = numbers or (f" (ulimit -n is {limit.number:.0f})" if limit is not None and limit.number is not None else "")
-    who = f"{ranks_say([heard.fact.rank])} has" if heard is not None and heard.fact.rank is not None else "A process has"
+    numbers = (
+        f" ({full.fds} of {full.nofile_soft} in use)"
+        if full is not None
+        else f" ({check.says.rstrip('.')})"
+        if check is not None
+        else ""
+    )
+    numbers = numbers or (
+        f" (ulimit -n is {limit.number:.0f})"
+        if limit is not None and limit.number is not None
+        else ""
+    )
+    who = (
+        f"{ranks_say([heard.fact.rank])} has"
+        if heard is not None and heard.fact.rank is not None
+        else "A process has"
+    )
     if heard is None:
-        return sentence(f"The limit of open files is too low for this run{numbers}")
-    return sentence(f"{who} no file descriptor left{numbers}: {short(heard.text, 120)}")
+        return f"The limit of open files is too low for this run{numbers}"
+    return f"{who} no file descriptor left{numbers}: {short(heard.text, 120)}"
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     limit = scene.given("limit.nofile")
     now = f"   (now {limit.number:.0f})" if limit is not None and limit.number is not None else ""
-    one = foreseen(group, "fds")
+    one = foreseen(scene.group, "fds")
     if one is not None:
         return _fixes_foreseen(scene, one)
     return (
-        fix(scene, "Raise the limit", f"ulimit -n 65536{now}   (in the shell or batch script that starts the job)", verify="ulimit -n"),
-        fix(scene, "Let workers share tensors through files", "torch.multiprocessing.set_sharing_strategy('file_system')   (before the first DataLoader)"),
-        fix(scene, "Do not keep what workers send", "copy what is kept: batch.clone(), or keep plain numbers instead of tensors"),
+        fix(
+            "Raise the limit",
+            f"ulimit -n 65536{now}   (in the shell or batch script that starts the job)",
+            verify="ulimit -n",
+        ),
+        fix(
+            "Let workers share tensors through files",
+            "torch.multiprocessing.set_sharing_strategy('file_system')   (before the first"
+            " DataLoader)",
+        ),
+        fix(
+            "Do not keep what workers send",
+            "copy what is kept: batch.clone(), or keep plain numbers instead of tensors",
+        ),
     )
 
 
-def _fixes_foreseen(scene: Scene, one: Prediction) -> tuple[Fix, ...]:
-    """More rows need more descriptors only where something is opened for each and never closed; a higher limit helps where it is within reach."""
+def _fixes_foreseen(scene: Scene, one: Prediction) -> Fixes:
+    """More rows need more descriptors only where something is opened for each and never closed;
+    a higher limit helps where it is within reach.
+    """
     verify = again_planned(scene, one)
-    close = "with open(path) as file: ...   (in __getitem__), or one open file for each worker; batch.clone() for what is kept of a batch"
-    found = [fix(scene, "Close what is opened for each row or batch", close, verify=verify)] if one.value and one.value > GROWN * one.points[0][1] else []
+    close = (
+        "with open(path) as file: ...   (in __getitem__), or one open file for each worker;"
+        " batch.clone() for what is kept of a batch"
+    )
+    found = (
+        [fix("Close what is opened for each row or batch", close, verify=verify)]
+        if one.value and one.value > GROWN * one.points[0][1]
+        else []
+    )
     enough = max(65536, power_of_two(needed(one)))
     if enough <= HIGHEST:
-        raised = f"ulimit -n {enough}   (now {one.limit or 0:.0f}; in the shell or batch script that starts the job)"
-        found.append(fix(scene, "Raise the limit", raised, verify="ulimit -n"))
+        raised = (
+            f"ulimit -n {enough}   (now {one.limit or 0:.0f}; in the shell or batch script that"
+            " starts the job)"
+        )
+        found.append(fix("Raise the limit", raised, verify="ulimit -n"))
     return (*found, *fewer_workers(scene, one))
 
 
-CAUSE = readied(
-    Cause(
-        id="fd-exhaustion",
-        title="The limit of open files is reached",
-        means="A process reaches its limit of open files, usually through tensors sent by loader workers.",
-        telling="Errno 24, received 0 items of ancdata, or a shared memory object that cannot be opened; a low ulimit -n.",
-        modes=("crash", "hang", "check"),
-        weigh=_weigh,
-        summary=_summary,
-        fixes=_fixes,
-        ranks=nobody,
-        would_settle="ls /proc/<PID>/fd | wc -l while it runs, beside ulimit -n",
-        refines="user-exception",
-        wording=WORDING,
+CAUSE = Cause(
+    id="fd-exhaustion",
+    title="The limit of open files is reached",
+    modes=("crash", "hang", "check"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    ranks=nobody,
+    would_settle="ls /proc/<PID>/fd | wc -l while it runs, beside ulimit -n",
+    refines="user-exception",
+    wording=WORDING,
+    ready=Signs(
+        says=("allows too few open files", "allow too few open files"),
+        checks=("lim.nofile",),
+        values=("limit.nofile",),
     ),
-    Signs(says=("allows too few open files", "allow too few open files"), checks=("lim.nofile",), values=("limit.nofile",)),
 )

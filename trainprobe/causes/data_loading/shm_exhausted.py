@@ -1,92 +1,119 @@
 """Shared memory is too small for the batches that loader workers hand over.
 
-Workers put their batches into shared memory. A container has 64 MiB of it unless told otherwise. When it is full, the next write
-ends the worker with SIGBUS ("Unexpected bus error encountered in worker"), or torch cannot resize its segment.
+Workers put their batches into shared memory. A container has 64 MiB of it unless told otherwise.
+When it is full, the next write ends the worker with SIGBUS ("Unexpected bus error encountered in
+worker"), or torch cannot resize its segment.
 
-It is recognised by those words, by a bus error of a process, and by the host check of /dev/shm; and it is foretold where its use grows.
+It is recognised by those words, by a bus error of a process, and by the host check of /dev/shm; and
+it is foretold where its use grows.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
-from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.phrases import GIB, Fixes, fix, short, size
 from trainprobe.causes.predicted import fewer_workers, foreseen, needed, weigh_foreseen
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import advice, checked, first_to_fail, said, spoken
-from trainprobe.causes.unready import Signs, readied
-from trainprobe.causes.words import GIB, fix, sentence, short, size
-from trainprobe.facts import Facts
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import advice, checked, first_to_fail, statement, weigh_statement
+from trainprobe.signatures.messages import message
 
-# torch/utils/data/_utils/signal_handling.py, and the shared-memory allocator (aten/src/ATen/MapAllocator.cpp).
-WORDING = (
-    r"Unexpected bus error encountered in worker|killed by signal: Bus error|unable to (?:write to|resize|allocate|mmap)\b.{0,200}(?:/torch_|shm|shared memory)"
-    r"|No space left on device.{0,200}(?:/torch_|/dev/shm)|(?:/torch_|/dev/shm)\S{0,200}.{0,80}No space left on device|raise your shared memory limit"
-    r"|shared memory object .{0,200}: No space left"
-)
+WORDING = message("shm-exhausted")
 CHECK = "shm.size"
-SMALL = 1 << 30  # Docker gives 64 MiB; batches of images with several workers need a gibibyte and more
+# Docker gives 64 MiB; batches of images with several workers need a gibibyte and more
+SMALL = 1 << 30
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
-    yield from weigh_foreseen(foreseen(group, "shm"))
-    heard = said(scene, WORDING)
-    yield from spoken(scene, WORDING, log_points=26)
-    buses = [end for end in scene.endings(scene.suspects) if end.signal_name == "SIGBUS" and not end.by_us]
+def _weigh(scene: Scene) -> Weighings:
+    yield from weigh_foreseen(foreseen(scene.group, "shm"))
+    heard = statement(scene, WORDING)
+    yield from weigh_statement(scene, WORDING, log_points=26)
+    buses = [
+        end
+        for end in scene.endings(scene.suspects)
+        if end.signal_name == "SIGBUS" and not end.by_us
+    ]
     if buses:
-        yield weighing(6, "exit-status", f"Rank {buses[0].rank} died of SIGBUS, as writes to full shared memory do", *buses)
+        yield weighing(
+            6,
+            "exit-status",
+            f"Rank {buses[0].rank} died of SIGBUS, as writes to full shared memory do",
+            *buses,
+        )
     elif heard is not None:
         yield from first_to_fail(scene)
     given = scene.given("shm.size_bytes")
-    if given is not None and given.number is not None and (heard is not None or buses) and given.number <= SMALL:
-        yield weighing(10, "environment-and-limits", f"Shared memory holds {size(given.number)}", given)
+    if (
+        given is not None
+        and given.number is not None
+        and (heard is not None or buses)
+        and given.number <= SMALL
+    ):
+        yield weighing(
+            10, "environment-and-limits", f"Shared memory holds {size(given.number)}", given
+        )
     yield from checked(scene, CHECK, corroborates=heard is not None or bool(buses))
     roomy = [check for check in scene.checks(CHECK, bad_only=False) if check.status == "ok"]
     if roomy and heard is None:
         yield weighing(-6, "environment-and-limits", roomy[0].says.rstrip("."), *roomy)
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    if (one := foreseen(group, "shm")) is not None:
-        return sentence(f"Shared memory (/dev/shm) will be full: {one.says}")
-    heard, check = said(scene, WORDING), next(iter(scene.checks(CHECK, bad_only=False)), None)
+def _summary(scene: Scene) -> str:
+    if (one := foreseen(scene.group, "shm")) is not None:
+        return f"Shared memory (/dev/shm) will be full: {one.says}"
+    heard, check = statement(scene, WORDING), next(iter(scene.checks(CHECK, bad_only=False)), None)
     given = scene.given("shm.size_bytes")
-    room = f" ({check.says.rstrip('.')})" if check is not None else f" ({size(given.number)})" if given is not None and given.number else ""
-    return sentence(f"Shared memory (/dev/shm) is full or too small{room}{f': {short(heard.text, 120)}' if heard is not None else ''}")
-
-
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
-    more, one = advice(scene, CHECK), foreseen(group, "shm")
-    if one is not None:
-        gib = max(1, math.ceil(needed(one) / GIB))
-        more = (f"docker run --shm-size={gib}g …   or --ipc=host", f"mount -o remount,size={gib}G /dev/shm   (on a host of your own)")
+    room = (
+        f" ({check.says.rstrip('.')})"
+        if check is not None
+        else f" ({size(given.number)})"
+        if given is not None and given.number
+        else ""
+    )
     return (
-        *(fewer_workers(scene, one) if one is not None else ()),
-        fix(scene, "Give the container more shared memory", *(more or ("docker run --shm-size=8g …   or --ipc=host",)), verify="df -h /dev/shm"),
-        fix(scene, "Or need less of it", "fewer workers, a smaller prefetch_factor, smaller batches", "num_workers=0 to see that it is this"),
+        "Shared memory (/dev/shm) is full or too"
+        f" small{room}{f': {short(heard.text, 120)}' if heard is not None else ''}"
     )
 
 
-CAUSE = readied(
-    Cause(
-        id="shm-exhausted",
-        title="Shared memory is too small",
-        means="The shared memory of the host or container is too small for the batches of the loader workers.",
-        telling="Unexpected bus error in a worker, a worker killed by Bus error, no space left on a torch segment; a small /dev/shm.",
-        modes=("crash", "hang", "check"),
-        weigh=_weigh,
-        summary=_summary,
-        fixes=_fixes,
-        ranks=nobody,
-        would_settle="df -h /dev/shm while the workers run",
-        refines="user-exception",
-        wording=WORDING,
+def _fixes(scene: Scene) -> Fixes:
+    more, one = advice(scene, CHECK), foreseen(scene.group, "shm")
+    if one is not None:
+        gib = max(1, math.ceil(needed(one) / GIB))
+        more = (
+            f"docker run --shm-size={gib}g …   or --ipc=host",
+            f"mount -o remount,size={gib}G /dev/shm   (on a host of your own)",
+        )
+    return (
+        *(fewer_workers(scene, one) if one is not None else ()),
+        fix(
+            "Give the container more shared memory",
+            *(more or ("docker run --shm-size=8g …   or --ipc=host",)),
+            verify="df -h /dev/shm",
+        ),
+        fix(
+            "Or need less of it",
+            "fewer workers, a smaller prefetch_factor, smaller batches",
+            "num_workers=0 to see that it is this",
+        ),
+    )
+
+
+CAUSE = Cause(
+    id="shm-exhausted",
+    title="Shared memory is too small",
+    modes=("crash", "hang", "check"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    ranks=nobody,
+    would_settle="df -h /dev/shm while the workers run",
+    refines="user-exception",
+    wording=WORDING,
+    ready=Signs(
+        says=("has too little shared memory", "have too little shared memory"),
+        checks=("shm.size", "shm.alloc", "shm.stale"),
+        values=("shm.",),
     ),
-    Signs(says=("has too little shared memory", "have too little shared memory"), checks=("shm.size", "shm.alloc", "shm.stale"), values=("shm.",)),
 )

@@ -1,124 +1,192 @@
 """The file system under data or checkpoints does not answer.
 
-A server that is down, a mount that lost its network, an overloaded volume, a FIFO that nobody writes to: a read, a write or a plain
-`stat` does not come back. The process sleeps in the kernel, often in state D where no signal reaches it, and the others wait for it.
+A server that is down, a mount that lost its network, an overloaded volume, a FIFO that nobody
+writes to: a read, a write or a plain
+`stat` does not come back. The process sleeps in the kernel, often in state D where no signal
+reaches it, and the others wait for it.
 
-It is recognised by a stack that ends in a file call in all looks, by what the kernel says that it sleeps in, by state D without CPU time, and by a
-mount that does not answer a probe in a process of its own. Bytes that are still written rule it out: then the storage is slow, not still.
+It is recognised by a stack that ends in a file call in all looks, by what the kernel says that it
+sleeps in, by state D without CPU time, and by a mount that does not answer a probe in a process of
+its own. Bytes that are still written rule it out: then the storage is slow, not still.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from trainprobe.causes.at_files import FILE_SYSTEMS, asleep, channel, dead_mounts, path_of, stalled
-from trainprobe.causes.cause import Cause
+from trainprobe.causes.cause import Cause, Signs
+from trainprobe.causes.child_processes import others_wait, states, who
 from trainprobe.causes.commands import live_pid
-from trainprobe.causes.ends import others_wait, states, who
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import first_to_fail, said, spoken
-from trainprobe.causes.unready import Signs, readied
-from trainprobe.causes.words import fix, ranks_say, sentence, short
-from trainprobe.facts import Facts
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
-
-# Errno 116, 107, 112 and 121 of network file systems; what their clients and the kernel's watch over sleeping tasks log.
-WORDING = (
-    r"Stale (?:NFS )?file handle|Transport endpoint is not connected|\[Errno 112\] Host is down|Remote I/O error|server [\w.-]{1,128} not responding, (?:still|timed)"
-    r"|Lustre(?:Error)?: .{0,200}(?:evicted|timed out|lost connection|operations using this service will wait)|ceph: mds\d+ (?:hung|caps stale|reconnect)"
-    r"|\[Errno 110\] Connection timed out: '/"
+from trainprobe.causes.file_calls import (
+    FILE_SYSTEMS,
+    asleep,
+    channel,
+    dead_mounts,
+    path_of,
+    stalled,
 )
+from trainprobe.causes.phrases import Fixes, admin_fix, fix, ranks_say, short
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import first_to_fail, statement, weigh_statement
+from trainprobe.signatures.messages import message
+
+WORDING = message("storage-stall")
 BLOCKED = r"task [\w./:-]{1,60} blocked for more than \d+ seconds"
 
 
-def _told(scene: Scene) -> Iterator[Weighing]:
+def _from_log(scene: Scene) -> Weighings:
     """What logs say of a file system: a lost one settles a crash, and explains a wait."""
-    heard = tuple(spoken(scene, WORDING))
+    heard = tuple(weigh_statement(scene, WORDING))
     yield from heard
     if heard and scene.group.mode == "crash":
         yield from first_to_fail(scene)
-    if (blocked := said(scene, BLOCKED)) is not None:  # memory pressure and sick disks do so as well
-        yield weighing(10 if heard else 6, "kernel-log", f"The kernel says: {short(blocked.text, 120)}", blocked.fact)
+    if (
+        blocked := statement(scene, BLOCKED)
+    ) is not None:  # memory pressure and sick disks do so as well
+        yield weighing(
+            10 if heard else 6,
+            "kernel-log",
+            f"The kernel says: {short(blocked.text, 120)}",
+            blocked.fact,
+        )
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
-    yield from _told(scene)
+def _weigh(scene: Scene) -> Weighings:
+    yield from _from_log(scene)
     standing, sleeping = stalled(scene), asleep(scene)
     if not (standing or sleeping):  # a mount that is dead for somebody else says nothing
         return
     for mount in dead_mounts(scene)[:1]:
-        yield weighing(13, "storage", f"{mount.path} ({mount.fstype} from {mount.device or 'a server'}) does not answer a probe", mount)
+        yield weighing(
+            13,
+            "storage",
+            f"{mount.path} ({mount.fstype} from {mount.device or 'a server'}) does not answer a"
+            " probe",
+            mount,
+        )
     if standing:
         sure = standing[0].moved is False and (standing[0].op in FILE_SYSTEMS or bool(sleeping))
-        says = f"{who(standing[0])} stands in a file call ({standing[0].op}) at {standing[0].where or 'one place'}"
-        yield weighing(13 if sure else 6, "suspects-stack", f"{says} in {standing[0].looks} looks", *standing)
+        says = (
+            f"{who(standing[0])} stands in a file call ({standing[0].op}) at"
+            f" {standing[0].where or 'one place'}"
+        )
+        yield weighing(
+            13 if sure else 6, "suspects-stack", f"{says} in {standing[0].looks} looks", *standing
+        )
     for state in sleeping[:1]:
         known = channel(state)
-        points = 13 if known in FILE_SYSTEMS - {"disk"} or (state.state == "D" and (known or not state.wchan)) else 6
-        what = f" in {known} ({state.wchan})" if known else f" in {state.wchan}" if state.wchan else ""
-        yield weighing(points, "process-state-and-locks", f"Pid {state.pid} sleeps{what}, state {state.state}, and uses no CPU", state)
+        points = (
+            13
+            if known in FILE_SYSTEMS - {"disk"}
+            or (state.state == "D" and (known or not state.wchan))
+            else 6
+        )
+        what = (
+            f" in {known} ({state.wchan})" if known else f" in {state.wchan}" if state.wchan else ""
+        )
+        yield weighing(
+            points,
+            "process-state-and-locks",
+            f"Pid {state.pid} sleeps{what}, state {state.state}, and uses no CPU",
+            state,
+        )
     yield from others_wait(scene)
     wrote = [state for state in states(scene) if state.wrote_bytes]
     if wrote:
-        yield weighing(-13, "storage", f"Pid {wrote[0].pid} still wrote {wrote[0].wrote_bytes} bytes between the looks", *wrote)
-    if standing and any(state.pid == standing[0].pid and state.state == "R" for state in states(scene)):
+        yield weighing(
+            -13,
+            "storage",
+            f"Pid {wrote[0].pid} still wrote {wrote[0].wrote_bytes} bytes between the looks",
+            *wrote,
+        )
+    if standing and any(
+        state.pid == standing[0].pid and state.state == "R" for state in states(scene)
+    ):
         yield weighing(-13, "process-state-and-locks", "It computes meanwhile (state R)", *standing)
 
 
-def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    scene = Scene(facts, group)
-    return tuple(dict.fromkeys([*(thread.pid for thread in stalled(scene)), *(state.pid for state in asleep(scene))]))
-
-
-def _fifo(scene: Scene) -> bool:
-    return any(channel(state) == "fifo" for state in asleep(scene)) or any(thread.op == "fifo" for thread in stalled(scene))
-
-
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    standing, path, heard = stalled(scene), path_of(scene), said(scene, WORDING) or said(scene, BLOCKED)
-    if heard is not None and not (standing or asleep(scene)):
-        return sentence(f"{ranks_say(group.ranks)} {'meets' if len(group.ranks) < 2 else 'meet'} a file system that does not answer: {short(heard.text, 140)}")
-    subject = who(standing[0]) if standing else ranks_say(group.ranks)
-    where = f" at {standing[0].where}" if standing and standing[0].where else ""
-    if _fifo(scene):
-        return sentence(f"{subject} waits{where} to open {f'{path}, ' if path else ''}a FIFO whose other end nobody has open")
-    return sentence(f"{subject} waits for {path or 'its file system'}{where}, which does not answer")
-
-
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
-    pid, path = next((str(pid) for pid in _pids(facts, group)), "<PID>"), path_of(scene) or "<PATH>"
-    if _fifo(scene):
-        see = fix(scene, "See what that path is", f"ls -l {path}   (p at the start of the line: a FIFO)")
-        return (see, fix(scene, "Write to a plain file, or start whoever has the other end first", "os.O_NONBLOCK gives an error instead of a wait"))
-    return (
-        fix(scene, "See whether the file system answers", f"timeout 5 stat {path} || echo no answer", f"cat /proc/{pid}/wchan; ls -l /proc/{pid}/fd"),
-        fix(scene, "Bring the server or mount back", f"findmnt -T {path}", "nfsstat -m; dmesg | tail", risk="needs-admin", who="admin"),
-        fix(
-            scene, "Keep training apart from slow storage", "copy the data to a local disk first; save checkpoints with torch.distributed.checkpoint.async_save"
-        ),
-        fix(scene, "Or end the job: it does not come back alone", f"kill {live_pid(scene)}", risk="disruptive"),
+def _pids(scene: Scene) -> tuple[int, ...]:
+    return tuple(
+        dict.fromkeys(
+            [*(thread.pid for thread in stalled(scene)), *(state.pid for state in asleep(scene))]
+        )
     )
 
 
-CAUSE = readied(
-    Cause(
-        id="storage-stall",
-        title="The file system does not answer",
-        means="The file system under data or checkpoints is slow or does not answer.",
-        telling="A stack ends in a file call in all looks, the process sleeps in the file system (often state D), and the mount does not answer a probe.",
-        modes=("hang", "slow", "crash", "check"),
-        weigh=_weigh,
-        summary=_summary,
-        fixes=_fixes,
-        pids=_pids,
-        would_settle="timeout 5 stat on the path, and cat /proc/<PID>/wchan",
-        refines="rank-stuck",
-        accounts_for=("data-worker-stuck", "gil-held", "import-hang", "user-exception"),
-        wording=WORDING,
+def _fifo(scene: Scene) -> bool:
+    return any(channel(state) == "fifo" for state in asleep(scene)) or any(
+        thread.op == "fifo" for thread in stalled(scene)
+    )
+
+
+def _summary(scene: Scene) -> str:
+    standing, path, heard = (
+        stalled(scene),
+        path_of(scene),
+        statement(scene, WORDING) or statement(scene, BLOCKED),
+    )
+    if heard is not None and not (standing or asleep(scene)):
+        return (
+            f"{ranks_say(scene.ranks)} {'meets' if len(scene.ranks) < 2 else 'meet'} a file system"
+            f" that does not answer: {short(heard.text, 140)}"
+        )
+    subject = who(standing[0]) if standing else ranks_say(scene.ranks)
+    where = f" at {standing[0].where}" if standing and standing[0].where else ""
+    if _fifo(scene):
+        return (
+            f"{subject} waits{where} to open {f'{path}, ' if path else ''}a FIFO whose other end"
+            " nobody has open"
+        )
+    return f"{subject} waits for {path or 'its file system'}{where}, which does not answer"
+
+
+def _fixes(scene: Scene) -> Fixes:
+    pid, path = next((str(pid) for pid in _pids(scene)), "<PID>"), path_of(scene) or "<PATH>"
+    if _fifo(scene):
+        see = fix("See what that path is", f"ls -l {path}   (p at the start of the line: a FIFO)")
+        return (
+            see,
+            fix(
+                "Write to a plain file, or start whoever has the other end first",
+                "os.O_NONBLOCK gives an error instead of a wait",
+            ),
+        )
+    return (
+        fix(
+            "See whether the file system answers",
+            f"timeout 5 stat {path} || echo no answer",
+            f"cat /proc/{pid}/wchan; ls -l /proc/{pid}/fd",
+        ),
+        admin_fix(
+            "Bring the server or mount back",
+            f"findmnt -T {path}",
+            "nfsstat -m; dmesg | tail",
+        ),
+        fix(
+            "Keep training apart from slow storage",
+            "copy the data to a local disk first; save checkpoints with"
+            " torch.distributed.checkpoint.async_save",
+        ),
+        fix(
+            "Or end the job: it does not come back alone",
+            f"kill {live_pid(scene)}",
+            disruptive=True,
+        ),
+    )
+
+
+CAUSE = Cause(
+    id="storage-stall",
+    title="The file system does not answer",
+    modes=("hang", "slow", "crash", "check"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    pids=_pids,
+    would_settle="timeout 5 stat on the path, and cat /proc/<PID>/wchan",
+    refines="rank-stuck",
+    accounts_for=("data-worker-stuck", "gil-held", "import-hang", "user-exception"),
+    wording=WORDING,
+    ready=Signs(
+        says=("has storage that does not answer", "have storage that does not answer"),
+        checks=("fs.hang", "fs.smallfile", "fs.seqread", "fs.ckpt"),
     ),
-    Signs(says=("has storage that does not answer", "have storage that does not answer"), checks=("fs.hang", "fs.smallfile", "fs.seqread", "fs.ckpt")),
 )

@@ -1,93 +1,142 @@
 """The Trainer drops the columns that a collator needs, so samples arrive empty.
 
-With its default `remove_unused_columns=True`, transformers' Trainer keeps only the columns that the model's `forward` takes. A collator that makes
-its batch from another column, such as `text`, then gets samples without it. It happens in a single process too: neither pickling nor the data set
-is to blame.
+With its default `remove_unused_columns=True`, transformers' Trainer keeps only the columns that the
+model's `forward` takes. A collator that makes its batch from another column, such as `text`, then
+gets samples without it. It happens in a single process too: neither pickling nor the data set is to
+blame.
 
-It is recognised by the columns that the witness saw the Trainer take away, where what was raised asks for one; by the Trainer's own words about columns,
-by samples without keys, and by a data set of size 0 below the Trainer. A collator of a plain DataLoader has no Trainer above it.
+It is recognised by the columns that the witness saw the Trainer take away, where what was raised
+asks for one; by the Trainer's own words about columns, by samples without keys, and by a data set
+of size 0 below the Trainer. A collator of a plain DataLoader has no Trainer above it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.columns_dropped import column_of, dropped, ignored, in_collator, in_trainer, notice, seen_removed, whole_before
-from trainprobe.causes.scene import Scene, user_frame, weighing
-from trainprobe.causes.spoken import first_to_fail, said, spoken, text_of
-from trainprobe.causes.words import fix, sentence, short
-from trainprobe.facts import Facts
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.dropped_columns import (
+    column_of,
+    dropped,
+    ignored,
+    in_collator,
+    in_trainer,
+    notice,
+    seen_removed,
+    whole_before,
+)
+from trainprobe.causes.phrases import Fixes, fix, short
+from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.statements import first_to_fail, statement, text_of, weigh_statement
+from trainprobe.signatures.messages import message
 
-# transformers/trainer.py, _remove_unused_columns() of 4.x and 5.x; the second is the usual wording of collators that name what they got.
-WORDING = r"No columns in the dataset match the model's forward method signature|(?:[Ee]xample|[Ss]ample|[Ff]eature|[Aa]vailable|[Gg]ot|with) keys:? ?(?:are )?(?:dict_keys\()?\[\]"
+WORDING = message("trainer-removed-columns")
 # What a tokenizer's pad() says of samples without input_ids, and datasets of rows without columns.
 SYMPTOMS = re.compile(
-    r"You should supply an encoding or a list of encodings to this method that includes input_ids, but you provided|Invalid key: \d+ is out of bounds for size 0"
+    r"You should supply an encoding or a list of encodings to this method that includes input_ids,"
+    r" but you provided|Invalid key: \d+ is out of bounds for size 0"
     r"|index out of bounds for size 0|out of range for (?:an empty )?dataset of size 0"
 )
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     origin, line, taken = scene.origin, notice(scene), dropped(scene)
     removed = next((one for one in seen_removed(scene) if one.removed), None)
-    heard, column = said(scene, WORDING), column_of(origin)
+    heard, column = statement(scene, WORDING), column_of(origin)
     empty = heard is None and origin is not None and SYMPTOMS.search(text_of(origin)) is not None
-    yield from spoken(scene, WORDING, log_points=26)
+    yield from weigh_statement(scene, WORDING, log_points=26)
     if taken is not None:
         yield weighing(26 if taken.sure else 13, "suspects-log", taken.says, origin, taken.seen)
     elif heard is None and column and column in ignored(line):
-        yield weighing(26, "suspects-log", f"The collator asks for {column}, which the Trainer says it ignored", origin, line)
-    elif empty and origin is not None and (line is not None or removed is not None or in_trainer(origin) or not origin.frames):
+        yield weighing(
+            26,
+            "suspects-log",
+            f"The collator asks for {column}, which the Trainer says it ignored",
+            origin,
+            line,
+        )
+    elif (
+        empty
+        and origin is not None
+        and (line is not None or removed is not None or in_trainer(origin) or not origin.frames)
+    ):
         known = bool(origin.frames) or line is not None or removed is not None
-        yield weighing(13 if known else 10, "suspects-log", f"Samples arrive without what they need: {short(origin.message, 120)}", origin, removed)
+        yield weighing(
+            13 if known else 10,
+            "suspects-log",
+            f"Samples arrive without what they need: {short(origin.message, 120)}",
+            origin,
+            removed,
+        )
     elif heard is None and column and in_trainer(origin) and in_collator(origin):
-        yield weighing(10, "suspects-log", f"A collator below the Trainer asks for {column}, which its samples do not have", origin)
+        yield weighing(
+            10,
+            "suspects-log",
+            f"A collator below the Trainer asks for {column}, which its samples do not have",
+            origin,
+        )
     else:
         if heard is not None:
             yield from first_to_fail(scene)
         return
     if in_collator(origin):
         known = line is not None or (taken is not None and taken.sure)
-        yield weighing(13 if known else 3, "suspects-stack", "It was raised where the batch is made, from what the Trainer left", origin, line)
+        yield weighing(
+            13 if known else 3,
+            "suspects-stack",
+            "It was raised where the batch is made, from what the Trainer left",
+            origin,
+            line,
+        )
     if line is not None:
-        yield weighing(10, "source", f"The Trainer says that it ignored columns: {short(line.line, 120)}", line)
+        yield weighing(
+            10, "source", f"The Trainer says that it ignored columns: {short(line.line, 120)}", line
+        )
     if (whole := whole_before(scene)) is not None:
-        yield weighing(6, "probe-outcome", "The data itself gives whole samples: what is missing was taken away later", whole)
+        yield weighing(
+            6,
+            "probe-outcome",
+            "The data itself gives whole samples: what is missing was taken away later",
+            whole,
+        )
     yield from first_to_fail(scene)
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
     frame = user_frame(scene.origin.frames) if scene.origin is not None else None
     taken = dropped(scene)
-    what = (taken.column if taken is not None else column_of(scene.origin)) or ", ".join(ignored(notice(scene))[:4])
-    return sentence(f"The Trainer dropped {f'the column {what}' if what else 'columns'} before the batch is made{f' at {frame.where}' if frame else ''}")
+    what = (taken.column if taken is not None else column_of(scene.origin)) or ", ".join(
+        ignored(notice(scene))[:4]
+    )
+    return (
+        f"The Trainer dropped {f'the column {what}' if what else 'columns'} before the batch is"
+        f" made{f' at {frame.where}' if frame else ''}"
+    )
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     frame = user_frame(scene.origin.frames) if scene.origin is not None else None
     return (
-        fix(scene, "Keep the columns", "TrainingArguments(..., remove_unused_columns=False)"),
+        fix("Keep the columns", "TrainingArguments(..., remove_unused_columns=False)"),
         fix(
-            scene,
             "Or tokenise beforehand",
-            f"dataset.map(tokenize), so that {frame.where} finds input_ids" if frame else "dataset.map(tokenize): input_ids stay",
+            (
+                f"dataset.map(tokenize), so that {frame.where} finds input_ids"
+                if frame
+                else "dataset.map(tokenize): input_ids stay"
+            ),
         ),
-        fix(scene, "See what arrives", "next(iter(trainer.get_train_dataloader()))   in one process, with dataloader_num_workers=0"),
+        fix(
+            "See what arrives",
+            "next(iter(trainer.get_train_dataloader()))   in one process, with"
+            " dataloader_num_workers=0",
+        ),
     )
 
 
 CAUSE = Cause(
     id="trainer-removed-columns",
     title="The Trainer dropped columns that are needed",
-    means="The Trainer drops the columns that a collator needs, so samples arrive empty, in a single process too.",
-    telling="Example keys: [], a KeyError for a column that the Trainer was seen to drop, the Trainer's notice of ignored columns.",
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,

@@ -1,7 +1,8 @@
 """An object cannot cross into a worker that is started by spawn.
 
-With spawn or forkserver the dataset, its transforms and the collate function are pickled. A lambda, a local function, an open file or
-a database handle cannot be. The child often adds "EOFError: Ran out of input", which is only its echo.
+With spawn or forkserver the dataset, its transforms and the collate function are pickled. A lambda,
+a local function, an open file or a database handle cannot be. The child often adds "EOFError: Ran
+out of input", which is only its echo.
 
 It is recognised by pickle's words in a traceback that runs through the start of a process.
 """
@@ -9,79 +10,96 @@ It is recognised by pickle's words in a traceback that runs through the start of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.given_objects import broken, weigh_broken
+from trainprobe.causes.phrases import fix, short
 from trainprobe.causes.process_starts import child_died, in_notebook
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import first_to_fail, said, spoken
-from trainprobe.causes.words import fix, sentence, short
-from trainprobe.facts import Facts
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import first_to_fail, quote, statement, weigh_statement
+from trainprobe.causes.user_objects import broken, weigh_broken
+from trainprobe.signatures.messages import message
 
-# CPython's pickle.py and _pickle.c over the versions 3.8 to 3.14.
-WORDING = (
-    r"[Cc]an'?t pickle |[Cc]annot pickle |Can't get local object|cannot be pickled\b|not picklable|Can't get attribute '\S{1,200}' on <module"
-    r"|EOFError: Ran out of input|(?<!Un)[Pp]icklingError: "
-)
+WORDING = message("unpicklable-dataset")
 ECHO = r"EOFError: Ran out of input"
-READS_A_FILE = r"\b(?:torch|joblib|pickle|dill|np|numpy)\.load\(|load_checkpoint|load_from_checkpoint"
-STARTS = ("multiprocessing/", "multiprocess/", "torch/utils/data/dataloader.py", "multiprocessing\\", "torch/multiprocessing/")
+READS_A_FILE = message("unpicklable-dataset.reads-a-file")
+STARTS = (
+    "multiprocessing/",
+    "multiprocess/",
+    "torch/utils/data/dataloader.py",
+    "multiprocessing\\",
+    "torch/multiprocessing/",
+)
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
-    heard, origin = said(scene, WORDING), scene.origin
+def _weigh(scene: Scene) -> Weighings:
+    heard, origin = statement(scene, WORDING), scene.origin
     if heard is None and child_died(scene):
-        what = "a class of a notebook's cell is not there for it" if in_notebook(scene) else "an object that it cannot load ends it"
-        yield weighing(13 if in_notebook(scene) else 6, "suspects-log", f"The new process had died before it was handed its worker: {what}", scene.origin)
+        what = (
+            "a class of a notebook's cell is not there for it"
+            if in_notebook(scene)
+            else "an object that it cannot load ends it"
+        )
+        yield weighing(
+            13 if in_notebook(scene) else 6,
+            "suspects-log",
+            f"The new process had died before it was handed its worker: {what}",
+            scene.origin,
+        )
     measured = broken(scene, "unpicklable")
     yield from weigh_broken(measured, 26)
     if heard is None or measured is not None:
         return
-    starts = origin is not None and any(part in frame.file for frame in origin.frames for part in STARTS)
+    starts = origin is not None and any(
+        part in frame.file for frame in origin.frames for part in STARTS
+    )
     if re.search(ECHO, heard.text) and not starts:  # of a reader it is an empty file
-        alone = (origin is None or not origin.frames) and said(scene, READS_A_FILE) is None
-        yield weighing(10 if alone else 3, "suspects-log", "A process read an empty stream of pickles, as a spawned child whose parent failed does", heard.fact)
+        alone = (origin is None or not origin.frames) and statement(scene, READS_A_FILE) is None
+        yield weighing(
+            10 if alone else 3,
+            "suspects-log",
+            "A process read an empty stream of pickles, as a spawned child whose parent failed"
+            " does",
+            heard.fact,
+        )
         return
     if starts and heard.origin:
-        yield from spoken(scene, WORDING)
-        yield weighing(6, "suspects-stack", "The traceback runs through the start of a process", origin)
+        yield from weigh_statement(scene, WORDING)
+        yield weighing(
+            6, "suspects-stack", "The traceback runs through the start of a process", origin
+        )
     else:  # pickle also fails in torch.save and in object collectives
-        yield weighing(10, "suspects-log", f"Something could not be pickled: {short(heard.text)}", heard.fact)
+        yield quote(10, "Something could not be pickled", heard)
     yield from first_to_fail(scene)
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    heard = said(scene, WORDING)
-    return sentence(f"An object cannot cross into a spawned process: {short(heard.text, 140)}" if heard else "An object cannot cross into a spawned process")
-
-
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
+    heard = statement(scene, WORDING)
     return (
-        fix(scene, "Find the object", "python -c 'import pickle; from YOURMODULE import make_dataset; pickle.dumps(make_dataset())'"),
-        fix(
-            scene,
-            "Make it picklable",
-            "module-level functions instead of lambdas; open files and connections lazily, inside __getitem__",
-            "__getstate__ that leaves out handles",
-        ),
+        f"An object cannot cross into a spawned process: {short(heard.text, 140)}"
+        if heard
+        else "An object cannot cross into a spawned process"
     )
 
 
 CAUSE = Cause(
     id="unpicklable-dataset",
     title="An object cannot be pickled for a worker",
-    means="An object that must cross into a spawned process cannot be pickled.",
-    telling="Can't pickle local object, cannot be pickled, in a traceback through multiprocessing; EOFError in the child.",
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=_fixes,
+    fixes=(
+        fix(
+            "Find the object",
+            "python -c 'import pickle; from YOURMODULE import make_dataset;"
+            " pickle.dumps(make_dataset())'",
+        ),
+        fix(
+            "Make it picklable",
+            "module-level functions instead of lambdas; open files and connections lazily, inside"
+            " __getitem__",
+            "__getstate__ that leaves out handles",
+        ),
+    ),
     ranks=nobody,
     would_settle="pickle.dumps(dataset) in the main process",
     refines="user-exception",

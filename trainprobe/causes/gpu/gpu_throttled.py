@@ -1,88 +1,105 @@
 """A GPU's clocks are held down.
 
-Heat, a power cap or the hardware's own protection lowers a GPU's clocks. Its rank computes slowly, and every step waits for it.
+Heat, a power cap or the hardware's own protection lowers a GPU's clocks. Its rank computes slowly,
+and every step waits for it.
 
-It is recognised by the reasons that the driver gives for low clocks while the GPU is in use, and by a clock far below that of the node's other GPUs. A power cap
-that all GPUs share is normal under load. A GPU that is not used rules it out. In a log only the driver's own table of reasons counts.
+It is recognised by the reasons that the driver gives for low clocks while the GPU is in use, and by
+a clock far below that of the node's other GPUs. A power cap that all GPUs share is normal under
+load. A GPU that is not used rules it out. In a log only the driver's own table of reasons counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from trainprobe.causes.cause import Cause
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.unready import Signs, readied
-from trainprobe.causes.words import fix, sentence, short, subject
-from trainprobe.facts import Facts, Gpu, LogEvent
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.cause import Cause, Signs
+from trainprobe.causes.phrases import admin_fix, fix, short, subject
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.facts import Gpu, LogEvent
 
 HOT = frozenset({"hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal"})
 IN_USE = 20.0  # percent
 FAR_BELOW = 0.8  # of the other GPUs' clock
 
 
-def _held(facts: Facts, group: SuspectGroup) -> tuple[Gpu, ...]:
-    return tuple(gpu for gpu in facts.of(Gpu, cell=group.cell) if HOT & set(gpu.throttled) and (gpu.utilization_percent or 0) >= IN_USE)
+def _held(scene: Scene) -> tuple[Gpu, ...]:
+    return tuple(
+        gpu
+        for gpu in scene.of(Gpu)
+        if HOT & set(gpu.throttled) and (gpu.utilization_percent or 0) >= IN_USE
+    )
 
 
-def _slow(facts: Facts, group: SuspectGroup) -> tuple[Gpu, ...]:
+def _slow(scene: Scene) -> tuple[Gpu, ...]:
     """GPUs in use whose clock is far below that of the middle one."""
-    used = [gpu for gpu in facts.of(Gpu, cell=group.cell) if gpu.sm_clock_mhz and (gpu.utilization_percent or 0) >= IN_USE]
+    used = [
+        gpu
+        for gpu in scene.of(Gpu)
+        if gpu.sm_clock_mhz and (gpu.utilization_percent or 0) >= IN_USE
+    ]
     clocks = sorted(gpu.sm_clock_mhz or 0 for gpu in used)
-    return tuple(gpu for gpu in used if len(used) > 2 and (gpu.sm_clock_mhz or 0) < FAR_BELOW * clocks[len(clocks) // 2])
+    return tuple(
+        gpu
+        for gpu in used
+        if len(used) > 2 and (gpu.sm_clock_mhz or 0) < FAR_BELOW * clocks[len(clocks) // 2]
+    )
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    held, slow = _held(facts, group), _slow(facts, group)
+def _weigh(scene: Scene) -> Weighings:
+    held, slow = _held(scene), _slow(scene)
     if held:
         gpu = held[0]
-        says = f"GPU {gpu.index} is held down ({', '.join(sorted(HOT & set(gpu.throttled)))}) at {gpu.utilization_percent:.0f} % use"
+        says = (
+            f"GPU {gpu.index} is held down ({', '.join(sorted(HOT & set(gpu.throttled)))}) at"
+            f" {gpu.utilization_percent:.0f} % use"
+        )
         yield weighing(13, "gpu", f"{says}, {gpu.temperature_c or 0:.0f} °C", *held)
     if slow:
-        says = f"GPU {slow[0].index} runs at {slow[0].sm_clock_mhz} MHz, far below the node's others"
+        says = (
+            f"GPU {slow[0].index} runs at {slow[0].sm_clock_mhz} MHz, far below the node's others"
+        )
         yield weighing(10, "host-pressure", says, *slow)
-    told = _told(facts, group)
+    told = _from_log(scene)
     if told and not held:
         yield weighing(13, "gpu", f"nvidia-smi reported it: {short(told[0].line, 80)}", *told)
 
 
-def _told(facts: Facts, group: SuspectGroup) -> tuple[LogEvent, ...]:
-    """Lines of `nvidia-smi -q -d PERFORMANCE` in which a reason that is no matter of course is active."""
-    return Scene(facts, group).events("gpu-throttled")
+def _from_log(scene: Scene) -> tuple[LogEvent, ...]:
+    """Lines of `nvidia-smi -q -d PERFORMANCE` in which a reason that is no matter of course is
+    active.
+    """
+    return scene.events("gpu-throttled")
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    if not _held(facts, group) and not _slow(facts, group):
-        reason = short(_told(facts, group)[0].line.split(":")[0], 40)
-        return sentence(f"A GPU of {subject(Scene(facts, group))} has its clocks held down ({reason})")
-    gpu = (*_held(facts, group), *_slow(facts, group))[0]
+def _summary(scene: Scene) -> str:
+    if not _held(scene) and not _slow(scene):
+        reason = short(_from_log(scene)[0].line.split(":")[0], 40)
+        return f"A GPU of {subject(scene)} has its clocks held down ({reason})"
+    gpu = (*_held(scene), *_slow(scene))[0]
     why = ", ".join(sorted(HOT & set(gpu.throttled))) or "no reason given"
-    return sentence(f"GPU {gpu.index} of {subject(Scene(facts, group))} has its clocks held down ({why})")
+    return f"GPU {gpu.index} of {subject(scene)} has its clocks held down ({why})"
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
-    return (
-        fix(scene, "See the reasons", "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER,CLOCK"),
-        fix(scene, "Cooling, or the power cap", "nvidia-smi -pl <WATTS>", "look at fans and air flow", risk="needs-admin", who="admin"),
-        fix(scene, "Take the node out of service", "scontrol update nodename=<NODE> state=drain reason='throttled'", risk="needs-admin", who="admin"),
-    )
-
-
-CAUSE = readied(
-    Cause(
-        id="gpu-throttled",
-        title="A GPU's clocks are held down",
-        means="Heat, power or hardware protection holds the GPU's clocks down.",
-        telling="Throttle reasons under load, and less speed than the node's other GPUs.",
-        modes=("slow", "check"),
-        weigh=_weigh,
-        summary=_summary,
-        fixes=_fixes,
-        would_settle="nvidia-smi -q -d PERFORMANCE,CLOCK on that GPU and on another",
-        refines="straggler-rank",
+CAUSE = Cause(
+    id="gpu-throttled",
+    title="A GPU's clocks are held down",
+    modes=("slow", "check"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=(
+        fix("See the reasons", "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER,CLOCK"),
+        admin_fix(
+            "Cooling, or the power cap",
+            "nvidia-smi -pl <WATTS>",
+            "look at fans and air flow",
+        ),
+        admin_fix(
+            "Take the node out of service",
+            "scontrol update nodename=<NODE> state=drain reason='throttled'",
+        ),
     ),
-    Signs(says=("has a GPU that is slowed down", "have GPUs that are slowed down"), checks=("drv.throttle", "drv.clocks", "drv.temp", "drv.pcie")),
+    would_settle="nvidia-smi -q -d PERFORMANCE,CLOCK on that GPU and on another",
+    refines="straggler-rank",
+    ready=Signs(
+        says=("has a GPU that is slowed down", "have GPUs that are slowed down"),
+        checks=("drv.throttle", "drv.clocks", "drv.temp", "drv.pcie"),
+    ),
 )

@@ -1,27 +1,28 @@
 """The kernel, or the cgroup's limit, kills a process for lack of memory.
 
-A rank that keeps every output, a model loaded once per rank, an optimizer offloaded to the CPU, loader workers that each hold the data: the memory
-of the host or of the container runs out and the kernel ends a process with SIGKILL. There is no traceback. When another rank is killed than the one
+A rank that keeps every output, a model loaded once per rank, an optimizer offloaded to the CPU,
+loader workers that each hold the data: the memory of the host or of the container runs out and the
+kernel ends a process with SIGKILL. There is no traceback. When another rank is killed than the one
 that grew, memory is still the cause.
 
-It is recognised by SIGKILL that nobody sent together with a rise of the cgroup's count of out-of-memory kills, by the line of the kernel, of Slurm,
-Kubernetes or Ray that says so, and by refusals that Python or torch report. A count that was looked at and did not rise rules it out, unless Python
-itself reported a lack of memory. Where memory at the planned size will be above the limit, the kill is foretold. In logs, SIGKILL without a word is far more often memory than a person: likely, and not proven.
+It is recognised by SIGKILL that nobody sent together with a rise of the cgroup's count of
+out-of-memory kills, by the line of the kernel, of Slurm, Kubernetes or Ray that says so, and by
+refusals that Python or torch report. A count that was looked at and did not rise rules it out,
+unless Python itself reported a lack of memory. Where memory at the planned size will be above the
+limit, the kill is foretold. In logs, SIGKILL without a word is far more often memory than a person:
+likely, and not proven.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from trainprobe.causes.cause import Cause
-from trainprobe.causes.given_objects import broken, weigh_broken
+from trainprobe.causes.cause import Cause, Signs
 from trainprobe.causes.host_memory import (
     CANCELLED,
     GONE,
     REFUSED,
     WORDING,
     after_imports,
-    heard_kill,
+    kill_report,
     killed,
     limit_of,
     loading_bar,
@@ -30,132 +31,200 @@ from trainprobe.causes.host_memory import (
     proof,
     strength,
 )
+from trainprobe.causes.phrases import Fixes, admin_fix, fix, short, size, subject
 from trainprobe.causes.predicted import COPIED, fewer_workers, foreseen, needed, weigh_foreseen
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import Said, first_to_fail, said
-from trainprobe.causes.unready import Signs, readied
-from trainprobe.causes.words import fix, sentence, short, size, subject
-from trainprobe.facts import Facts
-from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import Statement, first_to_fail, quote, statement
+from trainprobe.causes.user_objects import broken, weigh_broken
 from trainprobe.model.predictions import Prediction
-from trainprobe.waits import SuspectGroup
 
 MORE = "sbatch --mem=…, docker run --memory=…, or resources.limits.memory in Kubernetes"
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
-    one = foreseen(group, "pss")
+def _weigh(scene: Scene) -> Weighings:
+    one = foreseen(scene.group, "pss")
     if one is not None:  # copies of the data, or growth faster than it, are the nearer reason
         yield from weigh_foreseen(one, 13 if one.steep or (one.copies or 0.0) >= COPIED else 26)
         return
-    refused = said(scene, REFUSED)
+    refused = statement(scene, REFUSED)
     yield from of_the_kernel(scene)
     yield from weigh_broken(broken(scene, "oom_killed"), 26)
-    if not (killed(scene) or refused or proof(scene) or heard_kill(scene)):
+    if not (killed(scene) or refused or proof(scene) or kill_report(scene)):
         return
     yield from _kills(scene)
-    yield from _told(scene, refused)
+    yield from _from_log(scene, refused)
     yield from (*pressure(scene, refused), *after_imports(scene), *first_to_fail(scene, 3))
 
 
-def _kills(scene: Scene) -> Iterator[Weighing]:
+def _kills(scene: Scene) -> Weighings:
     cancelled, ends = bool(scene.events(*CANCELLED)), killed(scene)
     for end in ends:
         who = f"Rank {end.rank}" if end.rank is not None else "A process"
         kill = next((fact for fact in scene.oom_kills if fact.pid and fact.pid == end.pid), None)
         if kill is not None:
-            yield weighing(26, "kernel-log", f"The kernel log says that pid {kill.pid} was killed for lack of memory, with {size(kill.rss_bytes)}", kill)
+            yield weighing(
+                26,
+                "kernel-log",
+                f"The kernel log says that pid {kill.pid} was killed for lack of memory, with"
+                f" {size(kill.rss_bytes)}",
+                kill,
+            )
         if end.how == "oom_killed" or (end.oom_rise or 0) > 0:
-            yield weighing(26, "exit-status", f"{who} got SIGKILL, and the count of out-of-memory kills rose by {end.oom_rise or 1}", end)
-        elif end.place is not None and not cancelled:  # in logs nobody else's kill leaves so little behind
-            yield weighing(13, "exit-status", f"{who} got SIGKILL, and nothing in the logs says who sent it", end)
+            yield weighing(
+                26,
+                "exit-status",
+                f"{who} got SIGKILL, and the count of out-of-memory kills rose by"
+                f" {end.oom_rise or 1}",
+                end,
+            )
+        elif (
+            end.place is not None and not cancelled
+        ):  # in logs nobody else's kill leaves so little behind
+            yield weighing(
+                13,
+                "exit-status",
+                f"{who} got SIGKILL, and nothing in the logs says who sent it",
+                end,
+            )
         else:
-            yield weighing(3 if cancelled else 6, "exit-status", f"{who} got SIGKILL, and nobody of the job sent it", end)
-    heard = heard_kill(scene)
+            yield weighing(
+                3 if cancelled else 6,
+                "exit-status",
+                f"{who} got SIGKILL, and nobody of the job sent it",
+                end,
+            )
+    heard = kill_report(scene)
     if heard is not None and not ends:
         gone = "is gone without a word" if heard.event in GONE else "got SIGKILL"
-        yield weighing(3 if cancelled else 13, "exit-status", f"A process {gone}: {short(heard.line, 100)}", heard)
+        yield weighing(
+            3 if cancelled else 13,
+            "exit-status",
+            f"A process {gone}: {short(heard.line, 100)}",
+            heard,
+        )
 
 
-def _told(scene: Scene, refused: Said | None) -> Iterator[Weighing]:
+def _from_log(scene: Scene, refused: Statement | None) -> Weighings:
     line, ends = proof(scene), killed(scene)
     if line is not None:
-        # Another failure of the same ranks, no matter of memory, leaves it open whose process was killed.
+        # Another failure of the same ranks, no matter of memory, leaves it open whose process was
+        # killed.
         first = scene.origin is not None and refused is None and not ends
-        yield weighing(6 if first else 26, "scheduler", f"A process of the job was killed for lack of memory: {short(line.line, 120)}", line)
+        yield weighing(
+            6 if first else 26,
+            "scheduler",
+            f"A process of the job was killed for lack of memory: {short(line.line, 120)}",
+            line,
+        )
     if refused is not None:
-        yield weighing(strength(refused), "suspects-log", f"Memory could not be had: {short(refused.text)}", refused.fact)
-    if not (ends or line is not None or heard_kill(scene) is not None):
+        yield quote(strength(refused), "Memory could not be had", refused)
+    if not (ends or line is not None or kill_report(scene) is not None):
         return
     offload, bar = scene.events("cpu-offload"), loading_bar(scene)
     if offload:
-        yield weighing(6, "environment-and-limits", f"State is offloaded to the CPU: {short(offload[0].line, 80)}", offload[0])
+        yield weighing(
+            6,
+            "environment-and-limits",
+            f"State is offloaded to the CPU: {short(offload[0].line, 80)}",
+            offload[0],
+        )
     if bar is not None:
-        yield weighing(6, "environment-and-limits", f"Weights were being read into memory, {bar[0]} % of them", bar[1])
+        yield weighing(
+            6,
+            "environment-and-limits",
+            f"Weights were being read into memory, {bar[0]} % of them",
+            bar[1],
+        )
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    if (one := foreseen(group, "pss")) is not None:
-        return sentence(f"The kernel will kill a process for lack of memory: {one.says}")
-    end, line, heard = next(iter(killed(scene)), None), proof(scene), heard_kill(scene)
+def _summary(scene: Scene) -> str:
+    if (one := foreseen(scene.group, "pss")) is not None:
+        return f"The kernel will kill a process for lack of memory: {one.says}"
+    end, line, heard = next(iter(killed(scene)), None), proof(scene), kill_report(scene)
     pid = f" (pid {end.pid})" if end is not None and end.pid else ""
     limit = f", whose limit is {size(limit_of(scene))}" if limit_of(scene) else ""
     place = "of its cgroup" if limit else "of the host"
-    proven = line is not None or any(fact.how == "oom_killed" or fact.oom_rise for fact in killed(scene)) or bool(scene.oom_kills)
-    if (end is not None and (proven or end.place is None)) or (end is None and (line is not None or scene.oom_kills)):
-        words = f" was killed by the kernel because the memory {place}{limit}{',' if limit else ''} ran out"
+    proven = (
+        line is not None
+        or any(fact.how == "oom_killed" or fact.oom_rise for fact in killed(scene))
+        or bool(scene.oom_kills)
+    )
+    if (end is not None and (proven or end.place is None)) or (
+        end is None and (line is not None or scene.oom_kills)
+    ):
+        words = (
+            f" was killed by the kernel because the memory {place}{limit}{',' if limit else ''}"
+            " ran out"
+        )
     elif end is not None or heard is not None:
-        ended = "was gone" if end is None and heard is not None and heard.event in GONE else "got SIGKILL"
-        words = f" {ended} without a word, most likely because the memory {place}{limit}{',' if limit else ''} ran out; no line proves it"
+        ended = (
+            "was gone"
+            if end is None and heard is not None and heard.event in GONE
+            else "got SIGKILL"
+        )
+        words = (
+            f" {ended} without a word, most likely because the memory"
+            f" {place}{limit}{',' if limit else ''} ran out; no line proves it"
+        )
     else:
         words = f" could get no more of the memory {place}{limit}"
-    return sentence(f"{subject(scene)}{pid}{words}")
+    return f"{subject(scene)}{pid}{words}"
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
-    if (one := foreseen(group, "pss")) is not None:
+def _fixes(scene: Scene) -> Fixes:
+    if (one := foreseen(scene.group, "pss")) is not None:
         return _fixes_foreseen(scene, one)
     now = f" (now {size(limit_of(scene))})" if limit_of(scene) else ""
     return (
         fix(
-            scene,
             "See what grows",
-            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, 'MiB') once per step on each rank",
-            "look for lists that keep tensors or outputs of every step; append loss.item(), not loss",
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, 'MiB') once per step"
+            " on each rank",
+            "look for lists that keep tensors or outputs of every step; append loss.item(), not"
+            " loss",
         ),
-        fix(scene, "Hold less", "fewer loader workers, memory-mapped data, no CPU offload, weights loaded once per node"),
-        fix(scene, f"Give the job more memory{now}", MORE, who="admin", risk="needs-admin"),
+        fix(
+            "Hold less",
+            "fewer loader workers, memory-mapped data, no CPU offload, weights loaded once per"
+            " node",
+        ),
+        admin_fix(
+            f"Give the job more memory{now}",
+            MORE,
+        ),
     )
 
 
-def _fixes_foreseen(scene: Scene, one: Prediction) -> tuple[Fix, ...]:
+def _fixes_foreseen(scene: Scene, one: Prediction) -> Fixes:
     now = f" (now {size(one.limit)})" if one.limit else ""
     return (
         *fewer_workers(scene, one),
-        fix(scene, "Hold less of the data in each process", "memory-mapped data (Arrow, np.load(..., mmap_mode='r')), or a shard for each rank"),
-        fix(scene, f"Give the job at least {size(needed(one))}{now}", MORE, who="admin", risk="needs-admin"),
+        fix(
+            "Hold less of the data in each process",
+            "memory-mapped data (Arrow, np.load(..., mmap_mode='r')), or a shard for each rank",
+        ),
+        admin_fix(
+            f"Give the job at least {size(needed(one))}{now}",
+            MORE,
+        ),
     )
 
 
-CAUSE = readied(
-    Cause(
-        id="host-oom-killed",
-        title="The kernel killed a process for lack of memory",
-        means="The kernel or the cgroup's limit kills a process because memory ran out.",
-        telling="SIGKILL that nobody sent with a rise of the out-of-memory count, or the line of the kernel or scheduler that says so.",
-        modes=("crash", "hang", "check"),
-        weigh=_weigh,
-        summary=_summary,
-        fixes=_fixes,
-        would_settle="dmesg | grep -i 'killed process', sacct -j JOB --format=State,MaxRSS,ReqMem, and memory.events of the job's cgroup",
-        refines="user-exception",
-        accounts_for=("data-worker-crash",),
-        wording=WORDING,
+CAUSE = Cause(
+    id="host-oom-killed",
+    title="The kernel killed a process for lack of memory",
+    modes=("crash", "hang", "check"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    would_settle=(
+        "dmesg | grep -i 'killed process', sacct -j JOB --format=State,MaxRSS,ReqMem, and"
+        " memory.events of the job's cgroup"
     ),
-    Signs(
+    refines="user-exception",
+    accounts_for=("data-worker-crash",),
+    wording=WORDING,
+    ready=Signs(
         says=("has too little memory left for the job", "have too little memory left for the job"),
         checks=("mem.available", "lim.cgmem", "host.oomkill"),
         values=("memory.limit_bytes",),

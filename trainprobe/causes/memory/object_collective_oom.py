@@ -1,70 +1,98 @@
 """A gather of Python objects unpickles every rank's objects on the GPU.
 
-`all_gather_object`, `gather_object` and the helpers that detection code bases copy from each other pickle what they are given. Tensors come back
-on the GPU that they were on, so each rank receives the results of all ranks in GPU memory, and the buffers of the gather stand there as well. It
-goes well in training and fails at evaluation.
+`all_gather_object`, `gather_object` and the helpers that detection code bases copy from each other
+pickle what they are given. Tensors come back on the GPU that they were on, so each rank receives
+the results of all ranks in GPU memory, and the buffers of the gather stand there as well. It goes
+well in training and fails at evaluation.
 
-It is recognised by memory that runs out below such a call, or while pickle restores storages below a gather.
+It is recognised by memory that runs out below such a call, or while pickle restores storages below
+a gather.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.gpu_memory import shortage
-from trainprobe.causes.scene import Scene, user_frame, weighing
-from trainprobe.causes.spoken import first_to_fail
-from trainprobe.causes.words import fix, sentence, short, size, subject
-from trainprobe.facts import Facts
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.phrases import Fixes, fix, short, size, subject
+from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.statements import first_to_fail
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     found = shortage(scene)
     if found is None or found.kind != "objects":
         return
     where = found.why or "a gather of objects"
-    yield weighing(13, "suspects-stack", f"Memory ran out below {where}", found.heard.fact, *scene.events("object-collective-frame")[:1])
-    yield weighing(26 if found.heard.origin else 13, "suspects-log", f"The allocator says: {short(found.heard.text, 120)}", found.heard.fact)
+    yield weighing(
+        13,
+        "suspects-stack",
+        f"Memory ran out below {where}",
+        found.heard.fact,
+        *scene.events("object-collective-frame")[:1],
+    )
+    yield weighing(
+        26 if found.heard.origin else 13,
+        "suspects-log",
+        f"The allocator says: {short(found.heard.text, 120)}",
+        found.heard.fact,
+    )
     yield from first_to_fail(scene)
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
     found = shortage(scene)
     frame = user_frame(found.frames) if found is not None else None
     place = f" at {frame.where}" if frame else ""
-    asked = f"; it asked for {size(found.numbers.asked)}" if found is not None and found.numbers.asked is not None else ""
-    return sentence(f"{subject(scene)} ran out of GPU memory while it gathered Python objects of all ranks{place}{asked}")
+    asked = (
+        f"; it asked for {size(found.numbers.asked)}"
+        if found is not None and found.numbers.asked is not None
+        else ""
+    )
+    return (
+        f"{subject(scene)} ran out of GPU memory while it gathered Python objects of all"
+        f" ranks{place}{asked}"
+    )
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     found = shortage(scene)
     frame = user_frame(found.frames) if found is not None else None
     place = f"{frame.base}:{frame.line}" if frame is not None else "before the gather"
     return (
-        fix(scene, "Move tensors to the CPU first", f"{place}: results = [{{k: v.cpu() for k, v in one.items()}} for one in results]"),
-        fix(scene, "Gather over gloo", "group = dist.new_group(backend='gloo'); dist.all_gather_object(found, results, group=group)"),
-        fix(scene, "Gather less", "reduce counts and sums on each rank; let rank 0 alone receive (gather_object), or write files and merge them"),
-        fix(scene, "One device per rank", "torch.cuda.set_device(local_rank) before init_process_group: object collectives use the current device"),
+        fix(
+            "Move tensors to the CPU first",
+            f"{place}: results = [{{k: v.cpu() for k, v in one.items()}} for one in results]",
+        ),
+        fix(
+            "Gather over gloo",
+            "group = dist.new_group(backend='gloo'); dist.all_gather_object(found, results,"
+            " group=group)",
+        ),
+        fix(
+            "Gather less",
+            "reduce counts and sums on each rank; let rank 0 alone receive (gather_object), or"
+            " write files and merge them",
+        ),
+        fix(
+            "One device per rank",
+            "torch.cuda.set_device(local_rank) before init_process_group: object collectives use"
+            " the current device",
+        ),
     )
 
 
 CAUSE = Cause(
     id="object-collective-oom",
     title="A gather of Python objects fills the GPU",
-    means="A gather of Python objects unpickles every rank's objects on every GPU.",
-    telling="Out of memory inside all_gather_object or below a pickle restore, usually at evaluation.",
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
     ranks=nobody,
-    would_settle="torch.cuda.memory_summary() before and after the gather, and the devices of the tensors that are gathered",
+    would_settle=(
+        "torch.cuda.memory_summary() before and after the gather, and the devices of the tensors"
+        " that are gathered"
+    ),
     refines="cuda-oom",
     accounts_for=("user-exception", "native-crash"),
 )

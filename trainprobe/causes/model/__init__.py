@@ -1,1 +1,3 @@
-"""Causes in the model itself: shapes, masks, precision, weights that are saved, loaded and shared."""
+"""Causes in the model itself: shapes, masks, precision, weights that are saved, loaded and
+shared.
+"""

@@ -1,33 +1,39 @@
 """The ranks cannot open the ports that they need of each other.
 
-A firewall between nodes, a security group that lets only some ports through, an address that is routed nowhere: connects are sent again and again and
-nobody answers. The rendezvous may work and the data ports, chosen at random, may not.
+A firewall between nodes, a security group that lets only some ports through, an address that is
+routed nowhere: connects are sent again and again and nobody answers. The rendezvous may work and
+the data ports, chosen at random, may not.
 
-It is recognised by a connect without an answer (state SYN_SENT) to another host while a rank stands at the store or in a collective, by "No route to
-host", and by connects of NCCL or gloo to a peer's random port that are refused or time out before anything else failed. Refused at the rendezvous port
-only, nobody serves the store (`rendezvous-incomplete`); refused at 127.0.0.1, the address is wrong (`wrong-network-interface`).
+It is recognised by a connect without an answer (state SYN_SENT) to another host while a rank stands
+at the store or in a collective, by "No route to host", and by connects of NCCL or gloo to a peer's
+random port that are refused or time out before anything else failed. Refused at the rendezvous port
+only, nobody serves the store (`rendezvous-incomplete`); refused at 127.0.0.1, the address is wrong
+(`wrong-network-interface`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from trainprobe.causes.cause import Cause
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
-from trainprobe.causes.told import FOREIGN, captured, failed_of_something_else, lines, seen_live, told, unanswered_at_the_store, weigh_told
-from trainprobe.causes.unready import Signs, readied
-from trainprobe.causes.words import fix, listed, ranks_say, sentence, short, verb
-from trainprobe.facts import Connection, Facts, LogEvent
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
-
-# c10d's socket.cpp, NCCL's socket.h and socket.cc, gloo's pair.cc and error.cc.
-NO_WAY = r"No route to host|\(errno: 113|Network is unreachable|\(errno: 101|\(errno: 110|ssh: connect to host \S{1,128} port \d{1,5}: Connection timed out"
-REFUSED = (
-    r"onnect to \S{1,80}<\d{1,5}> (?:failed|returned)[^\n]{0,30}(?:refused|timed out|abort)|SO_ERROR: Connection (?:refused|timed out)"
-    r"|Call to connect [^\n]{0,120}(?:refused|timed out)|pair\.cc:\d{1,5}\] connect \["
+from trainprobe.causes.cause import Cause, Signs
+from trainprobe.causes.phrases import Fixes, admin_fix, fix, listed, ranks_say, short, verb
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+from trainprobe.causes.startup_failures import (
+    FOREIGN,
+    captured,
+    failed_of_something_else,
+    lines,
+    seen_live,
+    startup_failure,
+    unanswered_at_the_store,
+    weigh_startup_failure,
 )
+from trainprobe.causes.statements import quote
+from trainprobe.facts import Connection, LogEvent
+from trainprobe.signatures.messages import message
+
+NO_WAY = message("firewall-or-route.no-way")
+REFUSED = message("firewall-or-route.refused")
 WORDING = f"{NO_WAY}|{REFUSED}"
 SHOWS = ("no-route", "peer-unanswered", "store-unanswered", "peer-refused")
 # The cards' own connections are `ib-roce-misconfig`, those to the web `hub-unreachable`.
@@ -37,72 +43,110 @@ ELSEWHERE = ("loopback-peer", "virtual-peer", "interface-missing")  # the addres
 
 def _unanswered(scene: Scene) -> tuple[Connection, ...]:
     """Connects of ranks that stand at the store or in a collective which nobody answers."""
-    meeting = {thread.pid for thread in scene.threads(scene.world) if thread.leaf in WAITS_FOR_RANKS}
-    found = [fact for fact in scene.facts.of(Connection, cell=scene.cell) if fact.pid in meeting]
+    meeting = {
+        thread.pid for thread in scene.threads(scene.world) if thread.leaf in WAITS_FOR_RANKS
+    }
+    found = [fact for fact in scene.of(Connection) if fact.pid in meeting]
     return tuple(fact for fact in found if fact.kind == "tcp" and fact.state == "SYN_SENT")
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     late = unanswered_at_the_store(scene)
     if late:
         rank, peer = late[0].rank or 0, captured(late, "host")[0]
         yield weighing(
-            26, "suspects-log", f"Rank {rank} connects in vain to {peer}, where rank 0 serves the store and waits for it: {short(late[0].line)}", *late
+            26,
+            "suspects-log",
+            f"Rank {rank} connects in vain to {peer}, where rank 0 serves the store and waits for"
+            f" it: {short(late[0].line)}",
+            *late,
         )
         return
-    if group.mode == "crash":
-        yield from _told(scene)
+    if scene.group.mode == "crash":
+        yield from _from_log(scene)
         return
     unanswered = _unanswered(scene)
     if unanswered:
         first = unanswered[0]
         again = f", sent again {first.retransmits} times" if first.retransmits else ""
         points = 13 if first.retransmits or len(unanswered) > 1 else 10
-        yield weighing(points, "network", f"Pid {first.pid} connects to {first.remote} and has no answer{again}", *unanswered)
-        threads = [thread for thread in scene.threads(scene.world) if thread.pid in {one.pid for one in unanswered}]
+        yield weighing(
+            points,
+            "network",
+            f"Pid {first.pid} connects to {first.remote} and has no answer{again}",
+            *unanswered,
+        )
+        threads = [
+            thread
+            for thread in scene.threads(scene.world)
+            if thread.pid in {one.pid for one in unanswered}
+        ]
         ranks = [thread.rank or 0 for thread in threads]
         op = threads[0].op or "the rendezvous"
-        yield weighing(10, "suspects-stack", f"{ranks_say(ranks)} {verb(ranks, 'stands', 'stand')} in {op} meanwhile", *threads)
+        yield weighing(
+            10,
+            "suspects-stack",
+            f"{ranks_say(ranks)} {verb(ranks, 'stands', 'stand')} in {op} meanwhile",
+            *threads,
+        )
     if scene.live is None:
-        yield from _told(scene)
+        yield from _from_log(scene)
         return
-    routes = [event for event in facts.of(LogEvent, cell=group.cell) if event.event == "no-route"]
+    routes = [event for event in scene.of(LogEvent) if event.event == "no-route"]
     if routes:
         yield weighing(10, "suspects-log", f"The output says: {routes[-1].line[:120]}", routes[-1])
 
 
-def _told(scene: Scene) -> Iterator[Weighing]:
-    heard = told(scene, NO_WAY, "no-route", "peer-unanswered", unlike=NOT_OURS) or told(scene, REFUSED, *SHOWS, unlike=NOT_OURS)
+def _from_log(scene: Scene) -> Weighings:
+    heard = startup_failure(
+        scene, NO_WAY, "no-route", "peer-unanswered", unlike=NOT_OURS
+    ) or startup_failure(scene, REFUSED, *SHOWS, unlike=NOT_OURS)
     if heard is None:
-        proxy = [event for event in lines(scene, "nccl-proxy-failed") if event.captured.get("call") == "Connect"]
+        proxy = [
+            event
+            for event in lines(scene, "nccl-proxy-failed")
+            if event.captured.get("call") == "Connect"
+        ]
         if proxy and not failed_of_something_else(scene):
-            yield weighing(13, "suspects-log", f"A rank could not be connected to: {short(proxy[0].line)}", proxy[0])
+            yield quote(13, "A rank could not be connected to", proxy[0])
         return
     refused = "refused" in heard.text
     if lines(scene, *ELSEWHERE):
-        yield weighing(6, "suspects-log", f"A connection is not answered: {short(heard.text)}", heard.fact)
+        yield quote(6, "A connection is not answered", heard)
     elif refused and failed_of_something_else(scene):
-        yield weighing(3, "suspects-log", f"A connection is refused, as by a rank that is gone: {short(heard.text)}", heard.fact)
+        yield quote(3, "A connection is refused, as by a rank that is gone", heard)
     else:
-        yield from weigh_told(scene, heard, sure=26, at_start=True)
+        yield from weigh_startup_failure(scene, heard, sure=26, at_start=True)
 
 
-def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    scene = Scene(facts, group)
+def _ranks(scene: Scene) -> tuple[int, ...]:
     pids = {one.pid for one in _unanswered(scene)}
-    return tuple(sorted({thread.rank for thread in scene.threads(scene.world) if thread.pid in pids and thread.rank is not None})) or seen_live(facts, group)
+    return tuple(
+        sorted(
+            {
+                thread.rank
+                for thread in scene.threads(scene.world)
+                if thread.pid in pids and thread.rank is not None
+            }
+        )
+    ) or seen_live(scene)
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    who, unanswered = _ranks(facts, group), _unanswered(scene)
+def _summary(scene: Scene) -> str:
+    who, unanswered = _ranks(scene), _unanswered(scene)
     late = unanswered_at_the_store(scene)
     if late:
         ranks = sorted({event.rank for event in late if event.rank is not None})
-        return sentence(f"{ranks_say(ranks)} cannot open a connection to port {captured(late, 'port')[0]} of {captured(late, 'host')[0]}, where rank 0 listens")
-    to = listed(list(dict.fromkeys(one.remote for one in unanswered))[:3]) or listed(_peers(scene)[:3]) or "another rank"
-    return sentence(f"{ranks_say(who)} cannot open a connection to {to}: nothing answers there")
+        return (
+            f"{ranks_say(ranks)} cannot open a connection to port {captured(late, 'port')[0]} of"
+            f" {captured(late, 'host')[0]}, where rank 0 listens"
+        )
+    to = (
+        listed(list(dict.fromkeys(one.remote for one in unanswered))[:3])
+        or listed(_peers(scene)[:3])
+        or "another rank"
+    )
+    return f"{ranks_say(who)} cannot open a connection to {to}: nothing answers there"
 
 
 def _peers(scene: Scene) -> tuple[str, ...]:
@@ -111,43 +155,53 @@ def _peers(scene: Scene) -> tuple[str, ...]:
     return captured(found, "peer") or captured(found, "host")
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     unanswered = _unanswered(scene)
     ports = captured(lines(scene, *SHOWS) or unanswered_at_the_store(scene), "port")
-    host, _, port = unanswered[0].remote.rpartition(":") if unanswered else (next(iter(_peers(scene)), "HOST"), "", next(iter(ports), "PORT"))
+    host, _, port = (
+        unanswered[0].remote.rpartition(":")
+        if unanswered
+        else (next(iter(_peers(scene)), "HOST"), "", next(iter(ports), "PORT"))
+    )
     return (
-        fix(scene, "See how far packets come", f"ip route get {host}", f"timeout 5 bash -c '</dev/tcp/{host}/{port}' && echo open"),
         fix(
-            scene,
+            "See how far packets come",
+            f"ip route get {host}",
+            f"timeout 5 bash -c '</dev/tcp/{host}/{port}' && echo open",
+        ),
+        fix(
             "See that the address is the right one",
             "echo $MASTER_ADDR; getent hosts $MASTER_ADDR",
             "export GLOO_SOCKET_IFNAME=eth0 NCCL_SOCKET_IFNAME=eth0",
         ),
-        fix(scene, "Open the ports between the nodes", "iptables -L -n; sysctl net.ipv4.ip_local_port_range", risk="needs-admin", who="admin"),
+        admin_fix(
+            "Open the ports between the nodes",
+            "iptables -L -n; sysctl net.ipv4.ip_local_port_range",
+        ),
     )
 
 
-CAUSE = readied(
-    Cause(
-        id="firewall-or-route",
-        title="A rank's connection is not answered",
-        means="The ranks find each other but cannot open the ports that the data goes through.",
-        telling="A connect without an answer while a rank stands at the store or in a collective; no route to host.",
-        modes=("hang", "crash"),
-        weigh=_weigh,
-        summary=_summary,
-        fixes=_fixes,
-        ranks=_ranks,
-        would_settle="ss -tnp state syn-sent, and a connect to that address by hand",
-        refines="rendezvous-incomplete",
-        accounts_for=("rank-stuck", "user-exception", "native-crash"),
-        wording=WORDING,
-    ),
-    Signs(
+CAUSE = Cause(
+    id="firewall-or-route",
+    title="A rank's connection is not answered",
+    modes=("hang", "crash"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    ranks=_ranks,
+    would_settle="ss -tnp state syn-sent, and a connect to that address by hand",
+    refines="rendezvous-incomplete",
+    accounts_for=("rank-stuck", "user-exception", "native-crash"),
+    wording=WORDING,
+    ready=Signs(
         says=("cannot be reached as it must be", "do not reach each other as they must"),
         checks=("net.ports",),
         hows=("blocked-ports", "one-way", "refused", "unreachable"),
-        admin=("nft list ruleset; iptables -L -n; ip route   (there, and what the switch or the security group lets through)",),
+        admin=(
+            (
+                "nft list ruleset; iptables -L -n; ip route   (there, and what the switch or the"
+                " security group lets through)"
+            ),
+        ),
     ),
 )

@@ -1,30 +1,41 @@
 """A node's network works, and is far worse than that of the others.
 
-A cable or a port with errors loses packets, a route leads through a tunnel or another site, a card runs at a tenth of its rate. TCP hides it: everything
-arrives, seconds later. In a synchronous job each collective waits for the slowest link, so that all ranks crawl; some hit a timeout.
+A cable or a port with errors loses packets, a route leads through a tunnel or another site, a card
+runs at a tenth of its rate. TCP hides it: everything arrives, seconds later. In a synchronous job
+each collective waits for the slowest link, so that all ranks crawl; some hit a timeout.
 
-It is recognised by small real traffic between pairs of nodes: round trips, segments that are sent again, and bytes a second, beside those of the other pairs,
-with partners that are good with others. A way that does not work at all is `firewall-or-route`.
+It is recognised by small real traffic between pairs of nodes: round trips, segments that are sent
+again, and bytes a second, beside those of the other pairs, with partners that are good with others.
+A way that does not work at all is `firewall-or-route`.
 """
 
 from __future__ import annotations
 
-from trainprobe.causes.unready import Signs, unready_cause
+from trainprobe.causes.cause import Cause, Signs, nobody
 
-CAUSE = unready_cause(
-    "link-degraded",
-    Signs(
-        says=("has a network that is worse than the others'", "have a link that is worse than the others"),
+CAUSE = Cause(
+    id="link-degraded",
+    title="A node's network loses packets or is slow",
+    would_settle=(
+        "ping -c 100 -i 0.2 NODE and iperf3 between that node and two others; ethtool -S and ip -s"
+        " link there"
+    ),
+    accounts_for=("network-fault",),
+    modes=("check",),
+    ranks=nobody,
+    ready=Signs(
+        says=(
+            "has a network that is worse than the others'",
+            "have a link that is worse than the others",
+        ),
         checks=("net.mtu",),
         hows=("loss", "delay", "slow"),
         admin=(
-            "ip -s link; ethtool -S eth0 | grep -iE 'err|drop|crc'; ethtool eth0   (rate and duplex)",
+            (
+                "ip -s link; ethtool -S eth0 | grep -iE 'err|drop|crc'; ethtool eth0   (rate and"
+                " duplex)"
+            ),
             "look at the cable, the transceiver and the switch port",
         ),
     ),
-    title="A node's network loses packets or is slow",
-    means="The network of a node or the link between two nodes loses packets, or is far slower than those of the others.",
-    telling="Traffic between pairs of nodes: round trips, segments sent again or bytes a second are far from those of the other pairs.",
-    would_settle="ping -c 100 -i 0.2 NODE and iperf3 between that node and two others; ethtool -S and ip -s link there",
-    accounts_for=("network-fault",),
 )

@@ -1,83 +1,94 @@
 """NCCL cannot create or grow its shared-memory segment.
 
-Ranks of one host exchange data through files in /dev/shm. Docker gives a container 64 MiB there, segments of killed jobs fill it, or it is not writable:
-NCCL then fails as it sets up.
+Ranks of one host exchange data through files in /dev/shm. Docker gives a container 64 MiB there,
+segments of killed jobs fill it, or it is not writable: NCCL then fails as it sets up.
 
-It is recognised by NCCL's words about a segment, or by posix_fallocate and shm_open of a file called nccl. The data loader's segments are
+It is recognised by NCCL's words about a segment, or by posix_fallocate and shm_open of a file
+called nccl. The data loader's segments are
 `shm-exhausted`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.told import Told, captured, lines, told, weigh_general, weigh_told
-from trainprobe.causes.words import GIB, fix, sentence, short, size
-from trainprobe.facts import Facts
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.phrases import GIB, fix, short, size
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.startup_failures import (
+    StartupFailure,
+    captured,
+    lines,
+    startup_failure,
+    weigh_general,
+    weigh_startup_failure,
+)
+from trainprobe.signatures.messages import message
 
-# NCCL 2.4 to 2.30: include/shm.h, later misc/shmutils.cc.
-WORDING = r"(?:creating|attaching to) shared memory segment|failed to extend (?:/dev/shm/)?nccl-|Could not map /dev/shm/nccl|Call to (?:posix_fallocate|shm_open) (?:failed|returned)|ncclShmOpen"
+WORDING = message("nccl-shm-segment")
 _SIZE = re.compile(r"\(size (\d{1,15})\)|to (\d{1,15}) bytes")
 SMALL = GIB
 
 
-def _heard(scene: Scene) -> Told | None:
-    return told(scene, WORDING, "nccl-shm")
+def _heard(scene: Scene) -> StartupFailure | None:
+    return startup_failure(scene, WORDING, "nccl-shm")
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     heard = _heard(scene)
     if heard is None:
-        yield from weigh_general(scene, r"unhandled system error|ncclSystemError", "a system call failed, as without room in /dev/shm")
+        yield from weigh_general(
+            scene,
+            r"unhandled system error|ncclSystemError",
+            "a system call failed, as without room in /dev/shm",
+        )
         return
-    yield from weigh_told(scene, heard)
+    yield from weigh_startup_failure(scene, heard)
     given = scene.given("shm.size_bytes")
     if given is not None and given.number is not None and given.number < SMALL:
-        yield weighing(10, "environment-and-limits", f"The shared memory has {size(given.number)} in all", given)
+        yield weighing(
+            10,
+            "environment-and-limits",
+            f"The shared memory has {size(given.number)} in all",
+            given,
+        )
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
     heard, given = _heard(scene), scene.given("shm.size_bytes")
     match = _SIZE.search(heard.text) if heard is not None else None
     wanted = f" of {size(float(match.group(1) or match.group(2)))}" if match is not None else ""
     room = f", and /dev/shm has {size(given.number)} in all" if given is not None else ""
     reasons = captured(lines(scene, "nccl-shm"), "error")
     why = f" ({short(reasons[0], 60)})" if reasons else ""
-    return sentence(f"NCCL cannot make a shared-memory segment{wanted} in /dev/shm{why}{room}")
-
-
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
-    return (
-        fix(scene, "See how much room there is", "df -h /dev/shm; ls -l /dev/shm | head", verify="df -h /dev/shm"),
-        fix(
-            scene,
-            "Give the container more",
-            "docker run --shm-size=16g …   or   --ipc=host",
-            "Kubernetes: an emptyDir with medium: Memory, mounted at /dev/shm",
-            verify="df -h /dev/shm",
-        ),
-        fix(scene, "Remove what killed jobs left", "fuser -v /dev/shm/nccl-*; rm /dev/shm/nccl-*   (only when no job runs here)", risk="disruptive"),
-        fix(scene, "As a bridge", "export NCCL_SHM_DISABLE=1   (slower)"),
-    )
+    return f"NCCL cannot make a shared-memory segment{wanted} in /dev/shm{why}{room}"
 
 
 CAUSE = Cause(
     id="nccl-shm-segment",
     title="NCCL cannot create its shared-memory segment",
-    means="NCCL cannot create or grow its shared-memory segment.",
-    telling="NCCL's message about the segment, with a failed shm_open or posix_fallocate.",
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=_fixes,
+    fixes=(
+        fix(
+            "See how much room there is",
+            "df -h /dev/shm; ls -l /dev/shm | head",
+            verify="df -h /dev/shm",
+        ),
+        fix(
+            "Give the container more",
+            "docker run --shm-size=16g …   or   --ipc=host",
+            "Kubernetes: an emptyDir with medium: Memory, mounted at /dev/shm",
+            verify="df -h /dev/shm",
+        ),
+        fix(
+            "Remove what killed jobs left",
+            "fuser -v /dev/shm/nccl-*; rm /dev/shm/nccl-*   (only when no job runs here)",
+            disruptive=True,
+        ),
+        fix("As a bridge", "export NCCL_SHM_DISABLE=1   (slower)"),
+    ),
     ranks=nobody,
     would_settle="df -h /dev/shm inside the container",
     accounts_for=("user-exception", "shm-exhausted", "disk-full", "native-crash"),

@@ -1,29 +1,31 @@
 """The job expects more or fewer processes than were started.
 
-`WORLD_SIZE=4` beside `--nproc-per-node 3`, nodes that were given other counts, a world size written into the script: those that were started wait
-for ranks that nobody starts.
+`WORLD_SIZE=4` beside `--nproc-per-node 3`, nodes that were given other counts, a world size written
+into the script: those that were started wait for ranks that nobody starts.
 
-In logs it is told by a barrier at which another number came than the world size, and by checks of NCCL, Megatron, DeepSpeed, Lightning and MPI.
+In logs it is told by a barrier at which another number came than the world size, and by checks of
+NCCL, Megatron, DeepSpeed, Lightning and MPI.
 
-It is recognised by ranks at the rendezvous whose world size is not the number that the launcher starts, or that do not agree on it. Where the
-numbers fit and ranks are missing all the same, `rendezvous-incomplete` says it better.
+It is recognised by ranks at the rendezvous whose world size is not the number that the launcher
+starts, or that do not agree on it. Where the numbers fit and ranks are missing all the same,
+`rendezvous-incomplete` says it better.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.meeting_told import WORLD, said_of_world, weigh_world
 from trainprobe.causes.network.rendezvous_incomplete import absent, at_the_store
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, listed, ranks_say, sentence, verb
-from trainprobe.facts import Facts, Job, JobRank
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.phrases import fix, listed, ranks_say, verb
+from trainprobe.causes.rendezvous_failures import WORLD, weigh_world, world_summary
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.facts import Job, JobRank
 
-_NPROC = re.compile(r"--nproc[-_]per[-_]node[= ](\d{1,5})|--num[-_]processes[= ](\d{1,6})|\b(?:mpirun|mpiexec|srun)\b.*? -(?:np?|-ntasks)[= ]?(\d{1,6})")
+_NPROC = re.compile(
+    r"--nproc[-_]per[-_]node[= ](\d{1,5})|--num[-_]processes[="
+    r" ](\d{1,6})|\b(?:mpirun|mpiexec|srun)\b.*? -(?:np?|-ntasks)[= ]?(\d{1,6})"
+)
 _NNODES = re.compile(r"--nnodes[= ](\d{1,5})(?:\s|$)")
 
 
@@ -46,8 +48,7 @@ def _started(job: Job) -> int | None:
     return per_node * (int(nodes.group(1)) if nodes is not None and match.group(1) else 1)
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     job, waiting = scene.live, at_the_store(scene)
     if job is None:
         yield from weigh_world(scene)
@@ -56,70 +57,111 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         return
     stated, started = _stated(job), _started(job)
     if len(stated) > 1:
-        sizes = listed([f"{ranks_say([int(who) for who in whose if who.isdigit()])} has {size}" for size, whose in stated.items()])
-        yield weighing(26, "environment-and-limits", f"The ranks do not agree on the size of the world: {sizes}", job)
+        sizes = listed(
+            [
+                f"{ranks_say([int(who) for who in whose if who.isdigit()])} has {size}"
+                for size, whose in stated.items()
+            ]
+        )
+        yield weighing(
+            26,
+            "environment-and-limits",
+            f"The ranks do not agree on the size of the world: {sizes}",
+            job,
+        )
     if started is not None and job.world_size is not None:
         if started != job.world_size:
-            says = f"The launcher starts {started} processes, and the ranks expect {job.world_size} ({job.world_size_source or 'by their own words'})"
+            says = (
+                f"The launcher starts {started} processes, and the ranks expect {job.world_size}"
+                f" ({job.world_size_source or 'by their own words'})"
+            )
             yield weighing(13, "environment-and-limits", says, job)
         elif len(stated) < 2:
-            yield weighing(-13, "environment-and-limits", f"The launcher starts as many processes as the ranks expect: {started}", job)
+            yield weighing(
+                -13,
+                "environment-and-limits",
+                f"The launcher starts as many processes as the ranks expect: {started}",
+                job,
+            )
             return
-    alive = len(facts.of(JobRank, cell=group.cell))
-    if job.world_size is not None and absent(scene) and not job.elsewhere and alive != job.world_size:
+    alive = len(scene.of(JobRank))
+    if (
+        job.world_size is not None
+        and absent(scene)
+        and not job.elsewhere
+        and alive != job.world_size
+    ):
         points = 6 if started == alive or job.launcher in ("bare", "spawn") else 3
-        yield weighing(points, "process-state-and-locks", f"{alive} processes live here, and each waits for a world of {job.world_size}", job)
+        yield weighing(
+            points,
+            "process-state-and-locks",
+            f"{alive} processes live here, and each waits for a world of {job.world_size}",
+            job,
+        )
     if len(stated) > 1 or (started is not None and started != job.world_size):
         ranks = [thread.rank or 0 for thread in waiting]
-        yield weighing(10, "other-stacks", f"{ranks_say(ranks)} {verb(ranks, 'waits', 'wait')} at the rendezvous for ranks that nobody starts", *waiting)
+        yield weighing(
+            10,
+            "other-stacks",
+            f"{ranks_say(ranks)} {verb(ranks, 'waits', 'wait')} at the rendezvous for ranks that"
+            " nobody starts",
+            *waiting,
+        )
 
 
-def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    """Those whose own world size is not the common one; nobody where the launch as a whole is wrong."""
-    job = Scene(facts, group).live
+def _ranks(scene: Scene) -> tuple[int, ...]:
+    """Those whose own world size is not the common one; nobody where the launch as a whole is
+    wrong.
+    """
+    job = scene.live
     stated = _stated(job) if job is not None else {}
     if len(stated) < 2:
         return ()
     fewest = min(stated.values(), key=len)
-    return tuple(sorted(int(who) for who in fewest if who.isdigit())) if sum(len(whose) == len(fewest) for whose in stated.values()) == 1 else ()
+    return (
+        tuple(sorted(int(who) for who in fewest if who.isdigit()))
+        if sum(len(whose) == len(fewest) for whose in stated.values()) == 1
+        else ()
+    )
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    if scene.live is None and said_of_world(scene):
-        return said_of_world(scene)
+def _summary(scene: Scene) -> str:
+    if scene.live is None and world_summary(scene):
+        return world_summary(scene)
     job = scene.live or Job()
     stated, started = _stated(job), _started(job)
     if len(stated) > 1:
-        return sentence(f"The ranks were given different world sizes: {listed(sorted(stated))}")
-    alive = started if started is not None else len(facts.of(JobRank, cell=group.cell))
-    return sentence(f"The job expects {job.world_size} ranks and {alive} were started, so all of them wait at the rendezvous")
-
-
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+        return f"The ranks were given different world sizes: {listed(sorted(stated))}"
+    alive = started if started is not None else len(scene.of(JobRank))
     return (
-        fix(scene, "Let one place say the number", "torchrun --nnodes <N> --nproc-per-node <M> ...   (it sets RANK, WORLD_SIZE and LOCAL_RANK)"),
-        fix(
-            scene,
-            "Take the number out of the script",
-            "grep -rn 'world_size\\|WORLD_SIZE' *.py *.sh",
-            "init_process_group() without rank and world_size reads the launcher's",
-        ),
+        f"The job expects {job.world_size} ranks and {alive} were started, so all of them wait at"
+        " the rendezvous"
     )
 
 
 CAUSE = Cause(
     id="world-size-mismatch",
     title="The world size is not the number of processes started",
-    means="The job expects more or fewer processes than were started.",
-    telling="Ranks wait at the rendezvous with a world size that the launcher does not start, or that they do not agree on.",
     modes=("hang", "crash", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=_fixes,
+    fixes=(
+        fix(
+            "Let one place say the number",
+            "torchrun --nnodes <N> --nproc-per-node <M> ...   (it sets RANK, WORLD_SIZE and"
+            " LOCAL_RANK)",
+        ),
+        fix(
+            "Take the number out of the script",
+            "grep -rn 'world_size\\|WORLD_SIZE' *.py *.sh",
+            "init_process_group() without rank and world_size reads the launcher's",
+        ),
+    ),
     ranks=_ranks,
-    would_settle="compare WORLD_SIZE of the ranks with the launcher's arguments: tr '\\0' '\\n' < /proc/<PID>/environ",
+    would_settle=(
+        "compare WORLD_SIZE of the ranks with the launcher's arguments: tr '\\0' '\\n' <"
+        " /proc/<PID>/environ"
+    ),
     refines="rendezvous-incomplete",
     accounts_for=("rank-stuck", "user-exception"),
     wording=WORLD,

@@ -1,67 +1,81 @@
 """Ranks use or advertise an interface over which the others cannot reach them.
 
-NCCL and gloo pick an interface by themselves: loopback because /etc/hosts names 127.0.1.1, docker0 because it sorts first, one without an address.
-Or NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME name one that a node does not have.
+NCCL and gloo pick an interface by themselves: loopback because /etc/hosts names 127.0.1.1, docker0
+because it sorts first, one without an address. Or NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME name one
+that a node does not have.
 
-It is recognised by NCCL's and gloo's words about interfaces, by lo or docker0 in NCCL's list, and by peers at 127.0.0.1, 172.17.0.1 or a link-local
-address that refuse.
+It is recognised by NCCL's and gloo's words about interfaces, by lo or docker0 in NCCL's list, and
+by peers at 127.0.0.1, 172.17.0.1 or a link-local address that refuse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.told import (
+from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.phrases import Fixes, admin_fix, fix, listed, short
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.startup_failures import (
     captured,
     failed_of_something_else,
-    last_words,
+    final_exceptions,
     lines,
     made_steps,
     of_one_host,
     of_several_hosts,
-    told,
+    startup_failure,
     weigh_general,
-    weigh_told,
+    weigh_startup_failure,
 )
-from trainprobe.causes.unready import Signs, readied
-from trainprobe.causes.words import fix, listed, sentence, short
-from trainprobe.facts import Facts, LogEvent
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.statements import quote
+from trainprobe.facts import LogEvent
+from trainprobe.signatures.messages import message
 
-# gloo's device.cc and pair.cc, NCCL's bootstrap.cc, net_socket.cc and socket.cc.
-WORDING = (
-    r"no (?:NCCL_SOCKET_IFNAME |socket )?interface found|No usable listening interface|No IP interface found|verify NCCL_OOB_NET_IFNAME"
-    r"|ifa != nullptr[^\n]{0,40}Unable to find address|Unable to find interface for|(?:remote=|\bconnect )\[127\.0\.|is neither AF_INET|ss1\.ss_family == ss2\.ss_family|[Aa]ddress family mismatch"
-    r"|onnect to (?:127\.0\.|172\.1[78]\.|192\.168\.122\.|169\.254\.|fe80::)|(?:Call to bind failed|errno: 99|\[Errno 99\])[^\n]{0,40}Cannot assign requested address"
-)
+WORDING = message("wrong-network-interface")
 SURE = ("interface-missing", "loopback-peer", "family-mismatch", "virtual-peer", "address-not-own")
-CUT = ("peer-refused", "peer-unanswered", "gloo-mesh-failed", "connection-closed", "nccl-system-error", "rendezvous-timeout", "no-route")
+CUT = (
+    "peer-refused",
+    "peer-unanswered",
+    "gloo-mesh-failed",
+    "connection-closed",
+    "nccl-system-error",
+    "rendezvous-timeout",
+    "no-route",
+)
 
 
 def _odd(scene: Scene) -> tuple[LogEvent, ...]:
     return lines(scene, "wrong-interface")
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
-    heard = told(scene, WORDING, *SURE)
+def _weigh(scene: Scene) -> Weighings:
+    heard = startup_failure(scene, WORDING, *SURE)
     if heard is None:
-        yield from weigh_general(scene, r"unhandled system error|ncclSystemError", "a system call failed, as on an interface that leads nowhere")
+        yield from weigh_general(
+            scene,
+            r"unhandled system error|ncclSystemError",
+            "a system call failed, as on an interface that leads nowhere",
+        )
     cut, odd = lines(scene, *CUT), _odd(scene)
     peers = captured(lines(scene, "loopback-peer"), "address")
-    if heard is not None and peers and set(peers) == {"127.0.0.1"} and of_one_host(scene) and not lines(scene, *SURE[:1], *SURE[2:]):
-        yield weighing(3, "suspects-log", f"A peer was sought at 127.0.0.1, which is right on one host: {short(heard.text)}", heard.fact)
+    if (
+        heard is not None
+        and peers
+        and set(peers) == {"127.0.0.1"}
+        and of_one_host(scene)
+        and not lines(scene, *SURE[:1], *SURE[2:])
+    ):
+        yield quote(3, "A peer was sought at 127.0.0.1, which is right on one host", heard)
     elif heard is not None:
-        yield from weigh_told(scene, heard, sign=26 if cut or scene.origin is not None else 13, at_start=True)
+        yield from weigh_startup_failure(
+            scene, heard, sign=26 if cut or scene.origin is not None else 13, at_start=True
+        )
     elif odd and not failed_of_something_else(scene) and made_steps(scene) < 2:
         fatal = any(event.fatal for event in odd)
         alone = scene.given("nodes") is not None and not of_several_hosts(scene)
-        loopback = all(event.captured.get("interface") == "lo" for event in odd) and not of_several_hosts(scene)  # on one host it is as good as any
+        loopback = all(
+            event.captured.get("interface") == "lo" for event in odd
+        ) and not of_several_hosts(scene)  # on one host it is as good as any
         points = 26 if fatal else 3 if alone else 26 if cut else 6 if loopback else 13
-        yield weighing(points, "suspects-log", f"An interface that leads nowhere is used: {short(odd[0].line)}", odd[0])
+        yield quote(points, "An interface that leads nowhere is used", odd[0])
     if odd and cut and heard is not None:
         yield weighing(6, "network", f"Connections fail over it: {short(cut[0].line)}", cut[0])
     mesh = lines(scene, "gloo-mesh-failed")
@@ -69,71 +83,97 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
         heard is None
         and not odd
         and mesh
-        and (last_words(scene) or not failed_of_something_else(scene))
+        and (final_exceptions(scene) or not failed_of_something_else(scene))
         and not lines(scene, "peer-refused", "peer-unanswered")
     ):
-        yield weighing(13, "suspects-log", f"gloo could not connect the ranks at the addresses that they gave: {short(mesh[0].line)}", mesh[0])
-    networks = {address.rsplit(".", 2)[0] for address in captured(lines(scene, "nccl-interface"), "address") if address.count(".") == 3}
+        yield quote(13, "gloo could not connect the ranks at the addresses that they gave", mesh[0])
+    networks = {
+        address.rsplit(".", 2)[0]
+        for address in captured(lines(scene, "nccl-interface"), "address")
+        if address.count(".") == 3
+    }
     if len(networks) > 1 and cut:
         yield weighing(
-            10, "network", f"The ranks listen in different networks: {listed(sorted(f'{net}.x' for net in networks))}", *lines(scene, "nccl-interface")[:2]
+            10,
+            "network",
+            "The ranks listen in different networks:"
+            f" {listed(sorted(f'{net}.x' for net in networks))}",
+            *lines(scene, "nccl-interface")[:2],
         )
 
 
 def _which(scene: Scene) -> str:
-    heard = told(scene, WORDING, *SURE)
-    named = captured((*lines(scene, *SURE), *_odd(scene)), "interface") or captured((*lines(scene, *SURE), *_odd(scene)), "address")
+    heard = startup_failure(scene, WORDING, *SURE)
+    named = captured((*lines(scene, *SURE), *_odd(scene)), "interface") or captured(
+        (*lines(scene, *SURE), *_odd(scene)), "address"
+    )
     return named[0] if named else (heard.captured.get("interface", "") if heard is not None else "")
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    which, heard = _which(scene), told(scene, WORDING, *SURE)
+def _summary(scene: Scene) -> str:
+    which, heard = _which(scene), startup_failure(scene, WORDING, *SURE)
     if lines(scene, "interface-missing") and which:
-        return sentence(f"The interface {which}, which the job names, is not there or has no address")
+        return f"The interface {which}, which the job names, is not there or has no address"
     if which:
-        return sentence(f"The ranks give each other {which}, over which other hosts cannot reach them")
-    return sentence(f"The ranks use a network interface that the others cannot reach{f': {short(heard.text, 120)}' if heard is not None else ''}")
+        return f"The ranks give each other {which}, over which other hosts cannot reach them"
+    return (
+        "The ranks use a network interface that the others cannot"
+        f" reach{f': {short(heard.text, 120)}' if heard is not None else ''}"
+    )
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
-    own = next((given.value for name in ("env.NCCL_SOCKET_IFNAME", "env.GLOO_SOCKET_IFNAME") if (given := scene.given(name)) is not None), "")
+def _fixes(scene: Scene) -> Fixes:
+    own = next(
+        (
+            given.value
+            for name in ("env.NCCL_SOCKET_IFNAME", "env.GLOO_SOCKET_IFNAME")
+            if (given := scene.given(name)) is not None
+        ),
+        "",
+    )
     now = f"   (now {own})" if own else ""
     return (
-        fix(scene, "See which interface leads to the other nodes", "ip -br addr; ip route get ADDRESS_OF_ANOTHER_NODE   (on each node)"),
         fix(
-            scene,
+            "See which interface leads to the other nodes",
+            "ip -br addr; ip route get ADDRESS_OF_ANOTHER_NODE   (on each node)",
+        ),
+        fix(
             "Name it",
             f"export NCCL_SOCKET_IFNAME=eth0 GLOO_SOCKET_IFNAME=eth0{now}",
             "export NCCL_SOCKET_IFNAME=^lo,docker   (leave out what leads nowhere)",
         ),
-        fix(
-            scene, "Let the node's own name be its address", "getent hosts $(hostname)   (must not be 127.0.0.1 or 127.0.1.1)", risk="needs-admin", who="admin"
+        admin_fix(
+            "Let the node's own name be its address",
+            "getent hosts $(hostname)   (must not be 127.0.0.1 or 127.0.1.1)",
         ),
     )
 
 
-CAUSE = readied(
-    Cause(
-        id="wrong-network-interface",
-        title="Ranks use an interface that the others cannot reach",
-        means="Ranks advertise an interface that the others cannot reach, or one that does not exist.",
-        telling="NCCL or gloo lists lo or docker0, finds no interface of the given name, or a peer is sought at 127.0.0.1.",
-        modes=("crash", "hang", "check"),
-        weigh=_weigh,
-        summary=_summary,
-        fixes=_fixes,
-        ranks=nobody,
-        would_settle="ip -br addr on each node, and NCCL_DEBUG=INFO's line `Bootstrap : Using`",
-        refines="firewall-or-route",
-        accounts_for=("user-exception", "rendezvous-incomplete", "native-crash"),
-        wording=WORDING,
-    ),
-    Signs(
-        says=("takes an interface that the other nodes cannot reach", "take an interface that the other nodes cannot reach"),
+CAUSE = Cause(
+    id="wrong-network-interface",
+    title="Ranks use an interface that the others cannot reach",
+    modes=("crash", "hang", "check"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=_fixes,
+    ranks=nobody,
+    would_settle="ip -br addr on each node, and NCCL_DEBUG=INFO's line `Bootstrap : Using`",
+    refines="firewall-or-route",
+    accounts_for=("user-exception", "rendezvous-incomplete", "native-crash"),
+    wording=WORDING,
+    ready=Signs(
+        says=(
+            "takes an interface that the other nodes cannot reach",
+            "take an interface that the other nodes cannot reach",
+        ),
         checks=("net.ifname", "net.if"),
-        values=("net.interface", "net.subnet", "env.GLOO_SOCKET_IFNAME", "env.NCCL_SOCKET_IFNAME", "env.TP_SOCKET_IFNAME"),
+        values=(
+            "net.interface",
+            "net.subnet",
+            "env.GLOO_SOCKET_IFNAME",
+            "env.NCCL_SOCKET_IFNAME",
+            "env.TP_SOCKET_IFNAME",
+        ),
         hows=("gloo-only",),
     ),
 )

@@ -1,99 +1,130 @@
 """A limit of address space, or giant thread stacks, makes allocation fail while memory is free.
 
-`ulimit -v` or a scheduler's vmem limit counts reserved addresses, not used memory. CUDA reserves hundreds of gigabytes of them, and each thread
-reserves a stack. Then `pthread_create`, `mmap` or `malloc` fail: "std::bad_alloc", MemoryError, "failed to map segment".
+`ulimit -v` or a scheduler's vmem limit counts reserved addresses, not used memory. CUDA reserves
+hundreds of gigabytes of them, and each thread reserves a stack. Then `pthread_create`, `mmap` or
+`malloc` fail: "std::bad_alloc", MemoryError, "failed to map segment".
 
-It is recognised by those words together with the host check of the limit. Without a limit that was found, nothing is said.
+It is recognised by those words together with the host check of the limit. Without a limit that was
+found, nothing is said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.processes.process_limit import HUGE, limit_told
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import checked, first_to_fail, said
-from trainprobe.causes.unready import Signs, readied
-from trainprobe.causes.words import fix, sentence, short, size
-from trainprobe.facts import Facts
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.phrases import admin_fix, fix, short, size
+from trainprobe.causes.processes.process_limit import HUGE, reported_limit
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import checked, first_to_fail, quote, statement
+from trainprobe.signatures.messages import message
 
 SEGMENT = r"failed to map segment from shared object"
 UNLIMITED = 2**62
-WORDING = (
-    r"std::bad_alloc|\bMemoryError\b|Cannot allocate memory|failed to map segment|pthread_create (has )?failed|can't start new thread|can't allocate memory"
-)
+WORDING = message("address-space-limit")
 CHECKS = ("lim.as", "lim.stack")
-NUMBERS = r"fork: (?:retry: )?Resource temporarily unavailable|pids controller"  # a fork that lacks memory says ENOMEM
+NUMBERS = (  # a fork that lacks memory says ENOMEM
+    r"fork: (?:retry: )?Resource temporarily unavailable|pids controller"
+)
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
-    heard = said(scene, WORDING)
+def _weigh(scene: Scene) -> Weighings:
+    heard = statement(scene, WORDING)
     limits = scene.checks(*CHECKS)
-    given, told = scene.given("limit.as_bytes"), limit_told(scene)
+    given, told = scene.given("limit.as_bytes"), reported_limit(scene)
     shown = next(iter(scene.events("address-space-limit")), None)
     if heard is not None and given is None and shown is not None:
-        yield weighing(26, "environment-and-limits", f"The output names a limit of addresses: {short(shown.line, 100)}", shown)
+        yield weighing(
+            26,
+            "environment-and-limits",
+            f"The output names a limit of addresses: {short(shown.line, 100)}",
+            shown,
+        )
         yield from first_to_fail(scene)
-    if heard is not None and given is not None and given.number is not None and 0 < given.number < UNLIMITED:
-        yield weighing(26, "environment-and-limits", f"The address space is limited to {size(given.number)}", given)
-        yield weighing(10, "suspects-log", f"Allocation fails while that limit holds: {short(heard.text)}", heard.fact)
+    if (
+        heard is not None
+        and given is not None
+        and given.number is not None
+        and 0 < given.number < UNLIMITED
+    ):
+        yield weighing(
+            26,
+            "environment-and-limits",
+            f"The address space is limited to {size(given.number)}",
+            given,
+        )
+        yield quote(10, "Allocation fails while that limit holds", heard)
         yield from first_to_fail(scene)
     elif given is not None and given.value == "unlimited":
         yield weighing(-26, "environment-and-limits", "The address space is not limited", given)
-    elif heard is not None and told is not None and not 0 <= told[1] < HUGE and not limits and said(scene, NUMBERS) is None:
-        # Threads are refused though their number is not limited: addresses for stacks, or the pids of a container.
-        yield weighing(13, "suspects-log", f"Threads cannot be started though {told[1] if told[1] >= 0 else 'any number'} may run", heard.fact, told[0])
-    segment = said(scene, SEGMENT)
+    elif (
+        heard is not None
+        and told is not None
+        and not 0 <= told[1] < HUGE
+        and not limits
+        and statement(scene, NUMBERS) is None
+    ):
+        # Threads are refused though their number is not limited: addresses for stacks, or the pids
+        # of a container.
+        yield weighing(
+            13,
+            "suspects-log",
+            f"Threads cannot be started though {told[1] if told[1] >= 0 else 'any number'} may run",
+            heard.fact,
+            told[0],
+        )
+    segment = statement(scene, SEGMENT)
     if segment is not None and not limits and given is None:
-        yield weighing(13, "suspects-log", f"A library could not be mapped: {short(segment.text)}", segment.fact)
+        yield quote(13, "A library could not be mapped", segment)
         yield from first_to_fail(scene)
     yield from checked(scene, *CHECKS, corroborates=heard is not None)
     if heard is not None and limits:
-        # The words alone belong to memory that ran out; beside a limit of addresses they belong here.
+        # The words alone belong to memory that ran out; beside a limit of addresses they belong
+        # here.
         points = 26 if any(check.status == "fail" for check in limits) else 13
-        yield weighing(points, "suspects-log", f"Allocation fails while that limit holds: {short(heard.text)}", heard.fact)
+        yield quote(points, "Allocation fails while that limit holds", heard)
         yield from first_to_fail(scene)
     unlimited = [check for check in scene.checks("lim.as", bad_only=False) if check.status == "ok"]
     if unlimited and not limits:
         yield weighing(-26, "environment-and-limits", unlimited[0].says.rstrip("."), *unlimited)
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    check, heard = next(iter(scene.checks(*CHECKS)), None), said(scene, WORDING)
+def _summary(scene: Scene) -> str:
+    check, heard = next(iter(scene.checks(*CHECKS)), None), statement(scene, WORDING)
     given = scene.given("limit.as_bytes")
     limit = check.says.rstrip(".") if check is not None else "The address space is limited"
-    limit += f" to {size(given.number)}" if check is None and given is not None and given.number else ""
-    return sentence(f"{limit}, so allocation fails while memory is free{f': {short(heard.text, 100).rstrip(chr(58))}' if heard else ''}")
-
-
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+    limit += (
+        f" to {size(given.number)}" if check is None and given is not None and given.number else ""
+    )
     return (
-        fix(scene, "Lift the limit", "ulimit -v unlimited; ulimit -s 8192   (in the script that starts the job)", verify="ulimit -a | grep -E 'virtual|stack'"),
-        fix(scene, "Ask the scheduler for memory, not for vmem", "sbatch --mem=… ; no h_vmem or pvmem limit in the queue", who="admin", risk="needs-admin"),
+        f"{limit}, so allocation fails while memory is"
+        f" free{f': {short(heard.text, 100).rstrip(chr(58))}' if heard else ''}"
     )
 
 
-CAUSE = readied(
-    Cause(
-        id="address-space-limit",
-        title="A limit of address space is in the way",
-        means="A limit of address space, or of stacks, makes allocation fail while memory is free.",
-        telling="bad_alloc, MemoryError or failed thread starts while ulimit -v is set.",
-        modes=("crash", "hang", "check"),
-        weigh=_weigh,
-        summary=_summary,
-        fixes=_fixes,
-        ranks=nobody,
-        would_settle="ulimit -v and ulimit -s in the job itself",
-        refines="user-exception",
-        accounts_for=("import-failure",),
-        wording=WORDING,
+CAUSE = Cause(
+    id="address-space-limit",
+    title="A limit of address space is in the way",
+    modes=("crash", "hang", "check"),
+    weigh=_weigh,
+    summary=_summary,
+    fixes=(
+        fix(
+            "Lift the limit",
+            "ulimit -v unlimited; ulimit -s 8192   (in the script that starts the job)",
+            verify="ulimit -a | grep -E 'virtual|stack'",
+        ),
+        admin_fix(
+            "Ask the scheduler for memory, not for vmem",
+            "sbatch --mem=… ; no h_vmem or pvmem limit in the queue",
+        ),
     ),
-    Signs(says=("limits the address space", "limit the address space"), checks=("lim.as", "lim.stack"), values=("limit.as", "limit.stack")),
+    ranks=nobody,
+    would_settle="ulimit -v and ulimit -s in the job itself",
+    refines="user-exception",
+    accounts_for=("import-failure",),
+    wording=WORDING,
+    ready=Signs(
+        says=("limits the address space", "limit the address space"),
+        checks=("lim.as", "lim.stack"),
+        values=("limit.as", "limit.stack"),
+    ),
 )

@@ -1,88 +1,130 @@
 """More threads want to run than the job may use CPUs.
 
-Each rank starts a thread per CPU of the whole machine, loader workers come on top, and a container or a job step may use a few CPUs only. Threads
+Each rank starts a thread per CPU of the whole machine, loader workers come on top, and a container
+or a job step may use a few CPUs only. Threads
 then take turns, and everything crawls: the ranks, their data, the launcher's heartbeats.
 
-It is recognised by a cgroup that is throttled between two looks, by the kernel's pressure of CPUs, and by more threads in state R than CPUs that may
-be used. It is ruled out where CPUs stay free.
+It is recognised by a cgroup that is throttled between two looks, by the kernel's pressure of CPUs,
+and by more threads in state R than CPUs that may be used. It is ruled out where CPUs stay free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.ends import states
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, sentence
-from trainprobe.facts import Facts, JobRank, Pressure
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.child_processes import states
+from trainprobe.causes.phrases import Fixes, fix
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.facts import JobRank, Pressure
 
-PRESSED = 50.0  # percent of the time in which a thread that could run had to wait (hangs.md, row 35)
+PRESSED = (
+    50.0  # percent of the time in which a thread that could run had to wait (hangs.md, row 35)
+)
 TIMES_OVER = 2.0  # threads that want to run, per CPU that may be used
 SHARE_THROTTLED = 0.1  # of the time between the looks
 
 
 def _pressures(scene: Scene) -> tuple[Pressure, ...]:
-    return scene.facts.of(Pressure, cell=scene.cell)
+    return scene.of(Pressure)
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     pressures = _pressures(scene)
-    throttled = [one for one in pressures if one.throttled and (one.throttled_s or 0) >= SHARE_THROTTLED * (one.looked_s or 1)]
+    throttled = [
+        one
+        for one in pressures
+        if one.throttled and (one.throttled_s or 0) >= SHARE_THROTTLED * (one.looked_s or 1)
+    ]
     if throttled:
         one = throttled[0]
         quota = f" of {one.quota_cpus:g} CPUs" if one.quota_cpus else ""
-        yield weighing(13, "environment-and-limits", f"The job's cgroup ran out of its quota{quota} {one.throttled} times between the looks", one)
+        yield weighing(
+            13,
+            "environment-and-limits",
+            f"The job's cgroup ran out of its quota{quota} {one.throttled} times between the looks",
+            one,
+        )
     pressed = [one for one in pressures if (one.cpu or 0) >= PRESSED]
     if pressed:
-        yield weighing(10, "host-pressure", f"Threads waited for a CPU in {pressed[0].cpu:.0f} % of the last 10 s ({pressed[0].scope})", pressed[0])
-    crowded = [one for one in pressures if one.runnable and one.usable_cpus and one.runnable >= TIMES_OVER * one.usable_cpus]
+        yield weighing(
+            10,
+            "host-pressure",
+            f"Threads waited for a CPU in {pressed[0].cpu:.0f} % of the last 10 s"
+            f" ({pressed[0].scope})",
+            pressed[0],
+        )
+    crowded = [
+        one
+        for one in pressures
+        if one.runnable and one.usable_cpus and one.runnable >= TIMES_OVER * one.usable_cpus
+    ]
     if crowded:
         one = crowded[0]
-        yield weighing(10, "process-state-and-locks", f"{one.runnable} threads of the job want to run on {one.usable_cpus:g} CPUs", one)
+        yield weighing(
+            10,
+            "process-state-and-locks",
+            f"{one.runnable} threads of the job want to run on {one.usable_cpus:g} CPUs",
+            one,
+        )
     if not (throttled or pressed or crowded):
-        free = [one for one in pressures if one.cpu is not None and one.cpu < 5 and one.scope == "host"]
+        free = [
+            one for one in pressures if one.cpu is not None and one.cpu < 5 and one.scope == "host"
+        ]
         if free:
-            yield weighing(-26, "host-pressure", f"CPUs are free: threads waited for one in {free[0].cpu:.0f} % of the last 10 s", free[0])
+            yield weighing(
+                -26,
+                "host-pressure",
+                f"CPUs are free: threads waited for one in {free[0].cpu:.0f} % of the last 10 s",
+                free[0],
+            )
         return
     threads = sum(state.threads for state in states(scene, scene.world))
     usable = next((one.usable_cpus for one in pressures if one.usable_cpus), None)
     if usable and threads >= 8 * usable:
-        yield weighing(3, "environment-and-limits", f"The job has {threads} threads on {usable:g} usable CPUs", *states(scene, scene.world)[:3])
+        yield weighing(
+            3,
+            "environment-and-limits",
+            f"The job has {threads} threads on {usable:g} usable CPUs",
+            *states(scene, scene.world)[:3],
+        )
 
 
 def _numbers(scene: Scene) -> str:
     one = next((one for one in _pressures(scene) if one.usable_cpus), None)
-    ranks = len(scene.facts.of(JobRank, cell=scene.cell)) or len(scene.world)
+    ranks = len(scene.of(JobRank)) or len(scene.world)
     threads = sum(state.threads for state in states(scene, scene.world))
     usable = f"{one.usable_cpus:g} CPUs" if one is not None and one.usable_cpus else "its CPUs"
     return f"{ranks} ranks with {threads} threads in all on {usable}"
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    return sentence(f"More threads want to run than the job may use CPUs: {_numbers(Scene(facts, group))}")
+def _summary(scene: Scene) -> str:
+    return f"More threads want to run than the job may use CPUs: {_numbers(scene)}"
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     one = next((one for one in _pressures(scene) if one.usable_cpus), None)
-    ranks = len(facts.of(JobRank, cell=group.cell)) or len(scene.world) or 1
+    ranks = len(scene.of(JobRank)) or len(scene.world) or 1
     each = max(int((one.usable_cpus or 1) // ranks), 1) if one is not None else 1
     return (
-        fix(scene, "Fewer threads for each rank", f"export OMP_NUM_THREADS={each} MKL_NUM_THREADS={each}", f"torch.set_num_threads({each}); fewer num_workers"),
-        fix(scene, "Or more CPUs for the job", "srun --cpus-per-task=N, docker run --cpus=N, resources.limits.cpu in Kubernetes"),
-        fix(scene, "See who burns them", "top -H -b -n 1 | head -30", "nproc; cat /sys/fs/cgroup/cpu.max"),
+        fix(
+            "Fewer threads for each rank",
+            f"export OMP_NUM_THREADS={each} MKL_NUM_THREADS={each}",
+            f"torch.set_num_threads({each}); fewer num_workers",
+        ),
+        fix(
+            "Or more CPUs for the job",
+            "srun --cpus-per-task=N, docker run --cpus=N, resources.limits.cpu in Kubernetes",
+        ),
+        fix(
+            "See who burns them",
+            "top -H -b -n 1 | head -30",
+            "nproc; cat /sys/fs/cgroup/cpu.max",
+        ),
     )
 
 
 CAUSE = Cause(
     id="cpu-oversubscribed",
     title="Too many threads for the usable CPUs",
-    means="More threads want to run than the job may use CPUs.",
-    telling="Throttling and CPU pressure between the looks, beside more runnable threads than usable CPUs.",
     modes=("slow",),
     weigh=_weigh,
     summary=_summary,

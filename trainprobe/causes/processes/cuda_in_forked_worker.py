@@ -1,63 +1,86 @@
 """A forked process uses CUDA although its parent had already used it.
 
-A CUDA context does not survive a fork. A dataset that moves tensors to the GPU inside a loader worker, or a map function that does so in a
-forked pool, fails with "Cannot re-initialize CUDA in forked subprocess".
+A CUDA context does not survive a fork. A dataset that moves tensors to the GPU inside a loader
+worker, or a map function that does so in a forked pool, fails with "Cannot re-initialize CUDA in
+forked subprocess".
 
-`datasets.map(num_proc=1)` forks from datasets 4.1 on and did not in 4.0; `num_proc=None` never does (by the sources of 4.0.0, 4.1.0 and 5.2.0).
+`datasets.map(num_proc=1)` forks from datasets 4.1 on and did not in 4.0; `num_proc=None` never does
+(by the sources of 4.0.0, 4.1.0 and 5.2.0).
 
 With torch's MPS on a Mac this was not reproduced here; there workers are spawned by default.
 
-It is recognised by that message; by the probe that imports and builds what the script does and forks; in a forked child below torch's own check, by CUDA's "initialization error" inside a worker.
+It is recognised by that message; by the probe that imports and builds what the script does and
+forks; in a forked child below torch's own check, by CUDA's "initialization error" inside a worker.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.forked_tries import tried, value_of, weigh_tried
-from trainprobe.causes.scene import Scene, user_frame, weighing
-from trainprobe.causes.spoken import first_to_fail, said, spoken
-from trainprobe.causes.words import fix, sentence
-from trainprobe.facts import Facts
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.fork_probe import tried, value_of, weigh_tried
+from trainprobe.causes.phrases import Fixes, fix
+from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.statements import first_to_fail, statement, weigh_message
+from trainprobe.signatures.messages import message
 
-# torch/cuda/__init__.py, _lazy_init(), and the same of other accelerators.
-WORDING = r"Cannot re-initialize [A-Z]{2,8} in forked subprocess"
-POISONED = r"CUDA error: initialization error|cuda runtime error \(3\) ?: initialization error"
-MAPS = ("datasets/arrow_dataset.py", "datasets/utils/py_utils.py", "multiprocess/pool.py", "datasets\\arrow_dataset.py")
+WORDING = message("cuda-in-forked-worker")
+POISONED = message("cuda-in-forked-worker.poisoned")
+MAPS = (
+    "datasets/arrow_dataset.py",
+    "datasets/utils/py_utils.py",
+    "multiprocess/pool.py",
+    "datasets\\arrow_dataset.py",
+)
 FORKS_AT_ONE = (4, 1)  # the first datasets whose map(num_proc=1) starts a process
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
-    poisoned, origin = said(scene, POISONED), scene.origin
+def _weigh(scene: Scene) -> Weighings:
+    poisoned, origin = statement(scene, POISONED), scene.origin
     yield from weigh_tried(tried(scene, "cuda"))
-    if said(scene, WORDING) is not None:
-        yield from spoken(scene, WORDING)
-        yield from first_to_fail(scene)
-    elif poisoned is not None:
-        in_worker = origin is not None and (origin.worker is not None or any(frame.name == "_worker_loop" for frame in origin.frames))
-        forked = in_worker or _maps(scene) or said(scene, r"Caught \w+ in DataLoader worker") is not None
+    if (yield from weigh_message(scene, WORDING)) is None and poisoned is not None:
+        in_worker = origin is not None and (
+            origin.worker is not None
+            or any(frame.name == "_worker_loop" for frame in origin.frames)
+        )
+        forked = (
+            in_worker
+            or _maps(scene)
+            or statement(scene, r"Caught \w+ in DataLoader worker") is not None
+        )
         if forked:
-            yield weighing(26, "suspects-log", f"CUDA could not start in a forked worker: {poisoned.match.group(0)}", poisoned.fact)
+            yield weighing(
+                26,
+                "suspects-log",
+                f"CUDA could not start in a forked worker: {poisoned.match.group(0)}",
+                poisoned.fact,
+            )
             yield from first_to_fail(scene)
     version, forks = scene.given("version.datasets"), _map_forks(scene)
-    if version is not None and _maps(scene) and (said(scene, WORDING) is not None or poisoned is not None):
-        says = f"datasets {version.value}: map(num_proc=1) {'starts a process' if forks else 'does not, only 2 and more do'}"
+    if (
+        version is not None
+        and _maps(scene)
+        and (statement(scene, WORDING) is not None or poisoned is not None)
+    ):
+        says = (
+            f"datasets {version.value}: map(num_proc=1)"
+            f" {'starts a process' if forks else 'does not, only 2 and more do'}"
+        )
         yield weighing(6 if forks else 3, "environment-and-limits", says, version)
 
 
 def _maps(scene: Scene) -> bool:
     """Was it inside datasets.map?"""
     origin = scene.origin
-    return origin is not None and any(part in frame.file for frame in origin.frames for part in MAPS)
+    return origin is not None and any(
+        part in frame.file for frame in origin.frames for part in MAPS
+    )
 
 
 def _map_forks(scene: Scene) -> bool | None:
-    """Does map(num_proc=1) fork in the datasets that is installed? As it was measured, else by its version; None where neither is known."""
+    """Does map(num_proc=1) fork in the datasets that is installed? As it was measured, else by
+    its version; None where neither is known.
+    """
     for check in scene.checks("fork.datasets_map", bad_only=False):
         measured = value_of(check).get("forks_at_one")
         if isinstance(measured, bool):
@@ -67,31 +90,47 @@ def _map_forks(scene: Scene) -> bool | None:
     return tuple(int(number) for number in numbers) >= FORKS_AT_ONE if len(numbers) == 2 else None
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
     frame = user_frame(scene.origin.frames) if scene.origin is not None else None
     failure = tried(scene, "cuda")
     step = _first_touch(scene)
     by = f": {step} initialises it" if step else ""
-    where = f" at {failure.details.get('where')}" if failure is not None and failure.details.get("where") else f" at {frame.where}" if frame else ""
-    return sentence(f"A forked worker uses CUDA{where} although its parent had already used it{by}")
+    where = (
+        f" at {failure.details.get('where')}"
+        if failure is not None and failure.details.get("where")
+        else f" at {frame.where}"
+        if frame
+        else ""
+    )
+    return f"A forked worker uses CUDA{where} although its parent had already used it{by}"
 
 
 def _first_touch(scene: Scene) -> str:
-    """The import or the step that initialised CUDA where the probe imported and built what the script does."""
-    return next((f"`{step}`" for check in scene.checks("fork.cuda") if isinstance(step := value_of(check).get("step"), str) and step), "")
+    """The import or the step that initialised CUDA where the probe imported and built what the
+    script does.
+    """
+    return next(
+        (
+            f"`{step}`"
+            for check in scene.checks("fork.cuda")
+            if isinstance(step := value_of(check).get("step"), str) and step
+        ),
+        "",
+    )
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     frame = user_frame(scene.origin.frames) if scene.origin is not None else None
     mapped = (
         (
             fix(
-                scene,
                 "Do not let map start a process",
                 "dataset.map(..., num_proc=None)"
-                + ("   (1 starts one from datasets 4.1 on)" if _map_forks(scene) is not False else "   (or 1: yours forks from 2 on)"),
+                + (
+                    "   (1 starts one from datasets 4.1 on)"
+                    if _map_forks(scene) is not False
+                    else "   (or 1: yours forks from 2 on)"
+                ),
             ),
         )
         if _maps(scene)
@@ -100,21 +139,29 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     step = _first_touch(scene)
     return (
         *mapped,
-        *((fix(scene, "Touch the GPU later", f"{step} initialises CUDA: move what does so behind the first batch of the loaders"),) if step else ()),
-        fix(
-            scene,
-            "Keep workers on the CPU",
-            f"return CPU tensors{f' at {frame.where}' if frame else ' from the dataset'}; move the batch in the training loop: batch.to(device, non_blocking=True)",
+        *(
+            (
+                fix(
+                    "Touch the GPU later",
+                    f"{step} initialises CUDA: move what does so behind the first batch of the"
+                    " loaders",
+                ),
+            )
+            if step
+            else ()
         ),
-        fix(scene, "Or start workers by spawn", "DataLoader(..., multiprocessing_context='spawn')"),
+        fix(
+            "Keep workers on the CPU",
+            f"return CPU tensors{f' at {frame.where}' if frame else ' from the dataset'}; move the"
+            " batch in the training loop: batch.to(device, non_blocking=True)",
+        ),
+        fix("Or start workers by spawn", "DataLoader(..., multiprocessing_context='spawn')"),
     )
 
 
 CAUSE = Cause(
     id="cuda-in-forked-worker",
     title="CUDA is used in a forked process",
-    means="A forked child uses CUDA although its parent had initialised it.",
-    telling="Cannot re-initialize CUDA in forked subprocess.",
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,

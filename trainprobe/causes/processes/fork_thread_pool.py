@@ -1,133 +1,216 @@
 """A native thread pool was forked while in use and never answers in the child.
 
-OpenMP, MKL, OpenBLAS, OpenCV and the Rust pool of tokenizers keep threads. A forked child has the pool's memory but none of its threads: the
-first tensor operation there hands work to threads that do not exist and waits for them for ever.
+OpenMP, MKL, OpenBLAS, OpenCV and the Rust pool of tokenizers keep threads. A forked child has the
+pool's memory but none of its threads: the first tensor operation there hands work to threads that
+do not exist and waits for them for ever.
 
-Seen here on Linux with GNU's OpenMP, which comes with torch. Intel's is said to survive a fork (pytorch/pytorch#45198), which was not tried here;
-nor was a Mac, where processes are spawned by default.
+Seen here on Linux with GNU's OpenMP, which comes with torch. Intel's is said to survive a fork
+(pytorch/pytorch#45198), which was not tried here; nor was a Mac, where processes are spawned by
+default.
 
-It is recognised by the probe that forks after the script's imports and its data are there, and, in a run, by a forked child with a single thread
-that sleeps in a futex below a computation, not below a lock of Python, while its parent, which has such threads, waits for it. A native stack names the library and settles it; so does the warning that tokenizers prints.
+It is recognised by the probe that forks after the script's imports and its data are there, and, in
+a run, by a forked child with a single thread that sleeps in a futex below a computation, not below
+a lock of Python, while its parent, which has such threads, waits for it. A native stack names the
+library and settles it; so does the warning that tokenizers prints.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.ends import busy_children, started_afresh, waits_for_child, who
-from trainprobe.causes.forked_tries import tried, weigh_elsewhere, weigh_tried
+from trainprobe.causes.child_processes import busy_children, started_afresh, waits_for_child, who
+from trainprobe.causes.fork_probe import tried, weigh_elsewhere, weigh_tried
+from trainprobe.causes.phrases import Fixes, fix, native_stack, ranks_say, verb
 from trainprobe.causes.processes.fork_inherited_lock import TAKES_A_LOCK
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, native_stack, ranks_say, sentence, short, verb
-from trainprobe.facts import Facts, LogEvent, MainThread, Thread
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import quote
+from trainprobe.facts import LogEvent, MainThread, Thread
 
-POOLS = re.compile(r"lib(?:g|i)?omp|libmkl|openblas|tokenizers.*\.so|rayon|cv2.*\.so|libtbb|GOMP_|gomp_|__kmp|blas_thread|caffe2::.*ThreadPool|at::.*parallel")
+POOLS = re.compile(
+    r"lib(?:g|i)?omp|libmkl|openblas|tokenizers.*\.so|rayon|cv2.*\.so|libtbb|GOMP_|gomp_|__kmp"
+    r"|blas_thread|caffe2::.*ThreadPool|at::.*parallel"
+)
 COMPUTES = re.compile(
-    r"/(?:torch/nn|torch/_tensor|torch/functional|torch/linalg|torch/optim|numpy|scipy|cv2|tokenizers|transformers/tokenization\w*|sklearn|PIL)[/.]"
-    r"|\btorch\.(?!load|save|distributed)\w+\(|\bnp\.\w+\(|\bcv2\.\w+\(|\.(?:mm|matmul|bmm|sum|mean|add_|mul_|sort|svd|conv\dd|encode(?:_batch)?)\(|(?i:\btokenizer)\(| @ "
+    r"/(?:torch/nn|torch/_tensor|torch/functional|torch/linalg|torch/optim|numpy|scipy|cv2"
+    r"|tokenizers|transformers/tokenization\w*|sklearn|PIL)[/.]"
+    r"|\btorch\.(?!load|save|distributed)\w+\(|\bnp\.\w+\(|\bcv2\.\w+\(|\.(?:mm|matmul|bmm|sum"
+    r"|mean|add_|mul_|sort|svd|conv\dd|encode(?:_batch)?)\(|(?i:\btokenizer)\(| @ "
 )
 
 
 def _computing(scene: Scene) -> tuple[MainThread, ...]:
     """Forked children that sleep in a futex below no lock of Python."""
-    found = [thread for thread in busy_children(scene) if thread.leaf == "lock" and thread.op == "futex" and thread.moved is not True]
-    return tuple(thread for thread in found if not any(TAKES_A_LOCK.search(site.text) for site in scene.sites(thread.frames[-1:])))
+    found = [
+        thread
+        for thread in busy_children(scene)
+        if thread.leaf == "lock" and thread.op == "futex" and thread.moved is not True
+    ]
+    return tuple(
+        thread
+        for thread in found
+        if not any(TAKES_A_LOCK.search(site.text) for site in scene.sites(thread.frames[-1:]))
+    )
 
 
 def _pool(scene: Scene, pid: int) -> Thread | None:
     """The native stack of the child's main thread where it ends in a pool."""
-    native = [fact for fact in scene.facts.of(Thread, cell=scene.cell) if fact.pid == pid and fact.native and fact.main]
-    return next((fact for fact in native if any(POOLS.search(f"{frame.file} {frame.name}") for frame in fact.frames[-8:])), None)
+    native = [fact for fact in scene.of(Thread) if fact.pid == pid and fact.native and fact.main]
+    return next(
+        (
+            fact
+            for fact in native
+            if any(POOLS.search(f"{frame.file} {frame.name}") for frame in fact.frames[-8:])
+        ),
+        None,
+    )
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     yield from weigh_tried(tried(scene, "pool"))
-    if not _computing(scene) and group.mode == "hang" and not scene.threads(scene.world):
+    if not _computing(scene) and scene.group.mode == "hang" and not scene.threads(scene.world):
         hint = next(iter(scene.events("tokenizers-fork", "fork-threads")), None)
         if hint is not None:  # printed in many runs that go well: a hint, where no stack was taken
-            yield weighing(6, "suspects-log", f"It was warned of: {short(hint.line, 120)}", hint)
+            yield quote(6, "It was warned of", hint)
     for child in _computing(scene)[:1]:
         process, pool = scene.process_of(child.pid), _pool(scene, child.pid)
         if pool is not None:
-            frame = next(frame for frame in reversed(pool.frames) if POOLS.search(f"{frame.file} {frame.name}"))
-            yield weighing(26, "suspects-stack", f"{who(child)} waits inside {frame.file.rsplit('/', 1)[-1] or frame.name} for threads of a pool", pool)
+            frame = next(
+                frame
+                for frame in reversed(pool.frames)
+                if POOLS.search(f"{frame.file} {frame.name}")
+            )
+            yield weighing(
+                26,
+                "suspects-stack",
+                f"{who(child)} waits inside {frame.file.rsplit('/', 1)[-1] or frame.name} for"
+                " threads of a pool",
+                pool,
+            )
         elif _computes(scene, child):
             points = 13 if child.moved is False else 6
-            yield weighing(points, "suspects-stack", f"{who(child)} sleeps in a futex below a computation at {child.where} in {child.looks} looks", child)
+            yield weighing(
+                points,
+                "suspects-stack",
+                f"{who(child)} sleeps in a futex below a computation at {child.where} in"
+                f" {child.looks} looks",
+                child,
+            )
         else:
-            yield weighing(3, "suspects-stack", f"{who(child)} sleeps in a futex at {child.where}, below no lock of Python", child)
+            yield weighing(
+                3,
+                "suspects-stack",
+                f"{who(child)} sleeps in a futex at {child.where}, below no lock of Python",
+                child,
+            )
         if started_afresh(scene, child):
-            yield weighing(-26, "process-state-and-locks", "That child was started afresh and made its pool itself", process)
+            yield weighing(
+                -26,
+                "process-state-and-locks",
+                "That child was started afresh and made its pool itself",
+                process,
+            )
         elif process is not None and process.threads == 1:
-            yield weighing(10, "process-state-and-locks", "It is the only thread of a forked process: the pool's threads did not come along", process)
+            yield weighing(
+                10,
+                "process-state-and-locks",
+                "It is the only thread of a forked process: the pool's threads did not come along",
+                process,
+            )
         elif process is not None and process.threads > 2:
-            yield weighing(-13, "process-state-and-locks", f"It has {process.threads} threads, so its pool may well be its own", process)
-        parents = [thread for thread in scene.threads(group.ranks) if waits_for_child(thread)]
+            yield weighing(
+                -13,
+                "process-state-and-locks",
+                f"It has {process.threads} threads, so its pool may well be its own",
+                process,
+            )
+        parents = [thread for thread in scene.threads(scene.ranks) if waits_for_child(thread)]
         if parents:
-            yield weighing(6, "other-stacks", f"{ranks_say(group.ranks)} {verb(group.ranks, 'waits', 'wait')} for that child", *parents)
+            yield weighing(
+                6,
+                "other-stacks",
+                f"{ranks_say(scene.ranks)} {verb(scene.ranks, 'waits', 'wait')} for that child",
+                *parents,
+            )
         yield from weigh_elsewhere(scene, "pool")
-        warned = [event for event in scene.facts.of(LogEvent, cell=scene.cell) if event.event in ("tokenizers-fork", "fork-threads")]
+        warned = [
+            event
+            for event in scene.of(LogEvent)
+            if event.event in ("tokenizers-fork", "fork-threads")
+        ]
         if warned:
-            yield weighing(10, "suspects-log", f"It was warned of: {warned[0].line[:120]}", *warned[:1])
+            yield weighing(
+                10, "suspects-log", f"It was warned of: {warned[0].line[:120]}", *warned[:1]
+            )
 
 
 def _computes(scene: Scene, child: MainThread) -> bool:
     texts = [site.text for site in scene.sites(child.frames[-1:])]
-    return any(COMPUTES.search(text) for text in (*texts, *(frame.file for frame in child.frames[-2:])))
+    return any(
+        COMPUTES.search(text) for text in (*texts, *(frame.file for frame in child.frames[-2:]))
+    )
 
 
-def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    return tuple(thread.pid for thread in _computing(Scene(facts, group)))
+def _pids(scene: Scene) -> tuple[int, ...]:
+    return tuple(thread.pid for thread in _computing(scene))
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
     if (failure := tried(scene, "pool")) is not None:
-        return sentence(failure.says)
+        return failure.says
     child = next(iter(_computing(scene)), None)
     if child is None:
-        return sentence(f"{ranks_say(group.ranks)} may wait for a forked child whose native thread pool did not come along: it was warned of that")
-    return sentence(f"{who(child)} waits at {child.where or 'a computation'} for threads of a native pool that were not forked with it")
+        return (
+            f"{ranks_say(scene.ranks)} may wait for a forked child whose native thread pool did not"
+            " come along: it was warned of that"
+        )
+    return (
+        f"{who(child)} waits at {child.where or 'a computation'} for threads of a native pool that"
+        " were not forked with it"
+    )
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
-    pid = next(iter(_pids(facts, group)), 0)
+def _fixes(scene: Scene) -> Fixes:
+    pid = next(iter(_pids(scene)), 0)
     known = tried(scene, "pool") is not None
     return (
-        *(() if known else (fix(scene, "Name the library", *native_stack(scene, "the child", pid)),)),
+        *(() if known else (fix("Name the library", *native_stack(scene, "the child", pid)),)),
         *(
-            (fix(scene, "Use one thread before the fork", "export OMP_NUM_THREADS=1", "torch.set_num_threads(1) above the step that is named"),)
+            (
+                fix(
+                    "Use one thread before the fork",
+                    "export OMP_NUM_THREADS=1",
+                    "torch.set_num_threads(1) above the step that is named",
+                ),
+            )
             if known
             else ()
         ),
         fix(
-            scene,
             "One thread in the workers",
             "worker_init_fn=lambda _: torch.set_num_threads(1)",
             "export TOKENIZERS_PARALLELISM=false",
             "cv2.setNumThreads(0)",
         ),
-        fix(scene, "Or start the workers afresh", "DataLoader(..., multiprocessing_context='spawn')   or 'forkserver'"),
+        fix(
+            "Or start the workers afresh",
+            "DataLoader(..., multiprocessing_context='spawn')   or 'forkserver'",
+        ),
     )
 
 
 CAUSE = Cause(
     id="fork-thread-pool",
     title="A thread pool did not survive a fork",
-    means="A native thread pool (tokenizers, OpenCV, OpenMP) was forked while in use and never answers in the child.",
-    telling="A forked child with one thread sleeps in a futex below a computation while its parent waits for it.",
     modes=("hang", "slow", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
     pids=_pids,
-    would_settle="py-spy dump --native on the child: is its leaf in libgomp, libiomp, openblas or tokenizers?",
+    would_settle=(
+        "py-spy dump --native on the child: is its leaf in libgomp, libiomp, openblas or"
+        " tokenizers?"
+    ),
     refines="rank-stuck",
     accounts_for=("data-worker-stuck",),
 )

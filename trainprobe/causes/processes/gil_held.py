@@ -1,88 +1,131 @@
 """One thread keeps the interpreter lock inside a native call, and its process does nothing else.
 
-A C extension that works for minutes without releasing the lock, a regular expression that explodes, a call that blocks while it holds
+A C extension that works for minutes without releasing the lock, a regular expression that explodes,
+a call that blocks while it holds
 the lock: no other Python thread of that process runs, heartbeats and watchdogs included.
 
-It is recognised by py-spy: the same thread owns the lock and stands at the same Python line in all looks. A thread that waits
-without the lock rules it out.
+It is recognised by py-spy: the same thread owns the lock and stands at the same Python line in all
+looks. A thread that waits without the lock rules it out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
-from trainprobe.causes.words import fix, native_stack, ranks_say, sentence, short, subject
-from trainprobe.facts import Facts, LogEvent, MainThread, Thread
-from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.causes.phrases import Fixes, fix, native_stack, ranks_say, short, subject
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+from trainprobe.facts import LogEvent, MainThread, Thread
 from trainprobe.stacks.places import is_native
-from trainprobe.waits import SuspectGroup
 
-# A loop of Python's own that holds a thread at one line: of a statement, or of a comprehension with a frame of its own or without.
+# A loop of Python's own that holds a thread at one line: of a statement, or of a comprehension with
+# a frame of its own or without.
 _LOOP = re.compile(r"\bfor\b.+\bin\b")
 _OF_A_COMPREHENSION = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
-    if told := _told(scene):
+def _weigh(scene: Scene) -> Weighings:
+    if told := _from_log(scene):
         yield weighing(13, "suspects-log", f"The watchdog says: {short(told[0].line, 120)}", *told)
-    for rank in group.ranks:
+    for rank in scene.ranks:
         thread, process = scene.thread(rank), scene.process(rank)
         if worker := _worker(scene, rank):
-            says = f"Worker {worker.pid}, for which rank {rank} waits, owns the interpreter lock at {worker.where} in all {worker.looks} looks"
+            says = (
+                f"Worker {worker.pid}, for which rank {rank} waits, owns the interpreter lock at"
+                f" {worker.where} in all {worker.looks} looks"
+            )
             yield weighing(13, "suspects-stack", says, worker)
-            yield weighing(6, "process-state-and-locks", "It computes inside that one call all the time", scene.process_of(worker.pid))
+            yield weighing(
+                6,
+                "process-state-and-locks",
+                "It computes inside that one call all the time",
+                scene.process_of(worker.pid),
+            )
             continue
         if thread is None or thread.source != "py-spy" or thread.looks < 2:
             continue
         if not thread.owns_gil:
-            yield weighing(-26, "suspects-stack", f"The main thread of rank {rank} waits without the interpreter lock", thread)
+            yield weighing(
+                -26,
+                "suspects-stack",
+                f"The main thread of rank {rank} waits without the interpreter lock",
+                thread,
+            )
         elif thread.moved is False and thread.leaf not in WAITS_FOR_RANKS:
             looks = scene.looks(rank)
             always = bool(looks) and all(look.owns_gil for look in looks)
             if always and _same_line(looks):
                 blocked = process is not None and process.state in ("S", "D")
-                # A thread that sleeps and yet owns the lock can only be inside a native call; one that computes may be plain Python.
-                points = 13 if blocked or thread.leaf == "native-run" or _in_one_call(scene, thread) else 6
-                says = f"Rank {rank} owns the interpreter lock at {thread.where} in all {len(looks)} looks"
+                # A thread that sleeps and yet owns the lock can only be inside a native call; one
+                # that computes may be plain Python.
+                points = (
+                    13
+                    if blocked or thread.leaf == "native-run" or _in_one_call(scene, thread)
+                    else 6
+                )
+                says = (
+                    f"Rank {rank} owns the interpreter lock at {thread.where} in all {len(looks)}"
+                    " looks"
+                )
                 yield weighing(points, "suspects-stack", says, thread, *looks)
                 if blocked and process is not None:
-                    yield weighing(13, "process-state-and-locks", f"It sleeps in the kernel (state {process.state}) while it owns the lock", process)
+                    yield weighing(
+                        13,
+                        "process-state-and-locks",
+                        f"It sleeps in the kernel (state {process.state}) while it owns the lock",
+                        process,
+                    )
                 elif process is not None and process.state == "R" and _in_one_call(scene, thread):
-                    yield weighing(6, "process-state-and-locks", "It computes inside that one call all the time", process)
+                    yield weighing(
+                        6,
+                        "process-state-and-locks",
+                        "It computes inside that one call all the time",
+                        process,
+                    )
 
 
-def _told(scene: Scene) -> tuple[LogEvent, ...]:
-    """Ranks whose watchdog could not take their interpreter's lock. Such a rank is the sick one, though it also complains of the others."""
-    return tuple(event for event in scene.facts.of(LogEvent, cell=scene.cell) if event.event == "gil-held")
+def _from_log(scene: Scene) -> tuple[LogEvent, ...]:
+    """Ranks whose watchdog could not take their interpreter's lock. Such a rank is the sick one,
+    though it also complains of the others.
+    """
+    return tuple(event for event in scene.of(LogEvent) if event.event == "gil-held")
 
 
-def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    scene = Scene(facts, group)
-    told = tuple(sorted({event.rank for event in _told(scene) if event.rank is not None}))
-    return told if told and not scene.threads(group.ranks) else group.ranks
+def _ranks(scene: Scene) -> tuple[int, ...]:
+    told = tuple(sorted({event.rank for event in _from_log(scene) if event.rank is not None}))
+    return told if told and not scene.threads(scene.ranks) else scene.ranks
 
 
 def _worker(scene: Scene, rank: int) -> MainThread | None:
-    """The loader worker that this rank waits for and that computes at one call in all looks, with its interpreter's lock in hand."""
+    """The loader worker that this rank waits for and that computes at one call in all looks,
+    with its interpreter's lock in hand.
+    """
     parent = scene.thread(rank)
     if parent is None or parent.leaf != "dataloader":
         return None
     for worker in scene.workers([rank]):
         process = scene.process_of(worker.pid)
-        looks = [look for look in scene.facts.of(Thread, cell=scene.cell, rank=rank) if look.pid == worker.pid and look.main and not look.native]
-        owns = len(looks) > 1 and all(look.owns_gil for look in looks) and worker.moved is False and _same_line(tuple(looks))
+        looks = [
+            look
+            for look in scene.of(Thread, rank=rank)
+            if look.pid == worker.pid and look.main and not look.native
+        ]
+        owns = (
+            len(looks) > 1
+            and all(look.owns_gil for look in looks)
+            and worker.moved is False
+            and _same_line(tuple(looks))
+        )
         if owns and process is not None and process.state == "R" and _in_one_call(scene, worker):
             return worker
     return None
 
 
 def _in_one_call(scene: Scene, thread: MainThread) -> bool:
-    """Does it stand at one line that calls something, with no loop around the call that could hold it there? Native frames settle it."""
-    threads = [fact for fact in scene.facts.of(Thread, cell=scene.cell, rank=thread.rank) if fact.pid == thread.pid]
+    """Does it stand at one line that calls something, with no loop around the call that could
+    hold it there? Native frames settle it.
+    """
+    threads = [fact for fact in scene.of(Thread, rank=thread.rank) if fact.pid == thread.pid]
     native = [fact for fact in threads if fact.native and fact.main and fact.frames]
     if native:
         return is_native(native[-1].frames[-1])
@@ -98,36 +141,46 @@ def _same_line(looks: tuple[Thread, ...]) -> bool:
     return len({(look.frames[-1].file, look.frames[-1].line) for look in looks if look.frames}) == 1
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    threads = scene.threads(group.ranks)
-    if worker := next((found for rank in group.ranks if (found := _worker(scene, rank)) is not None), None):
-        return sentence(f"{subject(scene)} waits in the data loader for worker {worker.pid}, which does not come back from one native call at {worker.where}")
+def _summary(scene: Scene) -> str:
+    threads = scene.threads(scene.ranks)
+    if worker := next(
+        (found for rank in scene.ranks if (found := _worker(scene, rank)) is not None), None
+    ):
+        return (
+            f"{subject(scene)} waits in the data loader for worker {worker.pid}, which does not"
+            f" come back from one native call at {worker.where}"
+        )
     where = f" at {threads[0].where}" if threads and threads[0].where else ""
-    return sentence(f"{subject(scene, _ranks(facts, group))} holds the interpreter lock inside a native call{where}, so none of its other threads runs")
+    return (
+        f"{subject(scene, _ranks(scene))} holds the interpreter lock inside a native"
+        f" call{where}, so none of its other threads runs"
+    )
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
-    workers = tuple(found for rank in group.ranks if (found := _worker(scene, rank)) is not None)
-    threads = workers or scene.threads(group.ranks)
+def _fixes(scene: Scene) -> Fixes:
+    workers = tuple(found for rank in scene.ranks if (found := _worker(scene, rank)) is not None)
+    threads = workers or scene.threads(scene.ranks)
     where = threads[0].where if threads else "that line"
     return (
         fix(
-            scene,
             "See the native call",
             f"the Python line is {where}",
-            *native_stack(scene, "the worker" if workers else ranks_say(group.ranks[:1], capital=False), *(worker.pid for worker in workers[:1])),
+            *native_stack(
+                scene,
+                "the worker" if workers else ranks_say(scene.ranks[:1], capital=False),
+                *(worker.pid for worker in workers[:1]),
+            ),
         ),
-        fix(scene, "Keep it out of the training process", "bound its input, give it a process of its own, or a build that releases the lock"),
+        fix(
+            "Keep it out of the training process",
+            "bound its input, give it a process of its own, or a build that releases the lock",
+        ),
     )
 
 
 CAUSE = Cause(
     id="gil-held",
     title="A native call keeps the interpreter lock",
-    means="One thread keeps the interpreter lock inside a native call; its process does nothing else.",
-    telling="The same thread owns the lock at the same Python line in all looks, and sleeps or computes natively there.",
     modes=("hang", "slow"),
     weigh=_weigh,
     summary=_summary,

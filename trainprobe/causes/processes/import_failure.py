@@ -1,77 +1,116 @@
 """A module that the job needs raises or aborts while it is imported.
 
-A missing package, a configuration file that is read at import, a check that fails at the top level: the program ends before it has
-begun. Where the reason has a name of its own (a native module built for another torch, versions that do not fit, a local file that
-hides a package), that cause stands before this one.
+A missing package, a configuration file that is read at import, a check that fails at the top level:
+the program ends before it has begun. Where the reason has a name of its own (a native module built
+for another torch, versions that do not fit, a local file that hides a package), that cause stands
+before this one.
 
-It is recognised by the import probe, where the module alone failed, or by a traceback whose frames run through an import.
+It is recognised by the import probe, where the module alone failed, or by a traceback whose frames
+run through an import.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.scene import Scene, user_frame, weighing
-from trainprobe.causes.spoken import first_to_fail, text_of
-from trainprobe.causes.words import fix, sentence, short
-from trainprobe.facts import Facts, ImportTried
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.phrases import Fixes, fix, short
+from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.statements import first_to_fail, quote, text_of
+from trainprobe.facts import ImportTried
+from trainprobe.signatures.messages import message
 
-WORDING = r"\b(ModuleNotFoundError|ImportError)\b"
+WORDING = message("import-failure")
 MISSING = re.compile(r"No module named '([\w.]+)'")
 
 
 def _failed(scene: Scene) -> tuple[ImportTried, ...]:
     tried = scene.facts.of(ImportTried) if scene.group.probe == "import_memory" else ()
-    return tuple(fact for fact in tried if fact.how == "alone" and fact.outcome in ("failed", "crashed"))
+    return tuple(
+        fact for fact in tried if fact.how == "alone" and fact.outcome in ("failed", "crashed")
+    )
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     failed = _failed(scene)
-    tried = facts.of(ImportTried) if group.probe == "import_memory" else ()
+    tried = scene.facts.of(ImportTried) if scene.group.probe == "import_memory" else ()
     if failed:
-        what = f"{failed[0].error_type}: {short(failed[0].error, 120)}" if failed[0].error_type else failed[0].outcome
-        yield weighing(26, "probe-outcome", f"`import {failed[0].module}` alone, in a fresh process, failed ({what})", failed[0])
-    elif any(fact.how == "alone" and fact.outcome == "passed" for fact in tried) and all(fact.outcome != "failed" for fact in tried):
+        what = (
+            f"{failed[0].error_type}: {short(failed[0].error, 120)}"
+            if failed[0].error_type
+            else failed[0].outcome
+        )
+        yield weighing(
+            26,
+            "probe-outcome",
+            f"`import {failed[0].module}` alone, in a fresh process, failed ({what})",
+            failed[0],
+        )
+    elif any(fact.how == "alone" and fact.outcome == "passed" for fact in tried) and all(
+        fact.outcome != "failed" for fact in tried
+    ):
         yield weighing(-26, "probe-outcome", "No import failed alone", *tried)
     origin = scene.origin
     if origin is not None and origin.interrupted and not failed:
-        yield weighing(-26, "suspects-log", "Somebody pressed Ctrl-C; the traceback only shows what was being imported", origin)
+        yield weighing(
+            -26,
+            "suspects-log",
+            "Somebody pressed Ctrl-C; the traceback only shows what was being imported",
+            origin,
+        )
         return
     if origin is not None and (origin.module_importing or re.search(WORDING, text_of(origin))):
         name = origin.module_importing or "a module"
-        # Raised while a module's top level ran: that is what this cause means. ImportError elsewhere (a late import) counts less.
+        # Raised while a module's top level ran: that is what this cause means. ImportError
+        # elsewhere (a late import) counts less.
         points = 6 if origin.of_the_system else 26 if origin.module_importing else 13
-        yield weighing(points, "suspects-log", f"The import of {name} raised {origin.type}: {short(origin.message, 120)}", origin)
+        yield weighing(
+            points,
+            "suspects-log",
+            f"The import of {name} raised {origin.type}: {short(origin.message, 120)}",
+            origin,
+        )
         if origin.module_importing and not origin.of_the_system:
-            yield weighing(10, "suspects-stack", f"The traceback runs through the top level of {name}", origin)
+            yield weighing(
+                10, "suspects-stack", f"The traceback runs through the top level of {name}", origin
+            )
         yield from first_to_fail(scene)
     elif origin is None and not failed:
         told = scene.events("module-not-found", "name-not-importable")
         if told:
-            yield weighing(13, "suspects-log", f"The output says: {short(told[0].line, 120)}", told[0])
+            yield quote(13, "The output says", told[0])
     better = _better_name(scene)
     if better:
-        yield weighing(-13, "source", f"What it says has a name of its own: {better}", *failed, origin)
+        yield weighing(
+            -13, "source", f"What it says has a name of its own: {better}", *failed, origin
+        )
 
 
 def _better_name(scene: Scene) -> str:
     from trainprobe.causes import built  # the catalogue holds this very file
 
-    texts = [f"{fact.error_type}: {fact.error}" for fact in _failed(scene)] + ([text_of(scene.origin)] if scene.origin is not None else [])
+    texts = [f"{fact.error_type}: {fact.error}" for fact in _failed(scene)] + (
+        [text_of(scene.origin)] if scene.origin is not None else []
+    )
     finer = [cause for cause in built() if cause.refines == CAUSE.id and cause.wording]
-    return next((cause.id for cause in finer if any(re.search(cause.wording, text) for text in texts)), "")
+    return next(
+        (cause.id for cause in finer if any(re.search(cause.wording, text) for text in texts)), ""
+    )
 
 
 def _said(scene: Scene) -> tuple[str, str, str]:
     """The module, what was raised, and where."""
     for fact in _failed(scene):
         frame = user_frame(fact.frames)
-        return fact.module, f"{fact.error_type}: {short(fact.error, 120)}" if fact.error_type else f"it {fact.outcome}", frame.where if frame else ""
+        return (
+            fact.module,
+            (
+                f"{fact.error_type}: {short(fact.error, 120)}"
+                if fact.error_type
+                else f"it {fact.outcome}"
+            ),
+            frame.where if frame else "",
+        )
     origin = scene.origin
     told = scene.events("module-not-found", "name-not-importable")
     if origin is None and told:
@@ -84,29 +123,26 @@ def _said(scene: Scene) -> tuple[str, str, str]:
     return name, f"{origin.type}: {short(origin.message, 120)}", frame.where if frame else ""
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    name, what, where = _said(Scene(facts, group))
-    return sentence(f"The import of {name} fails with {what}{f' at {where}' if where else ''}")
+def _summary(scene: Scene) -> str:
+    name, what, where = _said(scene)
+    return f"The import of {name} fails with {what}{f' at {where}' if where else ''}"
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     name, what, where = _said(scene)
     python = scene.plan.interpreter_path or "python"
     missing = MISSING.search(what)
     again = f"{python} -c 'import {name if name != 'a module' else 'MODULE'}'"
     install = f"{python} -m pip install {missing.group(1).split('.')[0]}" if missing else ""
     return (
-        fix(scene, "Repeat it alone", again, f"open {where}" if where else "", verify=again),
-        fix(scene, "Mend or pin the package", install or f"{python} -m pip check", verify=again),
+        fix("Repeat it alone", again, f"open {where}" if where else "", verify=again),
+        fix("Mend or pin the package", install or f"{python} -m pip check", verify=again),
     )
 
 
 CAUSE = Cause(
     id="import-failure",
     title="A module fails to import",
-    means="A module that the job needs raises or aborts while it is imported, for a reason that no other cause names.",
-    telling="The import alone fails in a fresh process, or the traceback runs through a module's top level.",
     modes=("check", "crash", "hang"),
     weigh=_weigh,
     summary=_summary,

@@ -1,26 +1,23 @@
 """The import of a module does not come back.
 
-A module that downloads, waits for a lock, builds an extension or sleeps at its top level holds up everybody who imports it. No rank
-ever reaches the first collective.
+A module that downloads, waits for a lock, builds an extension or sleeps at its top level holds up
+everybody who imports it. No rank ever reaches the first collective.
 
-It is recognised by the import probe, where that module alone did not finish before its deadline, and by a stack that stands in a module's
-top level, or in Python's import lock, in all looks. A finished import of the same module rules it out.
+It is recognised by the import probe, where that module alone did not finish before its deadline,
+and by a stack that stands in a module's top level, or in Python's import lock, in all looks. A
+finished import of the same module rules it out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.child_processes import imported, others_wait
 from trainprobe.causes.commands import live_pid
-from trainprobe.causes.ends import imported, others_wait
-from trainprobe.causes.scene import Scene, user_frame, weighing
-from trainprobe.causes.words import fix, ranks_say, sentence, size, subject, verb
-from trainprobe.facts import Facts, ImportTried, MainThread
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
-from trainprobe.waits.logged_locks import LONG_S, ImportLockTold, import_lock_told
-from trainprobe.waits.saved import is_saved
+from trainprobe.causes.phrases import Fixes, fix, ranks_say, size, subject, verb
+from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.facts import ImportTried, MainThread
+from trainprobe.waits.dump_hangs import only_dumps
+from trainprobe.waits.import_lock_waits import LONG_S, ImportLockWait, import_lock_wait
 
 WAITING = ("import-lock", "sleep", "net-io", "lock", "file-io", "child-wait")
 
@@ -30,7 +27,9 @@ def _tried(scene: Scene) -> tuple[ImportTried, ...]:
 
 
 def _slow(scene: Scene) -> tuple[ImportTried, ...]:
-    """Imports that missed their deadline; the one that hangs alone comes before those that only import it too."""
+    """Imports that missed their deadline; the one that hangs alone comes before those that only
+    import it too.
+    """
     late = [fact for fact in _tried(scene) if fact.outcome == "timed_out"]
     return tuple(sorted(late, key=lambda fact: fact.how != "alone"))
 
@@ -40,16 +39,28 @@ def _importing(scene: Scene) -> tuple[MainThread, ...]:
     return tuple(thread for thread in threads if thread.importing or thread.leaf == "import-lock")
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     for tried in _slow(scene)[:1]:
         took = f" in {tried.took_s:.0f} s" if tried.took_s is not None else ""
         if tried.how == "alone":
-            yield weighing(26, "probe-outcome", f"`import {tried.module}` alone, in a fresh process, did not come back{took}", tried)
+            yield weighing(
+                26,
+                "probe-outcome",
+                f"`import {tried.module}` alone, in a fresh process, did not come back{took}",
+                tried,
+            )
         else:
-            yield weighing(10, "probe-outcome", f"`import {tried.module}` on all ranks at once did not come back{took}", tried)
+            yield weighing(
+                10,
+                "probe-outcome",
+                f"`import {tried.module}` on all ranks at once did not come back{took}",
+                tried,
+            )
         if tried.compilers:
-            says = f"It was building: {tried.compilers} compilers ran below it, with {size(tried.build_bytes)}"
+            says = (
+                f"It was building: {tried.compilers} compilers ran below it, with"
+                f" {size(tried.build_bytes)}"
+            )
             yield weighing(3, "process-state-and-locks", says, tried)
         frame = user_frame(tried.frames) or next(iter(reversed(tried.frames)), None)
         if frame is not None:
@@ -57,29 +68,58 @@ def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
     held = _held(scene)
     if held is not None:
         says = (
-            f"{held.holder} got the import lock and has not released it, which {ranks_say(held.waiters, capital=False)} waited for, {held.held_s:.0f} s or more"
+            f"{held.holder} got the import lock and has not released it, which"
+            f" {ranks_say(held.waiters, capital=False)} waited for, {held.held_s:.0f} s or more"
         )
         points = 13 if held.held_s >= LONG_S else 3
-        yield weighing(points, "suspects-log", says[:1].upper() + says[1:], held.got, *held.waiting, *held.gave_up)
+        yield weighing(
+            points,
+            "suspects-log",
+            says[:1].upper() + says[1:],
+            held.got,
+            *held.waiting,
+            *held.gave_up,
+        )
     done = [fact for fact in _tried(scene) if fact.outcome == "passed"]
     if _tried(scene) and len(done) == len(_tried(scene)):
         yield weighing(-26, "probe-outcome", f"All {len(done)} imports came back", *done)
-    saved = scene.live is not None and is_saved(scene.live)  # one look, and it was written because all stood still
-    still = [thread for thread in _importing(scene) if thread.moved is False or (saved and thread.leaf in WAITING)]
+    saved = scene.live is not None and only_dumps(
+        scene.live
+    )  # one look, and it was written because all stood still
+    still = [
+        thread
+        for thread in _importing(scene)
+        if thread.moved is False or (saved and thread.leaf in WAITING)
+    ]
     if still:
         who = [thread.rank or 0 for thread in still]
         name = imported(scene, still[0]) or "a module"
-        yield weighing(13, "suspects-stack", f"{ranks_say(who)} {verb(who, 'stands', 'stand')} inside the import of {name} in all looks", *still)
+        yield weighing(
+            13,
+            "suspects-stack",
+            f"{ranks_say(who)} {verb(who, 'stands', 'stand')} inside the import of {name} in all"
+            " looks",
+            *still,
+        )
         if still[0].leaf in WAITING:
-            yield weighing(6, "process-state-and-locks", f"It waits there ({still[0].leaf}), it does not compute", still[0])
+            yield weighing(
+                6,
+                "process-state-and-locks",
+                f"It waits there ({still[0].leaf}), it does not compute",
+                still[0],
+            )
         yield from others_wait(scene)
     elif any(thread.moved for thread in _importing(scene)):
-        yield weighing(-10, "suspects-stack", "The import moves on between the looks", *_importing(scene))
+        yield weighing(
+            -10, "suspects-stack", "The import moves on between the looks", *_importing(scene)
+        )
 
 
-def _held(scene: Scene) -> ImportLockTold | None:
-    """The import lock that a rank took and never released, while others waited for it, by the lines of `trainprobe.import_lock`."""
-    told = import_lock_told(scene.facts, scene.cell)
+def _held(scene: Scene) -> ImportLockWait | None:
+    """The import lock that a rank took and never released, while others waited for it, by the
+    lines of `trainprobe.import_lock`.
+    """
+    told = import_lock_wait(scene.facts, scene.cell)
     return told if told is not None and told.got is not None and told.waiters else None
 
 
@@ -96,9 +136,10 @@ def _place(scene: Scene) -> str:
     return next((thread.where for thread in _importing(scene) if thread.where), "")
 
 
-def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    """The ranks inside the import where others are beyond it; nobody where the import as such hangs."""
-    scene = Scene(facts, group)
+def _ranks(scene: Scene) -> tuple[int, ...]:
+    """The ranks inside the import where others are beyond it; nobody where the import as such
+    hangs.
+    """
     held = _held(scene)
     if held is not None and held.holder_rank is not None:
         return (held.holder_rank,)
@@ -106,52 +147,83 @@ def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
     return inside if inside and not _tried(scene) and len(inside) < len(scene.world) else ()
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    place, took = _place(scene), next((fact.took_s for fact in _slow(scene) if fact.took_s is not None), None)
+def _summary(scene: Scene) -> str:
+    place, took = (
+        _place(scene),
+        next((fact.took_s for fact in _slow(scene) if fact.took_s is not None), None),
+    )
     late = f" after {took:.0f} s" if took is not None else ""
     what = f"the import of {_name(scene) or 'a module'}"
     held = _held(scene)
     if held is not None and not _importing(scene):
-        return sentence(f"{held.holder[:1].upper()}{held.holder[1:]} holds the import lock {held.path} and has not come back from what it imports")
-    if inside := _ranks(facts, group):
-        return sentence(f"{subject(scene, inside)} {verb(inside, 'stands', 'stand')} in {what}{f' at {place}' if place else ''}, which does not come back")
+        return (
+            f"{held.holder[:1].upper()}{held.holder[1:]} holds the import lock {held.path} and has"
+            " not come back from what it imports"
+        )
+    if inside := _ranks(scene):
+        return (
+            f"{subject(scene, inside)} {verb(inside, 'stands', 'stand')} in"
+            f" {what}{f' at {place}' if place else ''}, which does not come back"
+        )
     builds = ", and it builds an extension" if any(fact.compilers for fact in _slow(scene)) else ""
-    return sentence(f"{what[:1].upper()}{what[1:]} has not come back{late}{builds}{f'; it stands at {place}' if place else ''}")
+    return (
+        f"{what[:1].upper()}{what[1:]} has not come"
+        f" back{late}{builds}{f'; it stands at {place}' if place else ''}"
+    )
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     python, name = scene.plan.interpreter_path or "python", _name(scene) or "MODULE"
-    alone = f"timeout 60 {python} -X faulthandler -c 'import faulthandler; faulthandler.dump_traceback_later(50); import {name}'"
+    alone = (
+        f"timeout 60 {python} -X faulthandler -c 'import faulthandler;"
+        f" faulthandler.dump_traceback_later(50); import {name}'"
+    )
     held = _held(scene)
     if held is not None and scene.live is None:
         alone = f"trainprobe attach {held.holder_pid}   (on its host, while it lives)"
     place, check = _place(scene), f"timeout 60 {python} -c 'import {name}'"
     if scene.live is not None:
-        alone = f"py-spy dump --pid {next((thread.pid for thread in _importing(scene)), live_pid(scene))}   (all threads: which one holds the import up?)"
+        alone = (
+            "py-spy dump --pid"
+            f" {next((thread.pid for thread in _importing(scene)), live_pid(scene))}   (all"
+            " threads: which one holds the import up?)"
+        )
     if any(fact.compilers for fact in _slow(scene)):
         return (
-            fix(scene, "Build it once, before the launch", f"{python} -c 'import {name}'   (the build is then found in TORCH_EXTENSIONS_DIR)", verify=check),
-            fix(scene, "Give the rung more time, where the build is merely slow", "TRAINPROBE_IMPORT_TIMEOUT_S=300"),
+            fix(
+                "Build it once, before the launch",
+                f"{python} -c 'import {name}'   (the build is then found in TORCH_EXTENSIONS_DIR)",
+                verify=check,
+            ),
+            fix(
+                "Give the rung more time, where the build is merely slow",
+                "TRAINPROBE_IMPORT_TIMEOUT_S=300",
+            ),
         )
     return (
-        fix(scene, "See where the import stands", alone, f"open {place}" if place else "", verify=check),
-        fix(scene, "Take the waiting out of the import", "move downloads, builds and locks from the module's top level into a function", verify=check),
+        fix(
+            "See where the import stands",
+            alone,
+            f"open {place}" if place else "",
+            verify=check,
+        ),
+        fix(
+            "Take the waiting out of the import",
+            "move downloads, builds and locks from the module's top level into a function",
+            verify=check,
+        ),
     )
 
 
 CAUSE = Cause(
     id="import-hang",
     title="An import does not come back",
-    means="The import of a module that the job needs does not come back.",
-    telling="The module alone misses its deadline, or a stack stands in a module's top level or in the import lock in all looks.",
     modes=("hang", "check", "crash"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
     ranks=_ranks,
-    pids=lambda facts, group: tuple(thread.pid for thread in _importing(Scene(facts, group))),
+    pids=lambda scene: tuple(thread.pid for thread in _importing(scene)),
     would_settle="import that module alone with a time limit and faulthandler",
     refines="rank-stuck",
 )

@@ -1,37 +1,30 @@
 """A rank dies of a fault in native code.
 
-SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGABRT out of a C++ or CUDA extension, a tokenizer, a driver library, or ctypes: Python has no chance
-to raise, so there is no traceback, only what faulthandler and the kernel say.
+SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGABRT out of a C++ or CUDA extension, a tokenizer, a driver
+library, or ctypes: Python has no chance to raise, so there is no traceback, only what faulthandler
+and the kernel say.
 
-It is recognised by an end by such a signal that nobody sent, by faulthandler's stack, and by the kernel's line with the library. It is
-ruled out where the abort is another thing's voice: gloo that found the ranks in disagreement, an interpreter that aborts after an
-exception of its own, or an echo of another rank's end.
+It is recognised by an end by such a signal that nobody sent, by faulthandler's stack, and by the
+kernel's line with the library. It is ruled out where the abort is another thing's voice: gloo that
+found the ranks in disagreement, an interpreter that aborts after an exception of its own, or an
+echo of another rank's end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.commands import job
-from trainprobe.causes.given_objects import broken, killed_by, weigh_broken
-from trainprobe.causes.parting import DISAGREE, disagreement
-from trainprobe.causes.scene import Scene, user_frame, weighing
-from trainprobe.causes.spoken import first_to_fail, said
-from trainprobe.causes.words import fix, sentence, short, subject
-from trainprobe.facts import Facts, FatalSignal, RankEnding, Segfault
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.diverging_calls import DISAGREE, disagreement
+from trainprobe.causes.phrases import Fixes, fix, short, subject
+from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.statements import first_to_fail, quote, statement
+from trainprobe.causes.user_objects import broken, killed_by, weigh_broken
+from trainprobe.facts import FatalSignal, RankEnding, Segfault
+from trainprobe.signatures.messages import message
 
 FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS")
-BAD_ALLOC = r"std::bad_alloc|cannot allocate memory"
-# Shells, torch's own handler, Open MPI, glibc's malloc, Windows; of a loader's worker it is data-worker-crash.
-TOLD = (
-    r"^(?!.{0,200}DataLoader worker)(?:.{0,200}(?:Segmentation fault(?: \(core dumped\)|: 11)?\s*$|Segfault encountered|Signal: (?:Segmentation fault|Bus error|Illegal|Floating)"
-    r"|(?:Illegal instruction|Floating point exception|Bus error)(?: \(core dumped\)|: \d+)?\s*$))|free\(\): invalid|malloc\(\): |double free or corruption"
-    r"|corrupted (?:size vs\. prev_size|double-linked list)|munmap_chunk\(\): invalid|stack smashing detected|Windows fatal exception: (?!code 0x[8e])|0xC0000005|\b3221225477\b"
-    r"|Fatal Python error: (?:Segmentation fault|Bus error|Illegal instruction|Floating)"
-)
+BAD_ALLOC = message("native-crash.bad-alloc")
+TOLD = message("native-crash.told")
 
 
 def _faults(scene: Scene) -> tuple[RankEnding, ...]:
@@ -39,41 +32,69 @@ def _faults(scene: Scene) -> tuple[RankEnding, ...]:
     return tuple(end for end in own if end.how == "signalled" and end.signal_name in FAULTS)
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     for end in _faults(scene)[:1]:
-        yield weighing(13, "exit-status", f"Rank {end.rank} died of {end.signal_name}, which nobody sent", end)
-        for fatal in [fact for fact in scene.fatals([end.rank] if end.rank is not None else []) if not fact.echo][:1]:
-            # Its own fault: SIGSEGV and the like come from nowhere else; SIGABRT may be some library's way of giving up.
+        yield weighing(
+            13, "exit-status", f"Rank {end.rank} died of {end.signal_name}, which nobody sent", end
+        )
+        for fatal in [
+            fact
+            for fact in scene.fatals([end.rank] if end.rank is not None else [])
+            if not fact.echo
+        ][:1]:
+            # Its own fault: SIGSEGV and the like come from nowhere else; SIGABRT may be some
+            # library's way of giving up.
             points = 10 if end.signal_name == "SIGABRT" else 26
             where = user_frame(fatal.frames)
             place = f" at {where.where}" if where is not None else ""
-            yield weighing(points, "suspects-log", f"It left a fatal-error message for {fatal.signal_name or end.signal_name}{place}", fatal)
-        for line in [fact for fact in facts.of(Segfault) if fact.pid == end.pid][:1]:
-            yield weighing(13, "kernel-log", f"The kernel logged the crash{f' in {line.library}' if line.library else ''}", line)
+            yield weighing(
+                points,
+                "suspects-log",
+                f"It left a fatal-error message for {fatal.signal_name or end.signal_name}{place}",
+                fatal,
+            )
+        for line in [fact for fact in scene.facts.of(Segfault) if fact.pid == end.pid][:1]:
+            yield weighing(
+                13,
+                "kernel-log",
+                f"The kernel logged the crash{f' in {line.library}' if line.library else ''}",
+                line,
+            )
         yield from (weighing for weighing in _against(scene, end))
     given = broken(scene, "died")
     if killed_by(given) in FAULTS:
         yield from weigh_broken(given, 26)
     yield from first_to_fail(scene, 3) if _faults(scene) else ()
-    told = said(scene, f"(?m){TOLD}") if not _faults(scene) and scene.origin is None else None
+    told = statement(scene, f"(?m){TOLD}") if not _faults(scene) and scene.origin is None else None
     if told is not None:
-        yield weighing(13, "suspects-log", f"The output says: {short(told.text, 120)}", told.fact)
+        yield quote(13, "The output says", told)
 
 
-def _against(scene: Scene, end: RankEnding) -> Iterator[Weighing]:
+def _against(scene: Scene, end: RankEnding) -> Weighings:
     ranks = [end.rank] if end.rank is not None else list(scene.suspects)
-    disagree = said(scene, DISAGREE, ranks)
+    disagree = statement(scene, DISAGREE, ranks)
     echoes = [fact for fact in scene.fatals(ranks) if fact.echo]
     own = scene.exceptions(ranks)
     if end.signal_name == "SIGABRT" and disagree is not None:
-        yield weighing(-26, "suspects-log", f"The abort is the backend's answer to ranks that do not agree: {disagreement(disagree)}", disagree.fact)
+        yield weighing(
+            -26,
+            "suspects-log",
+            "The abort is the backend's answer to ranks that do not agree:"
+            f" {disagreement(disagree)}",
+            disagree.fact,
+        )
     elif echoes or scene.exceptions(ranks, echo=True):
-        yield weighing(-26, "suspects-log", "The crash came after an error that only repeats another rank's end", *echoes, *scene.exceptions(ranks, echo=True))
+        yield weighing(
+            -26,
+            "suspects-log",
+            "The crash came after an error that only repeats another rank's end",
+            *echoes,
+            *scene.exceptions(ranks, echo=True),
+        )
     elif end.signal_name == "SIGABRT" and own:
         yield weighing(-26, "suspects-log", f"It aborted while leaving after {own[0].type}", *own)
     memory = scene.memory
-    if said(scene, BAD_ALLOC, ranks) is not None:
+    if statement(scene, BAD_ALLOC, ranks) is not None:
         yield weighing(-10, "host-pressure", "It speaks of memory that could not be had", memory)
 
 
@@ -81,35 +102,59 @@ def _fatal(scene: Scene) -> FatalSignal | None:
     return next((fact for fact in scene.fatals(scene.suspects) if not fact.echo), None)
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
     end, fatal = next(iter(_faults(scene)), None), _fatal(scene)
     place = user_frame(fatal.frames) if fatal is not None else None
-    library = next((f" in {line.library}" for line in facts.of(Segfault) if end is not None and line.pid == end.pid and line.library), "")
+    library = next(
+        (
+            f" in {line.library}"
+            for line in scene.facts.of(Segfault)
+            if end is not None and line.pid == end.pid and line.library
+        ),
+        "",
+    )
     if end is None and (given := broken(scene, "died")) is not None:
-        return sentence(given.says)
-    told = said(scene, f"(?m){TOLD}") if end is None else None
-    what = end.signal_name if end else f"a fault in native code ({short(told.text, 80)})" if told is not None else "a fatal signal"
-    return sentence(f"{subject(scene)} died of {what}{library}{f' at {place.where}' if place else ''}")
+        return given.says
+    told = statement(scene, f"(?m){TOLD}") if end is None else None
+    what = (
+        end.signal_name
+        if end
+        else (
+            f"a fault in native code ({short(told.text, 80)})"
+            if told is not None
+            else "a fatal signal"
+        )
+    )
+    return f"{subject(scene)} died of {what}{library}{f' at {place.where}' if place else ''}"
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     fatal = _fatal(scene)
     place = user_frame(fatal.frames) if fatal is not None else None
-    calls = f"the last Python line was {place.where}: look at what native code it calls" if place is not None else ""
+    calls = (
+        f"the last Python line was {place.where}: look at what native code it calls"
+        if place is not None
+        else ""
+    )
     command = job(scene) or "<COMMAND>"
     return (
-        fix(scene, "Find the library of the top native frame", calls, f"ulimit -c unlimited; {command}", "gdb -batch -ex bt <PYTHON> <CORE>"),
-        fix(scene, "Take its newest build for this torch", "pip install --upgrade that package, or the version that its own compatibility table names"),
+        fix(
+            "Find the library of the top native frame",
+            calls,
+            f"ulimit -c unlimited; {command}",
+            "gdb -batch -ex bt <PYTHON> <CORE>",
+        ),
+        fix(
+            "Take its newest build for this torch",
+            "pip install --upgrade that package, or the version that its own compatibility table"
+            " names",
+        ),
     )
 
 
 CAUSE = Cause(
     id="native-crash",
     title="A rank crashed in native code",
-    means="A rank dies of SIGSEGV, SIGABRT, SIGBUS, SIGFPE or SIGILL in native code that no other cause names.",
-    telling="The end by such a signal, faulthandler's stack, the kernel's line with the library.",
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,

@@ -1,95 +1,122 @@
 """Starting a child fails because the RDMA or EFA layer has pinned huge pages that cannot be copied.
 
-With aws-ofi-nccl on EFA, NCCL's buffers lie in huge pages. A fork has to reserve as many again: the DataLoader's workers or a subprocess cannot be started,
+With aws-ofi-nccl on EFA, NCCL's buffers lie in huge pages. A fork has to reserve as many again: the
+DataLoader's workers or a subprocess cannot be started,
 `OSError: [Errno 12] Cannot allocate memory`, while memory is free.
 
-It is recognised by errno 12 out of a fork on a machine with EFA. Without a sign of EFA or RDMA, short memory or a limit of address space explains it better.
+It is recognised by errno 12 out of a fork on a machine with EFA. Without a sign of EFA or RDMA,
+short memory or a limit of address space explains it better.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.scene import Scene, user_frame, weighing
-from trainprobe.causes.spoken import text_of
-from trainprobe.causes.told import last_words, lines
-from trainprobe.causes.words import fix, sentence, short
-from trainprobe.facts import Facts, Given, RankException
-from trainprobe.model.diagnosis import Fix, Weighing
+from trainprobe.causes.phrases import admin_fix, fix, short
+from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.startup_failures import final_exceptions, lines
+from trainprobe.causes.statements import text_of
+from trainprobe.facts import Given, RankException
 from trainprobe.model.facts import Fact
-from trainprobe.waits import SuspectGroup
+from trainprobe.signatures.messages import message
 
-WORDING = r"\[Errno 12\] Cannot allocate memory"
+WORDING = message("net-plugin-fork-failure")
 _FORKS = re.compile(r"popen_fork\.py|subprocess\.py|popen_forkserver\.py|os\.py")
 _CALLS = re.compile(r"os\.fork\(\)|fork_exec|_launch|_fork\b")
-_EFA = re.compile(r"\befa\b|libfabric|aws-ofi-nccl|AWS Libfabric|NET/OFI|FI_EFA_|FI_PROVIDER=efa", re.IGNORECASE)
+_EFA = re.compile(
+    r"\befa\b|libfabric|aws-ofi-nccl|AWS Libfabric|NET/OFI|FI_EFA_|FI_PROVIDER=efa", re.IGNORECASE
+)
 
 
 def _forked(scene: Scene) -> RankException | None:
     """The exception that a fork ended with for want of memory."""
-    found = [one for one in last_words(scene) if "Errno 12" in text_of(one) or "Cannot allocate memory" in one.message]
-    return next((one for one in found if not one.frames or any(_FORKS.search(f.file) or _CALLS.search(f.text) for f in one.frames[-2:])), None)
+    found = [
+        one
+        for one in final_exceptions(scene)
+        if "Errno 12" in text_of(one) or "Cannot allocate memory" in one.message
+    ]
+    return next(
+        (
+            one
+            for one in found
+            if not one.frames
+            or any(_FORKS.search(f.file) or _CALLS.search(f.text) for f in one.frames[-2:])
+        ),
+        None,
+    )
 
 
 def _efa(scene: Scene) -> Fact | None:
     """Where EFA or its plugin is told of."""
     event = next(iter(lines(scene, "efa-in-use", "ofi-error")), None)
-    given = next((one for one in scene.facts.of(Given) if one.name.startswith("env.FI_") or _EFA.search(f"{one.name} {one.value}")), None)
+    given = next(
+        (
+            one
+            for one in scene.facts.of(Given)
+            if one.name.startswith("env.FI_") or _EFA.search(f"{one.name} {one.value}")
+        ),
+        None,
+    )
     return event or given
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     failed, efa = _forked(scene), _efa(scene)
     printed = next(iter(lines(scene, "fork-no-memory")), None)
     if failed is None and (printed is None or efa is None or scene.origin is not None):
         return
     shown = failed or printed
     if efa is None:
-        yield weighing(3, "suspects-log", "A fork had no memory; nothing tells of EFA or RDMA", shown)
+        yield weighing(
+            3, "suspects-log", "A fork had no memory; nothing tells of EFA or RDMA", shown
+        )
         return
-    yield weighing(26, "suspects-log", f"A fork had no memory: {short(failed.message if failed else printed.line if printed else '')}", shown)
+    yield weighing(
+        26,
+        "suspects-log",
+        "A fork had no memory:"
+        f" {short(failed.message if failed else printed.line if printed else '')}",
+        shown,
+    )
     yield weighing(10, "network", "EFA's plugin is in use, which pins huge pages", efa)
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
     failed = _forked(scene)
     frame = user_frame(failed.frames) if failed is not None else None
     where = f" at {frame.where}" if frame is not None else ""
-    return sentence(f"A child cannot be started{where}: the huge pages that the EFA layer pinned cannot be reserved a second time")
-
-
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
     return (
-        fix(scene, "Keep EFA off huge pages", "export FI_EFA_USE_HUGE_PAGE=0   (on every rank, before the job starts)"),
-        fix(
-            scene, "Start workers before the communicator, or without a fork", "DataLoader(..., multiprocessing_context='forkserver', persistent_workers=True)"
-        ),
-        fix(
-            scene,
-            "Use a newer plugin and libfabric",
-            "fi_info --version; upgrade aws-ofi-nccl and the EFA installer (1.22 or later)",
-            who="admin",
-            risk="needs-admin",
-        ),
-        fix(scene, "See the huge pages", "grep -i huge /proc/meminfo"),
+        f"A child cannot be started{where}: the huge pages that the EFA layer pinned cannot be"
+        " reserved a second time"
     )
 
 
 CAUSE = Cause(
     id="net-plugin-fork-failure",
     title="A fork fails because the network layer pinned huge pages",
-    means="Starting a child fails because the RDMA or EFA layer has pinned huge pages that cannot be copied.",
-    telling="Errno 12 at worker start on a machine with EFA or RDMA while memory is free.",
     modes=("crash", "hang"),
     weigh=_weigh,
     summary=_summary,
-    fixes=_fixes,
+    fixes=(
+        fix(
+            "Keep EFA off huge pages",
+            "export FI_EFA_USE_HUGE_PAGE=0   (on every rank, before the job starts)",
+        ),
+        fix(
+            "Start workers before the communicator, or without a fork",
+            "DataLoader(..., multiprocessing_context='forkserver', persistent_workers=True)",
+        ),
+        admin_fix(
+            "Use a newer plugin and libfabric",
+            "fi_info --version; upgrade aws-ofi-nccl and the EFA installer (1.22 or later)",
+        ),
+        fix("See the huge pages", "grep -i huge /proc/meminfo"),
+    ),
     ranks=nobody,
-    would_settle="free -g beside grep -i huge /proc/meminfo when it happens, and one run with FI_EFA_USE_HUGE_PAGE=0",
+    would_settle=(
+        "free -g beside grep -i huge /proc/meminfo when it happens, and one run with"
+        " FI_EFA_USE_HUGE_PAGE=0"
+    ),
     accounts_for=("user-exception", "address-space-limit", "process-limit", "host-oom-killed"),
 )

@@ -1,73 +1,95 @@
 """A rank is stopped by a signal or held by a debugger.
 
-A process in state T does nothing until it gets SIGCONT; in state t a debugger holds it. Ctrl-Z in the terminal, a scheduler that
-suspends jobs, a forgotten gdb or a `breakpoint()` are the usual reasons; `docker pause` and `scontrol suspend` may use the freezer of a cgroup
-instead, which holds a process in state D or S. The other ranks wait in their next collective.
+A process in state T does nothing until it gets SIGCONT; in state t a debugger holds it. Ctrl-Z in
+the terminal, a scheduler that suspends jobs, a forgotten gdb or a `breakpoint()` are the usual
+reasons; `docker pause` and `scontrol suspend` may use the freezer of a cgroup instead, which holds
+a process in state D or S. The other ranks wait in their next collective.
 
-It is recognised by the state of the process in /proc, T in both looks, or by its cgroup, which says that it is frozen. A state other than T or t, seen in a
-look of that kind, rules it out.
+It is recognised by the state of the process in /proc, T in both looks, or by its cgroup, which says
+that it is frozen. A state other than T or t, seen in a look of that kind, rules it out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, weighing
-from trainprobe.causes.words import fix, ranks_say, sentence, subject, verb
-from trainprobe.facts import Facts, ProcessState
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.phrases import Fixes, fix, ranks_say, subject, verb
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+from trainprobe.facts import ProcessState
 
 STOPPED = ("T", "t")
 
 
 def _stopped(scene: Scene) -> tuple[ProcessState, ...]:
     """Processes of the suspects (their loader workers too) that are stopped."""
-    found = [fact for rank in scene.group.ranks for fact in scene.facts.of(ProcessState, cell=scene.cell, rank=rank)]
+    found = [fact for rank in scene.ranks for fact in scene.of(ProcessState, rank=rank)]
     return tuple(fact for fact in found if fact.state in STOPPED or fact.frozen)
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     stopped = _stopped(scene)
     for process in stopped:
         what = f"Pid {process.pid} of rank {process.rank} is in state {process.state}"
         if process.frozen:
-            yield weighing(26, "process-state-and-locks", f"The cgroup of pid {process.pid} of rank {process.rank} is frozen", process)
+            yield weighing(
+                26,
+                "process-state-and-locks",
+                f"The cgroup of pid {process.pid} of rank {process.rank} is frozen",
+                process,
+            )
         elif process.stopped_looks >= 2:
-            yield weighing(26, "process-state-and-locks", f"{what} in {process.stopped_looks} looks", process)
+            yield weighing(
+                26, "process-state-and-locks", f"{what} in {process.stopped_looks} looks", process
+            )
         else:
             yield weighing(13, "process-state-and-locks", f"{what} in one look", process)
-        waiting = [thread for thread in scene.threads(scene.others) if thread.leaf in WAITS_FOR_RANKS or thread.in_backward]
+        waiting = [
+            thread
+            for thread in scene.threads(scene.others)
+            if thread.leaf in WAITS_FOR_RANKS or thread.in_backward
+        ]
         if waiting:
             who = [thread.rank or 0 for thread in waiting]
-            yield weighing(6, "other-stacks", f"{ranks_say(who)} {verb(who, 'waits', 'wait')} in a collective meanwhile", *waiting)
+            yield weighing(
+                6,
+                "other-stacks",
+                f"{ranks_say(who)} {verb(who, 'waits', 'wait')} in a collective meanwhile",
+                *waiting,
+            )
         if process.tracer_pid:
-            yield weighing(6, "environment-and-limits", f"Pid {process.tracer_pid} traces it", process)
-    seen = [own for rank in group.ranks if (own := scene.process(rank)) is not None and own.state]
+            yield weighing(
+                6, "environment-and-limits", f"Pid {process.tracer_pid} traces it", process
+            )
+    seen = [own for rank in scene.ranks if (own := scene.process(rank)) is not None and own.state]
     if not stopped and seen:
         states = ", ".join(sorted({process.state for process in seen}))
-        yield weighing(-26, "process-state-and-locks", f"{ranks_say(group.ranks)} {verb(group.ranks, 'is', 'are')} not stopped (state {states})", *seen)
+        yield weighing(
+            -26,
+            "process-state-and-locks",
+            f"{ranks_say(scene.ranks)} {verb(scene.ranks, 'is', 'are')} not stopped (state"
+            f" {states})",
+            *seen,
+        )
 
 
-def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(process.pid for process in _stopped(Scene(facts, group))))
+def _pids(scene: Scene) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(process.pid for process in _stopped(scene)))
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
     stopped = _stopped(scene)
-    pids = ", ".join(str(pid) for pid in _pids(facts, group))
+    pids = ", ".join(str(pid) for pid in _pids(scene))
     tracer = next((process.tracer_pid for process in stopped if process.tracer_pid), 0)
-    by = f"held by the debugger with pid {tracer}" if tracer else f"stopped by a signal (state {stopped[0].state if stopped else 'T'})"
+    by = (
+        f"held by the debugger with pid {tracer}"
+        if tracer
+        else f"stopped by a signal (state {stopped[0].state if stopped else 'T'})"
+    )
     by = "frozen with its cgroup" if any(process.frozen for process in stopped) else by
-    return sentence(f"{subject(scene)} (pid {pids}) {verb(group.ranks, 'is', 'are')} {by}")
+    return f"{subject(scene)} (pid {pids}) {verb(scene.ranks, 'is', 'are')} {by}"
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
-    pids = " ".join(str(pid) for pid in _pids(facts, group)) or "<PID>"
+def _fixes(scene: Scene) -> Fixes:
+    pids = " ".join(str(pid) for pid in _pids(scene)) or "<PID>"
     tracer = next((process.tracer_pid for process in _stopped(scene) if process.tracer_pid), 0)
     check = f"grep State /proc/{pids.split(' ', maxsplit=1)[0]}/status"
     thaw = (
@@ -77,23 +99,29 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
     frozen = next((process.pid for process in _stopped(scene) if process.frozen), None)
     first = (
         fix(
-            scene,
             "Thaw its cgroup",
             f"cat /proc/{frozen}/cgroup   (its path)",
             *thaw,
             "docker unpause CONTAINER, or scontrol resume JOB, where one of them froze it",
         )
         if frozen is not None
-        else fix(scene, "Let the debugger go", f"ps -fp {tracer}", "quit it with `detach` and `quit`", verify=check)
-        if tracer
-        else fix(scene, "Let it go on", f"kill -CONT {pids}", verify=check)
+        else (
+            fix(
+                "Let the debugger go",
+                f"ps -fp {tracer}",
+                "quit it with `detach` and `quit`",
+                verify=check,
+            )
+            if tracer
+            else fix("Let it go on", f"kill -CONT {pids}", verify=check)
+        )
     )
     return (
         first,
         fix(
-            scene,
             "Find who stops it",
-            "scontrol show job $SLURM_JOB_ID | grep -i suspend   (gang scheduling and preemption stop jobs)",
+            "scontrol show job $SLURM_JOB_ID | grep -i suspend   (gang scheduling and preemption"
+            " stop jobs)",
             f"ps -o pid,ppid,stat,tty,cmd -p {pids}",
         ),
     )
@@ -102,8 +130,6 @@ def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
 CAUSE = Cause(
     id="process-stopped",
     title="A rank is stopped",
-    means="A rank is stopped by a signal or held by a debugger, and everybody else waits for it.",
-    telling="The process is in state T or t; a tracer's pid where a debugger holds it.",
     modes=("hang", "slow", "crash"),
     weigh=_weigh,
     summary=_summary,

@@ -1,120 +1,368 @@
 """A process waits to put into, or to join, a queue or pipe that nobody empties any more.
 
-A child that put into a `multiprocessing.Queue` does not end before somebody has emptied it, so a parent that joins it first waits for ever.
-A bounded queue blocks its writer once its reader is gone, and a reader waits for ever once the writer is.
+A child that put into a `multiprocessing.Queue` does not end before somebody has emptied it, so a
+parent that joins it first waits for ever. A bounded queue blocks its writer once its reader is
+gone, and a reader waits for ever once the writer is.
 
-It is recognised by `join` or `waitpid` on one side and, in the child, a feeder thread or a finaliser that still writes; by a `put` that stands
-while no thread of the job takes from a queue; by a full pipe. A reader that is seen at its `get` rules a full queue out.
+It is recognised by `join` or `waitpid` on one side and, in the child, a feeder thread or a
+finaliser that still writes; by a `put` that stands while no thread of the job takes from a queue;
+by a full pipe. A reader that is seen at its `get` rules a full queue out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from trainprobe.causes.at_queues import at_queues, joining_of, look_at, other_end, other_pid, piping_of, queue_call, reading_of, writers_of
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.ends import busy_children, ends, others_wait, states, who
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, ranks_say, sentence
-from trainprobe.facts import Facts, LogJob
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.child_processes import busy_children, ends, goes_on, others_wait, states, who
+from trainprobe.causes.phrases import Fixes, fix, ranks_say
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.facts import LogJob, MainThread, PipeEnd, ProcessState, Thread
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     calls = at_queues(scene)
     feeding = [thread for thread, call in calls if call == "feed"]
     taking = [thread for thread, call in calls if call == "get"]
-    writers, joining, reading, piping = writers_of(scene), joining_of(scene), reading_of(scene), piping_of(scene)
+    writers, joining, reading, piping = (
+        writers_of(scene),
+        joining_of(scene),
+        reading_of(scene),
+        piping_of(scene),
+    )
     if joining and feeding:
-        yield weighing(13, "suspects-stack", f"{who(joining[0])} joins its child at {joining[0].where} in {joining[0].looks} looks", *joining)
+        yield weighing(
+            13,
+            "suspects-stack",
+            f"{who(joining[0])} joins its child at {joining[0].where} in {joining[0].looks} looks",
+            *joining,
+        )
         child = feeding[0].pid
         yield weighing(
-            13, "other-stacks", f"{f'Pid {child}' if child > 0 else 'The child'} cannot end: it still feeds its queue, which nobody empties", *feeding
+            13,
+            "other-stacks",
+            f"{f'Pid {child}' if child > 0 else 'The child'} cannot end: it still feeds its queue,"
+            " which nobody empties",
+            *feeding,
         )
     elif writers:
         points = 13 if writers[0].moved is False else 6
-        yield weighing(points, "suspects-stack", f"{who(writers[0])} stands in a queue's {queue_call(writers[0])} at {writers[0].where}", *writers)
+        yield weighing(
+            points,
+            "suspects-stack",
+            f"{who(writers[0])} stands in a queue's {queue_call(writers[0])} at {writers[0].where}",
+            *writers,
+        )
         if not taking and len(calls) > 0:
-            yield weighing(10, "other-stacks", "No thread of that rank or of its children takes from a queue", *writers)
+            yield weighing(
+                10,
+                "other-stacks",
+                "No thread of that rank or of its children takes from a queue",
+                *writers,
+            )
         elif taking:
             yield weighing(
-                -10, "other-stacks", f"{f'Pid {taking[0].pid}' if taking[0].pid > 0 else 'A process'} is at a queue's get, so somebody reads", *taking
+                -10,
+                "other-stacks",
+                f"{f'Pid {taking[0].pid}' if taking[0].pid > 0 else 'A process'} is at a queue's"
+                " get, so somebody reads",
+                *taking,
             )
     elif reading:
         points = 13 if not busy_children(scene) else 6
-        yield weighing(points, "suspects-stack", f"{who(reading[0])} stands in a queue's get at {reading[0].where}", *reading)
+        yield weighing(
+            points,
+            "suspects-stack",
+            f"{who(reading[0])} stands in a queue's get at {reading[0].where}",
+            *reading,
+        )
         if (
-            scene.facts.one(LogJob, cell=scene.cell) is None
+            scene.one(LogJob) is None
             and not busy_children(scene)
-            and not any(state.role != "rank" and state.state not in ("Z", "X") for state in states(scene))
+            and not any(
+                state.role != "rank" and state.state not in ("Z", "X") for state in states(scene)
+            )
         ):
-            yield weighing(10, "other-stacks", "No process below it lives that could put anything in", *reading)
+            yield weighing(
+                10, "other-stacks", "No process below it lives that could put anything in", *reading
+            )
     elif piping:
-        verb = "write to a full pipe" if "pipe_write" in piping[0].wchan else "read of an empty pipe"
-        yield weighing(13, "process-state-and-locks", f"Pid {piping[0].pid} sleeps in the {verb} ({piping[0].wchan}) in {piping[0].looks} looks", *piping)
+        verb = (
+            "write to a full pipe" if "pipe_write" in piping[0].wchan else "read of an empty pipe"
+        )
+        yield weighing(
+            13,
+            "process-state-and-locks",
+            f"Pid {piping[0].pid} sleeps in the {verb} ({piping[0].wchan}) in {piping[0].looks}"
+            " looks",
+            *piping,
+        )
         other = other_end(scene, piping[0].pid, "w" if "pipe_write" in piping[0].wchan else "r")
         if other:
-            yield weighing(10, "other-stacks", f"The other end of its pipe is {other}", *ends(scene))
+            yield weighing(
+                10, "other-stacks", f"The other end of its pipe is {other}", *ends(scene)
+            )
     else:
         return
     pids = {*(thread.pid for thread in writers), *(thread.pid for thread in feeding)}
-    blocked = [state for state in states(scene) if state.pid in pids and "pipe_write" in state.wchan]
+    blocked = [
+        state for state in states(scene) if state.pid in pids and "pipe_write" in state.wchan
+    ]
     if blocked:
-        yield weighing(10, "process-state-and-locks", f"Pid {blocked[0].pid} sleeps in the write to a full pipe", *blocked)
+        yield weighing(
+            10,
+            "process-state-and-locks",
+            f"Pid {blocked[0].pid} sleeps in the write to a full pipe",
+            *blocked,
+        )
     yield from others_wait(scene)
 
 
-def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    scene = Scene(facts, group)
+def _pids(scene: Scene) -> tuple[int, ...]:
     feeding = [thread.pid for thread, call in at_queues(scene) if call == "feed"]
     threads = (*joining_of(scene), *writers_of(scene), *reading_of(scene))
-    return tuple(dict.fromkeys([*(thread.pid for thread in threads), *(state.pid for state in piping_of(scene)), *feeding]))
+    return tuple(
+        dict.fromkeys(
+            [
+                *(thread.pid for thread in threads),
+                *(state.pid for state in piping_of(scene)),
+                *feeding,
+            ]
+        )
+    )
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
     feeding = [thread.pid for thread, call in at_queues(scene) if call == "feed"]
     if joining_of(scene) and feeding:
-        return sentence(
-            f"{who(joining_of(scene)[0])} joins {f'pid {feeding[0]}' if feeding[0] > 0 else 'a child'}, which waits for somebody to empty the queue that it filled"
+        return (
+            f"{who(joining_of(scene)[0])} joins"
+            f" {f'pid {feeding[0]}' if feeding[0] > 0 else 'a child'}, which waits for somebody to"
+            " empty the queue that it filled"
         )
     if writers_of(scene):
-        return sentence(f"{who(writers_of(scene)[0])} waits at {writers_of(scene)[0].where} to put into a queue that nobody empties")
+        return (
+            f"{who(writers_of(scene)[0])} waits at {writers_of(scene)[0].where} to put into a queue"
+            " that nobody empties"
+        )
     if not reading_of(scene):
         first = piping_of(scene)[0]
-        at = next((f" at {thread.where}" for thread in ends(scene) if thread.pid == first.pid and thread.where), "")
+        at = next(
+            (
+                f" at {thread.where}"
+                for thread in ends(scene)
+                if thread.pid == first.pid and thread.where
+            ),
+            "",
+        )
         word, mode = ("write to", "w") if "pipe_write" in first.wchan else ("read from", "r")
         child = first.role != "rank"
-        waiter = f"Pid {first.pid}, a child of {ranks_say(group.ranks, capital=False)}," if child else f"{ranks_say(group.ranks)} (pid {first.pid})"
-        return sentence(f"{waiter} waits{at} to {word} a pipe; its other end is {other_end(scene, first.pid, mode) or 'not seen'}")
-    return sentence(f"{who(reading_of(scene)[0])} waits at {reading_of(scene)[0].where} for a queue that nobody fills")
+        waiter = (
+            f"Pid {first.pid}, a child of {ranks_say(scene.ranks, capital=False)},"
+            if child
+            else f"{ranks_say(scene.ranks)} (pid {first.pid})"
+        )
+        return (
+            f"{waiter} waits{at} to {word} a pipe; its other end is"
+            f" {other_end(scene, first.pid, mode) or 'not seen'}"
+        )
+    return (
+        f"{who(reading_of(scene)[0])} waits at {reading_of(scene)[0].where} for a queue that nobody"
+        " fills"
+    )
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     piping = piping_of(scene)
     if piping and not (writers_of(scene) or reading_of(scene)):
         pid, mode = piping[0].pid, "w" if "pipe_write" in piping[0].wchan else "r"
         other = other_pid(scene, pid, mode)
-        look = (f"ls -l /proc/{pid}/fd | grep pipe", look_at(scene, pid), look_at(scene, other) if other else "")
+        look = (
+            f"ls -l /proc/{pid}/fd | grep pipe",
+            look_at(scene, pid),
+            look_at(scene, other) if other else "",
+        )
         return (
-            fix(scene, "See both ends", *look),
-            fix(scene, "Serve both ends at once", "process.communicate(timeout=600) writes, reads and waits; a bare write() or read() serves one pipe only"),
+            fix("See both ends", *look),
+            fix(
+                "Serve both ends at once",
+                "process.communicate(timeout=600) writes, reads and waits; a bare write() or read()"
+                " serves one pipe only",
+            ),
         )
     return (
-        fix(scene, "See both ends", *(look_at(scene, pid) for pid in _pids(facts, group)[:3])),
-        fix(scene, "Empty the queue before the join", "results = [queue.get() for _ in range(n)]; then process.join()"),
-        fix(scene, "Let waits end", "queue.put(item, timeout=60), queue.get(timeout=60); queue.cancel_join_thread() where the rest may be lost"),
+        fix("See both ends", *(look_at(scene, pid) for pid in _pids(scene)[:3])),
+        fix(
+            "Empty the queue before the join",
+            "results = [queue.get() for _ in range(n)]; then process.join()",
+        ),
+        fix(
+            "Let waits end",
+            "queue.put(item, timeout=60), queue.get(timeout=60); queue.cancel_join_thread() where"
+            " the rest may be lost",
+        ),
+    )
+
+
+# Who stands at which end of a queue: `put`, `get`, `join`, or the thread that feeds the queue's
+# pipe.
+QUEUES = (
+    "multiprocessing/queues.py",
+    "/queue.py",
+    "multiprocess/queues.py",
+    "multiprocessing/connection.py",
+)
+FEEDS = frozenset({"_feed", "_finalize_join"})
+
+
+def queue_call(thread: MainThread | Thread) -> str:
+    """`put`, `get`, `join` or `feed`: what a thread does at a queue; empty elsewhere. The
+    loader's own queues are not counted.
+    """
+    if any("torch/utils/data/" in frame.file for frame in thread.frames):
+        return ""
+    for frame in reversed(thread.frames[-6:]):
+        name = frame.name.rsplit(".", 1)[-1]
+        proxied = frame.file == "<string>" and any(
+            "multiprocessing/managers.py" in one.file for one in thread.frames
+        )  # the method of a manager's proxy
+        if (proxied or any(path in frame.file for path in QUEUES)) and (
+            name in ("put", "get", "join") or name in FEEDS
+        ):
+            return "feed" if name in FEEDS else name
+        if name == "_finalize_join" or (
+            name == "_exit_function" and "multiprocessing/util.py" in frame.file
+        ):
+            return "feed"
+    return ""
+
+
+def at_queues(scene: Scene) -> tuple[tuple[Thread, str], ...]:
+    """All threads of the suspects and of processes below them that stand at a queue, as last
+    seen.
+    """
+    last: dict[tuple[int, int | None], Thread] = {}
+    for rank in scene.suspects:
+        for thread in scene.of(Thread, rank=rank):
+            if not thread.native:
+                last[thread.pid, thread.os_thread_id] = thread
+    return tuple((thread, call) for thread in last.values() if (call := queue_call(thread)))
+
+
+def piping_of(scene: Scene) -> tuple[ProcessState, ...]:
+    """Processes at the end of the suspects' waiting that sleep in the write to a full pipe, or
+    in the read of an empty one.
+    """
+    pids = {thread.pid for thread in ends(scene)} - {
+        thread.pid for thread in scene.workers(scene.suspects)
+    }
+    pids |= {state.pid for state in _awaited_programs(scene)}
+    return tuple(
+        state
+        for state in states(scene)
+        if state.pid in pids
+        and ("pipe_write" in state.wchan or "pipe_read" in state.wchan)
+        and not goes_on(state)
+    )
+
+
+def _awaited_programs(scene: Scene) -> tuple[ProcessState, ...]:
+    """Children without Python at a pipe whose other end nobody has but the very rank that waits
+    for them to end.
+    """
+    waiting = {
+        thread.pid
+        for thread in scene.threads(scene.suspects)
+        if thread.leaf == "child-wait" and thread.moved is not True
+    }
+    found = []
+    for state in states(scene):
+        mode = "w" if "pipe_write" in state.wchan else "r"
+        ends_of = [end for end in scene.of(PipeEnd) if end.pid == state.pid and mode in end.mode]
+        if (
+            state.role == "child"
+            and state.ppid in waiting
+            and ends_of
+            and all(set(end.other_pids) == {state.ppid} for end in ends_of)
+        ):
+            found.append(state)
+    return tuple(found)
+
+
+def other_end(scene: Scene, pid: int, mode: str) -> str:
+    """Who has the other end of the pipe in which `pid` sleeps, and what it does."""
+    other, thread = _other(scene, pid, mode)
+    if thread is not None:
+        return f"pid {thread.pid}, which stands at {thread.where or thread.leaf}"
+    return f"pid {other}" if other else "nobody that is seen" if _ends_of(scene, pid, mode) else ""
+
+
+def other_pid(scene: Scene, pid: int, mode: str) -> int:
+    """The process at the other end of the pipe in which `pid` sleeps, one with a Python stack
+    first; 0 where none is seen.
+    """
+    return _other(scene, pid, mode)[0]
+
+
+def _other(scene: Scene, pid: int, mode: str) -> tuple[int, MainThread | None]:
+    others = [
+        other for end in _ends_of(scene, pid, mode) for other in end.other_pids if other != pid
+    ]
+    thread = next(
+        (thread for thread in scene.of(MainThread) if thread.pid in others),
+        None,
+    )
+    return (thread.pid, thread) if thread is not None else (next(iter(others), 0), None)
+
+
+def _ends_of(scene: Scene, pid: int, mode: str) -> list[PipeEnd]:
+    return [end for end in scene.of(PipeEnd) if end.pid == pid and mode in end.mode]
+
+
+def look_at(scene: Scene, pid: int) -> str:
+    """The command that shows what a process does: its Python stack where it has one, else what
+    the kernel says of it.
+    """
+    if pid <= 0:
+        return "trainprobe attach   (while it hangs the next time)"
+    python = any(thread.pid == pid for thread in scene.of(MainThread))
+    return (
+        f"py-spy dump --pid {pid}"
+        if python
+        else f"ps -o pid,ppid,stat,etime,wchan:32,args -p {pid}"
+    )
+
+
+def writers_of(scene: Scene) -> tuple[MainThread, ...]:
+    """Main threads, of a rank or a child, that stand in `put` or in the end of a queue."""
+    threads = (*scene.threads(scene.suspects), *busy_children(scene))
+    return tuple(
+        thread
+        for thread in threads
+        if queue_call(thread) in ("put", "feed", "join") and thread.moved is not True
+    )
+
+
+def joining_of(scene: Scene) -> tuple[MainThread, ...]:
+    """Ranks that wait for the end of a child."""
+    joins = ("join", "wait", "waitpid", "pool", "spawn")
+    return tuple(
+        thread
+        for thread in scene.threads(scene.suspects)
+        if thread.leaf == "child-wait" and thread.op in joins and thread.moved is not True
+    )
+
+
+def reading_of(scene: Scene) -> tuple[MainThread, ...]:
+    """Ranks that stand in `get`."""
+    return tuple(
+        thread
+        for thread in scene.threads(scene.suspects)
+        if queue_call(thread) == "get" and thread.moved is not True
     )
 
 
 CAUSE = Cause(
     id="queue-deadlock",
     title="A queue or pipe has nobody at its other end",
-    means="A process waits to put into, or to join, a queue or pipe that nobody empties any more.",
-    telling="Queue.put, a feeder thread or a join on one side, a full pipe and no reader on the other.",
     modes=("hang",),
     weigh=_weigh,
     summary=_summary,

@@ -1,73 +1,94 @@
 """A checkpoint or another file of weights is cut short or is no such file at all.
 
-A save that was killed, a download that broke off, a pointer of git-lfs in place of the file, a page of a web server under its name: whoever
-reads it fails, often on all ranks at the same moment.
+A save that was killed, a download that broke off, a pointer of git-lfs in place of the file, a page
+of a web server under its name: whoever reads it fails, often on all ranks at the same moment.
 
-It is recognised by the readers' own words: torch's zip reader, pickle, safetensors, transformers, HDF5. Files that can be read and hold other
-weights than the model are `state-dict-mismatch`; a full disk under a save is `disk-full`.
+It is recognised by the readers' own words: torch's zip reader, pickle, safetensors, transformers,
+HDF5. Files that can be read and hold other weights than the model are `state-dict-mismatch`; a full
+disk under a save is `disk-full`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.scene import Scene, user_frame, weighing
-from trainprobe.causes.spoken import Said, first_to_fail, said, spoken, text_of
-from trainprobe.causes.words import fix, sentence, short
-from trainprobe.facts import Facts, RankException
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
-
-# caffe2/serialize/inline_container.cc, torch/serialization.py (1.8 to 2.13), CPython's _pickle.c, safetensors 0.2 to 0.8, transformers 4.x, HDF5.
-WORDING = (
-    r"failed finding central directory|PytorchStreamReader failed (?:reading|getting)|PytorchStreamReader failed locating file (?!constants)"
-    r"|unexpected EOF, expected \d+ more bytes|The file might be corrupted|Invalid magic number; corrupt file|not a ZIP archive|invalid header or archive is corrupted"
-    r"|Error while deserializing(?: the)? header|SafetensorError: (?!.{0,40}(?:does not contain tensor|No such file|while serializing))|InvalidHeaderDeserialization|MetadataIncompleteBuffer"
-    r"|Unable to load weights from (?:\w+ )?checkpoint file|without having git-lfs installed|invalid load key, '|pickle data was truncated"
-    r"|Weights only load failed[\s\S]{0,400}Unsupported operand|truncated file: eof =|BadZipFile: |File is not a zip file|file signature not found"
-    r"|checkpoint .{0,80}(?:is|seems|may be|appears) (?:to be )?(?:corrupt|truncated|incomplete)|is corrupt(?:ed)? or incomplete"
+from trainprobe.causes.phrases import Fixes, fix, short
+from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.statements import (
+    Statement,
+    first_to_fail,
+    statement,
+    text_of,
+    weigh_statement,
 )
+from trainprobe.facts import RankException
+from trainprobe.signatures.messages import message
+
+WORDING = message("checkpoint-corrupt")
 EMPTY = "Ran out of input"
-READS = r"\b(?:torch|joblib|pickle|dill)\.load\(|load_checkpoint|load_from_checkpoint"
-READERS = ("torch/serialization.py", "torch/hub.py", "/joblib/", "safetensors", "/transformers/modeling_utils", "torch/distributed/checkpoint")
+READS = message("checkpoint-corrupt.reads")
+READERS = (
+    "torch/serialization.py",
+    "torch/hub.py",
+    "/joblib/",
+    "safetensors",
+    "/transformers/modeling_utils",
+    "torch/distributed/checkpoint",
+)
 FILE = re.compile(r"([\w./~+-]{0,300}\.(?:pth?|bin|ckpt|safetensors|tar|h5|hdf5|pkl|npz))\b")
 
 
 def _empty_file(scene: Scene) -> RankException | None:
-    """A reader of weights that met an empty file; of a spawned child that has no parent any more it is an echo."""
+    """A reader of weights that met an empty file; of a spawned child that has no parent any more
+    it is an echo.
+    """
     origin = scene.origin
-    return origin if origin is not None and EMPTY in text_of(origin) and any(part in frame.file for frame in origin.frames for part in READERS) else None
+    return (
+        origin
+        if origin is not None
+        and EMPTY in text_of(origin)
+        and any(part in frame.file for frame in origin.frames for part in READERS)
+        else None
+    )
 
 
-def _read_beside(scene: Scene) -> Said | None:
+def _read_beside(scene: Scene) -> Statement | None:
     """A fragment without whole frames: the call of a reader stands near the exception."""
     origin = scene.origin
     if origin is None or origin.frames or EMPTY not in text_of(origin):
         return None
-    return said(scene, READS)
+    return statement(scene, READS)
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
-    heard, empty = tuple(spoken(scene, WORDING)), _empty_file(scene)
+def _weigh(scene: Scene) -> Weighings:
+    heard, empty = tuple(weigh_statement(scene, WORDING)), _empty_file(scene)
     yield from heard
     if empty is None and not heard and (read := _read_beside(scene)) is not None:
-        yield weighing(13, "suspects-log", f"A file that was read was empty ({EMPTY}), and beside it stands «{short(read.text, 80)}»", read.fact)
+        yield weighing(
+            13,
+            "suspects-log",
+            f"A file that was read was empty ({EMPTY}), and beside it stands"
+            f" «{short(read.text, 80)}»",
+            read.fact,
+        )
         yield from first_to_fail(scene)
     if empty is not None:
-        yield weighing(26, "suspects-log", "A reader of weights met an empty file: Ran out of input", empty)
+        yield weighing(
+            26, "suspects-log", "A reader of weights met an empty file: Ran out of input", empty
+        )
     if heard or empty is not None:
         origin = scene.origin
-        if origin is not None and any(part in frame.file for frame in origin.frames for part in READERS):
+        if origin is not None and any(
+            part in frame.file for frame in origin.frames for part in READERS
+        ):
             yield weighing(6, "suspects-stack", "The traceback ends in a reader of weights", origin)
         yield from first_to_fail(scene)
 
 
 def _file(scene: Scene) -> str:
     """The file, where the message or the user's line names it."""
-    heard, origin = said(scene, WORDING), scene.origin
+    heard, origin = statement(scene, WORDING), scene.origin
     texts = [
         heard.text if heard is not None else "",
         text_of(origin) if origin is not None else "",
@@ -76,33 +97,41 @@ def _file(scene: Scene) -> str:
     return next((match.group(1) for text in texts if (match := FILE.search(text))), "")
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    heard, frame = said(scene, WORDING), user_frame(scene.origin.frames) if scene.origin is not None else None
+def _summary(scene: Scene) -> str:
+    heard, frame = (
+        statement(scene, WORDING),
+        (user_frame(scene.origin.frames) if scene.origin is not None else None),
+    )
     what = short(heard.text, 140) if heard is not None else "it is empty"
-    return sentence(f"{_file(scene) or 'A file of weights'}, read{f' at {frame.where}' if frame else ''}, is cut short or of another kind: {what}")
+    return (
+        f"{_file(scene) or 'A file of weights'}, read{f' at {frame.where}' if frame else ''}, is"
+        f" cut short or of another kind: {what}"
+    )
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     file = _file(scene) or "FILE"
     return (
         fix(
-            scene,
             "See what it is",
             f"ls -l {file}; head -c 100 {file}",
             "some 130 bytes that begin with `version https://git-lfs`: a pointer, run git lfs pull",
         ),
-        fix(scene, "Take an older checkpoint, or fetch it again", f"rm {file}   (then download again, or resume from the one before)", risk="disruptive"),
-        fix(scene, "Save so that a kill cannot tear it", "torch.save(state, path + '.tmp'); os.replace(path + '.tmp', path), on one rank only"),
+        fix(
+            "Take an older checkpoint, or fetch it again",
+            f"rm {file}   (then download again, or resume from the one before)",
+            disruptive=True,
+        ),
+        fix(
+            "Save so that a kill cannot tear it",
+            "torch.save(state, path + '.tmp'); os.replace(path + '.tmp', path), on one rank only",
+        ),
     )
 
 
 CAUSE = Cause(
     id="checkpoint-corrupt",
     title="A file of weights is cut short or of another kind",
-    means="A checkpoint or another file of weights is truncated, or is not what its name says.",
-    telling="failed finding central directory, Error while deserializing header, unexpected EOF, invalid load key.",
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,

@@ -1,37 +1,48 @@
 """A process waits for the lock of an extension build that nobody works on any more.
 
-Extensions that are built when first used (`torch.utils.cpp_extension.load`) are guarded by a file `lock` in their build folder. A build that was
-killed leaves it behind, and every later start waits for it, silently, for ever.
+Extensions that are built when first used (`torch.utils.cpp_extension.load`) are guarded by a file
+`lock` in their build folder. A build that was killed leaves it behind, and every later start waits
+for it, silently, for ever.
 
-It is recognised by a stack in the wait for a build's lock while no compiler runs below any rank. Where a compiler runs, the build goes on and
-`rank-compiling` says it better. A folder that other hosts write to may hold a lock of theirs; the age of the lock file tells.
+It is recognised by a stack in the wait for a build's lock while no compiler runs below any rank.
+Where a compiler runs, the build goes on and
+`rank-compiling` says it better. A folder that other hosts write to may hold a lock of theirs; the
+age of the lock file tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.ends import ends, who
-from trainprobe.causes.last_words import last_word
-from trainprobe.causes.scene import Scene, weighing
+from trainprobe.causes.child_processes import ends, who
+from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject, verb
+from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.software.rank_compiling import compilers
-from trainprobe.causes.words import fix, ranks_say, sentence, short, subject, verb
-from trainprobe.facts import Facts, ImportTried, LogEvent, MainThread, ProcessState
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
-from trainprobe.waits.saved import is_saved
+from trainprobe.causes.statements import last_line
+from trainprobe.facts import ImportTried, LogEvent, MainThread, ProcessState
+from trainprobe.signatures.messages import message
+from trainprobe.waits.dump_hangs import only_dumps
 
 BUILDER = "torch/utils/cpp_extension.py"
 # torch/utils/cpp_extension.py prints it before it takes the lock, and the others once it builds.
 BEGUN = r"as PyTorch extensions root"
-BUILDS = r"Emitting ninja build file|Building extension module|Loading extension module|^\[\d+/\d+\] "
+BUILDS = message("extension-build-lock.builds")
 
 
 def _waiting(scene: Scene) -> tuple[MainThread, ...]:
-    """Threads in the wait for a build's lock: FileBaton, or a lock file of the folder of extensions (newer torch uses filelock)."""
-    found = [thread for thread in (*ends(scene), *scene.threads(scene.suspects)) if thread.leaf == "lock" and thread.moved is not True]
-    below = [thread for thread in found if any(BUILDER in frame.file for frame in thread.frames) or "torch_extensions" in thread.lock_path]
+    """Threads in the wait for a build's lock: FileBaton, or a lock file of the folder of
+    extensions (newer torch uses filelock).
+    """
+    found = [
+        thread
+        for thread in (*ends(scene), *scene.threads(scene.suspects))
+        if thread.leaf == "lock" and thread.moved is not True
+    ]
+    below = [
+        thread
+        for thread in found
+        if any(BUILDER in frame.file for frame in thread.frames)
+        or "torch_extensions" in thread.lock_path
+    ]
     return tuple(dict.fromkeys([*below, *(thread for thread in found if thread.op == "FileBaton")]))
 
 
@@ -41,78 +52,123 @@ def builds(tried: ImportTried) -> bool:
 
 
 def _imports_waiting(scene: Scene) -> tuple[ImportTried, ...]:
-    """Imports of the import rung that were ended while they waited for the lock of a build, and below which no compiler ran."""
+    """Imports of the import rung that were ended while they waited for the lock of a build, and
+    below which no compiler ran.
+    """
     tried = scene.facts.of(ImportTried) if scene.group.probe == "import_memory" else ()
-    return tuple(fact for fact in tried if fact.outcome == "timed_out" and fact.lock_paths and builds(fact) and not fact.compilers)
+    return tuple(
+        fact
+        for fact in tried
+        if fact.outcome == "timed_out" and fact.lock_paths and builds(fact) and not fact.compilers
+    )
 
 
 def _builders(scene: Scene) -> tuple[MainThread, ...]:
-    return tuple(thread for thread in scene.threads(scene.world) if thread.leaf == "compile" or thread.op == "extension-build")
+    return tuple(
+        thread
+        for thread in scene.threads(scene.world)
+        if thread.leaf == "compile" or thread.op == "extension-build"
+    )
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
-    waiting, begun = _waiting(scene), last_word(scene, BEGUN)
+def _weigh(scene: Scene) -> Weighings:
+    waiting, begun = _waiting(scene), last_line(scene, BEGUN)
     for tried in _imports_waiting(scene)[:1]:
-        says = f"`import {tried.module}` in a fresh process waited for the lock {tried.lock_paths[0]} of an extension build, and nothing compiled"
+        says = (
+            f"`import {tried.module}` in a fresh process waited for the lock {tried.lock_paths[0]}"
+            " of an extension build, and nothing compiled"
+        )
         yield weighing(26, "probe-outcome", says, tried)
     if not waiting:
-        if begun is not None and not last_word(scene, BUILDS, within=20):
-            yield weighing(13, "suspects-log", f"The last that it printed is the begin of an extension's load: {short(begun[1], 100)}", begun[0])
+        if begun is not None and not last_line(scene, BUILDS, within=20):
+            yield weighing(
+                13,
+                "suspects-log",
+                "The last that it printed is the begin of an extension's load:"
+                f" {short(begun[1], 100)}",
+                begun[0],
+            )
         return
     path = f" {waiting[0].lock_path}" if waiting[0].lock_path else ""
     points = (
-        6 if waiting[0].looks < 2 and scene.live is not None and not is_saved(scene.live) else 13
+        6 if waiting[0].looks < 2 and scene.live is not None and not only_dumps(scene.live) else 13
     )  # a dump that was saved is one look, and it was taken because all stood still
-    yield weighing(points, "suspects-stack", f"{who(waiting[0])} waits for the lock{path} of an extension build ({waiting[0].op})", *waiting)
+    yield weighing(
+        points,
+        "suspects-stack",
+        f"{who(waiting[0])} waits for the lock{path} of an extension build ({waiting[0].op})",
+        *waiting,
+    )
     running, builders = compilers(scene), _builders(scene)
     if running or builders:
-        what = f"compiler pid {running[0].pid} runs" if running else f"{ranks_say([builders[0].rank or 0], capital=False)} builds"
-        yield weighing(-26, "process-state-and-locks", f"The build goes on: {what}", *running, *builders)
-    elif scene.facts.of(ProcessState, cell=scene.cell):
-        yield weighing(13, "process-state-and-locks", "No compiler runs below any rank, and no rank builds: the lock is stale", *waiting)
-    said = [event for event in scene.facts.of(LogEvent, cell=scene.cell) if event.event == "extension-building"]
+        what = (
+            f"compiler pid {running[0].pid} runs"
+            if running
+            else f"{ranks_say([builders[0].rank or 0], capital=False)} builds"
+        )
+        yield weighing(
+            -26, "process-state-and-locks", f"The build goes on: {what}", *running, *builders
+        )
+    elif scene.of(ProcessState):
+        yield weighing(
+            13,
+            "process-state-and-locks",
+            "No compiler runs below any rank, and no rank builds: the lock is stale",
+            *waiting,
+        )
+    said = [event for event in scene.of(LogEvent) if event.event == "extension-building"]
     if said:
-        yield weighing(3, "suspects-log", f"The output ends at an extension: {said[-1].line[:100]}", said[-1])
+        yield weighing(
+            3, "suspects-log", f"The output ends at an extension: {said[-1].line[:100]}", said[-1]
+        )
 
 
 def _path(scene: Scene) -> str:
-    found = [thread.lock_path for thread in _waiting(scene) if thread.lock_path] + [tried.lock_paths[0] for tried in _imports_waiting(scene)]
+    found = [thread.lock_path for thread in _waiting(scene) if thread.lock_path] + [
+        tried.lock_paths[0] for tried in _imports_waiting(scene)
+    ]
     return scene.whole_path(next(iter(found), ""))
 
 
-def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    return tuple(thread.pid for thread in _waiting(Scene(facts, group)))
+def _pids(scene: Scene) -> tuple[int, ...]:
+    return tuple(thread.pid for thread in _waiting(scene))
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    return sentence(f"{subject(scene)} {verb(group.ranks, 'waits', 'wait')} for {_path(scene) or 'the lock of an extension build'}, and nobody builds")
+def _summary(scene: Scene) -> str:
+    return (
+        f"{subject(scene)} {verb(scene.ranks, 'waits', 'wait')} for"
+        f" {_path(scene) or 'the lock of an extension build'}, and nobody builds"
+    )
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     path = _path(scene) or "~/.cache/torch_extensions/*/NAME/lock"
     return (
         fix(
-            scene, "Make sure that nobody builds", f"ls -l {path}   (how old is it?)", "pgrep -a 'nvcc|ninja|cc1plus'   (on every host that shares the folder)"
+            "Make sure that nobody builds",
+            f"ls -l {path}   (how old is it?)",
+            "pgrep -a 'nvcc|ninja|cc1plus'   (on every host that shares the folder)",
         ),
-        fix(scene, "Remove the stale lock: the waiting ranks go on by themselves", f"rm {path}"),
-        fix(scene, "Build before the launch", "load the extension once in one process, or install it as a wheel"),
+        fix("Remove the stale lock: the waiting ranks go on by themselves", f"rm {path}"),
+        fix(
+            "Build before the launch",
+            "load the extension once in one process, or install it as a wheel",
+        ),
     )
 
 
 CAUSE = Cause(
     id="extension-build-lock",
     title="An extension build left its lock behind",
-    means="A process waits for the lock of an extension build that nobody works on any more.",
-    telling="A stack in the wait for the build's lock file while no compiler runs.",
     modes=("hang", "slow", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
     pids=_pids,
-    would_settle="ls -l the lock file, and pgrep -a 'nvcc|ninja|cc1plus' on every host that shares the folder",
+    would_settle=(
+        "ls -l the lock file, and pgrep -a 'nvcc|ninja|cc1plus' on every host that shares the"
+        " folder"
+    ),
     refines="file-lock-held",
     accounts_for=("rank-stuck", "import-hang", "rank0-long-task"),
 )

@@ -1,162 +1,277 @@
 """A rank waits for a file lock that somebody else holds.
 
-Caches of datasets, of a model hub and of extension builds are guarded by lock files. A process of an earlier run, another rank that itself
-waits in a collective, or a network file system that lost a release keeps the lock, and the next one waits for ever.
+Caches of datasets, of a model hub and of extension builds are guarded by lock files. A process of
+an earlier run, another rank that itself waits in a collective, or a network file system that lost a
+release keeps the lock, and the next one waits for ever.
 
-It is recognised by the kernel's list of lock waiters, which names the holder, or by a stack that stands in a lock's acquire with the
-lock file's path. Where the kernel's list was read and the rank is not in it, an flock is ruled out; a lock that polls is not listed.
+It is recognised by the kernel's list of lock waiters, which names the holder, or by a stack that
+stands in a lock's acquire with the lock file's path. Where the kernel's list was read and the rank
+is not in it, an flock is ruled out; a lock that polls is not listed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.ends import others_wait
-from trainprobe.causes.locks_wanted import asked_inside_a_call, held_by_others, lock_waits, name_taken, says_of_polling, wanted_path, wanting_file_locks
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.software.extension_build_lock import builds
-from trainprobe.causes.spoken import late, said
-from trainprobe.causes.words import fix, ranks_say, sentence, short, subject, verb
-from trainprobe.facts import Facts, ImportTried
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
-from trainprobe.waits.logged_locks import LONG_S, import_lock_told
-
-# filelock's own exception when its timeout has passed; HDF5, SQLite and portalocker; errno 37 of a file system without a lock service.
-GAVE_UP = (
-    r"[Tt]he file lock '.{1,400}' could not be acquired|unable to lock file, errno = (?:11|35|37)|\[Errno 37\] No locks available|No locks available|database is locked"
-    r"|The import lock .{1,400} was not to be had in|filelock\.(?:_error\.)?Timeout|portalocker\.exceptions\.(?:AlreadyLocked|LockException)"
+from trainprobe.causes.child_processes import others_wait
+from trainprobe.causes.locks_wanted import (
+    asked_inside_a_call,
+    held_by_others,
+    lock_waits,
+    name_taken,
+    says_of_polling,
+    wanted_path,
+    wanting_file_locks,
 )
+from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject, verb
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.software.extension_build_lock import builds
+from trainprobe.causes.statements import late, quote, statement
+from trainprobe.facts import ImportTried
+from trainprobe.signatures.messages import message
+from trainprobe.waits.import_lock_waits import LONG_S, import_lock_wait
+
+GAVE_UP = message("file-lock-held.gave-up")
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     for wait in lock_waits(scene)[:1]:
-        holder = f"pid {wait.holder_pid} holds it" if wait.holder_pid else "the holder is on another host"
-        yield weighing(26, "process-state-and-locks", f"The kernel lists pid {wait.pid} as waiting for the lock on {wait.path or 'a file'}; {holder}", wait)
+        holder = (
+            f"pid {wait.holder_pid} holds it"
+            if wait.holder_pid
+            else "the holder is on another host"
+        )
+        yield weighing(
+            26,
+            "process-state-and-locks",
+            f"The kernel lists pid {wait.pid} as waiting for the lock on {wait.path or 'a file'};"
+            f" {holder}",
+            wait,
+        )
     inside = asked_inside_a_call(scene)
     for lock in () if lock_waits(scene) else held_by_others(scene)[:1]:
-        yield weighing(13 if inside else 26, "process-state-and-locks", f"The kernel lists pid {lock.pid} as the holder of the lock on {lock.path}", lock)
+        yield weighing(
+            13 if inside else 26,
+            "process-state-and-locks",
+            f"The kernel lists pid {lock.pid} as the holder of the lock on {lock.path}",
+            lock,
+        )
     wanting = [thread for thread in wanting_file_locks(scene) if thread.moved is not True]
     if wanting:
-        who, path = ranks_say([wanting[0].rank or 0]), f" {wanting[0].lock_path}" if wanting[0].lock_path else ""
+        who, path = (
+            ranks_say([wanting[0].rank or 0]),
+            (f" {wanting[0].lock_path}" if wanting[0].lock_path else ""),
+        )
         points = 13 if wanting[0].moved is False else 6
-        if not (lock_waits(scene) or held_by_others(scene)) and scene.looked("locks") and wanting[0].lock_path:
-            yield weighing(3, "process-state-and-locks", "No holder of that file is seen here: the lock file is stale, or held on another host", *wanting)
+        if (
+            not (lock_waits(scene) or held_by_others(scene))
+            and scene.looked("locks")
+            and wanting[0].lock_path
+        ):
+            yield weighing(
+                3,
+                "process-state-and-locks",
+                "No holder of that file is seen here: the lock file is stale, or held on another"
+                " host",
+                *wanting,
+            )
         yield from others_wait(scene)
-        yield weighing(points, "suspects-stack", f"{who} stands in the acquire of a file lock{path} ({wanting[0].op or 'lock'})", *wanting)
+        yield weighing(
+            points,
+            "suspects-stack",
+            f"{who} stands in the acquire of a file lock{path} ({wanting[0].op or 'lock'})",
+            *wanting,
+        )
     elif inside or name_taken(scene):
         yield from says_of_polling(scene)
         yield from others_wait(scene)
-    elif not lock_waits(scene) and scene.looked("locks") and scene.threads(group.ranks):
-        yield weighing(-13, "process-state-and-locks", "The kernel lists none of its processes as waiting for a file lock", *scene.threads(group.ranks))
-    asking = [event for event in scene.events("lock-waiting") if group.mode == "hang" and not late(scene, event)]
+    elif not lock_waits(scene) and scene.looked("locks") and scene.threads(scene.ranks):
+        yield weighing(
+            -13,
+            "process-state-and-locks",
+            "The kernel lists none of its processes as waiting for a file lock",
+            *scene.threads(scene.ranks),
+        )
+    asking = [
+        event
+        for event in scene.events("lock-waiting")
+        if scene.group.mode == "hang" and not late(scene, event)
+    ]
     if asking:
-        points = 13 if sum(event.count for event in asking) > 1 else 10  # it asks twenty times a second: one line alone may be of any wait
-        yield weighing(points, "suspects-log", f"It was still asking for a lock when it fell silent: {short(asking[-1].line, 120)}", *asking[-3:])
+        # it asks twenty times a second: one line alone may be of any wait
+        points = 13 if sum(event.count for event in asking) > 1 else 10
+        yield weighing(
+            points,
+            "suspects-log",
+            f"It was still asking for a lock when it fell silent: {short(asking[-1].line, 120)}",
+            *asking[-3:],
+        )
     for tried in _imports_waiting(scene)[:1]:
-        says = f"`import {tried.module}` in a fresh process had not come back and waited for the lock file {tried.lock_paths[0]}"
+        says = (
+            f"`import {tried.module}` in a fresh process had not come back and waited for the lock"
+            f" file {tried.lock_paths[0]}"
+        )
         yield weighing(26, "probe-outcome", says, tried)
-    told = import_lock_told(facts, group.cell)
+    told = import_lock_wait(scene.facts, scene.cell)
     if told is not None and told.waiting:
-        says = f"{ranks_say(told.waiters)} {verb(told.waiters, 'was', 'were')} still waiting for the import lock, which {told.holder} holds"
-        yield weighing(3 if told.got is not None or told.held_s < LONG_S else 13, "suspects-log", says, *told.waiting)
-    gave_up = said(scene, GAVE_UP)
+        says = (
+            f"{ranks_say(told.waiters)} {verb(told.waiters, 'was', 'were')} still waiting for the"
+            f" import lock, which {told.holder} holds"
+        )
+        yield weighing(
+            3 if told.got is not None or told.held_s < LONG_S else 13,
+            "suspects-log",
+            says,
+            *told.waiting,
+        )
+    gave_up = statement(scene, GAVE_UP)
     if gave_up is not None:
-        yield weighing(26 if gave_up.origin else 10, "suspects-log", f"It gave up on a lock: {short(gave_up.text)}", gave_up.fact)
+        yield quote(26 if gave_up.origin else 10, "It gave up on a lock", gave_up)
 
 
 def _imports_waiting(scene: Scene) -> tuple[ImportTried, ...]:
-    """Imports of the import rung that were ended while they waited for a lock file, other than that of a build."""
+    """Imports of the import rung that were ended while they waited for a lock file, other than
+    that of a build.
+    """
     tried = scene.facts.of(ImportTried) if scene.group.probe == "import_memory" else ()
-    return tuple(fact for fact in tried if fact.outcome == "timed_out" and fact.lock_paths and not builds(fact))
+    return tuple(
+        fact
+        for fact in tried
+        if fact.outcome == "timed_out" and fact.lock_paths and not builds(fact)
+    )
 
 
-def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    scene = Scene(facts, group)
-    found = [*(fact.holder_pid for fact in lock_waits(scene) if fact.holder_pid), *(fact.pid for fact in held_by_others(scene))]
-    told = import_lock_told(facts, group.cell)
-    return tuple(dict.fromkeys([*found, *([told.holder_pid] if told is not None and told.holder_pid is not None else [])]))
+def _pids(scene: Scene) -> tuple[int, ...]:
+    found = [
+        *(fact.holder_pid for fact in lock_waits(scene) if fact.holder_pid),
+        *(fact.pid for fact in held_by_others(scene)),
+    ]
+    told = import_lock_wait(scene.facts, scene.cell)
+    return tuple(
+        dict.fromkeys(
+            [
+                *found,
+                *([told.holder_pid] if told is not None and told.holder_pid is not None else []),
+            ]
+        )
+    )
 
 
 def _holding_ranks(scene: Scene) -> tuple[int, ...]:
-    """The ranks that hold a lock which a suspect wants; none where the holder is no rank of this job."""
-    held_by, told = set(_pids(scene.facts, scene.group)), import_lock_told(scene.facts, scene.group.cell)
+    """The ranks that hold a lock which a suspect wants; none where the holder is no rank of this
+    job.
+    """
+    held_by, told = (
+        set(_pids(scene)),
+        import_lock_wait(scene.facts, scene.cell),
+    )
     if told is not None and told.holder_rank is not None:
         return (told.holder_rank,)
-    return tuple(rank for rank in scene.world if (process := scene.process(rank)) is not None and process.pid in held_by)
+    return tuple(
+        rank
+        for rank in scene.world
+        if (process := scene.process(rank)) is not None and process.pid in held_by
+    )
 
 
-def _ranks(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    return _holding_ranks(Scene(facts, group)) or group.ranks
+def _ranks(scene: Scene) -> tuple[int, ...]:
+    return _holding_ranks(scene) or scene.ranks
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    holder, holding = next(iter(_pids(facts, group)), 0), _holding_ranks(scene)
+def _summary(scene: Scene) -> str:
+    holder, holding = next(iter(_pids(scene)), 0), _holding_ranks(scene)
     who = f"{ranks_say(holding, capital=False)} (pid {holder})" if holding else f"pid {holder}"
     held = f", which {who} holds" if holder else ""
-    wanting = tuple(sorted(rank for rank in group.ranks if rank not in holding)) or group.ranks
+    wanting = tuple(sorted(rank for rank in scene.ranks if rank not in holding)) or scene.ranks
     if importing := _imports_waiting(scene):
-        return sentence(f"The import of {importing[0].module} waits for the lock on {importing[0].lock_paths[0]}{held}")
+        return (
+            f"The import of {importing[0].module} waits for the lock on"
+            f" {importing[0].lock_paths[0]}{held}"
+        )
     taken = [thread for thread in name_taken(scene) if thread.rank in wanting]
     if taken and not (holder or wanted_path(scene)):
-        return sentence(
-            f"{subject(scene, wanting)} {verb(wanting, 'tries', 'try')} again and again at {taken[0].where} to create a lock file that exists already"
+        return (
+            f"{subject(scene, wanting)} {verb(wanting, 'tries', 'try')} again and again at"
+            f" {taken[0].where} to create a lock file that exists already"
         )
-    return sentence(f"{subject(scene, wanting)} {verb(wanting, 'waits', 'wait')} for the lock on {wanted_path(scene) or 'a file'}{held}")
+    return (
+        f"{subject(scene, wanting)} {verb(wanting, 'waits', 'wait')} for the lock on"
+        f" {wanted_path(scene) or 'a file'}{held}"
+    )
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
-    holder, path = next(iter(_pids(facts, group)), 0), wanted_path(scene)
+def _fixes(scene: Scene) -> Fixes:
+    holder, path = next(iter(_pids(scene)), 0), wanted_path(scene)
     holding = _holding_ranks(scene)
-    told = import_lock_told(facts, group.cell)
+    told = import_lock_wait(scene.facts, scene.cell)
     if holding and told is not None:
         return (
-            fix(scene, "See what the import of the holder waits for", f"trainprobe attach {holder}   (on its host, while it lives)"),
-            fix(scene, "Give a slow import the time that it needs", 'trainprobe.import_lock(timeout_s=1800), or on_timeout="go-on" to go on without the lock'),
+            fix(
+                "See what the import of the holder waits for",
+                f"trainprobe attach {holder}   (on its host, while it lives)",
+            ),
+            fix(
+                "Give a slow import the time that it needs",
+                'trainprobe.import_lock(timeout_s=1800), or on_timeout="go-on" to go on without the'
+                " lock",
+            ),
         )
     if holding:
         who = ranks_say(holding, capital=False)
-        at = next((thread.where for thread in scene.threads(holding) if thread.where), "its next collective")
+        at = next(
+            (thread.where for thread in scene.threads(holding) if thread.where),
+            "its next collective",
+        )
         return (
             fix(
-                scene,
                 f"Release the lock before {who} enters a collective",
                 f"{who} holds {path} while it waits at {at}",
                 "put the lock around the file work only, and the collective after it",
             ),
         )
     if not (path or holder or _imports_waiting(scene)):
-        at = next((thread.where for thread in name_taken(scene) if thread.where), "the line that the stack shows")
+        at = next(
+            (thread.where for thread in name_taken(scene) if thread.where),
+            "the line that the stack shows",
+        )
         return (
-            fix(scene, "See which file it is, and who made it", f"print the path that is opened at {at}; then: ls -l --time-style=full-iso on it"),
-            fix(scene, "Remove it when the process that made it is gone", "rm that file   (only when no process of yours works under it)", risk="disruptive"),
             fix(
-                scene, "Let the kernel release the lock", "fcntl.flock(open(path, 'w'), fcntl.LOCK_EX) in place of a file that exists: it ends with its process"
+                "See which file it is, and who made it",
+                f"print the path that is opened at {at}; then: ls -l --time-style=full-iso on it",
+            ),
+            fix(
+                "Remove it when the process that made it is gone",
+                "rm that file   (only when no process of yours works under it)",
+                disruptive=True,
+            ),
+            fix(
+                "Let the kernel release the lock",
+                "fcntl.flock(open(path, 'w'), fcntl.LOCK_EX) in place of a file that exists: it"
+                " ends with its process",
             ),
         )
     path = path or next((tried.lock_paths[0] for tried in _imports_waiting(scene)), "the lock file")
-    look = f"trainprobe attach {holder}; ps -o pid,ppid,lstart,cmd -p {holder}" if holder else f"fuser -v {path}"
+    look = (
+        f"trainprobe attach {holder}; ps -o pid,ppid,lstart,cmd -p {holder}"
+        if holder
+        else f"fuser -v {path}"
+    )
     return (
-        fix(scene, "See who holds it", look, verify=f"flock --nonblock {path} true && echo free"),
+        fix("See who holds it", look, verify=f"flock --nonblock {path} true && echo free"),
         fix(
-            scene,
             "End the holder if it is left over, or remove a stale lock file",
             f"kill {holder}" if holder else f"rm {path}   (only when nobody holds it)",
-            risk="disruptive",
+            disruptive=True,
         ),
-        fix(scene, "Keep locks off the network file system", "export HF_HOME=/local/cache; export TORCH_EXTENSIONS_DIR=/local/ext"),
+        fix(
+            "Keep locks off the network file system",
+            "export HF_HOME=/local/cache; export TORCH_EXTENSIONS_DIR=/local/ext",
+        ),
     )
 
 
 CAUSE = Cause(
     id="file-lock-held",
     title="A file lock is held by somebody else",
-    means="A rank waits for a file lock that another process holds, or that nobody released.",
-    telling="The kernel lists it as a lock waiter and names the holder, or its stack stands in a lock file's acquire.",
     modes=("hang", "slow", "crash", "check"),
     weigh=_weigh,
     summary=_summary,

@@ -1,62 +1,96 @@
 """The model hub cannot be reached from the node.
 
-Compute nodes often have no way to the internet. `from_pretrained` and `load_dataset` then retry for minutes, on every rank or on the one that
-downloads first while the others wait for it.
+Compute nodes often have no way to the internet. `from_pretrained` and `load_dataset` then retry for
+minutes, on every rank or on the one that downloads first while the others wait for it.
 
-It is recognised by frames of the hub's client below the wait, by a connect that is not answered, and by the retries and errors that the client
-prints; a hub that answers only that it is busy (429, 5xx) counts as well. One that answers that there is no such repository, or that it is not open to this
-token (401, 403, 404), was reached: that is a name or a token to mend, and `user-exception`.
+It is recognised by frames of the hub's client below the wait, by a connect that is not answered,
+and by the retries and errors that the client prints; a hub that answers only that it is busy (429,
+5xx) counts as well. One that answers that there is no such repository, or that it is not open to
+this token (401, 403, 404), was reached: that is a name or a token to mend, and `user-exception`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.ends import goes_round, others_wait, who
-from trainprobe.causes.hub_words import HTTP, HUB, REFUSED, TROUBLE, WORDING
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.services import connections, talking
-from trainprobe.causes.spoken import first_to_fail, said, spoken, text_of
-from trainprobe.causes.words import fix, sentence, short, subject, verb
-from trainprobe.facts import Facts, LogEvent, MainThread, Output, RankException
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.child_processes import goes_round, others_wait, who
+from trainprobe.causes.phrases import fix, short, subject, verb
+from trainprobe.causes.remote_calls import connections, talking
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import first_to_fail, statement, text_of, weigh_statement
+from trainprobe.facts import LogEvent, MainThread, Output, RankException
+from trainprobe.signatures.messages import message
 
 
 def _asking(scene: Scene) -> tuple[MainThread, ...]:
     """Threads in a network call, or in the pause before the next try, below the hub's client."""
-    trying = [thread for thread in scene.threads(scene.suspects) if thread.leaf == "sleep" or (thread.moved and goes_round(scene, thread.rank or 0))]
-    return tuple(thread for thread in (*talking(scene), *trying) if any(HUB.search(frame.file) for frame in thread.frames))
+    trying = [
+        thread
+        for thread in scene.threads(scene.suspects)
+        if thread.leaf == "sleep" or (thread.moved and goes_round(scene, thread.rank or 0))
+    ]
+    return tuple(
+        thread
+        for thread in (*talking(scene), *trying)
+        if any(HUB.search(frame.file) for frame in thread.frames)
+    )
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     asking = _asking(scene)
     if asking:
-        yield weighing(13, "suspects-stack", f"{who(asking[0])} is in the hub's client at {asking[0].where} in {asking[0].looks} looks", *asking)
+        yield weighing(
+            13,
+            "suspects-stack",
+            f"{who(asking[0])} is in the hub's client at {asking[0].where} in {asking[0].looks}"
+            " looks",
+            *asking,
+        )
         unanswered = [one for one in connections(scene) if one.state == "SYN_SENT"]
         if unanswered:
-            yield weighing(13, "network", f"Its connect to {unanswered[0].remote} has no answer", *unanswered)
+            yield weighing(
+                13, "network", f"Its connect to {unanswered[0].remote} has no answer", *unanswered
+            )
         elif connections(scene):
-            yield weighing(6, "network", f"Its connection to {connections(scene)[0].remote} is silent", *connections(scene))
+            yield weighing(
+                6,
+                "network",
+                f"Its connection to {connections(scene)[0].remote} is silent",
+                *connections(scene),
+            )
         yield from others_wait(scene)
-    if group.mode == "hang":
-        tried = [event for event in scene.facts.of(LogEvent, cell=scene.cell) if event.event in ("hub-unreachable", "hub-retries", "hub-busy")]
+    if scene.group.mode == "hang":
+        tried = [
+            event
+            for event in scene.of(LogEvent)
+            if event.event in ("hub-unreachable", "hub-retries", "hub-busy")
+        ]
         if tried:
-            yield weighing(10, "suspects-log", f"The output says: {tried[-1].line[:120]}", tried[-1])
+            yield weighing(
+                10, "suspects-log", f"The output says: {tried[-1].line[:120]}", tried[-1]
+            )
     else:
-        heard = tuple(spoken(scene, WORDING))
+        heard = tuple(weigh_statement(scene, WORDING))
         below = _client_failed(scene) if not heard else None
         yield from heard
         if below is not None:
-            yield weighing(13, "suspects-log", f"A connection failed in the hub's client: {short(below.message, 120)}", below)
+            yield weighing(
+                13,
+                "suspects-log",
+                f"A connection failed in the hub's client: {short(below.message, 120)}",
+                below,
+            )
         if heard or below is not None:
             yield from first_to_fail(scene)
-            refused = said(scene, REFUSED)
+            refused = statement(scene, REFUSED)
             if refused is not None:  # it answered
-                yield weighing(-26, "network", f"The hub was reached, and refused: {short(refused.text, 120)}", refused.fact)
+                yield weighing(
+                    -26,
+                    "network",
+                    f"The hub was reached, and refused: {short(refused.text, 120)}",
+                    refused.fact,
+                )
 
 
 def _client_failed(scene: Scene) -> RankException | None:
@@ -66,50 +100,75 @@ def _client_failed(scene: Scene) -> RankException | None:
         return None
     if any(HUB.search(frame.file) for frame in origin.frames):
         return origin
-    # The first of a chain stands in the HTTP client; the hub's frames are those of the errors that it became.
+    # The first of a chain stands in the HTTP client; the hub's frames are those of the errors that
+    # it became.
     inside = any(HTTP.search(frame.file) for frame in origin.frames)
-    chain = any(HUB.search(output.tail) for output in scene.facts.of(Output, cell=scene.cell) if output.rank in (None, origin.rank))
+    chain = any(
+        HUB.search(output.tail) for output in scene.of(Output) if output.rank in (None, origin.rank)
+    )
     return origin if inside and chain else None
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
     asking, found = _asking(scene), connections(scene)
     at = f" at {asking[0].where}" if asking and asking[0].where else ""
-    heard = said(scene, WORDING)
-    if group.mode != "hang" and not asking:
+    heard = statement(scene, WORDING)
+    if scene.group.mode != "hang" and not asking:
         what = f": {short(heard.text, 140)}" if heard is not None else ""
-        return sentence(f"{subject(scene)} could not reach the model hub, or the hub was too busy to answer{what}")
-    return sentence(
-        f"{subject(scene)} {verb(group.ranks, 'waits', 'wait')} for the model hub{f' ({found[0].remote})' if found else ''}{at}, which cannot be reached"
-    )
-
-
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+        return (
+            f"{subject(scene)} could not reach the model hub, or the hub was too busy to"
+            f" answer{what}"
+        )
     return (
-        fix(scene, "See whether this node reaches it", "curl -sSI -m 5 https://huggingface.co | head -1", "env | grep -i -E 'proxy|HF_'"),
-        fix(
-            scene,
-            "Download beforehand, then go offline",
-            "hf download ORGANISATION/MODEL   (on a node with internet)",
-            "export HF_HUB_OFFLINE=1 HF_DATASETS_OFFLINE=1",
-        ),
-        fix(scene, "Or use a mirror or proxy", "export HF_ENDPOINT=https://<MIRROR>   or   HTTPS_PROXY=http://<PROXY:PORT>"),
+        f"{subject(scene)} {verb(scene.ranks, 'waits', 'wait')} for the model"
+        f" hub{f' ({found[0].remote})' if found else ''}{at}, which cannot be reached"
     )
+
+
+# How clients of model hubs say that the hub was not reached, and how that it was and refused.
+HTTP = re.compile(
+    r"/(?:httpx|httpcore|urllib3|requests|aiohttp)\d?/|/http/client\.py|/urllib/request\.py"
+)
+HUB = re.compile(
+    r"/huggingface_hub/|/transformers/utils/hub\.py|/datasets/(?:load|utils/file_utils|download)"
+    r"|/torch/hub\.py|/modelscope/|/timm/models/_hub|/kagglehub/"
+)
+HOSTS = r"(?:[\w-]{1,40}\.){0,4}(?:huggingface\.co|hf\.co|hf-mirror\.com|modelscope\.cn|download\.pytorch\.org|githubusercontent\.com|kaggle\.com)"  # noqa: E501
+TROUBLE = message("hub-unreachable.trouble")
+WORDING = message("hub-unreachable")
+REFUSED = message("hub-unreachable.refused")
 
 
 CAUSE = Cause(
     id="hub-unreachable",
     title="The model hub cannot be reached",
-    means="The model hub cannot be reached from the node.",
-    telling="Frames of the hub's client and a connect without an answer; retries and connection errors towards the hub.",
     modes=("hang", "slow", "crash", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=_fixes,
+    fixes=(
+        fix(
+            "See whether this node reaches it",
+            "curl -sSI -m 5 https://huggingface.co | head -1",
+            "env | grep -i -E 'proxy|HF_'",
+        ),
+        fix(
+            "Download beforehand, then go offline",
+            "hf download ORGANISATION/MODEL   (on a node with internet)",
+            "export HF_HUB_OFFLINE=1 HF_DATASETS_OFFLINE=1",
+        ),
+        fix(
+            "Or use a mirror or proxy",
+            "export HF_ENDPOINT=https://<MIRROR>   or   HTTPS_PROXY=http://<PROXY:PORT>",
+        ),
+    ),
     would_settle="curl -sSI -m 5 https://huggingface.co on that node",
     refines="remote-service-wait",
-    accounts_for=("rank-stuck", "import-hang", "user-exception", "import-failure", "rank0-long-task"),
+    accounts_for=(
+        "rank-stuck",
+        "import-hang",
+        "user-exception",
+        "import-failure",
+        "rank0-long-task",
+    ),
     wording=WORDING,
 )

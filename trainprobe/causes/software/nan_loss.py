@@ -1,35 +1,27 @@
 """The loss, or a gradient, is no number any more.
 
-The learning rate is too high, half precision overflows, a sample holds nan, a division by zero in the loss. Scripts stop at it, loss scalers run
-out of room, and what is drawn from such probabilities fails.
+The learning rate is too high, half precision overflows, a sample holds nan, a division by zero in
+the loss. Scripts stop at it, loss scalers run out of room, and what is drawn from such
+probabilities fails.
 
-It is recognised by the words of scripts, frameworks and torch about nan, infinity and loss scales, by printed losses that are nan, and by the
-measurements `gradient.*` of the model's stress test (a finite loss whose gradients are not). One overflow that a loss scaler only skips is normal
-and says nothing.
+It is recognised by the words of scripts, frameworks and torch about nan, infinity and loss scales,
+by printed losses that are nan, and by the measurements `gradient.*` of the model's stress test (a
+finite loss whose gradients are not). One overflow that a loss scaler only skips is normal and says
+nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.measured import weigh_measures
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.spoken import first_to_fail, said, spoken, text_of
-from trainprobe.causes.stressed import stressed_fixes, stressed_summary
-from trainprobe.causes.words import fix, sentence, short, subject
-from trainprobe.facts import Facts, LogEvent
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.model_stress import stressed_fixes, stressed_summary
+from trainprobe.causes.phrases import Fixes, fix, short, subject
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import first_to_fail, statement, text_of, weigh_statement
+from trainprobe.facts import LogEvent
+from trainprobe.signatures.messages import message
 
-# torchvision references, detectron2, fairseq, DeepSpeed, Megatron-LM, Lightning, timm; torch's anomaly mode, multinomial, distributions, clip_grad_norm_.
-WORDING = (
-    r"(?i:loss (?:is|became|=|:)? ?(?:now )?\(?(?:nan|-?inf\b|infinite|infinity|not finite))|(?i:non[- ]finite loss)|(?i:loss returned in `?training_step`? is (?:nan|inf))"
-    r"|Minimum loss scale reached|[Ll]oss scale already at minimum|Function '\w+' returned nan values in its|probability tensor contains either `?inf"
-    r"|found (?:NaN|Inf|nan|inf) in local|for gradients from `parameters` is non-finite|gradients are Nan/Inf|(?i:model (?:has )?diverged)|Nan/inf gradients"
-    r"|to satisfy the constraint .{1,160}, but found invalid values|matrix contains invalid numeric entries|NaN or Inf found in input tensor|NaN (?:loss|detected)"
-    r"|input matrix contained non-finite values|Detected (?:nan|NaN|infinite)|Training diverged|grad(?:ient)?_?(?: norm)? (?:is|became) (?:nan|inf)\b"
-)
+WORDING = message("nan-loss")
 SCALER = "apex/amp/scaler.py"
 
 
@@ -40,57 +32,85 @@ def _signs(scene: Scene) -> tuple[LogEvent, ...]:
 
 def _scaler(scene: Scene) -> bool:
     origin = scene.origin
-    return origin is not None and origin.type == "ZeroDivisionError" and any(SCALER in frame.file for frame in origin.frames)
+    return (
+        origin is not None
+        and origin.type == "ZeroDivisionError"
+        and any(SCALER in frame.file for frame in origin.frames)
+    )
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     yield from weigh_measures(scene, "gradient.")
-    heard = tuple(spoken(scene, WORDING))
+    heard = tuple(weigh_statement(scene, WORDING))
     yield from heard
     if _scaler(scene):
-        yield weighing(26, "suspects-log", "apex divided by a loss scale that has gone to 0", scene.origin)
+        yield weighing(
+            26, "suspects-log", "apex divided by a loss scale that has gone to 0", scene.origin
+        )
     signs = _signs(scene)
     if signs:
         times = sum(event.count for event in signs)
-        yield weighing(10 if heard or times < 3 else 13, "suspects-stack", f"It was printed {times} times before: {short(signs[0].line, 120)}", *signs[:3])
+        yield weighing(
+            10 if heard or times < 3 else 13,
+            "suspects-stack",
+            f"It was printed {times} times before: {short(signs[0].line, 120)}",
+            *signs[:3],
+        )
     if heard or _scaler(scene):
         yield from first_to_fail(scene)
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    if told := stressed_summary(group, "gradient."):
+def _summary(scene: Scene) -> str:
+    if told := stressed_summary(scene.group, "gradient."):
         return told
-    scene = Scene(facts, group)
-    heard, signs = said(scene, WORDING), _signs(scene)
-    what = short(heard.text, 140) if heard is not None else short(signs[0].line, 140) if signs else short(text_of(scene.origin)) if scene.origin else ""
-    return sentence(f"{subject(scene)} lost its numbers (nan, infinity or a loss scale without room)" + (f": {what}" if what else ""))
+    heard, signs = statement(scene, WORDING), _signs(scene)
+    what = (
+        short(heard.text, 140)
+        if heard is not None
+        else (
+            short(signs[0].line, 140)
+            if signs
+            else short(text_of(scene.origin))
+            if scene.origin
+            else ""
+        )
+    )
+    return f"{subject(scene)} lost its numbers (nan, infinity or a loss scale without room)" + (
+        f": {what}" if what else ""
+    )
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     if found := stressed_fixes(scene, "gradient."):
         return found
-    heard = said(scene, WORDING)
+    heard = statement(scene, WORDING)
     drawn = heard is not None and "probability tensor" in heard.text
     scale = heard is not None and "scale" in heard.text.lower()
     return (
         fix(
-            scene,
             "Take bf16 in place of fp16" if scale or drawn else "Go slower",
             "bf16=True, or float32" if scale or drawn else "a tenth of the learning rate",
         ),
-        fix(scene, "Clip, and warm up", "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0); a longer warm-up"),
-        fix(scene, "Find the first one", "torch.autograd.set_detect_anomaly(True); stop where torch.isfinite(loss) is false and save that batch"),
-        fix(scene, "Look at the data", "torch.isfinite(x).all() over the samples; empty targets, divisions by a length of 0, log(0)"),
+        fix(
+            "Clip, and warm up",
+            "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0); a longer warm-up",
+        ),
+        fix(
+            "Find the first one",
+            "torch.autograd.set_detect_anomaly(True); stop where torch.isfinite(loss) is false and"
+            " save that batch",
+        ),
+        fix(
+            "Look at the data",
+            "torch.isfinite(x).all() over the samples; empty targets, divisions by a length of 0,"
+            " log(0)",
+        ),
     )
 
 
 CAUSE = Cause(
     id="nan-loss",
     title="The loss is no number any more",
-    means="The loss or a gradient becomes nan or infinite, and training cannot go on.",
-    telling="Loss is nan, a loss scale at its minimum, nan in gradients or probabilities.",
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,

@@ -1,117 +1,193 @@
 """The scheduler or a closed terminal ends the job.
 
-A time limit, a preemption or a closed terminal sends SIGTERM or SIGHUP to every process of the job. Nothing in the job is wrong.
+A time limit, a preemption or a closed terminal sends SIGTERM or SIGHUP to every process of the job.
+Nothing in the job is wrong.
 
-It is recognised by the scheduler's words, by the launcher's report of a signal that it got, and by a scheduler's end that has come or is near. A rank that failed
-before the signal rules it out.
+It is recognised by the scheduler's words, by the launcher's report of a signal that it got, and by
+a scheduler's end that has come or is near. A rank that failed before the signal rules it out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, sentence, short
-from trainprobe.facts import Deadline, Facts, LogEvent, LogJob, RankEnding, RankException
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.phrases import fix, short
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import quote
+from trainprobe.facts import Deadline, LogEvent, LogJob, RankEnding, RankException
 
 ENDINGS = ("SIGTERM", "SIGHUP")
-STATES = ("TIMEOUT", "PREEMPTED", "NODE_FAIL", "DEADLINE", "BOOT_FAIL", "REVOKED", "REQUEUED", "CANCELLED")
-PRINTS = re.compile(r"\bprint\(|tqdm|logging/__init__\.py|stream\.write|fp\.write|sys\.std(?:out|err)|rich/console")
+STATES = (
+    "TIMEOUT",
+    "PREEMPTED",
+    "NODE_FAIL",
+    "DEADLINE",
+    "BOOT_FAIL",
+    "REVOKED",
+    "REQUEUED",
+    "CANCELLED",
+)
+PRINTS = re.compile(
+    r"\bprint\(|tqdm|logging/__init__\.py|stream\.write|fp\.write|sys\.std(?:out|err)|rich/console"
+)
 OUTSIDE = ("preempted", "node-failed", "evicted", "requeued", "step-cancelled")
 
 
-def _events(facts: Facts, group: SuspectGroup) -> tuple[LogEvent, ...]:
-    events = facts.of(LogEvent, cell=group.cell)
-    return tuple(event for event in events if event.event in (*OUTSIDE, "launcher-signalled", "hangup", "signal-seen"))
+def _events(scene: Scene) -> tuple[LogEvent, ...]:
+    events = scene.of(LogEvent)
+    return tuple(
+        event
+        for event in events
+        if event.event in (*OUTSIDE, "launcher-signalled", "hangup", "signal-seen")
+    )
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
-    events = _events(facts, group)
+def _weigh(scene: Scene) -> Weighings:
+    events = _events(scene)
     yield from _accounted(scene)
     closed = _terminal_closed(scene)
     if closed is not None:
-        yield weighing(26, "suspects-log", f"It could not print any more ({short(closed.message, 60)}), as when its terminal is closed", closed)
-        yield weighing(6, "suspects-stack", "What failed is a print, a logger or a progress bar", closed)
+        yield weighing(
+            26,
+            "suspects-log",
+            f"It could not print any more ({short(closed.message, 60)}), as when its terminal is"
+            " closed",
+            closed,
+        )
+        yield weighing(
+            6, "suspects-stack", "What failed is a print, a logger or a progress bar", closed
+        )
         return
     first = scene.first_ending
     told = [event for event in events if event.event in OUTSIDE and not event.echo]
-    if first is not None and first.abnormal and first.signal_name not in ENDINGS and not _behind(first, told):
+    if (
+        first is not None
+        and first.abnormal
+        and first.signal_name not in ENDINGS
+        and not _behind(first, told)
+    ):
         if events:
-            yield weighing(-13, "exit-status", f"Rank {first.rank} had failed by itself before", first)
+            yield weighing(
+                -13, "exit-status", f"Rank {first.rank} had failed by itself before", first
+            )
         return
     named = [event for event in events if event.event in OUTSIDE]
     if named:
         yield weighing(13, "scheduler", f"The output says: {short(named[0].line, 120)}", named[0])
     elif events:
-        yield weighing(13, "suspects-log", f"The launcher was told to end: {short(events[0].line, 120)}", events[0])
-    nobody = facts.of(RankEnding, cell=group.cell, rank=None) if facts.one(LogJob, cell=group.cell) is not None else ()
-    ended = [end for end in (*scene.endings(scene.world), *nobody) if end.signal_name in ENDINGS and end.role == "rank"]
-    if ended and not events and ended[0].place is not None and all(end in ended or not end.abnormal for end in scene.endings(scene.world)):
+        yield quote(13, "The launcher was told to end", events[0])
+    nobody = scene.of(RankEnding, rank=None) if scene.one(LogJob) is not None else ()
+    ended = [
+        end
+        for end in (*scene.endings(scene.world), *nobody)
+        if end.signal_name in ENDINGS and end.role == "rank"
+    ]
+    if (
+        ended
+        and not events
+        and ended[0].place is not None
+        and all(end in ended or not end.abnormal for end in scene.endings(scene.world))
+    ):
         points = 13 if len(ended) > 1 or ended[0].rank is None or len(scene.world) == 1 else 10
-        yield weighing(points, "exit-status", f"{ended[0].signal_name} is what launchers and schedulers send, and nothing else failed", *ended)
+        yield weighing(
+            points,
+            "exit-status",
+            f"{ended[0].signal_name} is what launchers and schedulers send, and nothing else"
+            " failed",
+            *ended,
+        )
     elif ended and len(ended) == len(scene.endings(scene.world)) and len(ended) == len(scene.world):
-        yield weighing(6, "exit-status", f"All {len(ended)} ranks ended by {ended[0].signal_name}", *ended)
-    over = [limit for limit in facts.of(Deadline, cell=group.cell) if limit.kind == "scheduler" and limit.ends_at and limit.ends_at <= _now(scene)]
+        yield weighing(
+            6, "exit-status", f"All {len(ended)} ranks ended by {ended[0].signal_name}", *ended
+        )
+    over = [
+        limit
+        for limit in scene.of(Deadline)
+        if limit.kind == "scheduler" and limit.ends_at and limit.ends_at <= _now(scene)
+    ]
     if over:
-        yield weighing(10, "environment-and-limits", f"The scheduler's limit has passed ({over[0].source})", *over)
+        yield weighing(
+            10,
+            "environment-and-limits",
+            f"The scheduler's limit has passed ({over[0].source})",
+            *over,
+        )
 
 
 def _behind(ending: RankEnding, told: Sequence[LogEvent]) -> bool:
-    """Does this end stand in the log behind the scheduler's word? However a program leaves when it is told to, it was told to."""
-    return ending.place is not None and any(event.place is not None and event.place < ending.place for event in told)
+    """Does this end stand in the log behind the scheduler's word? However a program leaves when
+    it is told to, it was told to.
+    """
+    return ending.place is not None and any(
+        event.place is not None and event.place < ending.place for event in told
+    )
 
 
 def _terminal_closed(scene: Scene) -> RankException | None:
     """Writing to a terminal that is gone gives Errno 5 in a print, a logger or a progress bar."""
     origin = scene.origin
-    if origin is None or not origin.frames or "[Errno 5]" not in f"{origin.message}{origin.root_message}":
+    if (
+        origin is None
+        or not origin.frames
+        or "[Errno 5]" not in f"{origin.message}{origin.root_message}"
+    ):
         return None
-    return origin if any(PRINTS.search(f"{frame.file} {frame.name} {frame.text}") for frame in origin.frames[-3:]) else None
+    return (
+        origin
+        if any(
+            PRINTS.search(f"{frame.file} {frame.name} {frame.text}") for frame in origin.frames[-3:]
+        )
+        else None
+    )
 
 
-def _accounted(scene: Scene) -> Iterator[Weighing]:
+def _accounted(scene: Scene) -> Weighings:
     """What SLURM's own table says of the job."""
-    ends = [end for end in scene.facts.of(RankEnding, cell=scene.cell) if end.role == "scheduler" and end.phase in STATES]
-    end = min(ends, key=lambda one: STATES.index(one.phase), default=None)  # the job's own state says why, its steps' only that they were cancelled
+    ends = [end for end in scene.of(RankEnding) if end.role == "scheduler" and end.phase in STATES]
+    end = min(
+        ends, key=lambda one: STATES.index(one.phase), default=None
+    )  # the job's own state says why, its steps' only that they were cancelled
     if end is not None:
         yield weighing(13, "scheduler", f"SLURM ended it: {end.phase}", end)
 
 
 def _now(scene: Scene) -> float:
     """The time of the last output: what came after the limit. 0 where nothing was timed."""
-    return max((event.at or 0.0 for event in scene.facts.of(LogEvent, cell=scene.cell)), default=0.0)
+    return max((event.at or 0.0 for event in scene.of(LogEvent)), default=0.0)
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    event = next(iter(_events(facts, group)), None)
-    if _terminal_closed(Scene(facts, group)) is not None:
-        return sentence("The terminal that the job printed to was closed")
-    return sentence(f"The job was ended from outside, all ranks at once{f': {short(event.line, 120)}' if event is not None else ''}")
-
-
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _summary(scene: Scene) -> str:
+    event = next(iter(_events(scene)), None)
+    if _terminal_closed(scene) is not None:
+        return "The terminal that the job printed to was closed"
     return (
-        fix(scene, "See why the scheduler ended it", "sacct -j $SLURM_JOB_ID --format=JobID,State,ExitCode,Elapsed,Timelimit"),
-        fix(scene, "Keep it apart from the terminal", "tmux new -s train, nohup torchrun ... &, or sbatch"),
-        fix(scene, "Save before the end and start again by itself", "#SBATCH --signal=B:USR1@300 --requeue, and a checkpoint on that signal"),
+        "The job was ended from outside, all ranks at"
+        f" once{f': {short(event.line, 120)}' if event is not None else ''}"
     )
 
 
 CAUSE = Cause(
     id="preempted-or-hangup",
     title="The scheduler or a closed terminal ends the job",
-    means="The scheduler or a closed terminal ends the job.",
-    telling="SIGHUP or SIGTERM to all ranks at a time limit or at preemption.",
     modes=("crash",),
     weigh=_weigh,
     summary=_summary,
-    fixes=_fixes,
+    fixes=(
+        fix(
+            "See why the scheduler ended it",
+            "sacct -j $SLURM_JOB_ID --format=JobID,State,ExitCode,Elapsed,Timelimit",
+        ),
+        fix(
+            "Keep it apart from the terminal",
+            "tmux new -s train, nohup torchrun ... &, or sbatch",
+        ),
+        fix(
+            "Save before the end and start again by itself",
+            "#SBATCH --signal=B:USR1@300 --requeue, and a checkpoint on that signal",
+        ),
+    ),
     would_settle="sacct -j JOB --format=State,Elapsed,Timelimit",
     ranks=nobody,
     accounts_for=("rank-killed", "user-exception"),

@@ -1,34 +1,33 @@
 """Some ranks compile kernels while the others wait for them.
 
-torch.compile, Triton and extensions that are built when first used compile for minutes. A rank whose shapes differ, whose cache is cold or that
-runs another branch compiles alone, and the others wait in their next collective until it is done, or until their timeout.
+torch.compile, Triton and extensions that are built when first used compile for minutes. A rank
+whose shapes differ, whose cache is cold or that runs another branch compiles alone, and the others
+wait in their next collective until it is done, or until their timeout.
 
-It is recognised by frames of dynamo, inductor, Triton or an extension build on the suspect, and by compiler processes below it that use CPU.
-A compiler that nobody gives CPU to, or a build that only waits for a lock, speaks against it.
+It is recognised by frames of dynamo, inductor, Triton or an extension build on the suspect, and by
+compiler processes below it that use CPU. A compiler that nobody gives CPU to, or a build that only
+waits for a lock, speaks against it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.child_processes import goes_on, others_wait, states
 from trainprobe.causes.commands import live_pid
-from trainprobe.causes.ends import goes_on, others_wait, states
-from trainprobe.causes.last_words import last_word
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.words import fix, ranks_say, sentence, short, subject, verb
-from trainprobe.facts import Facts, MainThread, ProcessState
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject, verb
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import last_line
+from trainprobe.facts import MainThread, ProcessState
+from trainprobe.signatures.messages import message
 
-# ninja below torch.utils.cpp_extension, inductor's and Triton's tuning, dynamo.
-TOLD = (
-    r"^\[\d{1,4}/\d{1,4}\] .{0,200}(?:nvcc|c\+\+|g\+\+|clang)|Building extension module|Emitting ninja build file|AUTOTUNE \w+\(|Triton autotuning"
-    r"|torch\._inductor|torch/_inductor|torch/_dynamo|torch\._dynamo|Compiling (?:the )?(?:model|graph|kernels?)\b"
-)
+TOLD = message("rank-compiling.told")
 COMPILER = re.compile(
-    r"(?:^|[/ ])(?:nvcc|cicc|ptxas|cc1plus|cc1|g\+\+|gcc|c\+\+|clang(?:\+\+)?|ninja|ld|cudafe\+\+|hipcc|as)(?:[ -]|$)|compile_worker|inductor"
+    r"(?:^|[/"
+    r" ])(?:nvcc|cicc|ptxas|cc1plus|cc1|g\+\+|gcc|c\+\+|clang(?:\+\+)?|ninja|ld|cudafe\+\+|hipcc"
+    r"|as)(?:["
+    r" -]|$)|compile_worker|inductor"
 )
 
 
@@ -38,67 +37,134 @@ def _compiling(scene: Scene) -> tuple[MainThread, ...]:
 
 def compilers(scene: Scene) -> tuple[ProcessState, ...]:
     """Compiler processes below any rank of the job that still live."""
-    found = [state for state in states(scene, scene.world) if state.role != "rank" and state.state not in ("Z", "X")]
-    return tuple(state for state in found if COMPILER.search(" ".join(state.cmdline.split()[:3])) and "loader" not in state.role)
+    found = [
+        state
+        for state in states(scene, scene.world)
+        if state.role != "rank" and state.state not in ("Z", "X")
+    ]
+    return tuple(
+        state
+        for state in found
+        if COMPILER.search(" ".join(state.cmdline.split()[:3])) and "loader" not in state.role
+    )
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     compiling = _compiling(scene)
     if not compiling:
-        told = last_word(scene, TOLD, within=3) if group.mode == "hang" else None
+        told = last_line(scene, TOLD, within=3) if scene.group.mode == "hang" else None
         if told is not None:
-            yield weighing(13, "suspects-log", f"The last that it printed is of a build or of compiling: {short(told[1], 100)}", told[0])
+            yield weighing(
+                13,
+                "suspects-log",
+                f"The last that it printed is of a build or of compiling: {short(told[1], 100)}",
+                told[0],
+            )
         return
     first = compiling[0]
-    yield weighing(13, "suspects-stack", f"{ranks_say([t.rank or 0 for t in compiling])} stands in {first.op or 'a compiler'} below {first.where}", *compiling)
+    yield weighing(
+        13,
+        "suspects-stack",
+        f"{ranks_say([t.rank or 0 for t in compiling])} stands in {first.op or 'a compiler'} below"
+        f" {first.where}",
+        *compiling,
+    )
     mine = [state for state in compilers(scene) if state.rank in scene.suspects]
-    busy = [state for state in (*mine, *states(scene, scene.suspects)) if goes_on(state).startswith("used") or state.state == "R"]
+    busy = [
+        state
+        for state in (*mine, *states(scene, scene.suspects))
+        if goes_on(state).startswith("used") or state.state == "R"
+    ]
     if busy:
         what = goes_on(busy[0]) or "is running"
-        yield weighing(10, "process-state-and-locks", f"Pid {busy[0].pid} ({busy[0].cmdline[:40] or 'the rank'}) {what}", *busy)
+        yield weighing(
+            10,
+            "process-state-and-locks",
+            f"Pid {busy[0].pid} ({busy[0].cmdline[:40] or 'the rank'}) {what}",
+            *busy,
+        )
     elif mine:
-        yield weighing(3, "process-state-and-locks", f"Compiler pid {mine[0].pid} ({mine[0].cmdline[:40]}) lives, and uses little CPU", *mine)
-    elif any(state.all_cpu_s is not None and not goes_on(state) for state in states(scene, scene.suspects)) and first.moved is False:
-        yield weighing(-6, "process-state-and-locks", "Neither the rank nor a compiler below it uses CPU", *states(scene, scene.suspects))
+        yield weighing(
+            3,
+            "process-state-and-locks",
+            f"Compiler pid {mine[0].pid} ({mine[0].cmdline[:40]}) lives, and uses little CPU",
+            *mine,
+        )
+    elif (
+        any(
+            state.all_cpu_s is not None and not goes_on(state)
+            for state in states(scene, scene.suspects)
+        )
+        and first.moved is False
+    ):
+        yield weighing(
+            -6,
+            "process-state-and-locks",
+            "Neither the rank nor a compiler below it uses CPU",
+            *states(scene, scene.suspects),
+        )
     yield from others_wait(scene)
 
 
-def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    scene = Scene(facts, group)
-    return tuple(dict.fromkeys([*(thread.pid for thread in _compiling(scene)), *(state.pid for state in compilers(scene) if state.rank in scene.suspects)]))
+def _pids(scene: Scene) -> tuple[int, ...]:
+    return tuple(
+        dict.fromkeys(
+            [
+                *(thread.pid for thread in _compiling(scene)),
+                *(state.pid for state in compilers(scene) if state.rank in scene.suspects),
+            ]
+        )
+    )
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    told = last_word(scene, TOLD, within=3)
+def _summary(scene: Scene) -> str:
+    told = last_line(scene, TOLD, within=3)
     if not _compiling(scene):
-        return sentence(
-            f"{subject(scene)} {verb(group.ranks, 'was', 'were')} compiling when the others gave up: {short(told[1], 100) if told else 'it said so'}"
+        return (
+            f"{subject(scene)} {verb(scene.ranks, 'was', 'were')} compiling when the others gave"
+            f" up: {short(told[1], 100) if told else 'it said so'}"
         )
     first = _compiling(scene)[0]
-    below = f" with {len([state for state in compilers(scene) if state.rank in scene.suspects])} compiler processes" if compilers(scene) else ""
-    rest = f", and {ranks_say(scene.others, capital=False)} {verb(scene.others, 'waits', 'wait')} for it" if scene.others else ""
-    return sentence(f"{subject(scene)} {verb(group.ranks, 'compiles', 'compile')} ({first.op or 'kernels'}) at {first.where}{below}{rest}")
-
-
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+    below = (
+        f" with {len([state for state in compilers(scene) if state.rank in scene.suspects])}"
+        " compiler processes"
+        if compilers(scene)
+        else ""
+    )
+    rest = (
+        f", and {ranks_say(scene.others, capital=False)} {verb(scene.others, 'waits', 'wait')}"
+        " for it"
+        if scene.others
+        else ""
+    )
     return (
-        fix(scene, "Wait for it: compiling ends", f"trainprobe attach {live_pid(scene)}   (again in a minute: does it still compile?)"),
+        f"{subject(scene)} {verb(scene.ranks, 'compiles', 'compile')} ({first.op or 'kernels'}) at"
+        f" {first.where}{below}{rest}"
+    )
+
+
+def _fixes(scene: Scene) -> Fixes:
+    return (
         fix(
-            scene, "Share what was compiled", "export TORCHINDUCTOR_CACHE_DIR=/shared/inductor TRITON_CACHE_DIR=/shared/triton TORCH_EXTENSIONS_DIR=/shared/ext"
+            "Wait for it: compiling ends",
+            f"trainprobe attach {live_pid(scene)}   (again in a minute: does it still compile?)",
         ),
-        fix(scene, "Let all ranks compile the same at the same time", "pad to fixed shapes; run one warm-up step on every rank before the first collective"),
-        fix(scene, "Or wait longer", "init_process_group(..., timeout=timedelta(hours=1))"),
+        fix(
+            "Share what was compiled",
+            "export TORCHINDUCTOR_CACHE_DIR=/shared/inductor TRITON_CACHE_DIR=/shared/triton"
+            " TORCH_EXTENSIONS_DIR=/shared/ext",
+        ),
+        fix(
+            "Let all ranks compile the same at the same time",
+            "pad to fixed shapes; run one warm-up step on every rank before the first collective",
+        ),
+        fix("Or wait longer", "init_process_group(..., timeout=timedelta(hours=1))"),
     )
 
 
 CAUSE = Cause(
     id="rank-compiling",
     title="A rank compiles while the others wait",
-    means="Some ranks compile kernels while the others wait for them.",
-    telling="Compiler frames or compiler children on the suspects, with busy CPUs.",
     modes=("hang", "slow"),
     weigh=_weigh,
     summary=_summary,

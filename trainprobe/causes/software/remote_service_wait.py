@@ -1,114 +1,157 @@
-"""A rank waits for a service outside the job: a tracker, an object store, a licence or a metadata server.
+"""A rank waits for a service outside the job: a tracker, an object store, a licence or a metadata
+server.
 
-wandb, mlflow, cloud storage and plain HTTP clients often have no time limit. When the service is slow or gone, the one rank that talks to it
-stands in a read or a connect, and the others wait in their next collective.
+wandb, mlflow, cloud storage and plain HTTP clients often have no time limit. When the service is
+slow or gone, the one rank that talks to it stands in a read or a connect, and the others wait in
+their next collective.
 
-It is recognised by a stack that ends in a client library or a socket in all looks, and by that process's connection to an address that is no rank
-of the job: open and silent, or still trying to connect. Bytes that arrive between the looks speak against it.
+It is recognised by a stack that ends in a client library or a socket in all looks, and by that
+process's connection to an address that is no rank
+of the job: open and silent, or still trying to connect. Bytes that arrive between the looks speak
+against it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.ends import others_wait, who
-from trainprobe.causes.last_words import last_word
-from trainprobe.causes.scene import Scene, weighing
-from trainprobe.causes.services import client, connections, talking
-from trainprobe.causes.spoken import first_to_fail, said, spoken
-from trainprobe.causes.words import fix, sentence, short
-from trainprobe.facts import Connection, Facts, LogEvent
-from trainprobe.model.diagnosis import Fix, Weighing
-from trainprobe.waits import SuspectGroup
+from trainprobe.causes.child_processes import others_wait, who
+from trainprobe.causes.phrases import Fixes, fix, short
+from trainprobe.causes.remote_calls import client, connections, talking
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import first_to_fail, last_line, quote, statement, weigh_statement
+from trainprobe.facts import Connection, LogEvent
+from trainprobe.signatures.messages import message
 
 # wandb 0.10 to 0.22, mlflow 1 to 3, comet, neptune, clearml, botocore, gcsfs, azure-core.
-_TRACKERS = r"(?:api\.wandb\.ai|/api/2\.[01]/mlflow|api\.comet|comet\.com|app\.neptune\.ai|api\.clear\.ml)"
-WORDING = (
-    r"Error communicating with wandb process|Run initialization has timed out after|wandb\.(?:sdk\.|errors\.)[\w.]{0,60}(?:CommError|InitStartError|ServiceStartTimeoutError"
-    r"|ServiceStartProcessError)|wandb.{0,40}(?:Network error|timed out|timeout)|mlflow\.exceptions\.MlflowException: API request.{0,200}(?:failed|timed out|exception)"
-    rf"|(?:Max retries exceeded|[Tt]imed out|ConnectTimeout|Connection refused).{{0,300}}{_TRACKERS}|{_TRACKERS}.{{0,300}}(?:Max retries exceeded|[Tt]imed out|refused)"
-    r"|NeptuneConnectionLost|comet_ml\.exceptions\.|EndpointConnectionError|Could not connect to the endpoint URL|botocore\.exceptions\.(?:Connect|Read)\w{0,20}(?:Timeout|Error)"
-    r"|gcsfs\.retry\.HttpError|azure\.core\.exceptions\.ServiceRe(?:quest|sponse)"
+_TRACKERS = (
+    r"(?:api\.wandb\.ai|/api/2\.[01]/mlflow|api\.comet|comet\.com|app\.neptune\.ai|api\.clear\.ml)"
 )
-RAISED = ("CommError", "InitStartError", "ServiceStartTimeoutError", "ServiceStartProcessError", "MailboxError", "HandleAbandonedError")
-WAITS = r"Waiting for wandb\.init\(\)|wandb: (?:W&B )?(?:Network error|ERROR Error communicating)"
+WORDING = message("remote-service-wait")
+RAISED = (
+    "CommError",
+    "InitStartError",
+    "ServiceStartTimeoutError",
+    "ServiceStartProcessError",
+    "MailboxError",
+    "HandleAbandonedError",
+)
+WAITS = message("remote-service-wait.waits")
 
 
-def _weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
-    scene = Scene(facts, group)
+def _weigh(scene: Scene) -> Weighings:
     threads = talking(scene)
-    heard, waited = tuple(spoken(scene, WORDING)), said(scene, WAITS)
+    heard, waited = tuple(weigh_statement(scene, WORDING)), statement(scene, WAITS)
     yield from heard
     origin = scene.origin
-    if not heard and origin is not None and origin.type.rsplit(".", 1)[-1] in RAISED and any("wandb" in frame.file for frame in origin.frames):
+    if (
+        not heard
+        and origin is not None
+        and origin.type.rsplit(".", 1)[-1] in RAISED
+        and any("wandb" in frame.file for frame in origin.frames)
+    ):
         yield weighing(26, "suspects-log", f"The tracker's client raised {origin.type}", origin)
         yield from first_to_fail(scene)
-    if heard and group.mode == "crash":
+    if heard and scene.group.mode == "crash":
         yield from first_to_fail(scene)
-    elif not heard and waited is not None and group.mode == "hang" and not threads:
+    elif not heard and waited is not None and scene.group.mode == "hang" and not threads:
         # Every run with wandb prints it; only as the last line does it tell anything.
-        yield weighing(13 if last_word(scene, WAITS) is not None else 3, "suspects-log", f"The output says: {short(waited.text, 100)}", waited.fact)
+        yield quote(13 if last_line(scene, WAITS) is not None else 3, "The output says", waited)
     if not threads:
         return
     first = threads[0]
     library = client(first)
-    points = 13 if first.moved is False and (library or first.op not in ("poll", "select", "asyncio")) else 6
+    points = (
+        13
+        if first.moved is False and (library or first.op not in ("poll", "select", "asyncio"))
+        else 6
+    )
     via = f" of {library}" if library else f" ({first.op})" if first.op else ""
-    yield weighing(points, "suspects-stack", f"{who(first)} stands in a network call{via} at {first.where} in {first.looks} looks", *threads)
+    yield weighing(
+        points,
+        "suspects-stack",
+        f"{who(first)} stands in a network call{via} at {first.where} in {first.looks} looks",
+        *threads,
+    )
     found = connections(scene)
     if found:
-        words = "has had no answer to its connect to" if found[0].state == "SYN_SENT" else "holds a silent connection to"
-        yield weighing(10, "network", f"It {words} {found[0].remote}, which is {_whose(found[0])}", found[0])
+        words = (
+            "has had no answer to its connect to"
+            if found[0].state == "SYN_SENT"
+            else "holds a silent connection to"
+        )
+        yield weighing(
+            10, "network", f"It {words} {found[0].remote}, which is {_whose(found[0])}", found[0]
+        )
     elif scene.looked("sockets"):
         yield weighing(-6, "network", "It has no connection to anybody outside the job", *threads)
-    waits = [event for event in scene.facts.of(LogEvent, cell=scene.cell) if event.event == "tracker-wait"]
+    waits = [event for event in scene.of(LogEvent) if event.event == "tracker-wait"]
     if waits:
         yield weighing(10, "suspects-log", f"The output says: {waits[-1].line[:100]}", waits[-1])
     process = scene.process_of(first.pid)
     if process is not None and process.read_moved and first.moved is not False:
-        yield weighing(-10, "process-state-and-locks", "Bytes still arrive between the looks", process)
+        yield weighing(
+            -10, "process-state-and-locks", "Bytes still arrive between the looks", process
+        )
     yield from others_wait(scene)
 
 
 def _whose(connection: Connection) -> str:
-    return f"pid {connection.peer_pid} ({connection.peer[:60]})" if connection.peer_pid else "no process of this job"
+    return (
+        f"pid {connection.peer_pid} ({connection.peer[:60]})"
+        if connection.peer_pid
+        else "no process of this job"
+    )
 
 
-def _pids(facts: Facts, group: SuspectGroup) -> tuple[int, ...]:
-    return tuple(thread.pid for thread in talking(Scene(facts, group)))
+def _pids(scene: Scene) -> tuple[int, ...]:
+    return tuple(thread.pid for thread in talking(scene))
 
 
-def _summary(facts: Facts, group: SuspectGroup) -> str:
-    scene = Scene(facts, group)
-    heard = said(scene, WORDING) or said(scene, WAITS)
+def _summary(scene: Scene) -> str:
+    heard = statement(scene, WORDING) or statement(scene, WAITS)
     if not talking(scene):
-        return sentence(
-            f"A tracking or storage service outside the job does not answer: {short(heard.text, 140) if heard is not None else 'its client gave up'}"
+        return (
+            "A tracking or storage service outside the job does not answer:"
+            f" {short(heard.text, 140) if heard is not None else 'its client gave up'}"
         )
     first, found = talking(scene)[0], connections(scene)
     what = f"{client(first)} at {first.where}" if client(first) else first.where or "a network call"
-    return sentence(f"{who(first)} waits in {what} for {found[0].remote if found else 'a service'}, which does not answer")
+    return (
+        f"{who(first)} waits in {what} for {found[0].remote if found else 'a service'}, which does"
+        " not answer"
+    )
 
 
-def _fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    scene = Scene(facts, group)
+def _fixes(scene: Scene) -> Fixes:
     pid, found = next((thread.pid for thread in talking(scene)), "<PID>"), connections(scene)
     host, _, port = found[0].remote.rpartition(":") if found else ("HOST", "", "PORT")
     return (
-        fix(scene, "See whether the service answers", "curl -sSI -m 5 https://HOST   (the host that the message names)")
-        if not talking(scene)
-        else fix(scene, "See whether the service answers", f"timeout 5 bash -c '</dev/tcp/{host}/{port}' && echo open", f"ss -tnp | grep pid={pid}"),
-        fix(scene, "Train without it", "export WANDB_MODE=offline   (MLFLOW_TRACKING_URI=file:./mlruns, HF_HUB_OFFLINE=1)"),
-        fix(scene, "Give the call an end", "pass timeout=30 to the client, or do it in a thread that training does not wait for"),
+        (
+            fix(
+                "See whether the service answers",
+                "curl -sSI -m 5 https://HOST   (the host that the message names)",
+            )
+            if not talking(scene)
+            else fix(
+                "See whether the service answers",
+                f"timeout 5 bash -c '</dev/tcp/{host}/{port}' && echo open",
+                f"ss -tnp | grep pid={pid}",
+            )
+        ),
+        fix(
+            "Train without it",
+            "export WANDB_MODE=offline   (MLFLOW_TRACKING_URI=file:./mlruns, HF_HUB_OFFLINE=1)",
+        ),
+        fix(
+            "Give the call an end",
+            "pass timeout=30 to the client, or do it in a thread that training does not wait for",
+        ),
     )
 
 
 CAUSE = Cause(
     id="remote-service-wait",
     title="A service outside the job does not answer",
-    means="A rank waits for a tracking or storage service.",
-    telling="Frames of its client library, or its message about waiting; a silent connection to no rank of the job.",
     modes=("hang", "slow", "crash", "check"),
     weigh=_weigh,
     summary=_summary,

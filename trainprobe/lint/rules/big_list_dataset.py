@@ -5,33 +5,41 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainprobe.lint.expressions import origin
 from trainprobe.lint.loaders import dataset_of, has_workers, is_dataset, loaders
-from trainprobe.lint.model import Finding, Fix, Rule
+from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Class, Function, Module
 from trainprobe.lint.program import Program
-from trainprobe.lint.scenes import origin
 
-ID = "big-list-dataset"
-CAUSE = "dataset-memory-blowup"
-WHY = (
-    "Every worker of every rank gets its copy: under spawn at once, under fork page by page, because reading a Python object writes its reference count. "
-    "Memory grows over the epoch by about the size of the list for each worker."
+RULE = Rule(
+    id="big-list-dataset",
+    cause="dataset-memory-blowup",
+    title="A data set of Python objects",
+    why=(
+        "Every worker of every rank gets its own copy: at once under spawn, page by page under"
+        " fork, because reading a Python object writes its reference count. Memory grows over the"
+        " epoch by about the size of the list for each worker."
+    ),
+    fix=(
+        "Keep the rows in arrays (numpy, Arrow, a memory-mapped file) or keep only offsets and read"
+        " each row on demand."
+    ),
+    confidence=0.65,
 )
-FIX = Fix("Keep the rows in arrays (numpy, Arrow, a memory-mapped file) or keep only offsets and read each row when it is asked for.")
-LOADS = {
-    "json.load",
-    "json.loads",
-    "pickle.load",
-    "yaml.safe_load",
-    "list",
-    "sorted",
-    "csv.reader",
-    "csv.DictReader",
-    "orjson.loads",
-    "ujson.load",
-    "jsonlines.open",
-}
-OPENS = {"open()", "io.open()", "gzip.open()", "pathlib.Path().open()", "bz2.open()", "lzma.open()", "csv.reader()", "csv.DictReader()", "jsonlines.open()"}
+
+
+LOADS = set(
+    """
+    json.load json.loads pickle.load yaml.safe_load list sorted csv.reader csv.DictReader
+    orjson.loads ujson.load jsonlines.open
+    """.split()
+)
+OPENS = set(
+    """
+    open() io.open() gzip.open() pathlib.Path().open() bz2.open() lzma.open() csv.reader()
+    csv.DictReader() jsonlines.open()
+    """.split()
+)
 KEEPS_LITTLE = ("__getstate__", "__reduce__", "__reduce_ex__")
 
 
@@ -50,14 +58,20 @@ def find(program: Program) -> Iterator[Finding]:
             for value in values:
                 place = _filled(program, cls, name, value)
                 if place is not None:
-                    says = f"self.{name} of {cls.name} holds all rows of a file as Python objects."
+                    message = (
+                        f"self.{name} of {cls.name} holds all rows of a file as Python objects."
+                    )
                     confidence = 0.65 if cls in worked else 0.4
-                    yield program.finding(ID, CAUSE, cls.module, place, says=says, why=WHY, confidence=confidence, fix=FIX)
+                    yield RULE.finding(cls.module, place, message, confidence=confidence)
                     break
 
 
 def _bases(program: Program, cls: Class) -> list[Class]:
-    return [one for base in cls.node.bases if (one := program.class_named(program.dotted(cls.module, base))) is not None]
+    return [
+        item
+        for base in cls.node.bases
+        if (item := program.class_named(program.dotted(cls.module, base))) is not None
+    ]
 
 
 def _is_the_data(program: Program, cls: Class, name: str) -> bool:
@@ -69,13 +83,24 @@ def _is_the_data(program: Program, cls: Class, name: str) -> bool:
         for node in ast.walk(function.node):
             if isinstance(node, ast.Subscript) and _is_own(node.value, name):
                 return True
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len" and node.args and _is_own(node.args[0], name):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id == "len"
+                and node.args
+                and _is_own(node.args[0], name)
+            ):
                 return True
     return False
 
 
 def _is_own(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.value, ast.Name) and node.value.id == "self"
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == name
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    )
 
 
 def _filled(program: Program, cls: Class, name: str, value: ast.expr) -> ast.AST | None:
@@ -85,14 +110,20 @@ def _filled(program: Program, cls: Class, name: str, value: ast.expr) -> ast.AST
         return None
     if _holds_rows(program, cls.module, value, 0):
         return cls.module.statement_of(value)
-    if (isinstance(value, ast.List) and not value.elts) or (isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "list"):
+    if (isinstance(value, ast.List) and not value.elts) or (
+        isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "list"
+    ):
         return _appended(program, holder, name)
     return None
 
 
 def _appended(program: Program, holder: Function, name: str) -> ast.AST | None:
     for call in holder.calls:
-        if not (isinstance(call.func, ast.Attribute) and call.func.attr in {"append", "extend"} and _is_own(call.func.value, name)):
+        if not (
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr in {"append", "extend"}
+            and _is_own(call.func.value, name)
+        ):
             continue
         for node in holder.module.ancestors(call):
             if isinstance(node, ast.For) and _is_open(program, holder.module, node.iter):
@@ -105,7 +136,11 @@ def _appended(program: Program, holder: Function, name: str) -> ast.AST | None:
 def _is_open(program: Program, module: Module, node: ast.expr) -> bool:
     """Whether an expression goes over the lines of a file."""
     name = program.dotted(module, node)
-    if name in {"enumerate()", "tqdm.tqdm()", "tqdm.auto.tqdm()"} and isinstance(node, ast.Call) and node.args:
+    if (
+        name in {"enumerate()", "tqdm.tqdm()", "tqdm.auto.tqdm()"}
+        and isinstance(node, ast.Call)
+        and node.args
+    ):
         return _is_open(program, module, node.args[0])
     base = name.removesuffix(".readlines()").removesuffix(".splitlines()").removesuffix(".read()")
     return base in OPENS or base == "pathlib.Path().read_text()"
@@ -115,21 +150,36 @@ def _holds_rows(program: Program, module: Module, node: ast.expr, depth: int) ->
     if depth > 4:
         return False
     if isinstance(node, ast.ListComp):
-        return _is_open(program, module, node.generators[0].iter) or _holds_rows(program, module, node.generators[0].iter, depth + 1)
+        return _is_open(program, module, node.generators[0].iter) or _holds_rows(
+            program, module, node.generators[0].iter, depth + 1
+        )
     if isinstance(node, ast.Call):
         called = program.dotted(module, node.func)
         if called in {"list", "sorted"}:
-            return bool(node.args) and (_is_open(program, module, node.args[0]) or _holds_rows(program, module, node.args[0], depth + 1))
+            return bool(node.args) and (
+                _is_open(program, module, node.args[0])
+                or _holds_rows(program, module, node.args[0], depth + 1)
+            )
         if called in LOADS:
             return True
-        if _is_open(program, module, node) and called not in {"open", "io.open", "gzip.open", "pathlib.Path().open"}:
+        if _is_open(program, module, node) and called not in {
+            "open",
+            "io.open",
+            "gzip.open",
+            "pathlib.Path().open",
+        }:
             return called.endswith((".readlines", ".splitlines"))
         function = program.called(module, node)
         if function is not None and function.name != "__init__":
-            return any(one.value is not None and _holds_rows(program, function.module, one.value, depth + 1) for one in function.returns)
+            return any(
+                returned.value is not None
+                and _holds_rows(program, function.module, returned.value, depth + 1)
+                for returned in function.returns
+            )
         return False
     behind = origin(program, module, node)
-    return behind.node is not node and isinstance(behind.node, ast.Call | ast.ListComp) and _holds_rows(program, behind.module, behind.node, depth + 1)
-
-
-RULE = Rule(ID, CAUSE, "A data set of Python objects", WHY, 0.65, find)
+    return (
+        behind.node is not node
+        and isinstance(behind.node, ast.Call | ast.ListComp)
+        and _holds_rows(program, behind.module, behind.node, depth + 1)
+    )

@@ -6,47 +6,70 @@ import ast
 from collections.abc import Iterator
 
 from trainprobe.lint import calls
-from trainprobe.lint.model import Finding, Fix, Rule
+from trainprobe.lint.calls import callers
+from trainprobe.lint.jobs import STARTS, WRAPS, calls_in_job
+from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Function, Module
 from trainprobe.lint.program import Program
-from trainprobe.lint.scenes import STARTS, WRAPS, among
-from trainprobe.lint.scenes import callers as scenes_callers
+from trainprobe.lint.reached import reached_by_call
 
-ID = "except-around-step"
-CAUSE = "rank-conditional-collective"
-WHY = "A rank that catches its error skips the rest of the step. The others wait in its gradient exchange, which then meets this rank's next step: another collective than theirs."
-FIX = Fix("Let the error end the job, or let the ranks agree first: all_reduce a flag 'my step failed', and skip the step on all of them.")
-BROAD = {"Exception", "BaseException", "RuntimeError", "torch.cuda.OutOfMemoryError", "torch.OutOfMemoryError", "ValueError", "torch.AcceleratorError"}
+RULE = Rule(
+    id="except-around-step",
+    cause="rank-conditional-collective",
+    title="One rank continues after an error",
+    why=(
+        "A rank that catches its error skips the rest of the step. The others wait in that step's"
+        " gradient exchange, and this rank's next collective does not match theirs."
+    ),
+    fix=(
+        "Let the error end the job, or let the ranks agree first: all_reduce a 'my step failed'"
+        " flag and skip the step on every rank."
+    ),
+    confidence=0.65,
+)
+
+
+BROAD = set(
+    """
+    Exception BaseException RuntimeError torch.cuda.OutOfMemoryError torch.OutOfMemoryError
+    ValueError torch.AcceleratorError
+    """.split()
+)
 ENDS = {"sys.exit", "os._exit", "os.abort", "exit", "quit", "os.kill"}
+GOES_ON = "A rank that fails in {} continues here without the others."
 
 
 def find(program: Program) -> Iterator[Finding]:
     for module in program.examined:
         for block in module.of(ast.Try):
-            handler = next((one for one in block.handlers if _is_broad(program, module, one.type) and _goes_on(program, module, one)), None)
+            handler = next(
+                (
+                    entry
+                    for entry in block.handlers
+                    if _is_broad(program, module, entry.type) and _goes_on(program, module, entry)
+                ),
+                None,
+            )
             if handler is not None and (step := _step(program, module, block.body)):
-                yield _finding(program, module, handler, block, step)
+                yield RULE.finding(module, handler, GOES_ON.format(step), about=block)
         for within in module.of(ast.With):
-            if any(_suppresses(program, module, item.context_expr) for item in within.items) and (step := _step(program, module, within.body)):
-                yield _finding(program, module, within, within, step)
+            if any(_suppresses(program, module, item.context_expr) for item in within.items) and (
+                step := _step(program, module, within.body)
+            ):
+                yield RULE.finding(module, within, GOES_ON.format(step), about=within)
 
 
 def _suppresses(program: Program, module: Module, node: ast.expr) -> bool:
     if not isinstance(node, ast.Call) or program.dotted(module, node.func) != "contextlib.suppress":
         return False
-    return any(_is_broad(program, module, one) for one in node.args)
-
-
-def _finding(program: Program, module: Module, node: ast.AST, block: ast.AST, step: str) -> Finding:
-    says = f"A rank that fails in {step} goes on here, without the others."
-    return program.finding(ID, CAUSE, module, node, says=says, why=WHY, confidence=0.65, fix=FIX, about=block)
+    return any(_is_broad(program, module, argument) for argument in node.args)
 
 
 def _is_broad(program: Program, module: Module, node: ast.expr | None) -> bool:
     if node is None:
         return True
     if isinstance(node, ast.Tuple):
-        return any(_is_broad(program, module, one) for one in node.elts)
+        return any(_is_broad(program, module, element) for element in node.elts)
     return program.dotted(module, node).removeprefix("~") in BROAD
 
 
@@ -60,20 +83,25 @@ def _goes_on(program: Program, module: Module, handler: ast.ExceptHandler) -> bo
         return False
     if any(isinstance(node, ast.Raise | ast.Break) for node in inside):
         return False
-    return not any(isinstance(node, ast.Call) and program.dotted(module, node.func) in ENDS for node in inside)
+    return not any(
+        isinstance(node, ast.Call) and program.dotted(module, node.func) in ENDS for node in inside
+    )
 
 
 def _step(program: Program, module: Module, body: list[ast.stmt]) -> str:
     """What in the block belongs to a training step, "" for none."""
     nodes = [node for part in body for node in ast.walk(part) if isinstance(node, ast.Call)]
-    told = _own_step(program, module, nodes)
-    if told:
-        return told
+    found = _own_step(program, module, nodes)
+    if found:
+        return found
     for node in nodes:
         function = program.called(module, node)
         if function is not None and function.name != "__init__":
-            for one in sorted(calls.reaches(program, function), key=lambda each: (each.module.path, each.node.lineno)):
-                if _is_step(program, one.module, one.calls):
+            for item in sorted(
+                calls.reaches(program, function),
+                key=lambda each: (each.module.path, each.node.lineno),
+            ):
+                if _is_step(program, item.module, item.calls):
                     return f"{function.name}, which does a training step"
     return ""
 
@@ -83,13 +111,23 @@ def _own_step(program: Program, module: Module, nodes: list[ast.Call]) -> str:
         return "a training step"
     if not any(isinstance(node.func, ast.Name | ast.Attribute) for node in nodes):
         return ""
-    met = next((found[0] for node in nodes if (found := calls.borne_by_call(program, module, node)) and found[0].collective.kind == "collective"), None)
+    met = next(
+        (
+            found[0]
+            for node in nodes
+            if (found := reached_by_call(program, module, node))
+            and found[0].collective.kind == "collective"
+        ),
+        None,
+    )
     return f"{met.collective.name}" if met is not None and _is_training(module, nodes[0]) else ""
 
 
 def _is_training(module: Module, node: ast.AST) -> bool:
     function: Function | None = module.function_of(node)
-    return function is not None and any(word in function.name for word in ("step", "train", "epoch", "loop", "fit"))
+    return function is not None and any(
+        word in function.name for word in ("step", "train", "epoch", "loop", "fit")
+    )
 
 
 def _is_step(program: Program, module: Module, nodes: list[ast.Call]) -> bool:
@@ -99,19 +137,31 @@ def _is_step(program: Program, module: Module, nodes: list[ast.Call]) -> bool:
             name = program.dotted(module, node.func)
             if name == "torch.autograd.backward":
                 continue
-            return bool(among(program, module, *WRAPS, *STARTS)) and _is_followed(program, module, node)
+            return bool(calls_in_job(program, module, *WRAPS, *STARTS)) and _is_followed(
+                program, module, node
+            )
     return False
 
 
 def _is_followed(program: Program, module: Module, node: ast.Call) -> bool:
-    """Whether an optimizer steps in the same function or in one that calls it: a backward pass alone is a measurement."""
+    """Whether an optimizer steps in the same function or in one that calls it: a backward pass
+    alone is a measurement.
+    """
     function = module.function_of(node)
     if function is None:
         return True
-    near = [function, *(holder for site in scenes_callers(program, function) if (holder := site.module.function_of(site.node)) is not None)]
-    if any(isinstance(call.func, ast.Attribute) and call.func.attr in {"step", "zero_grad"} for one in near for call in one.calls):
+    near = [
+        function,
+        *(
+            holder
+            for site in callers(program, function)
+            if (holder := site.module.function_of(site.node)) is not None
+        ),
+    ]
+    if any(
+        isinstance(call.func, ast.Attribute) and call.func.attr in {"step", "zero_grad"}
+        for item in near
+        for call in item.calls
+    ):
         return True
-    return not scenes_callers(program, function) or len(near) == 1
-
-
-RULE = Rule(ID, CAUSE, "One rank goes on after an error", WHY, 0.65, find)
+    return not callers(program, function) or len(near) == 1

@@ -6,49 +6,71 @@ import ast
 import re
 from collections.abc import Iterator
 
+from trainprobe.lint.calls import Call, calls_ending_in
+from trainprobe.lint.expressions import argument_value
+from trainprobe.lint.jobs import job_modules
 from trainprobe.lint.loaders import LOADER
 from trainprobe.lint.mentions import is_imported, is_named
-from trainprobe.lint.model import Finding, Fix, Rule
+from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
-from trainprobe.lint.scenes import Call, calls, given, job
 from trainprobe.lint.values import UNKNOWN
 
-ID = "missing-set-epoch"
-CAUSE = "multi-rank-mismatch"
-WHY = "DistributedSampler shuffles by seed + epoch. Without set_epoch every epoch has the same order, so that runs differ from those of one process."
-FIX = Fix("Call sampler.set_epoch(epoch) at the start of each epoch, before the loader is iterated.")
-EVALUATION = re.compile(r"(^|[\W_])(eval|evaluation|val|valid|validation|test|dev)(set|data)?($|[\W_])", re.IGNORECASE)
+RULE = Rule(
+    id="missing-set-epoch",
+    cause="multi-rank-mismatch",
+    title="set_epoch is not called",
+    why=(
+        "DistributedSampler shuffles by seed + epoch. Without set_epoch every epoch uses the same"
+        " order."
+    ),
+    fix=(
+        "Call sampler.set_epoch(epoch) at the start of each epoch, before the loader is iterated."
+    ),
+    confidence=0.75,
+)
+
+
+EVALUATION = re.compile(
+    r"(^|[\W_])(eval|evaluation|val|valid|validation|test|dev)(set|data)?($|[\W_])", re.IGNORECASE
+)
 EPOCH = re.compile(r"\b(n_|num_|max_|cur_|i_)?(ep|epochs?|epoch_\w+)\b", re.IGNORECASE)
 
 
 def find(program: Program) -> Iterator[Finding]:
-    for call in calls(program, "DistributedSampler"):
+    for call in calls_ending_in(program, "DistributedSampler"):
         if call.name != "torch.utils.data.DistributedSampler":
             continue
-        shuffle = given(program, call.module, call.node, "shuffle", 3)
-        if shuffle is not None and program.value(shuffle.module, shuffle.node) is not True:
-            continue
-        if given(program, call.module, call.node, "shuffle", 3) is None and any(word.arg is None for word in call.node.keywords):
+        spread = any(word.arg is None for word in call.node.keywords)
+        if argument_value(program, call, "shuffle", 3, default=not spread) is not True:
             continue
         if _is_for_evaluation(call):
             continue
-        modules = job(program, call.module)
-        if is_named(program, modules, "set_epoch", "LightningModule", "Accelerator") or is_imported(program, modules, "accelerate"):
+        modules = job_modules(program, call.module)
+        if is_named(program, modules, "set_epoch", "LightningModule", "Accelerator") or is_imported(
+            program, modules, "accelerate"
+        ):
             continue
-        loop = next((found for one in modules if (found := _epochs(program, one)) is not None), None)
+        loop = next(
+            (found for module in modules if (found := _epochs(program, module)) is not None), None
+        )
         if loop is not None:
-            says = "Nothing calls set_epoch on this DistributedSampler, though the job goes over its data more than once."
-            yield program.finding(ID, CAUSE, call.module, call.node, says=says, why=WHY, confidence=0.75, fix=FIX)
+            message = (
+                "Nothing calls set_epoch on this DistributedSampler, although the job trains for"
+                " several epochs."
+            )
+            yield RULE.finding(call.module, call.node, message)
 
 
 def _is_for_evaluation(call: Call) -> bool:
-    """Whether its data or its name say that nothing is trained on it, so that its order does not matter."""
+    """Whether its data or its name say that nothing is trained on it, so that its order does not
+    matter.
+    """
     statement = call.module.statement_of(call.node)
-    told = [call.node.args[0]] if call.node.args else []
+    argument = [call.node.args[0]] if call.node.args else []
     if isinstance(statement, ast.Assign) and statement.value is call.node:
-        told.append(statement.targets[0])
-    return any(EVALUATION.search(call.module.source_of(one)) for one in told)
+        argument.append(statement.targets[0])
+    return any(EVALUATION.search(call.module.source_of(item)) for item in argument)
 
 
 def _epochs(program: Program, module: Module) -> ast.AST | None:
@@ -57,14 +79,18 @@ def _epochs(program: Program, module: Module) -> ast.AST | None:
     for loop in loops:
         if isinstance(loop, ast.For) and program.value(module, loop.iter) is not UNKNOWN:
             continue
-        head = f"{module.source_of(loop.target)} {module.source_of(loop.iter)}" if isinstance(loop, ast.For) else module.source_of(loop.test)
+        head = (
+            f"{module.source_of(loop.target)} {module.source_of(loop.iter)}"
+            if isinstance(loop, ast.For)
+            else module.source_of(loop.test)
+        )
         if EPOCH.search(head):
             return loop
         if isinstance(loop, ast.For) and any(
-            isinstance(inner, ast.For) and inner is not loop and program.dotted(module, inner.iter) == f"{LOADER}()" for inner in ast.walk(loop)
+            isinstance(inner, ast.For)
+            and inner is not loop
+            and program.dotted(module, inner.iter) == f"{LOADER}()"
+            for inner in ast.walk(loop)
         ):
             return loop
     return None
-
-
-RULE = Rule(ID, CAUSE, "set_epoch is not called", WHY, 0.75, find)

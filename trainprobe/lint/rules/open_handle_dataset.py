@@ -1,39 +1,63 @@
-"""A data set that opens a file or a database in its constructor and carries the handle into its workers."""
+"""A data set that opens a file or a database in its constructor and carries the handle into its
+workers.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
+from trainprobe.lint.calls import callers
 from trainprobe.lint.loaders import is_dataset
-from trainprobe.lint.model import Finding, Fix, Rule
+from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Class, Function
 from trainprobe.lint.program import Program
-from trainprobe.lint.scenes import callers
 
-ID = "open-handle-dataset"
-CAUSE = "unpicklable-dataset"
-WHY = (
-    "An open handle cannot cross a spawn ('cannot be pickled'). Under fork all workers share one handle with one file position, or a library state "
-    "that was not made for it: wrong rows, crashes, hangs."
+RULE = Rule(
+    id="open-handle-dataset",
+    cause="unpicklable-dataset",
+    title="An open handle in a data set",
+    why=(
+        "Under spawn an open handle cannot be pickled. Under fork all workers share one handle and"
+        " its file position, or library state that is not fork-safe: wrong rows, crashes, hangs."
+    ),
+    fix=(
+        "Keep the path, open it in the worker at the first __getitem__, and drop the handle in"
+        " __getstate__."
+    ),
+    confidence=0.75,
 )
-FIX = Fix("Keep the path; open in the worker at the first __getitem__, and leave the handle out in __getstate__.")
-OPENERS = {
-    "open", "io.open", "gzip.open", "h5py.File", "lmdb.open", "lmdb.open().begin", "sqlite3.connect", "sqlite3.connect().cursor", "zipfile.ZipFile", "tarfile.open",
-    "pathlib.Path().open", "netCDF4.Dataset", "av.open", "cv2.VideoCapture", "decord.VideoReader", "psycopg2.connect", "bz2.open", "lzma.open", "tables.open_file", "mmap.mmap",
-}  # fmt: skip
+
+
+OPENERS = set(
+    """
+    open io.open gzip.open h5py.File lmdb.open lmdb.open().begin sqlite3.connect
+    sqlite3.connect().cursor zipfile.ZipFile tarfile.open pathlib.Path().open netCDF4.Dataset
+    av.open cv2.VideoCapture decord.VideoReader psycopg2.connect bz2.open lzma.open tables.open_file
+    mmap.mmap
+    """.split()
+)
 LEAVES_OUT = ("__getstate__", "__reduce__", "__reduce_ex__")
 
 
 def find(program: Program) -> Iterator[Finding]:
     for cls in program.classes:
-        if not is_dataset(program, cls) or any(program.names.method(cls, name) is not None for name in LEAVES_OUT):
+        if not is_dataset(program, cls) or any(
+            program.names.method(cls, name) is not None for name in LEAVES_OUT
+        ):
             continue
         for name, values in cls.attributes.items():
             for value in values:
-                if isinstance(value, ast.Call) and program.dotted(cls.module, value.func) in OPENERS and _at_construction(program, cls, value):
-                    says = f"self.{name} of {cls.name} is opened in the constructor, and goes with the data set into every worker."
-                    yield program.finding(ID, CAUSE, cls.module, cls.module.statement_of(value), says=says, why=WHY, confidence=0.75, fix=FIX)
+                if (
+                    isinstance(value, ast.Call)
+                    and program.dotted(cls.module, value.func) in OPENERS
+                    and _at_construction(program, cls, value)
+                ):
+                    message = (
+                        f"self.{name} of {cls.name} is opened in the constructor and carried into"
+                        " every worker."
+                    )
+                    yield RULE.finding(cls.module, cls.module.statement_of(value), message)
                     break
 
 
@@ -47,7 +71,6 @@ def _at_construction(program: Program, cls: Class, value: ast.expr) -> bool:
 def _is_called_by_constructor(program: Program, function: Function) -> bool:
     sites = callers(program, function)
     froms = [site.module.function_of(site.node) for site in sites]
-    return bool(froms) and all(one is not None and one.name == "__init__" and one.cls is not None for one in froms)
-
-
-RULE = Rule(ID, CAUSE, "An open handle in a data set", WHY, 0.75, find)
+    return bool(froms) and all(
+        item is not None and item.name == "__init__" and item.cls is not None for item in froms
+    )

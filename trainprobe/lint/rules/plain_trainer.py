@@ -5,41 +5,62 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainprobe.lint.calls import calls_to
 from trainprobe.lint.environment import settings
+from trainprobe.lint.expressions import Expression, origin
+from trainprobe.lint.jobs import STARTS, calls_in_job, job_modules
 from trainprobe.lint.mentions import is_launched, is_named
-from trainprobe.lint.model import Finding, Fix, Rule
+from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.program import Program
-from trainprobe.lint.scenes import STARTS, Place, among, calls_of, job, origin
 
-ID = "plain-trainer"
-CAUSE = "accidental-data-parallel"
-WHY = "Without a launcher the Trainer spreads over all visible GPUs by threads (nn.DataParallel): slow, with another batch size, and with faults that other jobs do not have."
-FIX = Fix("Start with torchrun --nproc-per-node N or accelerate launch; or leave one GPU visible.")
+RULE = Rule(
+    id="plain-trainer",
+    cause="accidental-data-parallel",
+    title="A plain Trainer on several GPUs",
+    why=(
+        "Without a launcher the Trainer uses all visible GPUs through nn.DataParallel, with one"
+        " thread each: slow, with a different batch size, and with errors of its own."
+    ),
+    fix=(
+        "Launch it with torchrun --nproc-per-node N or accelerate launch, or make only one GPU"
+        " visible."
+    ),
+    confidence=0.7,
+)
+
+
 TRAINERS = ("transformers.Trainer", "transformers.Seq2SeqTrainer")
 
 
 def find(program: Program) -> Iterator[Finding]:
-    for call in calls_of(program, *TRAINERS):
-        if among(program, call.module, *STARTS):
+    for call in calls_to(program, *TRAINERS):
+        if calls_in_job(program, call.module, *STARTS):
             continue
-        for module in job(program, call.module):
-            if is_named(program, [module], "torchrun", "LOCAL_RANK", "local_rank") or is_launched(module):
+        for module in job_modules(program, call.module):
+            if is_named(program, [module], "torchrun", "LOCAL_RANK", "local_rank") or is_launched(
+                module
+            ):
                 break
             several = next(
                 (
-                    one
-                    for one in settings(program, module)
-                    if one.variable == "CUDA_VISIBLE_DEVICES" and one.value is not None and _is_several(program, Place(module, one.value))
+                    setting
+                    for setting in settings(program, module)
+                    if setting.variable == "CUDA_VISIBLE_DEVICES"
+                    and setting.value is not None
+                    and _is_several(program, Expression(module, setting.value))
                 ),
                 None,
             )
             if several is not None:
-                says = f"Line {getattr(several.node, 'lineno', 0)} of {module.path.rpartition('/')[2]} makes several GPUs visible to this one process."
-                yield program.finding(ID, CAUSE, call.module, call.node, says=says, why=WHY, confidence=0.7, fix=FIX)
+                message = (
+                    f"Line {getattr(several.node, 'lineno', 0)} of {module.path.rpartition('/')[2]}"
+                    " makes several GPUs visible to this one process."
+                )
+                yield RULE.finding(call.module, call.node, message)
                 break
 
 
-def _is_several(program: Program, place: Place) -> bool:
+def _is_several(program: Program, place: Expression) -> bool:
     """Whether the value names more than one GPU."""
     behind = origin(program, place.module, place.node)
     value = program.value(behind.module, behind.node)
@@ -47,14 +68,18 @@ def _is_several(program: Program, place: Place) -> bool:
         return "," in value.strip(", ")
     node = behind.node
     if isinstance(node, ast.JoinedStr):
-        return any(isinstance(part, ast.Constant) and "," in str(part.value) for part in node.values)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "join" and node.args:
+        return any(
+            isinstance(part, ast.Constant) and "," in str(part.value) for part in node.values
+        )
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "join"
+        and node.args
+    ):
         over = node.args[0]
         if isinstance(over, ast.GeneratorExp | ast.ListComp):
             over = over.generators[0].iter
         items = program.value(behind.module, over)
         return isinstance(items, list | tuple) and len(items) > 1
     return False
-
-
-RULE = Rule(ID, CAUSE, "A plain Trainer on several GPUs", WHY, 0.7, find)

@@ -1,4 +1,6 @@
-"""A collective that only some ranks reach: under a rank condition, or after others have left by their rank."""
+"""A collective that only some ranks reach: under a rank condition, or after others have left by
+their rank.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +10,48 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainprobe.lint import ranks
-from trainprobe.lint.calls import Borne, borne_by_call
 from trainprobe.lint.fixing import insert_line
 from trainprobe.lint.flow import Guard, decorated_by, guards, leaves
-from trainprobe.lint.model import Edit, Finding, Fix, Rule
+from trainprobe.lint.model import Edit, Finding, Rule
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
+from trainprobe.lint.reached import ReachedCollective, reached_by_call
 from trainprobe.lint.rewrites import stands_alone_first, taken_out
 
-ID = "rank-conditional-collective"
-WHY = "A collective ends only when every rank of its group has called it. The ranks that come wait for those that never do, until the timeout."
-ORDER_WHY = "Ranks that call different collectives at the same place exchange mismatched data or wait for each other until the timeout."
-LEAVES = {"return": "returned", "raise": "raised", "exit": "exited", "continue": "gone on to the next turn of the loop", "break": "left the loop"}
-WHO = {"main": "only the main rank reaches it", "others": "the main rank never reaches it", "some": "only some ranks reach it"}
+RULE = Rule(
+    id="rank-conditional-collective",
+    cause="rank-conditional-collective",
+    title="a collective that only some ranks reach",
+    why=(
+        "A collective completes only when every rank of its group has called it. The ranks that"
+        " call it wait for the others until the timeout."
+    ),
+    confidence=0.95,
+    also=("collective-order-mismatch",),
+)
+
+ORDER_WHY = (
+    "Ranks that call different collectives at the same point exchange mismatched data or wait for"
+    " each other until the timeout."
+)
+LEAVES = {
+    "return": "returned",
+    "raise": "raised",
+    "exit": "exited",
+    "continue": "continued with the next iteration",
+    "break": "left the loop",
+}
+WHO = {
+    "main": "only the main rank reaches it",
+    "others": "the main rank never reaches it",
+    "some": "only some ranks reach it",
+}
 
 
 def find(program: Program) -> Iterator[Finding]:
-    """Yield one finding per call that leads to a collective under a rank condition, paired ones left out."""
+    """Yield one finding per call that leads to a collective under a rank condition, paired ones
+    left out.
+    """
     for module in program.examined:
         for scope in _suspects(program, module):
             yield from _in_scope(program, module, scope)
@@ -38,10 +65,14 @@ def _suspects(program: Program, module: Module) -> list[ast.AST]:
             if ranks.test(program, module, node.test) is not None:  # type: ignore[attr-defined]
                 found[module.scope_of(node)] = None
     for node in module.of(ast.BoolOp):
-        if any(isinstance(one, ast.Call) for one in node.values[1:]) and any(ranks.test(program, module, one) for one in node.values[:-1]):
+        if any(isinstance(value, ast.Call) for value in node.values[1:]) and any(
+            ranks.test(program, module, value) for value in node.values[:-1]
+        ):
             found[module.scope_of(node)] = None
     for function in module.functions.values():
-        if any(decorated_by(program, module, one) for one in function.node.decorator_list):
+        if any(
+            decorated_by(program, module, decorator) for decorator in function.node.decorator_list
+        ):
             found[function.node] = None
     return list(found)
 
@@ -51,7 +82,7 @@ class Met:
     """A call that leads to collectives, and the rank conditions around it."""
 
     call: ast.Call
-    bears: tuple[Borne, ...]
+    bears: tuple[ReachedCollective, ...]
     around: list[Guard]
 
 
@@ -59,93 +90,222 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
     holder = module.function_of_node.get(scope)
     calls = holder.calls if holder is not None else module.top_calls if scope is module.tree else []
     here = [call for call in calls if module.scope_of(call) is scope]
-    met = [Met(call, bears, guards(program, module, call)) for call in here if (bears := borne_by_call(program, module, call))]
-    for one in met:
-        guard = next((each for each in one.around if _counts(each) and not _is_excluded(program, module, one, each)), None)
-        alone = [each for each in one.bears if guard is not None and not _is_met(each, guard, one.call, met)]
+    met = [
+        Met(call, bears, guards(program, module, call))
+        for call in here
+        if (bears := reached_by_call(program, module, call))
+    ]
+    for place in met:
+        guard = next(
+            (
+                each
+                for each in place.around
+                if _counts(each) and not _is_excluded(program, module, place, each)
+            ),
+            None,
+        )
+        alone = [
+            each
+            for each in place.bears
+            if guard is not None and not _is_met(each, guard, place.call, met)
+        ]
         if guard is not None and alone and not _by_callback(program, module, alone, guard):
-            yield _finding(program, module, one, max(alone, key=lambda each: each.collective.sure), guard, met)
+            yield _finding(
+                program,
+                module,
+                place,
+                max(alone, key=lambda each: each.collective.sure),
+                guard,
+                met,
+            )
 
 
-def _by_callback(program: Program, module: Module, alone: list[Borne], guard: Guard) -> bool:
-    """Whether the other branch defines a function with the same collective, which something else may call."""
+def _by_callback(
+    program: Program, module: Module, alone: list[ReachedCollective], guard: Guard
+) -> bool:
+    """Whether the other branch defines a function with the same collective, which something else
+    may call.
+    """
     if guard.how != "inside" or not isinstance(guard.node, ast.If):
         return False
-    names = {one.collective.name for one in alone}
+    names = {item.collective.name for item in alone}
     other = guard.node.orelse if guard.branch == "body" else guard.node.body
-    for inner in (one for statement in other for one in ast.walk(statement) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)):
+    for inner in (
+        node
+        for statement in other
+        for node in ast.walk(statement)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ):
         calls = module.function_of_node[inner].calls
-        if any(each.collective.name in names for call in calls for each in borne_by_call(program, module, call)):
+        if any(
+            each.collective.name in names
+            for call in calls
+            for each in reached_by_call(program, module, call)
+        ):
             return True
     return False
 
 
 def _counts(guard: Guard) -> bool:
-    return not (guard.how == "raise" and guard.test.polarity == "some")  # a check of the arguments: it stops all that fail it
+    return not (
+        guard.how == "raise" and guard.test.polarity == "some"
+    )  # a check of the arguments: it stops all that fail it
 
 
 def _is_excluded(program: Program, module: Module, here: Met, guard: Guard) -> bool:
-    """Whether ranks leave only under another condition too, and the collectives ask for the same: `if not fsdp and not main: return`, `if fsdp: meet()`."""
+    """Whether ranks leave only under another condition too, and the collectives ask for the
+    same: `if not fsdp and not main: return`, `if fsdp: meet()`.
+    """
     test = guard.node.test if isinstance(guard.node, ast.If) else None
-    if guard.how == "inside" or not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
+    if (
+        guard.how == "inside"
+        or not isinstance(test, ast.BoolOp)
+        or not isinstance(test.op, ast.And)
+    ):
         return False
-    others = [one for one in test.values if ranks.test(program, module, one) is None]
-    names = {one.id for part in others for one in ast.walk(part) if isinstance(one, ast.Name)} - {"args", "self", "cfg", "config"}
+    others = [value for value in test.values if ranks.test(program, module, value) is None]
+    names = {
+        node.id for part in others for node in ast.walk(part) if isinstance(node, ast.Name)
+    } - {
+        "args",
+        "self",
+        "cfg",
+        "config",
+    }
     asked = [up.test for up in module.ancestors(here.call) if isinstance(up, ast.If)]
-    asked += [up.test for one in here.bears for up in one.module.ancestors(one.node) if isinstance(up, ast.If)]
-    asked += [each.test for one in here.bears for step in one.chain for each in ast.walk(step.node) if isinstance(each, ast.If)]
-    return any(isinstance(one, ast.Name) and one.id in names for part in asked for one in ast.walk(part))
+    asked += [
+        up.test
+        for reached in here.bears
+        for up in reached.module.ancestors(reached.node)
+        if isinstance(up, ast.If)
+    ]
+    asked += [
+        each.test
+        for reached in here.bears
+        for step in reached.chain
+        for each in ast.walk(step.node)
+        if isinstance(each, ast.If)
+    ]
+    return any(
+        isinstance(node, ast.Name) and node.id in names for part in asked for node in ast.walk(part)
+    )
 
 
-def _is_met(one: Borne, guard: Guard, call: ast.Call, met: list[Met]) -> bool:
-    """Whether the other ranks call the same collective elsewhere: in the other branch, before they leave, or under the opposite condition."""
-    same = [there for there in met if any(each.collective.name == one.collective.name for each in there.bears)]
+def _is_met(reached: ReachedCollective, guard: Guard, call: ast.Call, met: list[Met]) -> bool:
+    """Whether the other ranks call the same collective elsewhere: in the other branch, before
+    they leave, or under the opposite condition.
+    """
+    same = [
+        there
+        for there in met
+        if any(each.collective.name == reached.collective.name for each in there.bears)
+    ]
     if guard.how != "inside":  # the leaving branch
-        return any(each.node is guard.node and each.how == "inside" for there in same for each in there.around)
+        return any(
+            each.node is guard.node and each.how == "inside"
+            for there in same
+            for each in there.around
+        )
     own = other = sides = others = 0
     for there in same:
         for each in there.around:
             if each.node is guard.node and each.how == "inside":
-                own, other = own + (each.branch == guard.branch), other + (each.branch != guard.branch)
+                own, other = (
+                    own + (each.branch == guard.branch),
+                    other + (each.branch != guard.branch),
+                )
             elif there.call is not call and _opposite(guard, each) and _words(guard) & _words(each):
                 return True
         polarities = {each.test.polarity for each in there.around[:1]}
-        sides, others = sides + (guard.test.polarity in polarities), others + (bool(polarities & {"main", "others"} - {guard.test.polarity}))
+        sides, others = (
+            sides + (guard.test.polarity in polarities),
+            others + (bool(polarities & {"main", "others"} - {guard.test.polarity})),
+        )
     return own <= other or (guard.test.polarity != "some" and sides == others)
 
 
-def _opposite(one: Guard, other: Guard) -> bool:
-    return {one.test.polarity, other.test.polarity} == {"main", "others"} or (one.test.polarity == "some" and one.test.turned().says == other.test.says)
+def _opposite(guard: Guard, other: Guard) -> bool:
+    return {guard.test.polarity, other.test.polarity} == {"main", "others"} or (
+        guard.test.polarity == "some" and guard.test.turned().says == other.test.says
+    )
 
 
 def _words(guard: Guard) -> set[str]:
-    return set(re.findall(r"[A-Za-z_]\w+", guard.test.says)) - {"not", "in", "is", "and", "or", "args", "self", "int", "os", "environ", "None"}
+    return set(re.findall(r"[A-Za-z_]\w+", guard.test.says)) - {
+        "not",
+        "in",
+        "is",
+        "and",
+        "or",
+        "args",
+        "self",
+        "int",
+        "os",
+        "environ",
+        "None",
+    }
 
 
-def _finding(program: Program, module: Module, here: Met, one: Borne, guard: Guard, met: list[Met]) -> Finding:
-    sure = min(one.collective.sure, 0.97) * (0.95 if one.chain else 1.0)
-    if one.collective.group:
+def _finding(
+    program: Program,
+    module: Module,
+    here: Met,
+    reached: ReachedCollective,
+    guard: Guard,
+    met: list[Met],
+) -> Finding:
+    sure = min(reached.collective.sure, 0.97) * (0.95 if reached.chain else 1.0)
+    if reached.collective.group:
         sure = 0.4
     elif guard.test.polarity == "some":
         sure *= 0.72
     if guard.how == "raise":
         sure *= 0.7
-    what = _what(one, module)
-    across = [each for there in met for each in there.around if each.node is guard.node and each.branch != guard.branch]
-    if guard.how == "inside" and isinstance(guard.node, ast.If) and across and not one.collective.group:
-        says = f"{what}, but ranks on the other side of `{guard.test.says}` (line {guard.line}) call another collective."
-        fix = Fix("Call the same collectives in the same order on all ranks; let only their arguments differ.")
-        return program.finding(ID, "collective-order-mismatch", module, here.call, says=says, why=ORDER_WHY, confidence=sure * 0.85, fix=fix)
-    says = f"{what}, and {WHO[guard.test.polarity]}: {_who(guard)}."
-    return program.finding(ID, ID, module, here.call, says=says, why=WHY, confidence=sure, fix=_fix(program, module, here.call, one, guard))
+    what = _what(reached, module)
+    across = [
+        each
+        for there in met
+        for each in there.around
+        if each.node is guard.node and each.branch != guard.branch
+    ]
+    if (
+        guard.how == "inside"
+        and isinstance(guard.node, ast.If)
+        and across
+        and not reached.collective.group
+    ):
+        message = (
+            f"{what}, but ranks on the other side of `{guard.test.says}` (line {guard.line}) call"
+            " another collective."
+        )
+        fix = (
+            "Call the same collectives in the same order on all ranks; let only their arguments"
+            " differ."
+        )
+        return RULE.finding(
+            module,
+            here.call,
+            message,
+            cause="collective-order-mismatch",
+            why=ORDER_WHY,
+            confidence=sure * 0.85,
+            fix=fix,
+        )
+    message = f"{what}, and {WHO[guard.test.polarity]}: {_who(guard)}."
+    fix, edits = _fix(program, module, here.call, reached, guard)
+    return RULE.finding(module, here.call, message, confidence=sure, fix=fix, edits=edits)
 
 
-def _what(one: Borne, module: Module) -> str:
-    if not one.chain:
-        return one.collective.says
-    way = " -> ".join(f"{step.name}()" for step in one.chain)
-    at = f"line {one.node.lineno}" if one.module is module else f"{one.module.path}:{one.node.lineno}"
-    return f"{way} comes to {one.collective.name} at {at}"
+def _what(reached: ReachedCollective, module: Module) -> str:
+    if not reached.chain:
+        return reached.collective.says
+    way = " -> ".join(f"{step.name}()" for step in reached.chain)
+    at = (
+        f"line {reached.node.lineno}"
+        if reached.module is module
+        else f"{reached.module.path}:{reached.node.lineno}"
+    )
+    return f"{way} calls {reached.collective.name} at {at}"
 
 
 def _who(guard: Guard) -> str:
@@ -156,25 +316,48 @@ def _who(guard: Guard) -> str:
     return f"ranks with `{guard.test.turned().says}` have {LEAVES[guard.how]} in line {guard.line}"
 
 
-def _fix(program: Program, module: Module, call: ast.Call, one: Borne, guard: Guard) -> Fix:
-    name = one.collective.name
+def _fix(
+    program: Program,
+    module: Module,
+    call: ast.Call,
+    reached: ReachedCollective,
+    guard: Guard,
+) -> tuple[str, tuple[Edit, ...] | None]:
+    name = reached.collective.name
     if guard.how == "decorator":
-        return Fix(f"Take {name} out of the decorated function, or the decorator off, and keep only the writing and printing on the main rank.")
+        return (
+            f"Move {name} out of the decorated function or remove the decorator; keep only writing"
+            " and printing on the main rank."
+        ), None
     if guard.how != "inside":
-        return Fix(f"Let all ranks come to {name}: put the work of the main rank under `if`, in place of leaving early.")
-    moved = _moved_out(module, call, guard, one)
+        return (
+            f"Let all ranks reach {name}: put the main rank's work under an `if` instead of leaving"
+            " early."
+        ), None
+    moved = _moved_out(module, call, guard, reached)
     if moved is not None:
-        return Fix(f"Call {name} on all ranks, behind the condition.", moved, safe=True)
-    moved = _moved_ahead(program, module, call, guard, one)
+        return f"Call {name} on all ranks, after the condition.", moved
+    moved = _moved_ahead(program, module, call, guard, reached)
     if moved is not None:
-        return Fix(f"Call {name} on all ranks, ahead of the condition.", moved, safe=True)
-    return Fix(f"Call {name} on all ranks, outside the condition; keep only the writing and printing under it.")
+        return f"Call {name} on all ranks, before the condition.", moved
+    return (
+        f"Call {name} on all ranks, outside the condition; keep only writing and printing under it."
+    ), None
 
 
-def _moved_out(module: Module, call: ast.Call, guard: Guard, one: Borne) -> tuple[Edit, ...] | None:
-    """A barrier that is the last statement of a plain `if` moves behind it: on one rank the program does the same as before."""
+def _moved_out(
+    module: Module, call: ast.Call, guard: Guard, reached: ReachedCollective
+) -> tuple[Edit, ...] | None:
+    """A barrier that is the last statement of a plain `if` moves behind it: on one rank the
+    program does the same as before.
+    """
     node, statement = guard.node, module.parents.get(call)
-    if one.chain or one.collective.kind != "barrier" or one.collective.group or module.is_notebook:
+    if (
+        reached.chain
+        or reached.collective.kind != "barrier"
+        or reached.collective.group
+        or module.is_notebook
+    ):
         return None
     if (
         not isinstance(node, ast.If)
@@ -185,28 +368,66 @@ def _moved_out(module: Module, call: ast.Call, guard: Guard, one: Borne) -> tupl
         or guard.test.polarity != "main"
     ):
         return None
-    if len(node.body) < 2 or node.body[-1] is not statement or statement.end_lineno != statement.lineno or node.body[-2].end_lineno == statement.lineno:
+    if (
+        len(node.body) < 2
+        or node.body[-1] is not statement
+        or statement.end_lineno != statement.lineno
+        or node.body[-2].end_lineno == statement.lineno
+    ):
         return None
     if isinstance(module.parents.get(node), ast.If) and node in module.parents[node].orelse:  # type: ignore[attr-defined]
         return None
     line, head = module.lines[statement.lineno - 1], module.lines[node.lineno - 1]
-    if line.strip() != module.source_of(statement, 500) or line[: statement.col_offset].strip() or not head.lstrip().startswith("if"):
+    if (
+        line.strip() != module.source_of(statement, 500)
+        or line[: statement.col_offset].strip()
+        or not head.lstrip().startswith("if")
+    ):
         return None
     indent = head[: len(head) - len(head.lstrip())]
     return (Edit(statement.lineno, 0, statement.lineno, len(line), indent + line.lstrip()),)
 
 
-def _moved_ahead(program: Program, module: Module, call: ast.Call, guard: Guard, one: Borne) -> tuple[Edit, ...] | None:
-    """A collective that is the first statement of a plain `if` moves ahead of it, where all that it is given is there on all ranks."""
+def _moved_ahead(
+    program: Program,
+    module: Module,
+    call: ast.Call,
+    guard: Guard,
+    reached: ReachedCollective,
+) -> tuple[Edit, ...] | None:
+    """A collective that is the first statement of a plain `if` moves ahead of it, where all that
+    it is given is there on all ranks.
+    """
     node, statement = guard.node, module.parents.get(call)
-    if one.chain or one.collective.kind not in {"barrier", "collective"} or one.collective.group or module.is_notebook:
+    if (
+        reached.chain
+        or reached.collective.kind not in {"barrier", "collective"}
+        or reached.collective.group
+        or module.is_notebook
+    ):
         return None
-    if not isinstance(node, ast.If) or isinstance(node.test, ast.BoolOp | ast.NamedExpr) or guard.branch != "body" or guard.test.polarity != "main":
+    if (
+        not isinstance(node, ast.If)
+        or isinstance(node.test, ast.BoolOp | ast.NamedExpr)
+        or guard.branch != "body"
+        or guard.test.polarity != "main"
+    ):
         return None
-    plain = isinstance(statement, ast.Expr) or (isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name))
-    if not plain or not isinstance(statement, ast.Expr | ast.Assign) or node.body[0] is not statement or node.test.end_lineno == statement.lineno:
+    plain = isinstance(statement, ast.Expr) or (
+        isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
+    )
+    if (
+        not plain
+        or not isinstance(statement, ast.Expr | ast.Assign)
+        or node.body[0] is not statement
+        or node.test.end_lineno == statement.lineno
+    ):
         return None
-    if not stands_alone_first(module, node) or module.lines[node.lineno - 1].lstrip().startswith("elif") or not _is_everywhere(program, module, statement):
+    if (
+        not stands_alone_first(module, node)
+        or module.lines[node.lineno - 1].lstrip().startswith("elif")
+        or not _is_everywhere(program, module, statement)
+    ):
         return None
     gone, text = taken_out(module, statement), module.source_of(statement, 500)
     if gone is None or module.lines[statement.lineno - 1].strip() != text:
@@ -216,16 +437,23 @@ def _moved_ahead(program: Program, module: Module, call: ast.Call, guard: Guard,
     if node.orelse or node.lineno + 1 != statement.lineno:
         return None
     head = module.lines[node.lineno - 1]
-    return (Edit(node.lineno, 0, statement.lineno, len(module.lines[statement.lineno - 1]), head[: len(head) - len(head.lstrip())] + text),)
+    return (
+        Edit(
+            node.lineno,
+            0,
+            statement.lineno,
+            len(module.lines[statement.lineno - 1]),
+            head[: len(head) - len(head.lstrip())] + text,
+        ),
+    )
 
 
 def _is_everywhere(program: Program, module: Module, statement: ast.Expr | ast.Assign) -> bool:
     """Whether every name in a statement is bound where no rank condition is."""
     for name in (each for each in ast.walk(statement.value) if isinstance(each, ast.Name)):
         found = program.names.bindings(module, name)
-        if found and not any(each.kind != "other" and not guards(program, module, each.node) for each in found):
+        if found and not any(
+            each.kind != "other" and not guards(program, module, each.node) for each in found
+        ):
             return False
     return True
-
-
-RULE = Rule(ID, ID, "a collective that only some ranks reach", WHY, 0.95, find, also=("collective-order-mismatch",))

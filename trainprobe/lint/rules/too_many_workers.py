@@ -1,75 +1,152 @@
-"""More DataLoader workers than a node can run: all CPUs for each rank, or a number that no node has."""
+"""More DataLoader workers than a node can run: all CPUs for each rank, or a number that no node
+has.
+
+Workers of a loader end with the loop over it. They stay beside those of another loader under
+`persistent_workers`, while an iterator is held (`iter`, `cycle`, `zip`), and while the other loader
+is gone over inside the loop (torch/utils/data/dataloader.py).
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import NamedTuple
 
+from trainprobe.lint.calls import Call, callers, calls_to, reaches
 from trainprobe.lint.environment import counts_all_cpus
-from trainprobe.lint.loaders import loaders
-from trainprobe.lint.model import Edit, Finding, Fix, Rule
-from trainprobe.lint.modules import Module
+from trainprobe.lint.expressions import Expression, argument_value, resolved_argument
+from trainprobe.lint.jobs import imported_modules, runs_on_ranks
+from trainprobe.lint.loaders import loaders, loaders_in, workers
+from trainprobe.lint.model import Finding, Rule
+from trainprobe.lint.modules import Function, Module
+from trainprobe.lint.order import exclusive
 from trainprobe.lint.program import Program
 from trainprobe.lint.rewrites import shared_cpus
-from trainprobe.lint.scenes import Call, Place, calls_of, given, runs_on_ranks
-from trainprobe.lint.worker_counts import Load, loads, scripts, together
+from trainprobe.lint.values import argument
 
-ID = "too-many-workers"
-CAUSE = "cpu-oversubscribed"
+RULE = Rule(
+    id="too-many-workers",
+    cause="cpu-oversubscribed",
+    title="More workers than CPUs",
+    why=(
+        "Workers start once for each rank and each loader. Together they need more CPUs, memory and"
+        " open files than the node has, and each step waits for them."
+    ),
+    fix=(
+        "Divide the CPUs of the node among its ranks: len(os.sched_getaffinity(0)) //"
+        " int(os.environ.get('LOCAL_WORLD_SIZE', 1)), less one for the rank itself."
+    ),
+    confidence=0.7,
+    also=("fd-exhaustion",),
+)
+
 MANY = 64
-"""Workers of one rank. Nodes have 8 to 32 CPUs for each GPU; each worker is a process with memory, descriptors and threads of its own."""
-WHY = "Workers start once for each rank and each loader. Together they need more CPUs, memory and open files than the node has, and each step waits for them."
+"""Workers of one rank. Nodes have 8 to 32 CPUs for each GPU; each worker is a process with
+memory, descriptors and threads of its own.
+"""
+
 OWN_DESCRIPTORS = 12
+HOOKS = {"train_dataloader", "val_dataloader"}
+HOLDS = {"iter", "itertools.cycle", "itertools.chain", "~cycle", "zip", "next"}
+MOST = 16
 ARGUMENTS = ("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments")
 
 
 def find(program: Program) -> Iterator[Finding]:
-    named: list[tuple[Call, str, int | None]] = [(call, "num_workers", 5) for call in loaders(program)]
-    named += [(call, "dataloader_num_workers", None) for call in calls_of(program, *ARGUMENTS)]
-    told: set[ast.AST] = set()
+    named: list[tuple[Call, str, int | None]] = [
+        (call, "num_workers", 5) for call in loaders(program)
+    ]
+    named += [(call, "dataloader_num_workers", None) for call in calls_to(program, *ARGUMENTS)]
+    reported: set[ast.AST] = set()
     for call, word, position in named:
-        place = given(program, call.module, call.node, word, position)
+        place = resolved_argument(program, call, word, position)
         if place is None:
             continue
         value = program.value(place.module, place.node)
         if isinstance(value, int) and value >= MANY:
-            says = f"{word} is {value}: as many worker processes for each rank."
-            yield _finding(program, call, _spot(call, place), says)
-            told.add(call.node)
+            message = f"{word} is {value}: each rank starts that many worker processes."
+            yield RULE.finding(call.module, _spot(call, place), message)
+            reported.add(call.node)
         elif counts_all_cpus(program, place) and runs_on_ranks(program, call.module):
-            says = f"{word} is the number of all CPUs ({place.module.source_of(place.node)}), and every rank of the node starts that many workers."
-            yield _finding(program, call, _spot(call, place), says, shared_cpus(program, place))
-            told.add(call.node)
-    yield from _all_together(program, told)
+            message = (
+                f"{word} is the number of all CPUs ({place.module.source_of(place.node)}), and"
+                " every rank of the node starts that many workers."
+            )
+            yield RULE.finding(
+                call.module, _spot(call, place), message, edits=shared_cpus(program, place)
+            )
+            reported.add(call.node)
+    yield from _all_together(program, reported)
 
 
-def _all_together(program: Program, told: set[ast.AST]) -> Iterator[Finding]:
-    """All loaders of a script, held against what one rank, and the node where it is known, can have."""
-    seen: set[tuple[ast.AST, str]] = set()
-    for script, modules in scripts(program):
-        found = loads(program, modules)
-        if not found or told.intersection(one.call.node for one in found):
+def _all_together(program: Program, reported: set[ast.AST]) -> Iterator[Finding]:
+    """All loaders of a script, held against what one rank, and the node where it is known, can
+    have.
+    """
+    visited: set[tuple[ast.AST, str]] = set()
+    for script, modules in _scripts(program):
+        found = _loads(program, modules)
+        if not found or reported.intersection(item.call.node for item in found):
             continue
         ranks = _ranks(program, script, modules)
-        for cause, says, sure in _judged(program, together(found), found[0], ranks):
-            if (found[0].call.node, cause) not in seen:
-                seen.add((found[0].call.node, cause))
-                yield program.finding(ID, cause, found[0].call.module, found[0].call.node, says=says, why=WHY, confidence=sure, fix=_fix())
+        for cause, message, sure in _judged(program, _together(found), found[0], ranks):
+            if (found[0].call.node, cause) not in visited:
+                visited.add((found[0].call.node, cause))
+                yield RULE.finding(
+                    found[0].call.module,
+                    found[0].call.node,
+                    message,
+                    cause=cause,
+                    confidence=sure,
+                )
 
 
-def _judged(program: Program, alive: list[Load], largest: Load, ranks: int) -> Iterator[tuple[str, str, float]]:
-    total = sum(one.number * one.times for one in alive)
-    sum_of = " + ".join(f"{one.number}{f' x {one.times}' if one.times > 1 else ''} (line {one.call.node.lineno})" for one in alive)
+def _judged(
+    program: Program, alive: list[Load], largest: Load, ranks: int
+) -> Iterator[tuple[str, str, float]]:
+    total = sum(load.number * load.times for load in alive)
+    sum_of = " + ".join(
+        f"{load.number}{times} (line {load.call.node.lineno})"
+        for load in alive
+        for times in (f" x {load.times}" if load.times > 1 else "",)
+    )
     cpus, most = program.around.cpus, program.around.descriptors
     if total >= MANY:
-        yield CAUSE, f"The loaders of this script have {total} workers at once for each rank: {sum_of}.", 0.65
+        yield (
+            RULE.cause,
+            f"The loaders of this script run {total} workers at once in each rank: {sum_of}.",
+            0.65,
+        )
     elif cpus is not None and largest.number * ranks > cpus:
-        yield CAUSE, f"{_count(ranks)} with {largest.number} workers each share the {cpus} CPUs of this node.", 0.7
-    elif cpus is not None and total * ranks > 2 * cpus:  # the loaders take turns, so some of the workers sleep
-        yield CAUSE, f"{_count(ranks)} with {total} workers each ({sum_of}) share the {cpus} CPUs of this node.", 0.6
-    needed = sum(one.number * one.times * _descriptors(program, one.call) for one in alive)
+        yield (
+            RULE.cause,
+            (
+                f"{_count(ranks)} with {largest.number} workers each share the {cpus} CPUs of this"
+                " node."
+            ),
+            0.7,
+        )
+    elif (
+        cpus is not None and total * ranks > 2 * cpus
+    ):  # the loaders take turns, so some of the workers sleep
+        yield (
+            RULE.cause,
+            (
+                f"{_count(ranks)} with {total} workers each ({sum_of}) share the {cpus} CPUs of"
+                " this node."
+            ),
+            0.6,
+        )
+    needed = sum(item.number * item.times * _descriptors(program, item.call) for item in alive)
     if most is not None and needed + OWN_DESCRIPTORS > most:
-        yield "fd-exhaustion", f"{total} workers need some {needed} open files in the rank's process, which may have {most}: {sum_of}.", 0.65
+        yield (
+            "fd-exhaustion",
+            (
+                f"{total} workers need some {needed} open files in the rank's process, which may"
+                f" have {most}: {sum_of}."
+            ),
+            0.65,
+        )
 
 
 def _count(ranks: int) -> str:
@@ -77,38 +154,247 @@ def _count(ranks: int) -> str:
 
 
 def _descriptors(program: Program, call: Call) -> int:
-    """Open files of the rank's process for one worker, as measured with torch 2.13: a pipe and a sentinel, and with pinning two batches of two tensors."""
-    pins = given(program, call.module, call.node, "pin_memory", 7)
-    return 6 if pins is not None and program.value(pins.module, pins.node) is True else 2
+    """Open files of the rank's process for one worker, as measured with torch 2.13: a pipe and a
+    sentinel, and with pinning two batches of two tensors.
+    """
+    return 6 if argument_value(program, call, "pin_memory", 7) is True else 2
 
 
 def _ranks(program: Program, script: Module, modules: list[Module]) -> int:
     """Ranks on one node: as told, else as the script spawns them, else 1."""
     if program.around.ranks is not None:
         return program.around.ranks
-    for call in calls_of(program, "torch.multiprocessing.spawn"):
-        place = given(program, call.module, call.node, "nprocs", 2)
-        number = program.value(place.module, place.node) if place is not None and call.module in {script, *modules} else None
-        if isinstance(number, int) and number > 0:
+    for call in calls_to(program, "torch.multiprocessing.spawn"):
+        number = argument_value(program, call, "nprocs", 2)
+        if call.module in {script, *modules} and isinstance(number, int) and number > 0:
             return number
     return 1
 
 
-def _spot(call: Call, place: Place) -> ast.expr:
+def _spot(call: Call, place: Expression) -> ast.expr:
     """The number itself where it stands in the call, else the call."""
-    return place.node if place.module is call.module and any(word.value is place.node for word in call.node.keywords) else call.node
-
-
-def _finding(program: Program, call: Call, spot: ast.expr, says: str, edits: tuple[Edit, ...] | None = None) -> Finding:
-    return program.finding(ID, CAUSE, call.module, spot, says=says, why=WHY, confidence=0.7, fix=_fix(edits))
-
-
-def _fix(edits: tuple[Edit, ...] | None = None) -> Fix:
-    return Fix(
-        "Divide the CPUs of the node among its ranks: len(os.sched_getaffinity(0)) // int(os.environ.get('LOCAL_WORLD_SIZE', 1)), less one for the rank itself.",
-        edits or (),
-        safe=bool(edits),
+    return (
+        place.node
+        if place.module is call.module
+        and any(word.value is place.node for word in call.node.keywords)
+        else call.node
     )
 
 
-RULE = Rule(ID, CAUSE, "More workers than CPUs", WHY, 0.7, find, also=("fd-exhaustion",))
+class Load(NamedTuple):
+    """A loader that a script makes: its workers for each rank, how many such loaders are made,
+    and whether its workers stay beside those of others.
+    """
+
+    call: Call
+    number: int
+    times: int
+    stays: bool
+
+
+def _scripts(program: Program) -> list[tuple[Module, list[Module]]]:
+    """Return the modules that no other imports, each with the modules that it imports, itself
+    first.
+    """
+    targets = {
+        module: [other for _statement, other in imported_modules(program, module)]
+        for module in program.modules.values()
+    }
+    below = {other for others in targets.values() for other in others}
+    found = []
+    for module in program.modules.values():
+        if module not in below:
+            visited, left = dict.fromkeys([module]), [module]
+            while left and len(visited) < 400:
+                for other in targets[left.pop()]:
+                    if other not in visited:
+                        visited[other] = None
+                        left.append(other)
+            found.append((module, list(visited)))
+    return found
+
+
+def _loads(program: Program, modules: list[Module]) -> list[Load]:
+    """Return the loaders that a script of these modules makes, those with a known number of
+    workers; of two branches the larger.
+    """
+    own = set(modules)
+    here = [call for call in loaders(program) if call.module in own]
+    stay = _staying(program, modules) if here else set()
+    found = []
+    for call in here:
+        function = call.module.function_of(call.node)
+        times = _turns(program, call.module, call.node) * (
+            _runs(program, function, own, 0) if function is not None else 1
+        )
+        stays = call.node in stay or _is_persistent(program, call)
+        number = workers(program, call)
+        if isinstance(number, int):
+            found += [Load(call, number, min(times, MOST), stays)]
+        elif function is not None:
+            found += [
+                Load(call, entry, 1, stays) for entry in _by_caller(program, call, function, own)
+            ]
+    remaining: list[Load] = []
+    for item in sorted(found, key=lambda load: -load.number * load.times):
+        if item.number * item.times > 0 and not any(
+            item.call.module is other.call.module
+            and item.call.node is not other.call.node
+            and exclusive(item.call.module, item.call.node, other.call.node)
+            for other in remaining
+        ):
+            remaining.append(item)
+    return remaining
+
+
+def _together(found: list[Load]) -> list[Load]:
+    """Return those whose workers are there at once: all that stay, and of the rest the one with
+    most.
+    """
+    stay = [item for item in found if item.stays]
+    rest = max(
+        (item for item in found if not item.stays), key=lambda item: item.number, default=None
+    )
+    return [*stay, *([rest._replace(times=1)] if rest is not None else [])]
+
+
+def _is_persistent(program: Program, call: Call) -> bool:
+    place = resolved_argument(program, call, "persistent_workers")
+    if place is None:
+        return False
+    value = program.value(place.module, place.node)
+    return (
+        value is True
+        or isinstance(place.node, ast.Compare)
+        or (isinstance(value, int) and value > 0)
+    )
+
+
+def _staying(program: Program, modules: list[Module]) -> set[ast.AST]:
+    """Loaders whose iterators are held, or that are gone over inside the loop over another one."""
+    found: set[ast.AST] = set()
+    for module in modules:
+        for call in module.of(ast.Call):
+            if program.dotted(module, call.func) in HOLDS:
+                found |= {item for part in call.args for item in loaders_in(program, module, part)}
+        for loop in module.of(ast.For):
+            outer = loaders_in(program, module, loop.iter)
+            inner = _gone_over(program, module, loop.body) - outer if outer else set()
+            if inner:
+                found |= outer | inner
+    return found
+
+
+def _gone_over(program: Program, module: Module, body: list[ast.stmt]) -> set[ast.AST]:
+    found: set[ast.AST] = set()
+    for node in (item for statement in body for item in ast.walk(statement)):
+        if isinstance(node, ast.For):
+            found |= loaders_in(program, module, node.iter)
+        elif isinstance(node, ast.Call) and (function := program.called(module, node)) is not None:
+            for entry in reaches(program, function):
+                found |= {
+                    each
+                    for loop in ast.walk(entry.node)
+                    if isinstance(loop, ast.For)
+                    for each in loaders_in(program, entry.module, loop.iter)
+                }
+    return found
+
+
+def _turns(program: Program, module: Module, node: ast.AST) -> int:
+    """How often a place is run within its function: loops over constants, such as the names of
+    the splits.
+    """
+    count = 1
+    for up in module.ancestors(node):
+        heads = (
+            [generator.iter for generator in up.generators]
+            if isinstance(up, ast.ListComp | ast.DictComp | ast.GeneratorExp)
+            else []
+        )
+        if isinstance(up, ast.For) and not isinstance(up.iter, ast.Name) and _keeps(module, node):
+            heads = [up.iter]
+        for head in heads:
+            over = program.value(module, head)
+            count *= len(over) if isinstance(over, list | tuple | dict | set) and over else 1
+        if module.function_of_node.get(up) is not None:
+            break
+    return min(count, MOST)
+
+
+def _keeps(module: Module, node: ast.AST) -> bool:
+    """Whether what a loop makes in each turn is kept: in a dictionary or a list, not under one
+    name.
+    """
+    statement = module.statement_of(node)
+    return isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript)
+
+
+def _runs(program: Program, function: Function, own: set[Module], depth: int) -> int:
+    """How often a script runs a function, loops of unknown length counted once."""
+    known: dict[Function, int] = program.memory.setdefault("runs", {})
+    if function in known or depth > MOST:
+        return known.get(function, 0)
+    known[function] = 0  # ends circles
+    sites = [site for site in callers(program, function) if site.module in own]
+    count = (
+        1
+        if (function.name in HOOKS and function.cls is not None) or function in _handed(program)
+        else 0
+    )
+    for site in sites:
+        holder = site.module.function_of(site.node)
+        count += _turns(program, site.module, site.node) * (
+            _runs(program, holder, own, depth + 1) if holder is not None else 1
+        )
+    if depth == 0:
+        known.clear()  # another script may run it more or less often
+    else:
+        known[function] = count
+    return min(count, MOST)
+
+
+def _handed(program: Program) -> set[Function]:
+    """Functions that something else is given to run: `mp.spawn(main, …)`,
+    `Process(target=main)`, and methods of which any may be called.
+    """
+    known: set[Function] | None = program.memory.get("handed")
+    if known is None:
+        known = program.memory["handed"] = set()
+        for module in program.modules.values():
+            for call in module.of(ast.Call):
+                for item in (*call.args, *(word.value for word in call.keywords)):
+                    if (
+                        isinstance(item, ast.Name)
+                        and (function := program.function(program.dotted(module, item))) is not None
+                        and function.cls is None
+                    ):
+                        known.add(function)
+    return known
+
+
+def _by_caller(program: Program, call: Call, function: Function, own: set[Module]) -> Iterator[int]:
+    """The numbers that each caller gives for a parameter that is the number of workers."""
+    place = resolved_argument(program, call, "num_workers", 5)
+    if (
+        place is None
+        or not isinstance(place.node, ast.Name)
+        or place.node.id not in function.parameters
+    ):
+        return
+    position = function.parameters.index(place.node.id) - (1 if function.cls is not None else 0)
+    for site in callers(program, function)[:MOST]:
+        if site.module in own:
+            item = argument(site.node, place.node.id, position) or function.default_of(
+                place.node.id
+            )
+            value = _number_of(program, Expression(site.module, item)) if item is not None else 0
+            holder = site.module.function_of(site.node)
+            if isinstance(value, int) and (holder is None or _runs(program, holder, own, 0)):
+                yield value
+
+
+def _number_of(program: Program, place: Expression) -> object:
+    """Return the number that an expression is, or `values.UNKNOWN`."""
+    value = program.value(place.module, place.node)
+    return value if not isinstance(value, bool) else int(value)

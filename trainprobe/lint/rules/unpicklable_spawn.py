@@ -5,17 +5,27 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainprobe.lint.calls import calls_ending_in
+from trainprobe.lint.expressions import Expression, origin, resolved_argument
 from trainprobe.lint.loaders import dataset_of, has_workers, loaders, start_method
-from trainprobe.lint.model import Finding, Fix, Rule
+from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import FUNCTIONS
 from trainprobe.lint.program import Program
-from trainprobe.lint.scenes import Place, calls, given, origin
 from trainprobe.lint.starts import SPAWN, SPAWNING, method, starting
 
-ID = "unpicklable-spawn"
-CAUSE = "unpicklable-dataset"
-WHY = 'What goes to a spawned process is pickled, and lambdas and functions inside functions cannot be: "Can\'t pickle local object".'
-FIX = Fix("Write it as a function at the top level of the module; bind values with functools.partial.")
+RULE = Rule(
+    id="unpicklable-spawn",
+    cause="unpicklable-dataset",
+    title="Unpicklable objects for spawned processes",
+    why=(
+        "Everything that goes to a spawned process is pickled, and lambdas and nested functions"
+        ' cannot be: "Can\'t pickle local object".'
+    ),
+    fix=("Define a function at the top level of the module; bind values with functools.partial."),
+    confidence=0.85,
+)
+
+
 LEAVES_OUT = ("__getstate__", "__reduce__", "__reduce_ex__")
 
 
@@ -24,11 +34,11 @@ def find(program: Program) -> Iterator[Finding]:
         if start_method(program, loader) not in SPAWNING or not has_workers(program, loader):
             continue
         for word, position in (("collate_fn", 6), ("worker_init_fn", None)):
-            place = given(program, loader.module, loader.node, word, position)
+            place = resolved_argument(program, loader, word, position)
             what = _unpicklable(program, place) if place is not None else ""
             if what:
-                yield program.finding(
-                    ID, CAUSE, loader.module, loader.node, says=f"{word} is {what}, and the workers are spawned.", why=WHY, confidence=0.85, fix=FIX
+                yield RULE.finding(
+                    loader.module, loader.node, f"{word} is {what}, and the workers are spawned."
                 )
         cls = dataset_of(program, loader)
         if cls is None or any(program.names.method(cls, name) is not None for name in LEAVES_OUT):
@@ -36,29 +46,35 @@ def find(program: Program) -> Iterator[Finding]:
         for name, values in cls.attributes.items():
             for value in values:
                 if isinstance(value, ast.Lambda) and cls.module.function_of(value) is not None:
-                    says = f"self.{name} of {cls.name} is a lambda, and the workers of the DataLoader in line {loader.node.lineno} are spawned."
-                    yield program.finding(ID, CAUSE, cls.module, cls.module.statement_of(value), says=says, why=WHY, confidence=0.85, fix=FIX)
+                    message = (
+                        f"self.{name} of {cls.name} is a lambda, and the workers of the DataLoader"
+                        f" in line {loader.node.lineno} are spawned."
+                    )
+                    yield RULE.finding(cls.module, cls.module.statement_of(value), message)
     for name, word, position in (("spawn", "fn", 0), ("Process", "target", 1)):
-        for call in calls(program, name):
+        for call in calls_ending_in(program, name):
             kind = starting(program, call.module, call.node)
-            if kind != name or (call.name not in SPAWN and method(program, call.module, call.node) not in SPAWNING):
+            if kind != name or (
+                call.name not in SPAWN and method(program, call.module, call.node) not in SPAWNING
+            ):
                 continue
-            place = given(program, call.module, call.node, word, position)
+            place = resolved_argument(program, call, word, position)
             what = _unpicklable(program, place) if place is not None else ""
             if what:
-                yield program.finding(
-                    ID, CAUSE, call.module, call.node, says=f"{word} is {what}, and the process is spawned.", why=WHY, confidence=0.85, fix=FIX
+                yield RULE.finding(
+                    call.module, call.node, f"{word} is {what}, and the process is spawned."
                 )
 
 
-def _unpicklable(program: Program, place: Place) -> str:
+def _unpicklable(program: Program, place: Expression) -> str:
     behind = origin(program, place.module, place.node)
     if isinstance(behind.node, ast.Lambda):
         return "a lambda"
     function = program.function(program.dotted(behind.module, behind.node))
-    if function is not None and isinstance(function.module.scope_of(function.node), FUNCTIONS) and function.name == getattr(behind.node, "id", ""):
+    if (
+        function is not None
+        and isinstance(function.module.scope_of(function.node), FUNCTIONS)
+        and function.name == getattr(behind.node, "id", "")
+    ):
         return "a function inside a function"
     return ""
-
-
-RULE = Rule(ID, CAUSE, "What cannot cross a spawn", WHY, 0.85, find)

@@ -1,4 +1,6 @@
-"""What must stand on the login node before the job is submitted: limits that SLURM copies from it, paths, and folders for output."""
+"""What must stand on the login node before the job is submitted: limits that SLURM copies from
+it, paths, and folders for output.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,15 @@ from trainprobe.sbatch.plan import Plan, found
 
 LIMITS, OUTPUT = "plan.limits", "plan.output"
 OPEN_FILES, FEW_FILES = 65536, 1025
-_SHORT = {"n": "nofile", "l": "memlock", "v": "as", "u": "nproc", "t": "cpu", "f": "fsize", "d": "data"}
+_SHORT = {
+    "n": "nofile",
+    "l": "memlock",
+    "v": "as",
+    "u": "nproc",
+    "t": "cpu",
+    "f": "fsize",
+    "d": "data",
+}
 _UNIQUE = re.compile(r"%\d*[jAaJsNntu]|%x.*%\d*[jAa]")
 
 
@@ -20,13 +30,20 @@ def check(plan: Plan) -> Iterator[Finding]:
 
 
 def _propagates(plan: Plan, name: str) -> bool:
-    """Whether SLURM copies this soft limit from where sbatch runs (slurm.conf, PropagateResourceLimits; sbatch --propagate)."""
+    """Whether SLURM copies this soft limit from where sbatch runs (slurm.conf,
+    PropagateResourceLimits; sbatch --propagate).
+    """
     given = plan.options.get("propagate")
     if given is not None:
         chosen = given.value.upper().split(",")
-        return "NONE" not in chosen and (not given.value or "ALL" in chosen or name.upper() in chosen)
+        return "NONE" not in chosen and (
+            not given.value or "ALL" in chosen or name.upper() in chosen
+        )
     config = plan.site.config
-    only, without = (config.get(key, "").upper().replace("(NULL)", "") for key in ("PropagateResourceLimits", "PropagateResourceLimitsExcept"))
+    only, without = (
+        config.get(key, "").upper().replace("(NULL)", "")
+        for key in ("PropagateResourceLimits", "PropagateResourceLimitsExcept")
+    )
     if without and without != "NONE":
         return "ALL" not in without.split(",") and name.upper() not in without.split(",")
     return only in ("", "ALL") or name.upper() in only.split(",")
@@ -37,7 +54,11 @@ def _set_in_script(plan: Plan) -> dict[str, str]:
     set_: dict[str, str] = {}
     for done in plan.script.commands:
         if done.words[0] == "ulimit":
-            letters = "".join(word[1:] for word in done.words[1:] if word.startswith("-")).replace("H", "").replace("S", "")
+            letters = (
+                "".join(word[1:] for word in done.words[1:] if word.startswith("-"))
+                .replace("H", "")
+                .replace("S", "")
+            )
             value = next((word for word in done.words[1:] if not word.startswith("-")), "")
             for letter in letters or "f":
                 set_[_SHORT.get(letter, letter)] = value
@@ -47,7 +68,11 @@ def _set_in_script(plan: Plan) -> dict[str, str]:
 def _limits(plan: Plan) -> Iterator[Finding]:
     limits = plan.here.limits
     if not limits:
-        yield found(LIMITS, "unknown", "The limits of this host, which SLURM copies to the job, could not be read")
+        yield found(
+            LIMITS,
+            "unknown",
+            "The limits of this host, which SLURM copies to the job, could not be read",
+        )
         return
     own = _set_in_script(plan)
     wrong = list(_bad_limits(plan, own))
@@ -57,24 +82,47 @@ def _limits(plan: Plan) -> Iterator[Finding]:
         how = (
             "the script sets its own"
             if "nofile" in own
-            else "SLURM copies no such limit at this site"
-            if not _propagates(plan, "nofile")
-            else "SLURM copies it to the job"
+            else (
+                "SLURM copies no such limit at this site"
+                if not _propagates(plan, "nofile")
+                else "SLURM copies it to the job"
+            )
         )
-        yield found(LIMITS, "ok", f"Open files: {'unlimited' if soft is None else soft} here; {how}", value=str(soft or "unlimited"))
+        yield found(
+            LIMITS,
+            "ok",
+            f"Open files: {'unlimited' if soft is None else soft} here; {how}",
+            value=str(soft or "unlimited"),
+        )
 
 
 def _bad_limits(plan: Plan, own: dict[str, str]) -> Iterator[Finding]:
     limits = plan.here.limits
     soft, hard = limits.get("nofile", (None, None))
-    if soft is not None and soft < OPEN_FILES and "nofile" not in own and _propagates(plan, "nofile"):
+    if (
+        soft is not None
+        and soft < OPEN_FILES
+        and "nofile" not in own
+        and _propagates(plan, "nofile")
+    ):
         many = plan.world > 32 or plan.job.nodes >= 4
         bad = (soft < FEW_FILES and many) or soft <= 256
         if soft < FEW_FILES:
             right = min(hard or OPEN_FILES, OPEN_FILES)
-            says = f"Open files are limited to {soft} on this host, and SLURM copies that to every task" + (f": too few for {plan.world} ranks" if many else "")
+            says = (
+                f"Open files are limited to {soft} on this host, and SLURM copies that to every"
+                " task" + (f": too few for {plan.world} ranks" if many else "")
+            )
             fix = f"ulimit -n {right} in the script above the launch"
-            yield found(LIMITS, "fail" if bad else "warn", says, fix, 0, str(soft), plan.before_launches(f"ulimit -n {right}") if right > soft else ())
+            yield found(
+                LIMITS,
+                "fail" if bad else "warn",
+                says,
+                fix,
+                0,
+                str(soft),
+                plan.before_launches(f"ulimit -n {right}") if right > soft else (),
+            )
     for name, text, least in (
         ("as", "address space (ulimit -v)", 256 * 2**30),
         ("cpu", "CPU time (ulimit -t)", 30 * 86400),
@@ -85,16 +133,47 @@ def _bad_limits(plan: Plan, own: dict[str, str]) -> Iterator[Finding]:
         if value is None or value >= least or name in own or not _propagates(plan, name):
             continue
         letter = next(key for key, full in _SHORT.items() if full == name)
-        says = f"The limit of {text} is {value:,} {'seconds' if name == 'cpu' else 'bytes' if name != 'nproc' else ''} on this host, and SLURM copies it to every task".replace(
-            "  ", " "
+        says = (
+            f"The limit of {text} is {value:,}"
+            f" {'seconds' if name == 'cpu' else 'bytes' if name != 'nproc' else ''} on this host,"
+            " and SLURM copies it to every task".replace("  ", " ")
         )
         top = limits[name][1]
-        edits = plan.before_launches(f"ulimit -{letter} {top if top is not None else 'unlimited'}") if top is None or top > value else ()
-        yield found(LIMITS, "fail", says, f"sbatch --propagate=NONE, or ulimit -{letter} unlimited before sbatch", 0, str(value), edits)
+        edits = (
+            plan.before_launches(f"ulimit -{letter} {top if top is not None else 'unlimited'}")
+            if top is None or top > value
+            else ()
+        )
+        yield found(
+            LIMITS,
+            "fail",
+            says,
+            f"sbatch --propagate=NONE, or ulimit -{letter} unlimited before sbatch",
+            0,
+            str(value),
+            edits,
+        )
     locked = limits.get("memlock", (None, None))[0]
-    if locked is not None and locked < 2**30 and plan.job.nodes > 1 and plan.job.gpus and "memlock" not in own and _propagates(plan, "memlock"):
-        says = f"Locked memory is limited to {locked // 1024:,} kB on this host, and SLURM copies that: InfiniBand cannot register its buffers"
-        yield found(LIMITS, "warn", says, "sbatch --propagate=NONE; at the site PropagateResourceLimitsExcept=MEMLOCK", 0, str(locked))
+    if (
+        locked is not None
+        and locked < 2**30
+        and plan.job.nodes > 1
+        and plan.job.gpus
+        and "memlock" not in own
+        and _propagates(plan, "memlock")
+    ):
+        says = (
+            f"Locked memory is limited to {locked // 1024:,} kB on this host, and SLURM copies"
+            " that: InfiniBand cannot register its buffers"
+        )
+        yield found(
+            LIMITS,
+            "warn",
+            says,
+            "sbatch --propagate=NONE; at the site PropagateResourceLimitsExcept=MEMLOCK",
+            0,
+            str(locked),
+        )
 
 
 def _output(plan: Plan) -> Iterator[Finding]:
@@ -108,14 +187,45 @@ def _output(plan: Plan) -> Iterator[Finding]:
         own_of_task = re.search(r"%\d*[ajJ]", option.value)
         right = _unique(option.value, array=array)
         if array and not own_of_task:
-            says = f"--{name}={option.value} ({option.where}) is one file for all tasks of the array: they overwrite each other"
-            wrong.append(found(OUTPUT, "fail", says, f"--{name}={right}", max(0, option.line), option.value, plan.setting(name, right)))
+            says = (
+                f"--{name}={option.value} ({option.where}) is one file for all tasks of the array:"
+                " they overwrite each other"
+            )
+            wrong.append(
+                found(
+                    OUTPUT,
+                    "fail",
+                    says,
+                    f"--{name}={right}",
+                    max(0, option.line),
+                    option.value,
+                    plan.setting(name, right),
+                )
+            )
         elif not array and not _UNIQUE.search(base) and not _UNIQUE.search(option.value):
-            says = f"--{name}={option.value} ({option.where}) is the same file for each job: the next one overwrites it"
-            wrong.append(found(OUTPUT, "warn", says, f"--{name}={right}", max(0, option.line), option.value, plan.setting(name, right)))
+            says = (
+                f"--{name}={option.value} ({option.where}) is the same file for each job: the next"
+                " one overwrites it"
+            )
+            wrong.append(
+                found(
+                    OUTPUT,
+                    "warn",
+                    says,
+                    f"--{name}={right}",
+                    max(0, option.line),
+                    option.value,
+                    plan.setting(name, right),
+                )
+            )
     yield from wrong
     if not wrong:
-        yield found(OUTPUT, "ok", f"Output goes to {options['output'].value if 'output' in options else 'slurm-%j.out'}, a file for each job")
+        yield found(
+            OUTPUT,
+            "ok",
+            f"Output goes to {options['output'].value if 'output' in options else 'slurm-%j.out'},"
+            " a file for each job",
+        )
 
 
 def _unique(path: str, *, array: bool) -> str:

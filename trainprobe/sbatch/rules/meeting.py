@@ -1,4 +1,6 @@
-"""Where the ranks meet: the address of the first node, a port of this job alone, and a launcher that is told of both."""
+"""Where the ranks meet: the address of the first node, a port of this job alone, and a launcher
+that is told of both.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,16 @@ from trainprobe.sbatch.rules.rendezvous import FIRST_NODE, OWN_PORT, RENDEZVOUS,
 MASTER, PORT = "plan.master", "plan.port"
 _JOB_IDS = (1, 4711, 65_535, 999_983, 7_654_321, 67_043_327)  # MaxJobId is 67,043,328 by default
 _OF_JOB = re.compile(r"SLURM_(?:JOB_?ID|ARRAY_JOB_ID)")
-_RANDOM = re.compile(r"\bRANDOM\b|\bshuf\b|get_free_port|free_port|getsockname|comm -23|/dev/urandom")
+_RANDOM = re.compile(
+    r"\bRANDOM\b|\bshuf\b|get_free_port|free_port|getsockname|comm -23|/dev/urandom"
+)
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """The address and the port of a launch as they stand in the script after its variables, "" where none is given."""
+    """The address and the port of a launch as they stand in the script after its variables, ""
+    where none is given.
+    """
 
     address: str
     port: str
@@ -32,7 +38,10 @@ class Meeting:
 
 def check(plan: Plan) -> Iterator[Finding]:
     several = [
-        one for one in plan.launches if (one.step is not None and one.shape.nodes > 1) or (one.program == "python" and one.shape.all_tasks > 1 and one.step)
+        one
+        for one in plan.launches
+        if (one.step is not None and one.shape.nodes > 1)
+        or (one.program == "python" and one.shape.all_tasks > 1 and one.step)
     ]
     if not several:
         yield skipped(MASTER, "The ranks are on one node")
@@ -44,7 +53,11 @@ def check(plan: Plan) -> Iterator[Finding]:
     yield _master(plan, launch, meeting)
     yield from _port(plan, several)
     wrong = list(told_where(plan, launch))
-    yield from wrong or [found(RENDEZVOUS, "ok", f"{launch.program} in line {launch.line} is told where its ranks meet")]
+    yield from wrong or [
+        found(
+            RENDEZVOUS, "ok", f"{launch.program} in line {launch.line} is told where its ranks meet"
+        )
+    ]
 
 
 def meeting_of(plan: Plan, launch: Launch) -> Meeting:
@@ -57,7 +70,8 @@ def meeting_of(plan: Plan, launch: Launch) -> Meeting:
     environ = launch.done.environment()
     by = "option" if endpoint or address else "environment"
     if launch.program == "torchrun" and not endpoint and "standalone" not in launch.options:
-        by = "option" if address else "none"  # torchrun sets MASTER_ADDR itself and reads it from nowhere
+        # torchrun sets MASTER_ADDR itself and reads it from nowhere
+        by = "option" if address else "none"
     address = address or (environ.get("MASTER_ADDR", "") if by == "environment" else "")
     port = port or (environ.get("MASTER_PORT", "") if by == "environment" else "")
     setting = _setting(plan, address, "MASTER_ADDR")
@@ -92,8 +106,12 @@ def _master(plan: Plan, launch: Launch, meeting: Meeting) -> Finding:
         if launch.program != "python" or about.get("reads_slurm"):
             return skipped(MASTER, "No MASTER_ADDR: the program finds it by itself")
         state: State = "fail" if about else "unknown"
-        says = f"MASTER_ADDR is not set for the tasks of line {launch.line}" + ("" if about else ", and whether the program sets it could not be read")
-        return found(MASTER, state, says, FIRST_NODE, launch.line, "", plan.before_launches(FIRST_NODE))
+        says = f"MASTER_ADDR is not set for the tasks of line {launch.line}" + (
+            "" if about else ", and whether the program sets it could not be read"
+        )
+        return found(
+            MASTER, state, says, FIRST_NODE, launch.line, "", plan.before_launches(FIRST_NODE)
+        )
     state, says = _judged(plan, launch, address, task=meeting.task)
     if state == "ok":
         return found(MASTER, "ok", f"The address is {says}", value=address[:200])
@@ -101,16 +119,27 @@ def _master(plan: Plan, launch: Launch, meeting: Meeting) -> Finding:
     text = plan.script.lines[line - 1] if 0 < line <= len(plan.script.lines) else ""
     right = '$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)'
     edits: tuple[Edit, ...] = ()
-    assigned = next((one for one in reversed(plan.script.assigned) if one.line == line and one.value == address and one.value), None)
+    assigned = next(
+        (
+            one
+            for one in reversed(plan.script.assigned)
+            if one.line == line and one.value == address and one.value
+        ),
+        None,
+    )
     if assigned is not None and assigned.raw in text and not assigned.task:
         edits = plan.swap_in(line, f"{assigned.name}={assigned.raw}", f"{assigned.name}={right}")
     elif address in text and "$" not in address:
         edits = plan.swap_in(line, address, right)
-    return found(MASTER, state, f"The address of line {line} {says}", FIRST_NODE, line, address[:200], edits)
+    return found(
+        MASTER, state, f"The address of line {line} {says}", FIRST_NODE, line, address[:200], edits
+    )
 
 
 def _judged(plan: Plan, launch: Launch, address: str, *, task: bool) -> tuple[State, str]:
-    """Is this the first node of the allocation, the same for all, and a name that resolves there?"""
+    """Is this the first node of the allocation, the same for all, and a name that resolves
+    there?
+    """
     several = launch.shape.nodes > 1
     for pattern, state, says in _RECIPES:
         if re.search(pattern, address):
@@ -118,31 +147,74 @@ def _judged(plan: Plan, launch: Launch, address: str, *, task: bool) -> tuple[St
                 if not several:
                     return "ok", "the node's own name"
                 return (
-                    ("fail", "is each task's own host: the nodes would not meet") if task else ("ok", "the name of the first node, where the batch shell runs")
+                    ("fail", "is each task's own host: the nodes would not meet")
+                    if task
+                    else ("ok", "the name of the first node, where the batch shell runs")
                 )
             if state == "local":
-                return ("fail", f"is {address}, which is each node itself: the nodes would not meet") if several else ("ok", address)
+                return (
+                    ("fail", f"is {address}, which is each node itself: the nodes would not meet")
+                    if several
+                    else ("ok", address)
+                )
             return state, says  # type: ignore[return-value]
     if "$" in address:
-        return "unknown", f"is {address[:80]}, of which nobody can say here whether it is the first node"
+        return (
+            "unknown",
+            f"is {address[:80]}, of which nobody can say here whether it is the first node",
+        )
     wanted = numbers.hosts(plan.given("nodelist") or "")
     name = address.partition(".")[0]
     if wanted and name == wanted[0].partition(".")[0]:
         return "ok", f"{address}, the first of --nodelist"
     if plan.here.host and name == plan.here.host.partition(".")[0]:
-        return "fail", f"is {address}, the host on which the script is submitted, and no rank will be there"
+        return (
+            "fail",
+            f"is {address}, the host on which the script is submitted, and no rank will be there",
+        )
     return "fail", f"is fixed to {address}, and the job may get other nodes"
 
 
 _RECIPES: tuple[tuple[str, str, str], ...] = (
     (r"^(?:localhost|127\.[\d.]+|::1|0\.0\.0\.0)$", "local", ""),
-    (r"SLURM_SUBMIT_HOST", "fail", "is the host on which the script was submitted (SLURM_SUBMIT_HOST), and no rank will be there"),
-    (r"scontrol show hostnames?.*\|\s*tail\b(?!.*head)|sort.*tail -n? ?1", "fail", "is the last node of the allocation, and rank 0 runs on the first"),
-    (r"scontrol show hostnames?.*\|\s*(?:head\b|sed\b|awk\b)", "ok", "the first node of the allocation"),
-    (r"scontrol show hostnames?[^|]*\)\)?\[0\]|scontrol show hostnames?.*NR ?== ?1", "ok", "the first node of the allocation"),
-    (r"scontrol show hostnames?[^|]*$", "fail", "is all node names at once, not the first of them: | head -n 1 is missing"),
-    (r"nodeset\b.*(?:-f|-e)|hostlist\b", "ok", "the first node of the allocation, by the site's own tool"),
-    (r"^\$\{?SLURM_(?:JOB_)?NODELIST", "fail", "is the folded list of nodes such as node[1-3], which is no name"),
+    (
+        r"SLURM_SUBMIT_HOST",
+        "fail",
+        (
+            "is the host on which the script was submitted (SLURM_SUBMIT_HOST), and no rank will be"
+            " there"
+        ),
+    ),
+    (
+        r"scontrol show hostnames?.*\|\s*tail\b(?!.*head)|sort.*tail -n? ?1",
+        "fail",
+        "is the last node of the allocation, and rank 0 runs on the first",
+    ),
+    (
+        r"scontrol show hostnames?.*\|\s*(?:head\b|sed\b|awk\b)",
+        "ok",
+        "the first node of the allocation",
+    ),
+    (
+        r"scontrol show hostnames?[^|]*\)\)?\[0\]|scontrol show hostnames?.*NR ?== ?1",
+        "ok",
+        "the first node of the allocation",
+    ),
+    (
+        r"scontrol show hostnames?[^|]*$",
+        "fail",
+        "is all node names at once, not the first of them: | head -n 1 is missing",
+    ),
+    (
+        r"nodeset\b.*(?:-f|-e)|hostlist\b",
+        "ok",
+        "the first node of the allocation, by the site's own tool",
+    ),
+    (
+        r"^\$\{?SLURM_(?:JOB_)?NODELIST",
+        "fail",
+        "is the folded list of nodes such as node[1-3], which is no name",
+    ),
     (
         r"^\$\((?:echo\s+)?\"?\$\{?SLURM_(?:JOB_)?NODELIST\}?\"?\s*\|\s*(?:cut|awk|sed)",
         "fail",
@@ -153,11 +225,22 @@ _RECIPES: tuple[tuple[str, str, str], ...] = (
     (
         r"hostname\s+(?:-i\b|--ip-address|-I\b|--all-ip)(?!.*(?:awk|cut|head))",
         "warn",
-        "is what hostname tells of itself: several addresses, or 127.0.1.1 where /etc/hosts says so",
+        (
+            "is what hostname tells of itself: several addresses, or 127.0.1.1 where /etc/hosts"
+            " says so"
+        ),
     ),
-    (r"^\$\(\s*/?(?:bin/)?hostname\b|^\$\{?HOSTNAME|^\$\{?SLURMD_NODENAME|\$\(uname -n\)", "own", ""),
+    (
+        r"^\$\(\s*/?(?:bin/)?hostname\b|^\$\{?HOSTNAME|^\$\{?SLURMD_NODENAME|\$\(uname -n\)",
+        "own",
+        "",
+    ),
     (r"SLURM_LAUNCH_NODE_IPADDR", "ok", "the node that started the step"),
-    (r"\$\{[A-Za-z_]+\[0\]\}|\$\{[A-Za-z_]+\}$", "ok", "taken from a list of names that the script makes"),
+    (
+        r"\$\{[A-Za-z_]+\[0\]\}|\$\{[A-Za-z_]+\}$",
+        "ok",
+        "taken from a list of names that the script makes",
+    ),
 )
 
 
@@ -200,7 +283,8 @@ def _port(plan: Plan, chosen: tuple[Launch, ...] | list[Launch]) -> Iterator[Fin
         yield found(
             PORT,
             state,
-            f"The port {port[:80]} is {'not known here' if state == 'unknown' else 'made of what differs between jobs'}",
+            f"The port {port[:80]} is"
+            f" {'not known here' if state == 'unknown' else 'made of what differs between jobs'}",
             OWN_PORT,
             line,
             port[:100],
@@ -222,17 +306,39 @@ def _default_port(plan: Plan, launch: Launch) -> Iterator[Finding]:
 def _fixed(plan: Plan, launch: Launch, port: str, line: int, *, said: bool = True) -> Finding:
     number = int(port)
     if not 1024 <= number <= 65535:
-        return found(PORT, "fail", f"Port {port} of line {line} cannot be listened on", OWN_PORT, line, port, _right_port(plan, port, line))
+        return found(
+            PORT,
+            "fail",
+            f"Port {port} of line {line} cannot be listened on",
+            OWN_PORT,
+            line,
+            port,
+            _right_port(plan, port, line),
+        )
     alone = plan.exclusive or (
-        launch.shape.gpus is not None and bool(plan.nodes) and all(node.gpus is not None and launch.shape.gpus >= node.gpus > 0 for node in plan.nodes)
+        launch.shape.gpus is not None
+        and bool(plan.nodes)
+        and all(node.gpus is not None and launch.shape.gpus >= node.gpus > 0 for node in plan.nodes)
     )
     if alone:
         return found(PORT, "ok", f"Port {port}, on nodes that no other job shares", value=port)
     array = "array" in plan.options
     which = "The tasks of this array" if array else "Two jobs"
-    how = f"Port {port} is the same in each job" if said else f"{launch.program} in line {launch.line} is given no port and takes {port} in each job"
+    how = (
+        f"Port {port} is the same in each job"
+        if said
+        else f"{launch.program} in line {launch.line} is given no port and takes {port} in each job"
+    )
     says = f"{how} (line {line}). {which} on one node would fight for it"
-    return found(PORT, "fail" if array else "warn", says, OWN_PORT, line, port, _right_port(plan, port, line) if said else ())
+    return found(
+        PORT,
+        "fail" if array else "warn",
+        says,
+        OWN_PORT,
+        line,
+        port,
+        _right_port(plan, port, line) if said else (),
+    )
 
 
 def _right_port(plan: Plan, port: str, line: int) -> tuple[Edit, ...]:
@@ -240,18 +346,55 @@ def _right_port(plan: Plan, port: str, line: int) -> tuple[Edit, ...]:
 
 
 def _of_job_id(plan: Plan, port: str, line: int) -> Finding:
-    if "SLURM_ARRAY_JOB_ID" in port and "SLURM_ARRAY_TASK_ID" not in port and "array" in plan.options:
-        return found(PORT, "fail", f"The port of line {line} is made of SLURM_ARRAY_JOB_ID, the same for all tasks of the array", OWN_PORT, line, port[:100])
+    if (
+        "SLURM_ARRAY_JOB_ID" in port
+        and "SLURM_ARRAY_TASK_ID" not in port
+        and "array" in plan.options
+    ):
+        return found(
+            PORT,
+            "fail",
+            f"The port of line {line} is made of SLURM_ARRAY_JOB_ID, the same for all tasks of the"
+            " array",
+            OWN_PORT,
+            line,
+            port[:100],
+        )
     inner = re.fullmatch(r"\$\(\((.*)\)\)", port)
     if inner:
         ports = [
-            arithmetic(inner[1], {"SLURM_JOB_ID": str(one), "SLURM_JOBID": str(one), "SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_JOB_ID": str(one)})
+            arithmetic(
+                inner[1],
+                {
+                    "SLURM_JOB_ID": str(one),
+                    "SLURM_JOBID": str(one),
+                    "SLURM_ARRAY_TASK_ID": "7",
+                    "SLURM_ARRAY_JOB_ID": str(one),
+                },
+            )
             for one in _JOB_IDS
         ]
-        bad = next(((job, made) for job, made in zip(_JOB_IDS, ports, strict=True) if made is not None and not 1024 <= made <= 65535), None)
+        bad = next(
+            (
+                (job, made)
+                for job, made in zip(_JOB_IDS, ports, strict=True)
+                if made is not None and not 1024 <= made <= 65535
+            ),
+            None,
+        )
         if bad is not None:
-            says = f"The port of line {line} leaves what a port can be: job {bad[0]} would get {bad[1]}"
-            assigned = next((one for one in plan.script.assigned if one.line == line and one.value == port), None)
-            edits = plan.swap_in(line, assigned.raw, "$((10000 + SLURM_JOB_ID % 20000))") if assigned else ()
+            says = (
+                f"The port of line {line} leaves what a port can be: job {bad[0]} would get"
+                f" {bad[1]}"
+            )
+            assigned = next(
+                (one for one in plan.script.assigned if one.line == line and one.value == port),
+                None,
+            )
+            edits = (
+                plan.swap_in(line, assigned.raw, "$((10000 + SLURM_JOB_ID % 20000))")
+                if assigned
+                else ()
+            )
             return found(PORT, "fail", says, OWN_PORT, line, port[:100], edits)
     return found(PORT, "ok", "The port is made of the job's number", value=port[:100])

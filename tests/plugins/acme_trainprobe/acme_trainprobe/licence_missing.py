@@ -4,36 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainprobe.api import Cause, Facts, Fix, HostCheck, SuspectGroup, Weighing
+from trainprobe.api import Cause, Fix, HostCheck, Scene, Weighing
 
 
-def _check(facts: Facts) -> HostCheck | None:
-    return next((check for check in facts.of(HostCheck) if check.name == "acme_licence"), None)
+def _check(scene: Scene) -> HostCheck | None:
+    return next(
+        (check for check in scene.facts.of(HostCheck) if check.name == "acme_licence"), None
+    )
 
 
-def weigh(facts: Facts, group: SuspectGroup) -> Iterator[Weighing]:
+def weigh(scene: Scene) -> Iterator[Weighing]:
     """The probe's own check decides it; where it was not made, nothing is said."""
-    check = _check(facts)
+    check = _check(scene)
     if check is None:
         return
-    if check.status == "fail" and group.probe in ("acme_licence", "user_script"):
-        yield Weighing(26, "environment-and-limits", f"The licence check failed: {check.says}", check.evidence)
+    if check.status == "fail" and scene.group.probe in ("acme_licence", "user_script"):
+        yield Weighing(
+            26, "environment-and-limits", f"The licence check failed: {check.says}", check.evidence
+        )
     elif check.status == "ok":
         yield Weighing(-26, "environment-and-limits", "The licence check passed.", check.evidence)
 
 
-def summary(facts: Facts, group: SuspectGroup) -> str:
+def summary(scene: Scene) -> str:
     """Say which path was looked at."""
-    del group
-    check = _check(facts)
-    return f"The solver has no licence: {check.value} is not there." if check is not None else "The solver has no licence."
-
-
-def fixes(facts: Facts, group: SuspectGroup) -> tuple[Fix, ...]:
-    """One thing to do."""
-    del facts, group
+    check = _check(scene)
     return (
-        Fix("Point ACME_LICENCE at the site's licence file.", ("export ACME_LICENCE=/site/acme/licence",), verify="trainprobe diagnose --only acme_licence"),
+        f"The solver has no licence: {check.value} is not there."
+        if check is not None
+        else "The solver has no licence."
+    )
+
+
+def fixes(scene: Scene) -> tuple[Fix, ...]:
+    """One thing to do."""
+    del scene
+    return (
+        Fix(
+            "Point ACME_LICENCE at the site's licence file.",
+            ("export ACME_LICENCE=/site/acme/licence",),
+            verify="trainprobe diagnose --only acme_licence",
+        ),
     )
 
 
@@ -47,5 +58,5 @@ CAUSE = Cause(
     summary=summary,
     fixes=fixes,
     would_settle="trainprobe diagnose --only acme_licence",
-    ranks=lambda facts, group: (),  # noqa: ARG005 - the fault is the host's
+    ranks=lambda scene: (),  # noqa: ARG005 - the fault is the host's
 )

@@ -34,8 +34,19 @@ def main() -> int:
     there = os.path.exists(path)
     emit("phase.end", name="licence", took_s=0.0)
     if not there:
-        emit("fail", check="acme_licence", status="fail", value=path, says=f"There is no licence at {path}.", fix="Ask licences@acme.example for one.")
-    answer, says = ("yes", f"The licence lies at {path}.") if there else ("no", f"There is no licence at {path}.")
+        emit(
+            "fail",
+            check="acme_licence",
+            status="fail",
+            value=path,
+            says=f"There is no licence at {path}.",
+            fix="Ask licences@acme.example for one.",
+        )
+    answer, says = (
+        ("yes", f"The licence lies at {path}.")
+        if there
+        else ("no", f"There is no licence at {path}.")
+    )
     emit("result", answer=answer, says=says)
     print(f"{answer.upper()}: {says}")
     return 0 if there else 10

@@ -1,0 +1,1 @@
+"""Parts of fork_safety.py."""

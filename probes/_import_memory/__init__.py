@@ -1,0 +1,1 @@
+"""Parts of import_memory.py."""

@@ -1,0 +1,1 @@
+"""Parts of model_load.py."""

@@ -1,0 +1,192 @@
+"""The first look at the model, in a child of its own: does it run at all, and what the suites
+have to know of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from typing import Any, Dict, List, Set, Tuple
+
+import torch
+
+from _model_stress.fan_in import fan_ins
+from _model_stress.fault_location import own_fault, recorded
+from _model_stress.findings import Findings, gap
+from _model_stress.tested_model import RunResult, TestedModel, Traits, max_length_of
+from _shared import named_object
+from _shared.memory import memory_limits
+
+# of the weights that the largest suite holds at a time: two models in float64, gradients, two
+# moments of Adam
+COPIES = 12
+
+
+def first_look(tested: TestedModel, findings: Findings) -> Dict[str, Any]:
+    """Run the model once as it is and a few times in other ways. Raises what the user's model
+    raises, and NamedObjectError.
+
+    Return `kind` and `traits` as of TestedModel, and `imported`: modules of installed packages that
+    were imported only when the model was built and run.
+    """
+    known = set(sys.modules)
+    findings.step("build")
+    model = tested.build(tested.request.seed)
+    size = sum(item.numel() * item.element_size() for item in model.parameters())
+    free = memory_limits().free if tested.device == "cpu" else torch.cuda.mem_get_info()[0]
+    if size * COPIES > free:
+        raise named_object.NamedObjectError(
+            f"The weights take {size / 2**30:.1f} GiB, the suites {COPIES} times that, and"
+            f" {free / 2**30:.1f} GiB are free; name a small configuration of it."
+        )
+    findings.step("sample")
+    batch = tested.batch(2, model=model)
+    findings.step("forward")
+    began = time.perf_counter()
+    ran = tested.run(model, batch)
+    took_s = time.perf_counter() - began
+    findings.step("backward")
+    loss = tested.run(model, batch, grad=True).loss
+    if loss.requires_grad:
+        loss.backward()
+    findings.step("forward again")
+    began = time.perf_counter()
+    tested.run(model, batch)
+    took_s = min(
+        took_s, time.perf_counter() - began
+    )  # the first pass allocates, and imports what it needs
+    findings.step("fan-ins")
+    with contextlib.suppress(
+        Exception
+    ):  # what the model forbids to be watched has the fan-ins of its shapes
+        tested.traits = tested.traits._replace(
+            fan_ins=fan_ins(model, lambda: tested.run(model, batch, grad=True))
+        )
+    longest, name = max_length_of(model)
+    noisy = _is_noisy(tested, findings)
+    traits = Traits(
+        doubles=_doubles(tested, findings, ran),
+        noisy=noisy,
+        max_length=longest,
+        max_length_name=name,
+        own_loss=ran.own_loss,
+        parameters=sum(item.numel() for item in model.parameters()),
+        forward_s=took_s,
+        fan_ins=tested.traits.fan_ins,
+    )
+    tested.traits = traits
+    findings.step("other sizes")
+    resizes = _resizes(tested)
+    couples, loss_couples = (False, False) if noisy else _couples(tested)
+    traits = traits._replace(resizes=resizes, couples_rows=couples, loss_couples=loss_couples)
+    return {
+        "kind": tested.kind,
+        "traits": traits._asdict(),
+        "imported": _installed(set(sys.modules) - known),
+    }
+
+
+def _installed(names: Set[str]) -> List[str]:
+    """Those of packages that were installed: the user's own are left as the import found them."""
+    files = {name: str(getattr(sys.modules.get(name), "__file__", None) or "") for name in names}
+    return sorted(
+        name
+        for name, file in files.items()
+        if f"{os.sep}site-packages{os.sep}" in file or f"{os.sep}dist-packages{os.sep}" in file
+    )
+
+
+def _is_noisy(tested: TestedModel, findings: Findings) -> bool:
+    """Two passes in eval() with other random numbers: they must not differ. The first module
+    that does is named.
+    """
+    findings.step("eval twice")
+    model = tested.build(tested.request.seed, lively=True)
+    batch, runs = tested.batch(2, model=model), []
+    for seed in (1, 2):
+        with recorded(model) as calls:
+            ran = tested.run(model, batch, seed=seed)
+        runs.append((calls, ran))
+    (item, first), (other, second) = runs
+    worst = _apart(first, second)
+    where = ""
+    if worst > 1e-6:
+        fault = own_fault(item, other, lambda mine, _theirs: mine, 1e-6, scalars=True)
+        where = (fault[0] if fault else "") or type(model).__name__
+    sentence = (
+        f"Two runs in eval() on one batch differ by {worst:.2g} of the largest output: {where}"
+        " gives other outputs for equal inputs."
+    )
+    return not findings.held(
+        "evaluation.difference",
+        worst,
+        1e-6,
+        "of the largest value",
+        sentence,
+        what="module",
+        where=where,
+    )
+
+
+def _apart(this: RunResult, other: RunResult) -> float:
+    return max(
+        [
+            gap(this.outputs[name], other.outputs[name])
+            for name in this.outputs
+            if name in other.outputs
+        ]
+        + [gap(this.loss, other.loss)]
+    )
+
+
+def _doubles(tested: TestedModel, findings: Findings, single: RunResult) -> bool:
+    findings.step("float64")
+    try:
+        model = tested.build(tested.request.seed, dtype=torch.float64)
+        double = tested.run(model, tested.batch(2, model=model))
+    except Exception:  # any error of the user's code means that it does not calculate in float64
+        return False
+    outputs = list(double.outputs.values()) or [double.loss]
+    return all(item.dtype == torch.float64 for item in outputs) and (
+        not bool(torch.isfinite(single.loss)) or bool(torch.isfinite(double.loss))
+    )
+
+
+def _resizes(tested: TestedModel) -> bool:
+    length = tested.own_length
+    if length is None:
+        return False
+    model = tested.comparing()
+    try:
+        tested.run(model, tested.batch(2, max(2, length // 2), model=model))
+    except Exception:  # why another length does not go through is asked by the shapes
+        return False
+    return True
+
+
+def _couples(tested: TestedModel) -> Tuple[bool, bool]:
+    """Whether a row's output depends on the other rows, and whether a batch's loss differs from the
+    mean over its rows.
+    """
+    model = tested.comparing()
+    batch = tested.batch(3, seed=3, model=model)
+    together = tested.run(model, batch)
+    alone: List[RunResult] = []
+    try:
+        alone = [tested.run(model, batch.take([row])) for row in range(batch.rows)]
+    except Exception:  # one row alone may be refused, by a norm over rows for one
+        return False, False
+    outputs: Dict[str, Any] = {
+        name: item
+        for name, item in together.outputs.items()
+        if item.dim() > 0 and item.shape[0] == batch.rows
+    }
+    couples = any(
+        gap(torch.cat([item.outputs[name] for item in alone]), outputs[name]) > tested.tolerance
+        for name in outputs
+        if all(name in item.outputs for item in alone)
+    )
+    loss = torch.stack([item.loss.detach() for item in alone]).mean()
+    return couples, not couples and gap(loss, together.loss.detach()) > tested.tolerance

@@ -1,0 +1,270 @@
+"""A batch of the user's, and batches of other sizes made from it.
+
+A batch is a tensor, or a dict, list or tuple of tensors and other things, nested. Its tensors are
+its leaves, by dotted name (`input_ids`, `0`, `1.mask`). Each leaf has at most one axis that counts
+rows, and any number that count positions (a 4-D mask has two).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+import torch
+
+
+class Axes(NamedTuple):
+    """The axes of one leaf: that of rows (None where it has none) and those of positions."""
+
+    rows: Optional[int]
+    positions: Tuple[int, ...]
+
+
+class Batch:
+    """`data` goes into the model. `rows` and `length` are its sizes; `length` is None where no axis
+    counts positions.
+    """
+
+    def __init__(self, data: Any, axes: Dict[str, Axes]) -> None:
+        self.data, self.axes = data, axes
+        leaves = self.leaves()
+        self.rows: int = next(
+            (leaves[name].shape[item.rows] for name, item in axes.items() if item.rows is not None),
+            1,
+        )
+        self.length: Optional[int] = next(
+            (
+                leaves[name].shape[item.positions[0]]
+                for name, item in axes.items()
+                if item.positions
+            ),
+            None,
+        )
+
+    def leaves(self) -> Dict[str, Any]:
+        """Return its tensors by name."""
+        return leaves_of(self.data)
+
+    def changed(self, change: Callable[[str, Any], Any]) -> Batch:
+        """Return a batch in which each leaf is `change(name, tensor)`."""
+        return Batch(rebuilt(self.data, change), self.axes)
+
+    def replaced(self, leaves: Dict[str, Any]) -> Batch:
+        """Return a batch with other tensors under these names; a name that a dict batch lacks is
+        added at its top.
+        """
+        data = self.data
+        if isinstance(data, dict):
+            data = {
+                **data,
+                **{
+                    name: tensor
+                    for name, tensor in leaves.items()
+                    if "." not in name and name not in data
+                },
+            }
+        axes = {
+            **self.axes,
+            **{
+                name: axes_of(tensor, self.rows, self.length)
+                for name, tensor in leaves.items()
+                if name not in self.axes
+            },
+        }
+        return Batch(rebuilt(data, leaves.get), axes)
+
+    def take(self, rows: List[int]) -> Batch:
+        """Return the batch of these rows."""
+        return self.changed(lambda name, tensor: _picked(tensor, self.axes[name].rows, rows))
+
+    def cut(self, length: int) -> Batch:
+        """Return the batch of the first `length` positions."""
+        return self.at(list(range(length)))
+
+    def at(self, positions: List[int]) -> Batch:
+        """Return the batch of these positions, in this order; one may come several times."""
+
+        def picked(name: str, tensor: Any) -> Any:
+            for axis in self.axes[name].positions:
+                tensor = _picked(tensor, axis, positions)
+            return tensor
+
+        return self.changed(picked)
+
+    def resized(self, rows: int, length: Optional[int], seed: int = 0) -> Batch:
+        """Return a batch of `rows` x `length`, made of the rows and positions of this one, drawn by
+        `seed`: no value comes that the sample has not.
+
+        Leaves named like positions (`position_ids`) count on, masks keep their values by position.
+        """
+        draw = torch.Generator().manual_seed(seed)
+        pick = (
+            torch.randint(self.rows, (rows,), generator=draw).tolist()
+            if rows > self.rows
+            else list(range(rows))
+        )
+        grown = self.take(pick)
+        if length is None or self.length is None:
+            return grown
+        places = (
+            list(range(length))
+            if length <= self.length
+            else torch.randint(self.length, (length,), generator=draw).tolist()
+        )
+        out = grown.at(places)
+        orders = [
+            torch.randperm(length, generator=draw) for _ in range(rows)
+        ]  # one for all leaves of a row: labels stay with what they label
+        own: int = self.length
+
+        def mixed(name: str, tensor: Any) -> Any:
+            axes = self.axes[name]
+            if (
+                "position" in name
+                and not tensor.is_floating_point()
+                and len(axes.positions) == 1
+                and not tensor.is_complex()
+            ):
+                shape = [1] * tensor.dim()
+                shape[axes.positions[0]] = length
+                return (
+                    torch.arange(length, dtype=tensor.dtype, device=tensor.device)
+                    .reshape(shape)
+                    .expand_as(tensor)
+                    .clone()
+                )
+            if (
+                tensor.dtype == torch.bool
+                or "mask" in name
+                or len(axes.positions) != 1
+                or axes.rows is None
+                or (rows <= self.rows and length <= own)
+            ):
+                return tensor
+            for row, order in enumerate(
+                orders
+            ):  # repeated rows must not be alike, or mixing rows up would not show
+                part = tensor.select(axes.rows, row)
+                axis = axes.positions[0] - (1 if axes.positions[0] > axes.rows else 0)
+                part.copy_(part.index_select(axis, order.to(tensor.device)).clone())
+            return tensor
+
+        return out.changed(lambda name, tensor: mixed(name, tensor.clone()))
+
+    def to(self, *, device: Optional[str] = None, dtype: Any = None) -> Batch:
+        """Return it on a device, its floating-point leaves as `dtype`."""
+
+        def moved(_: str, tensor: Any) -> Any:
+            return tensor.to(
+                device=device or tensor.device,
+                dtype=dtype if dtype is not None and tensor.is_floating_point() else tensor.dtype,
+            )
+
+        return self.changed(moved)
+
+
+def leaves_of(data: Any, name: str = "") -> Dict[str, Any]:
+    """Return the tensors in nested dicts, lists and tuples, by dotted name; a lone tensor has
+    the name ``.
+    """
+    if isinstance(data, torch.Tensor):
+        return {name: data}
+    found: Dict[str, Any] = {}
+    items = (
+        data.items()
+        if hasattr(data, "items")
+        else enumerate(data)
+        if isinstance(data, (list, tuple))
+        else ()
+    )
+    for key, value in items:
+        found.update(leaves_of(value, f"{name}.{key}" if name else str(key)))
+    return found
+
+
+def rebuilt(data: Any, change: Callable[[str, Any], Any], name: str = "") -> Any:
+    """Return nested dicts, lists and tuples with each tensor as `change(name, tensor)`."""
+    if isinstance(data, torch.Tensor):
+        return change(name, data)
+    if hasattr(data, "items"):
+        return {
+            key: rebuilt(value, change, f"{name}.{key}" if name else str(key))
+            for key, value in data.items()
+        }
+    if isinstance(data, (list, tuple)):
+        parts = [
+            rebuilt(value, change, f"{name}.{place}" if name else str(place))
+            for place, value in enumerate(data)
+        ]
+        return type(data)(*parts) if hasattr(data, "_fields") else type(data)(parts)
+    return data
+
+
+def _picked(tensor: Any, axis: Optional[int], places: List[int]) -> Any:
+    if axis is None:
+        return tensor
+    return tensor.index_select(axis, torch.tensor(places, device=tensor.device))
+
+
+def axes_of(tensor: Any, rows: int, length: Optional[int]) -> Axes:
+    """Guess the axes of one tensor: the first is the rows' where it has that size, the positions'
+    are the next of their size.
+
+    Values of a floating-point tensor that is no mask have one axis of positions at most: its next
+    one is of features.
+    """
+    first = (
+        0
+        if tensor.dim() > 0
+        and tensor.shape[0] in (rows, 1)
+        and (tensor.shape[0] == rows or tensor.dim() > 1)
+        else None
+    )
+    if first is not None and tensor.shape[0] != rows:
+        first = None  # one row for all
+    same = [
+        axis
+        for axis in range(tensor.dim())
+        if axis != first and length is not None and tensor.shape[axis] == length
+    ]
+    if tensor.is_floating_point() and tensor.dim() == 3 and first == 0:
+        same = [axis for axis in same if axis == 1]
+    return Axes(first, tuple(same))
+
+
+def axes_between(data: Any, more_rows: Any, longer: Any) -> Dict[str, Axes]:
+    """Return the axes of `data`, known from the same batch with one row more and with one
+    position more; empty where their sizes tell no rows.
+    """
+    leaves, wide, long = leaves_of(data), leaves_of(more_rows), leaves_of(longer)
+
+    def differing(name: str, others: Dict[str, Any]) -> Tuple[int, ...]:
+        item, other = leaves[name], others.get(name)
+        return (
+            tuple(axis for axis in range(item.dim()) if item.shape[axis] != other.shape[axis])
+            if other is not None and other.dim() == item.dim()
+            else ()
+        )
+
+    found = {
+        name: Axes(next(iter(differing(name, wide)), None), differing(name, long))
+        for name in leaves
+    }
+    return found if any(axes.rows is not None for axes in found.values()) else {}
+
+
+def batch_of(data: Any) -> Batch:
+    """Return the batch that `data` is, its axes guessed from the sizes that most of its tensors
+    share.
+    """
+    leaves = leaves_of(data)
+    sizes = [item.shape[0] for item in leaves.values() if item.dim() > 0]
+    count = max(set(sizes), key=sizes.count, default=1)
+    seconds = [
+        item.shape[1]
+        for item in leaves.values()
+        if item.dim() >= 2
+        and item.shape[0] == count
+        and (not item.is_floating_point() or item.dim() == 3)
+    ]
+    length = max(set(seconds), key=seconds.count, default=None)
+    return Batch(data, {name: axes_of(item, count, length) for name, item in leaves.items()})

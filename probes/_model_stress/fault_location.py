@@ -1,0 +1,308 @@
+"""Finds the module where a fault begins: where an exception arose, where outputs differ for equal
+inputs, where gradients become infinite.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import traceback
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+import torch
+
+from _model_stress.batches import leaves_of
+from _model_stress.findings import gap
+
+TORCH = os.path.dirname(os.path.realpath(torch.__file__)) + os.sep
+PROBES = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
+Aligned = Callable[[Any, Any], Optional[Any]]
+
+
+class Opened:
+    """The modules that were called and have not returned, the outermost first."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.stack: List[Tuple[str, Any]] = []
+
+    def innermost(self) -> str:
+        """Return the dotted name of the innermost open module: the class name for the model itself,
+        "" where none is open.
+        """
+        if not self.stack:
+            return ""
+        return self.stack[-1][0] or type(self._model).__name__
+
+    def takes(self, tensors: List[Any]) -> bool:
+        """Whether the innermost open module received one of these tensors unchanged, and has
+        weights of its own that must fit it.
+        """
+        if not self.stack:
+            return False
+        name, args = self.stack[-1]
+        module = dict(self._model.named_modules())[name]
+        places = {item.data_ptr() for item in tensors}
+        return bool(module._parameters) and any(  # noqa: SLF001
+            item.data_ptr() in places for item in leaves_of(args).values()
+        )
+
+
+@contextlib.contextmanager
+def opened(model: Any) -> Iterator[Opened]:
+    """Keep count of the open modules; after an exception those that it went through are still on
+    the stack.
+    """
+    found = Opened(model)
+
+    def enter(name: str) -> Any:
+        return lambda _, args: found.stack.append((name, args))
+
+    def leave(*_: Any) -> None:
+        if found.stack:
+            found.stack.pop()
+
+    hooks = [
+        module.register_forward_pre_hook(enter(name)) for name, module in model.named_modules()
+    ]
+    hooks += [module.register_forward_hook(leave) for module in model.modules()]
+    try:
+        yield found
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def own_frame(error: BaseException) -> Optional[traceback.FrameSummary]:
+    """Return the innermost frame of an exception that is neither torch's nor ours: the user's
+    line, or the library's of which the model comes.
+    """
+    frames = [
+        item
+        for item in traceback.extract_tb(error.__traceback__)
+        if not os.path.realpath(item.filename).startswith((TORCH, PROBES))
+    ]
+    return frames[-1] if frames else None
+
+
+def refused(error: BaseException) -> bool:
+    """Whether the model's own code refused the input: the exception comes from a `raise` or an
+    `assert` in it.
+    """
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    frame = own_frame(error)
+    return (
+        bool(last)
+        and frame is not None
+        and last[0].filename == frame.filename
+        and (frame.line or "").lstrip().startswith(("raise", "assert"))
+    )
+
+
+class RecordedCall(NamedTuple):
+    """One call of one module (the model itself has no name): its number, and its inputs and outputs
+    by name, detached.
+    """
+
+    module: str
+    turn: int
+    inputs: Dict[str, Any]
+    outputs: Dict[str, Any]
+
+
+@contextlib.contextmanager
+def recorded(model: Any, most: int = 3000) -> Iterator[List[RecordedCall]]:
+    """Record the calls of all modules, in the order in which they ended."""
+    calls: List[RecordedCall] = []
+    turns: Dict[str, int] = {}
+    inputs: List[Dict[str, Any]] = []  # of the open calls; a module may write into its inputs
+
+    def entered(_: Any, args: Any, kwargs: Any) -> None:
+        inputs.append(_copies((args, kwargs)) if len(calls) < most else {})
+
+    def recorder(name: str) -> Any:
+        def record(_: Any, __: Any, output: Any) -> None:
+            own = inputs.pop()
+            if len(calls) < most:
+                turns[name] = turns.get(name, 0) + 1
+                calls.append(RecordedCall(name, turns[name], own, _copies(_outputs(output))))
+
+        return record
+
+    hooks: List[Any] = []
+    for name, module in model.named_modules():
+        hooks.append(module.register_forward_pre_hook(entered, with_kwargs=True))
+        hooks.append(module.register_forward_hook(recorder(name)))
+    try:
+        yield calls
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _outputs(output: Any) -> Any:
+    return (
+        output
+        if isinstance(output, (torch.Tensor, list, tuple)) or hasattr(output, "items")
+        else dict(getattr(output, "__dict__", {}))
+    )
+
+
+def _copies(values: Any) -> Dict[str, Any]:
+    return {
+        name: item.detach().clone()
+        for name, item in leaves_of(values).items()
+        if isinstance(item, torch.Tensor)
+    }
+
+
+def own_fault(
+    this: List[RecordedCall],
+    other: List[RecordedCall],
+    aligned: Aligned,
+    tolerance: float,
+    *,
+    scalars: bool = False,
+) -> Optional[Tuple[str, float]]:
+    """Return the module that was given the same in both runs and gave something else, and by how
+    much: "" is the model's own forward.
+
+    `aligned(a, b)` is the part of `a` that must equal `b`, None where the two cannot be compared.
+    The innermost is named: calls end from within. None where there is none such. Outputs that are
+    one number count with `scalars` only.
+    """
+    theirs = {(call.module, call.turn): call for call in other}
+    for call in this:
+        twin = theirs.get((call.module, call.turn))
+        if twin is not None and _worst(call.inputs, twin.inputs, aligned) <= tolerance:
+            apart = _worst(call.outputs, twin.outputs, aligned, scalars=scalars)
+            if apart > tolerance:
+                return call.module, apart
+    return None
+
+
+def _worst(
+    this: Dict[str, Any], other: Dict[str, Any], aligned: Aligned, *, scalars: bool = True
+) -> float:
+    worst = 0.0
+    for name, tensor in this.items():
+        if name in other and (scalars or other[name].dim() > 0):
+            part = aligned(tensor, other[name])
+            if part is not None:
+                worst = max(worst, gap(part, other[name]))
+    return worst
+
+
+def first_of_other_axes(this: List[RecordedCall], other: List[RecordedCall]) -> Optional[str]:
+    """Return the innermost module whose outputs have another number of axes in the two runs,
+    though its inputs have not; "" is the model's own forward.
+    """
+    theirs = {(call.module, call.turn): call for call in other}
+    for call in this:
+        twin = theirs.get((call.module, call.turn))
+        if (
+            twin is not None
+            and _axes(call.inputs) == _axes(twin.inputs)
+            and _axes(call.outputs) != _axes(twin.outputs)
+        ):
+            return call.module
+    return None
+
+
+def _axes(tensors: Dict[str, Any]) -> Dict[str, int]:
+    return {name: item.dim() for name, item in tensors.items()}
+
+
+def first_not_finite(calls: List[RecordedCall]) -> Optional[str]:
+    """Return the innermost module with finite inputs and outputs that are not finite; None where
+    there is none.
+
+    An infinite additive mask counts as finite: only nan and positive infinities are faults.
+    """
+    for call in calls:
+        if not any(_ill(item) for item in call.inputs.values()) and any(
+            _ill(item) for item in call.outputs.values()
+        ):
+            return call.module
+    return None
+
+
+def _ill(tensor: Any) -> bool:
+    return bool(
+        tensor.is_floating_point() and (torch.isnan(tensor).any() or torch.isposinf(tensor).any())
+    )
+
+
+def own_views(name: str, watch: Callable[[str, str, Any], None]) -> Any:
+    """Return a pre-hook that replaces the inputs that want gradients by views, and passes each view
+    to `watch(name, "in", view)`.
+    """
+
+    def own(tensor: Any) -> Any:
+        if not (
+            isinstance(tensor, torch.Tensor) and tensor.requires_grad and tensor.is_floating_point()
+        ):
+            return tensor
+        mine = tensor.view_as(tensor)  # others that are given the same tensor must not count here
+        watch(name, "in", mine)
+        return mine
+
+    return lambda _, args, kwargs: (
+        tuple(own(item) for item in args),
+        {key: own(item) for key, item in kwargs.items()},
+    )
+
+
+def backward_fault(model: Any, loss_of: Callable[[], Any]) -> Tuple[Optional[str], List[str]]:
+    """Return where gradients stop being finite, and the parameters that got such ones.
+
+    It is the innermost module whose outputs' gradients are finite and whose inputs' or parameters'
+    are not; "" is the model's own forward.
+    `loss_of()` runs forward and returns the loss.
+    """
+    fine: Dict[str, Dict[str, bool]] = {}
+    order: List[str] = []
+
+    def watch(name: str, side: str, tensor: Any) -> None:
+        def note(gradient: Any) -> None:
+            row = fine.setdefault(name, {})
+            row[side] = row.get(side, True) and bool(torch.isfinite(gradient).all())
+
+        tensor.register_hook(note)
+
+    def gave(name: str) -> Any:
+        def record(_: Any, __: Any, output: Any) -> None:
+            order.append(name)
+            for item in leaves_of(_outputs(output)).values():
+                if item.requires_grad and item.is_floating_point():
+                    watch(name, "out", item)
+
+        return record
+
+    hooks = [
+        module.register_forward_pre_hook(own_views(name, watch), with_kwargs=True)
+        for name, module in model.named_modules()
+        if name
+    ]
+    hooks += [
+        module.register_forward_hook(gave(name)) for name, module in model.named_modules() if name
+    ]
+    try:
+        model.zero_grad()
+        loss_of().backward()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    ill = [
+        name
+        for name, item in model.named_parameters()
+        if item.grad is not None and not bool(torch.isfinite(item.grad).all())
+    ]
+    begins = [
+        name
+        for name in order
+        if fine.get(name, {}).get("out", False)
+        and (not fine[name].get("in", True) or any(item.startswith(f"{name}.") for item in ill))
+    ]
+    inner = [name for name in begins if not any(other.startswith(f"{name}.") for other in begins)]
+    return (inner[-1] if inner else "" if ill else None), ill

@@ -1,0 +1,195 @@
+"""Reports what the suites found: numbers with their thresholds, one line for each suite, and the
+answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, NoReturn
+
+import _emit
+from _model_stress.findings import worst_first
+from _model_stress.request import RANKS, SUITES
+from _model_stress.suite_children import Outcome
+from _shared import named_object
+
+EVALUATION = "evaluation"
+STATUS = {"passed": "ok", "failed": "fail", "skipped": "unknown", "unanswered": "unknown"}
+
+
+class SuiteLine(NamedTuple):
+    """`state` is passed, failed, skipped (it does not apply) or unanswered (it died or hung);
+    `sentence` says why, or what was tried.
+    """
+
+    name: str
+    state: str
+    sentence: str
+
+
+def refused(error: named_object.NamedObjectError) -> NoReturn:
+    """The words of the command line are wrong, or the user's module fails as it is imported."""
+    if error.mistyped or error.error is None:
+        _emit.result("cannot", error.sentence)
+    _emit.fail_exception(error.sentence, error.error, given="model", kind="raised")
+    _emit.result("no", f"{error.sentence}: {type(error.error).__name__}: {str(error.error)[:200]}")
+
+
+def broken(outcome: Outcome) -> NoReturn:
+    """What holds the suites together ended without an answer: as it imported what the user
+    named, or later.
+    """
+    if outcome.how == "raised" and outcome.error is not None:
+        frame = _frame(outcome.error)
+        _emit.result(
+            "cannot",
+            f"The stress test fails at {outcome.step!r}{frame}: {outcome.error['type']}:"
+            f" {outcome.error['message'][:300]}",
+        )
+    if outcome.step != "import":
+        _emit.result("cannot", f"The stress test {outcome.why} at {outcome.step!r}.")
+    sentence = f"The model's module, as it is imported, {outcome.why}."
+    _emit.fail(sentence, given="model", kind=outcome.how, signal=outcome.signal, phase="import")
+    _emit.result("no", sentence)
+
+
+def first_look(first: Outcome) -> bool:
+    return first.how == "done" and first.answer is not None
+
+
+def no_model(first: Outcome) -> NoReturn:
+    """The model does not run at all, so that no suite can ask anything."""
+    if first.how in ("given", "skipped"):
+        _emit.result("cannot", first.why)
+    doing = {
+        "build": "The model is not built",
+        "sample": "The sample is not made",
+        "forward": "The model does not run forward",
+        "backward": "The model does not run backward",
+    }
+    given = "sample" if first.step == "sample" else "model"
+    sentence = doing.get(first.step, f"The model fails at: {first.step}")
+    if first.error is not None:
+        _emit.fail(
+            f"{sentence} ({first.error['type']}: {first.error['message'][:300]})",
+            given=given,
+            kind="raised",
+            phase=f"model:{first.step}",
+            **first.error,
+        )
+        _emit.result("no", f"{sentence}: {first.error['type']}: {first.error['message'][:300]}")
+    _emit.fail(
+        f"{sentence}: it {first.why}.",
+        given=given,
+        kind=first.how,
+        signal=first.signal,
+        phase=f"model:{first.step}",
+    )
+    _emit.result("no", f"{sentence}: it {first.why}.")
+
+
+def evaluation(first: Outcome) -> SuiteLine:
+    """Whether eval() is deterministic. It comes before the suites, since their comparisons rely on
+    it.
+    """
+    return _line(EVALUATION, "passed", "two runs in eval() agree", first.rows)
+
+
+def tell(name: str, outcome: Outcome) -> SuiteLine:
+    """Write what a suite found; return its line."""
+    if outcome.how in ("skipped", "given") and all(
+        row["row"] != "held" or row["fine"] for row in outcome.rows
+    ):
+        line = SuiteLine(name, "skipped", outcome.why)
+        _emit.note(
+            f"{name}: skipped, {outcome.why}",
+            check=f"stress.{name}",
+            status="unknown",
+            value={"state": "skipped", "took_s": round(outcome.took_s, 2)},
+        )
+        return line
+    if outcome.how in ("done", "skipped", "given"):
+        summary = next((row["says"] for row in outcome.rows if row["row"] == "summary"), "")
+        return _line(name, "passed", summary, outcome.rows, outcome.took_s)
+    what = (
+        f"{outcome.error['type']}: {outcome.error['message'][:200]}"
+        if outcome.error is not None
+        else outcome.why
+    )
+    where = _frame(outcome.error)
+    return _line(
+        name,
+        "unanswered",
+        f"it ended at {outcome.step!r}{where}: {what}",
+        outcome.rows,
+        outcome.took_s,
+    )
+
+
+def _frame(error: Any) -> str:
+    frames = (error or {}).get("frames") or []
+    return f" ({frames[-1]['file']}:{frames[-1]['line']})" if frames else ""
+
+
+def _line(
+    name: str, state: str, sentence: str, rows: List[Dict[str, Any]], took_s: float = 0.0
+) -> SuiteLine:
+    held = worst_first([row for row in rows if row["row"] == "held"])
+    for row in held:
+        labels = {
+            **row["labels"],
+            **({"what": row["what"], "where": row["where"]} if row["where"] or row["what"] else {}),
+        }
+        more = {"frames": row["frames"]} if "frames" in row else {}
+        _emit.measure(
+            row["name"],
+            row["value"],
+            row["unit"],
+            threshold=row["threshold"],
+            suite=name,
+            **labels,
+            **({} if row["fine"] else {"says": row["says"]}),
+        )
+        if not row["fine"]:
+            _emit.fail(row["says"], suite=name, property=row["name"], **labels, **more)
+    for row in rows:
+        if row["row"] == "number":
+            _emit.measure(row["name"], row["value"], row["unit"], suite=name, **row["labels"])
+        elif row["row"] == "note":
+            _emit.note(
+                row["says"],
+                suite=name,
+                **({"check": f"stress.{name}.note", "status": "warn"} if row["warn"] else {}),
+            )
+    beyond = [row for row in held if not row["fine"]]
+    if beyond:
+        state, sentence = "failed", beyond[0]["says"]
+    line = SuiteLine(name, state, sentence)
+    tell_line = f"{name}: {state}" + (f", {sentence}" if sentence else "")
+    _emit.note(
+        tell_line,
+        check=f"stress.{name}",
+        status=STATUS[state],
+        value={"state": state, "took_s": round(took_s, 2), "findings": len(beyond)},
+    )
+    return line
+
+
+def answer(lines: List[SuiteLine]) -> NoReturn:
+    """`7/7 suites passed`, or which did not. A suite that died or hung neither passed nor failed:
+    the answer is `cannot`, unless another failed.
+    """
+    suites = [line for line in lines if line.name in SUITES]
+    passed = sum(line.state == "passed" for line in suites)
+    counted = f"{passed}/{len(suites)} suites passed" if suites else ""
+    skipped = [line.name for line in suites if line.state == "skipped"]
+    counted += f" ({', '.join(skipped)} not for this model)" if skipped else ""
+    bad = [line for line in lines if line.state == "failed"]
+    open_ = [line for line in lines if line.state == "unanswered"]
+    agreed = next((line for line in lines if line.name == RANKS), None)
+    if agreed is not None and agreed.state == "passed":
+        counted += f"; {agreed.sentence}" if agreed.sentence else ""
+    told = " ".join(f"{line.name}: {line.sentence}" for line in (*bad, *open_))[:1200]
+    nothing = all(line.state == "skipped" for line in lines if line.name != EVALUATION)
+    _emit.result(
+        "no" if bad else "cannot" if open_ or nothing else "yes", f"{counted}. {told}".strip()
+    )

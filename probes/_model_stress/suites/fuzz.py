@@ -1,0 +1,357 @@
+"""Random configurations of the model: one that is accepted must run forward and backward, stay
+finite and come back from its state dict.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any, Dict, List, NamedTuple, Optional, Set
+
+import torch
+
+from _model_stress import config_options as drawing
+from _model_stress.batches import Batch
+from _model_stress.config_options import Options
+from _model_stress.fault_location import Opened, first_not_finite, opened, own_frame, recorded
+from _model_stress.findings import Findings, gap
+from _model_stress.tested_model import TestedModel
+
+LENGTH = 8
+REFUSALS = (ValueError, AssertionError, TypeError, NotImplementedError, RuntimeError)
+UNJUDGED = ("refused", "large", "left")
+RETRIES = 3  # of a configuration that was refused or not judged, each with half of its changes
+CAP = 4_000_000  # parameters, or four times as many as the model has as it is given
+NOT_THE_MODELS = ("out of memory", "not enough memory", "can't allocate memory")
+# The sample's values do not fit what this option sets: another sample would do.
+OF_THE_DATA = (
+    "is out of bounds",
+    "target size",
+    "kernel size can't be greater",
+    "output size is too small",
+)
+
+
+class Tried(NamedTuple):
+    """`how` is works, refused, large, left (memory, or the sample does not fit it) or what
+    failed: built, forward, backward, finite, gradients, state.
+    """
+
+    how: str
+    sentence: str = ""
+    error: Optional[BaseException] = None
+    module: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return self.how not in ("works", *UNJUDGED)
+
+    @property
+    def signature(self) -> Any:
+        frame = own_frame(self.error) if self.error is not None else None
+        return (
+            self.how,
+            type(self.error).__name__,
+            (frame.filename, frame.lineno) if frame else self.module,
+        )
+
+
+class Trier:
+    """Tries configurations. A fault of the model with its own configuration is not held against the
+    others.
+    """
+
+    def __init__(self, tested: TestedModel, findings: Findings, *, library: bool) -> None:
+        self.tested, self.findings, self.library = tested, findings, library
+        own = tested.own_length
+        self.length = own if own is None or not tested.traits.resizes else min(own, LENGTH)
+        self.skipped: Set[str] = set()
+        for _ in range(4):
+            first = self.tried({})
+            if not first.failed:
+                break
+            self.skipped.add(first.how)
+        self.known: Dict[str, Tried] = {}
+
+    def _batch(self, model: Any) -> Batch:
+        return self.tested.batch(2, self.length, seed=19, model=model)
+
+    def remembered(self, changed: Options) -> Tried:
+        key = repr(sorted(changed.items()))
+        if key not in self.known:
+            self.known[key] = self.tried(changed)
+        return self.known[key]
+
+    def tried(self, changed: Options) -> Tried:
+        """Build one, run it and load its state into another."""
+        seed = self.tested.request.seed
+        try:
+            model = self.tested.build(seed, options=changed)
+        except REFUSALS as error:
+            return Tried("refused", str(error)[:200], error)
+        except MemoryError:
+            return Tried("left")
+        except Exception as error:  # anything else is no refusal
+            if self.library:  # its configuration has lists that must fit its counts
+                return Tried("refused", _words(error), error)
+            return Tried("built", f"is not built ({_words(error)})", error)
+        if sum(item.numel() for item in model.parameters()) > max(
+            CAP, 4 * self.tested.traits.parameters
+        ):
+            return Tried("large")
+        doing = "forward"
+        with opened(model) as now:
+            batch = None
+            try:
+                batch = self._batch(model)
+                ran = self.tested.run(model, batch, seed=7)
+                model.train()
+                trained = self.tested.run(model, batch, seed=7, grad=True)
+                doing = "backward"
+                trained.loss.backward()
+            except Exception as error:  # whatever the user's model raises is what was looked for
+                leaves = (
+                    list(self._batch(model).leaves().values())
+                    if batch is None
+                    else list(batch.leaves().values())
+                )
+                return self._raised(
+                    doing, error, now, fits=not (doing == "forward" and now.takes(leaves))
+                )
+        if not bool(torch.isfinite(ran.loss)) and "finite" not in self.skipped:
+            module = self._begins(model.eval(), batch)
+            return Tried(
+                "finite",
+                f"has a loss of {float(ran.loss):.3g}"
+                + (f", which begins in {module}" if module else ""),
+                module=module,
+            )
+        ill = [
+            name
+            for name, item in model.named_parameters()
+            if item.grad is not None
+            and not item.grad.is_sparse
+            and not bool(torch.isfinite(item.grad).all())
+        ]
+        if ill and "gradients" not in self.skipped and "finite" not in self.skipped:
+            return Tried(
+                "gradients", f"gets a gradient that is not finite for {ill[0]}", module=ill[0]
+            )
+        return (
+            self._state(model.eval(), batch, changed)
+            if "state" not in self.skipped
+            else Tried("works")
+        )
+
+    def _raised(self, doing: str, error: BaseException, now: Opened, *, fits: bool) -> Tried:
+        text, module = str(error).lower(), now.innermost()
+        if (
+            doing in self.skipped
+            or isinstance(error, (MemoryError, NotImplementedError))
+            or any(word in text for word in NOT_THE_MODELS)
+        ):
+            return Tried("left", _words(error), error)
+        if not fits or any(word in text for word in OF_THE_DATA):
+            return Tried("left", _words(error), error)
+        return Tried(
+            doing,
+            f"fails {doing}{f' in {module}' if module else ''} ({_words(error)})",
+            error,
+            module,
+        )
+
+    def _begins(self, model: Any, batch: Batch) -> str:
+        with recorded(model) as calls:
+            self.tested.run(model, batch, seed=7)
+        name = first_not_finite(calls)
+        return type(model).__name__ if name == "" else name or ""
+
+    def _state(self, model: Any, batch: Batch, changed: Options) -> Tried:
+        """Load its state dict into one of other weights: the names must be the same, and so the
+        outputs.
+        """
+        try:
+            before = self.tested.run(model, batch, seed=7)
+            other = self.tested.build(self.tested.request.seed + 1, options=changed)
+            other.load_state_dict(model.state_dict())
+            after = self.tested.run(other, batch, seed=7)
+        except Exception as error:  # missing names, other sizes, or what the model raises
+            return Tried("state", f"does not load its own state dict ({_words(error)})", error)
+        if self.tested.traits.noisy:
+            return Tried("works")
+        worst = max(
+            [
+                gap(after.outputs[name], before.outputs[name])
+                for name in before.outputs
+                if name in after.outputs
+            ]
+            or [gap(after.loss, before.loss)]
+        )
+        return (
+            Tried("works")
+            if worst <= 1e-5
+            else Tried(
+                "state",
+                "gives other outputs after its state dict was loaded into another one"
+                f" ({worst:.2g})",
+            )
+        )
+
+
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error).strip()[:200]}"
+
+
+def written(changed: Options) -> str:
+    """`heads=3,hidden=8`, by name."""
+    return ",".join(f"{name}={value}" for name, value in sorted(changed.items()))
+
+
+def shrunk(trier: Trier, changed: Options, defaults: Options, signature: Any) -> Options:
+    """Return the smallest change that still fails so: options go back to their defaults one by
+    one, then numbers come nearer to them.
+    """
+
+    def fails(candidate: Options) -> bool:
+        return (
+            trier.findings.left_s() > 1.0
+            and bool(candidate)
+            and trier.remembered(candidate).signature == signature
+        )
+
+    found, again = dict(changed), True
+    while again:
+        again = False
+        for name in sorted(
+            found, key=lambda item: (not isinstance(found[item], (bool, float)), item)
+        ):
+            kept = {key: value for key, value in found.items() if key != name}
+            candidate = drawing.changes(drawing.fitted({**defaults, **kept}, defaults), defaults)
+            if len(candidate) >= len(found):
+                # it fails at the same line, so that what follows it only to fit is not needed to
+                # tell it
+                candidate = kept
+            if fails(candidate):
+                found, again = candidate, True
+                break
+    for name in sorted(found):
+        for value in drawing.nearer(found[name], defaults[name]):
+            candidate = drawing.changes(
+                drawing.fitted({**defaults, **found, name: value}, defaults), defaults
+            )
+            if len(candidate) <= len(found) and candidate.get(name) == value and fails(candidate):
+                found = candidate
+                break
+    return found
+
+
+def _again(tested: TestedModel) -> str:
+    request = tested.request
+    words = [
+        "model_stress.py",
+        "--model",
+        request.model,
+        *(["--sample", request.sample] if request.sample else []),
+        "--suites",
+        "fuzz",
+    ]
+    return " ".join(
+        shlex.quote(item)
+        for item in [*words, "--fuzz", str(request.fuzz), "--seed", str(request.seed)]
+    )
+
+
+def run(tested: TestedModel, findings: Findings) -> None:
+    if not tested.request.fuzz:
+        findings.skip("no configurations were asked for (--fuzz 0)")
+    every = tested.options()
+    config = getattr(tested.build(tested.request.seed), "config", None)
+    library = (type(config).__module__ or "").startswith("transformers.") and all(
+        hasattr(config, name) for name in every
+    )
+    defaults = drawing.variable(every, library=library)
+    trier = Trier(tested, findings, library=library)
+    defaults = {
+        name: value
+        for name, value in defaults.items()
+        if len(drawing.others(name, value, trier.length or 1)) > 1
+    }
+    if not defaults:
+        findings.skip(
+            "neither the factory nor a configuration has numeric or boolean options that may be"
+            " varied"
+        )
+    picked = drawing.drawn(defaults, tested.request.seed, tested.request.fuzz, trier.length or 1)
+    counts: Dict[str, int] = {}
+    reported: List[Any] = []
+    for turn, first in enumerate(picked):
+        changed = first
+        if findings.left_s() < 1.5:
+            break
+        findings.step(f"configuration {turn}: {written(changed) or 'the defaults'}")
+        tried = trier.remembered(changed)
+        for attempt in range(RETRIES):
+            if tried.how in ("refused", "left") and len(changed) > 1:
+                changed = drawing.fewer(
+                    changed, defaults, f"{tested.request.seed}:{turn}:{attempt}"
+                )
+                tried = trier.remembered(changed)
+        counts[tried.how] = counts.get(tried.how, 0) + 1
+        if tried.failed and tried.signature not in reported:
+            reported.append(tried.signature)
+            _tell(trier, findings, shrunk(trier, changed, defaults, tried.signature), changed, turn)
+    if not library:
+        _undivided(trier, findings, defaults)
+    done = sum(counts.values())
+    findings.number("config.tried", float(done), "configurations", **counts)
+    parts = [
+        f"{counts[how]} {sentence}"
+        for how, sentence in (
+            ("refused", "refused as they were built"),
+            ("large", "too large"),
+            ("left", "not judged"),
+        )
+        if how in counts
+    ]
+    if all(how in UNJUDGED for how in counts):
+        why = ", ".join(parts) or "no time was left"
+        findings.skip(f"none of the {len(picked)} configurations drawn was judged: {why}")
+    if not reported:
+        findings.held("config.fails", 0, 0, "configurations", "", what="option")
+    also = f" ({', '.join(parts)})" if parts else ""
+    cut = "" if done == len(picked) else f" of {len(picked)} for the time"
+    findings.summary(
+        f"{done}{cut} configurations of {', '.join(sorted(defaults))[:200]} with seed"
+        f" {tested.request.seed}{also}"
+    )
+
+
+def _undivided(trier: Trier, findings: Findings, defaults: Options) -> None:
+    """Heads that do not divide the width: accepted and failing later is a check that is missing,
+    which costs no training anything.
+    """
+    for changed in drawing.undivided(defaults):
+        if findings.left_s() > 1.5:
+            tried = trier.remembered(changed)
+            if tried.failed:
+                findings.note(
+                    f"{written({**defaults, **changed})[:200]} does not divide, and is accepted:"
+                    f" the model then {tried.sentence[:300]}"
+                )
+                return
+
+
+def _tell(trier: Trier, findings: Findings, least: Options, drawn: Options, turn: int) -> None:
+    tried = trier.remembered(least)
+    where = written(least)
+    sentence = (
+        f"With {where} the model is accepted and {tried.sentence}; configuration {turn} of seed"
+        f" {trier.tested.request.seed} was {written(drawn)}."
+    )
+    sentence += f" To repeat it: {_again(trier.tested)}"
+    labels: Dict[str, Any] = {"module": tried.module, "how": tried.how, "configuration": turn}
+    if tried.error is not None:
+        findings.raised("config.fails", tried.error, sentence, what="option", where=where, **labels)
+    else:
+        findings.held(
+            "config.fails", 1, 0, "configurations", sentence, what="option", where=where, **labels
+        )

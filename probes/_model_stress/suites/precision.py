@@ -1,0 +1,437 @@
+"""Narrow types: autocast and the whole model in bfloat16 and float16, against float32, and float32
+against float64.
+
+Thresholds are multiples of the type's unit (torch.finfo(type).eps) and of what the wide calculation
+itself makes of a change in its inputs' last digit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+import torch
+
+from _model_stress import mixed_precision
+from _model_stress.findings import Findings
+from _model_stress.precision_passes import MODES, Mode, Pass, is_missing, name_of, passed, unreached
+from _model_stress.tested_model import TestedModel, cast
+
+BATCH_NORMS = (
+    torch.nn.BatchNorm1d,
+    torch.nn.BatchNorm2d,
+    torch.nn.BatchNorm3d,
+    torch.nn.SyncBatchNorm,
+)
+ROWS = 8  # whose statistics stand for those of training
+LENGTH = (
+    128  # positions where the model takes them: sums over few positions lose too little to be seen
+)
+
+
+class Precision:
+    def __init__(self, tested: TestedModel, findings: Findings) -> None:
+        self.tested, self.findings = tested, findings
+        self.reported: Set[Tuple[str, str]] = set()
+        self.missing: Dict[str, List[str]] = {}
+        self.tried: List[str] = []
+        self.modules = 0
+        self.length: Optional[int] = None
+        self.statistics: Dict[
+            bool, Dict[str, Any]
+        ] = {}  # of the norms, with and without stirred weights
+        # what the model's own code is called, where no module of it is to blame: its class
+        self.root = ""
+
+    # ---- making
+
+    def make(self, *, lively: bool, dtype: Any = None) -> Any:
+        model = self.tested.build(self.tested.request.seed, lively=lively)
+        self.root = type(model).__name__
+        config: Any = getattr(model, "config", None)
+        if hasattr(config, "use_cache"):
+            config.use_cache = False
+        self.settle(model, lively=lively)
+        if dtype is not None or any(
+            item.dtype in (torch.float16, torch.bfloat16) for item in model.parameters()
+        ):
+            if dtype in (torch.float16, torch.bfloat16):
+                model.to(dtype)  # as a script would do it
+            else:
+                cast(model, torch.float32)
+        return model
+
+    def settle(self, model: Any, *, lively: bool) -> None:
+        """Give norms that were never trained the statistics of a batch.
+
+        With those that they start with they norm nothing in eval(), and a deep residual network
+        grows by a power of two with each block, as it never does once it is trained.
+        """
+        norms = {
+            name: item
+            for name, item in model.named_modules()
+            if isinstance(item, BATCH_NORMS)
+            and item.running_mean is not None
+            and not bool(item.num_batches_tracked)
+        }
+        if norms and lively not in self.statistics:
+            momenta = {name: item.momentum for name, item in norms.items()}
+            for item in norms.values():
+                item.momentum = None  # the first batch's own
+            try:
+                self.tested.run(
+                    model.train(), self.tested.batch(ROWS, self.length, seed=3, model=model)
+                )
+            except Exception:  # training is other suites' business
+                for item in norms.values():
+                    item.reset_running_stats()
+            model.eval()
+            for name, item in norms.items():
+                item.momentum = momenta[name]
+            self.statistics[lively] = {
+                name: (item.running_mean.clone(), item.running_var.clone())
+                for name, item in norms.items()
+            }
+        for name, item in norms.items():
+            mean, variance = self.statistics[lively][name]
+            item.running_mean.copy_(mean)
+            item.running_var.copy_(variance)
+
+    def batch(self, model: Any) -> Any:
+        return self.tested.batch(2, self.length, seed=1, model=model)
+
+    def passed(self, model: Any, mode: Optional[Mode]) -> Pass:
+        return passed(self.tested, model, self.batch(model), mode)
+
+    # ---- telling
+
+    def tell(
+        self,
+        name: str,
+        where: str,
+        value: float,
+        threshold: float,
+        unit: str,
+        sentence: str,
+        *,
+        what: str = "module",
+        **labels: Any,
+    ) -> None:
+        where = where or self.root
+        if (name, where) not in self.reported and (value > threshold or not math.isfinite(value)):
+            self.reported.add((name, where))
+            self.findings.held(
+                name, value, threshold, unit, sentence, what=what, where=where, **labels
+            )
+
+    def title(self, model: Any, name: str) -> str:
+        """What a module is called where a sentence needs a name: the model itself by its class."""
+        return name or type(model).__name__
+
+    # ---- asking
+
+    def run(self) -> None:
+        findings, tested = self.findings, self.tested
+        self.length = self._length()
+        references = self._references()
+        plain = references[False]
+        findings.step("casts in float32")
+        self._casts()
+        for mode in MODES:
+            for lively in (False, True):
+                if findings.left_s() < 1 or mode.label in self.missing:
+                    continue
+                findings.step(f"{mode.label}{', stirred weights' if lively else ''}")
+                self._whole(mode, references[lively], lively=lively)
+        if tested.traits.noisy:
+            findings.note("eval() is noisy: modules are not compared one by one.")
+        else:
+            for dtype in (torch.float16, torch.bfloat16, torch.float32):
+                findings.step(f"modules one by one, {name_of(dtype)}")
+                self._one_by_one(dtype)
+        for sentence, modes in self.missing.items():
+            findings.note(f"{sentence} is not tried here: {modes[0]}")
+        if not self.reported and not self.tried and not self.modules:
+            findings.skip("no narrower type runs here")
+        if not self.reported:
+            findings.held("precision.overflow", 0, 0, "modules", "", what="module")
+        tried = ", ".join(self.tried) or "nothing"
+        findings.summary(
+            f"{tried} against float32 at 2x{self.length or '-'}, {self.modules} modules by"
+            f" themselves, loss {plain.loss:.4g}"
+        )
+
+    def _length(self) -> Optional[int]:
+        traits = self.tested.traits
+        own = self.tested.own_length
+        if own is None or not traits.resizes or traits.forward_s > 0.5:
+            return own
+        return max(own, min(LENGTH, traits.max_length or LENGTH)) if traits.forward_s < 0.1 else own
+
+    def _references(self) -> Dict[bool, Pass]:
+        self.findings.step("float32")
+        found = {lively: self.passed(self.make(lively=lively), None) for lively in (False, True)}
+        if found[False].error is not None and self.length is not None:
+            # it does not go through at this length, which other suites tell
+            self.length = self.tested.own_length
+            found = {
+                lively: self.passed(self.make(lively=lively), None) for lively in (False, True)
+            }
+        plain = found[False]
+        if plain.error is not None:
+            raise plain.error
+        if not math.isfinite(plain.loss) or plain.gradient:
+            self.findings.skip("the loss or its gradients are not finite in float32 already")
+        return found
+
+    def _casts(self) -> None:
+        model = self.make(lively=False)
+        batches = [self.tested.batch(2, self.length, seed=seed, model=model) for seed in (1, 2)]
+        found = mixed_precision.casts_of(
+            model,
+            [lambda batch=batch: self.tested.run(model, batch, grad=True) for batch in batches],  # type: ignore[misc]
+        )
+        for name, item in sorted(found.items(), key=lambda pair: not pair[1].fed)[:3]:
+            unit = torch.finfo(item.kind).eps
+            sentence = (
+                f"{self.title(model, name)} casts to {name_of(item.kind)} by itself, though all is"
+                f" float32: it keeps {-math.log10(unit):.0f} digits of 7."
+            )
+            if item.fed:
+                self.tell(
+                    "precision.tolerance",
+                    name,
+                    unit,
+                    torch.finfo(torch.float32).eps,
+                    "of a value",
+                    sentence,
+                    type=name_of(item.kind),
+                )
+            else:  # a bias of distances, as some models were trained with it
+                self.findings.note(
+                    f"{sentence} What it casts hangs on no weight and on no value of the batch: a"
+                    " table of constants.",
+                    warn=True,
+                )
+
+    def _whole(self, mode: Mode, reference: Pass, *, lively: bool) -> None:
+        if reference.error is not None or not math.isfinite(reference.loss) or reference.gradient:
+            return
+        model = self.make(lively=lively, dtype=None if mode.auto else mode.dtype)
+        item = self.passed(model, mode)
+        labels = {"mode": mode.label}
+        if item.error is not None and is_missing(item.error):
+            self.missing.setdefault(mode.label, []).append(
+                f"{type(item.error).__name__}: {str(item.error)[:160]}"
+            )
+            return
+        if mode.label not in self.tried:
+            self.tried.append(mode.label)
+        bad = item.watch.first_bad(reference.watch)
+        if bad is not None:
+            what = "nan" if bad.nan else "inf"
+            sentence = (
+                f"{self.title(model, bad.module)} makes {what} in {mode.label} out of finite"
+                " inputs, where float32 has none."
+            )
+            self.tell("precision.overflow", bad.module, math.inf, 0, "", sentence, **labels)
+            return
+        if item.error is not None:
+            self._raised(model, mode, item, item.error)
+            return
+        if not math.isfinite(item.loss):
+            self.tell(
+                "precision.overflow",
+                "loss",
+                math.inf,
+                0,
+                "",
+                f"The loss is {item.loss} in {mode.label}, and {reference.loss:.4g} in float32.",
+                what="loss",
+                **labels,
+            )
+        elif item.gradient:
+            sentence = (
+                f"The gradient of {item.gradient} is not finite in {mode.label}, where the loss"
+                " is, and in float32 all are finite."
+            )
+            self.tell(
+                "precision.gradient",
+                item.gradient,
+                math.inf,
+                0,
+                "",
+                sentence,
+                what="parameter",
+                **labels,
+            )
+        elif not self.tested.traits.noisy:
+            apart = abs(item.loss - reference.loss) / max(abs(reference.loss), 1e-6)
+            self.findings.number(
+                "precision.loss",
+                apart,
+                "of the float32 loss",
+                mode=mode.label,
+                weights="stirred" if lively else "as built",
+            )
+
+    def _raised(self, model: Any, mode: Mode, item: Pass, error: BaseException) -> None:
+        modules = dict(model.named_modules())
+        if (
+            mode.auto
+            and "without overflow" in str(error)
+            and self.passed(
+                self.make(lively=False, dtype=mode.dtype), mode._replace(auto=False)
+            ).error
+            is None
+        ):
+            sentence = (
+                f"{type(error).__name__}: {str(error)[:160]} in {mode.label}, where all in"
+                f" {name_of(mode.dtype)} goes through: a number of one type meets another."
+            )
+            self.findings.note(sentence, warn=True)
+            self.missing.setdefault(mode.label, []).append("see above")
+            return
+        left = (
+            ""
+            if mode.auto or "serialization" not in self.tested.request.suites
+            else unreached(self.tested, self.make, self.length, mode, error)
+        )
+        if left:
+            sentence = (
+                f"{type(error).__name__}: {str(error)[:160]} in {mode.label}: a cast of the"
+                f" model does not reach {left}, which is registered nowhere."
+            )
+            self.findings.note(
+                f"{sentence} No state dict has it either, which the serialization suite reports.",
+                warn=True,
+            )
+            self.missing.setdefault(mode.label, []).append(f"{left} keeps its own type")
+            return
+        own = [name for name in item.watch.open if mixed_precision.is_own(modules[name])]
+        where = own[-1] if own else ""
+        if (
+            (not item.backward and "dtype" in str(error))
+            or "same type" in str(error)
+            or "scalar type" in str(error)
+        ):
+            where = where if mode.auto else (item.watch.widener(mode.dtype) or where)
+        if ("precision.raises", where) in self.reported:
+            return
+        self.reported.add(("precision.raises", where))
+        doing = "backward" if item.backward else "forward"
+        sentence = (
+            f"{self.title(model, where)} does not run {doing} in {mode.label}:"
+            f" {type(error).__name__}: {str(error)[:200]}"
+        )
+        self.findings.raised(
+            "precision.raises",
+            error,
+            sentence,
+            what="module",
+            where=where or self.root,
+            mode=mode.label,
+        )
+
+    def _one_by_one(self, dtype: Any) -> None:
+        wide_type = torch.float64 if dtype is torch.float32 else None
+        if (
+            (wide_type is not None and not self.tested.traits.doubles)
+            or name_of(dtype) in self.missing
+            or self.findings.left_s() < 1
+        ):
+            return
+        narrow, wide = self.make(lively=True, dtype=dtype), self.make(lively=True)
+        with torch.no_grad():  # the wide one has the very weights of the narrow one
+            for item, other in zip(
+                (*wide.parameters(), *wide.buffers()), (*narrow.parameters(), *narrow.buffers())
+            ):
+                if item.is_floating_point():
+                    item.copy_(other)
+        if wide_type is not None:
+            cast(wide, wide_type)
+        model = self.make(lively=True)
+        with mixed_precision.taking(model) as taken, contextlib.suppress(Exception):
+            self.tested.run(model, self.batch(model), grad=True)
+        narrows, wides = dict(narrow.named_modules()), dict(wide.named_modules())
+        found: List[Tuple[str, mixed_precision.OwnError]] = []
+        for item in taken:
+            if self.findings.left_s() < 1:
+                self.findings.note(
+                    f"The time is over: {len(taken) - taken.index(item)} modules were not tried in"
+                    f" {name_of(dtype)}."
+                )
+                break
+            own = mixed_precision.alone(narrows[item.module], wides[item.module], item, dtype)
+            if own is None:
+                continue
+            self.modules += 1
+            inside = item.module + "." if item.module else ""
+            if any(name.startswith(inside) for name, _ in found):
+                continue  # a part of it is told
+            if own.overflow and own.grows:
+                sentence = (
+                    f"{self.title(model, item.module)} makes inf or nan in {name_of(dtype)} at"
+                    f" {own.overflow:.3g} times the inputs that came, where its result"
+                )
+                self.findings.note(
+                    f"{sentence} in float32 has grown more than they have: nothing is judged."
+                )
+            if (own.overflow and not own.grows) or own.error > own.allowed:
+                found.append((item.module, own))
+        known = {where for _, where in self.reported}
+        for name, own in [item for item in found if (item[0] or self.root) not in known][:3]:
+            self._tell_own(self.title(model, name), name, own, dtype, wides[name])
+
+    def _tell_own(
+        self, title: str, name: str, own: mixed_precision.OwnError, dtype: Any, module: Any
+    ) -> None:
+        kind = name_of(dtype)
+        if own.overflow and not own.grows:
+            by = "a norm must bear" if own.norm else "it was given here"
+            made = "loses its output" if own.norm else "makes inf or nan"
+            sentence = (
+                f"{title} {made} in {kind} at {own.overflow:.3g} times the inputs that {by}, where"
+                " float32 is well within float16's range."
+            )
+            self.tell(
+                "precision.overflow", name, math.inf, 0, "", sentence, mode=kind, times=own.overflow
+            )
+            return
+        sentence = (
+            f"{title} by itself is {own.error:.2g} off in {kind}, given the same inputs and"
+            f" weights; its arithmetic should cost {own.allowed:.2g} at most."
+        )
+        halved = _complex(module) if dtype is not torch.float32 else ""
+        if halved:
+            sentence = (
+                f"{title} is {own.error:.2g} off in {kind}: a cast of the model drops the imaginary"
+                f" part of its {halved}; hold it as two real tensors."
+            )
+        self.tell(
+            "precision.tolerance",
+            name,
+            own.error,
+            own.allowed,
+            "of the root mean square",
+            sentence,
+            mode=kind,
+        )
+
+
+def _complex(module: Any) -> str:
+    """The name of a tensor whose imaginary part Module.to drops; empty where there is none such."""
+    return next(
+        (
+            str(name)
+            for name, item in (*module.named_buffers(), *module.named_parameters())
+            if item.is_complex()
+        ),
+        "",
+    )
+
+
+def run(tested: TestedModel, findings: Findings) -> None:
+    """Raises what the model raises in float32."""
+    Precision(tested, findings).run()

@@ -1,0 +1,1 @@
+"""Parts of scaled_dataset.py."""

@@ -1,0 +1,31 @@
+"""Torch with a backend for collectives, made ready to be used by a rank."""
+
+from __future__ import annotations
+
+from typing import Any, Tuple
+
+import _emit
+
+
+def torch_with(backend: str, local_rank: int) -> Tuple[Any, Any, str]:
+    """Return (torch, torch.distributed, the rank's device); answers `cannot` where this torch
+    lacks the backend or the rank a GPU of its own.
+    """
+    with _emit.phase("import:torch"):
+        import torch
+        import torch.distributed as dist
+    if (
+        not dist.is_available()
+        or not {"gloo": dist.is_gloo_available, "nccl": dist.is_nccl_available}[backend]()
+    ):
+        _emit.result("cannot", f"This torch {torch.__version__} is built without {backend}.")
+    if backend != "nccl":
+        return torch, dist, "cpu"
+    if local_rank >= torch.cuda.device_count():
+        _emit.result(
+            "cannot",
+            f"Local rank {local_rank} has no GPU of its own: torch sees"
+            f" {torch.cuda.device_count()}.",
+        )
+    torch.cuda.set_device(f"cuda:{local_rank}")
+    return torch, dist, f"cuda:{local_rank}"

@@ -1,0 +1,97 @@
+"""The look of one node at its part of a job, for somebody on another node: evidence goes to
+stdout, line by line, when it is whole.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from trainprobe.attach.discovery import numbered
+from trainprobe.attach.visit import CELL, look_at_job
+from trainprobe.case import Case
+from trainprobe.errors import UsageError
+from trainprobe.model.progress import Silence
+from trainprobe.model.request import AttachRequest
+from trainprobe.nodes.remote_end import RecordSender
+from trainprobe.system.working_folders import working_folder
+from trainprobe.targets.environment import environ_of
+from trainprobe.targets.jobs import LiveJob, find_jobs
+
+MOST_GROUPS = 8
+_LABEL = re.compile(r"[\w.:-]{1,60}")
+
+
+def look_here(slurm: str, timeout_s: float) -> int:
+    """Look at the training of SLURM job `slurm` on this host, at any where it is empty, and print
+    the evidence. Return the exit code.
+
+    Each group of processes that form one world is looked at, in a cell of its own; they share the
+    time.
+    """
+    with RecordSender() as telling:
+        groups = _mine(slurm, timeout_s)
+        telling.none = not groups
+        if not groups:
+            raise UsageError(
+                f"No training process of {f'job {slurm}' if slurm else 'yours'} runs on"
+                f" {os.uname().nodename}."
+            )
+        with working_folder() as folder:
+            case = Case.create(os.path.join(folder, "case"), "attach", ())
+            for cell, job in groups.items():
+                look_at_job(
+                    numbered(job),
+                    case,
+                    AttachRequest(timeout_s=timeout_s / len(groups)),
+                    Silence(),
+                    cell=cell,
+                )
+            for record in case.seal():
+                telling.record(record)
+            case.close()
+    return 0
+
+
+def _mine(slurm: str, timeout_s: float) -> dict[str, LiveJob]:
+    """The groups by their cells. A step of SLURM has one name on all nodes; elsewhere the
+    largest group is taken for the job that is meant.
+    """
+    job, _, step = slurm.partition(".")
+    found: dict[str, LiveJob] = {}
+    for one in sorted(find_jobs(deadline_s=timeout_s), key=lambda one: -len(one.ranks)):
+        of_job, of_step = _slurm_step(one)
+        if slurm and (of_job != job or (step and of_step != step)):
+            continue
+        label = f"step{of_step}" if slurm else "" if not found else _address(one)
+        cell = f"{CELL}#{label}" if label else CELL
+        found.setdefault(cell if cell not in found else f"{cell}.{one.pid}", one)
+    return dict(list(found.items())[:MOST_GROUPS])
+
+
+def _slurm_step(one: LiveJob) -> tuple[str, str]:
+    """The job and the step that started its processes; empty where SLURM did not. A batch script
+    is a step too.
+    """
+    for pid in (
+        *(rank.pid for rank in one.ranks),
+        *([one.launcher.pid] if one.launcher.pid else []),
+    ):
+        environ = environ_of(pid)
+        if environ.get("SLURM_JOB_ID"):
+            step = environ.get("SLURM_STEP_ID", "")
+            return environ["SLURM_JOB_ID"], step if step.isdecimal() and len(step) < 10 else "batch"
+    return "", ""
+
+
+def _address(one: LiveJob) -> str:
+    """Where its ranks meet, which is the same on all of its hosts; else its pid."""
+    told = next(
+        (
+            f"{values['MASTER_ADDR']}:{values.get('MASTER_PORT', '')}"
+            for values in one.environment.values()
+            if values.get("MASTER_ADDR")
+        ),
+        "",
+    )
+    return told if _LABEL.fullmatch(told) else f"pid{one.pid}"

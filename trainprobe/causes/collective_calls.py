@@ -1,0 +1,458 @@
+"""What logs alone weigh for and against each cause of a collective that never ended. Used by the
+causes of causes/collectives/.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from trainprobe.causes.collective_timeouts import SHARDED, Timeouts
+from trainprobe.causes.diverging_calls import camps, places
+from trainprobe.causes.phrases import ranks_say, short
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import quote
+from trainprobe.facts import CollectiveCall, LogEvent, LogFailure, LogProgress, RankException
+from trainprobe.model.facts import Fact
+from trainprobe.waits.divergence import call_says, camps_say
+
+# torch's defaults are 600 s for NCCL and 1800 s for gloo (torch/distributed/constants.py)
+SHORT_S = 300.0
+_FINGERPRINT = re.compile(
+    r"OpType=(\w{1,40}?)(?:,|\)|$)(?: ?TensorShape=(\[[\d, ]{0,80}\]))?(?:,"
+    r" ?TensorDtypes=(\w{1,20}))?"
+)
+_NUMBERED = re.compile(r"SequenceNumber=(\d{1,18})")
+
+
+def said_sizes(scene: Scene) -> tuple[str, tuple[str, str, str], tuple[str, str, str]] | None:
+    """(the line, this rank's and the other's (sequence number, operation, shape)) of a finger
+    print that differs; None where none was printed.
+    """
+    texts = [
+        (event.line, event) for event in scene.of(LogEvent) if event.event == "collective-mismatch"
+    ]
+    texts += [
+        (fact.message, fact)  # type: ignore[misc]
+        for fact in scene.of(RankException)
+        if "CollectiveFingerPrint" in fact.message
+    ]
+    alone: list[tuple[str, tuple[str, str, str]]] = []
+    for text, _ in sorted(texts, key=lambda pair: -len(pair[0])):
+        prints = [
+            (number.group(1) if (number := _NUMBERED.search(part)) else "", *_op_of(part))
+            for part in text.split("CollectiveFingerPrint(")[1:3]
+        ]
+        if len(prints) == 2 and prints[0][1] and prints[1][1]:
+            return text, prints[0], prints[1]
+        alone += [(text, one) for one in prints if one[1]]
+    other = next(
+        (one for _, one in alone if one != alone[0][1]), None
+    )  # up to torch 1.11 each rank printed its own only
+    return (alone[0][0], alone[0][1], other) if other is not None else None
+
+
+def _op_of(part: str) -> tuple[str, str]:
+    match = _FINGERPRINT.search(part)
+    return (
+        (match.group(1), f"{match.group(2) or ''}{match.group(3) or ''}")
+        if match is not None
+        else ("", "")
+    )
+
+
+def differs(scene: Scene) -> str:
+    """In what two finger prints differ: number, operation, shape; empty where there are none or
+    where they do not tell.
+    """
+    found = said_sizes(scene)
+    if found is None:
+        told = [event for event in scene.of(LogEvent) if event.event == "fingerprint-diff"]
+        for event in told:
+            return (
+                "number"
+                if "seq" in event.captured
+                else (
+                    "operation"
+                    if "op" in event.captured
+                    else "shape"
+                    if "aspect" in event.captured
+                    else ""
+                )
+            )
+        return ""
+    _, mine, theirs = found
+    if mine[1] != theirs[1]:
+        return "number" if mine[0] != theirs[0] else "operation"
+    return "shape" if mine[2] != theirs[2] else "number" if mine[0] != theirs[0] else ""
+
+
+def culprits(scene: Scene, *whats: str) -> tuple[LogEvent, ...]:
+    """Lines of a recorder's analysis that name a culprit with one of these errors."""
+    return tuple(
+        event
+        for event in scene.of(LogEvent)
+        if event.event == "recorder-culprit" and event.captured.get("what") in whats
+    )
+
+
+def of_conditional(scene: Scene, told: Timeouts) -> Weighings:
+    """Only some ranks reach a collective."""
+    parted, what = scene.parted, differs(scene)
+    found = said_sizes(scene)
+    if what in ("operation", "number"):
+        calls = f": {found[1][1]} against {found[2][1]}" if found is not None else ""
+        # with one number for both, two orders of the same calls are nearer
+        points = 13 if what == "number" else 6
+        yield weighing(
+            points,
+            "suspects-log",
+            f"The backend compared the calls, and they differ{calls}",
+            *told.events("collective-mismatch", "fingerprint-diff"),
+        )
+        if what == "number":
+            yield weighing(
+                10,
+                "other-stacks",
+                "The ranks have made a different number of calls",
+                *told.events("collective-mismatch", "fingerprint-diff"),
+            )
+    elif what == "shape" and len(camps(places(scene))) > 1:
+        yield weighing(
+            13,
+            "suspects-log",
+            "The backend compared the calls: one operation, from different lines",
+            *told.events("collective-mismatch"),
+        )
+    elif what == "shape":
+        yield weighing(
+            -13,
+            "suspects-log",
+            "The ranks made the same call; only its tensors differ",
+            *told.events("collective-mismatch", "fingerprint-diff"),
+        )
+    stood = places(scene)
+    if told.calls and len(camps(stood)) > 1 and set(stood) & set(told.first):
+        yield weighing(
+            6,
+            "process-state-and-locks",
+            "They waited their whole limit in these calls: nobody was only late",
+            *call_lines(told),
+        )
+    if shown := culprits(scene, "COLLECTIVE_TYPE_MISMATCH"):
+        yield weighing(
+            13,
+            "flight-recorder",
+            f"The recorder's analysis says so: {short(shown[0].line, 120)}",
+            *shown,
+        )
+    missing, frames = told.missing, _camps_of_frames(told)
+    if len(frames) > 1:
+        says = "; ".join(
+            f"{ranks_say(ranks)} at {place}" for place, ranks in list(frames.items())[:3]
+        )
+        yield weighing(
+            10,
+            "other-stacks",
+            f"The calls that timed out stand at different lines: {says}",
+            *told.events("recorder-frame"),
+        )
+    if missing is not None and missing.sure:
+        yield weighing(3, "suspects-log", missing.says, *missing.facts)
+    elif (
+        parted is None
+        and told.calls
+        and not told.together
+        and not what
+        and (told.timeout_s or SHORT_S) >= SHORT_S
+    ):
+        alone = list(told.first) == [0] and told.world != 1
+        says = (
+            f"{'Only rank 0' if alone else 'Not every rank'} gave up in {call_says(told.calls[0])},"
+            " and nobody says who was elsewhere"
+        )
+        yield weighing(3, "suspects-log", says, told.calls[0])
+
+
+def of_order(scene: Scene, told: Timeouts) -> Weighings:
+    """The same calls in another order."""
+    what = differs(scene)
+    if what == "operation":
+        yield weighing(
+            13,
+            "suspects-log",
+            "The backend compared the calls: same number, other operation",
+            *told.events("collective-mismatch", "fingerprint-diff"),
+        )
+        if (
+            (prints := said_sizes(scene)) is not None
+            and prints[1][0]
+            and len(camps(places(scene))) < 2
+        ):
+            says = f"All had made as many calls before (#{prints[1][0]})"
+            yield weighing(6, "other-stacks", says, *told.events("collective-mismatch"))
+    elif not what and (
+        checked := [
+            event
+            for event in told.events("collective-mismatch")
+            if event.signature == "mismatched-collective"
+        ]
+    ):
+        yield quote(13, "The backend compared the calls, and they differ", checked[0])
+    elif what == "shape":
+        yield weighing(
+            -6,
+            "suspects-log",
+            "The ranks made the same call; only its tensors differ",
+            *told.events("collective-mismatch", "fingerprint-diff"),
+        )
+    if shown := culprits(scene, "COLLECTIVE_TYPE_MISMATCH"):
+        yield weighing(
+            6,
+            "flight-recorder",
+            f"The recorder's analysis says so: {short(shown[0].line, 120)}",
+            *shown,
+        )
+
+
+def of_shape(scene: Scene, told: Timeouts) -> Weighings:
+    """One call with tensors of other size."""
+    what, found = differs(scene), said_sizes(scene)
+    if what == "shape":
+        sizes = f": {found[1][2]} against {found[2][2]}" if found is not None else ""
+        op = f" of {found[1][1]}" if found is not None else ""
+        # one operation, but from different lines: then it is not one call
+        apart = len(camps(places(scene))) > 1
+        yield weighing(
+            6 if apart else 26,
+            "suspects-log",
+            f"The backend compared the tensors{op}, and they differ{sizes}",
+            *told.events("collective-mismatch", "fingerprint-diff"),
+        )
+    elif what:
+        yield weighing(
+            -13,
+            "suspects-log",
+            "The backend says that the calls themselves differ",
+            *told.events("collective-mismatch", "fingerprint-diff"),
+        )
+    truncated = [
+        event
+        for event in told.events("collective-mismatch")
+        if "received" in event.captured or event.signature == "nccl-size-mismatch"
+    ]
+    if truncated:
+        yield quote(13, "NCCL got another size than it expected", truncated[0])
+    if shown := culprits(scene, "SIZE_OR_SYNTAX_MISMATCH", "COLLECTIVE_DTYPE_MISMATCH"):
+        yield weighing(
+            13,
+            "flight-recorder",
+            f"The recorder's analysis says so: {short(shown[0].line, 120)}",
+            *shown,
+        )
+
+
+def of_divergent_forward(scene: Scene, told: Timeouts) -> Weighings:
+    """Other layers of a sharded model."""
+    parted, traced = scene.parted, told.events("zero-trace-invalidated")
+    sharded = [call for call in told.calls if SHARDED.search(call.op)]
+    context = told.events("zero-stage", "fsdp-used")
+    both = (
+        parted is not None
+        and parted.kind != "order"
+        and any(SHARDED.search(op) for op in parted.ops)
+    )
+    if (
+        parted is not None
+        and both
+        and (all(SHARDED.search(op) for op in parted.ops) or traced or context)
+    ):
+        yield weighing(
+            13,
+            "flight-recorder",
+            f"Calls of a sharded model part at collective {parted.position}: {camps_say(parted)}",
+            ids=parted.evidence,
+        )
+        yield weighing(
+            10,
+            "other-stacks",
+            "FSDP and ZeRO gather each layer by such a call, so the ranks were at different layers",
+            ids=parted.evidence,
+        )
+    prints = said_sizes(scene)
+    if (
+        prints is not None
+        and all(SHARDED.search(one[1]) for one in prints[1:])
+        and prints[1] != prints[2]
+    ):
+        says = (
+            f"Calls by which a sharded model gathers or reduces a layer differ: {prints[1][1]}"
+            f" {prints[1][2]} against {prints[2][1]} {prints[2][2]}"
+        )
+        yield weighing(13, "flight-recorder", says, *told.events("collective-mismatch"))
+        yield weighing(
+            10,
+            "other-stacks",
+            "FSDP and ZeRO gather each layer by such a call, so the ranks were at different layers",
+            *told.events("collective-mismatch"),
+        )
+    elif sharded and traced:
+        yield weighing(
+            6,
+            "other-stacks",
+            f"The ranks gave up in {call_says(sharded[0])}, by which a layer is gathered or"
+            " reduced",
+            sharded[0],
+        )
+    if traced and (told.calls or told.events("dump-signal")):
+        yield weighing(
+            10,
+            "suspects-log",
+            f"ZeRO says that the order of layers changed: {short(traced[-1].line, 100)}",
+            traced[-1],
+        )
+
+
+def of_stuck(scene: Scene, told: Timeouts) -> Weighings:
+    """A rank that never came, and nobody says why."""
+    missing = told.missing
+    if missing is None or (not told.calls and not missing.sure):
+        if (
+            told.calls
+            and scene.parted is None
+            and not told.together
+            and (told.timeout_s or SHORT_S) >= SHORT_S
+            and len(camps(places(scene))) < 2
+        ):
+            yield weighing(
+                3,
+                "other-stacks",
+                f"Somebody did not come to {call_says(told.calls[0])}",
+                told.calls[0],
+            )
+        return
+    if len(camps(places(scene))) < 2:
+        yield weighing(
+            13 if missing.sure and told.calls else 6, "other-stacks", missing.says, *missing.facts
+        )
+    if scene.parted is not None:
+        yield weighing(
+            -13,
+            "flight-recorder",
+            f"The ranks were in different calls: {camps_say(scene.parted)}",
+            ids=scene.parted.evidence,
+        )
+
+
+def of_uneven_inputs(scene: Scene, told: Timeouts) -> Weighings:
+    """Other numbers of batches."""
+    thrown, uneven = told.events("inputs-exhausted"), told.events("inputs-uneven")
+    if thrown:
+        yield quote(26, "Join says so", thrown[0])
+    elif uneven:
+        yield quote(13, "The output says", uneven[0])
+    bars = [fact for fact in scene.of(LogProgress) if fact.rank is not None and fact.of]
+    plans = {fact.of for fact in bars}
+    if len(plans) > 1 and (told.calls or group_waits(scene)):
+        says = ", ".join(f"rank {fact.rank} has {fact.of}" for fact in bars[:4])
+        yield weighing(
+            13, "probe-outcome", f"The ranks' progress bars have different lengths: {says}", *bars
+        )
+    at_end = [
+        fact for fact in bars if fact.of and fact.step is not None and fact.step >= fact.of - 1
+    ]
+    if told.calls and at_end and not told.together and len(plans) > 1:
+        yield weighing(
+            6,
+            "source",
+            f"It came to a stop at the end of an epoch: {short(at_end[0].line, 100)}",
+            at_end[0],
+        )
+
+
+def group_waits(scene: Scene) -> bool:
+    """Did ranks break because a peer was gone?"""
+    return bool(scene.exceptions(scene.world, echo=True))
+
+
+def _who_left(
+    scene: Scene, told: Timeouts
+) -> tuple[int, LogEvent, tuple[int, ...], tuple[Fact, ...]] | None:
+    """(the rank that was done, its words, those that waited, what shows these), None where
+    nobody was done before the others gave up.
+    """
+    broken = [fact for fact in scene.of(LogFailure) if fact.echo and fact.rank is not None]
+    late: dict[int | None, int] = {fact.rank: fact.place for fact in broken}
+    late.update(
+        {rank: -1 if call.place is None else call.place for rank, call in told.first.items()}
+    )
+    last = max(late.values(), default=-1)
+    for event in told.events("training-ended", "process-left", "data-ended"):
+        rank = told.rank_of(event)
+        if rank is not None and rank not in late and (event.place or 0) < last:
+            return (
+                rank,
+                event,
+                tuple(sorted(waiting for waiting in late if waiting is not None)),
+                tuple(broken[:4] or call_lines(told)),
+            )
+    return None
+
+
+def of_left(scene: Scene, told: Timeouts) -> Weighings:
+    """A rank that said it was done, or had no more data, while others were still in a
+    collective.
+    """
+    found = _who_left(scene, told)
+    if found is not None:
+        rank, said, others, shown = found
+        yield weighing(
+            13,
+            "suspects-log",
+            f"Rank {rank} was done («{short(said.line, 80)}») while"
+            f" {ranks_say(others, capital=False)} still waited",
+            said,
+        )
+        yield weighing(
+            6, "other-stacks", f"{ranks_say(others)} gave up or broke afterwards", *shown
+        )
+
+
+def left(scene: Scene, told: Timeouts) -> tuple[int, ...]:
+    """The rank that `of_left` means."""
+    found = _who_left(scene, told)
+    return (found[0],) if found is not None else ()
+
+
+def away(told: Timeouts, *, task: bool = False) -> tuple[int, ...]:
+    """The ranks for which the others waited, () where the logs do not tell."""
+    if (
+        task
+        and told.task is not None
+        and told.task.rank is not None
+        and told.task.rank not in told.first
+    ):
+        return (told.task.rank,)
+    parted = told.scene.parted
+    if parted is not None and len(parted.camps[0]) < len(parted.camps[-1]):
+        return parted.camps[0]
+    return told.missing.ranks if told.missing is not None else ()
+
+
+def call_lines(told: Timeouts) -> Sequence[CollectiveCall]:
+    """The first calls that timed out."""
+    return tuple(told.first.values())[:6] or told.calls[:6]
+
+
+def _camps_of_frames(told: Timeouts) -> dict[str, list[int]]:
+    """Ranks by the outermost line of theirs that a recorder's stack shows."""
+    by_rank: dict[int, LogEvent] = {}
+    for event in told.events("recorder-frame"):
+        if event.rank is not None and "site-packages" not in event.captured.get("file", ""):
+            by_rank[event.rank] = event
+    found: dict[str, list[int]] = {}
+    for rank, event in by_rank.items():
+        found.setdefault(
+            f"{event.captured['file'].rsplit('/', 1)[-1]}:{event.captured['line']}", []
+        ).append(rank)
+    return found

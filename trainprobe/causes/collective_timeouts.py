@@ -1,0 +1,124 @@
+"""Collectives that timed out, by the logs of a job: who waited in which, who never came, and what
+one rank was doing meanwhile.
+
+`waits/absentees.py` works out who never came; where the calls of the ranks part is in the group's
+divergence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import cached_property
+
+from trainprobe.causes.scene import Scene
+from trainprobe.facts import CollectiveCall, LogEvent, LogJob
+from trainprobe.facts.collectives import WATCHDOG
+from trainprobe.waits.absentees import Absentees, absentees
+
+SHARDED = re.compile(
+    r"_allgather_base|_reduce_scatter_base|all_gather_into_tensor|reduce_scatter_tensor"
+    r"|allgather_coalesced",
+    re.IGNORECASE,
+)
+
+
+class Timeouts:
+    """All that the logs of one cell tell of collectives that timed out."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self._events: dict[str, list[LogEvent]] = defaultdict(list)
+        # A live job's output holds such lines as well; there stacks and journals say it better.
+        for event in (
+            scene.facts.of(LogEvent, cell=scene.cell)
+            if scene.facts.one(LogJob, cell=scene.cell) is not None
+            else ()
+        ):
+            self._events[event.event].append(event)
+
+    def events(self, *shows: str) -> list[LogEvent]:
+        """Lines of the whole cell that show one of these, in their order."""
+        return sorted(
+            (event for name in shows for event in self._events[name]),
+            key=lambda event: event.place if event.place is not None else -1,
+        )
+
+    def rank_of(self, event: LogEvent) -> int | None:
+        """Of whom it speaks: by the line's own words, else its speaker."""
+        own = event.number("rank")
+        return own if own is not None else event.rank
+
+    @cached_property
+    def calls(self) -> tuple[CollectiveCall, ...]:
+        """Every call that timed out."""
+        return tuple(
+            call
+            for call in self.scene.facts.of(CollectiveCall, cell=self.scene.cell)
+            if call.source == WATCHDOG
+        )
+
+    @cached_property
+    def first(self) -> Mapping[int, CollectiveCall]:
+        """The call in which each rank hung: the one with the lowest number, since later ones
+        queue behind it.
+        """
+        found: dict[int, CollectiveCall] = {}
+        for call in self.calls:
+            if call.rank is not None and (
+                call.rank not in found or call.number < found[call.rank].number
+            ):
+                found[call.rank] = call
+        return found
+
+    @cached_property
+    def timeout_s(self) -> float | None:
+        """The shortest limit that ran out, seconds."""
+        return min((call.timeout_s for call in self.calls if call.timeout_s), default=None)
+
+    @cached_property
+    def world(self) -> int:
+        """How many ranks there are, 0 where only those that timed out are known."""
+        told = self.scene.group.world_size
+        return told if told > max((*self.first, 0)) and told > 1 else 0
+
+    @cached_property
+    def together(self) -> bool:
+        """Did every rank of the world give up in one and the same call?"""
+        keys = {(call.number, call.op, call.numel_in) for call in self.first.values()}
+        return (
+            self.world > 1
+            and len(self.first) == self.world
+            and len(keys) == 1
+            and self.scene.parted is None
+        )
+
+    @cached_property
+    def missing(self) -> Absentees | None:
+        """Who never came."""
+        return absentees(self.scene.facts, self.scene.cell)
+
+    @cached_property
+    def task(self) -> LogEvent | None:
+        """The last long task (saving, validating, preparing data) that somebody began before the
+        first timeout and did not end.
+        """
+        begins = min((call.place or 0 for call in self.calls), default=None)
+        if begins is None:
+            return None
+        seen = [
+            event
+            for event in self.events("task-began", "load-began")
+            if event.place is None or event.place < begins or event.rank not in self.first
+        ]
+        for event in reversed(seen):
+            ended = [
+                end
+                for end in self.events("task-ended")
+                if (end.place or 0) > (event.place or 0)
+                and end.rank == event.rank
+                and (end.place or 0) < begins
+            ]
+            return None if ended else event
+        return None

@@ -1,0 +1,213 @@
+"""Where the ranks stand or broke when they no longer agree on a collective: each rank's place,
+and the camps that these make.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from trainprobe.causes.phrases import file_line, short
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+from trainprobe.causes.statements import Statement
+from trainprobe.facts import Block
+from trainprobe.facts.collectives import POINT_TO_POINT, WATCHDOG
+from trainprobe.model.facts import Fact
+from trainprobe.signatures.messages import message
+from trainprobe.stacks.classify import classify
+from trainprobe.stacks.frames import Frame
+from trainprobe.waits.peers import P2P_OPS
+
+# How training code asks who it is: rank == 0, self.local_rank, is_main_process,
+# accelerator.is_local_main_process, dist.get_rank().
+ASKS_FOR_RANK = re.compile(
+    r"(?i)(?<![a-z])(\w*rank|\w*is_(?:\w*_)?(?:main|master|first|last|chief)\w*|main_process"
+    r"|is_chief)(?![a-z])"
+)
+DISAGREE = message("parting.disagree")
+
+
+SLEPT_S = 5.0
+_BYTES = re.compile(r"op\.nbytes\. (\d+) vs (\d+)")
+
+
+def disagreement(heard: Statement) -> str:
+    """What the backend said, in numbers where it gave them."""
+    sizes = _BYTES.search(heard.text)
+    return (
+        f"{sizes.group(1)} bytes arrived where {sizes.group(2)} were expected"
+        if sizes
+        else short(heard.match.group(0), 100)
+    )
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one rank waits or broke: in which operation, called from which line. `line` is 0
+    where only the operation is known.
+    """
+
+    rank: int
+    op: str
+    file: str
+    line: int
+    frames: tuple[Frame, ...]
+    fact: Fact
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return (self.op, self.file.rsplit("/", 1)[-1], self.line)
+
+    def __str__(self) -> str:
+        where = file_line(self.file, self.line)
+        return f"{self.op} at {where}" if where else self.op
+
+
+def places(scene: Scene) -> dict[int, Place]:
+    """The place of each rank that is, or was when it died, inside a collective. Ranks elsewhere
+    are left out.
+    """
+    found = {}
+    for rank in scene.world:
+        place = next(_places_of(scene, rank), None)
+        if place is not None:
+            found[rank] = place
+    return found
+
+
+def camps(found: dict[int, Place]) -> tuple[tuple[int, ...], ...]:
+    """Ranks by place, the smallest camp first."""
+    by_key: dict[tuple[str, str, int], list[int]] = defaultdict(list)
+    for rank, place in found.items():
+        by_key[place.key].append(rank)
+    return tuple(
+        sorted(
+            (tuple(sorted(ranks)) for ranks in by_key.values()), key=lambda camp: (len(camp), camp)
+        )
+    )
+
+
+def all_asleep(scene: Scene, found: dict[int, Place]) -> Weighings:
+    """All ranks of a live job have slept at their places for seconds: none of them was only on
+    its way to the others.
+    """
+    processes = [process for rank in found if (process := scene.process(rank)) is not None]
+    slept = [process.asleep_s for process in processes if process.asleep_s is not None]
+    still = all(thread.moved is False for thread in scene.threads(found))
+    if (
+        scene.live is not None
+        and len(scene.world) == len(found) == len(slept)
+        and still
+        and min(slept) >= SLEPT_S
+    ):
+        says = f"Each has slept in its call for at least {min(slept):.0f} s: nobody was only late"
+        yield weighing(6, "process-state-and-locks", says, *processes)
+
+
+def own_blocks(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> tuple[Block, ...]:
+    """The `if` branches around this camp's calls that are not around everybody else's, outermost
+    first.
+    """
+    mine = [
+        block
+        for rank in camp[:1]
+        if rank in found
+        for block in _branches(scene, found[rank].frames)
+    ]
+    theirs = {
+        _branch_key(block)
+        for rank, place in found.items()
+        if rank not in camp
+        for block in _branches(scene, place.frames)
+    }
+    return tuple(block for block in mine if _branch_key(block) not in theirs)
+
+
+def rank_block(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> Block | None:
+    """The `if` on a rank that only this camp's calls stand under."""
+    return next(
+        (block for block in own_blocks(scene, found, camp) if ASKS_FOR_RANK.search(block.text)),
+        None,
+    )
+
+
+def exchange(scene: Scene) -> dict[int, Place]:
+    """The places of suspects that wait for each other in sends and receives; empty where they do
+    not.
+    """
+    found = places(scene)
+    mine = {
+        rank: found[rank] for rank in scene.ranks if rank in found and found[rank].op in P2P_OPS
+    }
+    return mine if scene.group.how == "cycle" and len(mine) == len(scene.ranks) > 1 else {}
+
+
+# A condition that holds for all ranks but one, or for a half of them, singles nobody out.
+_HOLDS_FOR_MOST = re.compile(r"!=|\bnot\b|[<>]")
+
+
+def singled_out(scene: Scene, found: dict[int, Place]) -> tuple[int, ...]:
+    """The camp that must act differently: the one for which an `if` on the rank holds, unless
+    most ranks are in it, else the smallest; of two equal camps both.
+    """
+    sides = camps(found)
+    under = [
+        (side, block) for side in sides if (block := rank_block(scene, found, side)) is not None
+    ]
+    bodies = [
+        side
+        for side, block in under
+        if block.branch == "body" and not _HOLDS_FOR_MOST.search(block.text)
+    ]
+    if len(bodies) == 1 and 2 * len(bodies[0]) <= len(found):
+        return bodies[0]
+    return tuple(sorted(rank for side in sides if len(side) == len(sides[0]) for rank in side))
+
+
+def _places_of(scene: Scene, rank: int) -> Iterator[Place]:
+    thread = scene.thread(rank)
+    if (
+        thread is not None and thread.source == "py-spy" and thread.frames
+    ):  # a look at a dying process may show no frame
+        if thread.leaf in WAITS_FOR_RANKS or thread.in_backward:
+            op = "backward" if thread.in_backward else thread.op or "a collective"
+            yield Place(rank, op, thread.user_file, thread.user_line, thread.frames, thread)
+        return
+    for fatal in scene.fatals([rank]):
+        yield from _from_frames(rank, fatal.frames, fatal)
+    for exception in (*scene.exceptions([rank]), *scene.exceptions([rank], echo=True)):
+        yield from _from_frames(rank, exception.frames, exception)
+    for call in reversed(scene.calls(rank)):
+        if not call.finished and (
+            call.source != WATCHDOG or call.op in POINT_TO_POINT
+        ):  # a log's collectives have no line: the divergence compares them
+            yield Place(
+                rank,
+                call.op,
+                call.file,
+                call.line,
+                (Frame(call.function, call.file, call.line),),
+                call,
+            )
+
+
+def _from_frames(rank: int, frames: tuple[Frame, ...], fact: Fact) -> Iterator[Place]:
+    """A traceback or a dying stack that ends inside a collective; DDP reduces below the backward
+    pass, where no Python frame is.
+    """
+    place = classify(frames)
+    if place.user is not None and place.leaf in WAITS_FOR_RANKS:
+        yield Place(
+            rank, place.op or "a collective", place.user.file, place.user.line, frames, fact
+        )
+
+
+def _branches(scene: Scene, frames: Iterable[Frame]) -> Iterator[Block]:
+    for site in scene.sites(frames):
+        yield from (block for block in site.blocks if block.kind == "if")
+
+
+def _branch_key(block: Block) -> tuple[int, str, str]:
+    return (block.line, block.text, block.branch)

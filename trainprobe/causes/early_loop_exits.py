@@ -1,0 +1,129 @@
+"""Which ranks have left a loop over data in which the others still are, by their stacks and the
+source around them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from trainprobe.causes.diverging_calls import camps, places, rank_block
+from trainprobe.causes.scene import Scene
+from trainprobe.facts import Block, Skip
+from trainprobe.stacks.frames import Frame
+
+# Loops that have the same length on all ranks: counting, and walking over the model. Loops over
+# data need not.
+OWN_LENGTH = re.compile(
+    r"range\(|parameters\(|modules\(|buffers\(|children\(|param_groups|state_dict"
+)
+
+OVER_DATA = re.compile(r"(?i)load|data|batch|iter|sampl|shard|stream|line|enumerate")
+
+# Conditions that count, and so hold on all ranks in the same passes: steps already done at a
+# restart, every n-th step, the last step allowed.
+COUNTS = re.compile(
+    r"(?i)%|\b(\w*step\w*|\w*epoch\w*|\w*_?idx|i|n|it|iteration|resume\w*|start\w*)\b\s*(?:[<>]=?"
+    r"|==|!=)\s*[\w.]+\s*:?$"
+)
+
+
+def step_skipped(scene: Scene, out: Sequence[int]) -> Skip | None:
+    """The `continue` above the others' collective, in the loop that these ranks have left, by which
+    a rank may leave out one step and its collectives.
+
+    None where there is none, where it only counts (then all ranks skip alike), and in cases
+    recorded before skips were read.
+    """
+    loop = loop_left(scene, out)
+    if loop is None:
+        return None
+    frames = [
+        frame for rank, place in places(scene).items() if rank not in out for frame in place.frames
+    ]
+    found = [
+        skip
+        for site in scene.sites(frames)
+        for skip in site.skips
+        if (skip.loop, skip.how) == (loop.line, "continue")
+    ]
+    return next((skip for skip in reversed(found) if not COUNTS.search(skip.text)), None)
+
+
+def steps_ahead(scene: Scene) -> tuple[tuple[int, ...], Skip | None]:
+    """The ranks that are behind the loop while all others are in it, with the `continue` that
+    may have brought them there; none of both where there is none.
+    """
+    out = out_of_loop(scene)
+    skip = step_skipped(scene, out) if out and len(out) < len(scene.world) else None
+    return (out, skip) if skip is not None else ((), None)
+
+
+def out_of_loop(scene: Scene) -> tuple[int, ...]:
+    """The ranks that have left a loop over data in which all the rest still are: the suspects,
+    or another camp, where only the suspects or both stand out.
+    """
+    found = places(scene)
+    for side in (scene.ranks, scene.others, *camps(found)):
+        rest = [rank for rank in found if rank not in side]
+        loop = (
+            loop_left(scene, side)
+            if side and rest and all(rank in found for rank in side)
+            else None
+        )
+        if loop is None or OVER_DATA.search(loop.text) is None or not is_behind(scene, side, loop):
+            continue
+        if all(any(_holds(scene, frame, loop) for frame in found[rank].frames) for rank in rest):
+            return tuple(side)
+    return scene.ranks
+
+
+def loop_left(scene: Scene, out: Sequence[int]) -> Block | None:
+    """The `for` loop that the others' collective is in and these ranks are not."""
+    found = places(scene)
+    mine = {
+        (block.line, block.text)
+        for rank in out
+        if rank in found
+        for block in _loops(scene, found[rank].frames)
+    }
+    theirs = [
+        block for rank in found if rank not in out for block in _loops(scene, found[rank].frames)
+    ]
+    return next((block for block in reversed(theirs) if (block.line, block.text) not in mine), None)
+
+
+def _loops(scene: Scene, frames: tuple[Frame, ...]) -> list[Block]:
+    sites = scene.sites(frames)
+    return [
+        block
+        for site in sites
+        for block in site.blocks
+        if block.kind == "for" and block.branch == "body" and not OWN_LENGTH.search(block.text)
+    ]
+
+
+def is_behind(scene: Scene, out: Sequence[int], loop: Block) -> bool:
+    """Do all of them stand further down in the function of the loop, under no `if` on the rank?"""
+    found = places(scene)
+    mine = [found[rank] for rank in out if rank in found]
+    theirs = {
+        (frame.file, frame.name)
+        for rank in found
+        if rank not in out
+        for frame in found[rank].frames
+        if _holds(scene, frame, loop)
+    }
+    below = all(
+        any((frame.file, frame.name) in theirs and frame.line > loop.line for frame in place.frames)
+        for place in mine
+    )
+    return bool(mine) and below and rank_block(scene, found, tuple(out)) is None
+
+
+def _holds(scene: Scene, frame: Frame, loop: Block) -> bool:
+    return any(
+        (block.line, block.text) == (loop.line, loop.text)
+        for site in scene.sites([frame])
+        for block in site.blocks
+    )

@@ -1,0 +1,300 @@
+"""What logs alone weigh for one rank that works longer than the others wait, and for a limit
+that is too short.
+"""
+
+from __future__ import annotations
+
+import re
+
+from trainprobe.causes.collective_calls import SHORT_S, call_lines
+from trainprobe.causes.collective_timeouts import Timeouts
+from trainprobe.causes.diverging_calls import camps, places
+from trainprobe.causes.phrases import ranks_say, short
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import quote
+from trainprobe.facts import LogEvent, LogProgress, Output, RankException
+from trainprobe.facts.collectives import NO_NUMBER
+from trainprobe.facts.timed_out_calls import FIRST
+from trainprobe.waits.divergence import call_says, camps_say
+
+VERY_FIRST = 3
+# a barrier with such a number stands at the start: data, weights and caches are prepared there
+FIRST_COLLECTIVES = 5
+_ONE_GOES_FIRST = re.compile(r"(?:main|zero|master|rank0)_?(?:process)?_first\b")
+_ALL_MEET = re.compile(r"\b(?:wait_for_everyone|barrier|synchronize)\b")
+_KEEPS = re.compile(
+    r"save|checkpoint|evaluat|valid|gather_for_metrics|prepare|tokeni[sz]e|preprocess",
+    re.IGNORECASE,
+)
+_LONG_TASK = re.compile(
+    r"(?i)\b(?:sav(?:e|ing)|writ(?:e|ing)|dump(?:ing)?|export(?:ing)?|upload(?:ing)?"
+    r"|download(?:ing)?|tokeni[sz]\w*|pre-?process\w*|validat(?:e|ing|ion)|evaluat(?:e|ing|ion)"
+    r"|generat(?:e|ing)|index(?:ing)?|scan(?:ning)?|convert(?:ing)?|merg(?:e|ing)|consolidat\w*"
+    r"|prepar(?:e|ing)|shard(?:ing)?|pack(?:ing)?|cach(?:e|ing)|plot(?:ting)?|render(?:ing)?)\b"
+)
+_A_STEP = re.compile(
+    r"(?i)\b(?:step|iter(?:ation)?)\b.{0,40}\bloss\b|Watchdog|ProcessGroup|Error|Traceback"
+)
+LAST_LINES = 3
+TIMEOUTS = ("store-timeout", "collective-timeout", "barrier-timeout")
+_EVALUATES = re.compile(r"(?i)evaluat|validat|predict")
+
+
+def of_long_task(scene: Scene, told: Timeouts) -> Weighings:
+    """One rank works alone for longer than the others wait."""
+    if not told.calls:
+        yield from _met_in_vain(scene, told)
+        return
+    if told.together:
+        yield weighing(
+            -13,
+            "other-stacks",
+            f"All {told.world} ranks gave up in one and the same call: nobody was away",
+            *call_lines(told),
+        )
+    if scene.parted is not None:
+        yield weighing(
+            -13,
+            "flight-recorder",
+            f"The ranks were in different calls: {camps_say(scene.parted)}",
+            ids=scene.parted.evidence,
+        )
+    yield from _at_a_task(scene, told)
+    yield from _met_at(scene, told)
+    words = _last_lines(scene, told) if told.task is None and scene.parted is None else None
+    if words is not None:
+        rank, line, output = words
+        yield weighing(
+            10, "suspects-log", f"The last that rank {rank} said is «{short(line, 100)}»", output
+        )
+    worked = _works_on(scene, told)
+    if worked is not None:
+        yield weighing(
+            10,
+            "probe-outcome",
+            f"Rank {worked.rank} still went on after the others had given up:"
+            f" {short(worked.line, 80)}",
+            worked,
+        )
+    missing = told.missing
+    if (
+        missing is not None
+        and not missing.by_stack
+        and (missing.ranks == (0,) or words is not None)
+        and not told.together
+    ):
+        yield weighing(6, "flight-recorder", missing.says, *missing.facts)
+
+
+def _met_in_vain(scene: Scene, told: Timeouts) -> Weighings:
+    """A store's timeout names no call: only the frames tell that it was raised where all but one
+    rank wait, and a bar what that one does.
+    """
+    broken = [fact for fact in scene.of(RankException) if fact.echo and fact.echo_of in TIMEOUTS]
+    found = next(
+        (
+            (frame.name, fact)
+            for fact in broken
+            for frame in fact.frames
+            if _ONE_GOES_FIRST.search(frame.name)
+        ),
+        None,
+    )
+    if found is None:
+        return
+    yield weighing(
+        13,
+        "other-stacks",
+        f"The others waited inside {found[0]}, in which one rank goes first",
+        found[1],
+    )
+    tasks = told.events("task-began")
+    if tasks and not any(
+        (end.place or 0) > (tasks[-1].place or 0) for end in told.events("task-ended")
+    ):
+        yield weighing(
+            13,
+            "suspects-log",
+            f"Somebody was at «{short(tasks[-1].line, 100)}» when the others gave up",
+            tasks[-1],
+        )
+
+
+def _at_a_task(scene: Scene, told: Timeouts) -> Weighings:
+    """What somebody had begun when the others gave up, and whether it began one limit before."""
+    task = told.task
+    if task is not None and scene.parted is None:
+        went_on = _went_on(scene, task)
+        began = next((call for call in told.calls if call.at), None)
+        who = ranks_say([task.rank]) if task.rank is not None else "Somebody"
+        load = task.event == "load-began"
+        under_way = task.captured.get("percent", "100") != "100"
+        points = 3 if went_on or (load and not under_way) else 10 if load else 13
+        yield weighing(
+            points,
+            "suspects-log",
+            f"{who} was at «{short(task.line, 100)}» when the others gave up",
+            task,
+        )
+        if (
+            began is not None
+            and task.at is not None
+            and told.timeout_s
+            and abs(began.at - task.at - told.timeout_s) <= max(60.0, 0.1 * told.timeout_s)
+        ):
+            yield weighing(
+                13,
+                "scheduler",
+                f"It began {began.at - task.at:.0f} s before, and the limit is"
+                f" {told.timeout_s:.0f} s",
+                task,
+                began,
+            )
+
+
+def _met_at(scene: Scene, told: Timeouts) -> Weighings:
+    """Where the others waited: in a barrier, at the start, or inside a function that lets one
+    rank go first.
+    """
+    frames = [
+        (event.captured.get("function", ""), event) for event in told.events("recorder-frame")
+    ]
+    frames += [
+        (frame.name, fact)  # type: ignore[misc]
+        for fact in scene.of(RankException)
+        if fact.echo
+        for frame in fact.frames
+    ]
+    first = next(((name, fact) for name, fact in frames if _ONE_GOES_FIRST.search(name)), None)
+    kept = next(((name, fact) for name, fact in frames if _KEEPS.search(name)), None)
+    meet = next(((name, fact) for name, fact in frames if _ALL_MEET.search(name)), None)
+    if any(call.op == FIRST for call in told.calls):
+        yield weighing(
+            10,
+            "other-stacks",
+            "The others waited for"
+            f" {ranks_say(told.missing.ranks if told.missing else (0,), capital=False)} in {FIRST}",
+            *call_lines(told),
+        )
+    barriers = [
+        call
+        for call in told.calls
+        if call.op == "barrier" or (call.numel_in == 1 and call.op in ("all_reduce", "broadcast"))
+    ]
+    early = [call for call in barriers if NO_NUMBER < call.number <= FIRST_COLLECTIVES]
+    if first is not None:
+        yield weighing(
+            13,
+            "other-stacks",
+            f"The others waited inside {first[0]}, in which one rank goes first",
+            first[1],
+        )
+    elif early and not told.together:
+        # rank 0 prepares, and here it did not give up
+        points = 6 if 0 in told.first else 13 if early[0].number <= VERY_FIRST else 10
+        yield weighing(
+            points,
+            "other-stacks",
+            f"The others waited in a barrier at the start, {call_says(early[0])}",
+            early[0],
+        )
+    elif kept is not None and (meet is not None or barriers):
+        yield weighing(6, "other-stacks", f"The others waited inside {kept[0]}", kept[1])
+    elif barriers and not told.together:
+        yield weighing(
+            6,
+            "other-stacks",
+            f"The others waited in a barrier, {call_says(barriers[0])}",
+            barriers[0],
+        )
+
+
+def of_short_timeout(scene: Scene, told: Timeouts) -> Weighings:
+    """A right step that takes longer than the limit."""
+    limit = told.timeout_s
+    if limit is None or limit > SHORT_S:
+        return
+    # Any hang runs out a short limit as well: it takes a sign that somebody was still at work to
+    # make it more than a possibility.
+    yield weighing(
+        3, "scheduler", f"The limit that ran out is only {limit:.0f} s", *call_lines(told)
+    )
+    last = max((call.place or 0 for call in told.calls), default=-1)
+    after: list[LogEvent | LogProgress] = [
+        event for event in told.events("task-ended", "training-ended") if (event.place or 0) > last
+    ]
+    after += [worked] if (worked := _works_on(scene, told)) is not None else []
+    if after:
+        yield quote(13, "Work came to its end right after", after[0])
+    elif told.task is not None and not _went_on(scene, told.task):
+        yield weighing(
+            10, "suspects-log", f"A rank was still at work: {short(told.task.line, 100)}", told.task
+        )
+    if scene.parted is not None or len(camps(places(scene))) > 1:
+        yield weighing(
+            -13,
+            "flight-recorder",
+            "The ranks were in different calls, which no limit"
+            f" cures{f': {camps_say(scene.parted)}' if scene.parted else ''}",
+            *call_lines(told),
+        )
+
+
+def _last_lines(scene: Scene, told: Timeouts) -> tuple[int, str, Output] | None:
+    """(rank, line, its output) where one that did not come spoke last of a task that takes long.
+    Most programs let only rank 0 print.
+    """
+    missing = told.missing.ranks[:4] if told.missing is not None else ()
+    for rank in missing:
+        own = scene.of(Output, rank=rank)
+        for output in own or (scene.of(Output, rank=None) if missing == (0,) else ()):
+            lines = [line for line in output.tail[-4000:].splitlines() if line.strip()][
+                -LAST_LINES:
+            ]
+            line = next(
+                (
+                    line
+                    for line in reversed(lines)
+                    if _LONG_TASK.search(line) and not _A_STEP.search(line)
+                ),
+                None,
+            )
+            if line is not None:
+                return rank, line, output
+    return None
+
+
+def _works_on(scene: Scene, told: Timeouts) -> LogEvent | LogProgress | None:
+    """What a rank that did not give up printed of its work after the others had."""
+    begins = min((call.place or 0 for call in told.calls), default=None)
+    if begins is None or not told.first:
+        return None
+    told_of: list[LogEvent | LogProgress] = list(
+        told.events("task-began", "load-began", "task-ended")
+    )
+    told_of += scene.of(LogProgress)
+    return next(
+        (
+            one
+            for one in told_of
+            if one.rank is not None and one.rank not in told.first and (one.place or 0) > begins
+        ),
+        None,
+    )
+
+
+def _went_on(scene: Scene, task: LogEvent) -> bool:
+    """Did training steps follow the task?"""
+    bars = [
+        fact for fact in scene.of(LogProgress) if fact.rank == task.rank and fact.place is not None
+    ]
+    # an evaluation has a bar of its own, in which no loss of training is told
+    own = _EVALUATES.search(task.line) is not None
+    after = [
+        fact
+        for fact in bars
+        if (fact.place or 0) > (task.place or 0)
+        and "%|" not in task.line
+        and fact.line[:20] != task.line[:20]
+    ]
+    return any(not own or fact.finished or "loss" in fact.line for fact in after)

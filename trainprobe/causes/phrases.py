@@ -1,0 +1,149 @@
+"""How causes speak: ranks, places, sizes and times as a reader wants them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from trainprobe.causes.commands import job, live_pid
+from trainprobe.causes.scene import Scene
+from trainprobe.model.diagnosis import Fix, Risk, Who
+
+Fixes = tuple[Fix, ...]
+MIB, GIB = 2**20, 2**30
+
+
+def ranks_say(ranks: Sequence[int], *, capital: bool = True) -> str:
+    """`Rank 3`, `Ranks 0 and 2`, `Ranks 0-2 and 5`, `The job` where nobody in particular is
+    meant.
+    """
+    if not ranks:
+        return "The job" if capital else "the job"
+    word = "rank" if len(ranks) == 1 else "ranks"
+    return f"{word.capitalize() if capital else word} {listed(runs(ranks))}"
+
+
+def runs(numbers: Iterable[int]) -> list[str]:
+    """`[0, 1, 2, 5, 6]` becomes `["0-2", "5", "6"]`."""
+    found: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return [
+        text
+        for low, high in found
+        for text in (
+            [f"{low}-{high}"]
+            if high - low > 1
+            else [str(number) for number in dict.fromkeys((low, high))]
+        )
+    ]
+
+
+def listed(items: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return (
+        items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
+    )
+
+
+def subject(scene: Scene, ranks: Sequence[int] | None = None) -> str:
+    """`Rank 1 on node7`: the suspects, with their host where it is known."""
+    who = scene.ranks if ranks is None else ranks
+    hosts = scene.group.hosts or tuple(
+        dict.fromkeys(ending.host for ending in scene.endings(who) if ending.host)
+    )
+    host = hosts or ((scene.plan.host,) if scene.plan.host else ())
+    return f"{ranks_say(who)} on {listed(host)}" if host and who else ranks_say(who)
+
+
+def verb(ranks: Sequence[int], singular: str, plural: str) -> str:
+    """The form of the verb that fits `ranks_say(ranks)`."""
+    return plural if len(ranks) > 1 else singular
+
+
+def size(count: float | None) -> str:
+    """Bytes as `1.5 GiB` or `40 MiB`."""
+    if count is None:
+        return "an unknown amount"
+    return f"{count / GIB:.1f} GiB" if count >= GIB else f"{count / MIB:.0f} MiB"
+
+
+def short(text: str, limit: int = 160) -> str:
+    """The first line that says something, cut to `limit` characters."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+
+
+def sentence(text: str) -> str:
+    """With one full stop at its end."""
+    cut = text.rstrip(" .")
+    return cut if cut.endswith("…") else f"{cut}."
+
+
+def file_line(file: str, line: int) -> str:
+    """`train.py:88`, or an empty string where the place is unknown."""
+    return f"{file.rsplit('/', 1)[-1]}:{line}" if file and line else ""
+
+
+def native_stack(scene: Scene, what: str, pid: int = 0) -> tuple[str, ...]:
+    """The steps that show where `what` is in native code. A job that `attach` looks at still
+    lives; one of the ladder must hang again.
+    """
+    if scene.live is not None:
+        own = next(
+            (process.pid for rank in scene.ranks if (process := scene.process(rank)) is not None),
+            0,
+        )
+        return (f"py-spy dump --native --pid {pid or own or live_pid(scene)}",)
+    return (
+        f"start it again: {job(scene) or 'the same command'}",
+        f"while it hangs: py-spy dump --native --pid <PID>   (the pid of {what})",
+    )
+
+
+_PID = r"\b\d{1,10}@\w(?:[\w.-]*\w)?"
+_ELSEWHERE = re.compile(rf"{_PID}(?:[ ,]+{_PID})*")
+
+
+def at_its_host(step: str) -> tuple[str, ...]:
+    """A command for processes of several hosts, one for each host: `on node3: kill 4711`. As it
+    is where no process is told with its host.
+    """
+    lists = [re.split(r"[ ,]+", match[0]) for match in _ELSEWHERE.finditer(step)]
+    hosts = dict.fromkeys(one.partition("@")[2] for listed in lists for one in listed)
+    if not hosts or any(
+        {one.partition("@")[2] for one in listed} != set(hosts) for listed in lists
+    ):
+        return (step,)
+
+    def of(host: str) -> str:
+        def own(match: re.Match[str]) -> str:
+            between = re.search(r"[ ,]+", match[0])
+            return (between[0] if between else " ").join(
+                one.partition("@")[0]
+                for one in re.split(r"[ ,]+", match[0])
+                if one.partition("@")[2] == host
+            )
+
+        return f"on {host}: {_ELSEWHERE.sub(own, step)}"
+
+    return tuple(of(host) for host in hosts)
+
+
+def fix(title: str, *steps: str, disruptive: bool = False, verify: str = "") -> Fix:
+    """A fix for the user. Without `verify` the report repeats the rung that showed the cause."""
+    return _fix(title, steps, "disruptive" if disruptive else "safe", "user", verify)
+
+
+def admin_fix(title: str, *steps: str, verify: str = "") -> Fix:
+    """A fix that needs an administrator."""
+    return _fix(title, steps, "needs-admin", "admin", verify)
+
+
+def _fix(title: str, steps: tuple[str, ...], risk: Risk, who: Who, verify: str) -> Fix:
+    steps = tuple(part for step in steps if step for part in at_its_host(step))
+    verify = "; ".join(at_its_host(verify)) if verify else ""
+    return Fix(title, steps, risk=risk, who=who, verify=verify)

@@ -1,0 +1,52 @@
+"""Network calls of a rank to somebody outside the job: which threads stand in one, of which
+client, over which connections.
+"""
+
+from __future__ import annotations
+
+import re
+
+from trainprobe.causes.child_processes import ends, outward
+from trainprobe.causes.scene import Scene
+from trainprobe.facts import Connection, MainThread
+
+CLIENTS = re.compile(
+    r"/(wandb|mlflow|comet_ml|neptune|clearml|tensorboard\w*|boto3|botocore|s3fs|gcsfs|google"
+    r"|azure|fsspec|minio|pymongo|redis|psycopg\w*|sqlalchemy"
+    r"|huggingface_hub|datasets|transformers|requests|urllib3|httpx|httpcore|aiohttp|grpc)/"
+    r"|/(urllib)/request\.py|/(http)/client\.py"
+)
+SILENT = frozenset({"ESTAB", "SYN_SENT", "CLOSE_WAIT"})
+
+
+def talking(scene: Scene) -> tuple[MainThread, ...]:
+    """Threads at the end of the suspects' waiting that stand in a network call of their own."""
+    found = [
+        thread
+        for thread in ends(scene)
+        if thread.leaf == "net-io" and thread.op != "connection" and thread.moved is not True
+    ]
+    return tuple(
+        thread
+        for thread in found
+        if not any("multiprocessing/" in frame.file for frame in thread.frames[-3:])
+    )
+
+
+def client(thread: MainThread) -> str:
+    """The outermost client library on a stack, such as wandb."""
+    for frame in thread.frames:
+        match = CLIENTS.search(frame.file)
+        if match is not None:
+            return next(part for part in match.groups() if part)
+    return ""
+
+
+def connections(scene: Scene) -> tuple[Connection, ...]:
+    """Their connections to somebody outside the job, unanswered ones first."""
+    found = [
+        one
+        for one in outward(scene, [thread.pid for thread in talking(scene)])
+        if one.state in SILENT
+    ]
+    return tuple(sorted(found, key=lambda one: one.state != "SYN_SENT"))

@@ -1,0 +1,174 @@
+"""What logs tell of a start at which not everybody met: the store that gave up, and the number
+that came beside the number that was expected.
+"""
+
+from __future__ import annotations
+
+import re
+
+from trainprobe.causes.phrases import Fixes, fix, sentence, short
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.startup_failures import (
+    captured,
+    failed_of_something_else,
+    final_exceptions,
+    lines,
+    startup_failure,
+    weigh_startup_failure,
+)
+from trainprobe.causes.statements import text_of
+from trainprobe.signatures.messages import message
+
+GAVE_UP = message("meeting-told.gave-up")
+SHOWS = (
+    "rendezvous-timeout",
+    "rendezvous-failed",
+    "world-incomplete",
+    "store-unsupported",
+    "remote-shell-failed",
+    "store-refused",
+    "connect-failed",
+    "rendezvous-closed",
+    "rendezvous-lost",
+)
+_SETTING_UP = (
+    "init_process_group",
+    "_env_rendezvous_handler",
+    "_tcp_rendezvous_handler",
+    "_create_c10d_store",
+    "next_rendezvous",
+    "_store_based_barrier",
+)
+# The barrier at the end of init_process_group is the first use of a GPU.
+_OF_A_GPU = re.compile(r"\b(?:CUDA|HIP|cuda runtime|cuBLAS|CUBLAS)(?: driver)? [Ee]rror\b")
+BARRIER = message("meeting-told.barrier")
+CLIENTS = r"(?P<joined>\d{1,7})/(?P<expected>\d{1,7}) clients joined"
+CHECKED = message("meeting-told.checked")
+WORLD = f"store based barrier on rank|{CHECKED}"
+_WORLD_SHOWS = ("world-mismatch", "world-incomplete", "world-waits")
+_END = ("rendezvous-timeout", "store-refused")
+
+
+def weigh_gave_up(scene: Scene) -> Weighings:
+    """What logs say: the store did not open, or not everybody came. Elsewhere than at the start
+    it repeats that the first host is gone.
+    """
+    heard = startup_failure(scene, GAVE_UP, *SHOWS)
+    if heard is not None:
+        raised = scene.origin is not None and not heard.last_words
+        yield from weigh_startup_failure(
+            scene, heard, sure=13 if raised else 26, sign=6 if raised else 13, at_start=True
+        )
+    elif not failed_of_something_else(scene):
+        there = [
+            one
+            for one in final_exceptions(scene)
+            if any(frame.name in _SETTING_UP for frame in one.frames)
+            and not _OF_A_GPU.search(text_of(one))
+        ]
+        if there:
+            yield weighing(
+                13,
+                "suspects-log",
+                f"It ended while the ranks met: {short(there[0].message or there[0].type)}",
+                there[0],
+            )
+
+
+def weigh_world(scene: Scene) -> Weighings:
+    """What logs say. More than the world size can only be a wrong number; fewer may also be a
+    node that did not come.
+    """
+    counted = startup_failure(scene, BARRIER, "world-incomplete", "world-waits") or startup_failure(
+        scene, CLIENTS, "world-incomplete"
+    )
+    numbers = counted.captured if counted is not None else {}
+    expected = numbers.get("world_size") or numbers.get("expected") or ""
+    if counted is not None and expected and numbers.get("joined"):
+        joined, barrier = int(numbers["joined"]), "world_size" in numbers
+        points = 26 if joined > int(expected) or (barrier and joined < int(expected)) else 6
+        if failed_of_something_else(scene):
+            points = 6  # who died first did not come to the barrier
+        says = f"{joined} processes came to a world of {expected}: {short(counted.text, 120)}"
+        given, nodes, per_node = (
+            scene.given(name) for name in ("world_size", "nodes", "gpus_per_node")
+        )
+        started = (
+            given.number
+            if given is not None
+            else (
+                nodes.number * per_node.number
+                if nodes and per_node and nodes.number and per_node.number
+                else None
+            )
+        )
+        if started == int(expected) and joined < started:
+            points = 6  # the number is right, and somebody is missing
+        yield weighing(
+            points if points == 6 or counted.decides or joined > int(expected) else 13,
+            "suspects-log",
+            says,
+            counted.fact,
+        )
+        if started and started != int(expected):
+            yield weighing(
+                13,
+                "environment-and-limits",
+                f"The launch is for {started:.0f} processes",
+                given or per_node,
+            )
+    else:
+        # Two versions of NCCL do not understand each other's numbers either.
+        yield from weigh_startup_failure(
+            scene,
+            startup_failure(scene, CHECKED, "world-mismatch"),
+            sure=13 if lines(scene, "nccl-version-mismatch") else 26,
+        )
+
+
+def giving_up_summary(scene: Scene) -> str:
+    """The sentence of a rendezvous that a log tells of; empty where none does."""
+    heard = startup_failure(scene, GAVE_UP, *SHOWS)
+    end = "".join(captured(lines(scene, *_END), "host")[:1])
+    return (
+        sentence(f"Not all ranks met{f' at {end}' if end else ''}: {short(heard.text, 140)}")
+        if heard is not None
+        else ""
+    )
+
+
+def world_summary(scene: Scene) -> str:
+    """The sentence of a wrong number of processes that a log tells of; empty where none does."""
+    heard = startup_failure(scene, WORLD, *_WORLD_SHOWS)
+    return (
+        sentence(f"The world size is not the number of processes started: {short(heard.text, 160)}")
+        if heard is not None
+        else ""
+    )
+
+
+def end_point(scene: Scene) -> tuple[str, str]:
+    """Host and port at which the ranks were to meet, as the log has them; empty where it does
+    not say.
+    """
+    met = lines(scene, *_END)
+    return next(iter(captured(met, "host")), ""), next(iter(captured(met, "port")), "")
+
+
+def fixes_of_start(scene: Scene) -> Fixes:
+    """What cures a store that this build does not have, or a remote shell that asks questions;
+    empty for any other trouble.
+    """
+    if lines(scene, "store-unsupported"):
+        steps = (
+            "set USE_LIBUV=0   (Windows)   or   export USE_LIBUV=0",
+            'init_method="env://?use_libuv=0"',
+        )
+        return (fix("Use the store that this build of torch has", *steps),)
+    if lines(scene, "remote-shell-failed"):
+        steps = (
+            "ssh NODE hostname   (for each node of the hostfile)",
+            "ssh-copy-id NODE; ssh-keyscan NODE >> ~/.ssh/known_hosts",
+        )
+        return (fix("Let the launcher log in on every node without a question", *steps),)
+    return ()

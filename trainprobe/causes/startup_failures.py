@@ -1,0 +1,313 @@
+"""What was told of a failure at start-up or in communication: the last words of whoever ended, and
+known lines.
+
+Elsewhere an error that repeats another rank's end is not listened to. At start-up it is often all
+there is: the store that could not be reached, the peer that refused. So where nobody raised
+anything of its own, the echoes speak.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from trainprobe.causes.phrases import ranks_say, short
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import first_to_fail, late, statement, text_of
+from trainprobe.facts import (
+    LogEvent,
+    LogJob,
+    LogProgress,
+    Progress,
+    RankEnding,
+    RankException,
+    Rung,
+)
+from trainprobe.model.facts import Fact
+
+# What an exception says that comes out of communication or start-up; any other is the program's own
+# affair.
+_OF_COMMUNICATION = re.compile(
+    r"NCCL|nccl|[Gg]loo|c10d|TCPStore|Dist(?:Backend|Network|Store)?Error|[Rr]endezvous|process"
+    r" group|(?:client|server) socket|gaierror|ibv_|libuv"
+    r"|No route to host|Network is unreachable|Connection (?:refused|timed"
+    r" out|reset|closed|aborted)|unhandled (?:system|cuda) error|ncclUnique|MPI_|oneccl|ucx"
+)
+# Addresses of the web, whose failure is no rank's.
+FOREIGN = re.compile(
+    r"https?://|ConnectionPool|urlopen|urllib3|requests\.exc|aiohttp|botocore|wandb|huggingface"
+    r"|port=443"
+)
+_SENT_FROM_OUTSIDE = ("SIGKILL", "SIGSEGV", "SIGBUS", "SIGILL")
+
+
+@dataclass(frozen=True)
+class StartupFailure:
+    """`text` is the line that says it. `decides` is false for what is only a sign, or where the
+    ranks failed of something else.
+    """
+
+    text: str
+    fact: Fact
+    decides: bool
+    last_words: bool
+    captured: Mapping[str, str] = field(default_factory=dict)
+    afterwards: bool = False
+
+
+def _afterwards(scene: Scene, event: LogEvent) -> bool:
+    """Was it printed after ranks had failed of something that is no matter of communication?"""
+    first = scene.first_failure
+    return (
+        first is not None
+        and not first.echo
+        and _OF_COMMUNICATION.search(first.text) is None
+        and first.what != "event"
+        and late(scene, event)
+    )
+
+
+def seen_live(scene: Scene) -> tuple[int, ...]:
+    """The suspects, of a job that was watched. In logs a network is its hosts' own: whoever says
+    that it fails is not at fault, and NCCL's [N] is a device.
+    """
+    return () if scene.of(LogJob) else scene.ranks
+
+
+def lines(scene: Scene, *shows: str) -> tuple[LogEvent, ...]:
+    """Known lines of the whole cell that show one of these, in the order in which they were
+    printed.
+    """
+    found = [event for event in scene.of(LogEvent) if event.event in shows]
+    return tuple(sorted(found, key=lambda event: (event.place is None, event.place or 0)))
+
+
+def of_communication(exception: RankException) -> bool:
+    """Does it come out of start-up or communication?"""
+    return _OF_COMMUNICATION.search(text_of(exception)) is not None or any(
+        "torch/distributed" in frame.file for frame in exception.frames[-3:]
+    )
+
+
+def failed_of_something_else(scene: Scene) -> bool:
+    """Did the suspects raise what has nothing to do with communication, or were they killed?
+    Then lost connections are its echo.
+    """
+    if scene.origin is not None:
+        return not of_communication(scene.origin)
+    ending = scene.first_ending
+    return ending is not None and (
+        ending.how == "oom_killed" or ending.signal_name in _SENT_FROM_OUTSIDE
+    )
+
+
+def final_exceptions(scene: Scene) -> tuple[RankException, ...]:
+    """The exceptions that may name the cause: the suspects' own, those of others where it comes
+    out of communication, else the echoes.
+    """
+    origin = scene.origin
+    if origin is None:
+        return scene.exceptions(scene.world, echo=True)
+    others = (
+        tuple(one for one in scene.exceptions(scene.world) if one is not origin)
+        if of_communication(origin)
+        else ()
+    )
+    return (origin, *others)
+
+
+def startup_failure(
+    scene: Scene, wording: str, *shows: str, unlike: re.Pattern[str] | None = None
+) -> StartupFailure | None:
+    """Where it is told first: in the last words, in a known line that shows one of `shows`,
+    anywhere in the output. `unlike` passes over what matches it.
+    """
+    pattern = re.compile(wording)
+    for exception in final_exceptions(scene):
+        text = text_of(exception)
+        match = pattern.search(text)
+        if match is not None and (unlike is None or unlike.search(text) is None):
+            return StartupFailure(
+                _line_of(text, match),
+                exception,
+                decides=True,
+                last_words=True,
+                captured=_named(match),
+            )
+    elsewhere = failed_of_something_else(scene)
+    found = [
+        event
+        for event in lines(scene, *shows)
+        if unlike is None or unlike.search(event.line) is None
+    ]
+    for event in sorted(found, key=lambda event: (_afterwards(scene, event), not event.fatal)):
+        decides = event.fatal and not elsewhere and not _afterwards(scene, event)
+        return StartupFailure(
+            event.line,
+            event,
+            decides=decides,
+            last_words=False,
+            captured=event.captured,
+            afterwards=_afterwards(scene, event),
+        )
+    heard = statement(scene, wording)
+    if heard is None or (unlike is not None and unlike.search(heard.text) is not None):
+        return None
+    return StartupFailure(
+        heard.text,
+        heard.fact,
+        decides=heard.origin,
+        last_words=heard.origin,
+        captured=_named(heard.match),
+    )
+
+
+def weigh_startup_failure(
+    scene: Scene,
+    what: StartupFailure | None,
+    *,
+    sure: int = 26,
+    sign: int = 13,
+    at_start: bool = False,
+) -> Weighings:
+    """Weigh it: `sure` points where it decides, `sign` points where it is a sign of it, few where
+    the ranks failed of something else.
+
+    What belongs to the start of a job (`at_start`) did it no harm once it has made steps.
+    """
+    if what is None:
+        return
+    points = sure if what.decides else 6 if failed_of_something_else(scene) else sign
+    if what.afterwards or (at_start and not what.last_words and made_steps(scene) > 1):
+        points = 3
+    who = (
+        f"{ranks_say([what.fact.rank])} says"
+        if what.fact.rank is not None
+        else "The log says"
+        if isinstance(what.fact, LogEvent)
+        else "The output says"
+    )
+    yield weighing(points, "suspects-log", f"{who}: {short(what.text)}", what.fact)
+    if what.decides:
+        yield from first_to_fail(scene, 3)
+
+
+# Lines that say better what NCCL's own general words leave open.
+_SAID_BETTER = frozenset(
+    {
+        *(
+            "peer-refused",
+            "peer-unanswered",
+            "no-route",
+            "interface-missing",
+            "wrong-interface",
+            "loopback-peer",
+            "ib-error",
+            "ib-setup-failed",
+            "ib-async-error",
+            "ofi-error",
+        ),
+        *(
+            "memlock",
+            "nccl-shm",
+            "nvls",
+            "nccl-setting-faulty",
+            "nccl-version-mismatch",
+            "nccl-topology",
+            "world-mismatch",
+            "duplicate-gpu",
+            "p2p-refused",
+            "cuda-oom",
+        ),
+        *("connection-closed", "nccl-proxy-failed", "nccl-no-transport", "store-closed"),
+    }
+)
+
+
+def only_generally(scene: Scene, general: str) -> RankException | None:
+    """The exception of NCCL that says no more than `general` (unhandled system error …), where
+    no line says it better either.
+    """
+    for exception in final_exceptions(scene)[:1]:
+        text = text_of(exception)
+        if (
+            re.search(general, text)
+            and "Last error:" not in text
+            and not lines(scene, *_SAID_BETTER)
+        ):
+            return exception
+    return None
+
+
+def weigh_general(scene: Scene, general: str, says: str) -> Weighings:
+    """One of several usual reasons for NCCL's general words: never enough for a name, enough to
+    stand among the candidates.
+    """
+    bare = only_generally(scene, general)
+    if bare is not None:
+        yield weighing(10, "suspects-log", f"NCCL says no more than that {says}", bare)
+
+
+def captured(events: Iterable[LogEvent], name: str) -> tuple[str, ...]:
+    """The values of one named group, each once, in order."""
+    return tuple(
+        dict.fromkeys(event.captured[name] for event in events if event.captured.get(name))
+    )
+
+
+def unanswered_at_the_store(scene: Scene) -> tuple[LogEvent, ...]:
+    """Connects to the store that ran out of time on another host than that of rank 0, which said
+    that it served the store and missed somebody.
+    """
+    rung = scene.one(Rung)
+    if (
+        rung is None
+        or len(rung.hosts) < 2
+        or not any(event.rank == 0 for event in lines(scene, "world-incomplete"))
+    ):
+        return ()
+    found = [
+        event
+        for event in lines(scene, "rendezvous-timeout")
+        if event.rank is not None and event.captured.get("host")
+    ]
+    return tuple(
+        event for event in found if rung.host_of(event.rank or 0) not in ("", rung.hosts[0])
+    )
+
+
+def of_several_hosts(scene: Scene) -> bool:
+    """Is the job known to run on more than one host?"""
+    nodes = scene.given("nodes")
+    if nodes is not None and nodes.number is not None:
+        return nodes.number > 1
+    return len({fact.host for fact in scene.of(LogEvent) if fact.host}) > 1
+
+
+def of_one_host(scene: Scene) -> bool:
+    """Is everything that the log names on one host, as far as it names any?"""
+    nodes = scene.given("nodes")
+    if nodes is not None and nodes.number is not None:
+        return nodes.number == 1
+    hosts = {host for job in scene.of(LogJob) for host in job.hosts if host}
+    hosts |= {event.host for event in scene.of(LogEvent) if event.host}
+    hosts |= {ending.host for ending in scene.of(RankEnding) if ending.host}
+    return len(hosts) == 1
+
+
+def made_steps(scene: Scene) -> int:
+    """The largest step that any rank is known to have reached; 0 where none is known."""
+    steps = [fact.output_steps or 0 for fact in scene.of(Progress)]
+    steps += [fact.step or 0 for fact in scene.of(LogProgress)]
+    return max(steps, default=0)
+
+
+def _line_of(text: str, match: re.Match[str]) -> str:
+    start = text.rfind("\n", 0, match.start()) + 1
+    end = text.find("\n", match.end())
+    return text[start : end if end >= 0 else None]
+
+
+def _named(match: re.Match[str]) -> dict[str, str]:
+    return {name: value for name, value in match.groupdict().items() if value is not None}

@@ -1,0 +1,82 @@
+"""A rank of a live job that has no process any more: how it left, as far as that can still be
+seen.
+"""
+
+from __future__ import annotations
+
+from trainprobe.causes.awaited import at_exit
+from trainprobe.causes.network.rendezvous_incomplete import absent, past_rendezvous
+from trainprobe.causes.phrases import ranks_say, verb
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+
+# These end every rank as soon as one fails, so a rank that is missing beside live ones has not
+# failed.
+ENDS_ALL_ON_FAILURE = frozenset({"torchrun", "accelerate", "deepspeed", "spawn", "mpirun"})
+
+
+def all_at_exit(scene: Scene) -> bool:
+    """Have all ranks that still live come to their end too, and something in them does not let
+    them? Then nobody needs those that are gone.
+    """
+    threads = scene.threads(scene.world)
+    return bool(threads) and all(at_exit(thread) for thread in threads)
+
+
+def gone(scene: Scene) -> Weighings:
+    """A rank of a live job that has no process any more, though the others were past the
+    rendezvous: its exit status is not to be had.
+    """
+    job = scene.live
+    away = absent(scene)
+    if (
+        job is None
+        or not away
+        or job.elsewhere
+        or scene.endings(away)
+        or not past_rendezvous(scene)
+    ):
+        return
+    if all_at_exit(scene):
+        ending = scene.threads(scene.world)
+        yield weighing(
+            -26,
+            "other-stacks",
+            f"{ranks_say([t.rank or 0 for t in ending])} came to the end too and only cannot leave:"
+            " nobody needs the others",
+            *ending,
+        )
+        return
+    waiting = [
+        thread
+        for thread in scene.threads(scene.world)
+        if thread.leaf in WAITS_FOR_RANKS or thread.in_backward
+    ]
+    who = f"{ranks_say(away)} of {job.world_size or len(scene.world)}"
+    if waiting:
+        yield weighing(
+            10,
+            "other-stacks",
+            f"{ranks_say([t.rank or 0 for t in waiting])} still wait in"
+            f" {waiting[0].op or 'a collective'}",
+            *waiting,
+        )
+    elif still := [thread for thread in scene.threads(scene.world) if thread.moved is False]:
+        ranks = [thread.rank or 0 for thread in still]
+        yield weighing(
+            6,
+            "other-stacks",
+            f"{ranks_say(ranks)} {verb(ranks, 'stands', 'stand')} still at {still[0].where}"
+            " meanwhile",
+            *still,
+        )
+    if job.launcher in ENDS_ALL_ON_FAILURE and job.launcher_pid:
+        says = (
+            f"{who} {verb(away, 'has', 'have')} no process, and {job.launcher} (pid"
+            f" {job.launcher_pid}) has not ended the others: {verb(away, 'it', 'they')} left with"
+            " exit code 0"
+        )
+        yield weighing(13, "exit-status", says, job)
+    else:
+        yield weighing(
+            6, "exit-status", f"{who} {verb(away, 'has', 'have')} no process any more", job
+        )

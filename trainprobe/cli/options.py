@@ -1,0 +1,42 @@
+"""The options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from trainprobe.report.format import Subject
+
+Case = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="Where the evidence goes; a new folder here by default."),
+]
+OutputFile = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        metavar="FILE",
+        help="Write it to FILE, and the text to stdout; FILE's ending can stand for --format.",
+    ),
+]
+JsonFile = Annotated[
+    str | None,
+    typer.Option("--json", metavar="FILE", help="Write the report as JSON; - for stdout."),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet", "-q", help="No progress; only the headline and the head of the first cause."
+    ),
+]
+NoColor = Annotated[bool, typer.Option("--no-color", help="No colour; the words are the same.")]
+
+
+def format_option(*subjects: Subject) -> Any:
+    """Return the option `--format`, whose help names the formats that can render `subjects`."""
+    from trainprobe.report.formats import formats_of
+
+    found = [one for subject in subjects for one in formats_of(subject)]
+    names = ", ".join(dict.fromkeys(one.name for one in found))
+    return typer.Option("--format", metavar="NAME", help=f"On stdout: {names}. [default: text]")

@@ -1,0 +1,310 @@
+"""When evidence expires and what killing costs: the groups' timeouts, the scheduler's end, and
+the newest checkpoints.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import time
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from trainprobe.collect.collector import Collector, JobView
+from trainprobe.collect.descriptors import descriptors
+from trainprobe.collect.look_results import LookResult
+from trainprobe.collect.members import Member
+from trainprobe.model import fields
+from trainprobe.model.evidence import Evidence
+from trainprobe.model.facts import Fact
+
+SCONTROL_S = 2.0
+KEPT = 8
+# torch/distributed/constants.py; NCCL's own default is 10 minutes since torch 2.2, and 30 before.
+DEFAULT_S = {"nccl": 600.0, "": 1800.0}
+_FOLDER_OPTION = re.compile(
+    r"^-{0,2}[\w.]*?(output|save|ckpt|checkpoint|default_root|work|out|log|results?)[_-]?(dir"
+    r"|path|folder|root)?$"
+)
+_TIMEOUT_OPTION = re.compile(
+    r"^-{0,2}(?:[\w.]*\.)?(ddp[_-]timeout|distributed[_-]timeout[_-]minutes)$"
+)
+_CHECKPOINT = re.compile(r"\.(pt|pth|ckpt|safetensors|distcp)(\.tmp)?$")
+
+
+@dataclass(frozen=True)
+class Deadline(Fact):
+    """A time limit. `kind` is group or scheduler; `seconds` the length of a group's timeout,
+    `ends_at` the Unix time at which a scheduler ends the job.
+    """
+
+    kind: str = "group"
+    seconds: Optional[float] = None
+    ends_at: Optional[float] = None
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Checkpoint(Fact):
+    """A checkpoint file: size in bytes and the Unix time of its last change."""
+
+    path: str = ""
+    bytes: int = 0
+    modified_at: Optional[float] = None
+
+
+def read_deadlines(
+    members: Sequence[Member], job: Mapping[str, Any], deadline_s: float, proc: str = "/proc"
+) -> LookResult:
+    """`job` is the job's record: script, cwd, began, backend, device, environment, ranks with
+    their command lines.
+    """
+    from trainprobe.collect.child_programs import json_lines, run_child
+
+    cwd, script = str(job.get("cwd") or ""), str(job.get("script") or "")
+    command = next(
+        (str(row.get("cmdline") or "") for row in job.get("ranks") or () if isinstance(row, dict)),
+        "",
+    )
+    words = _words(command)
+    folders = folders_in(words) + _being_written(members, proc) + ([cwd] if cwd else [])
+    asked: Dict[str, Any] = {"root": root_of(members, proc)}
+    asked.update(
+        {
+            "scripts": [script] if script else [],
+            "folders": folders,
+            "cwd": cwd or "/",
+            "began": job.get("began"),
+            "seconds": deadline_s * 0.7,
+        }
+    )
+    ran = run_child("deadlines_child", timeout_s=deadline_s, input=json.dumps(asked).encode())
+    rows = json_lines(ran.stdout)
+    scripts = [row for row in rows if "script" in row]
+    listed = [row for row in rows if "folder" in row]
+    checkpoints = {one["path"]: one for row in listed for one in row["checkpoints"]}
+    environment = JobView(data=job).variables
+    data: Dict[str, Any] = {
+        "group_timeouts": timeouts(
+            scripts, words, environment, str(job.get("backend") or ""), str(job.get("device") or "")
+        ),
+        "scheduler": scheduler_end(environment),
+        "checkpoints": sorted(checkpoints.values(), key=lambda one: -one["modified_at"])[:KEPT],
+        "looked_in": [row["folder"] for row in listed],
+    }
+    if any(row["cut"] for row in listed):
+        data["cut"] = True
+    if ran.ended.how in ("timed_out", "unkillable"):
+        return LookResult(
+            data,
+            "partial",
+            f"reading the script and listing the checkpoints did not end within {deadline_s:g} s;"
+            " the file system may hang",
+        )
+    if script and any(row["flaw"] for row in scripts):
+        return LookResult(
+            data, "partial", f"{script} cannot be read for its timeouts: {scripts[0]['flaw']}"
+        )
+    return LookResult(data)
+
+
+def timeouts(
+    scripts: Sequence[Mapping[str, Any]],
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    backend: str,
+    device: str,
+) -> List[Dict[str, Any]]:
+    """The groups' timeouts that are known, each with its source; torch's default where the
+    script makes a group and gives none.
+    """
+    found: List[Dict[str, Any]] = []
+    for row in scripts:
+        known = [call for call in row["timeouts"] if call["seconds"] is not None]
+        found += [
+            {
+                "rank": None,
+                "seconds": call["seconds"],
+                "source": f"{row['script']}:{call['line']} {call['call']}",
+            }
+            for call in known
+        ]
+    for name, value in _options(words):
+        if _TIMEOUT_OPTION.match(name) and value.isdigit():
+            found.append(
+                {
+                    "rank": None,
+                    "seconds": int(value) * (60.0 if "minutes" in name else 1.0),
+                    "source": f"command line: {name} {value}",
+                }
+            )
+    minutes = environment.get("DEEPSPEED_TIMEOUT", "")
+    if minutes.isdigit():
+        found.append(
+            {"rank": None, "seconds": int(minutes) * 60.0, "source": f"DEEPSPEED_TIMEOUT={minutes}"}
+        )
+    unknown = [
+        call
+        for row in scripts
+        for call in row["timeouts"]
+        if call["given"] and call["seconds"] is None
+    ]
+    if not found and not unknown:
+        kind = "nccl" if "nccl" in backend or (not backend and device == "cuda") else ""
+        found.append(
+            {
+                "rank": None,
+                "seconds": DEFAULT_S[kind],
+                "source": (
+                    f"torch's default for {'NCCL' if kind else backend or 'gloo'}, since none was"
+                    " found"
+                ),
+            }
+        )
+    return found
+
+
+def scheduler_end(environment: Mapping[str, str]) -> Optional[Dict[str, Any]]:
+    """When SLURM will end the job: from its variable (Slurm 22.05 and later), else by asking
+    scontrol.
+    """
+    end = environment.get("SLURM_JOB_END_TIME", "")
+    if end.isdigit():
+        return {"ends_at": float(end), "source": "SLURM_JOB_END_TIME"}
+    job = environment.get("SLURM_JOB_ID") or environment.get("SLURM_JOBID") or ""
+    if not job.isdigit():
+        return None
+    from trainprobe.system.run import run
+
+    ran = run(["scontrol", "show", "job", "-o", job], timeout_s=SCONTROL_S, output_cap_bytes=2**18)
+    return (
+        parse_scontrol(ran.stdout.decode("utf-8", "replace"))
+        if ran.ended.how == "exited" and ran.ended.code == 0
+        else None
+    )
+
+
+def parse_scontrol(text: str) -> Optional[Dict[str, Any]]:
+    """`EndTime=2026-11-21T05:00:00`, in the host's own time zone; Unknown for a job without a
+    limit.
+    """
+    match = re.search(r"\bEndTime=(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\b", text)
+    if match is None:
+        return None
+    return {
+        "ends_at": time.mktime(time.strptime(match.group(1), "%Y-%m-%dT%H:%M:%S")),
+        "source": "scontrol show job",
+    }
+
+
+def folders_in(words: Sequence[str]) -> List[str]:
+    """Folders that the command line names: `--output_dir out`, `--save=ckpt`,
+    `trainer.default_root_dir=x`.
+    """
+    return [value for name, value in _options(words) if value and _FOLDER_OPTION.match(name)]
+
+
+def root_of(members: Sequence[Member], proc: str) -> str:
+    """Where the root of the job's container is for us; empty where it is ours."""
+    for member in members:
+        try:
+            if os.readlink(f"{proc}/{member.pid}/ns/mnt") != os.readlink(f"{proc}/self/ns/mnt"):
+                return f"{proc}/{member.pid}/root"
+        except OSError:
+            continue
+        return ""
+    return ""
+
+
+def _options(words: Sequence[str]) -> List[Tuple[str, str]]:
+    """(name, value) pairs: `--a b`, `--a=b` and `a.b=c`."""
+    found = []
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if equals:
+            found.append((name, value))
+        elif (
+            word.startswith("--")
+            and place + 1 < len(words)
+            and not words[place + 1].startswith("-")
+        ):
+            found.append((word, words[place + 1]))
+    return found
+
+
+def _being_written(members: Sequence[Member], proc: str) -> List[str]:
+    names = [
+        name
+        for member in members
+        if member.role == "rank"
+        for name in (descriptors(member.pid, proc) or {}).values()
+    ]
+    return list(
+        dict.fromkeys(
+            os.path.dirname(name)
+            for name in names
+            if name.startswith("/") and _CHECKPOINT.search(name)
+        )
+    )[:4]
+
+
+def _words(command: str) -> List[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return command.split()
+
+
+def parse_deadlines(record: Evidence) -> List[Fact]:
+    """Data: {group_timeouts: [{rank, seconds, source}], scheduler: {ends_at, source}|null,
+    checkpoints: [{path, bytes, modified_at}]}.
+    """
+    data = record.data
+
+    def group(row: Mapping[str, Any]) -> Fact:
+        seconds, source = fields.number(row, "seconds"), fields.text(row, "source")
+        return Deadline(
+            evidence=(record.id,),
+            cell=record.cell,
+            rank=fields.whole(row, "rank"),
+            kind="group",
+            seconds=seconds,
+            source=source,
+        )
+
+    def checkpoint(row: Mapping[str, Any]) -> Fact:
+        size, at = fields.whole(row, "bytes") or 0, fields.number(row, "modified_at")
+        return Checkpoint(
+            evidence=(record.id,),
+            cell=record.cell,
+            path=fields.text(row, "path"),
+            bytes=size,
+            modified_at=at,
+        )
+
+    found: List[Fact] = fields.each(fields.items(data, "group_timeouts"), group)
+    end = fields.number(fields.part(data, "scheduler"), "ends_at")
+    if end is not None:
+        source = fields.text(fields.part(data, "scheduler"), "source")
+        found.append(
+            Deadline(
+                evidence=(record.id,),
+                cell=record.cell,
+                kind="scheduler",
+                ends_at=end,
+                source=source,
+            )
+        )
+    return found + fields.each(fields.items(data, "checkpoints"), checkpoint)
+
+
+COLLECTOR = Collector(
+    "deadlines",
+    lambda job, deadline_s: read_deadlines(job.members, job.data, deadline_s),
+    deadline_s=1.5,
+    source="script, environment, files",
+    parse=parse_deadlines,
+    facts=(Deadline, Checkpoint),
+)

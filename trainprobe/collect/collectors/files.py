@@ -1,0 +1,305 @@
+"""Open files and pipes of the job's processes, from /proc/PID/fd and fdinfo (proc_pid_fdinfo(5)).
+
+A file on a network file system is never asked for its size: that could hang us as it hangs the job.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+
+from trainprobe.collect import mount_table, permission, procfs
+from trainprobe.collect.collector import Collector
+from trainprobe.collect.descriptors import Owners, command_of, descriptors, find_owners
+from trainprobe.collect.look_results import LookResult, refused
+from trainprobe.collect.members import Member
+from trainprobe.model import fields
+from trainprobe.model.evidence import Evidence
+from trainprobe.model.facts import Fact
+
+OPEN_CAP = 512
+OTHERS_CAP = 24
+MAPS_CAP_BYTES = 16 * 2**20
+DELETED = " (deleted)"
+SHARED = (
+    "/dev/shm/",  # noqa: S108 - compared with names in /proc, not written to
+    "/memfd:",
+    "/SYSV",
+)
+ACCESS = {os.O_RDONLY: "r", os.O_WRONLY: "w", os.O_RDWR: "rw"}
+
+
+@dataclass(frozen=True)
+class OpenFile(Fact):
+    """One open file. `kind` is file, device or memory; `mode` r, w or rw; `pos` and `size` in
+    bytes, None on a network file system (never asked).
+
+    `deleted` says that its name is gone though the file is still open.
+    """
+
+    pid: int = 0
+    fd: Optional[int] = None
+    path: str = ""
+    kind: str = ""
+    inode: Optional[int] = None
+    mode: str = ""
+    pos: Optional[int] = None
+    size: Optional[int] = None
+    deleted: bool = False
+
+
+@dataclass(frozen=True)
+class PipeEnd(Fact):
+    """One end of a pipe or FIFO. `other_pids` are the processes but this one with the other end
+    open, as far as they may be looked at.
+
+    `complete` says that all processes of the host were looked at, so that no other pid means that
+    nobody else has it open. `others` holds the command lines of those that do not belong to the
+    job.
+    """
+
+    pid: int = 0
+    fd: Optional[int] = None
+    path: str = ""
+    inode: Optional[int] = None
+    mode: str = ""
+    other_pids: Tuple[int, ...] = ()
+    complete: bool = False
+    others: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Opened:
+    """One descriptor. `name` is what /proc/PID/fd says; `kind` file, pipe, fifo, device or
+    memory; `size` None where it may not be asked.
+    """
+
+    fd: int
+    name: str
+    kind: str
+    mode: str
+    pos: Optional[int]
+    inode: Optional[int]
+    size: Optional[int]
+
+
+def read_files(
+    members: Sequence[Member], deadline_s: float, proc: str = "/proc"
+) -> List[LookResult]:
+    """Return one result per member, in their order."""
+    ends = time.monotonic() + deadline_s
+    opened: Dict[int, Optional[List[Opened]]] = {}
+    cut: Dict[int, int] = {}
+    looked: List[LookResult] = []
+    for member in members:
+        began, clock = time.time(), time.monotonic()
+        names = descriptors(member.pid, proc) if clock < ends else None
+        told = (
+            None
+            if names is None
+            else [name for name in names if not names[name].startswith(("anon_inode:", "socket:["))]
+        )
+        opened[member.pid] = (
+            None
+            if names is None or told is None
+            else _opened(member.pid, {fd: names[fd] for fd in told[:OPEN_CAP]}, proc)
+        )
+        cut[member.pid] = max(0, len(told or ()) - OPEN_CAP)
+        base = {
+            "pid": member.pid,
+            "rank": member.rank,
+            "maps": _maps(member, proc) if names is not None else None,
+            "others": len(names or ()) - len(told or ()),
+        }
+        looked.append(LookResult(base, began=began, took_s=time.monotonic() - clock))
+    join, commands, whole = _joined(opened, ends, proc)
+    found = []
+    for member, one in zip(members, looked):
+        mine = opened[member.pid]
+        rows = [_row(member.pid, each, join, commands) for each in mine or ()]
+        data: Dict[str, Any] = {**one.data, "open": rows, "owners_complete": whole}
+        if cut[member.pid]:
+            data["cut"] = cut[member.pid]
+        if mine is None:
+            outcome, reason = _why_not(member, ends, proc)
+            seen = refused(outcome, reason, **data)
+        else:
+            seen = LookResult(data)
+        found.append(replace(seen, began=one.began, took_s=one.took_s, subject=member.subject))
+    return found
+
+
+def _why_not(member: Member, ends: float, proc: str) -> Tuple[Any, str]:
+    if not os.path.exists(f"{proc}/{member.pid}"):
+        return "unavailable", f"process {member.pid} is gone"
+    if time.monotonic() > ends:
+        return "timed_out", "no time was left to look at this process's files"
+    return "denied", f"its descriptors are hidden: {permission.why_refused(member.pid)}"
+
+
+def _opened(pid: int, names: Dict[int, str], proc: str) -> List[Opened]:
+    kinds = {row.number: row.fstype for row in mount_table.table_of(pid, proc)}
+    found = []
+    for fd, name in names.items():
+        info = procfs.status_fields(procfs.read_page(f"{proc}/{pid}/fdinfo/{fd}") or "")
+        flags, pos, inode = info.get("flags", ""), info.get("pos", ""), info.get("ino", "")
+        mode = ACCESS.get(int(flags, 8) & os.O_ACCMODE, "") if flags.isdigit() else ""
+        local = kinds.get(info.get("mnt_id", "")) in mount_table.LOCAL
+        kind, size = _kind(name, f"{proc}/{pid}/fd/{fd}" if local else "")
+        number = (
+            int(name[6:-1])
+            if kind == "pipe" and name[6:-1].isdigit()
+            else int(inode)
+            if inode.isdigit()
+            else None
+        )
+        found.append(
+            Opened(
+                fd,
+                name,
+                kind,
+                mode,
+                int(pos) if pos.isdigit() and kind == "file" else None,
+                number,
+                size,
+            )
+        )
+    return found
+
+
+def _kind(name: str, askable: str) -> Tuple[str, Optional[int]]:
+    """What a descriptor is, and its size; `askable` is its place in /proc where a stat cannot
+    hang, else empty.
+    """
+    if name.startswith("pipe:["):
+        return "pipe", None
+    try:
+        found = os.stat(askable) if askable else None
+    except OSError:
+        found = None
+    if name.startswith(SHARED):
+        return "memory", found.st_size if found else None
+    if found is None:
+        return ("device" if name.startswith("/dev/") else "file"), None
+    if stat.S_ISFIFO(found.st_mode):
+        return "fifo", None
+    if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode):
+        return "file", found.st_size
+    return "device", None
+
+
+Ends = Dict[
+    str, Dict[str, Set[int]]
+]  # name of a pipe to mode ("r", "w") to the pids that have that end open
+
+
+def _joined(
+    opened: Dict[int, Optional[List[Opened]]], ends: float, proc: str
+) -> Tuple[Ends, Dict[int, str], bool]:
+    pipes: Ends = {}
+    for pid, mine in opened.items():
+        for one in mine or ():
+            if one.kind in ("pipe", "fifo"):
+                for mode in one.mode:
+                    pipes.setdefault(one.name, {"r": set(), "w": set()})[mode].add(pid)
+    outside: Owners = find_owners(set(pipes), opened, ends, proc)
+    commands: Dict[int, str] = {}
+    for name, holders in outside.by_name.items():
+        for pid, fd in holders:
+            flags = procfs.status_fields(procfs.read_page(f"{proc}/{pid}/fdinfo/{fd}") or "").get(
+                "flags", ""
+            )
+            for mode in ACCESS.get(int(flags, 8) & os.O_ACCMODE, "") if flags.isdigit() else "":
+                pipes[name][mode].add(pid)
+            commands.setdefault(pid, command_of(pid, proc))
+    return pipes, commands, outside.whole
+
+
+def _row(pid: int, one: Opened, pipes: Ends, commands: Dict[int, str]) -> Dict[str, Any]:
+    row: Dict[str, Any] = {
+        "fd": one.fd,
+        "path": one.name,
+        "type": one.kind,
+        "inode": one.inode,
+        "mode": one.mode,
+        "pos": one.pos,
+        "size": one.size,
+    }
+    if one.kind == "file" and one.name.endswith(DELETED):
+        row.update(path=one.name[: -len(DELETED)], deleted=True)
+    if one.name in pipes and one.mode:
+        others = sorted((pipes[one.name]["w"] if one.mode == "r" else pipes[one.name]["r"]) - {pid})
+        row["other_pids"] = others[:OTHERS_CAP]
+        strangers = {
+            str(other): commands[other] for other in others[:OTHERS_CAP] if commands.get(other)
+        }
+        if strangers:
+            row["other_commands"] = strangers
+    return row
+
+
+def _maps(member: Member, proc: str) -> Optional[int]:
+    """How many memory maps a rank has (vm.max_map_count bounds them). The list needs a lock that
+    a process in state D may hold for ever.
+    """
+    if member.role != "rank" or "D" in procfs.thread_states(member.pid, proc):
+        return None
+    try:
+        return procfs.read(f"{proc}/{member.pid}/maps", MAPS_CAP_BYTES).count("\n")
+    except OSError:
+        return None
+
+
+def parse_files(record: Evidence) -> List[Fact]:
+    pid = fields.whole(record.data, "pid")
+    if pid is None:
+        raise fields.UnreadableError("open files without a pid")
+    complete = fields.flag(record.data, "owners_complete") or False
+
+    def opened(row: Mapping[str, Any]) -> Fact:
+        kind = fields.text(row, "type")
+        if kind in ("pipe", "fifo"):
+            return PipeEnd(
+                evidence=(record.id,),
+                cell=record.cell,
+                rank=record.subject.rank,
+                pid=pid,
+                fd=fields.whole(row, "fd"),
+                path=fields.text(row, "path"),
+                inode=fields.whole(row, "inode"),
+                mode=fields.text(row, "mode"),
+                other_pids=fields.wholes(row, "other_pids"),
+                complete=complete,
+                others=fields.texts(
+                    {"names": list(fields.part(row, "other_commands").values())}, "names"
+                ),
+            )
+        return OpenFile(
+            evidence=(record.id,),
+            cell=record.cell,
+            rank=record.subject.rank,
+            pid=pid,
+            fd=fields.whole(row, "fd"),
+            path=fields.text(row, "path"),
+            kind=kind,
+            inode=fields.whole(row, "inode"),
+            mode=fields.text(row, "mode"),
+            pos=fields.whole(row, "pos"),
+            size=fields.whole(row, "size"),
+            deleted=fields.flag(row, "deleted") or False,
+        )
+
+    return fields.each(fields.items(record.data, "open"), opened)
+
+
+COLLECTOR = Collector(
+    "files",
+    lambda job, deadline_s: read_files(job.members, deadline_s),
+    deadline_s=1.5,
+    source="/proc/PID/fd",
+    parse=parse_files,
+    facts=(OpenFile, PipeEnd),
+)

@@ -1,0 +1,193 @@
+"""What several looks showed of the main thread of each process, and whether it goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Dict, List, Literal, Optional, Sequence, Tuple
+
+from trainprobe.case import Case
+from trainprobe.collect.members import Member
+from trainprobe.collect.processes import look_at_processes
+from trainprobe.collect.stacks import look_at_stacks
+from trainprobe.model.evidence import Evidence
+from trainprobe.stacks.classify import classify
+from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.progress import moved, own_place
+
+Moving = Literal["frozen", "busy", "moving", "unseen"]
+
+
+# Classes of stacks.classify that are waits even where they burn CPU time: CUDA's synchronize spins,
+# and polls look busy.
+WAITS = frozenset(
+    {
+        "comm-wait",
+        "store-wait",
+        "gpu-wait",
+        "lock",
+        "file-io",
+        "net-io",
+        "child-wait",
+        "dataloader",
+        "import-lock",
+        "sleep",
+        "teardown",
+        "worker-idle",
+    }
+)
+FOR_PEERS = frozenset({"comm-wait", "store-wait", "gpu-wait"})
+# of 10 ms, between two looks half a second apart: a tenth of one CPU, which several ranks may share
+BUSY_TICKS = 5
+
+
+@dataclass
+class ThreadHistory:
+    """What the looks showed of one process's main thread: one stack and one count of CPU ticks
+    per look.
+    """
+
+    member: Member
+    stacks: List[Sequence[Frame]] = field(default_factory=list)
+    ticks: List[int] = field(default_factory=list)
+    state: str = ""
+    wchan: str = ""
+    syscall: str = ""
+    voluntary: List[int] = field(default_factory=list)
+    asleep_s: Optional[float] = None  # at the first look, before a look at its stack woke it
+
+    @property
+    def leaf(self) -> str:
+        """The class of the place where it stood last, by its Python frames alone; "" where no
+        stack was seen.
+        """
+        return classify(self.stacks[-1], state=self.state).leaf if self.stacks else ""
+
+    @property
+    def sleeps_in(self) -> str:
+        """The same with what the kernel says of the main thread, which tells of C functions that
+        show no frame.
+        """
+        return (
+            classify(self.stacks[-1], wchan=self.wchan, syscall=self.syscall, state=self.state).leaf
+            if self.stacks
+            else ""
+        )
+
+    @property
+    def waits(self) -> bool:
+        return self.leaf in WAITS
+
+    @property
+    def waits_for_peers(self) -> bool:
+        return self.leaf in FOR_PEERS
+
+    @property
+    def places(self) -> List[Tuple[object, ...]]:
+        """Where it stood in each look, as something that can be compared over series of looks."""
+        return [own_place(frames) for frames in self.stacks if frames]
+
+    def moving(self) -> Moving:
+        """`frozen`: same place, no CPU time or a known wait. `busy`: same place, but it
+        computes. `moving`: its own lines changed.
+        """
+        went_on = moved(self.stacks)
+        if went_on:
+            return "moving"
+        if went_on is None and len(self.ticks) < 2:
+            return "unseen"
+        used = self.ticks[-1] - self.ticks[0] if len(self.ticks) > 1 else 0
+        return "busy" if used > (len(self.ticks) - 1) * BUSY_TICKS and not self.waits else "frozen"
+
+
+@dataclass(frozen=True)
+class CellLooks:
+    """All looks of one cell taken together. `by_rank` holds the living ranks only."""
+
+    by_rank: Dict[int, ThreadHistory]
+    workers: Tuple[ThreadHistory, ...] = ()
+    number: int = 0
+
+    @property
+    def moving(self) -> Moving:
+        """What can be said of all ranks: one that goes on is enough, since the others may be
+        waiting for just that one.
+        """
+        seen = [
+            each.moving() for each in (*self.by_rank.values(), *self.workers)
+        ]  # a rank may wait for its own busy worker
+        order: Tuple[Moving, ...] = ("moving", "busy", "frozen")
+        return next((word for word in order if word in seen), "unseen")
+
+
+def looked_at(watched: Sequence[ThreadHistory], number: int) -> CellLooks:
+    """Put together what the looks up to `number` showed."""
+    ranks = {
+        each.member.rank: each
+        for each in watched
+        if each.member.role == "rank" and each.member.rank is not None
+    }
+    return CellLooks(
+        ranks, tuple(each for each in watched if each.member.role == "loader-worker"), number
+    )
+
+
+def look_once(
+    case: Case, cell: str, watched: Sequence[ThreadHistory], number: int
+) -> List[Evidence]:
+    """Take /proc and the Python stacks of all of them as look `number`, note what they show, and
+    return the stacks.
+    """
+    members = [each.member for each in watched]
+    processes = look_at_processes(case, cell, members, number)
+    stacks = look_at_stacks(case, cell, members, number)
+    for each, process, stack in zip(watched, processes, stacks):
+        note_process(each, process)
+        note_stack(each, stack)
+    return stacks
+
+
+def note_process(each: ThreadHistory, process: Evidence) -> None:
+    """Add the main thread's CPU time, and note its state and where it sleeps."""
+    threads = process.data.get("threads") or ()
+    main = next(
+        (
+            thread
+            for thread in threads
+            if isinstance(thread, dict) and thread.get("tid") == each.member.pid
+        ),
+        None,
+    )
+    if main is not None:
+        each.state, each.wchan, each.syscall = (
+            str(main.get(name) or "") for name in ("state", "wchan", "syscall")
+        )
+        if isinstance(main.get("voluntary"), int):
+            each.voluntary.append(main["voluntary"])
+        if each.asleep_s is None and isinstance(main.get("asleep_s"), (int, float)):
+            each.asleep_s = float(main["asleep_s"])
+        if isinstance(main.get("cpu_ticks"), int):
+            each.ticks.append(main["cpu_ticks"])
+
+
+def note_stack(each: ThreadHistory, stack: Evidence) -> None:
+    """Add the main thread's stack, outermost frame first."""
+    threads = [thread for thread in stack.data.get("threads") or () if isinstance(thread, dict)]
+    main = next(
+        (thread for thread in threads if thread.get("os_thread_id") == each.member.pid), None
+    )
+    main = main or next(
+        (thread for thread in threads if thread.get("name") == "MainThread"),
+        threads[0] if len(threads) == 1 else None,
+    )
+    if main is not None:
+        frames = [frame for frame in main.get("frames") or () if isinstance(frame, dict)]
+        each.stacks.append(
+            [
+                Frame(
+                    str(frame.get("name", "")),
+                    str(frame.get("file", "")),
+                    int(frame.get("line") or 0),
+                )
+                for frame in reversed(frames)
+            ]
+        )

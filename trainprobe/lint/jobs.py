@@ -1,0 +1,96 @@
+"""Which modules run in one process of the job, and what is called in them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainprobe.lint.calls import Call, calls_by_last_name
+from trainprobe.lint.modules import Module
+from trainprobe.lint.program import Program, remembered
+
+STARTS = (
+    "torch.distributed.init_process_group",
+    "accelerate.Accelerator",
+    "accelerate.PartialState",
+    "deepspeed.init_distributed",
+    "deepspeed.initialize",
+    "torch.distributed.device_mesh.init_device_mesh",
+)
+WRAPS = (
+    "torch.nn.parallel.DistributedDataParallel",
+    "torch.distributed.fsdp.FullyShardedDataParallel",
+    "torch.distributed.fsdp.fully_shard",
+)
+
+
+def imported_modules(program: Program, module: Module) -> Iterator[tuple[ast.stmt, Module]]:
+    """Yield the project's modules that a module imports, with the import statement."""
+    for statement in (*module.of(ast.Import), *module.of(ast.ImportFrom)):
+        for found in module.bindings.get(module.scope_of(statement), {}).values():
+            for binding in found:
+                if binding.node is statement:
+                    other = module_of(program, program.import_target(module, binding.dotted))
+                    if other is not None and other is not module:
+                        yield statement, other
+
+
+def module_of(program: Program, dotted: str) -> Module | None:
+    """Return the project's module that a dotted name leads into."""
+    parts = dotted.split(".")
+    for count in range(len(parts), 0, -1):
+        found = program.modules.get(".".join(parts[:count]))
+        if found is not None:
+            return found
+    return None
+
+
+@remembered
+def job_modules(program: Program, module: Module) -> list[Module]:
+    """Return the modules that run in one process with `module`: those that it imports, those
+    that import it, and what these import.
+    """
+    down, up = _edges(program)
+    importers = _closure([module], up)
+    return _closure(importers, down) if len(importers) <= 40 else _closure([module], down)
+
+
+@remembered
+def _edges(program: Program) -> tuple[dict[Module, set[Module]], dict[Module, set[Module]]]:
+    down: dict[Module, set[Module]] = {}
+    up: dict[Module, set[Module]] = {}
+    for module in program.modules.values():
+        for _statement, other in imported_modules(program, module):
+            down.setdefault(module, set()).add(other)
+            up.setdefault(other, set()).add(module)
+    return down, up
+
+
+def _closure(start: list[Module], edges: dict[Module, set[Module]]) -> list[Module]:
+    visited, left = dict.fromkeys(start), list(start)
+    while left and len(visited) < 400:
+        for other in sorted(edges.get(left.pop(), ()), key=lambda edge: edge.path):
+            if other not in visited:
+                visited[other] = None
+                left.append(other)
+    return list(visited)
+
+
+def calls_in_job(program: Program, module: Module, *names: str) -> list[Call]:
+    """Return the calls of these names in the job of `module`."""
+    modules = set(job_modules(program, module))
+    known = calls_by_last_name(program)
+    return [
+        call
+        for name in names
+        for call in known.get(name.rpartition(".")[2], ())
+        if call.name == name and call.module in modules
+    ]
+
+
+@remembered
+def runs_on_ranks(program: Program, module: Module) -> bool:
+    """Whether the job of `module` is started as several ranks: it joins a process group or wraps
+    its model for one.
+    """
+    return bool(calls_in_job(program, module, *STARTS, *WRAPS))

@@ -1,0 +1,202 @@
+"""The collectives that a call leads to, itself or through the project's functions."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trainprobe.lint import flow
+from trainprobe.lint.calls import argument_for
+from trainprobe.lint.collectives import (
+    ENGINE,
+    SHARDED_METHODS,
+    Collective,
+    collective_of,
+    of_wrapped,
+)
+from trainprobe.lint.modules import Function, Module
+from trainprobe.lint.wrappers import wrapped
+
+if TYPE_CHECKING:
+    from trainprobe.lint.program import Program
+
+DEEPEST = 25
+MOST = 4
+
+
+@dataclass(frozen=True)
+class ReachedCollective:
+    """A collective that a function leads to. `chain` holds the functions on the way, outermost
+    first. `parameter` is set where it is a collective only if that argument is a sharded model;
+    `method` is then the method called on it.
+    """
+
+    collective: Collective
+    module: Module
+    node: ast.Call
+    chain: tuple[Function, ...]
+    parameter: str = ""
+    method: str = ""
+    flag: str = ""
+    """The parameter of the outermost function under whose truth it stands: `if sync: barrier()`."""
+
+
+def reached_by_function(
+    program: Program, function: Function, depth: int = 0
+) -> tuple[ReachedCollective, ...]:
+    """Return the collectives that calling `function` leads to on every rank: at most a few,
+    those under a rank condition left out.
+    """
+    memory: dict[Function, tuple[ReachedCollective, ...]] = program.memory.setdefault(
+        "reached collectives", {}
+    )
+    if function in memory or depth > DEEPEST:
+        return memory.get(function, ())
+    memory[function] = ()  # ends circles
+    found: dict[tuple[str, str], ReachedCollective] = {}
+    if not any(
+        flow.decorated_by(program, function.module, decorator)
+        for decorator in function.node.decorator_list
+    ):
+        for call in function.calls:
+            for item in _of_call(program, function, call, depth):
+                if (
+                    item.collective.kind != "setup"
+                    and len(found) < MOST
+                    and (item.collective.name, item.parameter) not in found
+                    and not flow.guards(program, function.module, call)
+                ):
+                    found[item.collective.name, item.parameter] = item
+    memory[function] = tuple(found.values())
+    return memory[function]
+
+
+def reached_by_call(
+    program: Program, module: Module, call: ast.Call
+) -> tuple[ReachedCollective, ...]:
+    """Return the collectives that a call leads to: its own, or those of the project's function
+    that it runs with these arguments.
+    """
+    own = collective_of(program, module, call)
+    if own is not None:
+        return (ReachedCollective(own, module, call, ()),)
+    function = program.called(module, call)
+    if function is None:
+        return ()
+    return tuple(
+        _bound(program, module, call, function, reached_by_function(program, function), None)
+    )
+
+
+def _of_call(
+    program: Program, holder: Function, call: ast.Call, depth: int
+) -> list[ReachedCollective]:
+    module = holder.module
+    if isinstance(module.scope_of(call), ast.Lambda):
+        return []
+    own = collective_of(program, module, call)
+    if own is not None:
+        return (
+            []
+            if own.group
+            else [ReachedCollective(own, module, call, (holder,), flag=_flag(holder, call))]
+        )
+    receiver, method = (
+        (call.func, "__call__")
+        if isinstance(call.func, ast.Name)
+        else (getattr(call.func, "value", None), getattr(call.func, "attr", ""))
+    )
+    if (
+        isinstance(receiver, ast.Name)
+        and receiver.id in holder.parameters
+        and (method in SHARDED_METHODS or method in ENGINE)
+    ):
+        would = of_wrapped({"fsdp"}, method) or of_wrapped({"deepspeed"}, method)
+        return (
+            [ReachedCollective(would, module, call, (holder,), receiver.id, method)]
+            if would
+            else []
+        )
+    function = program.called(module, call)
+    if function is None or function is holder:
+        return []
+    return _bound(
+        program, module, call, function, reached_by_function(program, function, depth + 1), holder
+    )
+
+
+def _bound(
+    program: Program,
+    module: Module,
+    call: ast.Call,
+    function: Function,
+    inner: tuple[ReachedCollective, ...],
+    holder: Function | None,
+) -> list[ReachedCollective]:
+    """What a function bears, with its parameters bound to the arguments of one call."""
+    found = []
+    way = (holder,) if holder is not None else ()
+    for item in inner:
+        flag = ""
+        if item.flag:
+            entry = argument_for(call, function, item.flag) or function.default_of(item.flag)
+            if entry is not None and any(
+                program.value(module, entry) is off for off in (False, None)
+            ):
+                continue  # turned off on this way
+            flag = (
+                entry.id
+                if holder is not None
+                and isinstance(entry, ast.Name)
+                and entry.id in holder.parameters
+                else ""
+            )
+        flag = flag or (_flag(holder, call) if holder is not None else "")
+        if not item.parameter:
+            found.append(
+                ReachedCollective(
+                    item.collective, item.module, item.node, (*way, *item.chain), flag=flag
+                )
+            )
+            continue
+        argument = argument_for(call, function, item.parameter)
+        if argument is None:
+            continue
+        if (
+            holder is not None
+            and isinstance(argument, ast.Name)
+            and argument.id in holder.parameters
+        ):
+            found.append(
+                ReachedCollective(
+                    item.collective,
+                    item.module,
+                    item.node,
+                    (*way, *item.chain),
+                    argument.id,
+                    item.method,
+                )
+            )
+            continue
+        real = of_wrapped(wrapped(program, module, argument), item.method)
+        if real is not None:
+            found.append(ReachedCollective(real, item.module, item.node, (*way, *item.chain)))
+    return found
+
+
+def _flag(holder: Function, call: ast.Call) -> str:
+    """The parameter of a function under whose truth a call in it stands."""
+    child: ast.AST = call
+    for up in holder.module.ancestors(call):
+        if up is holder.node:
+            break
+        if (
+            isinstance(up, ast.If)
+            and isinstance(up.test, ast.Name)
+            and up.test.id in holder.parameters
+            and child in up.body
+        ):
+            return up.test.id
+        child = up
+    return ""

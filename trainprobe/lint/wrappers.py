@@ -1,0 +1,63 @@
+"""How a model is wrapped for parallel training: DDP, FSDP, DeepSpeed."""
+
+from __future__ import annotations
+
+import ast
+
+from trainprobe.lint.modules import Module
+from trainprobe.lint.program import Program, remembered
+
+CLASSES = {
+    "torch.distributed.fsdp.FullyShardedDataParallel": "fsdp",
+    "torch.nn.parallel.DistributedDataParallel": "ddp",
+    "deepspeed.initialize": "deepspeed",
+    "fairscale.nn.FullyShardedDataParallel": "fsdp",
+    "torch.distributed.fsdp.fully_shard": "fsdp2",
+    "torch.distributed._composable.fsdp.fully_shard": "fsdp2",
+}
+
+
+def wrapped(program: Program, module: Module, node: ast.expr) -> set[str]:
+    """Return how the model in an expression may be wrapped: "fsdp", "fsdp2", "ddp", "deepspeed";
+    over all assignments of its name.
+    """
+    names = {program.dotted(module, node)}
+    values: list[tuple[Module, ast.expr]] = []
+    if isinstance(node, ast.Name):
+        found = program.names.bindings(module, node)
+        values = [
+            (module, item.value)
+            for item in found[:10]
+            if item.value is not None and item.kind in {"value", "unpack"}
+        ]
+    elif isinstance(node, ast.Attribute):
+        base = program.dotted(module, node.value)
+        cls = program.class_named(base[:-2]) if base.endswith("()") else None
+        if cls is not None:
+            values = program.names.attribute_values(cls, node.attr)[:10]
+    names |= {program.dotted(where, value) for where, value in values}
+    kinds = {
+        kind
+        for name in names
+        if (kind := CLASSES.get(name.removesuffix("[]").removesuffix("()"), ""))
+        and name.endswith(("()", "()[]"))
+    }
+    if isinstance(node, ast.Name | ast.Attribute):
+        kinds |= _in_place(program, module, node)
+    return kinds
+
+
+def _in_place(program: Program, module: Module, node: ast.expr) -> set[str]:
+    """`fully_shard(model)` as a statement shards its argument."""
+    name = module.source_of(node)
+    models = [call.args[0] for call in _sharding_calls(program, module)]
+    return {"fsdp2" for model in models if module.source_of(model) == name}
+
+
+@remembered
+def _sharding_calls(program: Program, module: Module) -> list[ast.Call]:
+    return [
+        call
+        for call in (module.of(ast.Call) if "fully_shard" in module.text else ())
+        if program.dotted(module, call.func).endswith("fully_shard") and call.args
+    ]

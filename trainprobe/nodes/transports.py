@@ -1,0 +1,188 @@
+"""The ways to reach nodes that a site already has: a step by srun, OpenSSH, kubectl, or this host.
+Each makes the command for one node.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from trainprobe.errors import UsageError
+from trainprobe.targets.host_names import host_names
+from trainprobe.targets.kube_pods import Pod
+
+CONNECT_S = 12  # for the connection alone; a site's name service may need its five seconds twice
+# Python searches its working folder first: a project's queue.py or types.py would shadow the
+# standard library's.
+WITHOUT_CWD = "import sys; sys.path[:] = [path for path in sys.path if path]"
+PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# Variables of an allocation or an outer step that srun would take as options of our own step: they
+# may label its output, redirect it, or bind it to CPUs of another node.
+_STEP_OPTIONS = tuple(
+    f"SLURM_{name}"
+    for name in (
+        *("CPU_BIND", "CPUS_PER_TASK", "DISTRIBUTION", "EPILOG", "EXACT", "EXCLUSIVE", "GPU_BIND"),
+        *("GPUS_PER_NODE", "GPUS_PER_TASK", "HINT", "LABELIO", "MEM_BIND", "MULTI_PROG", "NPROCS"),
+        *("NTASKS", "OPEN_MODE", "PROLOG", "STDERRMODE", "STDINMODE", "STDOUTMODE", "TASK_EPILOG"),
+        *("TASK_PROLOG", "THREADS_PER_CORE", "TRES_PER_TASK", "WCKEY"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node and the command that asks it.
+
+    `said` goes to the stdin of the command, which stays open afterwards if `held`: its end means
+    that nobody waits any more. `env` is the environment of the command on this machine, None for
+    our own. `far` is the command on the node itself, where plain OpenSSH reaches it.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    said: bytes = b""
+    held: bool = False
+    env: Mapping[str, str] | None = field(default=None, compare=False)
+    far: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Way:
+    """How to reach the nodes `names`; `job` is their SLURM job.
+
+    `command` turns a node's name and a command for it into the command that runs here; its third
+    argument says whether something goes to stdin. `start` turns arguments of our command line into
+    the command that runs there; `sent` goes to its stdin first: the tool itself, where the nodes do
+    not have it.
+    """
+
+    by: Literal["slurm", "ssh", "kubectl", "here"]
+    names: tuple[str, ...]
+    command: Callable[[str, Sequence[str], bool], tuple[str, ...]] = field(compare=False)
+    job: str = ""
+    env: Mapping[str, str] | None = field(default=None, compare=False)
+    start: Callable[[Sequence[str]], tuple[str, ...]] = field(
+        default=lambda words: ours(*words), compare=False
+    )
+    sent: bytes = field(default=b"", repr=False)
+
+    def node(
+        self, name: str, words: Sequence[str], said: bytes = b"", *, held: bool = False
+    ) -> Node:
+        """Make the command that runs `trainprobe WORDS` on `name`, with `said` on its stdin.
+        Secrets and plans go there, since everybody can read a command line.
+        """
+        # The tool has some megabytes, and all nodes share the same bytes.
+        whole = self.sent + said if said and self.sent else said or self.sent
+        held = held or bool(self.sent)
+        far = self.start(words)
+        return Node(
+            name,
+            self.command(name, far, bool(whole) or held),
+            whole,
+            held,
+            self.env,
+            far if self.by == "ssh" else (),
+        )
+
+    def nodes(self, words: Sequence[str], said: bytes = b"", *, held: bool = False) -> list[Node]:
+        """Make the same for all of its nodes."""
+        return [self.node(name, words, said, held=held) for name in self.names]
+
+
+def ours(*words: str) -> tuple[str, ...]:
+    """The command of this tool with this Python, wherever its package lies."""
+    start = (
+        f"{WITHOUT_CWD}; sys.path.insert(0, {PACKAGE!r}); from trainprobe.cli import main; main()"
+    )
+    return (sys.executable, "-c", start, *words)
+
+
+def here_way(name: str = "") -> Way:
+    """This host alone, under its own name or the one that the site gives it."""
+    return Way("here", (name or os.uname().nodename,), lambda _name, argv, _talks: tuple(argv))
+
+
+def srun_way(job: str, names: Sequence[str]) -> Way:
+    """A separate step on each node of a running job, so that a silent node delays no other. Needs
+    SLURM 20.11 or newer.
+    """
+
+    def command(name: str, argv: Sequence[str], talks: bool) -> tuple[str, ...]:
+        step = ("srun", "--overlap", f"--jobid={job}", "--nodes=1", "--ntasks=1")
+        shared = ("--kill-on-bad-exit=0", "--mpi=none", "--chdir=/")
+        return (*step, *shared, *(() if talks else ("--input=none",)), f"--nodelist={name}", *argv)
+
+    return Way(
+        "slurm",
+        tuple(names),
+        command,
+        job,
+        {name: value for name, value in os.environ.items() if not name.startswith(_STEP_OPTIONS)},
+    )
+
+
+def ssh_way(names: Sequence[str]) -> Way:
+    """The user's own OpenSSH, without prompts; none for this host. TRAINPROBE_SSH names another
+    command, such as `ssh -F config`. Raises UsageError where that is not a command.
+    """
+    try:
+        ssh = tuple(shlex.split(os.environ.get("TRAINPROBE_SSH") or "ssh"))
+    except ValueError as error:
+        raise UsageError(
+            f"TRAINPROBE_SSH is no command: {error}.", "Such as: ssh -F /path/to/config."
+        ) from error
+    options = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}", "-T")
+
+    def command(name: str, argv: Sequence[str], _talks: bool) -> tuple[str, ...]:
+        return tuple(argv) if is_here(name) else (*ssh, *options, "--", name, shlex.join(argv))
+
+    return Way("ssh", tuple(names), command)
+
+
+def kubectl_way(pods: Sequence[Pod]) -> Way:
+    """`kubectl exec` into each pod, which need not have the tool: see `bundle.carrying`."""
+    by_name = {pod.name: pod for pod in pods}
+
+    def command(name: str, argv: Sequence[str], talks: bool) -> tuple[str, ...]:
+        pod = by_name[name]
+        options = (*(("--stdin",) if talks else ()), "--namespace", pod.namespace)
+        return ("kubectl", "exec", *options, name, "--container", pod.container, "--", *argv)
+
+    return Way("kubectl", tuple(by_name), command)
+
+
+def way_in_allocation(environ: Mapping[str, str] = os.environ) -> Way:
+    """The way to the nodes of the SLURM allocation around us, without asking SLURM.
+
+    Raises UsageError, with the options that help, where there is no allocation or no srun.
+    """
+    job, listed = (
+        environ.get("SLURM_JOB_ID", ""),
+        environ.get("SLURM_JOB_NODELIST") or environ.get("SLURM_NODELIST", ""),
+    )
+    if not job.isdigit() or not listed:
+        raise UsageError(
+            "This is no allocation of a scheduler, so the nodes are not known.",
+            "Name them: --hosts node1,node2; or begin with salloc or sbatch.",
+        )
+    names = host_names("SLURM_JOB_NODELIST", listed)
+    if shutil.which("srun", path=environ.get("PATH")) is None:
+        raise UsageError(
+            "SLURM's srun is not here, as in a container.",
+            f"Over ssh: --hosts {listed}; or start it outside of the container.",
+        )
+    return srun_way(job, names)
+
+
+def is_here(name: str) -> bool:
+    """Is this the name of this host, with or without its domain?"""
+    own = os.uname().nodename
+    return name in (own, "localhost") or (
+        "." not in (name if "." in own else own) and name.partition(".")[0] == own.partition(".")[0]
+    )

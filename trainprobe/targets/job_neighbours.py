@@ -1,0 +1,278 @@
+"""What stands around the ranks of a job: workers and compilers, former attempts, leftovers of
+other runs, the container.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+
+from trainprobe.targets.live_job import CMDLINE_CAP, Companion, Former
+from trainprobe.targets.numbers import from_environment
+from trainprobe.targets.process_table import ProcessRow, Table, in_order, once
+from trainprobe.targets.programs import is_compiler, is_helper, is_tool, launcher_kind, whole
+from trainprobe.targets.rank_search import (
+    LOADER_THREAD,
+    Team,
+    is_fork_server,
+    is_trainer,
+    multiprocessed,
+    script_path,
+    walk,
+)
+
+CONTAINER = re.compile(
+    r"(docker|libpod|crio|cri-containerd|containerd|nerdctl|garden|lxc|kubepods"
+    r"|buildkit)[^\s]*?[-/:]([0-9a-f]{12})[0-9a-f]{20,52}\b"
+)
+ADOPTERS = frozenset(
+    {
+        "systemd",
+        "init",
+        "tini",
+        "dumb-init",
+        "docker-init",
+        "catatonit",
+        "containerd-shim",
+        "conmon",
+        "s6-svscan",
+        "launchd",
+    }
+)
+
+
+def companions(
+    table: Table, team: Team, ranks: Mapping[int, int | None], skip: Sequence[int] = ()
+) -> tuple[Companion, ...]:
+    """Return all others of the job. `ranks` gives the number of each rank's pid; a worker has
+    that of the rank above it.
+    """
+    roots = ([team.root] if team.root is not None and team.kind != "ray" else []) + list(team.ranks)
+    below: dict[int, list[int | None]] = {}
+    for mine in (one for one in team.ranks if one.pid in ranks):
+        for above in table.ancestors(mine):
+            below.setdefault(above.pid, []).append(ranks[mine.pid])
+    found = []
+    for one in walk(table, roots):
+        if one.pid in ranks or one.pid in skip or one.pid == os.getpid():
+            continue
+        served = next((above for above in table.ancestors(one) if above.pid in ranks), None)
+        served_by = below.get(one.pid, []) if served is None else []
+        role = (
+            "launcher"
+            if served is None and (served_by or one is team.root or launcher_kind(one.argv))
+            else role_of(table, one)
+        )
+        rank = (
+            ranks[served.pid]
+            if served is not None
+            else (served_by[0] if len(served_by) == 1 and one is not team.root else None)
+        )
+        sure = role != "loader-worker" or one.name == LOADER_THREAD
+        found.append(
+            Companion(
+                one.pid,
+                one.started_ticks,
+                role,
+                rank,
+                one.cmdline[:CMDLINE_CAP],
+                one.ppid,
+                served.pid if served is not None else None,
+                sure,
+            )
+        )
+    place = {"launcher": 0, "loader-worker": 1}
+    return tuple(
+        sorted(
+            found,
+            key=lambda one: (
+                place.get(one.role, 2),
+                one.rank if one.rank is not None else -1,
+                one.started_ticks,
+                one.pid,
+            ),
+        )
+    )
+
+
+def role_of(table: Table, one: ProcessRow) -> str:
+    """Return what a process below a rank is: loader-worker, compiler or child."""
+    if is_compiler(one.argv, one.name):
+        return "compiler"
+    if one.name == LOADER_THREAD:
+        return "loader-worker"
+    above = table.parent(one)
+    if (
+        above is None
+        or one.ended
+        or is_helper(one.argv)
+        or is_fork_server(one, above)
+        or not multiprocessed(one, above)
+    ):
+        return "child"
+    return (
+        "child"
+        if _names_its_workers(table, above)
+        or is_compiler(above.argv, above.name)
+        or above.name == LOADER_THREAD
+        else "loader-worker"
+    )
+
+
+@once
+def _names_its_workers(table: Table, above: ProcessRow) -> bool:
+    """Then torch names each of them, and who has no such name is none."""
+    return any(child.name == LOADER_THREAD for child in table.children(above))
+
+
+def attempt_of(one: ProcessRow) -> int | None:
+    """Return the elastic restart count that it was started with."""
+    return whole(one.environ.get("TORCHELASTIC_RESTART_COUNT", ""))
+
+
+def former(table: Table, one: ProcessRow, attempt: int | None = None) -> Former:
+    return Former(one.pid, one.started_ticks, one.cmdline[:CMDLINE_CAP], attempt, table.age_s(one))
+
+
+def earlier(
+    table: Table, team: Team, current: int | None, members: frozenset[int]
+) -> tuple[ProcessRow, ...]:
+    """Return surviving processes of former attempts: below the launcher, or orphaned with the
+    same run id or address and script.
+    """
+    if current is None or not team.ranks:
+        return ()
+    newest = [one for one in team.ranks if attempt_of(one) == current]
+    runs = {_run(one) for one in newest}
+    found = []
+    for one in table.by_pid.values():
+        attempt = None if one.ended or not one.is_python or one.pid in members else attempt_of(one)
+        if (
+            attempt is not None
+            and attempt < current
+            and (_run(one) in runs or (team.root is not None and team.root in table.ancestors(one)))
+        ):
+            found.append(one)
+    return tuple(sorted(found, key=in_order))
+
+
+def _run(one: ProcessRow) -> tuple[str, ...]:
+    run = one.environ.get("TORCHELASTIC_RUN_ID", "")
+    if run not in ("", "none"):
+        return (run,)
+    return one.environ.get("MASTER_ADDR", ""), one.environ.get("MASTER_PORT", ""), one.cwd
+
+
+def leftovers(table: Table, team: Team, members: frozenset[int]) -> tuple[ProcessRow, ...]:
+    """Return processes of the same user and script outside the job whose parent is gone, one for
+    each process group.
+    """
+    script = next(
+        (
+            script_path(one)
+            for one in (*team.ranks, *([team.root] if team.root else []))
+            if script_path(one)
+        ),
+        "",
+    )
+    uids = {one.uid for one in team.ranks}
+    if not script or not uids:
+        return ()
+    found: dict[int, ProcessRow] = {}
+    for one in _orphans(table).get(script, ()):
+        if one.pid not in members and one.uid in uids:
+            found.setdefault(one.group, one)
+    return tuple(found.values())
+
+
+@once
+def _orphans(table: Table) -> Mapping[str, Sequence[ProcessRow]]:
+    """The programs of anybody whose parent is gone, by their script, in order of their start."""
+    found: dict[str, list[ProcessRow]] = {}
+    for one in sorted(table.by_pid.values(), key=in_order):
+        if (
+            not one.ended
+            and is_trainer(one)
+            and not is_tool(one.argv)
+            and not launcher_kind(one.argv)
+            and _orphaned(table, one)
+        ):
+            found.setdefault(script_path(one), []).append(one)
+    return found
+
+
+def _orphaned(table: Table, one: ProcessRow) -> bool:
+    """Whether its parent is gone: process 1 or another adopter has it, and did not start it as
+    its own program.
+    """
+    if one.ppid == 0:
+        return False  # started from outside of this pid namespace
+    above = table.by_pid.get(one.ppid)
+    if above is None:
+        return one.ppid == 1
+    if above.started_ticks > one.started_ticks:
+        return False
+    adopts = (
+        above.pid == 1 or os.path.basename(above.argv[0] if above.argv else above.name) in ADOPTERS
+    )
+    return (
+        adopts and not launcher_kind(above.argv) and one.session not in (above.session, one.pid)
+    ) or (adopts and from_environment(one.environ).rank is not None)
+
+
+def container_of(table: Table, one: ProcessRow) -> str:
+    """Name the container that it lives in, where that is not our own: `docker 3f2a9c…`,
+    `apptainer`, or `namespace` for an unknown kind.
+    """
+    match = CONTAINER.search(one.cgroup)
+    ours = os.path.join(table.proc, "self")
+    apart = len(one.nspid) > 1 or _other(one, "mnt", ours)
+    if not apart:
+        return ""
+    if match:
+        return f"{match.group(1)} {match.group(2)}"
+    name = one.environ.get("APPTAINER_NAME") or one.environ.get("SINGULARITY_NAME")
+    return f"apptainer {name}" if name else "namespace"
+
+
+def _other(one: ProcessRow, kind: str, ours: str) -> bool:
+    theirs = one.namespace(kind)
+    try:
+        return bool(theirs) and theirs != os.readlink(f"{ours}/ns/{kind}")
+    except OSError:
+        return False
+
+
+def backend_and_device(table: Table, ranks: Sequence[ProcessRow]) -> tuple[str, str]:
+    """Return ("gloo" or "nccl", "cpu" or "cuda") by the threads and open devices of a rank;
+    empty where they cannot be seen.
+    """
+    for one in ranks:
+        names = one.thread_names
+        if not names:
+            continue
+        nccl = any(name.startswith("pt_nccl") for name in names)
+        gloo = any(name.startswith("pt_gloo") for name in names)
+        gpu = opens_gpu(table, one)
+        return ("nccl" if nccl else "gloo" if gloo else ""), (
+            "" if gpu is None else "cuda" if gpu else "cpu"
+        )
+    return "", ""
+
+
+def opens_gpu(table: Table, one: ProcessRow) -> bool | None:
+    """Whether it holds an NVIDIA or AMD device open; None where that may not be seen."""
+    folder = f"{table.proc}/{one.pid}/fd"
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return None
+    for name in names:
+        try:
+            target = os.readlink(f"{folder}/{name}")
+        except OSError:
+            continue
+        if re.match(r"/dev/(?:nvidia\d|kfd\b)", target):
+            return True
+    return False

@@ -1,0 +1,201 @@
+"""The verdict on a job of which only dumps were saved: flight recorder, stack dumps, or both.
+Nothing of it can be looked at again.
+
+What was recorded knows group and sequence number and goes first; where a rank left no record, its
+stack says whether it was in a collective.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from trainprobe.facts import Facts, FlightDump, Job, JobRank, MainThread, Rung
+from trainprobe.facts.collectives import CollectiveCall
+from trainprobe.model.diagnosis import RankState
+from trainprobe.model.waits import Node
+from trainprobe.waits.divergence import call_says, ranks_say
+from trainprobe.waits.edges import Edges
+from trainprobe.waits.hang import divergence_group, group_of_end, merged, parting
+from trainprobe.waits.recorder_waits import RecordedWait, numbered
+from trainprobe.waits.standings import AT_THE_STORE, IN_COLLECTIVE, OWN_WAITS, Standing
+from trainprobe.waits.suspects import SuspectGroup
+
+LAUNCHER = "unknown"  # so the job of a case that was made from saved files calls its launcher
+PROBE = "job"
+
+
+def only_dumps(job: Job) -> bool:
+    """Was this job put together from files, not looked at while it ran?"""
+    return job.launcher == LAUNCHER
+
+
+def saved_standings(
+    facts: Facts, job: Job, waits: Mapping[int, RecordedWait]
+) -> tuple[Standing, ...]:
+    """One standing per rank of the world that the dumps tell of; a rank that left neither dump
+    nor stack is `unseen`.
+    """
+    known = {fact.rank for fact in facts.of(JobRank, cell=job.cell) if fact.rank is not None}
+    world = sorted(known | {rank for rank in job.absent if rank >= 0} | set(waits))
+    return numbered([_standing(facts, job.cell, rank, waits.get(rank)) for rank in world], waits)
+
+
+def saved_groups(
+    facts: Facts, job: Job, ranks: Sequence[Standing], waits: Mapping[int, RecordedWait]
+) -> tuple[SuspectGroup, ...]:
+    """The suspects, most to blame first; empty where nobody was seen to wait."""
+    rung = Rung(job.evidence, job.cell, None, 0, PROBE, "", len(ranks), "timed_out")
+    if not any(standing.in_collective or standing.leaf == AT_THE_STORE for standing in ranks):
+        return _standing_still(facts, rung, ranks)
+    dumped = [
+        dump.rank
+        for dump in facts.of(FlightDump, cell=job.cell)
+        if dump.rank is not None and dump.format
+    ]
+    divergence = parting(facts, job.cell, ranks, dumped) if dumped else None
+    if divergence is not None and (divergence.kind != "missing"):
+        return (divergence_group(rung, ranks, divergence),)
+    graph = Edges(facts, rung.cell, ranks).graph()
+    groups = [
+        group_of_end(rung, ranks, graph, end, divergence)
+        for end in graph.ends()
+        if len(end) > 1 or graph.reaches(end)
+    ]
+    return merged([_said(facts, group, ranks, waits) for group in groups if group is not None])
+
+
+def _standing_still(
+    facts: Facts, rung: Rung, ranks: Sequence[Standing]
+) -> tuple[SuspectGroup, ...]:
+    """Nobody is in a collective: ranks that wait for something of their own by their stacks are
+    each a suspect.
+    """
+    if not any(standing.leaf in OWN_WAITS for standing in ranks):
+        return _timed_out(rung, ranks)
+    graph = Edges(facts, rung.cell, ranks).graph()
+    still = {Node("rank", str(standing.rank)) for standing in ranks if standing.leaf in OWN_WAITS}
+    groups = [
+        group_of_end(rung, ranks, graph, end, None)
+        for end in graph.ends()
+        if still & {*end, *graph.reaches(end)}
+    ]
+    return merged([group for group in groups if group is not None])
+
+
+def _timed_out(rung: Rung, ranks: Sequence[Standing]) -> tuple[SuspectGroup, ...]:
+    """Ranks whose own timer ran out, whatever they did: whoever set it meant them to be
+    elsewhere by then.
+    """
+    late = [
+        one
+        for one in ranks
+        if one.thread is not None
+        and one.thread.timer_s is not None
+        and one.thread.moved is not True
+    ]
+    if not late:
+        return ()
+    numbers, first = tuple(one.rank for one in late), late[0]
+    longest = max(one.thread.timer_s or 0.0 for one in late if one.thread is not None)
+    says = (
+        f"{ranks_say(numbers)} stood at {first.where or 'an unknown place'} when the timer of"
+        f" {longest:g} s ran out"
+    )
+    ids = tuple(dict.fromkeys(id_ for one in late for id_ in one.evidence))
+    return (
+        SuspectGroup(
+            rung.cell,
+            rung.probe,
+            numbers,
+            "stuck-inside",
+            says,
+            "hang",
+            evidence=ids,
+            world_size=max(len(ranks), 1),
+        ),
+    )
+
+
+def _said(
+    facts: Facts, group: SuspectGroup, ranks: Sequence[Standing], waits: Mapping[int, RecordedWait]
+) -> SuspectGroup:
+    """The group's sentence in the recorder's words."""
+    if group.how == "stuck-inside":
+        return replace(
+            group, says=f"{group.says}: nobody is behind, so the network or a GPU holds them up"
+        )
+    if group.how == "not-visible" and waits:
+        one = len(group.ranks) == 1
+        call = next(
+            (wait.call for wait in waits.values() if set(group.ranks) & set(wait.awaited)), None
+        )
+        after = f", and the others wait in {call_says(call)}" if call is not None else ""
+        return replace(
+            group, says=f"{ranks_say(group.ranks)} left no dump{'' if one else 's'}{after}"
+        )
+    by_rank = {standing.rank: standing for standing in ranks}
+    call = next(
+        (wait.call for wait in waits.values() if set(group.ranks) & set(wait.awaited)), None
+    )
+    if group.how == "never-joined" and call is not None and group.ranks:
+        first = by_rank[group.ranks[0]]
+        place = (
+            f"; it stands at {first.where}"
+            if first.thread is not None and first.where and len(group.ranks) == 1
+            else ""
+        )
+        last = last_recorded(facts, group.cell, first.rank)
+        place = place or (
+            f"; the last call recorded of {'it' if len(group.ranks) == 1 else 'them'} is"
+            f" {call_says(last)}"
+            if last is not None
+            else ""
+        )
+        return replace(
+            group, says=f"{ranks_say(group.ranks)} did not join {call_says(call)}{place}"
+        )
+    return group
+
+
+def last_recorded(facts: Facts, cell: str, rank: int) -> CollectiveCall | None:
+    """The last call of a rank in its flight recorder's dump."""
+    return max(
+        (call for call in facts.of(CollectiveCall, cell=cell, rank=rank) if call.recorded),
+        key=lambda call: call.at,
+        default=None,
+    )
+
+
+def _standing(facts: Facts, cell: str, rank: int, wait: RecordedWait | None) -> Standing:
+    thread = next(
+        (fact for fact in facts.of(MainThread, cell=cell, rank=rank) if fact.role == "rank"), None
+    )
+    dump = next((fact for fact in facts.of(FlightDump, cell=cell, rank=rank) if fact.format), None)
+    state: RankState = "unseen"
+    if wait is not None:
+        state = "waiting"
+    elif thread is not None:
+        state = (
+            "waiting"
+            if thread.leaf in IN_COLLECTIVE
+            or thread.leaf == AT_THE_STORE
+            or thread.leaf in OWN_WAITS
+            else "computing"
+        )
+    where = thread.where if thread is not None else ""
+    if not where and wait is not None:
+        where = call_says(wait.call)
+    pid = thread.pid if thread is not None and thread.pid > 0 else None
+    shown = [fact.evidence for fact in (thread, dump) if fact is not None]
+    return Standing(
+        rank=rank,
+        state=state,
+        pid=pid,
+        where=where,
+        leaf="comm-wait" if wait is not None else thread.leaf if thread is not None else "",
+        op=wait.call.op if wait is not None else thread.op if thread is not None else "",
+        moved=thread.moved if thread is not None else None,
+        thread=thread,
+        evidence=tuple(dict.fromkeys(id_ for ids in shown for id_ in ids)),
+    )

@@ -1,0 +1,543 @@
+"""The verdict on a job of which logs are left: attempt by attempt, who failed first, who did not
+come, or that nothing failed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from trainprobe.facts import Facts, LogEvent, LogFailure, LogJob, LogProgress, RankEnding
+from trainprobe.model.diagnosis import Link, RankRow, Verdict
+from trainprobe.waits.absentees import world_of
+from trainprobe.waits.divergence import divergence_in, ranks_say
+from trainprobe.waits.import_lock_waits import lock_group
+from trainprobe.waits.log_hangs import hang_group
+from trainprobe.waits.log_stack_hangs import pressed, still_group
+from trainprobe.waits.suspects import SuspectGroup
+
+LAST = "job"
+PROBE = "job"
+NOBODY = "A rank that the log does not name"
+MOST_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class LoggedView:
+    """What is concluded of one attempt. `groups` is empty where nothing failed; `rows` has one row
+    per rank; `failures` are in order.
+
+    `tentative` marks groups of a log that stops without a failure: they count only where a cause
+    can be named from its last lines.
+    """
+
+    job: LogJob
+    verdict: Verdict
+    conclusive: bool
+    says: str
+    groups: tuple[SuspectGroup, ...] = ()
+    rows: tuple[RankRow, ...] = ()
+    failures: tuple[LogFailure, ...] = ()
+    origins: bool = False
+    tentative: bool = False
+
+
+def logged_views(facts: Facts) -> tuple[LoggedView, ...]:
+    """One view per attempt, the last attempt first, then the others from the first on."""
+    jobs = sorted(facts.of(LogJob), key=lambda job: (job.cell != LAST, _number(job.cell)))
+    return tuple(logged_view(facts, job) for job in jobs)
+
+
+def _number(cell: str) -> int:
+    tail = cell.rpartition("-")[2]
+    return int(tail) if tail.isdigit() else 0
+
+
+def logged_view(facts: Facts, job: LogJob) -> LoggedView:
+    """Judge one attempt by what its logs tell."""
+    failures = tuple(sorted(facts.of(LogFailure, cell=job.cell), key=lambda one: one.order))
+    origins = [failure for failure in failures if not failure.echo]
+    rows = _rows(facts, job, failures)
+    divergence = divergence_in(facts, job.cell, world_of(job, failures), hung=True)
+    if pressed(failures) and (still := still_group(facts, job, failures)) is not None:
+        return LoggedView(
+            job,
+            "hung",
+            conclusive=True,
+            says=still.says,
+            groups=(still,),
+            rows=rows,
+            failures=failures,
+        )
+    if origins:
+        group = replace(_first_group(job, failures, origins), divergence=divergence)
+        return LoggedView(
+            job,
+            "crashed",
+            conclusive=True,
+            says=group.says,
+            groups=(group,),
+            rows=rows,
+            failures=failures,
+            origins=True,
+        )
+    hang = hang_group(facts, job, failures, divergence)
+    if hang is not None:
+        return LoggedView(
+            job,
+            "hung" if hang.mode == "hang" else "crashed",
+            conclusive=True,
+            says=hang.says,
+            groups=(hang,),
+            rows=rows,
+            failures=failures,
+        )
+    if failures:
+        group = _echoes_only(job, failures)
+        return LoggedView(
+            job,
+            "crashed",
+            conclusive=True,
+            says=group.says,
+            groups=(group,),
+            rows=rows,
+            failures=failures,
+        )
+    view = _unfailed(facts, job)
+    still = (
+        (still_group(facts, job, failures) or lock_group(facts, job))
+        if view.verdict == "undetermined"
+        else None
+    )
+    if still is not None:
+        return LoggedView(job, "hung", conclusive=True, says=still.says, groups=(still,), rows=rows)
+    return replace(view, rows=rows)
+
+
+def _first_group(
+    job: LogJob, failures: Sequence[LogFailure], origins: Sequence[LogFailure]
+) -> SuspectGroup:
+    """The first failure, with the ranks that failed alike of their own."""
+    first = origins[0]
+    same = [
+        failure
+        for failure in origins
+        if failure.rank is not None
+        and (failure is first or (failure.what == first.what and failure.kind == first.kind))
+    ]
+    ranks = tuple(sorted({failure.rank for failure in same if failure.rank is not None}))
+    world = world_of(job, failures)
+    everyone = len(ranks) > 1 and len(ranks) == len(world)
+    who = (
+        "All ranks"
+        if everyone
+        else (
+            ranks_say(ranks)
+            if ranks
+            else (
+                "The kernel"
+                if first.what == "kernel"
+                else NOBODY
+                if len(world) > 1
+                else "The program"
+            )
+        )
+    )
+    victims = tuple(rank for rank in world if rank not in ranks) if ranks else ()
+    others = tuple(
+        sorted(
+            {
+                failure.rank
+                for failure in failures
+                if failure.rank is not None and failure.rank in victims
+            }
+        )
+    )
+    where = f" at {first.where}" if first.where else ""
+    at = f" ({first.seen_at})" if first.seen_at else ""
+    after = ", before any other" if others else ""
+    ids = tuple(dict.fromkeys(id_ for failure in (first, *same) for id_ in failure.evidence))
+    chain = (
+        (
+            Link(
+                ranks_say(others),
+                ranks_say(ranks),
+                "lost its peer" if len(others) == 1 else "lost their peer",
+                ids,
+            ),
+        )
+        if others and ranks
+        else ()
+    )
+    hosts = tuple(sorted({failure.host for failure in (first, *same) if failure.host}))
+    return SuspectGroup(
+        cell=job.cell,
+        probe=PROBE,
+        ranks=() if everyone else ranks,
+        how="failed-first",
+        says=f"{who} {first.says}{where}{at}{after}",
+        mode="crash",
+        victims=others,
+        chain=chain,
+        evidence=ids,
+        world_size=max(len(world), 1),
+        hosts=hosts,
+    )
+
+
+def _echoes_only(job: LogJob, failures: Sequence[LogFailure]) -> SuspectGroup:
+    """Everything that failed only repeats that somebody else is gone, and of that one nothing is
+    told.
+    """
+    world = world_of(job, failures)
+    spoke = {failure.rank for failure in failures if failure.rank is not None}
+    silent = tuple(rank for rank in world if rank not in spoke)
+    first = failures[0]
+    who = (
+        ranks_say((first.rank,))
+        if first.rank is not None
+        else "The launcher"
+        if first.echo_of == "launcher"
+        else "A rank"
+    )
+    says = (
+        f"{who} {first.says} ({first.seen_at}), which only repeats that another one is gone"
+        if first.echo_of != "launcher"
+        else f"{who} {first.says}"
+    )
+    ranks: tuple[int, ...] = ()
+    if spoke and 0 < len(silent) < len(world) and len(silent) <= len(spoke):
+        ranks = silent
+        says += f"; of {ranks_say(silent)} the log tells nothing"
+    return SuspectGroup(
+        cell=job.cell,
+        probe=PROBE,
+        ranks=ranks,
+        how="not-visible" if ranks else "failed-first",
+        says=says,
+        mode="crash",
+        victims=tuple(sorted(rank for rank in spoke if rank not in ranks)) if ranks else (),
+        evidence=first.evidence,
+        world_size=max(len(world), 1),
+    )
+
+
+def _unfailed(facts: Facts, job: LogJob) -> LoggedView:
+    """Nothing failed: the job finished, fell short of its plan, or the log simply stops."""
+    told = facts.of(LogProgress, cell=job.cell)
+    last = max(
+        (one for one in told if one.step is not None), key=lambda one: one.place or 0, default=None
+    )
+    well = [
+        one
+        for one in facts.of(RankEnding, cell=job.cell)
+        if one.phase == "COMPLETED"
+        or (one.how == "exited" and one.code == 0 and one.role != "scheduler")
+    ]
+    said = [one for one in told if one.finished]
+    left = _left_well(facts, job)
+    of = max((one.of for one in told if one.of is not None), default=None)
+    step = max((one.step for one in told if one.step is not None), default=None)
+    count = (
+        f"step {step} of {of}"
+        if of and step is not None
+        else f"step {step}"
+        if step is not None
+        else ""
+    )
+    empty = [event for event in facts.of(LogEvent, cell=job.cell) if event.event in EMPTY_EVENTS]
+    if said or well or left or (of and step is not None and step >= of):
+        done_before = any(
+            event.event == "already-trained" for event in empty
+        )  # the step that is told is the one that was resumed
+        nothing = done_before or (
+            not step and (bool(empty) or step == 0 or any(one.nothing_line for one in told))
+        )
+        short = nothing or (
+            of is not None and step is not None and step < of - max(1, _stride(told))
+        )
+        ways = (
+            [f"{one.seen_at}: {one.finished_line}" for one in said]
+            + [one.reason for one in well[:1]]
+            + [f"{one.seen_at}: {one.line}" for one in left[-1:]]
+        )
+        how = f"; {ways[0]}" if ways and ways[0] else ""
+        told_so = next((one.nothing_line for one in told if one.nothing_line), "") or (
+            empty[0].line if empty else ""
+        )
+        why = told_so if nothing else ""
+        if short and (said or well):
+            says = (
+                "The job ended as if it were done at"
+                f" {count or 'no step at all'}{f': {why}' if why else ''}"
+            )
+            group = SuspectGroup(
+                cell=job.cell,
+                probe=PROBE,
+                ranks=(),
+                how="failed-first",
+                says=says,
+                mode="crash",
+                world_size=job.world_size or 1,
+                evidence=tuple(
+                    dict.fromkeys(id_ for one in (*said, *well, *told) for id_ in one.evidence)
+                )[:8],
+            )
+            return LoggedView(job, "crashed", conclusive=True, says=says, groups=(group,))
+        where = f" at {count}" if count else ""
+        return LoggedView(
+            job, "healthy", conclusive=True, says=f"Nothing failed: the job finished{where}{how}"
+        )
+    slow = next(
+        (event for event in facts.of(LogEvent, cell=job.cell) if event.event == "straggler-told"),
+        None,
+    )
+    if slow is not None:
+        return _slow(job, slow)
+    says = _stops(job, last, count)
+    words = _last_words(facts, job, told, says)
+    return LoggedView(
+        job,
+        "undetermined",
+        conclusive=False,
+        says=says,
+        groups=(words,) if words is not None else (),
+        tentative=words is not None,
+    )
+
+
+def _left_well(facts: Facts, job: LogJob) -> list[LogEvent]:
+    """The launcher's words that its processes left of their own will, where the log ends with
+    them and no process is known to be missing.
+    """
+    left = [event for event in facts.of(LogEvent, cell=job.cell) if event.event == "process-left"]
+    pids = {event.captured.get("pid") for event in left}
+    ends = bool(left) and job.last_place - max(event.place or 0 for event in left) <= 2
+    return left if ends and len(pids) >= (job.world_size or 2) else []
+
+
+def _slow(job: LogJob, told: LogEvent) -> LoggedView:
+    """A detector in the job has told of ranks that are slower than the others, and the log
+    simply goes on.
+    """
+    ranks = tuple(
+        sorted(
+            {
+                int(part)
+                for part in told.captured.get("ranks", "").split(",")
+                if part.strip().isdigit()
+            }
+        )
+    )
+    says = (
+        f"{ranks_say(ranks) if ranks else 'A rank'} {'is' if len(ranks) < 2 else 'are'} slower than"
+        f" the others ({told.seen_at})"
+    )
+    group = SuspectGroup(
+        job.cell,
+        PROBE,
+        ranks,
+        "slow",
+        says,
+        "slow",
+        evidence=told.evidence,
+        world_size=job.world_size or 1,
+    )
+    return LoggedView(job, "slow", conclusive=True, says=says, groups=(group,))
+
+
+NEAR_LINES = 80
+NAN = re.compile(r"(?i)\b(?:loss|grad_?norm)\w{0,30}['\"]?(?: ?[:=] ?| )nan\b")
+TROUBLE = re.compile(
+    r"(?i)error|fail|cannot|can't|could not|unable|denied|invalid|refused|timed?"
+    r" ?out|abort|unreachable|mismatch|no such|not found|no space|exceeded|Xid|\bWARN\b|limit"
+)
+
+
+def _last_words(
+    facts: Facts, job: LogJob, told: Sequence[LogProgress], says: str
+) -> SuspectGroup | None:
+    """Known lines near the end of a log behind which no step was taken: what it said last may be
+    why it stops.
+    """
+    stepped = max((place for one in told for place, _ in one.marks), default=-1)
+    events = [
+        event
+        for event in facts.of(LogEvent, cell=job.cell)
+        if event.event != "given" and not event.echo and (event.place or 0) >= stepped
+    ]
+    last = max(
+        (one for one in told if one.step is not None), key=lambda one: one.place or 0, default=None
+    )
+    if last is not None and NAN.search(
+        last.line
+    ):  # the first such line stands before, and it never got better
+        events = [
+            *events,
+            *(
+                event
+                for event in facts.of(LogEvent, cell=job.cell)
+                if event.event == "nan-printed" and event not in events
+            ),
+        ]
+        return _diverged(job, [event for event in events if event.event == "nan-printed"], says)
+    near = [event for event in events if job.last_place - (event.place or 0) <= NEAR_LINES]
+    if not near:
+        return None
+    lagging = next((event for event in near if event.event == "straggler-told"), None)
+    if lagging is not None:
+        ranks = tuple(
+            sorted(
+                {int(text) for text in re.findall(r"\d{1,6}", lagging.captured.get("ranks", ""))}
+            )
+        )
+        says = (
+            f"{ranks_say(ranks) if ranks else 'A rank'} {'is' if len(ranks) < 2 else 'are'} slower"
+            f" than the others, as {lagging.seen_at} tells"
+        )
+        return SuspectGroup(
+            job.cell,
+            PROBE,
+            ranks,
+            "slow",
+            says,
+            "slow",
+            evidence=lagging.evidence,
+            world_size=job.world_size or 1,
+        )
+    trouble = any(TROUBLE.search(event.line) for event in near)
+    diverged = all(event.event.startswith("nan") for event in near)
+    return SuspectGroup(
+        cell=job.cell,
+        probe=PROBE,
+        ranks=(),
+        how="failed-first" if trouble else "stuck-inside",
+        says=says,
+        mode="check" if diverged else "crash" if trouble else "hang",
+        evidence=tuple(dict.fromkeys(id_ for event in near for id_ in event.evidence))[:8],
+        world_size=job.world_size or 1,
+    )
+
+
+def _diverged(job: LogJob, events: Sequence[LogEvent], says: str) -> SuspectGroup | None:
+    """The last step told of has no number for its loss."""
+    ids = tuple(dict.fromkeys(id_ for event in events for id_ in event.evidence))[:8]
+    return (
+        SuspectGroup(
+            job.cell,
+            PROBE,
+            (),
+            "stuck-inside",
+            says,
+            "check",
+            evidence=ids,
+            world_size=job.world_size or 1,
+        )
+        if events
+        else None
+    )
+
+
+# Log events (signatures/) that say that there was nothing to train on.
+EMPTY_EVENTS = frozenset(
+    {
+        "empty-loader",
+        "empty-dataset",
+        "no-steps",
+        "already-trained",
+        "nothing-to-do",
+        "nothing-to-train",
+    }
+)
+
+
+def _stride(told: Sequence[LogProgress]) -> int:
+    """How many steps apart two lines of progress are: the last one may be as far from the end."""
+    most = 0
+    for one in told:
+        steps = sorted({step for _, step in one.marks})
+        most = max([most, *(high - low for low, high in itertools.pairwise(steps))])
+    return most
+
+
+def _stops(job: LogJob, last: LogProgress | None, count: str) -> str:
+    if not job.last_seen_at:
+        return (
+            f"The log{'s are' if len(job.files) > 1 else ' is'} empty"
+            if job.ends
+            else "Nothing could be read of the log"
+        )
+    where = f" at {job.last_seen_at}"
+    if not job.ends:
+        return (
+            f"What was read of the log stops{where}, before its own end, and nothing in it failed"
+        )
+    after = f" after {count}" if count and last is not None else ""
+    return (
+        f"The log stops{where}{after}: it says neither that the job finished nor that anything"
+        " failed"
+    )
+
+
+def _consequence(last: LoggedView, before: LoggedView) -> bool:
+    """Did the last attempt only fail because of the one before, whose port is still held, or
+    which ended the ranks that this one lost?
+    """
+    if not last.groups or not before.groups or not last.failures or not before.failures:
+        return False
+    origins = [
+        next((failure for failure in view.failures if not failure.echo), None)
+        for view in (last, before)
+    ]
+    if origins[0] is None:
+        return origins[1] is not None
+    return any(words in origins[0].text for words in ("ddress already in use", "EADDRINUSE"))
+
+
+def ordered_groups(views: Sequence[LoggedView]) -> tuple[SuspectGroup, ...]:
+    """The groups of the last attempt, then of the earlier ones; where the last one only follows
+    from an earlier one, that one's first.
+    """
+    if not views:
+        return ()
+    last, earlier = views[0], views[1:]
+    if not last.groups:
+        return ()
+    kept: list[SuspectGroup] = []
+    for view in earlier:
+        kept += [
+            replace(group, says=f"attempt {_number(view.job.cell)}: {group.says}")
+            for group in view.groups
+        ]
+    if earlier and _consequence(last, earlier[-1]) and kept:
+        same = [view for view in earlier if view.groups]
+        first = next(iter(same)).groups
+        return (*kept[: len(first)], *last.groups, *kept[len(first) :])
+    return (*last.groups, *kept)
+
+
+def _rows(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> tuple[RankRow, ...]:
+    """One row per rank that is known of."""
+    failed = {failure.rank: failure for failure in reversed(failures) if failure.rank is not None}
+    endings = {
+        ending.rank: ending
+        for ending in facts.of(RankEnding, cell=job.cell)
+        if ending.rank is not None and ending.role == "rank"
+    }
+    rows = []
+    for rank in world_of(job, failures)[:MOST_ROWS]:
+        failure, ending = failed.get(rank), endings.get(rank)
+        state = (
+            "crashed"
+            if failure is not None
+            or (ending is not None and (ending.abnormal or ending.by_launcher))
+            else "exited"
+            if ending is not None
+            else "unseen"
+        )
+        host = next((one.host for one in (failure, ending) if one is not None and one.host), "")
+        pid = next((one.pid for one in (ending, failure) if one is not None and one.pid), None)
+        rows.append(RankRow(rank, host, pid, state, failure.where if failure is not None else ""))  # type: ignore[arg-type] # one of the literal's words
+    return tuple(rows)
