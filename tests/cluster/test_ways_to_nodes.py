@@ -26,10 +26,10 @@ ASKS = """
 import json, os, sys
 sys.path.insert(0, {repository!r})
 from trainprobe.nodes.remote_probes import probe_on
-from trainprobe.nodes.transports import ssh_way, way_of_surroundings
+from trainprobe.nodes.transports import ssh_way, way_in_allocation
 from trainprobe.system.interruption import Interruption
 names = {names!r}
-way = ssh_way(names) if names else way_of_surroundings()
+way = ssh_way(names) if names else way_in_allocation()
 with Interruption() as interruption:
     found = probe_on(way, {{name: {environ!r} for name in way.names}}, {program!r}, {timeout_s!r}, interruption)
 print(json.dumps({{name: [one.answer[0], one.ended.how if one.ended else one.says] for name, one in found.items()}}))

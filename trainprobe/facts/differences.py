@@ -118,7 +118,12 @@ def _differences(told: Sequence[NodeValues]) -> Iterable[Difference]:
         if len(latest) < 2:
             continue
         for name in dict.fromkeys(name for fact in latest.values() for name in fact.values):
-            yield from _of_name(name, latest)
+            measured = {
+                host: fact
+                for host, fact in latest.items()
+                if fact.complete or fact.values.get(name)
+            }
+            yield from _of_name(name, measured)
 
 
 def _of_name(name: str, told: Mapping[str, NodeValues]) -> Iterable[Difference]:

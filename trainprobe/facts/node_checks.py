@@ -62,11 +62,15 @@ class CheckProgram(Fact):
 
 @dataclass(frozen=True)
 class NodeValues(Fact):
-    """What one program of one host told for comparison: name to text, lists joined by blanks."""
+    """The values by which one program of one host is compared: name to text, lists joined by
+    blanks. Where the program did not end (`complete` false), a value that is not here was not
+    measured; otherwise it is not set on that host.
+    """
 
     host: str = ""
     program: str = ""
     values: Mapping[str, str] = field(default_factory=dict)
+    complete: bool = True
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,8 @@ def parse_values(record: Evidence) -> list[Fact]:
         str(name)[:200]: _value(value)
         for name, value in list(fields.part(record.data, "values").items())[:MOST_ROWS]
     }
-    return [NodeValues((record.id,), record.cell, None, record.subject.host, record.source, values)]
+    host, complete = record.subject.host, record.outcome == "ok"
+    return [NodeValues((record.id,), record.cell, None, host, record.source, values, complete)]
 
 
 def parse_node_clock(record: Evidence) -> list[Fact]:

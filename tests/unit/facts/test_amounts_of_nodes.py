@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from trainprobe.facts import Difference, NodeValues
@@ -56,3 +58,16 @@ def test_halves_that_both_have_enough_are_only_told() -> None:
     assert told("shm.size_bytes", f"{GIB}", f"{GIB}", f"{3 * GIB // 4}", f"{3 * GIB // 4}") == [
         (("node1", "node2", "node3", "node4"), "warning", True)
     ]
+
+
+def test_a_value_that_a_cut_off_program_did_not_report_is_not_measured() -> None:
+    whole = [
+        NodeValues(
+            (f"E{n}",), "checks", None, f"node{n}", "machine", {"cpus": "8", "thp": "always"}
+        )
+        for n in (1, 2)
+    ]
+    cut = NodeValues(("E3",), "checks", None, "node3", "machine", {"cpus": "8"}, complete=False)
+    assert not [fact for fact in join_differences([*whole, cut]) if isinstance(fact, Difference)]
+    named = join_differences([*whole, replace(cut, complete=True)])
+    assert [fact.hosts for fact in named if isinstance(fact, Difference)] == [("node3",)]

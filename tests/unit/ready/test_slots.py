@@ -370,8 +370,8 @@ def none(*_, **__):
     raise FileNotFoundError(2, "No usable temporary directory found")
 tempfile.gettempdir = tempfile.mkdtemp = tempfile.mkstemp = tempfile.TemporaryFile = tempfile.NamedTemporaryFile = none
 if sys.argv[1] == "cannot":
-    from trainprobe.ready import here
-    here.run_checks = none
+    from trainprobe.ready import local_checks
+    local_checks.run_checks = none
 from trainprobe.cli import run
 sys.exit(run(["ready", "--slot", "prolog", *sys.argv[2:]]))
 """
@@ -440,11 +440,11 @@ def test_a_file_is_written_through_nobodys_link_and_from_where_it_was_asked(
 HANGS_BEHIND = """
 import sys, time
 from trainprobe.cli import ready_slot, run
-from trainprobe.ready import here, slots
+from trainprobe.ready import local_checks
 def told(wanted, tell, given_up=None):
     row = {"id": "fs.mounts", "state": "fail", "says": "/data is not mounted."}
-    tell(here.Told("checks", "storage", {"program": "storage", "checks": [row], "open": "", "dropped": []}))
-here.run_checks = told
+    tell(local_checks.CheckResult("checks", "storage", {"program": "storage", "checks": [row], "open": "", "dropped": []}))
+local_checks.run_checks = told
 ready_slot.GRACE_S = 0.2
 setattr(ready_slot, sys.argv[1], lambda *_: time.sleep(60) if sys.argv[2] == "hangs" else 1 / 0)
 sys.exit(run(["ready", "--slot", "prolog", "--timeout", "3"]))

@@ -101,8 +101,8 @@ MAKES = {
     "a node that is asked": "from trainprobe.attach.node_look import look_here; look_here('', 5)",
     "a batch script": "from trainprobe.cli import run; run(['ready', '--sbatch', sys.argv[1]])",
     "a check that keeps no case": (
-        "from trainprobe.ready import kept; kept.IN_MEMORY = sys.argv[2];"
-        " kept.case_for(ReadyRequest(slot='prolog')).__enter__()"
+        "from trainprobe.ready import case_folders; case_folders.IN_MEMORY = sys.argv[2];"
+        " case_folders.case_for(ReadyRequest(slot='prolog')).__enter__()"
     ),
 }
 
