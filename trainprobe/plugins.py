@@ -11,6 +11,7 @@ str or Path that is one.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -168,7 +169,11 @@ def guarded(cause: Any, failures: list[str], whose: str = "") -> Any:
 def _entries(group: str) -> list[EntryPoint]:
     from importlib.metadata import entry_points
 
-    return sorted(set(entry_points(group=group)), key=lambda entry: (entry.name, entry.value))
+    if sys.version_info >= (3, 10):
+        found: Iterable[EntryPoint] = entry_points(group=group)
+    else:  # the own Python of a node, which runs the bundle
+        found = entry_points().get(group, ())
+    return sorted(set(found), key=lambda entry: (entry.name, entry.value))
 
 
 def _folder(entry: EntryPoint) -> str:

@@ -204,8 +204,10 @@ def of_the_tool(line: str) -> list[str]:
 
 
 def on_pages() -> set[str]:
-    """The command lines in the blocks of the README and of all pages."""
-    found = set()
+    """The command lines in the blocks of the README and of all pages, but for those that use what a
+    guide adds.
+    """
+    added, found = added_by_the_guides(), set()
     for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
         for block in re.findall(
             r"^```\w*\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
@@ -215,8 +217,20 @@ def on_pages() -> set[str]:
                 line.removeprefix("$ ")
                 for line in whole.splitlines()
                 if re.match(r"(?:\$ )?trainprobe \w", line)
+                and not added & set(re.findall(r"[\w.]+", line))
             }
     return found
+
+
+def added_by_the_guides() -> set[str]:
+    """The names of the files that the guides add, step by step, and that are not in the tree."""
+    guides = (ROOT / "docs" / "guides").glob("*.md")
+    paths = {
+        Path(path)
+        for guide in guides
+        for path in re.findall(r"\b[\w/]+/\w+\.py", guide.read_text(encoding="utf-8"))
+    }
+    return {path.stem for path in paths if not (ROOT / path).exists()}
 
 
 class Accepted(Exception):  # noqa: N818 - what a parsed command line ends in
