@@ -238,8 +238,8 @@ class _Running:
         data = {"program": self.spec.name, "checks": rows, "open": open_phase, "dropped": dropped}
         tell(CheckResult(KIND, self.spec.name, data, outcome, reason, self.began, took_s))
         if values:
-            data = {"values": values}
-            tell(CheckResult(VALUES, self.spec.name, data, outcome, reason, self.began, took_s))
+            found = {"values": values}
+            tell(CheckResult(VALUES, self.spec.name, found, outcome, reason, self.began, took_s))
 
     def _outcome(
         self, child: Child, parsed: events.Events, keeper: Keeper
