@@ -8,8 +8,8 @@ PYTHON ?= python3
 NPROC ?= 4
 RUN := .venv/bin
 PYTEST := $(RUN)/python -m pytest
-# Two workers: most of a test that starts ranks is waiting, for a rank that hangs or for torch to be read from the disk.
-PARALLEL ?= -n 3 --dist worksteal
+# Four workers on two cores: most of a test that starts ranks is waiting, for a rank that hangs or for torch to be read from the disk.
+PARALLEL ?= -n 4 --dist worksteal
 
 .PHONY: help
 help: ## Show this list.
