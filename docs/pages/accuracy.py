@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from docs.pages import log_accuracy, unseen
+from docs.pages import families, log_accuracy, unseen
 from tests.gallery.live import calibration, score
 from tests.gallery.live.kinds import KINDS
 from tests.gallery.live.replay import line_of
@@ -59,6 +59,7 @@ def pages() -> Iterator[tuple[str, str]]:
             INTRO + _headline(results),
             unseen.section(),
             _timing(results),
+            families.section(),
             _calibration(results),
             _baselines(results),
         ]
