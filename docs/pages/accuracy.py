@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from docs.pages import families, log_accuracy, unseen
+from docs.pages import families, fresh_logs, log_accuracy, unseen
 from tests.gallery.live import calibration, score
 from tests.gallery.live.kinds import KINDS
 from tests.gallery.live.replay import line_of
@@ -57,6 +57,7 @@ def pages() -> Iterator[tuple[str, str]]:
     if results:
         parts = [
             INTRO + _headline(results),
+            fresh_logs.section(),
             unseen.section(),
             _timing(results),
             families.section(),

@@ -1,0 +1,27 @@
+"""The part of docs/accuracy.md about logs that nobody here wrote (tests/gallery/logs/fresh/)."""
+
+from __future__ import annotations
+
+from tests.gallery.logs import fresh
+
+INTRO = """## Logs out of public threads, judged once
+
+Somebody who knew neither the rules nor the gallery collected real logs out of public threads (at most two of one project), as their
+reporters pasted them, and labelled them by what the thread found out. `trainprobe explain` judged each batch once, before anything was
+mended for it. These are the numbers to expect of a log that nobody here has seen; the ones of our own cases are further down.
+Most are excerpts of a few lines. Sources and labels are in `tests/gallery/logs/fresh/`.
+
+| batch | right in first place | crashes | hangs | among three | verdict | healthy ones blamed | wrong with 80 % or more | calibration error |
+|---|---|---|---|---|---|---|---|---|
+"""
+
+
+def section() -> str:
+    """Return the section, "" before a batch was judged."""
+    lines = [
+        f"| {batch} | " + " | ".join(map(str, fresh.summary(rows).values())) + " |"
+        for batch in fresh.batches()
+        for rows in [fresh.results_of(batch)]
+        if rows
+    ]
+    return INTRO + "\n".join(lines) + "\n" if lines else ""
