@@ -24,6 +24,7 @@ from tests.gallery.logs.answers import Answer
 from tests.gallery.logs.score import alarm, fits, judged
 
 FRESH = Path(__file__).resolve().parent / "fresh"
+NOTHING: dict[str, Any] = {"id": "none", "confidence": 0.0}
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,10 @@ def cases_of(batch: str) -> list[FreshCase]:
 
 def judge_all(cases: Iterable[FreshCase]) -> list[dict[str, Any]]:
     """One row per case: the truth, what the tool says, and whether it is right."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for case in cases:
         said = judged([str(case.folder)])
-        first = said["causes"][0] if said["causes"] else {"id": "none", "confidence": 0.0}
+        first: dict[str, Any] = next(iter(said["causes"]), NOTHING)
         rows.append(
             {
                 "case": case.answer.case,
