@@ -236,9 +236,8 @@ def shadowing(imports: List[str], first: List[str], folders: List[str]) -> Itera
             )
     for folder in folders:
         for finder in glob.glob(os.path.join(glob.escape(folder), "__editable___*_finder.py")):
-            for name in re.findall(
-                r"'([A-Za-z_]\w*)': '", read_text(finder)
-            ):  # setuptools puts it last, so a real copy wins
+            # setuptools puts it last, so a real copy wins
+            for name in re.findall(r"'([A-Za-z_]\w*)': '", read_text(finder)):
                 if place(name, folders):
                     yield (
                         "py.editable",

@@ -32,9 +32,8 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import _emit
 from _shared import backend
 
-Op = Tuple[
-    Callable[[], Any], Callable[[], bool], int, float
-]  # run it, was it right, bytes of the message, factor of the bus bandwidth
+# run it, was it right, bytes of the message, factor of the bus bandwidth
+Op = Tuple[Callable[[], Any], Callable[[], bool], int, float]
 
 
 def operations(

@@ -44,24 +44,12 @@ Check = Tuple[str, str, Any, str, str]  # check, status, value, says, fix
 # Limits: the least that works at all, the least without a warning, both in the limit's own unit;
 # sources behind each.
 LIMITS = {
-    "nofile": (
-        resource.RLIMIT_NOFILE,
-        64,
-        1025,
-        "ulimit -n 65536",
-    ),  # a rank needs 30-60; 1024 fails from 4 nodes on: NVIDIA/nccl#550, goodfire-ai/spd#957
-    "memlock": (
-        resource.RLIMIT_MEMLOCK,
-        0,
-        16 * GIB,
-        "ulimit -l unlimited",
-    ),  # AWS warns below 16 GiB; it matters with InfiniBand only (NCCL's documentation)
-    "as": (
-        resource.RLIMIT_AS,
-        2 * GIB,
-        2**62,
-        "ulimit -v unlimited",
-    ),  # CUDA reserves address space for the sum of all memories
+    # a rank needs 30-60; 1024 fails from 4 nodes on: NVIDIA/nccl#550, goodfire-ai/spd#957
+    "nofile": (resource.RLIMIT_NOFILE, 64, 1025, "ulimit -n 65536"),
+    # AWS warns below 16 GiB; it matters with InfiniBand only (NCCL's documentation)
+    "memlock": (resource.RLIMIT_MEMLOCK, 0, 16 * GIB, "ulimit -l unlimited"),
+    # CUDA reserves address space for the sum of all memories
+    "as": (resource.RLIMIT_AS, 2 * GIB, 2**62, "ulimit -v unlimited"),
     "stack": (resource.RLIMIT_STACK, 0, MIB, "ulimit -s 8192"),
     "core": (resource.RLIMIT_CORE, 0, 0, ""),
 }
@@ -229,9 +217,8 @@ def disks() -> Iterator[Check]:
         }
     )
     for name, folder in places.items():
-        with _emit.phase(
-            f"statvfs:{folder}"
-        ):  # a file system that does not answer hangs here, with its name said
+        # a file system that does not answer hangs here, with its name said
+        with _emit.phase(f"statvfs:{folder}"):
             there = folder
             while not os.path.isdir(there) and there not in ("/", ""):
                 there = os.path.dirname(there)
@@ -243,13 +230,14 @@ def disks() -> Iterator[Check]:
             or (name != "cache" and not os.access(there or ".", os.W_OK))
         )
         used = 1 - disk.f_bavail / disk.f_blocks if disk.f_blocks else 0.0
+        # 95 % is imbue's level
         status = (
             "fail"
             if full and name == "TMPDIR"
             else "warn"
             if full or (used >= 0.95 and free < 10 * GIB)
             else "ok"
-        )  # 95 % is imbue's level
+        )
         yield (
             "fs.space",
             status,
@@ -332,9 +320,8 @@ def leftovers(script: str) -> Iterator[Check]:
 
 
 def environment() -> Iterator[Check]:
-    launched = bool(
-        os.environ.get("TRAINPROBE_SLOT")
-    )  # inside the user's own launch its variables are meant
+    # inside the user's own launch its variables are meant
+    launched = bool(os.environ.get("TRAINPROBE_SLOT"))
     bites = [
         name
         for name, (pattern, _) in BITING.items()
@@ -354,9 +341,8 @@ def environment() -> Iterator[Check]:
     port = os.environ.get("MASTER_PORT", "")
     if port.isdigit() and 0 < int(port) < 65536:
         with contextlib.closing(socket.socket()) as listener:
-            listener.setsockopt(
-                socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-            )  # as torch's store does: a port in TIME_WAIT is free
+            # as torch's store does: a port in TIME_WAIT is free
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             taken = False
             try:
                 listener.bind(("", int(port)))

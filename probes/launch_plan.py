@@ -126,9 +126,8 @@ def seen_by_cuda(visible: str) -> int:
 def gpus(launch: checks.Launch, results: checks.Results) -> None:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     variables_set = os.environ.get("SLURM_GPUS_ON_NODE", "")
-    named = os.environ.get(
-        "TRAINPROBE_GPUS", ""
-    ).isdigit()  # GPUs were asked for, so that a host without one is no host for it
+    # GPUs were asked for, so that a host without one is no host for it
+    named = os.environ.get("TRAINPROBE_GPUS", "").isdigit()
     devices = len(kernel_files.matching(launch.root, "/dev/nvidia[0-9]*"))
     count = (
         seen_by_cuda(visible)

@@ -89,9 +89,8 @@ def steps(torch: Any, device: str, names: Dict[str, Any]) -> List[str]:
             with _emit.phase(f"step:{name}"):
                 loss, found = step(torch, device, dtype)
         except Exception as error:  # what torch raises is the answer
-            if device == "cpu" and "not implemented for" in str(
-                error
-            ):  # half precision on older CPU builds
+            # half precision on older CPU builds
+            if device == "cpu" and "not implemented for" in str(error):
                 _emit.note(
                     f"{name} is not supported on {device} by this torch.",
                     name="unsupported",

@@ -54,10 +54,8 @@ def train(torch: Any, asked: Any, me: _emit.RankEnvironment, device: str) -> flo
         )
     models = (together, alone)
     optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in models]
-    rows, worst = (
-        16,
-        0.0,
-    )  # rows for each rank; the whole batch is the same on every rank, from the seed
+    # rows for each rank; the whole batch is the same on every rank, from the seed
+    rows, worst = 16, 0.0
     for place in range(asked.steps):
         inputs = torch.randn(rows * me.world_size, 32).to(device)
         targets = torch.randn(rows * me.world_size, 8).to(device)
@@ -159,9 +157,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--timeout-s", type=float, default=20.0)
     asked, me = parser.parse_args(), _emit.rank_environment()
-    os.environ.setdefault(
-        "TORCH_NCCL_BLOCKING_WAIT", "1"
-    )  # a timeout is then an exception with a name, not the watchdog's SIGABRT
+    # a timeout is then an exception with a name, not the watchdog's SIGABRT
+    os.environ.setdefault("TORCH_NCCL_BLOCKING_WAIT", "1")
     if asked.steps < 1 or asked.timeout_s <= 0:
         _emit.result("cannot", "--steps and --timeout-s must be above zero.")
     if me.world_size == 1 and "MASTER_PORT" not in os.environ:  # alone and by hand: meet ourselves

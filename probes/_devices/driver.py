@@ -33,9 +33,8 @@ class Driver:
         allocated = bool(kernel_files.matching(launch.root, "/dev/nvidia[0-9]*")) or any(
             os.environ.get(name) for name in ("SLURM_GPUS_ON_NODE", "CUDA_VISIBLE_DEVICES")
         )
-        if (not cards and not asker) or (
-            launch.slot == "step" and not allocated
-        ):  # a job without GPUs on a machine that has some
+        # a job without GPUs on a machine that has some
+        if (not cards and not asker) or (launch.slot == "step" and not allocated):
             results.add("drv.answer", "skip", NO_GPU)
             results.add("drv.module", "skip", NO_GPU)
             return

@@ -35,9 +35,8 @@ def tried() -> Dict[str, Any]:
         reading, writing = os.pipe()
         tracer = os.fork()
         if not tracer:
-            second = seize(
-                os.getppid()
-            )  # our parent is no descendant of ours; as we are not traced it may be looked at
+            # our parent is no descendant of ours; as we are not traced it may be looked at
+            second = seize(os.getppid())
             os.write(writing, second.encode() or b"-")
             os._exit(0)
         os.close(writing)

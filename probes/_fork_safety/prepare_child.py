@@ -240,9 +240,8 @@ def main() -> None:
     child_program.prepare(folder, "prepare")
     named_object.prepend_to_path([])
     me = Preparation(folder)
-    sys.argv = [
-        os.environ.get("TRAINPROBE_SCRIPT") or sys.argv[0]
-    ]  # some modules read it as they are imported
+    # some modules read it as they are imported
+    sys.argv = [os.environ.get("TRAINPROBE_SCRIPT") or sys.argv[0]]
     for name in names_in("TRAINPROBE_IMPORTS"):
         me.step(f"import {name}", functools.partial(importlib.import_module, name))
     for name in names_in("TRAINPROBE_LOCAL_IMPORTS"):

@@ -108,9 +108,8 @@ def quota(nproc: int) -> Iterator[Check]:
         yield "lim.cgcpu", "ok", None, "No cgroup limits the CPU time.", ""
         return
     each, usable = threshold("lim.cgcpu", 1.0), len(os.sched_getaffinity(0))
-    launched = bool(
-        os.environ.get("TRAINPROBE_SLOT")
-    )  # on the ladder ranks are few and short, and lim.cpus warns
+    # on the ladder ranks are few and short, and lim.cpus warns
+    launched = bool(os.environ.get("TRAINPROBE_SLOT"))
     status = (
         "fail"
         if found < nproc * each and launched

@@ -16,10 +16,8 @@ WORDS = {
     "dtype": "from_pretrained(..., torch_dtype='auto', low_cpu_mem_usage=True)",
     "given-in-turn": "one rank after the other",
 }
-KINDS = {
-    "failed": "raised",
-    "timed_out": "stood",
-}  # of what failed, in the words that all probes of the user's objects use
+# of what failed, in the words that all probes of the user's objects use
+KINDS = {"failed": "raised", "timed_out": "stood"}
 
 
 def size(count: float) -> str:

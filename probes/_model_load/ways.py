@@ -92,9 +92,8 @@ def prepared(way: str, source: str) -> Loading:
 def _of_factory(way: str, source: str, reads: List[Dict[str, Any]]) -> Callable[[], Any]:
     torch: Any = importlib.import_module("torch") if _there("torch") else None
     if torch is not None:
-        torch.load = _watched(
-            torch.load, reads, mapped=way == "mmap"
-        )  # before the user's module is imported, which may take it by name
+        # before the user's module is imported, which may take it by name
+        torch.load = _watched(torch.load, reads, mapped=way == "mmap")
     made = named_object.load_named_object(source)
     if not callable(made) or (hasattr(made, "state_dict") and not inspect.isclass(made)):
         return lambda: made  # the module built it as it was imported
@@ -281,9 +280,8 @@ def counted(loaded: Any) -> Dict[str, int]:
         tensors += 1
         total += item.numel() * item.element_size()
         if item.device.type == "cpu" and item.is_contiguous() and item.numel():
-            with contextlib.suppress(
-                RuntimeError
-            ):  # an odd type or layout, which is then only not read
+            # an odd type or layout, which is then only not read
+            with contextlib.suppress(RuntimeError):
                 read += (
                     int(item.detach().view(-1).view(sys.modules["torch"].uint8)[::4096].sum()) & 1
                 )

@@ -30,10 +30,8 @@ class _Watch(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, length: int) -> None:
         super().__init__()
-        self.lengths = (
-            length,
-            length + 1,
-        )  # one more where the model puts a token before all others
+        # one more where the model puts a token before all others
+        self.lengths = (length, length + 1)
         self.stack: List[str] = [""]
         self.modules: Dict[str, bool] = {}
         self.triangles: Set[str] = set()

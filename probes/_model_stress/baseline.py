@@ -54,13 +54,11 @@ def first_look(tested: TestedModel, findings: Findings) -> Dict[str, Any]:
     findings.step("forward again")
     began = time.perf_counter()
     tested.run(model, batch)
-    took_s = min(
-        took_s, time.perf_counter() - began
-    )  # the first pass allocates, and imports what it needs
+    # the first pass allocates, and imports what it needs
+    took_s = min(took_s, time.perf_counter() - began)
     findings.step("fan-ins")
-    with contextlib.suppress(
-        Exception
-    ):  # what the model forbids to be watched has the fan-ins of its shapes
+    # what the model forbids to be watched has the fan-ins of its shapes
+    with contextlib.suppress(Exception):
         tested.traits = tested.traits._replace(
             fan_ins=fan_ins(model, lambda: tested.run(model, batch, grad=True))
         )

@@ -111,9 +111,8 @@ class Batch:
             else torch.randint(self.length, (length,), generator=draw).tolist()
         )
         out = grown.at(places)
-        orders = [
-            torch.randperm(length, generator=draw) for _ in range(rows)
-        ]  # one for all leaves of a row: labels stay with what they label
+        # one for all leaves of a row: labels stay with what they label
+        orders = [torch.randperm(length, generator=draw) for _ in range(rows)]
         own: int = self.length
 
         def mixed(name: str, tensor: Any) -> Any:
@@ -140,9 +139,8 @@ class Batch:
                 or (rows <= self.rows and length <= own)
             ):
                 return tensor
-            for row, order in enumerate(
-                orders
-            ):  # repeated rows must not be alike, or mixing rows up would not show
+            # repeated rows must not be alike, or mixing rows up would not show
+            for row, order in enumerate(orders):
                 part = tensor.select(axes.rows, row)
                 axis = axes.positions[0] - (1 if axes.positions[0] > axes.rows else 0)
                 part.copy_(part.index_select(axis, order.to(tensor.device)).clone())

@@ -53,9 +53,8 @@ def variable(options: Options, *, library: bool) -> Options:
             and not (value == 0 and isinstance(value, int) and value is not False)
         }
         if options.get("num_kv_heads", 1) not in (1, options.get("num_attention_heads")):
-            found.pop(
-                "num_attention_heads", None
-            )  # Falcon's keys fit some of its forms only, and stay as they are
+            # Falcon's keys fit some of its forms only, and stay as they are
+            found.pop("num_attention_heads", None)
         return found
     return {name: value for name, value in options.items() if not DATA.search(name.lower())}
 
@@ -163,19 +162,16 @@ def fitted(picked: Options, options: Options) -> Options:
         while found[count] > 1 and found[item] % found[count]:
             found[count] -= 1
     wide = [pair for pair in wide if pair not in loose]
-    for (
-        item,
-        other,
-    ) in narrow:  # heads of keys divide heads, the best k are no more than the experts
+    # heads of keys divide heads, the best k are no more than the experts
+    for item, other in narrow:
         while found[other] > 1 and (
             found[item] % found[other] if (item, other) in wide else found[item] < found[other]
         ):
             found[other] -= 1
     for width in sorted(name for name in options if _is_width(name, options[name])):
         alone = not STRUCTURE.search(width) and not any(item == width for item, _ in wide)
-        step = gcd(
-            options[width], 2 if alone else 4
-        )  # of channels no more is asked than that they are even
+        # of channels no more is asked than that they are even
+        step = gcd(options[width], 2 if alone else 4)
         for item, count in wide:
             if item == width:
                 need = found[count] * gcd(options[width] // options[count], 4)

@@ -76,9 +76,8 @@ class _Asking(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no typ
             if not names or key in self.request:
                 continue
             self.request.add(key)
-            with contextlib.suppress(
-                Exception
-            ):  # an operation that does not take other numbers tells nothing
+            # an operation that does not take other numbers tells nothing
+            with contextlib.suppress(Exception):
                 size = _summed(function, args, kwargs, weight)
                 for name in names if size > 0 else ():
                     self.found[name] = max(size, self.found.get(name, 0.0))

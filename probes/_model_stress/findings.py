@@ -42,9 +42,8 @@ class Findings:
 
     def _write(self, row: Dict[str, Any]) -> None:
         if os.getpid() != self._owner:
-            os._exit(
-                0
-            )  # the user's code forked, and both came back: the second would do the suite once more
+            # the user's code forked, and both came back: the second would do the suite once more
+            os._exit(0)
         os.write(self._file, json.dumps(row, default=repr).encode("utf-8", "replace") + b"\n")
 
     def step(self, name: str) -> None:

@@ -70,9 +70,8 @@ def forms(masks: Masks, port: MaskInput) -> None:
 def other_forms(masks: Masks, port: MaskInput, keep: Any) -> List[Tuple[str, Any]]:
     own = own_dtype(masks.model)
     forms: Dict[str, Any] = {}
-    if port.additive or port.name.endswith(
-        "key_padding_mask"
-    ):  # torch's convention: what is true is left out, floats are added
+    # torch's convention: what is true is left out, floats are added
+    if port.additive or port.name.endswith("key_padding_mask"):
         plain = port._replace(keeps=0, additive=False)
         forms["bool"] = plain.tensor(keep, torch.bool)
         forms["additive float"] = plain._replace(additive=True).tensor(keep, own)
@@ -90,9 +89,8 @@ def other_forms(masks: Masks, port: MaskInput, keep: Any) -> List[Tuple[str, Any
         transformers = masks.tested.kind == "transformers"
         if transformers:
             if masks.pattern.pattern is None and not masks.bench.two_sided:
-                return list(
-                    forms.items()
-                )  # its layers see different things: one 4-D mask would say the same to all
+                # its layers see different things: one 4-D mask would say the same to all
+                return list(forms.items())
             sees = (
                 masks.pattern.pattern
                 if masks.pattern.pattern is not None

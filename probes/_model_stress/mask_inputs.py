@@ -16,12 +16,13 @@ from _model_stress.batches import Batch
 from _model_stress.findings import gap
 from _model_stress.tested_model import RunResult, TestedModel
 
+# torch: True is left out
 IGNORING = (
     "src_key_padding_mask",
     "key_padding_mask",
     "tgt_key_padding_mask",
     "memory_key_padding_mask",
-)  # torch: True is left out
+)
 NAMES = (
     "attention_mask",
     "attn_mask",

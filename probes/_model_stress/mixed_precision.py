@@ -14,12 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from _model_stress.batches import leaves_of, rebuilt
 
 DEEP = -3e4  # a mask's own value: below it -inf in half says the same
-LEVELS = (
-    2.0,
-    4.0,
-    8.0,
-    16.0,
-)  # times what a module was given: trained weights give more than those that were just drawn
+# times what a module was given: trained weights give more than those that were just drawn
+LEVELS = (2.0, 4.0, 8.0, 16.0)
 LARGEST_INPUT = 64.0
 # times the inputs: a result that grows more than they do (an exponential, a square) is large by
 # what it means, not by how it is calculated
@@ -413,9 +409,8 @@ def _overflows(
                     level > 1 and _largest(wanted) > GROWS * level * _largest(right),
                 )
         louder = _called(wide, _cast(_times(inputs, first, 16.0), wider), seed)
-        if all(
-            lost(item, other) < 1e-2 for item, other in zip(louder, right)
-        ):  # what does not ask how large its input is: a norm
+        # what does not ask how large its input is: a norm
+        if all(lost(item, other) < 1e-2 for item, other in zip(louder, right)):
             more = _times(inputs, first, OUTLIER / biggest)
             wanted, got = _called(wide, _cast(more, wider), seed), _called(narrow, more, seed)
             if any(lost(item, other) > 0.1 for item, other in zip(got, wanted)):

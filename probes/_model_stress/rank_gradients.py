@@ -45,9 +45,8 @@ def compared_gradients(rounds: Rounds, item: SingleResult, replicas: List[RankRe
             " over or average its gradients."
         )
         if "serialization" in rounds.tested.request.suites:
-            findings.note(
-                sentence, warn=True
-            )  # it does not load into a fresh model either, which is told there
+            # it does not load into a fresh model either, which is told there
+            findings.note(sentence, warn=True)
         else:
             findings.held(
                 "ranks.gradient",

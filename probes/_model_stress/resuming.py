@@ -22,10 +22,8 @@ from _model_stress.module_state import (
 from _model_stress.tested_model import TestedModel
 from _model_stress.training import TrainingRun, read
 
-STEPS, BEFORE = (
-    4,
-    2,
-)  # of the run that goes on; of them before the checkpoint from which the second one does
+# of the run that goes on; of them before the checkpoint from which the second one does
+STEPS, BEFORE = (4, 2)
 FAR = (0, 10, 1000, 100_000)  # values that a counter may come to
 
 

@@ -71,9 +71,8 @@ class SuiteRunner:
             report.refused(error)
         finally:
             sys.argv = [*sys.argv[:1]]
-            signal.signal(
-                signal.SIGCHLD, signal.SIG_DFL
-            )  # a module of the user's may have set it, and its children would not be waited for
+            # a module of the user's may have set it, and its children would not be waited for
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
     def call(self, name: str, findings: Any) -> Any:
         """Do one child's work, in the child."""
@@ -123,9 +122,8 @@ class SuiteRunner:
         """
         if names and not self.why_fresh:
             for name in names:
-                with contextlib.suppress(
-                    Exception
-                ):  # a name may be one that its package puts there by itself
+                # a name may be one that its package puts there by itself
+                with contextlib.suppress(Exception):
                     importlib.import_module(name)
             self.why_fresh = why_not_fork(_canary, os.path.join(self.folder, "canary2"))
 

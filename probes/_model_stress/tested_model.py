@@ -21,12 +21,8 @@ from _model_stress.batches import Axes, Batch, axes_between, batch_of, leaves_of
 from _model_stress.request import StressRequest
 from _shared import named_object
 
-CACHES = (
-    "past_key_values",
-    "mems",
-    "cache_params",
-    "state",
-)  # of generation: not what training sees
+# of generation: not what training sees
+CACHES = ("past_key_values", "mems", "cache_params", "state")
 LENGTHS = (
     "max_position_embeddings",
     "n_positions",

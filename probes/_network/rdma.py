@@ -117,9 +117,10 @@ def state(launch: checks.Launch, results: checks.Results) -> None:
         for port in up
         if port.layer == "InfiniBand" and port.rate < fastest and _kin(port, up, fastest)
     ]
+    # gloo goes over TCP in any case
     needed = bool(kernel_files.matching(launch.root, "/dev/nvidia[0-9]*")) or any(
         port.layer == "InfiniBand" for port in used
-    )  # gloo goes over TCP in any case
+    )
     none = [] if up or not needed else [f"none of {len(used)} ports is active: NCCL goes over TCP"]
     least = results.threshold("ib.state", 0)
     few = [f"{len(up)} of {least:g} ports are active"] if len(up) < least else []

@@ -176,9 +176,8 @@ def throughput(request: PairRequest, peer: Peer, port: int) -> Dict[str, Any]:
         info = tcp_info(item)
         marks.append((time.monotonic(), info.get("acknowledged", sent)))
         with contextlib.suppress(OSError):
-            item.setsockopt(
-                socket.SOL_SOCKET, socket.SO_LINGER, RESET
-            )  # what is still queued need not arrive
+            # what is still queued need not arrive
+            item.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
     steady = marks[1:] if len(marks) > 2 else marks  # a limit lets a first burst pass
     rates = [
         (later[1] - earlier[1]) / (later[0] - earlier[0])

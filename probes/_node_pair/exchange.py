@@ -58,9 +58,8 @@ def talk(request: PairRequest) -> None:
         while time.monotonic() < until and not all(_done(peer, datagrams) for peer in peers):
             time.sleep(0.02)
     good_peers = [_tell(request, peer, datagrams) for peer in peers]
-    time.sleep(
-        LEAVING_S if any(peer.heard for peer in peers) else 0
-    )  # our last datagrams say that we are done
+    # our last datagrams say that we are done
+    time.sleep(LEAVING_S if any(peer.heard for peer in peers) else 0)
     serving.close()
     datagrams.close()
     bad = [peer.name for peer, good in zip(peers, good_peers) if not good]

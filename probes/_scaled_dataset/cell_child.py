@@ -165,9 +165,8 @@ def read(job: Job) -> None:
     """
     loaded: List[data_sources.Source] = []
     source: Any = None
-    spent: List[
-        Tuple[int, float]
-    ] = []  # rows, and the seconds that they took beside the start of workers
+    # rows, and the seconds that they took beside the start of workers
+    spent: List[Tuple[int, float]] = []
     start_s = build_s = 0.0
     now_open = 0
     first_open: Optional[int] = None

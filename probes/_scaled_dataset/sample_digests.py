@@ -112,9 +112,8 @@ def _form(value: Any, depth: int) -> bytes:
 
 
 def _form_of_object(value: Any, depth: int) -> bytes:
-    if hasattr(value, "detach") and hasattr(
-        value, "cpu"
-    ):  # a tensor; bfloat16 is unknown to numpy, its bytes are not
+    # a tensor; bfloat16 is unknown to numpy, its bytes are not
+    if hasattr(value, "detach") and hasattr(value, "cpu"):
         import torch
 
         flat = value.detach().cpu().contiguous()

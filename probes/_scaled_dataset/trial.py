@@ -339,9 +339,8 @@ class DatasetTrial:
         ]
         until = max(line["at"] for _, line in reads)
         during = [look for at, look in cell.samples if min(begun, default=until) <= at <= until]
-        left_open = max(
-            line["left_open"] for _, line in reads
-        )  # by the sizes before: what leaks with each row read is this size's own only once
+        # by the sizes before: what leaks with each row read is this size's own only once
+        left_open = max(line["left_open"] for _, line in reads)
         top = process_usage.most(
             [
                 top,

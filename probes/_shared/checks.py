@@ -18,12 +18,8 @@ import _emit
 
 BUDGETS = ("quick", "standard", "deep")
 STEP = ("step",)
-ADMIN = (
-    "step",
-    "prolog",
-    "epilog",
-    "healthcheck",
-)  # about the node alone; touches nothing of a job
+# about the node alone; touches nothing of a job
+ADMIN = ("step", "prolog", "epilog", "healthcheck")
 
 
 class Launch(NamedTuple):

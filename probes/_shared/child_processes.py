@@ -29,9 +29,8 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 GRACE_S = 0.3
 REPLY_CAP = 2**22
 DUMP_LINE = re.compile(r'^  File "([^"]*)", line (\d+)(?: in (\S+))?', re.MULTILINE)
-_prctl = ctypes.CDLL(
-    None
-).prctl  # looked up now: a forked child can no longer take the lock of dlopen
+# looked up now: a forked child can no longer take the lock of dlopen
+_prctl = ctypes.CDLL(None).prctl
 
 
 class Ending(NamedTuple):

@@ -129,9 +129,10 @@ def kind_of(produced: Any) -> str:
         raise NonsenseError(f"The factory gave the class {produced.__name__}, not an object of it.")
     if isinstance(produced, torch.utils.data.DataLoader):
         return "loader"
+    # webdataset.WebLoader
     if isinstance(
         next(iter(getattr(produced, "pipeline", None) or [None])), torch.utils.data.DataLoader
-    ):  # webdataset.WebLoader
+    ):
         return "opaque"
     if _is_stream(produced):
         return "stream"

@@ -72,9 +72,8 @@ def memory_limits() -> MemoryLimits:
                     re.MULTILINE,
                 )
             )
-            given_back = int(
-                files.get("total_inactive_file") or files.get("inactive_file") or 0
-            )  # v1 tells both, and the first is the whole tree's
+            # v1 tells both, and the first is the whole tree's
+            given_back = int(files.get("total_inactive_file") or files.get("inactive_file") or 0)
             free = min(free, max(0, allowed - max(0, used - given_back)))
         for text in re.findall(
             r"^oom_kill (\d+)",

@@ -108,9 +108,8 @@ def _large(folder: str) -> Dict[str, float]:
         wrote_s = time.monotonic() - began
         began, back = time.monotonic(), 0
         with open(path, "rb", buffering=0) as file:
-            os.posix_fadvise(
-                file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED
-            )  # from the disk and not from memory, where the file system obeys
+            # from the disk and not from memory, where the file system obeys
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             while time.monotonic() - began < LARGE_S:
                 piece = len(file.read(MIB))
                 back += piece

@@ -189,9 +189,8 @@ def _record(error: Any, traceback: Any, thread: str) -> None:
     if error is None or isinstance(error, SystemExit) or _saw["recorded"] == (id(error), thread):
         return
     _saw["recorded"] = (id(error), thread)
-    if thread == "MainThread" and not isinstance(
-        error, KeyboardInterrupt
-    ):  # that one ends by the signal
+    # that one ends by the signal
+    if thread == "MainThread" and not isinstance(error, KeyboardInterrupt):
         _saw["code"] = 1
     _tell(
         "fail",
@@ -236,14 +235,12 @@ def _leaving(how: str, code: Any, caller: Any) -> None:
 def _at_exit() -> None:
     if os.getpid() != _saw["pid"]:
         return
-    _record(
-        getattr(sys, "last_value", None), getattr(sys, "last_traceback", None), "MainThread"
-    )  # where a hook did not chain
+    # where a hook did not chain
+    _record(getattr(sys, "last_value", None), getattr(sys, "last_traceback", None), "MainThread")
     if _saw["loaders"] and not _saw["batches"] and not _saw["empty"] and not _saw["code"]:
         _tell("note", "loader.empty", says="The loader ended without a batch.", dataset_len=None)
-    counters = getattr(
-        sys.modules.get("torch._dynamo.utils"), "counters", {}
-    )  # torch imports dynamo also where nothing is compiled
+    # torch imports dynamo also where nothing is compiled
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
     # a compiled step is not seen: null says so, 0 would not
     unseen = bool(counters.get("frames", {}).get("total")) and not _saw["steps"]
     counts = {
@@ -474,9 +471,8 @@ def _let_others_look() -> None:
             return
     import ctypes
 
-    ctypes.CDLL(None).prctl(
-        0x59616D61, ctypes.c_ulong(-1), 0, 0, 0
-    )  # PR_SET_PTRACER, PR_SET_PTRACER_ANY
+    # PR_SET_PTRACER, PR_SET_PTRACER_ANY
+    ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)
 
 
 @_guarded

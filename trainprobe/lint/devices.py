@@ -78,9 +78,8 @@ def _device_kinds(program: Program, module: Module, node: ast.expr, depth: int) 
         isinstance(node, ast.Attribute)
         and (holder := program.function(program.dotted(module, node))) is not None
     ):
-        told_by = [
-            item.value for item in holder.returns[:4] if item.value is not None
-        ]  # a property
+        # a property
+        told_by = [item.value for item in holder.returns[:4] if item.value is not None]
         return {
             kind
             for item in told_by

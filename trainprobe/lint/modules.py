@@ -242,9 +242,8 @@ class Module:
                 elif isinstance(value, ast.AST) and not isinstance(value, SKIPPED):
                     children.append(value)
             outside = node.decorator_list if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else ()
-            for child in reversed(
-                children
-            ):  # so that they come off the stack in the order of the source
+            # so that they come off the stack in the order of the source
+            for child in reversed(children):
                 parents[child] = node
                 if child in outside:
                     stack.append((child, scope, function, prefix, depth + 1))

@@ -153,9 +153,8 @@ class Names:
         """The project's function or class of a dotted name; re-exports followed."""
         if dotted in self._definitions:
             return self._definitions[dotted]
-        if (
-            self._within > DEEPEST or len(dotted) > LONGEST
-        ):  # `from .a import a` beside `a = a.a` grows without end
+        # `from .a import a` beside `a = a.a` grows without end
+        if self._within > DEEPEST or len(dotted) > LONGEST:
             return None
         self._definitions[dotted] = None  # ends circles
         self._within += 1
@@ -327,9 +326,8 @@ class Names:
             and (named := self._annotation(module, binding.value, depth))
         ):
             return f"{named}()"
-        imported = next(
-            (item for item in found if item.kind == "import"), None
-        )  # `try: import x / except ImportError: x = None`
+        # `try: import x / except ImportError: x = None`
+        imported = next((item for item in found if item.kind == "import"), None)
         if imported is not None:
             return self.canonical(self.program.import_target(module, imported.dotted))
         return f"~{node.id}"

@@ -33,9 +33,8 @@ def cells_as_text(notebook: str) -> str:
     lines: list[str] = []
     for number, text in texts:
         lines.append(f"# cell {number}")
-        if text.startswith("%%") and not text.startswith(
-            ("%%time", "%%capture")
-        ):  # another language
+        # another language
+        if text.startswith("%%") and not text.startswith(("%%time", "%%capture")):
             lines += ["# " + line for line in text.split("\n")]
             continue
         for line in text.split("\n"):

@@ -201,9 +201,8 @@ def _compare(program: Program, module: Module, node: ast.Compare, depth: int) ->
         inside = isinstance(operator, ast.In)
         if isinstance(value, list | tuple) and set(value) <= {0, -1} and 0 in value:
             return "main" if inside else "others"
-        return (
-            "some" if isinstance(value, list | tuple | range) else ""
-        )  # else the members of a group, who may meet among themselves
+        # else the members of a group, who may meet among themselves
+        return "some" if isinstance(value, list | tuple | range) else ""
     return _against(operator, value, flipped=other is left, equal=equal, unequal=unequal)
 
 
@@ -215,9 +214,8 @@ def _against(
     more = isinstance(operator, ast.Gt | ast.GtE) != flipped
     strict = isinstance(operator, ast.Gt | ast.Lt)
     if isinstance(value, int):
-        bound = value + (
-            0 if strict else (-1 if more else 1)
-        )  # as `rank > bound` or `rank < bound`
+        # as `rank > bound` or `rank < bound`
+        bound = value + (0 if strict else (-1 if more else 1))
         if more:
             return "others" if bound == 0 else "" if bound < 0 else "some"
         return "main" if bound == 1 else "" if bound < 1 else "some"

@@ -33,9 +33,7 @@ CONFIG_ENDINGS = (".yaml", ".yml", ".json")
 
 
 def read_program(
-    paths: Sequence[str],
-    imported_lines: int = MOST_IMPORTED_LINES,
-    around: NodeInfo | None = None,
+    paths: Sequence[str], imported_lines: int = MOST_IMPORTED_LINES, around: NodeInfo | None = None
 ) -> Program:
     """Read files and folders into a program, and `imported_lines` of what they import. Files that
     cannot be read are listed in `not_read`, each with a sentence.
@@ -174,9 +172,8 @@ def _files(paths: Sequence[str], not_read: list[NotRead]) -> Iterator[str]:
             not_read.append(NotRead(str(error.filename), f"It cannot be opened: {error.strerror}."))
 
         left_out, read = len(not_read), False
-        for folder, folders, files in os.walk(
-            path, onerror=refuse
-        ):  # links to folders are not followed, so that no circle can be walked
+        # links to folders are not followed, so that no circle can be walked
+        for folder, folders, files in os.walk(path, onerror=refuse):
             folders[:] = sorted(
                 item for item in folders if item not in SKIPPED_FOLDERS and not item.startswith(".")
             )
@@ -264,9 +261,8 @@ def _config(path: str) -> Any:
             text = file.read(LARGEST_CONFIG)
         if path.endswith(".json"):
             return json.loads(text)
-        if any(
-            isinstance(token, yaml.AliasToken) for token in yaml.scan(text)
-        ):  # a few aliases can make billions of entries
+        # a few aliases can make billions of entries
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
             return None
         return yaml.safe_load(text)
     except (OSError, ValueError, yaml.YAMLError, RecursionError):

@@ -38,9 +38,8 @@ class Precision:
         self.tried: List[str] = []
         self.modules = 0
         self.length: Optional[int] = None
-        self.statistics: Dict[
-            bool, Dict[str, Any]
-        ] = {}  # of the norms, with and without stirred weights
+        # of the norms, with and without stirred weights
+        self.statistics: Dict[bool, Dict[str, Any]] = {}
         # what the model's own code is called, where no module of it is to blame: its class
         self.root = ""
 

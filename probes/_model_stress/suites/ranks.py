@@ -52,9 +52,8 @@ ECHOES = (
 def run(tested: TestedModel, findings: Findings) -> None:
     if not dist.is_available() or not dist.is_gloo_available():
         findings.skip("this torch has no gloo")
-    torch.set_num_threads(
-        1
-    )  # OpenMP's threads do not live through a fork, and the ranks share the host
+    # OpenMP's threads do not live through a fork, and the ranks share the host
+    torch.set_num_threads(1)
     # DDP imports it as it is made, for 1.6 s of each rank; here it is once for all (older torch has
     # none)
     with contextlib.suppress(Exception):
@@ -110,9 +109,8 @@ def _compare(rounds: Rounds) -> None:
             placed(rounds, rank), batch, rank, seed, step, find_unused=True
         ),
     )
-    if any(
-        answer.how == "raised" and TWICE in answer.why for answer in answers
-    ):  # a re-entrant checkpoint, which does not bear the search for unused ones
+    # a re-entrant checkpoint, which does not bear the search for unused ones
+    if any(answer.how == "raised" and TWICE in answer.why for answer in answers):
         answers = on_ranks(
             rounds,
             lambda rank, step: one_rank(
@@ -160,9 +158,8 @@ def _failed(findings: Findings, answers: List[rank_processes.Answer]) -> None:
     ]
     raised = [item for item in bad if item.how == "raised"]
     alike = own or [item for item in bad if item.how == "died"] or raised or bad
-    first = next(
-        (item for item in alike if _module_of(item)), alike[0]
-    )  # of two that wait for each other, the one whose collective the model itself calls
+    # of two that wait for each other, the one whose collective the model itself calls
+    first = next((item for item in alike if _module_of(item)), alike[0])
     error, where = first.error or {}, _module_of(first)
     others = ", ".join(
         f"rank {item.rank} {item.how} at {item.step!r}" for item in answers if item is not first

@@ -19,11 +19,12 @@ from _model_stress.findings import Findings
 from _model_stress.sizes import Passed, Runs, Size, allowed_length, resizable, sizes_for, written
 from _model_stress.tested_model import TestedModel
 
+# of torch's convolutions and poolings
 TOO_SHORT = (
     "kernel size can't be greater",
     "output size is too small",
     "padding size should be less than",
-)  # of torch's convolutions and poolings
+)
 ONE_VALUE = (  # BatchNorm and InstanceNorm, of one value for a channel in train()
     "expected more than 1"
 )
@@ -283,9 +284,8 @@ def _output_shapes(tested: TestedModel, findings: Findings, runs: Runs, went: Li
             for item in went
             if item.shapes is not None and name in item.shapes
         }
-        dims = [
-            len(shape) for size, shape in shapes.items() if size[0] > 1 and size[1] != 1
-        ]  # at one row or position axes get lost
+        # at one row or position axes get lost
+        dims = [len(shape) for size, shape in shapes.items() if size[0] > 1 and size[1] != 1]
         usual = max(set(dims), key=dims.count, default=0)
         if dims.count(usual) <= 0.6 * len(dims):
             continue

@@ -147,9 +147,8 @@ def _by_callback(
 
 
 def _counts(guard: Guard) -> bool:
-    return not (
-        guard.how == "raise" and guard.test.polarity == "some"
-    )  # a check of the arguments: it stops all that fail it
+    # a check of the arguments: it stops all that fail it
+    return not (guard.how == "raise" and guard.test.polarity == "some")
 
 
 def _is_excluded(program: Program, module: Module, here: Met, guard: Guard) -> bool:
@@ -166,12 +165,7 @@ def _is_excluded(program: Program, module: Module, here: Met, guard: Guard) -> b
     others = [value for value in test.values if ranks.test(program, module, value) is None]
     names = {
         node.id for part in others for node in ast.walk(part) if isinstance(node, ast.Name)
-    } - {
-        "args",
-        "self",
-        "cfg",
-        "config",
-    }
+    } - {"args", "self", "cfg", "config"}
     asked = [up.test for up in module.ancestors(here.call) if isinstance(up, ast.If)]
     asked += [
         up.test
@@ -317,11 +311,7 @@ def _who(guard: Guard) -> str:
 
 
 def _fix(
-    program: Program,
-    module: Module,
-    call: ast.Call,
-    reached: ReachedCollective,
-    guard: Guard,
+    program: Program, module: Module, call: ast.Call, reached: ReachedCollective, guard: Guard
 ) -> tuple[str, tuple[Edit, ...] | None]:
     name = reached.collective.name
     if guard.how == "decorator":
@@ -389,11 +379,7 @@ def _moved_out(
 
 
 def _moved_ahead(
-    program: Program,
-    module: Module,
-    call: ast.Call,
-    guard: Guard,
-    reached: ReachedCollective,
+    program: Program, module: Module, call: ast.Call, guard: Guard, reached: ReachedCollective
 ) -> tuple[Edit, ...] | None:
     """A collective that is the first statement of a plain `if` moves ahead of it, where all that
     it is given is there on all ranks.

@@ -93,11 +93,7 @@ def _all_together(program: Program, reported: set[ast.AST]) -> Iterator[Finding]
             if (found[0].call.node, cause) not in visited:
                 visited.add((found[0].call.node, cause))
                 yield RULE.finding(
-                    found[0].call.module,
-                    found[0].call.node,
-                    message,
-                    cause=cause,
-                    confidence=sure,
+                    found[0].call.module, found[0].call.node, message, cause=cause, confidence=sure
                 )
 
 
