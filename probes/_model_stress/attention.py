@@ -7,6 +7,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set
 import torch
 from torch.overrides import TorchFunctionMode
 
+from _model_stress.module_hooks import hooked
+
 CLASSES = ("ForCausalLM",)
 BLOCKED = -1e4  # an additive mask this far down leaves out
 FLAGS = ("is_causal", "causal")
@@ -107,25 +109,15 @@ def looks_back(allowed: Any) -> bool:
 def attended(model: Any, run: Callable[[], Any], length: int) -> AttentionPattern:
     """Run once and say where attention over `length` positions was calculated."""
     watch = _Watch(length)
-    hooks: List[Any] = []
 
-    def entering(name: str) -> Any:
-        return lambda _module, _args: watch.stack.append(name)
+    def enter(name: str, _args: Any, _kwargs: Any) -> None:
+        watch.stack.append(name)
 
-    def leaving(_module: Any, _args: Any, _output: Any) -> None:
+    def leave(_name: str, _output: Any) -> None:
         watch.stack.pop()
 
-    for name, module in model.named_modules():
-        hooks += [
-            module.register_forward_pre_hook(entering(name)),
-            module.register_forward_hook(leaving),
-        ]
-    try:
-        with torch.no_grad(), watch:
-            run()
-    finally:
-        for item in hooks:
-            item.remove()
+    with hooked(model, enter, leave), torch.no_grad(), watch:
+        run()
     return AttentionPattern(
         dict(watch.modules),
         len(watch.triangles) == 1,

@@ -117,14 +117,8 @@ def _is_noisy(tested: TestedModel, findings: Findings) -> bool:
         f"Two runs in eval() on one batch differ by {worst:.2g} of the largest output: {where}"
         " gives other outputs for equal inputs."
     )
-    return not findings.held(
-        "evaluation.difference",
-        worst,
-        1e-6,
-        "of the largest value",
-        sentence,
-        what="module",
-        where=where,
+    return not findings.differs(
+        "evaluation.difference", worst, sentence, tolerance=1e-6, what="module", where=where
     )
 
 

@@ -103,12 +103,11 @@ def rows(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
         f" alone{f' in {name}' if name else ''}"
     )
     sentence += f"; {module} is given equal inputs and gives different outputs." if module else "."
-    findings.held(
+    findings.differs(
         "shape.rows_mixed",
         apart,
-        tested.tolerance,
-        "of the largest value",
         sentence,
+        tolerance=tested.tolerance,
         what="module",
         where=module,
         output=name,
@@ -217,10 +216,9 @@ def _silent_rows(findings: Findings, batch: Batch, loss: Any, whole: float) -> N
             f"Row {silent[0]} of {batch.rows} has no influence on the loss: another row in its"
             f" place leaves it at {whole:.6g}."
         )
-        findings.held(
+        findings.counted(
             "shape.loss",
-            float(len(silent)),
-            0,
+            len(silent),
             "rows",
             sentence,
             what="loss",
@@ -252,15 +250,8 @@ def _silent_positions(
                 f"At {written(size)} the last of {name} has no influence on the loss, while it has"
                 " in a short batch: the loss leaves positions out."
             )
-            findings.held(
-                "shape.loss",
-                1,
-                0,
-                "positions",
-                sentence,
-                what="loss",
-                where=written(size),
-                leaf=name,
+            findings.counted(
+                "shape.loss", 1, "positions", sentence, what="loss", where=written(size), leaf=name
             )
             return
 
@@ -342,10 +333,9 @@ def positions(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
                 f" of the {longest} rows of {name} are never read: "
             )
             sentence += "some positions share a row."
-            findings.held(
+            findings.counted(
                 "shape.limit",
-                float(missing),
-                0,
+                missing,
                 "rows",
                 sentence,
                 what="attribute",

@@ -14,6 +14,7 @@ from _model_stress.batches import Batch
 from _model_stress.findings import Findings, gap
 from _model_stress.module_state import ATTRIBUTE, differing, sharing, snapshot
 from _model_stress.tested_model import TestedModel
+from _shared.child_program import summary_of
 
 # of the largest output, float32: another attention kernel may be chosen as the folder is read
 FOLDER_TOLERANCE = 1e-4
@@ -78,14 +79,8 @@ def _safetensors(tested: TestedModel, findings: Findings, model: Any, folder: st
         sentence = (
             f"{name} comes back from safetensors' save_model and load_model otherwise than it was."
         )
-        findings.held(
-            "state.safetensors",
-            max(value, 1e-12),
-            0,
-            "of the largest value",
-            sentence,
-            what=mine[name].kind,
-            where=name,
+        findings.differs(
+            "state.safetensors", max(value, 1e-12), sentence, what=mine[name].kind, where=name
         )
 
 
@@ -102,9 +97,7 @@ def _pretrained(
         again = type(model).from_pretrained(folder, local_files_only=True).to(tested.device).eval()
     except Exception as error:  # the library and the user's class both run in it
         findings.note(
-            f"save_pretrained and from_pretrained do not go through: {type(error).__name__}:"
-            f" {str(error)[:240]}",
-            warn=True,
+            f"save_pretrained and from_pretrained do not go through: {summary_of(error)}", warn=True
         )
         return
     item, other = tested.run(model.eval(), batch, seed=9), tested.run(again, batch, seed=9)
@@ -123,12 +116,11 @@ def _pretrained(
         " largest value" + (f"; {lost[0]} is another." if lost else ".")
     )
     kind = mine[lost[0]].kind if lost else "module"
-    findings.held(
+    findings.differs(
         "state.differs",
         worst,
-        FOLDER_TOLERANCE,
-        "of the largest value",
         sentence,
+        tolerance=FOLDER_TOLERANCE,
         what=kind,
         where=lost[0] if lost else "",
     )

@@ -13,6 +13,7 @@ import torch
 
 from _model_stress.batches import leaves_of
 from _model_stress.findings import gap
+from _model_stress.module_hooks import hooked
 
 TORCH = os.path.dirname(os.path.realpath(torch.__file__)) + os.sep
 PROBES = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
@@ -55,22 +56,15 @@ def opened(model: Any) -> Iterator[Opened]:
     """
     found = Opened(model)
 
-    def enter(name: str) -> Any:
-        return lambda _, args: found.stack.append((name, args))
+    def enter(name: str, args: Any, _kwargs: Any) -> None:
+        found.stack.append((name, args))
 
-    def leave(*_: Any) -> None:
+    def leave(_name: str, _output: Any) -> None:
         if found.stack:
             found.stack.pop()
 
-    hooks = [
-        module.register_forward_pre_hook(enter(name)) for name, module in model.named_modules()
-    ]
-    hooks += [module.register_forward_hook(leave) for module in model.modules()]
-    try:
+    with hooked(model, enter, leave):
         yield found
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def own_frame(error: BaseException) -> Optional[traceback.FrameSummary]:
@@ -117,27 +111,17 @@ def recorded(model: Any, most: int = 3000) -> Iterator[List[RecordedCall]]:
     turns: Dict[str, int] = {}
     inputs: List[Dict[str, Any]] = []  # of the open calls; a module may write into its inputs
 
-    def entered(_: Any, args: Any, kwargs: Any) -> None:
+    def enter(_name: str, args: Any, kwargs: Any) -> None:
         inputs.append(_copies((args, kwargs)) if len(calls) < most else {})
 
-    def recorder(name: str) -> Any:
-        def record(_: Any, __: Any, output: Any) -> None:
-            own = inputs.pop()
-            if len(calls) < most:
-                turns[name] = turns.get(name, 0) + 1
-                calls.append(RecordedCall(name, turns[name], own, _copies(_outputs(output))))
+    def leave(name: str, output: Any) -> None:
+        own = inputs.pop()
+        if len(calls) < most:
+            turns[name] = turns.get(name, 0) + 1
+            calls.append(RecordedCall(name, turns[name], own, _copies(_outputs(output))))
 
-        return record
-
-    hooks: List[Any] = []
-    for name, module in model.named_modules():
-        hooks.append(module.register_forward_pre_hook(entered, with_kwargs=True))
-        hooks.append(module.register_forward_hook(recorder(name)))
-    try:
+    with hooked(model, enter, leave):
         yield calls
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def _outputs(output: Any) -> Any:
@@ -233,24 +217,54 @@ def _ill(tensor: Any) -> bool:
     )
 
 
-def own_views(name: str, watch: Callable[[str, str, Any], None]) -> Any:
-    """Return a pre-hook that replaces the inputs that want gradients by views, and passes each view
-    to `watch(name, "in", view)`.
+def _own_views(name: str, args: Any, kwargs: Any, watch: Callable[[str, str, Any], None]) -> Any:
+    """Return a module's inputs with views in place of those that want gradients, and pass each view
+    to `watch(name, "in", view)`: others that are given the same tensor must not count.
     """
 
     def own(tensor: Any) -> Any:
-        if not (
-            isinstance(tensor, torch.Tensor) and tensor.requires_grad and tensor.is_floating_point()
-        ):
+        if not _wants_gradient(tensor):
             return tensor
-        mine = tensor.view_as(tensor)  # others that are given the same tensor must not count here
+        mine = tensor.view_as(tensor)
         watch(name, "in", mine)
         return mine
 
-    return lambda _, args, kwargs: (
-        tuple(own(item) for item in args),
-        {key: own(item) for key, item in kwargs.items()},
+    return tuple(own(item) for item in args), {key: own(item) for key, item in kwargs.items()}
+
+
+def watch_borders(model: Any, watch: Callable[[str, str, Any], None]) -> Any:
+    """Call `watch(name, side, tensor)` for each tensor that enters ("in") or leaves ("out") a
+    module and wants a gradient, while the block lasts.
+    """
+
+    def leave(name: str, output: Any) -> None:
+        for item in leaves_of(_outputs(output)).values():
+            if _wants_gradient(item):
+                watch(name, "out", item)
+
+    return hooked(
+        model,
+        lambda name, args, kwargs: _own_views(name, args, kwargs, watch),
+        leave,
+        lambda name, _module: bool(name),
     )
+
+
+def _wants_gradient(tensor: Any) -> bool:
+    return isinstance(tensor, torch.Tensor) and tensor.requires_grad and tensor.is_floating_point()
+
+
+def ill_gradients(model: Any) -> List[str]:
+    """The parameters whose gradients are not finite."""
+    return [
+        name
+        for name, item in model.named_parameters()
+        if item.grad is not None and not bool(torch.isfinite(_dense(item.grad)).all())
+    ]
+
+
+def _dense(gradient: Any) -> Any:
+    return gradient.coalesce().values() if gradient.is_sparse else gradient
 
 
 def backward_fault(model: Any, loss_of: Callable[[], Any]) -> Tuple[Optional[str], List[str]]:
@@ -264,40 +278,19 @@ def backward_fault(model: Any, loss_of: Callable[[], Any]) -> Tuple[Optional[str
     order: List[str] = []
 
     def watch(name: str, side: str, tensor: Any) -> None:
+        if side == "out":
+            order.append(name)
+
         def note(gradient: Any) -> None:
             row = fine.setdefault(name, {})
             row[side] = row.get(side, True) and bool(torch.isfinite(gradient).all())
 
         tensor.register_hook(note)
 
-    def gave(name: str) -> Any:
-        def record(_: Any, __: Any, output: Any) -> None:
-            order.append(name)
-            for item in leaves_of(_outputs(output)).values():
-                if item.requires_grad and item.is_floating_point():
-                    watch(name, "out", item)
-
-        return record
-
-    hooks = [
-        module.register_forward_pre_hook(own_views(name, watch), with_kwargs=True)
-        for name, module in model.named_modules()
-        if name
-    ]
-    hooks += [
-        module.register_forward_hook(gave(name)) for name, module in model.named_modules() if name
-    ]
-    try:
+    with watch_borders(model, watch):
         model.zero_grad()
         loss_of().backward()
-    finally:
-        for hook in hooks:
-            hook.remove()
-    ill = [
-        name
-        for name, item in model.named_parameters()
-        if item.grad is not None and not bool(torch.isfinite(item.grad).all())
-    ]
+    ill = ill_gradients(model)
     begins = [
         name
         for name in order

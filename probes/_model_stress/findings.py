@@ -11,7 +11,7 @@ import time
 import traceback
 from typing import Any, Dict, List, NoReturn
 
-from _shared.child_program import message_of
+from _shared.child_program import frames_of, message_of
 
 # stands for infinite and for nan, which JSON has no words for; evidence holds numbers below 2**63
 HUGE = 1e18
@@ -65,26 +65,29 @@ class Findings:
         """Hold `value` against `threshold`; return whether it is within.
 
         `name` is `<property>.<what was compared>`, as `mask.ignored`: its first part decides which
-        cause it may speak for. `says` is one whole sentence, shown where it is beyond. `what` is
-        module, parameter, buffer, attribute, option, size or loss, and `where` its dotted name.
+        cause it may speak for. `sentence` is shown where the value is beyond. `what` is module,
+        parameter, buffer, attribute, option, size or loss, and `where` its dotted name.
         """
         number = _carried(value)
         fine = number <= threshold
-        self._write(
-            {
-                "row": "held",
-                "name": name,
-                "value": number,
-                "threshold": threshold,
-                "unit": unit,
-                "says": sentence,
-                "fine": fine,
-                "what": what,
-                "where": where,
-                "labels": labels,
-            }
-        )
+        row = {"row": "held", "name": name, "value": number, "threshold": threshold, "unit": unit}
+        place = {"what": what, "where": where, "labels": labels}
+        self._write({**row, "says": sentence, "fine": fine, **place})
         return fine
+
+    def differs(
+        self, name: str, difference: float, sentence: str, *, tolerance: float = 0.0, **place: Any
+    ) -> bool:
+        """Hold a difference of tensors, as `gap` gives it. `place` as for `held`."""
+        return self.held(name, difference, tolerance, "of the largest value", sentence, **place)
+
+    def counted(self, name: str, count: float, unit: str, sentence: str, **place: Any) -> bool:
+        """Report `count` faults, of which there should be none. `place` as for `held`."""
+        return self.held(name, count, 0, unit, sentence, **place)
+
+    def clean(self, name: str, unit: str, **place: Any) -> None:
+        """Report that a check found no fault."""
+        self.held(name, 0, 0, unit, "", **place)
 
     def raised(
         self,
@@ -96,30 +99,12 @@ class Findings:
         where: str = "",
         **labels: Any,
     ) -> None:
-        """A fault that is an exception: like `held` beyond its threshold, with the frames."""
-        frames = [
-            {
-                "file": item.filename,
-                "line": item.lineno,
-                "function": item.name,
-                "text": (item.line or "")[:200],
-            }
-            for item in traceback.extract_tb(error.__traceback__)[-30:]
-        ]
-        more = {**labels, "type": type(error).__name__, "message": message_of(error)[:600]}
-        row = {
-            "row": "held",
-            "name": name,
-            "value": 1.0,
-            "threshold": 0.0,
-            "unit": "",
-            "says": sentence,
-            "fine": False,
-            "what": what,
-            "where": where,
-            "labels": more,
-        }
-        self._write({**row, "frames": frames})
+        """Report a fault that is an exception, with its frames. Arguments as for `held`."""
+        labels.update(type=type(error).__name__, message=message_of(error)[:600])
+        row = {"row": "held", "name": name, "value": 1.0, "threshold": 0.0, "unit": ""}
+        place = {"what": what, "where": where, "labels": labels}
+        frames = frames_of(traceback.extract_tb(error.__traceback__)[-30:])
+        self._write({**row, "says": sentence, "fine": False, **place, "frames": frames})
 
     def number(self, name: str, value: float, unit: str, **labels: Any) -> None:
         """A number that is held against nothing."""

@@ -14,6 +14,7 @@ from _model_stress.findings import Findings, gap
 from _model_stress.mask_inputs import PROMISING, ROWS, MaskBench, MaskInput, takes_of
 from _model_stress.module_isolation import View, apart, blamed, given_other, mended, recorded
 from _model_stress.tested_model import RunResult, TestedModel
+from _shared.child_program import summary_of
 
 SURE = 1e-3  # of the largest value: far beyond what float32 rounds
 SHORT = 4  # positions: how much is padded at most
@@ -66,9 +67,7 @@ class Masks:
             if self.answers > before:  # a check that did not apply was not made
                 self.tried.append(sentence)
         except Exception as error:  # whatever the user's code raises
-            self.findings.note(
-                f"{name}: the model raises {type(error).__name__}: {str(error)[:200]}"
-            )
+            self.findings.note(f"{name}: the model raises {summary_of(error)}")
 
     def off(self, new: RunResult, old: RunResult, view: View) -> float:
         return max(
@@ -173,21 +172,14 @@ class Masks:
         labels = {**labels, **({"also": names[1:9]} if more else {})}
         sentence = f"{sentence} (in {where}{more})."
         self.answers += 1
-        if not self.findings.held(
-            name,
-            size,
-            self.near,
-            "of the largest value",
-            sentence,
-            what="module",
-            where=where,
-            **labels,
+        if not self.findings.differs(
+            name, size, sentence, tolerance=self.near, what="module", where=where, **labels
         ):
             self.broken = True
 
     def held(self, name: str, size: float, **labels: Any) -> None:
         self.answers += 1
-        self.findings.held(name, size, self.near, "of the largest value", "", **labels)
+        self.findings.differs(name, size, "", tolerance=self.near, **labels)
 
     def attends(self, module: str) -> bool:
         """Whether this module, or one below it, calculates attention."""

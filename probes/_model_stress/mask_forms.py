@@ -7,10 +7,12 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 
 from _model_stress.batches import Batch
+from _model_stress.fault_location import ill_gradients
 from _model_stress.mask_checks import SHORT, Masks, own_dtype
 from _model_stress.mask_inputs import ROWS, MaskInput
 from _model_stress.module_isolation import View, own_code, recorded
 from _model_stress.tested_model import RunResult
+from _shared.child_program import summary_of
 
 OFTEN = (
     torch.nn.MultiheadAttention,
@@ -32,9 +34,7 @@ def forms(masks: Masks, port: MaskInput) -> None:
         try:
             ran = bench.run(base.replaced(dict.fromkeys(port.names, other)))
         except Exception as error:  # to refuse a form is right
-            masks.findings.note(
-                f"{port.label} as {form} is refused: {type(error).__name__}: {str(error)[:120]}"
-            )
+            masks.findings.note(f"{port.label} as {form} is refused: {summary_of(error)}")
             continue
         worst = masks.off(ran, reference, view)
         if any(
@@ -172,11 +172,7 @@ def broken_gradients(masks: Masks, batch: Batch) -> List[str]:
     if not parts:
         return []
     torch.stack(parts).sum().backward()
-    wrong = [
-        name
-        for name, item in masks.model.named_parameters()
-        if item.grad is not None and not bool(torch.isfinite(item.grad).all())
-    ]
+    wrong = ill_gradients(masks.model)
     masks.model.zero_grad(set_to_none=True)
     return wrong
 

@@ -12,6 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from _model_stress.batches import leaves_of, rebuilt
+from _model_stress.module_hooks import hooked
 
 DEEP = -3e4  # a mask's own value: below it -inf in half says the same
 # times what a module was given: trained weights give more than those that were just drawn
@@ -97,46 +98,23 @@ def watched(model: Any) -> Iterator[Watch]:
     watch = Watch()
     begun: List[Tuple[bool, Tuple[Any, ...]]] = []
 
-    def hooks(name: str) -> Tuple[Any, Any]:
-        def before(_: Any, args: Any, kwargs: Any) -> None:
-            watch.open.append(name)
-            floats = _floats((args, kwargs))
-            begun.append(
-                (
-                    not any(bool((item.isnan() | (item == math.inf)).any()) for item in floats),
-                    tuple(item.dtype for item in floats),
-                )
-            )
+    def enter(name: str, args: Any, kwargs: Any) -> None:
+        watch.open.append(name)
+        floats = _floats((args, kwargs))
+        fine = not any(bool((item.isnan() | (item == math.inf)).any()) for item in floats)
+        begun.append((fine, tuple(item.dtype for item in floats)))
 
-        def after(_: Any, __: Any, output: Any) -> None:
-            watch.open.pop()
-            fine, types = begun.pop()
-            watch.turns[name] = watch.turns.get(name, 0) + 1
-            if len(watch.records) < 20000:
-                watch.records.append(
-                    ModuleRecord(
-                        name,
-                        watch.turns[name],
-                        fine,
-                        *_held(_floats(output)),
-                        (types, tuple(item.dtype for item in _floats(output))),
-                    )
-                )
+    def leave(name: str, output: Any) -> None:
+        watch.open.pop()
+        fine, types = begun.pop()
+        turn = watch.turns[name] = watch.turns.get(name, 0) + 1
+        if len(watch.records) < 20000:
+            floats = _floats(output)
+            of_types = (types, tuple(item.dtype for item in floats))
+            watch.records.append(ModuleRecord(name, turn, fine, *_held(floats), of_types))
 
-        return before, after
-
-    handles = []
-    for name, module in model.named_modules():
-        before, after = hooks(name)
-        handles += [
-            module.register_forward_pre_hook(before, with_kwargs=True),
-            module.register_forward_hook(after),
-        ]
-    try:
+    with hooked(model, enter, leave):
         yield watch
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _floats(values: Any) -> List[Any]:
@@ -251,37 +229,25 @@ def taking(model: Any) -> Iterator[List[RecordedInput]]:
     """
     taken: List[RecordedInput] = []
     begun: Dict[str, RecordedInput] = {}
-    size = [0]
+    size = 0
 
-    def hooks(name: str) -> Tuple[Any, Any]:
-        def before(_: Any, args: Any, kwargs: Any) -> None:
-            if name not in begun and size[0] < MOST_TAKEN:
-                inputs = rebuilt((args, kwargs), lambda _, item: item.detach().clone())
-                size[0] += sum(
-                    item.numel() * item.element_size() for item in leaves_of(inputs).values()
-                )
-                begun[name] = RecordedInput(name, *inputs)
+    def enter(name: str, args: Any, kwargs: Any) -> None:
+        nonlocal size
+        if name not in begun and size < MOST_TAKEN:
+            inputs = rebuilt((args, kwargs), lambda _, item: item.detach().clone())
+            size += sum(item.numel() * item.element_size() for item in leaves_of(inputs).values())
+            begun[name] = RecordedInput(name, *inputs)
 
-        def after(*_: Any) -> None:
-            item = begun.get(name)
-            if item is not None and not any(item is other for other in taken):
-                taken.append(item)
+    def leave(name: str, _output: Any) -> None:
+        item = begun.get(name)
+        if item is not None and not any(item is other for other in taken):
+            taken.append(item)
 
-        return before, after
-
-    handles = []
-    for name, module in model.named_modules():
-        if is_own(module) and not isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)):
-            before, after = hooks(name)
-            handles += [
-                module.register_forward_pre_hook(before, with_kwargs=True),
-                module.register_forward_hook(after),
-            ]
-    try:
+    containers = (torch.nn.ModuleList, torch.nn.ModuleDict)
+    with hooked(
+        model, enter, leave, lambda _, module: is_own(module) and not isinstance(module, containers)
+    ):
         yield taken
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 class OwnError(NamedTuple):

@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 import torch
 
 from _model_stress.findings import gap
+from _model_stress.module_hooks import hooked
 
 Key = Tuple[str, int]
 
@@ -127,7 +128,7 @@ def recorded(model: Any, run: Callable[[], Any]) -> RecordedRun:
     def leaving(key: Key, output: Any) -> None:
         calls.gave[key] = _copies(floats(output))
 
-    with _hooked(model, entering, leaving):
+    with _around_calls(model, entering, leaving):
         run()
     return calls
 
@@ -174,7 +175,7 @@ def mended(
     def leaving(key: Key, output: Any) -> Any:
         return mend(output, before.gave.get(key, {}), key[0])
 
-    with _hooked(model, entering, leaving):
+    with _around_calls(model, entering, leaving):
         run()
     return guilty
 
@@ -219,9 +220,9 @@ def given_other(
             ),
         )
 
-    with _hooked(model, first, first_gave):
+    with _around_calls(model, first, first_gave):
         run()
-    with _hooked(model, second, as_before):
+    with _around_calls(model, second, as_before):
         again()
     return other
 
@@ -233,13 +234,13 @@ def inputs_of(model: Any, run: Callable[[], Any]) -> Dict[str, Dict[str, Any]]:
     def entering(key: Key, _caller: str, inputs: Any) -> None:
         found.setdefault(key[0], _copies(tensors(inputs)))
 
-    with _hooked(model, entering, lambda _key, _output: None):
+    with _around_calls(model, entering, lambda _key, _output: None):
         run()
     return found
 
 
 @contextlib.contextmanager
-def _hooked(
+def _around_calls(
     model: Any, entering: Callable[[Key, str, Any], Any], leaving: Callable[[Key, Any], Any]
 ) -> Iterator[None]:
     """Around every call of a module: `entering(key, caller, (args, kwargs))` and `leaving(key,
@@ -248,31 +249,17 @@ def _hooked(
     turns: Dict[str, int] = {}
     open_calls: List[Key] = [("", 0)]
 
-    def hooks_of(name: str) -> Tuple[Any, Any]:
-        def before(_module: Any, args: Any, kwargs: Any) -> Any:
-            turns[name] = turns.get(name, 0) + 1
-            changed = entering((name, turns[name]), open_calls[-1][0], (args, kwargs))
-            open_calls.append((name, turns[name]))
-            return changed
+    def before(name: str, args: Any, kwargs: Any) -> Any:
+        turns[name] = turns.get(name, 0) + 1
+        changed = entering((name, turns[name]), open_calls[-1][0], (args, kwargs))
+        open_calls.append((name, turns[name]))
+        return changed
 
-        def after(_module: Any, _args: Any, output: Any) -> Any:
-            return leaving(open_calls.pop(), output)
+    def after(_name: str, output: Any) -> Any:
+        return leaving(open_calls.pop(), output)
 
-        return before, after
-
-    hooks: List[Any] = []
-    for name, module in model.named_modules():
-        before, after = hooks_of(name)
-        hooks += [
-            module.register_forward_pre_hook(before, with_kwargs=True),
-            module.register_forward_hook(after),
-        ]
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        for item in hooks:
-            item.remove()
+    with hooked(model, before, after), torch.no_grad():
+        yield
 
 
 def _copies(found: Dict[str, Any]) -> Dict[str, Any]:

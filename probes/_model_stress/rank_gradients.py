@@ -48,12 +48,11 @@ def compared_gradients(rounds: Rounds, item: SingleResult, replicas: List[RankRe
             # it does not load into a fresh model either, which is told there
             findings.note(sentence, warn=True)
         else:
-            findings.held(
+            findings.differs(
                 "ranks.gradient",
                 bad.get((late[0], 0), 1.0),
-                limit,
-                "of the largest value",
                 sentence,
+                tolerance=limit,
                 what="parameter",
                 where=late[0],
             )
@@ -108,12 +107,11 @@ def compared_gradients(rounds: Rounds, item: SingleResult, replicas: List[RankRe
         "parameters": ", ".join(names[:12]),
         **({"ratio": ratio} if ratio is not None else {}),
     }
-    return not findings.held(
+    return not findings.differs(
         "ranks.gradient",
         bad[name, rank],
-        limit,
-        "of the largest value",
         sentence,
+        tolerance=limit,
         what=what,
         where=where,
         **labels,
@@ -194,15 +192,8 @@ def compared_steps(rounds: Rounds, item: SingleResult, replicas: List[RankResult
                 f"After {STEPS} steps rank {rank}'s {name} differs from rank 0's by {value:.2g} of"
                 " the largest value: the ranks no longer train one model."
             )
-            found = not findings.held(
-                f"ranks.{kind}",
-                value,
-                ACROSS,
-                "of the largest value",
-                sentence,
-                what=kind,
-                where=name,
-                rank=rank,
+            found = not findings.differs(
+                f"ranks.{kind}", value, sentence, tolerance=ACROSS, what=kind, where=name, rank=rank
             )
     agreed = all(
         gap(first.gradients[name], tensor) <= limit
@@ -216,12 +207,11 @@ def compared_steps(rounds: Rounds, item: SingleResult, replicas: List[RankResult
                 f"After a step {name} is not what it is in one process, by {value:.2g} of the"
                 " largest value."
             )
-            found = not findings.held(
+            found = not findings.differs(
                 "ranks.parameter",
                 value,
-                10 * limit,
-                "of the largest value",
                 sentence,
+                tolerance=10 * limit,
                 what="parameter",
                 where=name,
             )

@@ -10,8 +10,8 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Set
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from _model_stress.batches import Batch, leaves_of
-from _model_stress.fault_location import RecordedCall, opened, own_views, recorded
+from _model_stress.batches import Batch
+from _model_stress.fault_location import RecordedCall, opened, recorded, watch_borders
 from _model_stress.module_state import (
     ATTRIBUTE,
     StateEntry,
@@ -272,29 +272,15 @@ def graded(tested: TestedModel, batch: Batch, rank: int, seed: int, step: Step) 
 
     def watch(name: str, side: str, tensor: Any) -> None:
         def note(gradient: Any) -> None:
-            found.setdefault(name, {}).setdefault(side, []).append(gradient.detach().clone())
+            found[name].setdefault(side, []).append(gradient.detach().clone())
 
-        if isinstance(tensor, torch.Tensor) and tensor.requires_grad and tensor.is_floating_point():
-            tensor.register_hook(note)
+        found.setdefault(name, {})
+        tensor.register_hook(note)
 
-    def gave(name: str) -> Any:
-        def record(_: Any, __: Any, output: Any) -> None:
-            found.setdefault(name, {})
-            for item in leaves_of(output).values():
-                watch(name, "out", item)
-
-        return record
-
-    for name, module in model.named_modules():
-        if name:
-            module.register_forward_pre_hook(own_views(name, watch), with_kwargs=True)
-            module.register_forward_hook(gave(name))
-    _forward(tested, model, part(_fitting(tested, batch, model), rank)).loss.backward()
+    with watch_borders(model, watch):
+        _forward(tested, model, part(_fitting(tested, batch, model), rank)).loss.backward()
     for name, gradient in _gradients(model).items():
-        found.setdefault(name.rpartition(".")[0], {})["own"] = [
-            *found.get(name.rpartition(".")[0], {}).get("own", []),
-            gradient,
-        ]
+        found.setdefault(name.rpartition(".")[0], {}).setdefault("own", []).append(gradient)
     return found
 
 

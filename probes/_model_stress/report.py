@@ -11,6 +11,7 @@ from _model_stress.findings import worst_first
 from _model_stress.request import RANKS, SUITES
 from _model_stress.suite_children import Outcome
 from _shared import named_object
+from _shared.child_program import summary_of
 
 EVALUATION = "evaluation"
 STATUS = {"passed": "ok", "failed": "fail", "skipped": "unknown", "unanswered": "unknown"}
@@ -31,7 +32,7 @@ def refused(error: named_object.NamedObjectError) -> NoReturn:
     if error.mistyped or error.error is None:
         _emit.result("cannot", error.sentence)
     _emit.fail_exception(error.sentence, error.error, given="model", kind="raised")
-    _emit.result("no", f"{error.sentence}: {type(error.error).__name__}: {str(error.error)[:200]}")
+    _emit.result("no", f"{error.sentence}: {summary_of(error.error)}")
 
 
 def broken(outcome: Outcome) -> NoReturn:

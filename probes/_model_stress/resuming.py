@@ -104,14 +104,8 @@ def _unexplained(
                 f"The loss of step {BEFORE + 1 + place} is {float(item):.7g} in the run that went"
                 f" on and {float(other):.7g} in the resumed one."
             )
-            findings.held(
-                "resume.loss",
-                drift,
-                0,
-                "of the largest value",
-                sentence,
-                what="loss",
-                where=f"step {BEFORE + 1 + place}",
+            findings.differs(
+                "resume.loss", drift, sentence, what="loss", where=f"step {BEFORE + 1 + place}"
             )
             return {"loss"}
     after = snapshot(again.model)
@@ -123,9 +117,7 @@ def _unexplained(
         f"After {STEPS} steps {name} is not what it is after {BEFORE} steps, a save, a load and"
         f" {STEPS - BEFORE} steps."
     )
-    findings.held(
-        f"resume.{kind}", drift, 0, "of the largest value", sentence, what=kind, where=name
-    )
+    findings.differs(f"resume.{kind}", drift, sentence, what=kind, where=name)
     return {name}
 
 
@@ -166,7 +158,7 @@ def compared_counters(
             f" another one at {moved}."
         )
         what = "state.not_saved" if now.tensors else "resume.attribute"
-        findings.held(what, 1, 0, "values", sentence, what=now.kind, where=name)
+        findings.counted(what, 1, "values", sentence, what=now.kind, where=name)
         explained.add(name)
 
 
@@ -233,29 +225,13 @@ def tell(
     )
     if counts:
         sentence = f"Training moves {where}, {depends} depend on it, and no state dict has it."
-        findings.held(
-            "resume.attribute",
-            max(worst, 1e-12),
-            0,
-            "of the largest value",
-            sentence,
-            what=kind,
-            where=where,
-        )
+        findings.differs("resume.attribute", max(worst, 1e-12), sentence, what=kind, where=where)
     else:
         sentence = (
             f"{where} ({kind}) is not in the state dict, and {depends} depend on it: copied over,"
             f" they are equal; without it they differ by {worst:.2g}."
         )
-        findings.held(
-            "state.not_saved",
-            max(worst, 1e-12),
-            0,
-            "of the largest value",
-            sentence,
-            what=kind,
-            where=where,
-        )
+        findings.differs("state.not_saved", max(worst, 1e-12), sentence, what=kind, where=where)
 
 
 def measured_or_infinite(measured: Callable[[], float]) -> float:

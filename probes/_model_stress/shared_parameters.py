@@ -13,6 +13,7 @@ from _model_stress.fault_location import opened
 from _model_stress.findings import Findings, gap
 from _model_stress.sizes import Size, written
 from _model_stress.tested_model import TestedModel
+from _shared.child_program import summary_of
 
 TIE = "tie_word_embeddings"
 FEW = 3
@@ -59,10 +60,7 @@ def sharing(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
         model = tested.comparing(tested.request.seed)
         other, shared = unshared(model)
     except Exception as error:  # what holds locks, files or views of itself
-        findings.note(
-            f"The model cannot be copied without sharing ({type(error).__name__}:"
-            f" {str(error)[:120]})."
-        )
+        findings.note(f"The model cannot be copied without sharing ({summary_of(error)}).")
         return ""
     message = []
     sizes = [size for size in went if size[1] is None or size[1] > 1][:FEW]
@@ -137,12 +135,11 @@ def _compared(
             f"The gradient of {first}, shared with {others}, is not the sum of its parts': it"
             f" differs by {worst[0]:.2g} of the largest at {worst[2]}."
         )
-        findings.held(
+        findings.differs(
             "shape.sharing_gradient",
             worst[0],
-            10 * tolerance,
-            "of the largest value",
             sentence,
+            tolerance=10 * tolerance,
             what="parameter",
             where=first,
             size=worst[2],
@@ -159,9 +156,7 @@ def _turned(tested: TestedModel, findings: Findings, sizes: List[Size]) -> None:
     try:
         model = tested.build(tested.request.seed, options={TIE: turned})
     except Exception as error:  # a refusal, of whatever kind: the fuzz suite judges those
-        findings.note(
-            f"With {where} the model is not built ({type(error).__name__}: {str(error)[:200]})."
-        )
+        findings.note(f"With {where} the model is not built ({summary_of(error)}).")
         return
     for size in sizes:
         batch = tested.batch(size[0], size[1], seed=17, model=model)
@@ -169,10 +164,7 @@ def _turned(tested: TestedModel, findings: Findings, sizes: List[Size]) -> None:
             try:
                 tested.run(model, batch, seed=3, grad=True).loss.backward()
             except Exception as error:  # whatever the user's model raises is what was looked for
-                sentence = (
-                    f"With {where} a batch of {written(size)} fails ({type(error).__name__}:"
-                    f" {str(error)[:200]})."
-                )
+                sentence = f"With {where} a batch of {written(size)} fails ({summary_of(error)})."
                 findings.raised(
                     "shape.sharing_loss",
                     error,

@@ -10,9 +10,10 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 import torch
 
 from _model_stress.batches import Batch
-from _model_stress.fault_location import opened, own_frame, refused
+from _model_stress.fault_location import ill_gradients, opened, own_frame, refused
 from _model_stress.findings import Findings
 from _model_stress.tested_model import TestedModel
+from _shared.child_program import summary_of
 
 GRID = ((1, 8), (1, 1), (2, 1), (3, 7), (2, 31), (5, 16), (2, 128), (1, 127), (2, 512))
 ROWS = (1, 2, 3, 5, 8)  # where nothing counts positions
@@ -52,6 +53,22 @@ class Passed(NamedTuple):
     @property
     def refused(self) -> bool:
         return self.error is not None and refused(self.error)
+
+    @property
+    def failure(self) -> str:
+        """` in encoder.0 (ValueError: its message)`, "" where nothing was raised."""
+        if self.error is None:
+            return ""
+        return f"{f' in {self.module}' if self.module else ''} ({summary_of(self.error)})"
+
+    @property
+    def order(self) -> Tuple[int, Size]:
+        """Smaller sizes come first."""
+        return order_of(self.size)
+
+
+def order_of(size: Size) -> Tuple[int, Size]:
+    return size[0] * (size[1] or 1), size
 
 
 def written(size: Size) -> str:
@@ -165,22 +182,13 @@ class Runs:
         self._per_position_s = max(
             0.5 * self._per_position_s, (time.perf_counter() - began) / weight(size)
         )
-        ill = tuple(
-            name
-            for name, item in model.named_parameters()
-            if item.grad is not None and not bool(torch.isfinite(_dense(item.grad)).all())
-        )
         outputs = {name: item for name, item in ran.outputs.items() if item.dim() > 0}
         return Passed(
             size,
             loss=float(ran.loss.detach()),
             shapes={name: tuple(item.shape) for name, item in outputs.items()},
-            ill=ill,
+            ill=tuple(ill_gradients(model)),
             ill_outputs=tuple(
                 name for name, item in outputs.items() if bool(torch.isnan(item).any())
             ),
         )
-
-
-def _dense(gradient: Any) -> Any:
-    return gradient.coalesce().values() if gradient.is_sparse else gradient

@@ -20,6 +20,7 @@ from _model_stress import sample_batches
 from _model_stress.batches import Axes, Batch, axes_between, batch_of, leaves_of
 from _model_stress.request import StressRequest
 from _shared import named_object
+from _shared.child_program import summary_of
 
 # of generation: not what training sees
 CACHES = ("past_key_values", "mems", "cache_params", "state")
@@ -504,8 +505,7 @@ def _of_instance(made: Any) -> Maker:
             return copy.deepcopy(made)
         except Exception as error:  # whatever it holds that cannot be copied
             raise named_object.NamedObjectError(
-                f"The module cannot be copied ({type(error).__name__}: {str(error)[:160]}); name a"
-                " factory that builds it."
+                f"The module cannot be copied ({summary_of(error)}); name a factory that builds it."
             ) from error
 
     return make, lambda _: _config_of(made)
@@ -525,7 +525,7 @@ def _of_folder(path: str) -> Maker:
     except Exception as error:
         # it is not installed, or config.json is none of its own, or asks for code of the folder
         raise named_object.NamedObjectError(
-            f"{path} cannot be read by transformers: {type(error).__name__}: {str(error)[:300]}"
+            f"{path} cannot be read by transformers: {summary_of(error)}"
         ) from error
     kind = getattr(transformers, str((config.architectures or [""])[0]), None)
     weights = any(name.endswith((".safetensors", ".bin")) for name in os.listdir(path))

@@ -16,6 +16,8 @@ import sys
 import time
 from typing import Any, Dict, List, Optional, Set, Tuple
 
+from _shared.child_program import summary_of
+
 _PROBES = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 sys.path[:] = [
     _PROBES,
@@ -131,7 +133,7 @@ class Job:
         except Exception as error:
             # told apart from the user's own faults: reading these rows has just worked
             self.task["stack"] = "list"
-            child_report.tell("unstackable", says=f"{type(error).__name__}: {str(error)[:200]}")
+            child_report.tell("unstackable", says=f"{summary_of(error)}")
             return want._replace(collate=data_sources.as_list)
         self.task["stack"] = "torch"
         child_report.tell("stackable")

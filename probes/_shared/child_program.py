@@ -10,7 +10,7 @@ import faulthandler
 import json
 import os
 import time
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterable, List
 
 PROBES = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 PARENT = os.getppid()
@@ -59,16 +59,21 @@ def error_fields(error: BaseException, most: int = 60) -> Dict[str, Any]:
     entries = [
         item for item in traceback.extract_tb(error.__traceback__) if not is_ours(item.filename)
     ]
-    frames: List[Dict[str, Any]] = [
-        {
-            "file": item.filename,
-            "line": item.lineno,
-            "function": item.name,
-            "text": (item.line or "")[:200],
-        }
-        for item in entries[-most:]
-    ]
+    frames = frames_of(entries[-most:])
     return {"type": type(error).__name__, "message": message_of(error)[:4000], "frames": frames}
+
+
+def frames_of(entries: Iterable[Any]) -> List[Dict[str, Any]]:
+    """Frames of `traceback.extract_tb` as rows of JSON."""
+    return [
+        {"file": it.filename, "line": it.lineno, "function": it.name, "text": (it.line or "")[:200]}
+        for it in entries
+    ]
+
+
+def summary_of(error: BaseException, most: int = 200) -> str:
+    """`ValueError: the message`, its message cut to `most` characters."""
+    return f"{type(error).__name__}: {message_of(error).strip()[:most]}"
 
 
 def message_of(error: BaseException) -> str:

@@ -378,10 +378,9 @@ def test_a_lightning_module_needs_no_trainer(run_probe: RunProbe, job: Path) -> 
         "throughput",
         cwd=job,
     )
-    assert (run.answer, "needs its trainer" in run.events[-1]["says"]) == (
-        "cannot",
-        True,
-    ), run.output
+    assert (run.answer, "needs its trainer" in run.events[-1]["says"]) == ("cannot", True), (
+        run.output
+    )
 
 
 @pytest.mark.soak

@@ -12,9 +12,17 @@ import torch
 from _model_stress import config_options as drawing
 from _model_stress.batches import Batch
 from _model_stress.config_options import Options
-from _model_stress.fault_location import Opened, first_not_finite, opened, own_frame, recorded
+from _model_stress.fault_location import (
+    Opened,
+    first_not_finite,
+    ill_gradients,
+    opened,
+    own_frame,
+    recorded,
+)
 from _model_stress.findings import Findings, gap
 from _model_stress.tested_model import TestedModel
+from _shared.child_program import summary_of
 
 LENGTH = 8
 REFUSALS = (ValueError, AssertionError, TypeError, NotImplementedError, RuntimeError)
@@ -125,13 +133,7 @@ class Trier:
                 + (f", which begins in {module}" if module else ""),
                 module=module,
             )
-        ill = [
-            name
-            for name, item in model.named_parameters()
-            if item.grad is not None
-            and not item.grad.is_sparse
-            and not bool(torch.isfinite(item.grad).all())
-        ]
+        ill = ill_gradients(model)
         if ill and "gradients" not in self.skipped and "finite" not in self.skipped:
             return Tried(
                 "gradients", f"gets a gradient that is not finite for {ill[0]}", module=ill[0]
@@ -198,7 +200,7 @@ class Trier:
 
 
 def _words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {str(error).strip()[:200]}"
+    return f"{summary_of(error)}"
 
 
 def written(changed: Options) -> str:
@@ -316,7 +318,7 @@ def run(tested: TestedModel, findings: Findings) -> None:
         why = ", ".join(parts) or "no time was left"
         findings.skip(f"none of the {len(picked)} configurations drawn was judged: {why}")
     if not reported:
-        findings.held("config.fails", 0, 0, "configurations", "", what="option")
+        findings.clean("config.fails", "configurations", what="option")
     also = f" ({', '.join(parts)})" if parts else ""
     cut = "" if done == len(picked) else f" of {len(picked)} for the time"
     findings.summary(
@@ -352,6 +354,6 @@ def _tell(trier: Trier, findings: Findings, least: Options, drawn: Options, turn
     if tried.error is not None:
         findings.raised("config.fails", tried.error, sentence, what="option", where=where, **labels)
     else:
-        findings.held(
-            "config.fails", 1, 0, "configurations", sentence, what="option", where=where, **labels
+        findings.counted(
+            "config.fails", 1, "configurations", sentence, what="option", where=where, **labels
         )

@@ -17,6 +17,7 @@ from _model_stress import mixed_precision
 from _model_stress.findings import Findings
 from _model_stress.precision_passes import MODES, Mode, Pass, is_missing, name_of, passed, unreached
 from _model_stress.tested_model import TestedModel, cast
+from _shared.child_program import summary_of
 
 BATCH_NORMS = (
     torch.nn.BatchNorm1d,
@@ -154,7 +155,7 @@ class Precision:
         if not self.reported and not self.tried and not self.modules:
             findings.skip("no narrower type runs here")
         if not self.reported:
-            findings.held("precision.overflow", 0, 0, "modules", "", what="module")
+            findings.clean("precision.overflow", "modules", what="module")
         tried = ", ".join(self.tried) or "nothing"
         findings.summary(
             f"{tried} against float32 at 2x{self.length or '-'}, {self.modules} modules by"
@@ -221,9 +222,7 @@ class Precision:
         item = self.passed(model, mode)
         labels = {"mode": mode.label}
         if item.error is not None and is_missing(item.error):
-            self.missing.setdefault(mode.label, []).append(
-                f"{type(item.error).__name__}: {str(item.error)[:160]}"
-            )
+            self.missing.setdefault(mode.label, []).append(f"{summary_of(item.error)}")
             return
         if mode.label not in self.tried:
             self.tried.append(mode.label)
@@ -286,7 +285,7 @@ class Precision:
             is None
         ):
             sentence = (
-                f"{type(error).__name__}: {str(error)[:160]} in {mode.label}, where all in"
+                f"{summary_of(error)} in {mode.label}, where all in"
                 f" {name_of(mode.dtype)} goes through: a number of one type meets another."
             )
             self.findings.note(sentence, warn=True)
@@ -299,7 +298,7 @@ class Precision:
         )
         if left:
             sentence = (
-                f"{type(error).__name__}: {str(error)[:160]} in {mode.label}: a cast of the"
+                f"{summary_of(error)} in {mode.label}: a cast of the"
                 f" model does not reach {left}, which is registered nowhere."
             )
             self.findings.note(
@@ -321,8 +320,7 @@ class Precision:
         self.reported.add(("precision.raises", where))
         doing = "backward" if item.backward else "forward"
         sentence = (
-            f"{self.title(model, where)} does not run {doing} in {mode.label}:"
-            f" {type(error).__name__}: {str(error)[:200]}"
+            f"{self.title(model, where)} does not run {doing} in {mode.label}: {summary_of(error)}"
         )
         self.findings.raised(
             "precision.raises",

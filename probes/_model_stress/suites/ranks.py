@@ -179,7 +179,7 @@ def _failed(findings: Findings, answers: List[rank_processes.Answer]) -> None:
         "type": str(error.get("type", "")),
         "message": str(error.get("message", "")),
     }
-    findings.held(name, 1, 0, "", sentence, what="module", where=where, **labels)
+    findings.counted(name, 1, "", sentence, what="module", where=where, **labels)
 
 
 def _module_of(answer: rank_processes.Answer) -> str:
@@ -202,16 +202,7 @@ def _begun(findings: Findings, replicas: List[RankResult]) -> bool:
                 " it over (_ddp_params_and_buffers_to_ignore?)."
             )
             value = gap(mine[name], first[name]) if name in mine else math.inf
-            findings.held(
-                f"ranks.{kind}",
-                value,
-                0,
-                "of the largest value",
-                sentence,
-                what=kind,
-                where=name,
-                rank=rank,
-            )
+            findings.differs(f"ranks.{kind}", value, sentence, what=kind, where=name, rank=rank)
         found = found or bool(apart)
     return found
 
@@ -250,10 +241,9 @@ def _unused(rounds: Rounds, item: SingleResult) -> bool:
             f"{', '.join(names[:3])}{' and more' if len(names) > 3 else ''} of {top} never get a"
             f" gradient: DDP raises in the second step ({REDUCTION})."
         )
-        findings.held(
+        findings.counted(
             "unused.parameter",
             len(names),
-            0,
             "parameters",
             sentence,
             what="parameter",

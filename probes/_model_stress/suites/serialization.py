@@ -35,6 +35,7 @@ from _model_stress.resuming import (
 )
 from _model_stress.tested_model import RunResult, TestedModel
 from _model_stress.training import TrainingRun, read
+from _shared.child_program import summary_of
 
 ROWS = 4
 
@@ -93,10 +94,9 @@ def _train(tested: TestedModel, findings: Findings) -> Trained:
         name for name in differing(half, snapshot(course.model)) if half[name].kind != ATTRIBUTE
     ]
     for name in changed[:3]:
-        findings.held(
+        findings.counted(
             "state.differs",
             1,
-            0,
             "tensors",
             f"Saving changes {name} of the model that is saved.",
             what=half[name].kind,
@@ -133,8 +133,7 @@ def _state(findings: Findings, trained: Trained, fresh: TrainingRun, state: Dict
             findings.raised(
                 "state.raises",
                 error,
-                f"load_state_dict(strict=True) into a fresh model raises {type(error).__name__}:"
-                f" {str(error)[:300]}",
+                f"load_state_dict(strict=True) into a fresh model raises {summary_of(error)}",
                 what="module",
             )
         return False
@@ -159,20 +158,11 @@ def _state(findings: Findings, trained: Trained, fresh: TrainingRun, state: Dict
             value = (
                 gap(theirs[name].leaves[""], mine[name].leaves[""]) if name in theirs else math.inf
             )
-            findings.held(
-                "state.differs",
-                max(value, 1e-12),
-                0,
-                "of the largest value",
-                sentence,
-                what=kind,
-                where=name,
-            )
+            findings.differs("state.differs", max(value, 1e-12), sentence, what=kind, where=name)
         else:
-            findings.held(
+            findings.counted(
                 "state.missing",
                 1,
-                0,
                 "tensors",
                 f"{name} is not in the state dict, and the load does not miss it.",
                 what=kind,
@@ -195,10 +185,9 @@ def _state(findings: Findings, trained: Trained, fresh: TrainingRun, state: Dict
             f"Loading puts a new parameter in the place of {replaced[0]}, so that an optimizer made"
             " before the load trains the old one."
         )
-        findings.held(
+        findings.counted(
             "resume.parameter",
             len(replaced),
-            0,
             "parameters",
             sentence,
             what="parameter",
@@ -237,10 +226,9 @@ def _keys(
             f"{name} is missing in the state dict of a trained model: load_state_dict(strict=True)"
             " into a fresh one fails."
         )
-        findings.held(
+        findings.counted(
             "state.missing",
             len(missing),
-            0,
             "keys",
             sentence,
             what=kinds.get(name, "parameter"),
@@ -251,10 +239,9 @@ def _keys(
             f"{name} is in the state dict of a trained model and unknown to a fresh one:"
             " load_state_dict(strict=True) fails."
         )
-        findings.held(
+        findings.counted(
             "state.unexpected",
             len(unexpected),
-            0,
             "keys",
             sentence,
             what=kinds.get(name, "parameter"),
@@ -273,14 +260,8 @@ def _keys(
             f"{name} is saved as {tuple(mine[name].shape)}, and a fresh model has it as"
             f" {tuple(theirs[name].shape)}."
         )
-        findings.held(
-            "state.differs",
-            1,
-            0,
-            "tensors",
-            sentence,
-            what=kinds.get(name, "parameter"),
-            where=name,
+        findings.counted(
+            "state.differs", 1, "tensors", sentence, what=kinds.get(name, "parameter"), where=name
         )
     return len(missing) + len(unexpected) + len(shapes)
 
@@ -323,9 +304,7 @@ def _evaluated(
             f"After a load all parameters are equal and the outputs differ by {worst:.2g} of the"
             " largest value."
         )
-        findings.held(
-            "state.differs", worst, 0, "of the largest value", sentence, what="module", where=""
-        )
+        findings.differs("state.differs", worst, sentence, what="module", where="")
         return {""}
     for name in needed:
         tell(findings, name, trained, theirs, worst, "the outputs in eval()")
@@ -347,8 +326,8 @@ def _untrained(findings: Findings, trained: Trained, explained: Set[str]) -> Set
             f"{where} gets a gradient and is no registered parameter: no optimizer trains it and no"
             " state dict has it (nn.ParameterList, nn.ModuleList)."
         )
-        findings.held(
-            "state.not_saved", len(keys), 0, "tensors", sentence, what="parameter", where=where
+        findings.counted(
+            "state.not_saved", len(keys), "tensors", sentence, what="parameter", where=where
         )
     return set(found)
 

@@ -18,6 +18,7 @@ import torch
 
 from _model_stress.findings import Findings
 from _model_stress.tested_model import TestedModel
+from _shared.child_program import summary_of
 
 WARM_UP = 2  # steps: the first allocate, choose kernels and make the optimizer's moments
 LENGTH = 64
@@ -74,9 +75,7 @@ def run(tested: TestedModel, findings: Findings) -> None:
         except Exception as error:  # another shape may be refused, and is told
             if not found:
                 raise
-            findings.note(
-                f"{rows}x{wide} is not measured: {type(error).__name__}: {str(error)[:160]}"
-            )
+            findings.note(f"{rows}x{wide} is not measured: {summary_of(error)}")
             continue
         found.append(item)
         _told(tested, findings, item)

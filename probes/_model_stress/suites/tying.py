@@ -18,6 +18,7 @@ import torch
 from _model_stress.findings import Findings
 from _model_stress.parameter_ties import Tie, every, is_one, shared, wanted
 from _model_stress.tested_model import TestedModel
+from _shared.child_program import summary_of
 
 STEPS = 2
 
@@ -45,10 +46,9 @@ class Tying:
                 f"{tie.left} and {tie.anchor} are one parameter as the model is built, and two"
                 f" {doing}"
             )
-            self.findings.held(
+            self.findings.counted(
                 name,
                 1,
-                0,
                 "ties",
                 f"{sentence}.",
                 what="parameter",
@@ -56,7 +56,7 @@ class Tying:
                 partner=tie.anchor,
             )
         if not lost:
-            self.findings.held(name, 0, 0, "ties", "", after=doing)
+            self.findings.clean(name, "ties", after=doing)
         self.tried.append(doing)
 
     @contextlib.contextmanager
@@ -69,9 +69,7 @@ class Tying:
         try:
             yield
         except Exception as error:  # whatever the user's code raises
-            self.findings.note(
-                f"{name} was not asked {doing}: {type(error).__name__}: {str(error)[:200]}"
-            )
+            self.findings.note(f"{name} was not asked {doing}: {summary_of(error)}")
 
     # ---- the handlings
 
@@ -121,10 +119,9 @@ class Tying:
                     continue
                 if not bool(torch.equal(item, other)):
                     sentence = f"{name} (one with {partner}) does not hold what was saved {doing}"
-                    self.findings.held(
+                    self.findings.counted(
                         "tied.after_load",
                         1,
-                        0,
                         "ties",
                         f"{sentence}.",
                         what="parameter",
@@ -223,10 +220,9 @@ def run(tested: TestedModel, findings: Findings) -> None:
                 f"{tie.left} and {tie.anchor} are two parameters as the model is built, although"
                 f" {tie.why}"
             )
-            findings.held(
+            findings.counted(
                 "tied.init",
                 1,
-                0,
                 "ties",
                 f"{sentence}.",
                 what="parameter",
@@ -238,7 +234,7 @@ def run(tested: TestedModel, findings: Findings) -> None:
             return
         findings.skip("no parameter has two names, and nothing says that one should")
     if not reported:
-        findings.held("tied.init", 0, 0, "ties", "")
+        findings.clean("tied.init", "ties")
     tying.handled("tied.after_copy", "after .to(float64)", lambda item: item.to(torch.float64))
     tying.handled("tied.after_copy", "after .to(bfloat16)", lambda item: item.to(torch.bfloat16))
     tying.handled("tied.after_copy", "after train() and eval()", lambda item: item.train().eval())
