@@ -58,13 +58,8 @@ def one_gpu(torch: Any, index: int, alloc_mb: int, size: int) -> None:
     )
     held = total - free
     if held > 0.5 * total:
-        _emit.check(
-            "drv.memused",
-            "warn",
-            f"{held / 2**30:.1f} GiB of GPU {index} are held by others.",
-            held,
-            fix="nvidia-smi shows by whom",
-        )
+        sentence = f"{held / 2**30:.1f} GiB of GPU {index} are held by others."
+        _emit.check("drv.memused", "warn", sentence, held, fix="nvidia-smi shows by whom")
     with _emit.phase(f"allocate:{index}"):
         block = torch.empty(alloc_mb * 2**20, dtype=torch.uint8, device=device)
     with _emit.phase(f"copy:{index}"):
@@ -107,18 +102,11 @@ def main() -> None:
                 and not os.path.exists("/dev/kfd")
             ):
                 _emit.result("cannot", "There is no GPU here.")
-            _emit.fail_exception(
-                "torch cannot use the GPUs of this host",
-                error,
-                visible=os.environ.get("CUDA_VISIBLE_DEVICES"),
-            )
+            sentence = "torch cannot use the GPUs of this host"
+            _emit.fail_exception(sentence, error, visible=os.environ.get("CUDA_VISIBLE_DEVICES"))
         _emit.result("no", "torch sees no GPU that it can use.")
-    _emit.note(
-        f"torch {torch.__version__} sees {count} GPUs.",
-        name="gpus",
-        count=count,
-        cuda=torch.version.cuda,
-    )
+    sentence = f"torch {torch.__version__} sees {count} GPUs."
+    _emit.note(sentence, name="gpus", count=count, cuda=torch.version.cuda)
     bad = []
     for index in range(count):
         try:

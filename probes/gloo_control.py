@@ -139,13 +139,8 @@ def check(asked: Any, me: _emit.RankEnvironment) -> None:
         )
     with _emit.phase("barrier"):
         dist.barrier()
-    _emit.measure(
-        "init_s",
-        round(time.perf_counter() - began, 4),
-        "s",
-        threshold=60,
-        source="proposal; torch's own limits are 10 and 30 minutes",
-    )
+    source = "proposal; torch's own limits are 10 and 30 minutes"
+    _emit.measure("init_s", round(time.perf_counter() - began, 4), "s", threshold=60, source=source)
     wrong, skipped = [], set()
     for size_bytes in asked.sizes:
         for name, (run, right, message_bytes, factor) in operations(
@@ -160,19 +155,13 @@ def check(asked: Any, me: _emit.RankEnvironment) -> None:
                 if "not support" not in str(error) and "not implemented" not in str(error):
                     raise
                 skipped.add(name)
-                _emit.note(
-                    f"{asked.backend} does not support {name}: not tried.",
-                    name="unsupported",
-                    op=name,
-                )
+                sentence = f"{asked.backend} does not support {name}: not tried."
+                _emit.note(sentence, name="unsupported", op=name)
                 continue
             if not right():
                 wrong.append(name)
-                _emit.fail(
-                    f"{name} of {message_bytes} bytes gave a wrong result on rank {me.rank}.",
-                    op=name,
-                    bytes=message_bytes,
-                )
+                sentence = f"{name} of {message_bytes} bytes gave a wrong result on rank {me.rank}."
+                _emit.fail(sentence, op=name, bytes=message_bytes)
             if me.rank == 0:
                 labels = {
                     "op": name,
@@ -180,12 +169,8 @@ def check(asked: Any, me: _emit.RankEnvironment) -> None:
                     "who": f"rank {slowest}",
                     "source": "nccl-tests PERFORMANCE.md",
                 }
-                _emit.measure(
-                    "latency_us" if size_bytes == asked.sizes[0] else "took_us",
-                    round(took_s * 1e6, 1),
-                    "us",
-                    **labels,
-                )
+                state = "latency_us" if size_bytes == asked.sizes[0] else "took_us"
+                _emit.measure(state, round(took_s * 1e6, 1), "us", **labels)
                 _emit.measure(
                     "busbw_gbps", round(message_bytes / took_s * factor / 1e9, 4), "GB/s", **labels
                 )

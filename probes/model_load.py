@@ -229,13 +229,8 @@ class Rung:
             sentence = (
                 f"Ranks {', '.join(map(str, strayed))} load onto GPU 0 before they use their own."
             )
-            _emit.check(
-                "model.device",
-                "warn",
-                sentence,
-                strayed,
-                fix="torch.load(path, map_location=f'cuda:{local_rank}')",
-            )
+            fix = "torch.load(path, map_location=f'cuda:{local_rank}')"
+            _emit.check("model.device", "warn", sentence, strayed, fix=fix)
 
 
 def main() -> None:

@@ -50,13 +50,9 @@ def mtu(launch: checks.Launch, results: checks.Results) -> None:
         or ", ".join(f"{name} {size}" for name, size in sizes.items())
         or "no interface"
     )
+    fix = "sudo ip link set dev NAME mtu 1500, or what the other nodes have"
     results.add(
-        "net.mtu",
-        "warn" if small else "ok",
-        f"MTU: {sentence}.",
-        sizes,
-        fix="sudo ip link set dev NAME mtu 1500, or what the other nodes have",
-        threshold=1280,
+        "net.mtu", "warn" if small else "ok", f"MTU: {sentence}.", sizes, fix=fix, threshold=1280
     )
 
 
@@ -134,14 +130,9 @@ def errors(launch: checks.Launch, results: checks.Results) -> None:
             if wrong / packets > most and wrong > 100
             else []
         )
-    results.add(
-        "net.errors",
-        "warn" if bad else "ok",
-        f"Interface errors: {'; '.join(bad) or 'none that matters'}.",
-        found,
-        fix="ethtool -S NAME; look at cable and switch port",
-        threshold=most,
-    )
+    sentence = f"Interface errors: {'; '.join(bad) or 'none that matters'}."
+    fix = "ethtool -S NAME; look at cable and switch port"
+    results.add("net.errors", "warn" if bad else "ok", sentence, found, fix=fix, threshold=most)
 
 
 CHECKS = (

@@ -160,12 +160,8 @@ def main() -> None:
             except Exception as error:
                 # a worker that died, too many open files, a full /dev/shm: the answer
                 bad.append(f"rows={rows},workers={workers}")
-                _emit.fail_exception(
-                    f"Reading {rows} rows with {workers} workers failed",
-                    error,
-                    rows=rows,
-                    workers=workers,
-                )
+                sentence = f"Reading {rows} rows with {workers} workers failed"
+                _emit.fail_exception(sentence, error, rows=rows, workers=workers)
                 break
             for name, value in found.items():
                 _emit.measure(name, round(value, 5), units[name], rows=rows, workers=workers)
@@ -173,20 +169,14 @@ def main() -> None:
             fds.append(found["fds"])
         # a proposal: faster than linear, and enough to matter
         if len(paces) > 1 and paces[-1] > 3 * paces[-2] and paces[-1] * asked.rows[-1] > 1:
-            _emit.check(
-                "data.scale",
-                "warn",
+            sentence = (
                 f"With {workers} workers a row takes {paces[-1] / paces[-2]:.1f} times as long at"
-                f" {asked.rows[-1]} rows.",
-                paces,
+                f" {asked.rows[-1]} rows."
             )
+            _emit.check("data.scale", "warn", sentence, paces)
         if len(fds) > 2 and fds[0] + 8 < fds[1] < fds[2] - 8:
-            _emit.check(
-                "data.fds",
-                "warn",
-                f"With {workers} workers the open descriptors grow with the rows: {fds}.",
-                fds,
-            )
+            sentence = f"With {workers} workers the open descriptors grow with the rows: {fds}."
+            _emit.check("data.fds", "warn", sentence, fds)
     _emit.result(
         "no" if bad else "yes",
         (

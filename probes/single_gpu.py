@@ -91,11 +91,8 @@ def steps(torch: Any, device: str, names: Dict[str, Any]) -> List[str]:
         except Exception as error:  # what torch raises is the answer
             # half precision on older CPU builds
             if device == "cpu" and "not implemented for" in str(error):
-                _emit.note(
-                    f"{name} is not supported on {device} by this torch.",
-                    name="unsupported",
-                    dtype=name,
-                )
+                sentence = f"{name} is not supported on {device} by this torch."
+                _emit.note(sentence, name="unsupported", dtype=name)
                 continue
             bad.append(name)
             _emit.fail_exception(
@@ -117,13 +114,11 @@ def steps(torch: Any, device: str, names: Dict[str, Any]) -> List[str]:
         )
         if not (worst <= TOLERANCE[name] and all(bool(item.isfinite().all()) for item in found)):
             bad.append(name)
-            _emit.fail(
+            sentence = (
                 f"A training step in {name} on {device} is off by {worst:.2g}, more than"
-                f" {TOLERANCE[name]:.2g}.",
-                dtype=name,
-                device=device,
-                error=worst,
+                f" {TOLERANCE[name]:.2g}."
             )
+            _emit.fail(sentence, dtype=name, device=device, error=worst)
     return bad
 
 

@@ -169,11 +169,8 @@ def main() -> None:
         run(asked, me)
     except Exception as error:  # whatever torch raises is the answer to the question
         _emit.fail_exception(f"Rank {me.rank} of {me.world_size} failed", error)
-        _emit.result(
-            "no",
-            f"The distributed step failed on rank {me.rank}: {type(error).__name__}.",
-            at_once=True,
-        )
+        sentence = f"The distributed step failed on rank {me.rank}: {type(error).__name__}."
+        _emit.result("no", sentence, at_once=True)
 
 
 if __name__ == "__main__":

@@ -62,14 +62,11 @@ class Driver:
         if code is None and not (
             asking.how == "raised" and "TimeoutExpired" not in str(asking.reply)
         ):
-            results.add(
-                "drv.answer",
-                "fail",
+            sentence = (
                 f"The driver gives no answer within {PATIENCE * limit_s:g} s:"
-                f" {asking.reply}{f' (in {asking.where})' if asking.where else ''}.",
-                fix=fix,
-                threshold=f"{limit_s:g} s",
+                f" {asking.reply}{f' (in {asking.where})' if asking.where else ''}."
             )
+            results.add("drv.answer", "fail", sentence, fix=fix, threshold=f"{limit_s:g} s")
             return
         try:
             self.answer = nvidia_smi.parse(text)
@@ -105,10 +102,7 @@ class Driver:
                 return
             skip = results.states.get("drv.answer") == "skip"
             for name in ids:
-                results.add(
-                    name,
-                    "skip" if skip else "unknown",
-                    NO_GPU if skip else "The driver reports no GPU.",
-                )
+                state = "skip" if skip else "unknown"
+                results.add(name, state, NO_GPU if skip else "The driver reports no GPU.")
 
         return check

@@ -192,21 +192,14 @@ def nvlinks(found: Dict[int, Tuple[int, int]], results: checks.Results) -> None:
     """
     most = max((up for up, _ in found.values()), default=0)
     if not most:
-        results.add(
-            "drv.nvlink",
-            "skip",
-            "No NVLink is up on any GPU: these are cards without it, or without a bridge.",
-        )
+        sentence = "No NVLink is up on any GPU: these are cards without it, or without a bridge."
+        results.add("drv.nvlink", "skip", sentence)
         return
     bad = [
         f"GPU {gpu} has {up} of {most} NVLinks up"
         for gpu, (up, _) in sorted(found.items())
         if up < most
     ]
-    results.add(
-        "drv.nvlink",
-        "fail" if bad else "ok",
-        f"NVLinks: {'; '.join(bad) or f'{most} are up on each of {len(found)} GPUs'}.",
-        bad,
-        fix="sudo nvidia-smi --gpu-reset; drain the node",
-    )
+    sentence = f"NVLinks: {'; '.join(bad) or f'{most} are up on each of {len(found)} GPUs'}."
+    fix = "sudo nvidia-smi --gpu-reset; drain the node"
+    results.add("drv.nvlink", "fail" if bad else "ok", sentence, bad, fix=fix)

@@ -88,13 +88,8 @@ class Report:
                     f"Two OpenMP runtimes are loaded at once: {' and '.join(row['families'])}"
                     f" ({', '.join(row['runtimes'])})."
                 )
-                _emit.check(
-                    "fork.openmp",
-                    "warn",
-                    sentence,
-                    row["families"],
-                    fix="conda install nomkl, or packages of one channel",
-                )
+                fix = "conda install nomkl, or packages of one channel"
+                _emit.check("fork.openmp", "warn", sentence, row["families"], fix=fix)
 
     def children(self) -> None:
         passed_in_one = any(
@@ -223,9 +218,5 @@ class Report:
                 )
                 _emit.check("fork.datasets_map", "ok", sentence, versions)
             else:
-                _emit.check(
-                    "fork.datasets_map",
-                    "unknown",
-                    f"datasets.map in a forked child: {row['outcome']}.",
-                    row["outcome"],
-                )
+                sentence = f"datasets.map in a forked child: {row['outcome']}."
+                _emit.check("fork.datasets_map", "unknown", sentence, row["outcome"])

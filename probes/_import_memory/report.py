@@ -75,14 +75,9 @@ def unsafe_to_fork(result: Dict[str, Any]) -> None:
             f"`import {result['module']}` initialises CUDA ({by}); a process that is forked after"
             " it cannot use the GPU."
         )
+        fix = f"move the CUDA calls out of the top level of {by}"
         _emit.check(
-            "fork.cuda_at_import",
-            "warn",
-            sentence,
-            by,
-            module=result["module"],
-            by=by,
-            fix=f"move the CUDA calls out of the top level of {by}",
+            "fork.cuda_at_import", "warn", sentence, by, module=result["module"], by=by, fix=fix
         )
 
 

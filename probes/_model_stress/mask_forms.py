@@ -132,12 +132,8 @@ def all_masked(masks: Masks) -> None:
     worst = masks.off(bench.run(new), bench.run(full), view)
     if worst > masks.near:
         fault = masks.blame(new, full, view, worst)
-        masks.found(
-            "mask.all_masked",
-            worst,
-            "A row whose mask leaves nothing changes the outputs of the other rows",
-            fault.names,
-        )
+        sentence = "A row whose mask leaves nothing changes the outputs of the other rows"
+        masks.found("mask.all_masked", worst, sentence, fault.names)
         return
     masks.held("mask.all_masked", worst, form="other rows")
     wrong = broken_gradients(masks, new)

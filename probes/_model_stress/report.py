@@ -117,13 +117,8 @@ def tell(name: str, outcome: Outcome) -> SuiteLine:
         else outcome.why
     )
     where = _frame(outcome.error)
-    return _line(
-        name,
-        "unanswered",
-        f"it ended at {outcome.step!r}{where}: {what}",
-        outcome.rows,
-        outcome.took_s,
-    )
+    sentence = f"it ended at {outcome.step!r}{where}: {what}"
+    return _line(name, "unanswered", sentence, outcome.rows, outcome.took_s)
 
 
 def _frame(error: Any) -> str:

@@ -71,12 +71,9 @@ def dns(launch: checks.Launch, results: checks.Results) -> None:
     others = sample(launch.nodes, own)
     answer = child_processes.ask(lambda: _asked_of_dns(own, others), limit_s)
     if answer.how != "answered":
-        results.add(
-            "host.dns",
-            "fail" if answer.how in ("timed_out", "stuck") else "unknown",
-            f"Names are not resolved: {answer.reply}.",
-            fix="check the name servers in /etc/resolv.conf",
-        )
+        state = "fail" if answer.how in ("timed_out", "stuck") else "unknown"
+        sentence = f"Names are not resolved: {answer.reply}."
+        results.add("host.dns", state, sentence, fix="check the name servers in /etc/resolv.conf")
         return
     found: Dict[str, Any] = answer.reply
     wrong: List[str] = []
@@ -173,13 +170,8 @@ def takes(launch: checks.Launch, results: checks.Results) -> None:
     ]
     apart = of_nccl and of_gloo and several and of_nccl[0].network != of_gloo.network and not wrong
     sentence = "; ".join(wrong) or f"{', '.join(chosen)}{': two networks' if apart else ''}"
-    results.add(
-        "net.if",
-        "fail" if wrong else "ok",
-        f"Interfaces that will be used: {sentence}.",
-        chosen,
-        fix=fix,
-    )
+    state = "fail" if wrong else "ok"
+    results.add("net.if", state, f"Interfaces that will be used: {sentence}.", chosen, fix=fix)
     checks.value("net.interface", " ".join(dict.fromkeys(kind(item.name) for item in of_nccl)))
     checks.value("net.interface.gloo", kind(of_gloo.name) if of_gloo else "none")
     for item in of_nccl[:1]:

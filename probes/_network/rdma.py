@@ -179,13 +179,9 @@ def gid(launch: checks.Launch, results: checks.Results) -> None:
             if "v2" in kernel_files.line(launch.root, path)
             else [f"NCCL_IB_GID_INDEX={index} of {port.device} is no GID of RoCE v2"]
         )
-    results.add(
-        "ib.gid",
-        "fail" if wrong else "ok",
-        f"RoCE: {'; '.join(wrong) or f'{len(roce)} ports have a GID of v2'}.",
-        without,
-        fix="show_gids; give the interface its IPv4 address, unset NCCL_IB_GID_INDEX",
-    )
+    sentence = f"RoCE: {'; '.join(wrong) or f'{len(roce)} ports have a GID of v2'}."
+    fix = "show_gids; give the interface its IPv4 address, unset NCCL_IB_GID_INDEX"
+    results.add("ib.gid", "fail" if wrong else "ok", sentence, without, fix=fix)
     checks.value("rdma.gid_index", index)
 
 

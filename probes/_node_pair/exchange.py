@@ -65,11 +65,8 @@ def talk(request: PairRequest) -> None:
     bad = [peer.name for peer, good in zip(peers, good_peers) if not good]
     if bad:
         _emit.result("no", f"{request.me} has trouble with {', '.join(bad)}.", at_once=True)
-    _emit.result(
-        "yes",
-        f"{request.me} and {', '.join(peer.name for peer in peers)} reach each other.",
-        at_once=True,
-    )
+    sentence = f"{request.me} and {', '.join(peer.name for peer in peers)} reach each other."
+    _emit.result("yes", sentence, at_once=True)
 
 
 def _done(peer: Peer, datagrams: Datagrams) -> bool:

@@ -78,11 +78,8 @@ def _empty(run: ChildRun, by_where: Dict[str, Dict[str, int]]) -> Iterator[Failu
         )
         return
     for where in [name for name in WHERE if by_where.get(name, {}).get("dataset.empty_samples")]:
-        yield Failure(
-            "empty",
-            f"Samples that hold something in the parent come back empty {WHERE[where]}",
-            {"where": where},
-        )
+        sentence = f"Samples that hold something in the parent come back empty {WHERE[where]}"
+        yield Failure("empty", sentence, {"where": where})
         return
 
 
@@ -165,20 +162,15 @@ def _judged(
         return
     batches = [line["batches"] for _, line in shards_read]
     if twice > max(1, REPEATED_SHARE * rows):
-        _emit.check(
-            "data.shards",
-            "warn",
+        sentence = (
             f"All {len(shards_read)} ranks read the same rows ({twice} of {rows} came more than"
-            " once). That is right only where the trainer splits the data itself.",
-            twice,
+            " once). That is right only where the trainer splits the data itself."
         )
+        _emit.check("data.shards", "warn", sentence, twice)
     elif whole and max(batches) != min(batches):
         counts = ", ".join(f"rank {rank}: {line['batches']}" for rank, line in shards_read)
-        yield Failure(
-            "uneven",
-            f"The ranks have different numbers of batches ({counts})",
-            {**labels, "batches": batches},
-        )
+        sentence = f"The ranks have different numbers of batches ({counts})"
+        yield Failure("uneven", sentence, {**labels, "batches": batches})
     if missing > len(readers) * 8 + REPEATED_SHARE * rows:
         sentence = f"{missing} rows that one process reads alone are read by no rank and no worker"
         _emit.check("data.shards", "warn", f"{sentence}.", missing)

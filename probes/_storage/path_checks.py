@@ -182,13 +182,8 @@ class Paths:
             "export TMPDIR=/tmp TRITON_CACHE_DIR=/tmp/triton-$SLURM_JOB_ID"
             " TORCHINDUCTOR_CACHE_DIR=/tmp/inductor-$SLURM_JOB_ID"
         )
-        results.add(
-            "fs.cache",
-            "warn" if slow else "ok",
-            f"Caches on the network: {', '.join(slow) or 'none'}.",
-            slow,
-            fix=fix,
-        )
+        sentence = f"Caches on the network: {', '.join(slow) or 'none'}."
+        results.add("fs.cache", "warn" if slow else "ok", sentence, slow, fix=fix)
 
 
 def _meant(item: mounts.Path) -> bool:
@@ -239,14 +234,9 @@ def quota(launch: checks.Launch, results: checks.Results) -> None:
     if all(answer.how != "answered" for answer in answers):
         results.add("fs.quota", "unknown", f"The quota tools did not answer: {answers[0].reply}.")
         return
-    results.add(
-        "fs.quota",
-        "warn" if near else "ok",
-        f"Quotas: {'; '.join(near) or f'{len(used)}, all with room'}.",
-        near,
-        fix="free space, or ask for a larger quota",
-        threshold=most,
-    )
+    sentence = f"Quotas: {'; '.join(near) or f'{len(used)}, all with room'}."
+    fix = "free space, or ask for a larger quota"
+    results.add("fs.quota", "warn" if near else "ok", sentence, near, fix=fix, threshold=most)
 
 
 def quota_rows(text: str) -> List[Tuple[str, float]]:

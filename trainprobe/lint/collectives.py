@@ -145,28 +145,18 @@ def _named(program: Program, module: Module, call: ast.Call, name: str) -> Colle
     if receiver == "torch.distributed" or receiver.startswith("torch.distributed.nn"):
         return _torch(program, module, call, last, name)
     if name in SETUP:
+        sentence = f"{SETUP[name]} is a collective of all ranks"
         return Collective(
-            SETUP[name],
-            f"{SETUP[name]} is a collective of all ranks",
-            0.9,
-            "setup",
-            _has_group(program, module, call, None),
+            SETUP[name], sentence, 0.9, "setup", _has_group(program, module, call, None)
         )
     if name.startswith("torch.distributed.checkpoint") and CHECKPOINT.fullmatch(name):
         if program.values.keyword(module, call, "no_dist", default=False) is True:
             return None
-        return Collective(
-            f"checkpoint.{last}",
-            f"torch.distributed.checkpoint's {last} is a collective of all ranks",
-            0.85,
-            "framework",
-        )
+        sentence = f"torch.distributed.checkpoint's {last} is a collective of all ranks"
+        return Collective(f"checkpoint.{last}", sentence, 0.85, "framework")
     if last == "full_tensor" and isinstance(call.func, ast.Attribute):
-        return Collective(
-            "full_tensor",
-            "full_tensor() of a sharded tensor gathers its parts from all ranks",
-            0.85,
-        )
+        sentence = "full_tensor() of a sharded tensor gathers its parts from all ranks"
+        return Collective("full_tensor", sentence, 0.85)
     if last in {
         "clip_grad_norm_",
         "get_total_norm",
@@ -177,11 +167,9 @@ def _named(program: Program, module: Module, call: ast.Call, name: str) -> Colle
     if receiver.startswith("horovod.") and last in HOROVOD:
         return Collective(last, f"horovod's {last} is a collective of all ranks", 0.9)
     if ACCELERATE_OPERATIONS.fullmatch(name):
+        sentence = f"accelerate's {last} is a collective of all ranks"
         return Collective(
-            last,
-            f"accelerate's {last} is a collective of all ranks",
-            0.9,
-            "barrier" if last == "wait_for_everyone" else "collective",
+            last, sentence, 0.9, "barrier" if last == "wait_for_everyone" else "collective"
         )
     if not isinstance(call.func, ast.Attribute):
         if name.endswith("()") or name.startswith("~"):
@@ -201,23 +189,13 @@ def _torch(
 ) -> Collective | None:
     if name in SETUP:
         size = program.values.keyword(module, call, "world_size", 3)
-        return Collective(
-            SETUP[name],
-            f"{SETUP[name]} is a collective of all ranks",
-            0.9,
-            "setup",
-            isinstance(size, int),
-        )
+        sentence = f"{SETUP[name]} is a collective of all ranks"
+        return Collective(SETUP[name], sentence, 0.9, "setup", isinstance(size, int))
     if last not in GROUP_AT:
         return None
     kind = "barrier" if "barrier" in last else "collective"
-    return Collective(
-        last,
-        f"{last} is a collective of the whole group",
-        0.95,
-        kind,
-        _has_group(program, module, call, GROUP_AT[last]),
-    )
+    sentence = f"{last} is a collective of the whole group"
+    return Collective(last, sentence, 0.95, kind, _has_group(program, module, call, GROUP_AT[last]))
 
 
 def _of_parts(program: Program, module: Module, call: ast.Call, name: str) -> bool:
@@ -265,11 +243,9 @@ def _method(
             else None
         )
     if last in {"wait_for_everyone", "gather_for_metrics"}:
+        sentence = f"{last} is a collective of all ranks"
         return Collective(
-            last,
-            f"{last} is a collective of all ranks",
-            0.85,
-            "barrier" if last == "wait_for_everyone" else "collective",
+            last, sentence, 0.85, "barrier" if last == "wait_for_everyone" else "collective"
         )
     if (
         bare in {"trainer", "_trainer"}
@@ -280,24 +256,17 @@ def _method(
     if (
         bare == "fabric" or receiver in {"lightning.Fabric()", "lightning.fabric.Fabric()"}
     ) and last in FABRIC:
+        sentence = f"Fabric.{last} is a collective of all ranks"
         return Collective(
-            last,
-            f"Fabric.{last} is a collective of all ranks",
-            FABRIC[last],
-            "barrier" if last == "barrier" else "framework",
+            last, sentence, FABRIC[last], "barrier" if last == "barrier" else "framework"
         )
     if (
         last == "barrier"
         and not receiver.startswith(("threading", "multiprocessing"))
         and program.called(module, call) is None
     ):
-        return Collective(
-            "barrier",
-            "a barrier is a collective of all ranks",
-            0.7,
-            "barrier",
-            bool(call.args or call.keywords),
-        )
+        sentence = "a barrier is a collective of all ranks"
+        return Collective("barrier", sentence, 0.7, "barrier", bool(call.args or call.keywords))
     return None
 
 
@@ -330,28 +299,22 @@ def _trainer(
             else None
         )
     if lightning and last in LIGHTNING:
+        sentence = f"Trainer.{last} is a collective of all ranks"
         return Collective(
-            last,
-            f"Trainer.{last} is a collective of all ranks",
-            LIGHTNING[last],
-            "barrier" if "barrier" in last else "framework",
+            last, sentence, LIGHTNING[last], "barrier" if "barrier" in last else "framework"
         )
     if hugging and last in {"train", "evaluate", "predict"}:
-        return Collective(
-            last,
-            f"Trainer.{last} is a collective of all ranks: each gathers its part of the results",
-            0.85,
-            "framework",
+        sentence = (
+            f"Trainer.{last} is a collective of all ranks: each gathers its part of the results"
         )
+        return Collective(last, sentence, 0.85, "framework")
     if hugging and last == "save_model":
         sharded = mentions_pattern(program, [module], SHARDS)
-        return Collective(
-            last,
+        sentence = (
             "Trainer.save_model gathers the parameters from all ranks under FSDP and DeepSpeed"
-            " ZeRO-3",
-            0.75 if sharded else 0.45,
-            "sharded",
+            " ZeRO-3"
         )
+        return Collective(last, sentence, 0.75 if sharded else 0.45, "sharded")
     return None
 
 
@@ -376,33 +339,17 @@ def of_wrapped(kinds: set[str], last: str) -> Collective | None:
     """
     said = "the forward pass" if last in {"__call__", "forward", "generate"} else f"{last}()"
     if "fsdp" in kinds and last in SHARDED_METHODS:
-        return Collective(
-            f"model.{last}",
-            f"{said} of an FSDP model gathers its parameters from all ranks",
-            0.9 if len(kinds) == 1 else 0.75,
-            "sharded",
-        )
+        sentence = f"{said} of an FSDP model gathers its parameters from all ranks"
+        return Collective(f"model.{last}", sentence, 0.9 if len(kinds) == 1 else 0.75, "sharded")
     if "fsdp2" in kinds and last in {"__call__", "forward", "generate"}:
-        return Collective(
-            f"model.{last}",
-            f"{said} of an FSDP model gathers its parameters from all ranks",
-            0.85,
-            "sharded",
-        )
+        sentence = f"{said} of an FSDP model gathers its parameters from all ranks"
+        return Collective(f"model.{last}", sentence, 0.85, "sharded")
     if "deepspeed" in kinds and last in ENGINE:
-        return Collective(
-            f"engine.{last}",
-            f"{said} of a DeepSpeed engine is a collective of all ranks",
-            ENGINE[last],
-            "framework",
-        )
+        sentence = f"{said} of a DeepSpeed engine is a collective of all ranks"
+        return Collective(f"engine.{last}", sentence, ENGINE[last], "framework")
     if "ddp" in kinds and last in {"__call__", "forward"}:
-        return Collective(
-            f"model.{last}",
-            f"{said} of a DDP model broadcasts its buffers from rank 0",
-            0.45,
-            "framework",
-        )
+        sentence = f"{said} of a DDP model broadcasts its buffers from rank 0"
+        return Collective(f"model.{last}", sentence, 0.45, "framework")
     return None
 
 

@@ -154,12 +154,8 @@ class Trier:
             return Tried("left", _words(error), error)
         if not fits or any(word in text for word in OF_THE_DATA):
             return Tried("left", _words(error), error)
-        return Tried(
-            doing,
-            f"fails {doing}{f' in {module}' if module else ''} ({_words(error)})",
-            error,
-            module,
-        )
+        sentence = f"fails {doing}{f' in {module}' if module else ''} ({_words(error)})"
+        return Tried(doing, sentence, error, module)
 
     def _begins(self, model: Any, batch: Batch) -> str:
         with recorded(model) as calls:

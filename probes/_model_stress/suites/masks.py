@@ -59,12 +59,8 @@ def future(masks: Masks) -> None:
     knowing = square_givers(inputs_of(masks.model, lambda: bench.run(old)), masks.length)
     names = blamed(masks.model, list(leaking), knowing, before.modules)
     size = max(worst, *leaking.values()) if leaking else worst
-    masks.found(
-        "mask.future",
-        size,
-        f"Later tokens change earlier outputs, by {size:.2g} of the largest, although {why}",
-        names,
-    )
+    sentence = f"Later tokens change earlier outputs, by {size:.2g} of the largest, although {why}"
+    masks.found("mask.future", size, sentence, names)
 
 
 def run(tested: TestedModel, findings: Findings) -> None:

@@ -239,15 +239,11 @@ class Precision:
             self._raised(model, mode, item, item.error)
             return
         if not math.isfinite(item.loss):
+            sentence = (
+                f"The loss is {item.loss} in {mode.label}, and {reference.loss:.4g} in float32."
+            )
             self.tell(
-                "precision.overflow",
-                "loss",
-                math.inf,
-                0,
-                "",
-                f"The loss is {item.loss} in {mode.label}, and {reference.loss:.4g} in float32.",
-                what="loss",
-                **labels,
+                "precision.overflow", "loss", math.inf, 0, "", sentence, what="loss", **labels
             )
         elif item.gradient:
             sentence = (

@@ -94,14 +94,8 @@ def _train(tested: TestedModel, findings: Findings) -> Trained:
         name for name in differing(half, snapshot(course.model)) if half[name].kind != ATTRIBUTE
     ]
     for name in changed[:3]:
-        findings.counted(
-            "state.differs",
-            1,
-            "tensors",
-            f"Saving changes {name} of the model that is saved.",
-            what=half[name].kind,
-            where=name,
-        )
+        sentence = f"Saving changes {name} of the model that is saved."
+        findings.counted("state.differs", 1, "tensors", sentence, what=half[name].kind, where=name)
     half = snapshot(course.model)
     course.go_on(batches[BEFORE:])
     end = snapshot(course.model)
@@ -130,12 +124,8 @@ def _state(findings: Findings, trained: Trained, fresh: TrainingRun, state: Dict
     except Exception as error:  # the user's own loading may raise anything
         problems += _keys(findings, trained, saved, expected, state, fresh)
         if not problems:
-            findings.raised(
-                "state.raises",
-                error,
-                f"load_state_dict(strict=True) into a fresh model raises {summary_of(error)}",
-                what="module",
-            )
+            sentence = f"load_state_dict(strict=True) into a fresh model raises {summary_of(error)}"
+            findings.raised("state.raises", error, sentence, what="module")
         return False
     mine, theirs = trained.end, snapshot(fresh.model)
     for name in differing(
@@ -160,14 +150,8 @@ def _state(findings: Findings, trained: Trained, fresh: TrainingRun, state: Dict
             )
             findings.differs("state.differs", max(value, 1e-12), sentence, what=kind, where=name)
         else:
-            findings.counted(
-                "state.missing",
-                1,
-                "tensors",
-                f"{name} is not in the state dict, and the load does not miss it.",
-                what=kind,
-                where=name,
-            )
+            sentence = f"{name} is not in the state dict, and the load does not miss it."
+            findings.counted("state.missing", 1, "tensors", sentence, what=kind, where=name)
     after = {name: id(item) for name, item in fresh.model.named_parameters(remove_duplicate=False)}
     replaced = [name for name in before if name in after and before[name] != after[name]]
     lost = parted(ties, fresh.model) if "tying" in trained.course.tested.request.suites else []

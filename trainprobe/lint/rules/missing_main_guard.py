@@ -43,12 +43,8 @@ def find(program: Program) -> Iterator[Finding]:
                 continue
             reported.add(outer)
             what = event.module.source_of(event.node, 50)
-            yield RULE.finding(
-                module,
-                outer,
-                f"Importing this file starts processes with spawn ({what}).",
-                edits=_edits(module, outer),
-            )
+            sentence = f"Importing this file starts processes with spawn ({what})."
+            yield RULE.finding(module, outer, sentence, edits=_edits(module, outer))
             break
 
 

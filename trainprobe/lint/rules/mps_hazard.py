@@ -40,13 +40,9 @@ def find(program: Program) -> Iterator[Finding]:
     for start in calls_to(program, "torch.distributed.init_process_group"):
         if any(_is_only_mps(program, item) for item in job_modules(program, start.module)):
             message = "This job puts its model on an MPS device and initialises a process group."
+            fix = "Train in one process on MPS, or on the CPU with gloo."
             yield RULE.finding(
-                start.module,
-                start.node,
-                message,
-                why=GROUPS,
-                confidence=0.65,
-                fix="Train in one process on MPS, or on the CPU with gloo.",
+                start.module, start.node, message, why=GROUPS, confidence=0.65, fix=fix
             )
 
 
