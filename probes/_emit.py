@@ -62,9 +62,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def number_from_environment(name: str, default: int, least: int = 0) -> int:
-    """Return an integer variable; anything else than a number of at least `least` answers
-    `cannot`.
-    """
+    """Return an integer variable; answer `cannot` unless it is a number of at least `least`."""
     text = os.environ.get(name, "").strip()
     try:
         value = int(text) if text else default
@@ -138,9 +136,7 @@ def say(text: str) -> None:
 
 @contextlib.contextmanager
 def phase(name: str) -> Iterator[Dict[str, Any]]:
-    """Announce a risky step before it starts, so that a hang inside it has a name. What the block
-    puts into the dict becomes fields of its end.
-    """
+    """Name a risky step before it starts. The dict's content becomes fields of its end."""
     began = time.monotonic()
     fields: Dict[str, Any] = {}
     _state["open_phase"] = name
@@ -151,9 +147,7 @@ def phase(name: str) -> Iterator[Dict[str, Any]]:
 
 @contextlib.contextmanager
 def scratch_folder(name: str) -> Iterator[str]:
-    """A folder that goes at the end of the block. It lies beside the events, where the ladder
-    clears up also after a probe that it had to kill.
-    """
+    """A folder that is removed after the block. The ladder removes it when it kills the probe."""
     import shutil
     import tempfile
 
@@ -230,9 +224,7 @@ def fail_exception(sentence: str, error: BaseException, /, **fields: Any) -> Non
 
 
 def result(answer: str, sentence: str, at_once: bool = False) -> NoReturn:
-    """Give the answer (yes, no, cannot) and end with its exit code; `at_once` skips a clean-up
-    that could hang.
-    """
+    """Give the answer and exit with its code; `at_once` skips a clean-up that could hang."""
     emit("result", answer=answer, says=sentence)
     say(f"{answer.upper()}: {sentence}")
     with contextlib.suppress(Exception):
@@ -243,9 +235,7 @@ def result(answer: str, sentence: str, at_once: bool = False) -> NoReturn:
 
 
 def _let_others_look() -> None:
-    """Allow a debugger of the same user, and let faulthandler print every stack on a fatal
-    signal.
-    """
+    """Allow a debugger of the same user; faulthandler prints all stacks on a fatal signal."""
     with contextlib.suppress(Exception):
         ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(-1).value, 0, 0, 0)
     with contextlib.suppress(Exception):

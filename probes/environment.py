@@ -56,9 +56,7 @@ def version_of(*packages: str) -> str:
 
 
 def place(module: str, folders: List[str]) -> Optional[str]:
-    """Return the file that an import of `module` would run, looked for in these folders alone; a
-    folder without __init__.py is none.
-    """
+    """The file that an import would run, in these folders alone; a plain folder is none."""
     spec = importlib.machinery.PathFinder.find_spec(module, folders)
     return (
         spec.origin
@@ -164,9 +162,7 @@ def versions(folders: List[str]) -> Iterator[Check]:
 
 
 def shadowing(imports: List[str], first: List[str], folders: List[str]) -> Iterator[Check]:
-    """Find what stands before the standard library or before installed packages on the import
-    path.
-    """
+    """Find what shadows the standard library or installed packages."""
     standard = set(getattr(sys, "stdlib_module_names", ())) or {
         os.path.splitext(name)[0] for name in os.listdir(os.path.dirname(os.__file__))
     }

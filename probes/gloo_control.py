@@ -39,9 +39,7 @@ Op = Tuple[Callable[[], Any], Callable[[], bool], int, float]
 def operations(
     torch: Any, dist: Any, me: _emit.RankEnvironment, device: str, size_bytes: int
 ) -> Dict[str, Op]:
-    """Make the buffers of one size. Every operation writes buffers of its own, so that a late
-    one cannot spoil another.
-    """
+    """Make buffers of one size, separate for each operation, so that none spoils another."""
     n, count = me.world_size, max(1, size_bytes // 4 // me.world_size)
     ramp = torch.arange(count * n, device=device) % 97 + 1.0
     mine, total = ramp + me.rank, ramp * n + n * (n - 1) / 2
@@ -108,9 +106,7 @@ def operations(
 def timed(
     torch: Any, dist: Any, run: Callable[[], Any], repeats: int, device: str
 ) -> Tuple[float, int]:
-    """Return the seconds of one round on the slowest rank, and which rank that is. One round
-    comes first, uncounted.
-    """
+    """The seconds of one round on the slowest rank, and that rank. A warm-up round is uncounted."""
     settle = torch.cuda.synchronize if device.startswith("cuda") else lambda: None
     run()
     settle()
@@ -169,8 +165,8 @@ def check(asked: Any, me: _emit.RankEnvironment) -> None:
                     "who": f"rank {slowest}",
                     "source": "nccl-tests PERFORMANCE.md",
                 }
-                state = "latency_us" if size_bytes == asked.sizes[0] else "took_us"
-                _emit.measure(state, round(took_s * 1e6, 1), "us", **labels)
+                measured = "latency_us" if size_bytes == asked.sizes[0] else "took_us"
+                _emit.measure(measured, round(took_s * 1e6, 1), "us", **labels)
                 _emit.measure(
                     "busbw_gbps", round(message_bytes / took_s * factor / 1e9, 4), "GB/s", **labels
                 )

@@ -292,9 +292,7 @@ def processes() -> List[int]:
 
 
 def leftovers(script: str) -> Iterator[Check]:
-    """Find older processes of this user that run the same script, or module, and that nobody
-    answers for; another run that is live is told apart.
-    """
+    """Find older processes of this user with the same script that no one supervises."""
     left, live = earlier_runs.find(script)
     found = [
         {"pid": item.pid, "ppid": item.ppid, "command": " ".join(item.argv)[:200]} for item in left

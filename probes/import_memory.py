@@ -59,9 +59,7 @@ class Rung:
         )
 
     def judged(self, result: Dict[str, Any]) -> Dict[str, Any]:
-        """What lies beside the script may want what only the script gives it: its failure says
-        nothing, unless it is for want of memory.
-        """
+        """A module beside the script may need the script: only a lack of memory is its failure."""
         message = f"{result.get('error_type', '')} {result.get('error', '')}"
         memory = (
             result.get("cgroup_oom_rise")
@@ -135,9 +133,7 @@ class Rung:
         return result
 
     def foresee(self, whole: Dict[str, Any], alone: List[Dict[str, Any]]) -> None:
-        """Hold what the planned ranks of this host would need against what there is. Under a
-        lock one rank at a time is at its peak.
-        """
+        """Compare the planned ranks' needs with this host, also if one rank at a time peaks."""
         limits, planned = memory_limits(), self.asked.planned
         stays = max(0, whole["rss_bytes"] - whole["file_bytes"])
         free = [

@@ -177,9 +177,7 @@ class Rung:
         return need < WORTH * given or need <= self.limits.limit < given
 
     def cheaper(self, alone: Dict[str, Any], *, short: bool) -> Dict[str, int]:
-        """Measure the other ways, each in a process of its own; return what the planned ranks
-        would need by those that are worth it.
-        """
+        """Measure the other ways, each in a process; return the needs of the worthwhile."""
         given, needs = report.need_of(alone, self.planned), {}
         eager = [row for row in alone.get("torch_loads", ()) if row["path"] and not row["mmap"]]
         kind = ways.kind_of(self.asked.model)

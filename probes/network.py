@@ -57,9 +57,7 @@ def mtu(launch: checks.Launch, results: checks.Results) -> None:
 
 
 def ports(launch: checks.Launch, results: checks.Results) -> None:
-    """NCCL and gloo listen on ports of the ephemeral range: it must be large enough, and a port
-    of it reachable at our own address.
-    """
+    """The ephemeral ports, where NCCL and gloo listen, must be many and reachable."""
     low, high = [
         int(word)
         for word in (

@@ -53,9 +53,7 @@ class Rows:
 
 
 def held(workers: Any) -> Tuple[int, int, int]:
-    """Return PSS bytes of this process and its workers, open descriptors of this process, and
-    bytes used in /dev/shm (by all).
-    """
+    """PSS bytes of this process and its workers, its descriptors, and bytes in /dev/shm."""
     pss, shm = 0, None
     for pid in ["self", *(worker.pid for worker in workers)]:
         with (
@@ -111,9 +109,7 @@ def numbers(text: str) -> Any:
 def take_the_users(
     dataset: str, rows: Optional[List[int]], workers: Optional[List[int]]
 ) -> NoReturn:
-    """Take the user's own data through the course; this process imports none of it, and no
-    torch.
-    """
+    """Run the user's own data; this process imports none of it, and no torch."""
     sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
     from _scaled_dataset.request import read_request
     from _scaled_dataset.trial import DatasetTrial

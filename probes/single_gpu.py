@@ -35,9 +35,7 @@ TOLERANCE = {"fp32": 5e-3, "bf16": 8e-2, "fp16": 1e-2}
 
 
 def step(torch: Any, device: str, dtype: Any) -> Tuple[float, List[Any]]:
-    """Return the loss and the gradients of one SGD step, as float64 on the CPU, from the same
-    start for every dtype.
-    """
+    """Loss and gradients of one SGD step, in float64 on the CPU, from the same start."""
     generator = torch.Generator().manual_seed(7)
     network = torch.nn.Sequential(
         torch.nn.Linear(64, 128), torch.nn.GELU(), torch.nn.LayerNorm(128), torch.nn.Linear(128, 16)
@@ -78,9 +76,7 @@ def rate(run: Callable[[], Any], settle: Callable[[], Any], seconds: float) -> f
 
 
 def steps(torch: Any, device: str, names: Dict[str, Any]) -> List[str]:
-    """Compare one step in each dtype with the reference and return the names of those that are
-    wrong.
-    """
+    """Compare one step in each dtype with the reference; return the wrong dtypes."""
     bad = []
     with _emit.phase("reference"):
         wanted_loss, wanted = step(torch, "cpu", torch.float64)

@@ -92,9 +92,7 @@ class Driver:
     def of(
         self, ids: List[str], look: Callable[[nvidia_smi.Answer, checks.Results], None]
     ) -> Callable[[checks.Launch, checks.Results], None]:
-        """A check that needs the answer: skipped where there is no GPU, unknown where the driver
-        gave none.
-        """
+        """A check of the driver's answer: skipped without a GPU, unknown without an answer."""
 
         def check(_launch: checks.Launch, results: checks.Results) -> None:
             if self.answer is not None and self.answer.gpus:

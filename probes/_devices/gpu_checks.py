@@ -187,9 +187,7 @@ def held(answer: Answer, results: checks.Results, mine: Callable[[int], bool]) -
 
 
 def nvlinks(found: Dict[int, Tuple[int, int]], results: checks.Results) -> None:
-    """Links that are down where the same GPU, or most others, have them up; a card without a
-    bridge has none up and is left out.
-    """
+    """Find links that are down on one GPU only; a card without a bridge is left out."""
     most = max((up for up, _ in found.values()), default=0)
     if not most:
         sentence = "No NVLink is up on any GPU: these are cards without it, or without a bridge."

@@ -125,9 +125,7 @@ def _number(text: Optional[str]) -> Optional[int]:
 
 
 def links(text: str) -> Dict[int, Tuple[int, int]]:
-    """`nvidia-smi nvlink -s`: GPU to (links that are up, links that are not); a GPU without
-    NVLink is not in it.
-    """
+    """Parse `nvidia-smi nvlink -s`: {GPU: (links up, links down)}, without GPUs that have none."""
     found: Dict[int, Tuple[int, int]] = {}
     gpu = -1
     for line in text.splitlines():

@@ -55,9 +55,7 @@ class Xid(NamedTuple):
 
 
 def found(lines: Sequence[str]) -> List[Xid]:
-    """All XIDs of a kernel log, in order. A code that the table does not have is to be looked
-    at.
-    """
+    """All XIDs of a kernel log, in order. A code that the table lacks means: look it up."""
     every = []
     for line in lines:
         match = _LINE.search(line)

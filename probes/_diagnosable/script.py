@@ -19,9 +19,7 @@ CAP = 2**20
 
 
 class ScriptFacts(NamedTuple):
-    """`timeout_s` of init_process_group where it is a plain timedelta; `records`: @record is
-    used.
-    """
+    """`timeout_s` of init_process_group where it is a plain timedelta; `records`: uses @record."""
 
     timeout_s: Optional[float]
     records: bool

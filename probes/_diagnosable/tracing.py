@@ -23,9 +23,7 @@ WORD = ctypes.c_ulong
 
 
 def tried() -> Dict[str, Any]:
-    """{child: "" or the error's name, other: the same}. To be called in a process that may be
-    killed: it starts one that sleeps.
-    """
+    """{child: "" or the error's name, other: the same}. Call it in a process that may be killed."""
     target = os.fork()
     if not target:  # it only sleeps, and ends by itself when nobody kills it
         time.sleep(20)
@@ -59,9 +57,7 @@ def seize(pid: int) -> str:
 
 
 def ptrace_limits(root: str) -> Dict[str, Any]:
-    """{scope: Yama's number or null, capable: CAP_SYS_PTRACE is effective, seccomp: a filter is
-    on}.
-    """
+    """{scope: Yama's number or null, capable: has CAP_SYS_PTRACE, seccomp: a filter is on}."""
     status = kernel_files.read(root, "/proc/self/status")
     effective = re.search(r"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)
     seccomp = re.search(r"^Seccomp:\s*(\d)", status, re.MULTILINE)

@@ -89,9 +89,7 @@ def on_cuda() -> None:
 
 
 def map_of_datasets() -> Dict[str, Any]:
-    """Whether datasets.map starts a process at num_proc=1 and at None, in the version that is
-    installed.
-    """
+    """Whether the installed datasets.map starts a process at num_proc=1 and at None."""
     datasets = importlib.import_module("datasets")
     datasets.disable_progress_bars()
     rows = datasets.Dataset.from_dict({"row": [1, 2]})

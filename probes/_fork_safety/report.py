@@ -160,9 +160,7 @@ class Report:
         )
 
     def kind(self, row: Dict[str, Any]) -> str:
-        """cuda, lock or pool: what the child did not find as its parent had it; other where that
-        cannot be told.
-        """
+        """cuda, lock or pool: what the child found changed; other where that is unknown."""
         if CUDA_WORDS.search(row.get("message") or ""):
             return "cuda"
         last = (row.get("frames") or [{"file": "", "function": ""}])[-1]

@@ -81,9 +81,7 @@ def table() -> Dict[int, Process]:
 
 
 def program(argv: Tuple[str, ...]) -> Tuple[str, str, Tuple[str, ...]]:
-    """What a Python command line runs: (script|module|code, its name, its own words); nothing
-    for what is no Python.
-    """
+    """What a Python command line runs: (script|module|code, name, arguments)."""
     if not argv or not PYTHON.fullmatch(os.path.basename(argv[0])):
         return "", "", argv[1:]
     place = 1
@@ -110,9 +108,7 @@ def _behind(kind: str, name: str, rest: Tuple[str, ...]) -> Tuple[str, str, Tupl
 
 
 def runs(item: Process, script: str) -> bool:
-    """Whether it runs or launches the script. An editor, a search or a debugger that only names it
-    does not.
-    """
+    """Whether it runs or launches the script; an editor or debugger that names it does not."""
     kind, name, rest = program(item.argv)
     launches = {
         os.path.basename(name),
@@ -160,9 +156,7 @@ def adopted(all_of: Dict[int, Process], item: Process) -> bool:
 
 
 def answered_for(all_of: Dict[int, Process], item: Process, mine: Set[int]) -> bool:
-    """Whether a terminal, a session server, a scheduler, somebody above us too or process 1
-    stands above it, in an unbroken chain.
-    """
+    """Whether an unbroken chain leads to a terminal, session server, scheduler or process 1."""
     for _ in range(64):
         if adopted(all_of, item):
             return False

@@ -35,9 +35,7 @@ def threshold(check: str, default: float) -> float:
 
 
 def least_files() -> int:
-    """Open files without which the planned world does not come up: each rank holds one for each
-    peer of a group and each batch that a worker shares.
-    """
+    """The open files that the planned world needs, for peers of groups and shared batches."""
     world, nodes = planned()
     return int(
         threshold(
@@ -47,16 +45,12 @@ def least_files() -> int:
 
 
 def usual_memlock() -> int:
-    """Without RDMA the limit hardly matters; on several nodes 64 KiB, what old systems and
-    Docker give, is worth a word.
-    """
+    """What old systems and Docker give (64 KiB); the limit matters only with RDMA."""
     return 64 * 1024 + 1 if planned()[1] > 1 else 0
 
 
 def active_rdma(root: str = "") -> bool:
-    """Whether an adapter is there over which memory will be locked: InfiniBand, or RoCE where
-    there are GPUs (NCCL takes it, gloo does not).
-    """
+    """Whether memory will be locked: InfiniBand, or RoCE with GPUs (only NCCL uses it)."""
     gpus = bool(glob.glob(f"{root}/dev/nvidia[0-9]*"))
     ports = [
         os.path.dirname(path)
@@ -67,9 +61,7 @@ def active_rdma(root: str = "") -> bool:
 
 
 def least_shm(nproc: int) -> int:
-    """Bytes of shared memory in all: what Docker gives by itself; with several GPUs 512 MiB,
-    below which DeepSpeed's ds_report warns.
-    """
+    """Bytes of shared memory: Docker's default; with several GPUs DeepSpeed's minimum, 512 MiB."""
     return int(
         threshold(
             "shm.size", 512 * MIB if nproc > 1 and glob.glob("/dev/nvidia[0-9]*") else 64 * MIB

@@ -32,9 +32,7 @@ def guarded(path: str) -> Dict[str, int]:
 
 
 def neighbours(path: str) -> List[str]:
-    """Return the modules beside the script that it imports at once, in order: not those in
-    functions or below `if`, for they may never be imported.
-    """
+    """The neighbouring modules that the script imports at once, in order."""
     folder, found = os.path.dirname(os.path.realpath(path)), []  # type: str, List[str]
     try:
         with open(path, "rb") as file:

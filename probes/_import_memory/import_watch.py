@@ -122,9 +122,7 @@ class Watch:
         return locked
 
     def _sleeping(self, for_s: float) -> None:
-        """A sleep between two tries of a lock is a wait for it: torch's FileBaton and filelock
-        ask again and again.
-        """
+        """A sleep between tries is a wait for the lock: FileBaton and filelock poll."""
         frame: Optional[FrameType] = sys._getframe(1)  # noqa: SLF001 - inspect would cost more memory than some imports
         path = ""
         for _ in range(5):

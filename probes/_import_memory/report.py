@@ -82,7 +82,5 @@ def unsafe_to_fork(result: Dict[str, Any]) -> None:
 
 
 def private_bytes(result: Dict[str, Any]) -> int:
-    """What each more rank needs: the peak without pages of files, which all share, and the
-    compilers that it starts.
-    """
+    """What each more rank needs: the peak without shared pages of files, and its compilers."""
     return int(result["private_bytes"] + result["build_bytes"])

@@ -24,9 +24,7 @@ TOLD_BY_HOST = re.compile(
 
 
 def settings(launch: checks.Launch) -> Dict[str, Tuple[str, str]]:
-    """All settings of the libraries: name to (value, where it is set). The environment goes
-    before the files, as in NCCL.
-    """
+    """All settings: name to (value, origin). The environment overrides files, as in NCCL."""
     found = {
         name: (value, path)
         for path in shared_settings.conf_files()

@@ -94,7 +94,5 @@ def report(result: Dict[str, Any]) -> bool:
 
 
 def need_of(result: Dict[str, Any], ranks: int) -> int:
-    """Bytes that `ranks` such processes need: what each has for itself, and once the pages of
-    files that they share.
-    """
+    """Bytes that `ranks` processes need: each one's own, and the shared pages of files once."""
     return int(result["private_bytes"] * ranks + result["shared_bytes"])

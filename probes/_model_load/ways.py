@@ -28,18 +28,14 @@ class NotThisWayError(Exception):
 
 
 class Loading:
-    """`load` returns the model or its weights; `seen` are the calls of torch.load in it: file,
-    line, path, mmap.
-    """
+    """`load` returns the model or weights; `calls` are torch.load's: file, line, path, mmap."""
 
     def __init__(self, load: Callable[[], Any]) -> None:
         self.load, self.reads = load, []  # type: ignore[var-annotated] # rows of what _watched writes
 
 
 def kind_of(source: str) -> str:
-    """`factory`, `folder` (with config.json), or `file` (weights, or a folder of nothing but
-    weights).
-    """
+    """`factory`, `folder` (with config.json), or `file` (weights or a folder of them)."""
     path = os.path.expanduser(source)
     if os.path.isdir(path):
         return "folder" if os.path.isfile(os.path.join(path, "config.json")) else "file"
@@ -51,9 +47,7 @@ def kind_of(source: str) -> str:
 
 
 def weight_files(source: str) -> List[str]:
-    """The files that hold weights; safetensors come before pickles, as in transformers. Raises
-    NamedObjectError where there is none.
-    """
+    """The files of weights, safetensors first as in transformers. Raises NamedObjectError."""
     path = os.path.expanduser(source)
     if os.path.isfile(path):
         return [path]
@@ -75,9 +69,7 @@ def weight_files(source: str) -> List[str]:
 
 
 def prepared(way: str, source: str) -> Loading:
-    """Import what the way needs, so that only the loading itself is left. Raises NamedObjectError
-    and NotThisWayError.
-    """
+    """Import what the way needs. Raises NamedObjectError and NotThisWayError."""
     kind = kind_of(source)
     loading = Loading(lambda: None)
     if kind == "factory":
@@ -126,9 +118,7 @@ def _of_factory(way: str, source: str, reads: List[Dict[str, Any]]) -> Callable[
 def _watched(
     load: Callable[..., Any], reads: List[Dict[str, Any]], *, mapped: bool
 ) -> Callable[..., Any]:
-    """torch.load that notes who calls it with what; with `mapped` it maps files instead of
-    reading them.
-    """
+    """torch.load that records its callers; with `mapped` it maps files instead of reading them."""
 
     def watched(f: Any, *args: Any, **named: Any) -> Any:
         caller = sys._getframe(1)  # noqa: SLF001 - the public way, inspect.stack, reads every source file
@@ -151,9 +141,7 @@ def _watched(
 
 
 def _of_folder(way: str, source: str) -> Callable[[], Any]:
-    """from_pretrained of the class that config.json names; code of the folder itself is never
-    run.
-    """
+    """from_pretrained of the class in config.json; code of the folder is never run."""
     transformers = importlib.import_module("transformers")
     path = os.path.expanduser(source)
     with open(os.path.join(path, "config.json"), encoding="utf-8") as file:
@@ -228,9 +216,7 @@ def _read(file: str, *, mapped: bool) -> Any:
 
 
 def _to_device(torch: Any, loaded: Any) -> Any:
-    """Move a module to the GPU of this rank where the run is on GPUs, as every training does
-    next; anything else stays.
-    """
+    """Move a module to this rank's GPU where the run uses GPUs; return anything else as it is."""
     if (
         os.environ.get("TRAINPROBE_DEVICE") != "cuda"
         or torch is None
@@ -242,9 +228,7 @@ def _to_device(torch: Any, loaded: Any) -> Any:
 
 
 def tensors_in(loaded: Any) -> Iterator[Any]:
-    """All tensors of a model, of a dict of weights, and of what holds them: lists, tuples, dicts
-    and plain attributes.
-    """
+    """All tensors of a model or of nested lists, tuples, dicts and plain attributes."""
     queue: List[Any] = [loaded]
     reads: Set[int] = set()
     while queue and len(reads) < MOST_NODES:
@@ -272,9 +256,7 @@ def tensors_in(loaded: Any) -> Iterator[Any]:
 
 
 def counted(loaded: Any) -> Dict[str, int]:
-    """How many tensors and bytes. One byte of every page is read, so that weights that are only
-    mapped are really there.
-    """
+    """Count tensors and bytes. Read one byte of every page, so that mapped weights are loaded."""
     tensors = read = total = 0
     for item in tensors_in(loaded):
         tensors += 1

@@ -185,9 +185,7 @@ def _has_triangle(modules: Dict[str, Any], length: int) -> bool:
 
 
 def square_givers(inputs: Dict[str, Dict[str, Any]], length: int) -> Set[str]:
-    """Modules whose fault it may be that they look ahead: they are given no square mask, or one
-    that is right.
-    """
+    """Modules that may be at fault for looking ahead: given no square mask, or a right one."""
     return {
         name
         for name, given in inputs.items()

@@ -97,9 +97,7 @@ def _installed(names: Set[str]) -> List[str]:
 
 
 def _is_noisy(tested: TestedModel, findings: Findings) -> bool:
-    """Two passes in eval() with other random numbers: they must not differ. The first module
-    that does is named.
-    """
+    """Compare two passes in eval() with other seeds; name the first module that differs."""
     findings.step("eval twice")
     model = tested.build(tested.request.seed, lively=True)
     batch, runs = tested.batch(2, model=model), []
@@ -159,9 +157,7 @@ def _resizes(tested: TestedModel) -> bool:
 
 
 def _couples(tested: TestedModel) -> Tuple[bool, bool]:
-    """Whether a row's output depends on the other rows, and whether a batch's loss differs from the
-    mean over its rows.
-    """
+    """Whether a row depends on other rows, and whether a batch's loss is not its rows' mean."""
     model = tested.comparing()
     batch = tested.batch(3, seed=3, model=model)
     together = tested.run(model, batch)

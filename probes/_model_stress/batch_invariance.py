@@ -125,9 +125,7 @@ def _recorded(
 
 
 def _declares_capacity(model: Any, fault: str) -> bool:
-    """Do the module, those around it or those within say that tokens compete for places (experts
-    with a capacity)?
-    """
+    """Whether the module or one around or in it limits tokens (experts with a capacity)."""
     for path, module in model.named_modules():
         if path == fault or fault.startswith(f"{path}.") or path.startswith(f"{fault}."):
             names = [
@@ -140,9 +138,7 @@ def _declares_capacity(model: Any, fault: str) -> bool:
 
 
 def losses(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
-    """Hold the loss of a batch against its rows': each row must count, and a batch of one row
-    twice must not shrink it.
-    """
+    """Compare a batch's loss with its rows': each row must count, duplicates must not shrink it."""
     size = small(tested, went)
     if (
         tested.traits.noisy
@@ -230,9 +226,7 @@ def _silent_rows(findings: Findings, batch: Batch, loss: Any, whole: float) -> N
 def _silent_positions(
     tested: TestedModel, findings: Findings, model: Any, went: List[Size]
 ) -> None:
-    """The last label counts in a short batch: it must in the longest too, or the loss leaves out
-    what comes behind some position.
-    """
+    """Find losses that use the last label of a short batch but not that of the longest."""
     last: Dict[str, bool] = {}
     found: Dict[Tuple[str, Size], bool] = {}
     for size in _each_length(went):
@@ -290,9 +284,7 @@ def _hears(
 
 
 def positions(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
-    """Every row of the position table must be read at the longest length. One that is read twice
-    hides one that is missing.
-    """
+    """Every row of the position table must be read at the longest length."""
     longest = tested.traits.max_length
     if longest is None or not {(1, longest), (2, longest)} & set(went):
         return ""

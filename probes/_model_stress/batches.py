@@ -20,9 +20,7 @@ class Axes(NamedTuple):
 
 
 class Batch:
-    """`data` goes into the model. `rows` and `length` are its sizes; `length` is None where no axis
-    counts positions.
-    """
+    """`data` goes into the model; `rows` and `length` (None without positions) are its sizes."""
 
     def __init__(self, data: Any, axes: Dict[str, Axes]) -> None:
         self.data, self.axes = data, axes
@@ -49,9 +47,7 @@ class Batch:
         return Batch(rebuilt(self.data, change), self.axes)
 
     def replaced(self, leaves: Dict[str, Any]) -> Batch:
-        """Return a batch with other tensors under these names; a name that a dict batch lacks is
-        added at its top.
-        """
+        """A batch with these tensors; a name that a dict batch lacks is added at its top."""
         data = self.data
         if isinstance(data, dict):
             data = {
@@ -161,9 +157,7 @@ class Batch:
 
 
 def leaves_of(data: Any, name: str = "") -> Dict[str, Any]:
-    """Return the tensors in nested dicts, lists and tuples, by dotted name; a lone tensor has
-    the name ``.
-    """
+    """The tensors in nested dicts, lists and tuples, by dotted name; a lone tensor has ""."""
     if isinstance(data, torch.Tensor):
         return {name: data}
     found: Dict[str, Any] = {}
@@ -230,9 +224,7 @@ def axes_of(tensor: Any, rows: int, length: Optional[int]) -> Axes:
 
 
 def axes_between(data: Any, more_rows: Any, longer: Any) -> Dict[str, Axes]:
-    """Return the axes of `data`, known from the same batch with one row more and with one
-    position more; empty where their sizes tell no rows.
-    """
+    """The axes of `data`, from the same batch with one more row and with one more position."""
     leaves, wide, long = leaves_of(data), leaves_of(more_rows), leaves_of(longer)
 
     def differing(name: str, others: Dict[str, Any]) -> Tuple[int, ...]:
@@ -251,9 +243,7 @@ def axes_between(data: Any, more_rows: Any, longer: Any) -> Dict[str, Axes]:
 
 
 def batch_of(data: Any) -> Batch:
-    """Return the batch that `data` is, its axes guessed from the sizes that most of its tensors
-    share.
-    """
+    """The batch that `data` is, with axes guessed from the sizes that most tensors share."""
     leaves = leaves_of(data)
     sizes = [item.shape[0] for item in leaves.values() if item.dim() > 0]
     count = max(set(sizes), key=sizes.count, default=1)

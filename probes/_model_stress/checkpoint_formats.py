@@ -21,9 +21,7 @@ FOLDER_TOLERANCE = 1e-4
 
 
 def compared(tested: TestedModel, findings: Findings, model: Any, batch: Batch) -> None:
-    """Write the trained `model` in each format that there is, and hold what comes back against
-    it.
-    """
+    """Save the trained `model` in each format and compare what is loaded from it."""
     with tempfile.TemporaryDirectory(prefix="saved-", dir=findings.folder) as folder:
         _safetensors(tested, findings, model, folder)
         if tested.kind == "transformers":

@@ -42,9 +42,7 @@ MOST = 8
 
 
 def variable(options: Options, *, library: bool) -> Options:
-    """Return those that may be varied; `library` says that the configuration's class is
-    transformers' own.
-    """
+    """The options that may vary; `library`: the configuration's class is transformers' own."""
     if library:
         found = {
             name: value
@@ -60,9 +58,7 @@ def variable(options: Options, *, library: bool) -> Options:
 
 
 def others(name: str, value: Any, length: int) -> List[Any]:
-    """Return the values that an option is tried with, its default first. A length never falls
-    below the batch's `length`.
-    """
+    """The values to try, the default first. A length never falls below the batch's `length`."""
     low = name.lower()
     if isinstance(value, bool):
         return [value, not value]
@@ -213,9 +209,7 @@ def _pairs(options: Options) -> Tuple[List[Tuple[str, str]], List[Tuple[str, str
 
 
 def _loose(wide: List[Tuple[str, str]]) -> List[Tuple[str, str]]:
-    """Widths under other names (channels, filters) that a count divides, like one under a known
-    name: most likely by chance.
-    """
+    """Widths under other names (channels, filters) that a count divides, probably by chance."""
     named = {count for item, count in wide if WIDE.search(item.lower())}
     return [
         (item, count)

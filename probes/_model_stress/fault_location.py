@@ -28,17 +28,13 @@ class Opened:
         self.stack: List[Tuple[str, Any]] = []
 
     def innermost(self) -> str:
-        """Return the dotted name of the innermost open module: the class name for the model itself,
-        "" where none is open.
-        """
+        """The innermost open module: the class name for the model itself, "" where none is open."""
         if not self.stack:
             return ""
         return self.stack[-1][0] or type(self._model).__name__
 
     def takes(self, tensors: List[Any]) -> bool:
-        """Whether the innermost open module received one of these tensors unchanged, and has
-        weights of its own that must fit it.
-        """
+        """Whether the innermost open module has weights and received one of these tensors."""
         if not self.stack:
             return False
         name, args = self.stack[-1]
@@ -51,9 +47,7 @@ class Opened:
 
 @contextlib.contextmanager
 def opened(model: Any) -> Iterator[Opened]:
-    """Keep count of the open modules; after an exception those that it went through are still on
-    the stack.
-    """
+    """Track the open modules; after an exception the stack holds those that it passed."""
     found = Opened(model)
 
     def enter(name: str, args: Any, _kwargs: Any) -> None:
@@ -68,9 +62,7 @@ def opened(model: Any) -> Iterator[Opened]:
 
 
 def own_frame(error: BaseException) -> Optional[traceback.FrameSummary]:
-    """Return the innermost frame of an exception that is neither torch's nor ours: the user's
-    line, or the library's of which the model comes.
-    """
+    """The innermost frame of an exception that is neither torch's nor ours."""
     frames = [
         item
         for item in traceback.extract_tb(error.__traceback__)
@@ -80,9 +72,7 @@ def own_frame(error: BaseException) -> Optional[traceback.FrameSummary]:
 
 
 def refused(error: BaseException) -> bool:
-    """Whether the model's own code refused the input: the exception comes from a `raise` or an
-    `assert` in it.
-    """
+    """Whether the model's own code refused the input by a `raise` or an `assert`."""
     last = traceback.extract_tb(error.__traceback__)[-1:]
     frame = own_frame(error)
     return (
@@ -94,9 +84,7 @@ def refused(error: BaseException) -> bool:
 
 
 class RecordedCall(NamedTuple):
-    """One call of one module (the model itself has no name): its number, and its inputs and outputs
-    by name, detached.
-    """
+    """One call of a module ("" is the model): its number, detached inputs and outputs by name."""
 
     module: str
     turn: int
@@ -178,9 +166,7 @@ def _worst(
 
 
 def first_of_other_axes(this: List[RecordedCall], other: List[RecordedCall]) -> Optional[str]:
-    """Return the innermost module whose outputs have another number of axes in the two runs,
-    though its inputs have not; "" is the model's own forward.
-    """
+    """The innermost module whose outputs, but not inputs, have another number of axes."""
     theirs = {(call.module, call.turn): call for call in other}
     for call in this:
         twin = theirs.get((call.module, call.turn))
@@ -233,9 +219,7 @@ def _own_views(name: str, args: Any, kwargs: Any, watch: Callable[[str, str, Any
 
 
 def watch_borders(model: Any, watch: Callable[[str, str, Any], None]) -> Any:
-    """Call `watch(name, side, tensor)` for each tensor that enters ("in") or leaves ("out") a
-    module and wants a gradient, while the block lasts.
-    """
+    """Call `watch(name, side, tensor)` for gradient tensors at the "in" and "out" of modules."""
 
     def leave(name: str, output: Any) -> None:
         for item in leaves_of(_outputs(output)).values():

@@ -22,9 +22,7 @@ class NotApplicableError(Exception):
 
 
 class Findings:
-    """The findings of one suite. `left_s` counts down to its deadline; the suite itself leaves out,
-    and reports, what no longer fits.
-    """
+    """The findings of one suite. `left_s` counts down; the suite reports what it leaves out."""
 
     def __init__(self, path: str, deadline_s: float) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -137,9 +135,7 @@ def _carried(value: float) -> float:
 
 
 def worst_first(rows: List[Dict[str, Any]], most: int = 12) -> List[Dict[str, Any]]:
-    """Sort the numbers: those beyond their threshold, the worst first, then the largest of each
-    name within it.
-    """
+    """Those beyond their threshold, worst first, then the largest of each name within it."""
     beyond = sorted((row for row in rows if not row["fine"]), key=_excess, reverse=True)
     within: Dict[str, Dict[str, Any]] = {}
     for row in rows:

@@ -54,9 +54,7 @@ class Masks:
 
     @contextlib.contextmanager
     def part(self, name: str, sentence: str) -> Iterator[None]:
-        """One check. What the model refuses with an error is a note: a mask that raises misleads
-        nobody.
-        """
+        """One check. A model that raises gets a note: a mask that raises misleads nobody."""
         if self.findings.left_s() < 1:
             self.findings.note(f"{name} was not tried: no time was left.")
             return
@@ -94,9 +92,7 @@ class Masks:
         return self.blame(new, old, view, worst)
 
     def only_in_doubles(self, new: Batch, old: Batch, view: View, worst: float) -> bool:
-        """Whether the difference is gone in float32. Then it is a matter of types, which other
-        suites report.
-        """
+        """Whether float32 shows no difference. Other suites report problems of types."""
         if not self.tested.traits.doubles or self.bench is self.single or worst < SURE:
             return False
         ran = [self.single.run(item.to(dtype=torch.float32)) for item in (new, old)]
@@ -110,18 +106,14 @@ class Masks:
 
     @functools.cached_property
     def single(self) -> MaskBench:
-        """In float32: in float64 some models overflow the least number of float32 where a row
-        sees nothing.
-        """
+        """In float32: in float64 some models overflow where a row sees nothing."""
         found = MaskBench(self.tested, single=True)
         found.port = self.bench.port
         return found
 
     @functools.cached_property
     def mixers(self) -> Set[str]:
-        """The modules that carry something from one row to another: another suite's business,
-        and so is what follows from it.
-        """
+        """The modules that mix rows, which other suites report."""
         view = View(ROWS, self.length, list(range(self.length)), row=1)
         before = recorded(self.model, lambda: self.bench.run(self.bench.alone(1, self.length)))
         found = mended(
@@ -189,9 +181,7 @@ class Masks:
         )
 
     def counts(self, form: str, guilty: List[str]) -> bool:
-        """Whether the finding is the mask's business. A convolution mixes neighbours, and a model
-        that only uses lengths has no mask in the middle.
-        """
+        """Whether the mask is at fault, and not a convolution or a model that only uses lengths."""
         if guilty and self.mixers.issuperset(guilty):
             return False
         modules = dict(self.model.named_modules())
@@ -218,9 +208,7 @@ class Masks:
     # ---- the checks
 
     def ignored(self, port: MaskInput) -> None:
-        """Other values under the mask must not change the outputs at kept positions: at the end,
-        and in the middle where a model attends.
-        """
+        """Values under the mask must not change outputs: at the end, and in the middle."""
         bench, every = self.bench, list(range(self.length))
         pooled = self.tested.kind != "transformers"
         if (
@@ -273,9 +261,7 @@ class Masks:
         )
 
     def padding(self, port: MaskInput) -> None:
-        """A padded row must give what it gives without padding, alone and in a batch of rows of
-        different lengths.
-        """
+        """A padded row must give what it gives without padding, alone and in a mixed batch."""
         bench, group = self.bench, self.bench.group(port.name)
         if not self.tested.traits.resizes:
             self.findings.note(

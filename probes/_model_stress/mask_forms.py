@@ -174,9 +174,7 @@ def broken_gradients(masks: Masks, batch: Batch) -> List[str]:
 
 
 def nan_maker(masks: Masks, batch: Batch) -> Optional[str]:
-    """The first module whose outputs are nan; None where it is torch's attention, which gives
-    nan to a row without keys by design.
-    """
+    """The first module with nan outputs; None for torch's attention, where nan is by design."""
     modules = dict(masks.model.named_modules())
     calls = recorded(masks.model, lambda: masks.bench.run(batch))
     first = next(

@@ -160,9 +160,7 @@ class MaskBench:
         )
 
     def group(self, name: str) -> Set[str]:
-        """The leaves whose positions the mask `name` speaks of; with `labels` those that are
-        generated.
-        """
+        """The leaves whose positions the mask `name` describes."""
         placed = {
             leaf
             for leaf, axes in self.batch.axes.items()

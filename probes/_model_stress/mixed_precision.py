@@ -37,9 +37,7 @@ MOST_TAKEN = 2**30  # bytes of inputs that are kept
 
 
 class ModuleRecord(NamedTuple):
-    """One call of a module: what its floating-point tensors held. `types` are those of its inputs
-    and of its outputs.
-    """
+    """What the tensors of one call held. `types` are those of its inputs and of its outputs."""
 
     module: str
     turn: int
@@ -52,9 +50,7 @@ class ModuleRecord(NamedTuple):
 
 
 class Watch:
-    """`seen` in the order in which the calls ended; `open` the modules that were begun and not
-    ended, the outermost first. The model itself is ``.
-    """
+    """`records` in the order of returning; `open` the modules not returned, outermost first."""
 
     def __init__(self) -> None:
         self.records: List[ModuleRecord] = []
@@ -62,9 +58,7 @@ class Watch:
         self.turns: Dict[str, int] = {}
 
     def first_bad(self, reference: Watch) -> Optional[ModuleRecord]:
-        """The innermost module that made inf or nan out of fine inputs, where `reference` has
-        none; None where none did.
-        """
+        """The innermost module that made inf or nan of fine inputs, unlike `reference`; or None."""
         known = {(item.module, item.turn): item for item in reference.records}
         for item in self.records:
             other = known.get((item.module, item.turn))
@@ -78,9 +72,7 @@ class Watch:
         return None
 
     def widener(self, narrow: Any) -> Optional[str]:
-        """The innermost module that gave float32 though all that it was given was `narrow`; None
-        where none did.
-        """
+        """The innermost module that returned float32 for `narrow` inputs only; None without one."""
         for item in self.records:
             inputs, gave = item.types
             if (
@@ -142,9 +134,7 @@ def is_own(module: Any) -> bool:
 
 
 class Cast(NamedTuple):
-    """A cast down to `kind`. `fed` is true where the value depends on weights or on the batch, and
-    is no table of constants.
-    """
+    """A cast down to `kind`. `fed`: the value depends on weights or on the batch."""
 
     kind: Any
     fed: bool
@@ -224,9 +214,7 @@ class RecordedInput(NamedTuple):
 
 @contextlib.contextmanager
 def taking(model: Any) -> Iterator[List[RecordedInput]]:
-    """Keep what the modules that are no layer of torch's are given in their first call, the
-    innermost first, while it is open.
-    """
+    """Record the first inputs of all modules that are not torch's layers, innermost first."""
     taken: List[RecordedInput] = []
     begun: Dict[str, RecordedInput] = {}
     size = 0
@@ -315,9 +303,7 @@ def alone(
 
 
 def _long(narrow: Any, wide: Any, inputs: Any, wider: Any, seed: int) -> float:
-    """The error over many positions, all above zero, of a module that takes one sequence: a sum
-    that is kept in the narrow type stops growing.
-    """
+    """The error over many positive positions: a sum kept in the narrow type stops growing."""
     floats = leaves_of(inputs)
     sequence = next(iter(floats.values()), None)
     if (
@@ -418,9 +404,7 @@ def _called(module: Any, inputs: Any, seed: int) -> List[Any]:
 
 
 def _cast(inputs: Any, dtype: Any) -> Any:
-    """All floating-point tensors in `dtype`; the finite stay finite, as the numbers that masks
-    are filled with are the type's own in a model of that type.
-    """
+    """Cast all floating-point tensors to `dtype`, clamping what is finite to its range."""
     limit = torch.finfo(dtype)
 
     def cast(_: str, item: Any) -> Any:
@@ -438,9 +422,7 @@ def _times(inputs: Any, name: str, level: float) -> Any:
 
 
 def _moved(module: Any, inputs: Any, unit: float, draw: int, seed: int) -> List[Any]:
-    """Outputs for inputs and weights that differ in the last digit of the narrow type. Changed
-    weights stand for the rounding of every operation inside.
-    """
+    """Outputs after the last digit of inputs and weights changed, as rounding would do."""
     before = {name: item.detach().clone() for name, item in module.named_parameters()}
     with torch.no_grad():
         for name, item in module.named_parameters():

@@ -38,9 +38,7 @@ class View(NamedTuple):
 
 
 def aligned(new: Any, old: Any, view: View) -> Optional[Tuple[Tuple[Any, ...], Tuple[Any, ...]]]:
-    """Indices that pick the comparable part of a tensor of this run and of its counterpart; None
-    where the two cannot be compared.
-    """
+    """Indices of the comparable part of a tensor and its counterpart; None without one."""
     if new.dim() != old.dim() or new.dim() == 0:
         return None
     short, placed = len(view.kept), False
@@ -106,9 +104,7 @@ def apart(new: Any, old: Any, view: View) -> float:
 
 
 class RecordedRun(NamedTuple):
-    """The floating-point inputs and outputs of each call of a module (its dotted name and its
-    turn), by name.
-    """
+    """The floating-point inputs and outputs of each call, by module and turn, then by name."""
 
     inputs: Dict[Key, Dict[str, Any]]
     gave: Dict[Key, Dict[str, Any]]
@@ -243,9 +239,7 @@ def inputs_of(model: Any, run: Callable[[], Any]) -> Dict[str, Dict[str, Any]]:
 def _around_calls(
     model: Any, entering: Callable[[Key, str, Any], Any], leaving: Callable[[Key, Any], Any]
 ) -> Iterator[None]:
-    """Around every call of a module: `entering(key, caller, (args, kwargs))` and `leaving(key,
-    output)`, which may give something else instead.
-    """
+    """Call `entering(key, caller, (args, kwargs))` and `leaving(key, output)`; both may replace."""
     turns: Dict[str, int] = {}
     open_calls: List[Key] = [("", 0)]
 
@@ -279,9 +273,7 @@ def floats(values: Any) -> Dict[str, Any]:
 
 
 def rebuilt(value: Any, change: Callable[[str, Any], Any], name: str = "") -> Any:
-    """Return `value` with its dense tensors changed, of the same types; an object that cannot be
-    rebuilt is returned unchanged.
-    """
+    """`value` with its dense tensors changed; an object that cannot be rebuilt stays as it is."""
     if isinstance(value, torch.Tensor):
         return value if value.is_nested or value.layout != torch.strided else change(name, value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

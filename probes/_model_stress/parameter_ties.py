@@ -35,9 +35,7 @@ def place(tensor: Any) -> Tuple[int, int]:
 
 
 def shared(model: Any) -> List[Tie]:
-    """What is one after the model was built: each name but the first with the first, that of an
-    embedding where there is one.
-    """
+    """What is shared as built: each name with the first, an embedding's where there is one."""
     names: Dict[Tuple[int, int], List[str]] = {}
     for name, item in every(model).items():
         names.setdefault(place(item), []).append(name)
@@ -57,17 +55,13 @@ def shared(model: Any) -> List[Tie]:
 
 
 def is_one(parameters: Dict[str, Any], tie: Tie) -> bool:
-    """Whether both names are still one parameter. A name that is gone has no partner, and is no
-    loss either: it was merged.
-    """
+    """Whether both names are one parameter. A name that is gone was merged, not lost."""
     item, other = parameters.get(tie.anchor), parameters.get(tie.left)
     return item is None or other is None or item is other or place(item) == place(other)
 
 
 def wanted(model: Any, options: Dict[str, Any]) -> Iterator[Tie]:
-    """What should be one and is not: said by transformers' own lists, by a flag, or by numbers
-    that are the same and random.
-    """
+    """What should be shared and is not, by transformers' lists, a flag, or equal random numbers."""
     parameters = every(model)
     for tie in (*_by_transformers(model), *_by_flag(model, options), *_by_numbers(model)):
         if tie.anchor in parameters and tie.left in parameters and not is_one(parameters, tie):
@@ -158,9 +152,7 @@ def _pairs(model: Any) -> Iterator[Tie]:
 
 
 def _by_numbers(model: Any) -> Iterator[Tie]:
-    """An embedding and a head that hold the same random numbers, in two places: copied, and from
-    the first step on two.
-    """
+    """An embedding and a head with the same random numbers in two places: copied, not tied."""
     parameters = every(model)
     tied = {name for tie in shared(model) for name in (tie.anchor, tie.left)}
     for tie in _pairs(model):

@@ -25,9 +25,7 @@ MISSING = (
 
 
 class Mode(NamedTuple):
-    """`auto`: under autocast, the weights in float32; else the whole model and its inputs are of
-    this type.
-    """
+    """`auto`: autocast with float32 weights; else the whole model and its inputs are cast."""
 
     label: str
     dtype: Any
@@ -43,9 +41,7 @@ MODES = (
 
 
 class Pass(NamedTuple):
-    """One pass forward and backward. `at` is the module that was open when `error` was raised;
-    `gradient` the first parameter with inf or nan.
-    """
+    """One pass forward and backward. `gradient` is the first parameter with inf or nan."""
 
     loss: float
     watch: mixed_precision.Watch
@@ -136,9 +132,7 @@ def _gradient_hook(name: str, bad: List[str]) -> Any:
 
 
 def is_missing(error: BaseException) -> bool:
-    """Whether the installed torch lacks the operation for this type and device. That is not the
-    model's fault.
-    """
+    """Whether the installed torch lacks the operation, which is no fault of the model."""
     words = str(error).lower()
     return isinstance(error, NotImplementedError) or any(item in words for item in MISSING)
 

@@ -158,9 +158,7 @@ def _turns(mine: Graded, theirs: Graded, limit: float) -> Optional[str]:
 
 
 def compared_steps(rounds: Rounds, item: SingleResult, replicas: List[RankResult]) -> bool:
-    """Parameters after a step, on all ranks and in one process, and all that is registered after
-    steps in train(), on all ranks.
-    """
+    """Compare parameters after a step with one process, and all state after training on ranks."""
     findings, limit, found = rounds.findings, rounds.tested.tolerance, False
     first = replicas[0]
     lost = first.parted if "tying" in rounds.tested.request.suites else []

@@ -153,9 +153,7 @@ def _pinned(
 
 
 def _attributes(rounds: Rounds, replicas: List[RankResult], rank: int) -> List[str]:
-    """The plain attributes that the ranks' seeds drew differently and that explain the
-    difference of the loss.
-    """
+    """The attributes that the ranks' seeds drew differently and that explain the loss."""
     other = replicas[rank or 1 % len(replicas)]
     mine: Dict[str, StateEntry] = {
         name: other.begin[name]

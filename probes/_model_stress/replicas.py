@@ -70,9 +70,7 @@ class RankResult(NamedTuple):
 
 
 class Stepping(torch.nn.Module):  # type: ignore[misc]
-    """What DDP wraps of a Lightning module: its forward is training_step, as Lightning's own
-    strategy has it.
-    """
+    """What DDP wraps of a Lightning module: forward is training_step, as Lightning does."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -219,9 +217,7 @@ def traced_rank(
 def with_attributes(
     tested: TestedModel, batch: Batch, rank: int, seed: int, mine: Dict[str, StateEntry], step: Step
 ) -> Dict[str, Any]:
-    """Return the loss of a rank's rows in one process: with all of these attributes (``), with
-    each alone (by name) and with none (`none`).
-    """
+    """The loss of a rank's rows with all of these attributes (""), with each, and with `none`."""
     step("attributes")
     model = tested.comparing(seed)
     keep, rows = snapshot(model), part(_fitting(tested, batch, model), rank)
@@ -238,9 +234,7 @@ def with_attributes(
 
 
 def two_steps(tested: TestedModel, batch: Batch, rank: int, seed: int, step: Step) -> None:
-    """Train two steps with DDP as it comes: it stops in the second one where a parameter got no
-    gradient in the first.
-    """
+    """Train two steps with plain DDP: the second stops where a parameter got no gradient."""
     model = tested.comparing(seed)
     wrapped = _wrapped(tested, model, find_unused=False).train()
     for turn in range(2):
@@ -263,9 +257,7 @@ def of_parts(
 
 
 def graded(tested: TestedModel, batch: Batch, rank: int, seed: int, step: Step) -> Graded:
-    """Record the gradients at the borders of all modules, for one rank's rows in the weights of
-    rank 0, without DDP.
-    """
+    """Record gradients at all modules for one rank's rows, in rank 0's weights, without DDP."""
     step("gradients")
     model = tested.comparing(seed)
     found: Graded = {}

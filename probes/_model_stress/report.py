@@ -36,9 +36,7 @@ def refused(error: named_object.NamedObjectError) -> NoReturn:
 
 
 def broken(outcome: Outcome) -> NoReturn:
-    """What holds the suites together ended without an answer: as it imported what the user
-    named, or later.
-    """
+    """The import of the named object, or the parent process, ended without an answer."""
     if outcome.how == "raised" and outcome.error is not None:
         frame = _frame(outcome.error)
         _emit.result(
@@ -89,9 +87,7 @@ def no_model(first: Outcome) -> NoReturn:
 
 
 def evaluation(first: Outcome) -> SuiteLine:
-    """Whether eval() is deterministic. It comes before the suites, since their comparisons rely on
-    it.
-    """
+    """Whether eval() is deterministic, on which the suites' comparisons rely."""
     return _line(EVALUATION, "passed", "two runs in eval() agree", first.rows)
 
 

@@ -28,9 +28,7 @@ FAR = (0, 10, 1000, 100_000)  # values that a counter may come to
 
 
 class Trained(NamedTuple):
-    """The run that went on: what it held when it was built, at its first checkpoint and at its
-    end, and the checkpoints of both times.
-    """
+    """The uninterrupted run: its state when built, at its first checkpoint and at its end."""
 
     course: TrainingRun
     batches: List[Batch]
@@ -124,9 +122,7 @@ def _unexplained(
 def compared_counters(
     tested: TestedModel, findings: Findings, trained: Trained, explained: Set[str]
 ) -> None:
-    """Numbers that each step moves and no load brings back: does the loss depend on how far they
-    have come?
-    """
+    """Does the loss depend on counters that each step moves and no load restores?"""
     findings.step("counters")
     state, _ = read(trained.data, tested.device)
     fresh = TrainingRun(tested, tested.request.seed + 1)

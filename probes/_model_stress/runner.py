@@ -57,9 +57,7 @@ class SuiteRunner:
         return self.request.timeout_s - 6 - (time.monotonic() - self.began)
 
     def load(self) -> None:
-        """Import what the user named. It sees the command line of a program without flags, as
-        `python file.py` would have it.
-        """
+        """Import the model with the command line that `python file.py` would have."""
         self.findings.step("torch")
         from _model_stress.tested_model import TestedModel
 
@@ -117,9 +115,7 @@ class SuiteRunner:
             self.tested.kind, self.tested.traits = answer["kind"], Traits(**answer["traits"])
 
     def import_too(self, names: List[str]) -> None:
-        """Import here what the factory imported in the first child, or each child would do it
-        again; a fresh one does.
-        """
+        """Import what the factory imported in the first child, so that forked children need not."""
         if names and not self.why_fresh:
             for name in names:
                 # a name may be one that its package puts there by itself

@@ -55,9 +55,7 @@ def takes_sizes(sample: Any) -> bool:
 
 
 def is_turned(sample: Any) -> bool:
-    """Whether the factory takes the length first and the rows second, by the names of its
-    arguments.
-    """
+    """Whether the factory's arguments are the length first and the rows second, by name."""
     first, second = (name for name, _ in zip(inspect.signature(sample).parameters, range(2)))
     return (
         bool(LENGTH_WORD.search(first))
@@ -68,9 +66,7 @@ def is_turned(sample: Any) -> bool:
 
 
 def drawn(sample: Any) -> Any:
-    """The batch that a sample is, or gives: of a factory, a loader (its first) or a data set
-    (its first rows, collated).
-    """
+    """The batch that a sample is or gives: of a factory, a loader or a data set."""
     data = (
         sample()
         if callable(sample) and not isinstance(sample, (torch.Tensor, torch.nn.Module))
@@ -88,9 +84,7 @@ def drawn(sample: Any) -> Any:
 
 
 def made_up(model: Any, rows: int, length: Optional[int], seed: int) -> Batch:
-    """Return a batch for `model`; raises NamedObjectError where it cannot be guessed what the model
-    takes.
-    """
+    """A batch for `model`; raises NamedObjectError where the inputs cannot be guessed."""
     if hasattr(model, "config") and hasattr(model, "main_input_name"):
         return _for_transformers(model, rows, length, seed)
     return _for_first_layer(model, rows, length, seed)

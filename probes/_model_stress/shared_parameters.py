@@ -20,9 +20,7 @@ FEW = 3
 
 
 def unshared(model: Any) -> Tuple[Any, Dict[str, List[str]]]:
-    """Return a copy in which no two places hold one parameter or one module, and the names of
-    each that was shared, its first name first.
-    """
+    """A copy in which nothing is shared, and the names of each parameter that was."""
     visited: Dict[int, str] = {}
     names: Dict[str, List[str]] = {}
     for name, item in model.named_parameters(remove_duplicate=False):
@@ -51,9 +49,7 @@ def _part(module: Any, modules: set[int], parameters: set[int]) -> None:
 
 
 def sharing(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
-    """Compare losses and gradients over the cheapest sizes with nothing shared; then the model
-    with the tying option turned round.
-    """
+    """Compare losses and gradients without sharing; then flip the tying option."""
     if not went:
         return ""
     try:

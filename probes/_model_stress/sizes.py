@@ -40,9 +40,7 @@ class Passed(NamedTuple):
 
     @property
     def cause(self) -> Tuple[str, str, int]:
-        """What distinguishes one failure from another: the exception's type, and the user's line or
-        the module it came from.
-        """
+        """What tells failures apart: the exception's type, and the user's line or the module."""
         frame = own_frame(self.error) if self.error is not None else None
         return (
             type(self.error).__name__,
@@ -106,9 +104,7 @@ def resizable(tested: TestedModel) -> bool:
 
 
 def sizes_for(tested: TestedModel, longest: Optional[int]) -> List[Size]:
-    """Return the grid for this model, the cheapest first: within what it declares, with its
-    longest and one less.
-    """
+    """The sizes to try, the cheapest first: within the declared length, with it and one less."""
     own = tested.own_length
     if own is None or not resizable(tested):
         return [(rows, own) for rows in ROWS]
@@ -121,9 +117,7 @@ def sizes_for(tested: TestedModel, longest: Optional[int]) -> List[Size]:
 
 
 def weight(size: Size) -> float:
-    """What a size costs, as a number to be compared: attention grows with the square of its
-    length.
-    """
+    """The relative cost of a size: attention grows with the square of its length."""
     rows, length = size
     return rows * (length or 1) * (1 + (length or 0) / 512)
 

@@ -70,9 +70,7 @@ def in_a_child(
 
 
 def in_fresh_interpreter(argv: Sequence[str], path: str, deadline_s: float) -> Outcome:
-    """Like `in_a_child`, in a new interpreter that runs `argv`; it calls `as_child`. For a parent
-    that must not fork.
-    """
+    """Like `in_a_child`, in a new interpreter that runs `argv`, for a parent that must not fork."""
     began = time.monotonic()
     child = PythonChild(os.path.dirname(path), os.path.basename(path), argv, {})
     while child.alive() and time.monotonic() < began + deadline_s:
@@ -171,9 +169,7 @@ def _last_output(tail: str) -> str:
 
 
 def _innermost(dump: str, *, crashed: bool = False) -> str:
-    """The innermost frame of a dump outside of torch, as `file:line (function)`; the innermost of
-    all where there is none.
-    """
+    """The innermost frame of a dump outside torch, else of all: `file:line (function)`."""
     frames = frames_of_dump(dump, crashed=crashed)
     own = [item for item in frames if "/torch/" not in item["file"]] or frames
     return "{file}:{line} ({function})".format(**own[-1]) if own else ""

@@ -134,9 +134,7 @@ class TestedModel:
         return 1e-5 if self.traits.doubles else 1e-3
 
     def options(self) -> Dict[str, Any]:
-        """Return the numeric and boolean options of the factory or of the model's configuration,
-        with their values.
-        """
+        """The numeric and boolean options of the factory or the model's configuration."""
         return dict(self._config(self))
 
     # ---- batches
@@ -205,9 +203,7 @@ class TestedModel:
     # ---- a pass
 
     def run(self, model: Any, batch: Batch, *, seed: int = 0, grad: bool = False) -> RunResult:
-        """Run `model` forward on `batch`, its random numbers drawn by `seed`; raises what the
-        model raises.
-        """
+        """Run `model` forward on `batch` with `seed`; raises what the model raises."""
         sow(seed)
         with torch.set_grad_enabled(grad):
             return self.read(self.call(model, batch.data))
@@ -348,9 +344,7 @@ def cast(model: Any, dtype: Any) -> None:
 
 
 def max_length_of(model: Any) -> Tuple[Optional[int], str]:
-    """The longest sequence that a model declares, and the name that says so; (None, "") where
-    none does.
-    """
+    """The longest sequence that a model declares, and where; (None, "") without one."""
     config = getattr(model, "config", None)
     for holder, prefix in (
         (config, "config."),
@@ -512,9 +506,7 @@ def _of_instance(made: Any) -> Maker:
 
 
 def _of_folder(path: str) -> Maker:
-    """The class that config.json names, with the folder's weights where it has any; code of the
-    folder itself is never run.
-    """
+    """The class in config.json with the folder's weights, if any; its code is never run."""
     if not os.path.isfile(os.path.join(path, "config.json")):
         raise named_object.NamedObjectError(
             f"There is no config.json in {path}: the stress test needs a model that it can build."

@@ -18,9 +18,7 @@ RATE = 1e-3
 
 
 class TrainingRun:
-    """One run of training. `seed` draws the model's weights; `losses` are those of its steps, on
-    the host.
-    """
+    """One run of training. `seed` draws the weights; `losses` are its steps', on the host."""
 
     def __init__(self, tested: TestedModel, seed: int) -> None:
         self.tested, self.model = tested, tested.build(seed)
@@ -113,16 +111,12 @@ class TrainingRun:
 
     @property
     def others(self) -> Any:
-        """The random states of Python and numpy at the time of the last save: no checkpoint of
-        tensors has room for them.
-        """
+        """The random states of Python and numpy at the last save, not in the checkpoint."""
         return self._others
 
 
 def read(data: bytes, device: str) -> Tuple[Dict[str, Any], Optional[Exception]]:
-    """Return a checkpoint, read with weights_only where that works, and the error where it does
-    not.
-    """
+    """A checkpoint, read with weights_only if possible, and the error if not."""
     try:
         return torch.load(io.BytesIO(data), map_location=_to(device), weights_only=True), None
     except Exception as error:  # whatever the user's hooks have put into it
@@ -150,9 +144,7 @@ def _set_others(states: Any) -> None:
 
 
 def _configured(made: Any) -> Tuple[List[Any], List[Any]]:
-    """Return the optimizers and schedules in what configure_optimizers returned, of whatever
-    form.
-    """
+    """The optimizers and schedules in what configure_optimizers returned."""
     if isinstance(made, torch.optim.Optimizer):
         return [made], []
     if isinstance(made, dict):

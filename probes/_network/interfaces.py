@@ -50,9 +50,7 @@ _IfAddrs._fields_ = (
 
 
 def interfaces() -> List[Interface]:
-    """IPv4 and IPv6 addresses in the kernel's order, which is the one in which the libraries
-    look.
-    """
+    """IPv4 and IPv6 addresses in the kernel's order, in which the libraries look."""
     library = ctypes.CDLL(None, use_errno=True)
     first = ctypes.POINTER(_IfAddrs)()
     if library.getifaddrs(ctypes.byref(first)) != 0:

@@ -143,9 +143,7 @@ def kind(name: str) -> str:
 
 
 def takes(launch: checks.Launch, results: checks.Results) -> None:
-    """What NCCL and gloo will talk over; on several nodes it must be one network that others
-    reach.
-    """
+    """What NCCL and gloo will use; on several nodes it must be one network that others reach."""
     rows = interfaces.interfaces()
     of_nccl, rule = interfaces.nccl(rows, dict(os.environ))
     of_gloo = interfaces.gloo(rows, dict(os.environ), own_addresses())

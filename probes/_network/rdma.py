@@ -67,9 +67,7 @@ def ports(root: str) -> List[Port]:
 
 
 def wanted(found: List[Port]) -> List[Port]:
-    """Those that NCCL_IB_HCA leaves: prefixes, `^` leaves out, `=` asks for whole names,
-    `:port`.
-    """
+    """The ports that NCCL_IB_HCA selects: prefixes, `^` excludes, `=` for whole names, `:port`."""
     rule = os.environ.get("NCCL_IB_HCA", "")
     leaves_out, rule = rule.startswith("^"), rule.lstrip("^")
     whole, rule = rule.startswith("="), rule.lstrip("=")

@@ -97,9 +97,7 @@ class Datagrams:
             peer.bye |= bool(flags & BYE)
 
     def _send(self) -> None:
-        """By the clock, so that a process that had to wait for a processor catches up; the
-        window keeps that from being a flood.
-        """
+        """Send by the clock, so that a delayed process catches up; the window prevents a flood."""
         hello_at = 0.0
         opened: Dict[int, float] = {}
         moved: Dict[int, float] = {}

@@ -70,9 +70,7 @@ def talk(request: PairRequest) -> None:
 
 
 def _done(peer: Peer, datagrams: Datagrams) -> bool:
-    """It has said so, or its datagrams, which come twenty times a second as long as it lives,
-    have ended.
-    """
+    """It said so, or its steady datagrams have ended."""
     silent = peer.datagrams and not datagrams.trouble and time.monotonic() - peer.last > SILENT_S
     return peer.bye or not peer.heard or bool(silent)
 
@@ -126,9 +124,7 @@ def _one(request: PairRequest, peer: Peer, datagrams: Datagrams, began: float) -
 
 
 def _retry(request: PairRequest, peer: Peer, states: Dict[int, str], end: float) -> None:
-    """Ports that did not answer get the kernel's second attempt, twice: who has just started or
-    waits for a processor is no firewall.
-    """
+    """Let silent ports have the kernel's second attempt, twice: a slow peer is no firewall."""
     for _ in range(2):
         missing = [port for port, state in states.items() if state != "ok"]
         if (

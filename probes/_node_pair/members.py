@@ -101,9 +101,7 @@ def read_request() -> PairRequest:
 def look_up(
     names: List[Tuple[str, str]], port: int, within_s: float
 ) -> Dict[str, Tuple[int, str, str]]:
-    """Return family, address and trouble for each (name, address). A resolver may hang, so each
-    name has a thread that is left behind.
-    """
+    """Return family, address and trouble of each (name, address); a thread may hang in each."""
     found: Dict[str, Tuple[int, str, str]] = {}
 
     def item(name: str, address: str) -> None:

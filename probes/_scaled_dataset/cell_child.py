@@ -64,9 +64,7 @@ class Job:
                     self.collate = self.collate()
 
     def sources(self, rows: int) -> List[data_sources.Source]:
-        """Call the factory, with `rows` where it takes them. Raises what the user's code raises,
-        and NonsenseError.
-        """
+        """Call the factory, with `rows` if it takes them. Raises its errors and NonsenseError."""
         pid, before, open_before = os.getpid(), time.perf_counter(), _open()
         takes = data_sources.takes_rows(self.found)
         with child_report.phase("factory", **({"rows": rows} if takes else {})):
@@ -109,9 +107,7 @@ class Job:
         return made._replace(**changes)
 
     def stacked(self, source: data_sources.Source, want: data_sources.Want) -> data_sources.Want:
-        """Where the user gave no collate function and torch's own cannot stack the first rows,
-        leave samples as they are.
-        """
+        """Leave samples unstacked if the user gave no collate function and torch's cannot stack."""
         if want.collate is not None or source.kind in ("loader", "opaque"):
             return want
         if self.task["stack"] == "list":
@@ -280,9 +276,7 @@ def _least(
 
 
 def has_fewer(job: Job, source: data_sources.Source, rows: int) -> bool:
-    """Does the factory give the same data whatever it is asked for, and is that less than
-    `rows`?
-    """
+    """Does the factory give the same data for any size, and less than `rows`?"""
     length = None if data_sources.takes_rows(job.found) else data_sources.length_of(source)
     return length is not None and length < rows
 
@@ -377,9 +371,7 @@ def _workers_of(source: data_sources.Source, want: data_sources.Want) -> int:
 
 
 def together(job: Job) -> None:
-    """Open every loader that the user has, all alive at one time, as training, validation and
-    test are; read two batches of each.
-    """
+    """Open all of the user's loaders at once, as training does; read two batches of each."""
     rows = job.task["rows"][-1]
     alive, high = [], process_usage.most([])
     for source in job.sources(rows):
@@ -411,9 +403,7 @@ TASKS = {
 
 
 def _join_group(task: Dict[str, Any]) -> None:
-    """What asks for its rank by torch.distributed must find a group. It is nobody's fault here
-    where there can be none.
-    """
+    """Join a group of one, for data sets that ask for their rank; failing is no fault."""
     import datetime as dt
 
     import torch.distributed

@@ -41,9 +41,7 @@ PYTHONS_OWN = (  # how Python starts processes and prints stacks
 
 
 class Stack(NamedTuple):
-    """The main thread of one process, outermost frame first. `worker` is true for a process
-    below the rank's own.
-    """
+    """The main thread of one process, outermost frame first. `worker`: below the rank's own."""
 
     pid: int
     worker: bool
@@ -139,9 +137,7 @@ class _Child(PythonChild):
         return found
 
     def ask_for_stacks(self) -> None:
-        """Ask the child, then everything below it, one after the other: what they print names no
-        process.
-        """
+        """Ask the child, then each process below it in turn: what they print names no process."""
         self.own_output = self.text("out")
         for pid in [self.pid, *descendants(self.pid)][:16]:
             if not process_usage.catches(pid, signal.SIGUSR1):

@@ -35,9 +35,7 @@ def tell(what: str, **fields: Any) -> None:
 
 
 def of_a_fork(what: str) -> None:
-    """Report from a process that the user's code forked and that came back into ours, before it
-    ends.
-    """
+    """Report that the user's code forked and returned into ours, and end that process."""
     _state["pid"] = os.getpid()
     tell(what)
 

@@ -24,9 +24,7 @@ REPEATED_SHARE = 0.05  # padding at the end of an epoch repeats fewer
 def round_trip(
     run: ChildRun, task: Dict[str, Any], cell: CellRun, dataset: str
 ) -> Iterator[Failure]:
-    """Tell length, keys and values in each process; yield what was lost on the way, and what was
-    empty from the start.
-    """
+    """Send length, keys and values through each process; yield what was lost or empty."""
     for line in run.of("unsteady") + run.of("unchecked"):
         _emit.check("data.compared", "unknown", line["says"])
     for line in run.of("pickled"):

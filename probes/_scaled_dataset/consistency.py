@@ -16,9 +16,7 @@ ROWS_OF_A_STREAM = 3
 
 
 def round_trip(job: Any) -> None:
-    """Compare first, middle and last rows in this process, after a round trip through pickle, in
-    a forked and in a spawned worker.
-    """
+    """Compare rows after a round trip through pickle, a forked and a spawned worker."""
     source = job.sources(job.task["rows"][-1])[0]
     if source.kind == "opaque":
         child_report.tell(

@@ -88,9 +88,7 @@ def catches(pid: int, number: int) -> bool:
 
 
 def limits() -> Dict[str, Tuple[int, str]]:
-    """Return name → (value, unit) of every limit that is set: memory, descriptors, processes,
-    shared memory, processors.
-    """
+    """Return {name: (value, unit)} of every limit: memory, descriptors, processes, processors."""
     found: Dict[str, Tuple[int, str]] = {}
     now = memory_limits()
     for name, value in (("memory_bytes", now.limit), ("memory_free_bytes", now.free)):

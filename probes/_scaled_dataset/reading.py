@@ -14,9 +14,7 @@ LOOK_S = 0.7
 
 
 class Epoch(NamedTuple):
-    """One pass. `first_s` is from the start of the iterator to the first batch, `rest_s` from
-    there to the end. `whole` is false where time ran out.
-    """
+    """One pass: `first_s` to the first batch, `rest_s` from there; `whole`: it was not cut off."""
 
     first_s: float
     rest_s: float
@@ -31,9 +29,7 @@ class Epoch(NamedTuple):
 def epoch(
     batches: Any, want: data_sources.Want, until: float, pid: int, shm_before: int, batch_rows: int
 ) -> Epoch:
-    """Read until the end, `want.rows` rows (of this rank's share), or the time `until`
-    (perf_counter).
-    """
+    """Read to the end, `want.rows` rows of this rank's share, or `until` (perf_counter)."""
     share = -(-want.rows // want.ranks)
     began = time.perf_counter()
     iterator = iter(batches)

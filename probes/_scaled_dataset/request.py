@@ -33,9 +33,7 @@ def read_request(
 
 
 def grown(sizes: Tuple[int, ...]) -> Tuple[int, ...]:
-    """One number is the most: sizes in steps of three below it, so that a law can be read off
-    them.
-    """
+    """From one number, the largest, make sizes in steps of three, so that growth shows."""
     if len(sizes) > 1:
         return sizes
     most = sizes[0]

@@ -10,9 +10,7 @@ DEPTH = 12
 
 
 class NotComparableError(Exception):
-    """Nothing can be run of whether two such samples are equal: they hold an object that shows
-    no values.
-    """
+    """Two such samples cannot be compared: they hold an object without visible values."""
 
 
 class Shape(NamedTuple):
@@ -42,9 +40,7 @@ def digest(samples: Iterable[Any]) -> Optional[int]:
 
 
 def combined(shapes: Iterable[Shape]) -> Optional[int]:
-    """One number for several samples in their order; None where one of them cannot be compared,
-    or there is none.
-    """
+    """One digest of several samples in order; None if one cannot be compared or there is none."""
     found = [item.digest for item in shapes]
     known = [item for item in found if item is not None]
     return (

@@ -62,9 +62,7 @@ class DatasetTrial:
         )
 
     def run(self) -> NoReturn:
-        """Smallest and plainest first; then workers, ranks and start methods, each with its share
-        of the remaining time.
-        """
+        """Run the smallest cell first; then workers, ranks and start methods, sharing the time."""
         for name, (value, unit) in process_usage.limits().items():
             _emit.measure(f"limit.{name}", value, unit)
         cells.become_subreaper()
@@ -86,9 +84,7 @@ class DatasetTrial:
 
     @property
     def method(self) -> str:
-        """How the user's workers are started: as their loader says, else Python's default here
-        (forkserver from 3.14 on).
-        """
+        """How workers start: as their loader says, else Python's default (forkserver from 3.14)."""
         return str(self.sources[0]["method"] or multiprocessing.get_start_method())
 
     def _with_workers(self) -> None:
@@ -214,8 +210,8 @@ class DatasetTrial:
         *,
         steps: bool = False,
     ) -> int:
-        """Read growing sizes, with `steps` also those between that a law needs; return the
-        largest that worked, 0 where none did.
+        """Read growing sizes, with `steps` also those between; return the largest that worked, or
+        0.
         """
         ran = self.cell("read", workers, method, ranks, rows, epochs, steps=steps)
         if ran is None:
@@ -413,9 +409,7 @@ class DatasetTrial:
                     self.fail(failure, too_soon=failures.too_soon(ran[1]))
 
     def _shards(self, workers: int, method: str) -> None:
-        """A stream, or a loader of the user's, may give several readers the same rows; a plain
-        data set is split by torch.
-        """
+        """Whether several readers may get the same rows: a stream's or a loader's do."""
         if (
             self.sources[0]["kind"] in ("map", "opaque")
             or not self.steady

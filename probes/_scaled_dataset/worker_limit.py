@@ -19,9 +19,7 @@ def tell(
     loaders: int,
     failed: List[Dict[str, Any]],
 ) -> Optional[int]:
-    """Tell `workers.safe`, per rank and loader, from what one worker was measured to take; None
-    where no cell with workers was measured.
-    """
+    """Report `workers.safe` per rank and loader; None without a measured cell with workers."""
     with_workers = [key for key in costs if key[0]]
     broken = sorted({(item["workers"], item["method"]) for item in failed if item.get("workers")})
     if not with_workers:

@@ -85,9 +85,7 @@ def thresholds() -> Dict[str, float]:
 
 
 def run(checks: Sequence[Check], description: str, all_good: str) -> NoReturn:
-    """Run the checks of this slot and budget, then answer: `no` names the failed checks, `yes`
-    prints `all_good`.
-    """
+    """Run the checks of this slot and budget; `no` names the failed ones, `yes` says `all_good`."""
     parser = _emit.Parser(description=description)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--root", default="/")

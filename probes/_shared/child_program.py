@@ -17,9 +17,7 @@ PARENT = os.getppid()
 
 
 def prepare(folder: str, key: str) -> None:
-    """Volunteer for the OOM killer, so that it spares the probe, and write all stacks to
-    FOLDER/KEY.stack on SIGABRT and on a crash.
-    """
+    """Volunteer for the OOM killer; write all stacks to FOLDER/KEY.stack on SIGABRT or a crash."""
     with contextlib.suppress(OSError):
         write("/proc/self/oom_score_adj", "500")
     stacks = open(f"{folder}/{key}.stack", "w", encoding="utf-8")  # noqa: SIM115 - stays open

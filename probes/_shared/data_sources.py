@@ -66,9 +66,7 @@ class Want(NamedTuple):
 
 
 def call(found: Any, rows: int) -> Any:
-    """Return what a factory gives; `rows` is passed where its signature has that name. What is
-    data already is returned as it is.
-    """
+    """What a factory gives, `rows` passed if its signature has it; data is returned as it is."""
     if not isinstance(found, type) and (is_data(found) or not callable(found)):
         return found
     return found(rows=rows) if takes_rows(found) else found()
@@ -186,9 +184,7 @@ def as_list(samples: Any) -> Any:
 
 
 def loader(source: Source, want: Want) -> Any:
-    """Return an iterable of batches over at most `want.rows` rows where rows have numbers; a
-    stream is stopped by its reader.
-    """
+    """An iterable of batches over at most `want.rows` rows; the reader stops a stream."""
     import torch.utils.data
 
     if source.kind == "opaque":

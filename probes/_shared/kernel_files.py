@@ -46,9 +46,7 @@ def exists(root: str, path: str) -> bool:
 
 
 def chosen(root: str, path: str) -> str:
-    """The word in brackets of a file such as `always [madvise] never`; the first word where
-    there are none.
-    """
+    """The bracketed word of a file such as `always [madvise] never`, else the first."""
     choices = read(root, path).split()
     return next(
         (word.strip("[]") for word in choices if word.startswith("[")),

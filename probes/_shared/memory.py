@@ -35,9 +35,7 @@ def number(folder: str, name: str) -> Optional[int]:
 
 
 def cgroup_folders(controller: str) -> Iterator[str]:
-    """Yield this process's cgroup folder and all above it, v1 and v2. A container hides the upper
-    part: its own folder is the mount.
-    """
+    """This process's cgroup folder and all above it, v1 and v2; a container hides the upper."""
     for line in read_text("/proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers or controller in controllers.split(","):

@@ -70,9 +70,7 @@ def load_named_object(text: str) -> Any:
 
 
 def prepend_to_path(first: List[str]) -> None:
-    """Put `first`, the folder of the user's script and the current one at the head of
-    `sys.path`, in this order.
-    """
+    """Put `first`, the folder of the user's script and the current one first on `sys.path`."""
     script = os.environ.get("TRAINPROBE_SCRIPT", "")
     folders = [*first, *([os.path.dirname(os.path.abspath(script))] if script else []), os.getcwd()]
     sys.path[:] = list(dict.fromkeys([*folders, *sys.path]))

@@ -28,9 +28,7 @@ MOST = 24
 
 
 class Mount(NamedTuple):
-    """One row of mountinfo(5). `options` are those of the mount, `whole` those of the file
-    system.
-    """
+    """One row of mountinfo(5). `options` are the mount's, `whole` the file system's."""
 
     point: str
     kind: str
@@ -43,9 +41,7 @@ class Mount(NamedTuple):
         return bool(NETWORK.fullmatch(self.kind)) and not LOCAL_FUSE.fullmatch(self.kind)
 
     def shown(self) -> str:
-        """The same text on every node that has the same: a local disk's device is left out, a
-        server stands there.
-        """
+        """The same text on every node with the same mount: without a local disk's device."""
         return (
             f"{self.kind} {self.source} at {self.point}"
             if self.network
@@ -142,9 +138,7 @@ def look(launch: checks.Launch, deadline_s: float) -> Dict[str, Path]:
 
 
 def ask(path: str, tries: bool) -> Dict[str, Any]:
-    """In the child: everything that may block. `tries` also writes a small file and takes it
-    away.
-    """
+    """In the child: all that may block. `tries` also writes and removes a small file."""
     reply: Dict[str, Any] = {"real": os.path.realpath(path)}
     try:
         os.stat(path)

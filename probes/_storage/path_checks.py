@@ -78,9 +78,7 @@ class Paths:
         )
 
     def present(self, launch: checks.Launch, results: checks.Results) -> None:
-        """The named paths exist, on the mount that fstab plans, and can be written where their
-        permissions say so.
-        """
+        """The named paths exist on the mount of fstab and can be written as permissions say."""
         looked, planned = self.of(launch, results), mounts.planned(launch.root)
         points = {mount.point for mount in mounts.table(launch.root)}
         bad: List[str] = []
@@ -187,9 +185,7 @@ class Paths:
 
 
 def _meant(item: mounts.Path) -> bool:
-    """A mount that was made read-only is meant so; a file system that went read-only under a
-    writable mount is not.
-    """
+    """Whether the mount itself is read-only, not just the file system under a writable one."""
     return (
         item.stat.get("writable") == "EROFS"
         and item.mount is not None
@@ -240,9 +236,7 @@ def quota(launch: checks.Launch, results: checks.Results) -> None:
 
 
 def quota_rows(text: str) -> List[Tuple[str, float]]:
-    """(file system, the larger of its shares of blocks and files). Columns: used, quota, limit,
-    grace, and the same for files; 0 is no limit.
-    """
+    """(file system, the larger of its used shares of blocks and files); 0 means no limit."""
     rows = []
     for line in text.splitlines():
         found = re.match(

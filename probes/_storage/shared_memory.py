@@ -60,9 +60,7 @@ def _taken(size: int) -> None:
 
 
 def stale(_launch: checks.Launch, results: checks.Results) -> None:
-    """Files that no living process has open or mapped, by their name of libraries that leave
-    some behind.
-    """
+    """Files left behind by libraries, which no living process has open or mapped."""
     now, files = time.time(), []
     for name in sorted(os.listdir(SHM))[:MOST_FILES] if os.path.isdir(SHM) else []:
         found = LEFT.fullmatch(name)

@@ -100,9 +100,7 @@ def _caller() -> FrameType:
 
 
 def _as_part_of(theirs: CodeType, ours: CodeType) -> CodeType:
-    """Our code object under the name and at the line of torch's wrapper, so that tracebacks and
-    stacks read as they always do.
-    """
+    """Our code object under the name and line of torch's wrapper, so that stacks look the same."""
     call = next(
         line
         for line, text in enumerate(linecache.getlines(ours.co_filename), 1)
@@ -128,9 +126,7 @@ def _as_part_of(theirs: CodeType, ours: CodeType) -> CodeType:
 
 
 def journal_calls(c10d_logger: Any, path: str) -> None:
-    """Exchange the decorator in `c10d_logger`. Call it once, right after that module was
-    executed.
-    """
+    """Replace the decorator in `c10d_logger`, once, right after that module was executed."""
     original = c10d_logger._exception_logger
     kept: List[Journal] = []
     inside = threading.local()

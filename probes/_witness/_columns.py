@@ -63,9 +63,7 @@ def watch(module: Any, tell: Callable[..., None], guarded: Callable[..., Any]) -
 
 
 def _own(trainer: Any) -> Any:
-    """What the Trainer itself has there; as without us, an AttributeError where it has nothing,
-    and of the class.
-    """
+    """The Trainer's own attribute; AttributeError where it has none, as without us."""
     try:
         return trainer.__dict__[_NAME]
     except (AttributeError, KeyError):

@@ -188,9 +188,7 @@ KNOBS: Dict[str, Callable[[Applied], Dict[str, After]]] = {
 
 
 def hooks(knob: str, tell: Tell) -> Dict[str, After]:
-    """What to do after which module was executed. For modules that are in already it is to be
-    done at once.
-    """
+    """What to do after which module was executed; at once for modules that are loaded."""
     if not knob:
         return what_is_there(tell)
     make = KNOBS.get(knob)

@@ -83,9 +83,7 @@ def _rank() -> int | None:
 
 @_guarded
 def _tell(event: str, name: str, **fields: Any) -> None:
-    """Append one event by one write; the file is opened for each, so that no descriptor of ours
-    stays open in the program.
-    """
+    """Append one event by one write. The file is opened anew, so no descriptor stays open."""
     if os.getpid() != _saw["pid"]:
         return
     rank = _rank()
@@ -154,9 +152,7 @@ def _line(path: str, number: int) -> str:
 
 
 def _importing(error: BaseException, traceback: Any) -> str:
-    """The outermost module whose body was running, or the module that an ImportError did not
-    find.
-    """
+    """The outermost module whose body ran, or the one that an ImportError did not find."""
     while traceback is not None:
         frame = traceback.tb_frame
         if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") not in (
@@ -183,9 +179,7 @@ def _described(error: BaseException, traceback: Any) -> dict[str, Any]:
 
 @_guarded
 def _record(error: Any, traceback: Any, thread: str) -> None:
-    """Record an uncaught exception once, though torch and the user may chain or replace the
-    hooks. Only its id is kept, not its frames.
-    """
+    """Record an uncaught exception once, by its id, though hooks may be chained or replaced."""
     if error is None or isinstance(error, SystemExit) or _saw["recorded"] == (id(error), thread):
         return
     _saw["recorded"] = (id(error), thread)
@@ -203,9 +197,7 @@ def _record(error: Any, traceback: Any, thread: str) -> None:
 
 @_guarded
 def _leaving(how: str, code: Any, caller: Any) -> None:
-    """Tell who ends the program by sys.exit or os._exit, and which exception was being handled
-    there.
-    """
+    """Report who ends the program by sys.exit or os._exit, and the exception in progress."""
     if os.getpid() != _saw["pid"]:
         return
     _saw["code"] = code if isinstance(code, int) else 0 if code is None else 1
@@ -315,9 +307,7 @@ def _step() -> None:
 
 
 class _Yielded:
-    """Stands for the iterators' own count of batches, `_num_yielded`: to watch it adds no frame
-    to the program's stacks.
-    """
+    """Replaces the iterators' `_num_yielded`: watching it adds no frame to stacks."""
 
     def __get__(self, iterator: Any, kind: Any = None) -> Any:
         return self if iterator is None else iterator.__dict__["_num_yielded"]
@@ -403,9 +393,7 @@ _AFTER_IMPORT: dict[str, Callable[[Any], None]] = {
 
 
 class _Finder:
-    """Runs a function after a module's body has run. It finds nothing itself, and leaves once
-    all modules are in.
-    """
+    """Runs a function after a module's body has run; it finds nothing and leaves when done."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
@@ -448,9 +436,7 @@ def _call_after(spec: Any, after: Callable[[Any], None]) -> None:
 
 
 def _role() -> str:
-    """Say `rank`, `alone` (no rank known: a launcher or a single process) or `child` (of a rank:
-    it stays silent).
-    """
+    """`rank`, `alone` (a launcher or a single process) or `child` (of a rank, silent)."""
     words = " ".join(getattr(sys, "orig_argv", None) or sys.argv)
     if any(helper in words for helper in _HELPERS):
         return "child"

@@ -18,9 +18,7 @@ from trainprobe.lint.wrappers import wrapped
 
 @dataclass(frozen=True)
 class Collective:
-    """A collective call. `name` is short and the same however the call is written; `sure` is the
-    confidence that it is one.
-    """
+    """A collective call. `name` is its short form; `sure` the confidence that it is one."""
 
     name: str
     says: str
@@ -132,9 +130,7 @@ TRAINER = re.compile(r"(transformers|trl|sentence_transformers|setfit)\.([\w.]+\
 
 @remembered
 def collective_of(program: Program, module: Module, call: ast.Call) -> Collective | None:
-    """Return the collective that a call is; None where it is none, or leads to one only through the
-    project's own code.
-    """
+    """The collective that a call is; None if it is none or reaches one through project code."""
     return _named(program, module, call, program.dotted(module, call.func))
 
 
@@ -334,9 +330,7 @@ def _sharded(program: Program, module: Module, receiver: ast.expr, last: str) ->
 
 
 def of_wrapped(kinds: set[str], last: str) -> Collective | None:
-    """Return the collective in a method of a model that is wrapped so; `__call__` is the forward
-    pass.
-    """
+    """The collective in a method of a wrapped model; `__call__` is the forward pass."""
     said = "the forward pass" if last in {"__call__", "forward", "generate"} else f"{last}()"
     if "fsdp" in kinds and last in SHARDED_METHODS:
         sentence = f"{said} of an FSDP model gathers its parameters from all ranks"
@@ -354,9 +348,7 @@ def of_wrapped(kinds: set[str], last: str) -> Collective | None:
 
 
 def is_a(program: Program, receiver: str, pattern: re.Pattern[str], depth: int = 0) -> bool:
-    """Whether `receiver` is an instance of a class of that name, or of a project class derived
-    from one.
-    """
+    """Whether `receiver` is an instance of that class or of a project subclass of it."""
     name = receiver.removesuffix(".strategy")
     if not name.endswith("()") or depth > 6:
         return False

@@ -37,9 +37,7 @@ MAKES = set(
 
 
 def device_kinds(program: Program, module: Module, node: ast.expr, depth: int = 0) -> set[str]:
-    """Return the kinds of device ("cuda", "cpu", "mps") that an expression may name; with an
-    index "cuda:0". Empty where nothing is known.
-    """
+    """The devices ("cuda", "cpu", "mps", "cuda:0") that an expression may name; maybe none."""
     if depth > 6:
         return set()
     known: dict[ast.AST, set[str]] = program.memory.setdefault("device kinds", {})

@@ -75,9 +75,7 @@ def findings_of(
 
 
 def _found_by(rule: Rule, program: Program, trouble: list[NotRead]) -> list[Finding]:
-    """Run one rule. Where it fails, run it on ever smaller parts of the program, so that it is
-    skipped only for the files on which it fails.
-    """
+    """Run one rule. Where it fails, narrow it down to skip only the files on which it fails."""
     found: list[Finding] = []
     parts: list[list[Module]] = [list(program.modules.values())]
     tries = 0

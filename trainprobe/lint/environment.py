@@ -67,9 +67,7 @@ CPU_COUNTS = set(
 
 
 def counts_all_cpus(program: Program, place: Expression) -> bool:
-    """Whether an expression is the number of the machine's CPUs, not divided among anybody nor
-    bounded.
-    """
+    """Whether an expression counts all CPUs, neither divided nor bounded."""
     behind = origin(program, place.module, place.node)
     found = False
     for node in ast.walk(behind.node):

@@ -25,9 +25,7 @@ class Expression(NamedTuple):
 def resolved_argument(
     program: Program, site: Call, name: str, position: int | None = None
 ) -> Expression | None:
-    """Return the expression given for an argument, also through `**options` whose dictionary is
-    written in the project.
-    """
+    """The expression given for an argument, also through `**options` with a known dictionary."""
     module, call = site.module, site.node
     node = argument(call, name, position)
     if node is not None:
@@ -80,9 +78,7 @@ def _set_later(module: Module, options: ast.Name, name: str) -> ast.expr | None:
 
 
 def has_unknown_arguments(program: Program, site: Call) -> bool:
-    """Whether a call may be given arguments that cannot be seen: `*args`, or `**options` whose
-    keys are not written in the project.
-    """
+    """Whether a call may be given unseen arguments: `*args`, or `**options` of unknown keys."""
     module, call = site.module, site.node
     if any(isinstance(item, ast.Starred) for item in call.args):
         return True
@@ -101,9 +97,7 @@ def has_unknown_arguments(program: Program, site: Call) -> bool:
 
 
 def origin(program: Program, module: Module, node: ast.expr, depth: int = 0) -> Expression:
-    """Follow names and attributes to the expression that they were given; parameters to the one
-    argument that all calls of the project give.
-    """
+    """Follow names, attributes and parameters with one known argument to their expression."""
     if depth > DEEPEST:
         return Expression(module, node)
     if isinstance(node, ast.Name):

@@ -11,9 +11,7 @@ from trainprobe.lint.modules import Module
 
 
 def insert_line(module: Module, before: ast.stmt, text: str) -> Edit:
-    """Insert `text` (one or more lines, without indentation) as lines of their own before a
-    statement, indented as it is.
-    """
+    """Insert `text`, unindented lines, before a statement and indented as it is."""
     first = min(
         [before.lineno, *(decorator.lineno for decorator in getattr(before, "decorator_list", []))]
     )

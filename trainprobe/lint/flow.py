@@ -20,9 +20,7 @@ EXITS = {"sys.exit", "os._exit", "exit", "quit"}
 
 @dataclass(frozen=True)
 class Guard:
-    """Only ranks for which `test` holds get here. `how` says why: the condition encloses it, other
-    ranks left earlier, or a decorator filters them.
-    """
+    """Only ranks for which `test` holds get here: by a condition, an early exit or a decorator."""
 
     test: RankTest
     how: Literal["inside", "return", "raise", "exit", "continue", "break", "decorator"]
@@ -85,9 +83,7 @@ def guards(program: Program, module: Module, node: ast.AST) -> list[Guard]:
 
 @remembered
 def leaves(program: Program, module: Module) -> dict[ast.AST, list[Guard]]:
-    """Return, for each function or module, the conditions that make some ranks leave it, or a
-    loop in it, early.
-    """
+    """The conditions that make some ranks leave a function, module or loop early."""
     made: dict[ast.AST, list[Guard]] = {}
     for node in module.of(ast.If):
         ways = [
@@ -147,9 +143,7 @@ def _is_left_behind(module: Module, leave: Guard, node: ast.AST) -> bool:
 
 
 def before(module: Module, first: ast.AST, second: ast.AST) -> bool:
-    """Whether `first` ends before `second` begins in the source of one function, with no branch
-    that has only one of them.
-    """
+    """Whether `first` ends before `second` begins in one function, on all branches."""
     end = (getattr(first, "end_lineno", 0), getattr(first, "end_col_offset", 0))
     begin = (getattr(second, "lineno", 0), getattr(second, "col_offset", 0))
     if end > begin or module.scope_of(first) is not module.scope_of(second):
@@ -178,9 +172,7 @@ def _with_children(module: Module, node: ast.AST) -> Iterator[tuple[ast.AST, ast
 
 
 def decorated_by(program: Program, module: Module, decorator: ast.expr) -> RankTest | None:
-    """Return the condition that a decorator puts before every call of its function:
-    `rank_zero_only` and its like, or one of the project's own.
-    """
+    """The condition that a decorator such as `rank_zero_only` puts before its function."""
     name = program.dotted(module, decorator)
     function = program.function(name.removesuffix("()"))
     if function is not None:

@@ -53,9 +53,7 @@ def workers(program: Program, call: Call) -> Any:
 
 
 def has_workers(program: Program, call: Call) -> bool:
-    """Whether the loader is given workers: a number above 0, or one that somebody sets
-    elsewhere.
-    """
+    """Whether the loader has workers: a number above 0, or one set elsewhere."""
     number = workers(program, call)
     return (isinstance(number, int) and number > 0) or (
         number is UNKNOWN and resolved_argument(program, call, "num_workers", 5) is not None
@@ -122,9 +120,7 @@ def run_in_workers(program: Program, call: Call) -> list[Function]:
 
 
 def loaders_in(program: Program, module: Module, node: ast.expr, depth: int = 0) -> set[ast.AST]:
-    """Return the calls that made the loaders in an expression: through names, tuples that
-    functions return, `enumerate`, `tqdm` and `zip`.
-    """
+    """The calls that made an expression's loaders, through names, tuples and iterators."""
     if depth > 6:
         return set()
     if isinstance(node, ast.Name):

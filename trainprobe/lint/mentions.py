@@ -37,9 +37,7 @@ def mentions(program: Program, module: Module) -> Mentions:  # noqa: ARG001 - it
 
 
 def is_named(program: Program, modules: list[Module], *names: str) -> bool:
-    """Whether the code of one of the modules uses one of these names: as variable, attribute,
-    keyword, or as text, as `getattr` needs it.
-    """
+    """Whether one of the modules uses one of these names, also as text for `getattr`."""
     return any(
         holder.names.intersection(names) or holder.texts.intersection(names)
         for holder in (mentions(program, module) for module in modules)
@@ -62,9 +60,7 @@ def mentions_pattern(program: Program, modules: list[Module], pattern: re.Patter
 
 
 def is_launched(module: Module) -> bool:
-    """Whether a whole command line in a comment or docstring says that a launcher starts this
-    file.
-    """
+    """Whether a command line in a comment or docstring launches this file."""
     return COMMAND.search(module.text) is not None
 
 

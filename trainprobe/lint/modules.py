@@ -23,9 +23,7 @@ SKIPPED = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 
 @dataclass(frozen=True, eq=False)
 class Binding:
-    """One place where a name gets its value. `dotted` is set for imports, `value` for
-    assignments, `index` for an unpacked tuple.
-    """
+    """Where a name gets its value: `dotted` of imports, `value`, `index` of an unpacked tuple."""
 
     kind: Literal["import", "value", "unpack", "param", "def", "class", "other"]
     node: ast.AST
@@ -75,9 +73,7 @@ class Function:
 
 @dataclass(eq=False, repr=False)
 class Class:
-    """A class of the project: its methods, and what is assigned in its body or to `self.` in its
-    methods.
-    """
+    """A class of the project: its methods, and what its body or `self.` assigns."""
 
     module: Module
     node: ast.ClassDef
@@ -91,9 +87,7 @@ class Class:
 
 
 class Module:
-    """A parsed file. `name` is unique in the program; `requested` is false for files read only
-    because others import them.
-    """
+    """A parsed file. `name` is unique; `requested` is false for files that others import."""
 
     def __init__(
         self,

@@ -88,15 +88,11 @@ class Names:
         return answer
 
     def bindings(self, module: Module, node: ast.Name) -> list[Binding]:
-        """All places that give this name its value, from the nearest scope that has any, in the
-        order of the source.
-        """
+        """All places that bind this name, in the nearest scope that has any, in source order."""
         return self.lookup(module, node.id, node)[1]
 
     def lookup(self, module: Module, name: str, at: ast.AST) -> tuple[Scope, list[Binding]]:
-        """Find `name` as seen from `at`: the scope that holds it and its bindings there; an
-        empty list where it is not the module's.
-        """
+        """The scope that holds `name` as seen from `at`, and its bindings there."""
         up: ast.AST | None = module.parents.get(at)
         first = True
         while up is not None:
@@ -110,9 +106,7 @@ class Names:
         return module.tree, module.bindings[module.tree].get(name, [])
 
     def latest(self, module: Module, node: ast.Name) -> Binding | None:
-        """The binding that most likely holds where `node` stands: the last before it in its own
-        scope, else the last of an outer one.
-        """
+        """The binding that most likely holds at `node`: the last before it, else an outer one's."""
         scope, found = self.lookup(module, node.id, node)
         if not found:
             return None
@@ -218,9 +212,7 @@ class Names:
         return ""
 
     def canonical(self, dotted: str) -> str:
-        """Follow re-exports of the project's modules: `lib.dist.barrier` may be
-        "torch.distributed.barrier".
-        """
+        """Follow the project's re-exports: `lib.dist.barrier` is "torch.distributed.barrier"."""
         for _ in range(6):
             module, rest = self._module_part(dotted)
             if module is None or not rest:

@@ -17,9 +17,7 @@ MOST = 400
 
 
 class Event(NamedTuple):
-    """Something that a rule looks for, at the point where the process reaches it. `via` holds the
-    calls on the way, the outermost first.
-    """
+    """What a rule looks for, where the process reaches it. `via` are the calls on the way."""
 
     kind: str
     module: Module
@@ -52,9 +50,7 @@ class Order:
         self._of_module: dict[Module, tuple[Event, ...]] = {}
 
     def traces(self) -> Iterator[list[Event]]:
-        """Yield one order for each module's top level, and one for each function that nothing in
-        the project calls, after that top level.
-        """
+        """Yield an order for each module's top level, then for each function that nobody calls."""
         for module in self.program.examined:
             top = self.top(module)
             if top:
@@ -136,9 +132,7 @@ class Order:
 
 
 def exclusive(module: Module, item: ast.AST, other: ast.AST) -> bool:
-    """Whether two places of a module are never both run in one pass: they stand in different
-    branches, or the first one's branch leaves.
-    """
+    """Whether one pass runs only one of two places: separate branches, or one that leaves."""
     above = {id(node): node for node in module.ancestors(other)}
     inner = item
     for node in module.ancestors(item):

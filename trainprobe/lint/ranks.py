@@ -57,9 +57,7 @@ UNIFORM = {-1, None}
 
 @dataclass(frozen=True)
 class RankTest:
-    """A condition whose value differs between ranks. "main": true only on rank 0 (of the job or
-    node); "others": true on all ranks but it.
-    """
+    """A condition that ranks differ in. "main": true on rank 0 only; "others": on the rest."""
 
     polarity: Polarity
     says: str
@@ -74,9 +72,7 @@ def _turned(polarity: Polarity) -> Polarity:
 
 
 def test(program: Program, module: Module, node: ast.expr) -> RankTest | None:
-    """Return how a condition depends on the rank; None where it seems to have the same value on all
-    ranks.
-    """
+    """How a condition depends on the rank; None where it seems equal on all ranks."""
     kind = kind_of(program, module, node)
     if kind == "rank":  # `if rank:` holds on all but 0
         kind = "others"
@@ -294,9 +290,7 @@ def _attribute(program: Program, module: Module, node: ast.Attribute, depth: int
 
 
 def _set_elsewhere(program: Program, holder: str, name: str, depth: int) -> Kind:
-    """What `args.saves = is_master(args)` somewhere in the program says of `args.saves`, where
-    nothing is known of the object.
-    """
+    """What `args.saves = is_master(args)` elsewhere says of `args.saves`."""
     known: dict[tuple[str, str], list[tuple[Module, ast.expr]]] | None = program.memory.get(
         "attributes set"
     )

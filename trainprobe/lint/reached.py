@@ -45,9 +45,7 @@ class ReachedCollective:
 def reached_by_function(
     program: Program, function: Function, depth: int = 0
 ) -> tuple[ReachedCollective, ...]:
-    """Return the collectives that calling `function` leads to on every rank: at most a few,
-    those under a rank condition left out.
-    """
+    """The collectives that `function` reaches on every rank, at most a few."""
     memory: dict[Function, tuple[ReachedCollective, ...]] = program.memory.setdefault(
         "reached collectives", {}
     )
@@ -75,9 +73,7 @@ def reached_by_function(
 def reached_by_call(
     program: Program, module: Module, call: ast.Call
 ) -> tuple[ReachedCollective, ...]:
-    """Return the collectives that a call leads to: its own, or those of the project's function
-    that it runs with these arguments.
-    """
+    """The collectives that a call reaches: its own, or those of the project's function."""
     own = collective_of(program, module, call)
     if own is not None:
         return (ReachedCollective(own, module, call, ()),)

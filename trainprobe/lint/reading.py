@@ -94,9 +94,7 @@ def installed_versions() -> dict[str, str]:
 
 
 def text_of(path: str) -> str:
-    """Return the text of a source file in the encoding that it declares, newlines as they are;
-    raises OSError and ValueError with a sentence.
-    """
+    """A source file's text in its declared encoding; raises OSError, ValueError with a sentence."""
     size = os.stat(path).st_size
     if size > LARGEST_BYTES * (8 if path.endswith(".ipynb") else 1):
         raise ValueError(
@@ -110,9 +108,7 @@ def text_of(path: str) -> str:
 
 
 def decoded(raw: bytes) -> str:
-    """Return source as text; raises ValueError with a sentence where its encoding is unknown or
-    does not fit.
-    """
+    """Source as text; raises ValueError where its encoding is unknown or does not fit."""
     try:
         text = raw.decode(encoding_of(raw))
     except SyntaxError:
@@ -230,9 +226,7 @@ def _imported(module: Module, roots: set[str]) -> Iterator[str]:
 
 
 def _read_configs(program: Program, module: Module) -> None:
-    """Read the configuration files that a module names as literals, beside it or beneath the
-    working folder.
-    """
+    """Read the configuration files that a module names as literals."""
     for node in module.of(ast.Constant):
         value = node.value
         if (

@@ -52,9 +52,7 @@ def is_used(program: Program) -> bool:
 
 
 def kind_of(program: Program, module: Module, node: ast.expr, depth: int = 0) -> Kind:
-    """Return what an expression is on each rank: a shard of a tensor ("sharded"), a partial result
-    ("partial"), or neither ("").
-    """
+    """What an expression is on each rank: "sharded", a "partial" result, or ""."""
     known: dict[ast.AST, Kind] = program.memory.setdefault("sharded kinds", {})
     if node in known or depth > DEEPEST:
         return known.get(node, "")
@@ -91,9 +89,7 @@ def clips(program: Program, module: Module, call: ast.Call) -> bool:
 
 
 def is_model(program: Program, module: Module, node: ast.expr, depth: int = 0) -> bool:
-    """Whether an expression is a model to which `fully_shard` was applied: here, in a function that
-    it is passed through, or in a caller.
-    """
+    """Whether an expression is a model to which `fully_shard` was applied anywhere."""
     if depth > DEEPEST:
         return False
     if "fsdp2" in wrapped(program, module, node):
@@ -238,9 +234,7 @@ def _name(program: Program, module: Module, node: ast.Name, depth: int) -> Kind:
 
 
 def _element(program: Program, module: Module, node: ast.expr, depth: int) -> Kind:
-    """The elements of `model.parameters()`, `model.named_parameters()`,
-    `model.state_dict().values()`, or of a list of such.
-    """
+    """The element of an iteration over `model.parameters()`, a state dict's values or such."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr in {"parameters", "named_parameters"}:
             return "sharded" if is_model(program, module, node.func.value) else ""

@@ -112,9 +112,7 @@ class Values:
         position: int | None = None,
         default: Any = UNKNOWN,
     ) -> Any:
-        """Return the value of an argument of a call: `default` where it is not given, UNKNOWN
-        where it may come through `**` or `*`.
-        """
+        """An argument's value: `default` if not given, UNKNOWN if `**` or `*` may hold it."""
         node = argument(call, name, position)
         if node is not None:
             return self.of(module, node)
@@ -174,9 +172,7 @@ class Values:
     def _parameter(
         self, module: Module, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, depth: int
     ) -> Any:
-        """The value with which a function's parameter is called everywhere, its default where no
-        call gives it.
-        """
+        """The one value that all calls give a parameter, its default without calls."""
         known: dict[tuple[ast.AST, str], Any] = self.program.memory.setdefault("parameters", {})
         if (node, name) not in known:
             known[node, name] = UNKNOWN  # ends circles of functions that hand a parameter on
@@ -238,9 +234,7 @@ class Values:
         return holder.get(node.attr, UNKNOWN) if isinstance(holder, dict) else UNKNOWN
 
     def _option(self, module: Module, name: str, depth: int) -> Any:
-        """The default of an option that `add_argument` declares, here or in any module of the
-        program.
-        """
+        """The default that `add_argument` declares for an option, anywhere in the program."""
         options = self.program.memory.get("options")
         if options is None:
             options = self.program.memory["options"] = {}

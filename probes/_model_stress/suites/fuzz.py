@@ -64,9 +64,7 @@ class Tried(NamedTuple):
 
 
 class Trier:
-    """Tries configurations. A fault of the model with its own configuration is not held against the
-    others.
-    """
+    """Tries configurations. A fault of the model's own configuration is not held against others."""
 
     def __init__(self, tested: TestedModel, findings: Findings, *, library: bool) -> None:
         self.tested, self.findings, self.library = tested, findings, library
@@ -164,9 +162,7 @@ class Trier:
         return type(model).__name__ if name == "" else name or ""
 
     def _state(self, model: Any, batch: Batch, changed: Options) -> Tried:
-        """Load its state dict into one of other weights: the names must be the same, and so the
-        outputs.
-        """
+        """Load its state dict into a model with other weights; compare names and outputs."""
         try:
             before = self.tested.run(model, batch, seed=7)
             other = self.tested.build(self.tested.request.seed + 1, options=changed)

@@ -112,9 +112,7 @@ def _train(tested: TestedModel, findings: Findings) -> Trained:
 
 
 def _state(findings: Findings, trained: Trained, fresh: TrainingRun, state: Dict[str, Any]) -> bool:
-    """Load into the fresh model and compare all that is registered; return whether it is as it
-    was.
-    """
+    """Load into the fresh model and compare all that is registered; return whether it is equal."""
     before = {name: id(item) for name, item in fresh.model.named_parameters(remove_duplicate=False)}
     ties = sharing(fresh.model)
     saved, expected = set(state["state_dict"]), set(fresh.model.state_dict())
@@ -183,9 +181,7 @@ def _state(findings: Findings, trained: Trained, fresh: TrainingRun, state: Dict
 
 
 def _dropped(saved: Set[str], expected: Set[str], name: str) -> bool:
-    """Is a parameter without a key of its own really lost? Some models save under other names:
-    then there are keys that are no names.
-    """
+    """Is a parameter without a key lost? Some models save it under another name."""
     return name not in saved and name not in expected
 
 
@@ -256,9 +252,7 @@ def _keys(
 def _evaluated(
     tested: TestedModel, findings: Findings, trained: Trained, fresh: TrainingRun
 ) -> Optional[Set[str]]:
-    """Compare outputs in eval(); return the names of what was told, None where they cannot be
-    compared.
-    """
+    """Compare outputs in eval(); return the reported names, None if they cannot be compared."""
     findings.step("outputs after the load")
     item, other, batch = trained.course.model.eval(), fresh.model.eval(), trained.batches[0]
     mine = tested.run(item, batch, seed=9)
@@ -296,9 +290,7 @@ def _evaluated(
 
 
 def _untrained(findings: Findings, trained: Trained, explained: Set[str]) -> Set[str]:
-    """Tensors with gradients that are no parameters of the model, even where they are alike in
-    all fresh models.
-    """
+    """Tensors with gradients that are no parameters, even if equal in all fresh models."""
     found = {
         name: keys
         for name, keys in unregistered(trained.course.model).items()

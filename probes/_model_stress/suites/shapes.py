@@ -350,9 +350,7 @@ def _odd_axis(found: Dict[Size, int], axis: int) -> Dict[Size, str]:
 
 
 def _training(runs: Runs, went: List[Passed]) -> None:
-    """The smallest and a usual size once more in train(): dropout and batch statistics go other
-    ways.
-    """
+    """Run two sizes again in train(), where dropout and batch statistics differ."""
     findings = runs.findings
     sizes = [item.size for item in went if item.size[1] is None or item.size[1] > 1]
     wanted = [

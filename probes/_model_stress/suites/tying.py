@@ -102,9 +102,7 @@ class Tying:
                 )
 
     def values(self, model: Any, source: Any, doing: str) -> None:
-        """A tie that holds must also hold what was saved, and not what one of its names was
-        drawn with.
-        """
+        """A tie that holds must also hold what was saved."""
         now, was = every(model), every(source)
         for tie in self.ties:
             for name, partner in ((tie.left, tie.anchor), (tie.anchor, tie.left)):

@@ -144,9 +144,7 @@ def _is_step(program: Program, module: Module, nodes: list[ast.Call]) -> bool:
 
 
 def _is_followed(program: Program, module: Module, node: ast.Call) -> bool:
-    """Whether an optimizer steps in the same function or in one that calls it: a backward pass
-    alone is a measurement.
-    """
+    """Whether an optimizer steps in this function or a caller; else it is a measurement."""
     function = module.function_of(node)
     if function is None:
         return True

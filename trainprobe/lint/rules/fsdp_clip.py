@@ -31,9 +31,7 @@ CLIPS = {"torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad.clip_grad_n
 
 
 def find(program: Program) -> Iterator[Finding]:
-    """Yield one finding per clip of an FSDP model's parameters that does not go through the
-    model.
-    """
+    """Yield one finding per clip of FSDP parameters that bypasses the model."""
     for module in program.examined:
         if "clip_grad_norm_" not in module.text:
             continue

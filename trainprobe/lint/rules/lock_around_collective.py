@@ -116,9 +116,7 @@ def _told(program: Program, module: Module, call: ast.Call, line: int) -> Iterat
 
 
 def _acquired(program: Program, module: Module, call: ast.Call) -> ast.Call | None:
-    """The call that gives back a lock taken by `lock.acquire()` or `fcntl.flock(file, LOCK_EX)`
-    in the same function.
-    """
+    """The releasing call of a lock that the same function takes."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in {
         "acquire",
         "flock",

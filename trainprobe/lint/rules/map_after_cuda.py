@@ -60,9 +60,7 @@ def _event_kind(program: Program, module: Module, call: ast.Call) -> str:
 
 
 def _forks(program: Program, place: Expression) -> bool | None:
-    """Whether this number of processes forks; None where that is not known: the number, or for 1
-    the version of datasets.
-    """
+    """Whether this number of processes forks; None if it or the version is unknown."""
     value = program.value(place.module, place.node)
     if value is UNKNOWN:
         return None
@@ -72,9 +70,7 @@ def _forks(program: Program, place: Expression) -> bool | None:
 
 
 def _one_forks(program: Program) -> bool | None:
-    """The rule of the installed version: from datasets 4.1 on num_proc=1 is a pool of one,
-    before it ran in the process itself.
-    """
+    """From datasets 4.1 on num_proc=1 is a pool of one; before, it ran in the process."""
     match = re.match(r"(\d+)\.(\d+)", program.around.versions.get("datasets", ""))
     return (int(match[1]), int(match[2])) >= (4, 1) if match is not None else None
 

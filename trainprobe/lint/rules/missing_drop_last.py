@@ -120,9 +120,7 @@ def _may_be_uneven(program: Program, call: Call) -> bool:
 
 
 def _reached(program: Program, module: Module, loop: ast.For) -> list[Call]:
-    """The calls of a loop and of the project's functions that it comes to; a call of a module of
-    the project is its `forward`.
-    """
+    """The calls that a loop reaches; a call of a project's module is its `forward`."""
     found = [
         Call(module, item, "")
         for statement in loop.body
@@ -205,9 +203,7 @@ def _last(node: ast.Call) -> str:
 
 
 def _is_size(program: Program, turn: Pass, place: Expression) -> bool:
-    """Whether an expression is the loader's batch_size, by the name that both have; alike
-    numbers may be chance.
-    """
+    """Whether an expression is the loader's batch_size, by name; equal numbers may be chance."""
     size = resolved_argument(program, turn.loader, "batch_size", 1)
     words = (
         {
@@ -227,9 +223,7 @@ def _is_size(program: Program, turn: Pass, place: Expression) -> bool:
 
 
 def _is_taken_from_batch(program: Program, place: Expression) -> bool:
-    """Whether the name is bound to a size that was read from a tensor: `batch_size =
-    x.shape[0]`.
-    """
+    """Whether the name holds a size read from a tensor: `batch_size = x.shape[0]`."""
     if not isinstance(place.node, ast.Name):
         return False
     return any(

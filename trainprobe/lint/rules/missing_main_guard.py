@@ -49,9 +49,7 @@ def find(program: Program) -> Iterator[Finding]:
 
 
 def _edits(module: Module, outer: ast.AST) -> tuple[Edit, ...] | None:
-    """Put the last statement of a script under the guard: running the script does the same as
-    before, importing it does nothing more.
-    """
+    """Put a script's last statement under the guard: running it does the same as before."""
     last = module.tree.body[-1]
     if isinstance(last, ast.Expr) and module.statement_of(outer) is last:
         return guarded(module, last, '__name__ == "__main__"')

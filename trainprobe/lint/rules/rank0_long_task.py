@@ -124,9 +124,7 @@ def _is_heavy_command(module: Module, call: ast.Call, name: str) -> bool:
 
 
 def _is_data(program: Program, module: Module, call: ast.Call) -> bool:
-    """`.map` of a data set, not of an executor: by where it comes from, by its options or by its
-    name.
-    """
+    """`.map` of a data set, not of an executor, by origin, options or name."""
     name = program.dotted(module, call.func)
     if name.startswith("datasets."):
         return True

@@ -49,9 +49,7 @@ WHO = {
 
 
 def find(program: Program) -> Iterator[Finding]:
-    """Yield one finding per call that leads to a collective under a rank condition, paired ones
-    left out.
-    """
+    """Yield one finding per unpaired call that reaches a collective under a rank condition."""
     for module in program.examined:
         for scope in _suspects(program, module):
             yield from _in_scope(program, module, scope)
@@ -123,9 +121,7 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
 def _by_callback(
     program: Program, module: Module, alone: list[ReachedCollective], guard: Guard
 ) -> bool:
-    """Whether the other branch defines a function with the same collective, which something else
-    may call.
-    """
+    """Whether the other branch defines a callback with the same collective."""
     if guard.how != "inside" or not isinstance(guard.node, ast.If):
         return False
     names = {item.collective.name for item in alone}
@@ -186,9 +182,7 @@ def _is_excluded(program: Program, module: Module, here: Met, guard: Guard) -> b
 
 
 def _is_met(reached: ReachedCollective, guard: Guard, call: ast.Call, met: list[Met]) -> bool:
-    """Whether the other ranks call the same collective elsewhere: in the other branch, before
-    they leave, or under the opposite condition.
-    """
+    """Whether the other ranks call the same collective: elsewhere, before leaving, or inverted."""
     same = [
         there
         for there in met
@@ -338,9 +332,7 @@ def _fix(
 def _moved_out(
     module: Module, call: ast.Call, guard: Guard, reached: ReachedCollective
 ) -> tuple[Edit, ...] | None:
-    """A barrier that is the last statement of a plain `if` moves behind it: on one rank the
-    program does the same as before.
-    """
+    """Move a barrier at the end of a plain `if` behind it; one rank does the same as before."""
     node, statement = guard.node, module.parents.get(call)
     if (
         reached.chain
@@ -381,9 +373,7 @@ def _moved_out(
 def _moved_ahead(
     program: Program, module: Module, call: ast.Call, guard: Guard, reached: ReachedCollective
 ) -> tuple[Edit, ...] | None:
-    """A collective that is the first statement of a plain `if` moves ahead of it, where all that
-    it is given is there on all ranks.
-    """
+    """Move a collective at the start of a plain `if` ahead of it, if all ranks have its inputs."""
     node, statement = guard.node, module.parents.get(call)
     if (
         reached.chain

@@ -91,9 +91,7 @@ def _overrides(program: Program, call: Call) -> bool:
 
 
 def _keys(program: Program, place: Expression) -> set[str] | None:
-    """The keys that a collator of the project reads from its samples; None where it is not the
-    project's, or nothing can be said.
-    """
+    """The sample keys that a project's collator reads; None where that is unknown."""
     behind = origin(program, place.module, place.node)
     node: ast.AST = behind.node
     module = behind.module
@@ -116,9 +114,7 @@ def _keys(program: Program, place: Expression) -> set[str] | None:
 
 
 def _read_in(node: ast.AST) -> set[str]:
-    """String keys that are read from the elements of what is iterated: `row["image"] for row in
-    rows`.
-    """
+    """String keys that are read from elements: `row["image"] for row in rows`."""
     rows = {
         entry.target.id
         for entry in ast.walk(node)

@@ -166,9 +166,7 @@ def _sounds_like_a_rank(node: ast.AST) -> bool:
 
 
 def _is_free_root(holder: Function | None, node: ast.Name, path: ast.AST) -> bool:
-    """A folder that somebody unknown gives may be a rank's own; a step or an epoch in the name
-    does not matter.
-    """
+    """Whether an unknown caller gives the folder, which may then be a rank's own."""
     if holder is None or node.id not in holder.parameters or node.id in {"self", "cls"}:
         return False
     if isinstance(path, ast.Call):

@@ -80,9 +80,7 @@ def find(program: Program) -> Iterator[Finding]:
 
 
 def _all_together(program: Program, reported: set[ast.AST]) -> Iterator[Finding]:
-    """All loaders of a script, held against what one rank, and the node where it is known, can
-    have.
-    """
+    """Compare all loaders of a script with what one rank, and the node, can have."""
     visited: set[tuple[ast.AST, str]] = set()
     for script, modules in _scripts(program):
         found = _loads(program, modules)
@@ -150,9 +148,7 @@ def _count(ranks: int) -> str:
 
 
 def _descriptors(program: Program, call: Call) -> int:
-    """Open files of the rank's process for one worker, as measured with torch 2.13: a pipe and a
-    sentinel, and with pinning two batches of two tensors.
-    """
+    """Open files per worker, measured with torch 2.13: pipe, sentinel, and two pinned batches."""
     return 6 if argument_value(program, call, "pin_memory", 7) is True else 2
 
 
@@ -189,9 +185,7 @@ class Load(NamedTuple):
 
 
 def _scripts(program: Program) -> list[tuple[Module, list[Module]]]:
-    """Return the modules that no other imports, each with the modules that it imports, itself
-    first.
-    """
+    """The modules that no other imports, each followed by the modules that it imports."""
     targets = {
         module: [other for _statement, other in imported_modules(program, module)]
         for module in program.modules.values()
@@ -211,9 +205,7 @@ def _scripts(program: Program) -> list[tuple[Module, list[Module]]]:
 
 
 def _loads(program: Program, modules: list[Module]) -> list[Load]:
-    """Return the loaders that a script of these modules makes, those with a known number of
-    workers; of two branches the larger.
-    """
+    """The loaders with known workers that these modules make; the larger of two branches."""
     own = set(modules)
     here = [call for call in loaders(program) if call.module in own]
     stay = _staying(program, modules) if here else set()
@@ -244,9 +236,7 @@ def _loads(program: Program, modules: list[Module]) -> list[Load]:
 
 
 def _together(found: list[Load]) -> list[Load]:
-    """Return those whose workers are there at once: all that stay, and of the rest the one with
-    most.
-    """
+    """The loaders whose workers run at once: all that stay, and the largest of the rest."""
     stay = [item for item in found if item.stays]
     rest = max(
         (item for item in found if not item.stays), key=lambda item: item.number, default=None
@@ -298,9 +288,7 @@ def _gone_over(program: Program, module: Module, body: list[ast.stmt]) -> set[as
 
 
 def _turns(program: Program, module: Module, node: ast.AST) -> int:
-    """How often a place is run within its function: loops over constants, such as the names of
-    the splits.
-    """
+    """How often a place runs within its function, by loops over constants."""
     count = 1
     for up in module.ancestors(node):
         heads = (
@@ -319,9 +307,7 @@ def _turns(program: Program, module: Module, node: ast.AST) -> int:
 
 
 def _keeps(module: Module, node: ast.AST) -> bool:
-    """Whether what a loop makes in each turn is kept: in a dictionary or a list, not under one
-    name.
-    """
+    """Whether a loop keeps what each turn makes, in a dictionary or list."""
     statement = module.statement_of(node)
     return isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript)
 
@@ -351,9 +337,7 @@ def _runs(program: Program, function: Function, own: set[Module], depth: int) ->
 
 
 def _handed(program: Program) -> set[Function]:
-    """Functions that something else is given to run: `mp.spawn(main, …)`,
-    `Process(target=main)`, and methods of which any may be called.
-    """
+    """Functions given to something that runs them: `mp.spawn(main, …)`, `Process(target=main)`."""
     known: set[Function] | None = program.memory.get("handed")
     if known is None:
         known = program.memory["handed"] = set()

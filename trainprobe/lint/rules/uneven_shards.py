@@ -148,9 +148,7 @@ def _is_evened(program: Program, module: Module, node: ast.expr) -> bool:
 
 
 def _joins(program: Program, module: Module) -> bool:
-    """Whether ranks that are done wait for the others: torch's Join, `with model.join():`,
-    horovod's join.
-    """
+    """Whether finished ranks wait for the others: torch's Join, `model.join()`, horovod's join."""
     holder = [item.context_expr for block in module.of(ast.With) for item in block.items]
     waits = any(
         isinstance(entry, ast.Call)
