@@ -24,11 +24,8 @@ _HERE = os.path.dirname(os.path.realpath(__file__))
 
 
 def _leave_path() -> None:
-    """Take the folder of the probes off `sys.path`, so that it shadows nothing that the probe
-    imports later.
-
-    The shared package and the probe's own are imported first: a package that is loaded finds its
-    modules without `sys.path`.
+    """Take the probes' folder off `sys.path`, so that it shadows nothing that is imported later.
+    Packages imported before find their modules without it.
     """
     main = os.path.basename(getattr(sys.modules["__main__"], "__file__", None) or "")
     for package in ("_shared", f"_{os.path.splitext(main)[0]}"):

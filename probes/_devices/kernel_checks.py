@@ -1,6 +1,4 @@
-"""What the kernel reports of devices: XIDs in its log, device nodes that can be opened, modules for
-peer memory.
-"""
+"""What the kernel reports of devices: XIDs, device nodes and modules for peer memory."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The output of `nvidia-smi -q -x` as plain rows. NVIDIA's own program asks NVML, in a child that
-can be killed.
-"""
+"""The output of `nvidia-smi -q -x` as rows. It asks NVML in a child that can be killed."""
 
 from __future__ import annotations
 

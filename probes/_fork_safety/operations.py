@@ -1,6 +1,4 @@
-"""What the forked children try: the calls that a worker makes, each with the library that must
-have survived the fork.
-"""
+"""What the forked children try: a worker's calls, with the library that must survive a fork."""
 
 from __future__ import annotations
 
@@ -15,10 +13,8 @@ SIDE = 512  # a product of this size is cut up among threads by every BLAS
 
 
 class Operation(NamedTuple):
-    """`run` raises where it fails. `quiet_s` is for how long it may sleep without using the CPU
-    before it counts as hanging.
-
-    `pooled` is true for what is handed to native threads.
+    """`run` raises where it fails. `quiet_s` is how long it may sleep before it counts as hanging.
+    `pooled`: native threads do the work.
     """
 
     name: str

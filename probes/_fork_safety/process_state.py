@@ -1,6 +1,4 @@
-"""What makes a later fork unsafe in this process: threads and who started them, locks that
-threads hold, OpenMP runtimes, CUDA.
-"""
+"""What makes a later fork unsafe: threads and their starters, held locks, OpenMP, CUDA."""
 
 from __future__ import annotations
 

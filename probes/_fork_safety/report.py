@@ -1,6 +1,4 @@
-"""Reports what the forked children met: which failures the fork causes, and which step made it
-unsafe.
-"""
+"""Reports which failures a fork causes, and which step made it unsafe."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Imports in child processes: start them, watch their memory and the programs below them, end
-them, and say how each went.
-"""
+"""Imports in child processes: start and watch them, end them, and describe the outcome."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Finds the imports of a script that a lock serialises over its ranks. The script is read as text
-and never executed.
+"""Finds the imports that a script serialises over its ranks by a lock. The script is never
+executed.
 """
 
 from __future__ import annotations
@@ -10,11 +10,8 @@ from typing import Dict, Iterator, List
 
 
 def guarded(path: str) -> Dict[str, int]:
-    """Return the top-level modules that are imported inside `with …lock…(…):` or in a function
-    decorated so, with how many ranks may be in at once.
-
-    Empty where the file cannot be read or parsed. A module that is also imported outside of a lock
-    is left out.
+    """The top-level modules imported inside `with …lock…(…):` or a function decorated so, with how
+    many ranks may be in at once. Modules that are also imported outside a lock are left out.
     """
     try:
         with open(path, "rb") as file:

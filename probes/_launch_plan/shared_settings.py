@@ -1,6 +1,4 @@
-"""What all nodes must share of the launch: versions (without an import), the libraries' variables,
-NCCL's settings files.
-"""
+"""What all nodes must share: versions (without an import), variables, NCCL's settings files."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Processors and memory of the host: governor, NUMA, the CPUs that we may use, virtualisation,
-swap and huge pages.
-"""
+"""The host's processors and memory: governor, NUMA, CPUs, virtualisation, swap, huge pages."""
 
 from __future__ import annotations
 

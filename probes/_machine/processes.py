@@ -1,6 +1,4 @@
-"""Finds processes that no longer do anything and cannot be ended: unreaped zombies, and processes
-in uninterruptible sleep.
-"""
+"""Finds processes that cannot be ended: unreaped zombies and uninterruptible sleepers."""
 
 from __future__ import annotations
 

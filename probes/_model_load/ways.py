@@ -28,7 +28,7 @@ class NotThisWayError(Exception):
 
 
 class Loading:
-    """`load` returns the model or weights; `calls` are torch.load's: file, line, path, mmap."""
+    """`load` returns the model or weights; `reads` are torch.load's: file, line, path, mmap."""
 
     def __init__(self, load: Callable[[], Any]) -> None:
         self.load, self.reads = load, []  # type: ignore[var-annotated] # rows of what _watched writes

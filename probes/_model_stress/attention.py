@@ -15,10 +15,8 @@ FLAGS = ("is_causal", "causal")
 
 
 class AttentionPattern(NamedTuple):
-    """`modules`: those whose own code calculates attention over positions x positions; the value
-    says whether it looks (almost) only back.
-
-    `built`: a triangle of that size was made while the model ran. `seen` is what all of them see
+    """`modules`: those whose own code attends over positions x positions; the value says whether
+    (almost) only back. `built`: a triangle of that size was made. `pattern` is what all of them see
     (queries x keys); None where they differ.
     """
 
@@ -128,10 +126,8 @@ def attended(model: Any, run: Callable[[], Any], length: int) -> AttentionPatter
 def meant_to_look_back(
     model: Any, pattern: AttentionPattern, mixing: Set[str], leaking: Set[str], length: int
 ) -> str:
-    """Why the model must not look ahead, as a clause; "" where nothing says so.
-
-    `mixing` are the modules that carry something from one position to another, `leaking` those of
-    them that carry it back in time.
+    """Why the model must not look ahead, as a clause; "" where nothing says so. `mixing` modules
+    carry something between positions, `leaking` ones back in time.
     """
     modules = dict(model.named_modules())
     attending = {

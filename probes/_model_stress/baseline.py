@@ -1,6 +1,4 @@
-"""The first look at the model, in a child of its own: does it run at all, and what the suites
-have to know of it.
-"""
+"""The first look at the model, in a child: does it run, and what must the suites know of it."""
 
 from __future__ import annotations
 
@@ -25,11 +23,9 @@ COPIES = 12
 
 
 def first_look(tested: TestedModel, findings: Findings) -> Dict[str, Any]:
-    """Run the model once as it is and a few times in other ways. Raises what the user's model
-    raises, and NamedObjectError.
-
-    Return `kind` and `traits` as of TestedModel, and `imported`: modules of installed packages that
-    were imported only when the model was built and run.
+    """Run the model as it is and in a few other ways; return `kind`, `traits` and `imported`, the
+    installed modules that only building and running imported. Raises what the model raises, and
+    NamedObjectError.
     """
     known = set(sys.modules)
     findings.step("build")

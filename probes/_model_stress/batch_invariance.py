@@ -1,6 +1,4 @@
-"""A row in company and alone: outputs must not differ, and a batch's loss must be made of its
-rows' losses. Positions up to the longest declared.
-"""
+"""A row must not depend on the others, and a batch's loss must be made of its rows' losses."""
 
 from __future__ import annotations
 
@@ -31,10 +29,8 @@ def small(tested: TestedModel, went: List[Size], rows: int = COUNT) -> Optional[
 
 
 def row_of(big: Any, alone: Any, row: int, rows: int) -> Optional[Any]:
-    """Return the part of `big` that is row `row` of `rows`, to be compared with the tensor of that
-    row alone; None where no axis tells.
-
-    An axis may hold each row several times (heads, flattened positions).
+    """The part of `big` that is row `row` of `rows`, comparable with `alone`; None without such an
+    axis. An axis may hold each row several times (heads, flattened positions).
     """
     if big.dim() != alone.dim():
         return None

@@ -87,10 +87,8 @@ class Batch:
         return self.changed(picked)
 
     def resized(self, rows: int, length: Optional[int], seed: int = 0) -> Batch:
-        """Return a batch of `rows` x `length`, made of the rows and positions of this one, drawn by
-        `seed`: no value comes that the sample has not.
-
-        Leaves named like positions (`position_ids`) count on, masks keep their values by position.
+        """A batch of `rows` x `length`, drawn by `seed` from the rows and positions of this one.
+        Leaves named like `position_ids` count on; masks keep their values by position.
         """
         draw = torch.Generator().manual_seed(seed)
         pick = (
@@ -198,11 +196,9 @@ def _picked(tensor: Any, axis: Optional[int], places: List[int]) -> Any:
 
 
 def axes_of(tensor: Any, rows: int, length: Optional[int]) -> Axes:
-    """Guess the axes of one tensor: the first is the rows' where it has that size, the positions'
-    are the next of their size.
-
-    Values of a floating-point tensor that is no mask have one axis of positions at most: its next
-    one is of features.
+    """Guess the axes of one tensor: the first counts rows if it has that size, later ones of the
+    positions' size count positions. A floating-point tensor that is no mask has at most one of
+    those; the next counts features.
     """
     first = (
         0

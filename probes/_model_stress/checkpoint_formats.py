@@ -1,5 +1,5 @@
-"""The other ways to save a model: safetensors, and the folder of transformers. A model that
-comes back otherwise is a fault; what a format refuses is not.
+"""Other ways to save a model, safetensors and transformers' folder: a change is a fault, a refusal
+is not.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Options of a model's factory or configuration: which may be varied, and other values that make
-sense together.
-"""
+"""Options of a model's factory or configuration: which may vary, and values that fit together."""
 
 from __future__ import annotations
 
@@ -100,11 +98,8 @@ def others(name: str, value: Any, length: int) -> List[Any]:
 
 
 def drawn(options: Options, seed: int, count: int, length: int) -> List[Options]:
-    """Return `count` configurations, each the changes alone. The same seed gives the same ones,
-    whatever the time.
-
-    The values of each option come in shuffled rounds, so that all of them come before one comes
-    again.
+    """`count` configurations, each as its changes; the same seed gives the same ones. An option's
+    values come in shuffled rounds, so that none repeats before all have come.
     """
     rounds: Dict[str, List[Any]] = {}
     for name, value in sorted(options.items()):
@@ -142,13 +137,11 @@ def fewer(changed: Options, options: Options, seed: str) -> Options:
 
 
 def fitted(picked: Options, options: Options) -> Options:
-    """Return the values with the relations that the defaults keep: widths are multiples of their
-    heads and groups, fewer are picked than there are.
+    """Restore the relations that the defaults keep: widths are multiples of their heads and groups,
+    and fewer are picked than there are.
 
-    It is the width that follows. What a head has of it stays a multiple of four where it was, and
-    so does the width: rotary halves and aligned kernels ask for that, and models that need it
-    seldom check it. Of channels beside a width that heads surely divide, it is the heads that
-    follow.
+    The width follows, and what a head has of it stays a multiple of four where it was, as rotary
+    halves and aligned kernels need. Of channels beside a width that heads divide, the heads follow.
     """
     found = dict(picked)
     wide, narrow = _pairs(options)

@@ -17,11 +17,8 @@ NONE: FrozenSet[str] = frozenset()
 
 
 def fan_ins(model: Any, run: Callable[[], Any]) -> Dict[str, float]:
-    """Return the fan-in of each parameter that `run` uses, the largest where it is used several
-    times.
-
-    A parameter that is not used, or only in operations that are not linear in it, is left out.
-    Raises what the model raises.
+    """The fan-in of each parameter that `run` uses, the largest over its uses. Parameters used only
+    in operations that are not linear in them are left out. Raises what the model raises.
     """
     asking = _Asking(model)
     with asking:

@@ -1,6 +1,4 @@
-"""Finds the module where a fault begins: where an exception arose, where outputs differ for equal
-inputs, where gradients become infinite.
-"""
+"""Finds the module where a fault begins: an exception, different outputs, infinite gradients."""
 
 from __future__ import annotations
 
@@ -136,12 +134,11 @@ def own_fault(
     *,
     scalars: bool = False,
 ) -> Optional[Tuple[str, float]]:
-    """Return the module that was given the same in both runs and gave something else, and by how
-    much: "" is the model's own forward.
+    """The innermost module given the same in both runs that gave something else, and by how much;
+    "" is the model's own forward, None means that there is none.
 
-    `aligned(a, b)` is the part of `a` that must equal `b`, None where the two cannot be compared.
-    The innermost is named: calls end from within. None where there is none such. Outputs that are
-    one number count with `scalars` only.
+    `aligned(a, b)` is the part of `a` that must equal `b`, or None. Outputs that are one number
+    count with `scalars` only.
     """
     theirs = {(call.module, call.turn): call for call in other}
     for call in this:
@@ -184,10 +181,8 @@ def _axes(tensors: Dict[str, Any]) -> Dict[str, int]:
 
 
 def first_not_finite(calls: List[RecordedCall]) -> Optional[str]:
-    """Return the innermost module with finite inputs and outputs that are not finite; None where
-    there is none.
-
-    An infinite additive mask counts as finite: only nan and positive infinities are faults.
+    """The innermost module with finite inputs and other outputs, or None. An infinite additive mask
+    counts as finite: only nan and positive infinities are faults.
     """
     for call in calls:
         if not any(_ill(item) for item in call.inputs.values()) and any(
@@ -252,11 +247,10 @@ def _dense(gradient: Any) -> Any:
 
 
 def backward_fault(model: Any, loss_of: Callable[[], Any]) -> Tuple[Optional[str], List[str]]:
-    """Return where gradients stop being finite, and the parameters that got such ones.
+    """Where gradients stop being finite, and the parameters with such gradients.
 
-    It is the innermost module whose outputs' gradients are finite and whose inputs' or parameters'
-    are not; "" is the model's own forward.
-    `loss_of()` runs forward and returns the loss.
+    It is the innermost module with finite gradients of outputs but not of inputs or parameters; ""
+    is the model's own forward. `loss_of()` runs forward and returns the loss.
     """
     fine: Dict[str, Dict[str, bool]] = {}
     order: List[str] = []

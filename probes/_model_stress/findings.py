@@ -1,6 +1,4 @@
-"""What a suite reports: numbers with thresholds, and sentences. Each row goes to the file at once,
-so that it outlives a crash of the suite.
-"""
+"""What a suite reports. Each row goes to the file at once, to outlive a crash of the suite."""
 
 from __future__ import annotations
 
@@ -152,10 +150,8 @@ def _excess(row: Dict[str, Any]) -> float:
 
 
 def gap(this: Any, other: Any) -> float:
-    """The largest difference of two tensors, relative to the largest value of the second; infinite
-    where shapes or the places of nan differ.
-
-    Raises nothing: what cannot be compared is infinitely far apart.
+    """The largest difference relative to the second's largest value; infinite where shapes or the
+    places of nan differ. Raises nothing.
     """
     import torch
 

@@ -1,6 +1,4 @@
-"""Which argument or leaf of the batch is the mask, what it says where, and batches that are
-masked, padded and filled.
-"""
+"""Which argument or leaf is the mask, what it says, and batches that are masked, padded, filled."""
 
 from __future__ import annotations
 

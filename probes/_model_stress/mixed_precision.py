@@ -1,6 +1,4 @@
-"""Finds the modules whose own code, in a narrower type, makes inf or nan, casts down, or loses more
-digits than the type costs.
-"""
+"""Finds modules whose own code, in a narrower type, overflows, casts down or loses digits."""
 
 from __future__ import annotations
 
@@ -159,11 +157,8 @@ class _Casts(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no type
 
 
 def casts_of(model: Any, runs: Sequence[Callable[[], Any]]) -> Dict[str, Cast]:
-    """Return the modules in whose own code a float32 run casts down to a half type; the model
-    itself is ``.
-
-    `runs` are passes with batches of one size and other values: what is cast and is the same in all
-    of them, and has no gradient, is a table of constants.
+    """The modules whose own code casts down to a half type in a float32 run; "" is the model
+    itself. `runs` differ in values only: what is the same in all and has no gradient is constant.
     """
     records: List[List[Tuple[str, Any, Any]]] = []
     for run in runs:
@@ -239,11 +234,9 @@ def taking(model: Any) -> Iterator[List[RecordedInput]]:
 
 
 class OwnError(NamedTuple):
-    """What a module did by itself: `error` that its own code adds, and what `allowed` is, both
-    relative; `overflow` at how many times its inputs, 0 for never.
-
-    `norm` is true where that was a norm, which must bear any size; `grows` where the wide result
-    had grown more than the inputs, as exponentials and powers do.
+    """What a module did by itself: the relative `error` that its own code adds and the `allowed`
+    one; `overflow` at how many times its inputs, 0 for never. `norm`: it was a norm, which must
+    bear any size; `grows`: the wide result had grown more than the inputs, as exponentials do.
     """
 
     error: float
@@ -256,15 +249,13 @@ class OwnError(NamedTuple):
 def alone(
     narrow: Any, wide: Any, taken: RecordedInput, dtype: Any, seed: int = 0
 ) -> Optional[OwnError]:
-    """Give one call to a module in `dtype` and to the same in a wider type; None where it cannot be
-    called by itself.
+    """Call a module in `dtype` and in a wider type with the same numbers; None if it cannot be
+    called alone.
 
-    The wide one is given the very numbers that the narrow one gets, so that what differs is what
-    its own code adds. How much a sound code may add is asked of
-    the wide one: what comes of inputs and weights that differ in the last digit. Five times that
-    and five units of the type are allowed: a module of some tens of operations, each rounded once
-    (Higham, Accuracy and Stability of Numerical Algorithms, 2002, §3: errors add as the root of
-    their number, seldom more).
+    What differs is what its own code adds. Allowed is five times what the wide one makes of inputs
+    and weights that differ in the last digit, and five units of the type: some tens of operations,
+    each rounded once (Higham, Accuracy and Stability of Numerical Algorithms, 2002, §3: errors add
+    as the root of their number, seldom more).
     """
     wider = next(
         (item.dtype for item in wide.parameters() if item.is_floating_point()),
@@ -375,11 +366,8 @@ def _largest(values: List[Any]) -> float:
 
 
 def lost(this: Any, other: Any) -> float:
-    """The difference that four of five elements keep within, relative to the root mean square of
-    `other`.
-
-    Not the largest: where a module routes or picks, a few rows turn over with the last digit, and
-    that is no fault of its arithmetic.
+    """The difference that four of five elements keep within, relative to `other`'s root mean
+    square. Not the largest: rows that are routed elsewhere by the last digit are no fault.
     """
     if this.shape != other.shape:
         return math.inf

@@ -17,10 +17,8 @@ def always(_name: str, _module: Any) -> bool:
 def hooked(
     model: Any, before: Before, after: After, chosen: Callable[[str, Any], bool] = always
 ) -> Iterator[None]:
-    """Call `before(name, args, kwargs)` and `after(name, output)` around each call of a module.
-
-    `name` is the dotted name, "" for the model itself. What the two return replaces the inputs and
-    the output; None leaves them.
+    """Call `before(name, args, kwargs)` and `after(name, output)` around each call of a module (""
+    is the model). What they return replaces the inputs and the output, unless it is None.
     """
     handles = []
     for name, module in model.named_modules():

@@ -20,13 +20,12 @@ Key = Tuple[str, int]
 
 
 class View(NamedTuple):
-    """How tensors of a run lie beside those of an earlier one. `rows` x `length` are the sizes of
-    this run's batch, `kept` its positions that count.
+    """How tensors of a run match those of an earlier one. `rows` x `length` are this batch's sizes,
+    `kept` the positions that count.
 
-    The earlier one has the same sizes, or, with `row`, only that row, and of it only the positions
-    in `kept` (`len(kept)` of them).
-    `pooled`: tensors without an axis of positions count too. `only`: the rows that count, where
-    both have all.
+    The earlier run has the same sizes or, with `row`, only that row, or only its positions in
+    `kept`. `pooled`: tensors without positions count too. `only`: the rows that count, where both
+    have all.
     """
 
     rows: int
@@ -132,10 +131,8 @@ def recorded(model: Any, run: Callable[[], Any]) -> RecordedRun:
 def mended(
     model: Any, run: Callable[[], Any], before: RecordedRun, view: View, tolerance: float
 ) -> Dict[str, float]:
-    """Run, and put back whatever differs from `before` in each call, where it counts.
-
-    Returns the modules whose own code made that necessary, with the difference: the module itself
-    where its output differs, the calling module where its input does.
+    """Run, and put back what differs from `before` in each call. Returns the modules whose own code
+    differed, with the difference: the module for its output, its caller for its input.
     """
     guilty: Dict[str, float] = {}
 
@@ -179,11 +176,9 @@ def mended(
 def given_other(
     model: Any, run: Callable[[], Any], again: Callable[[], Any], right: Callable[[Any], bool]
 ) -> Set[str]:
-    """The modules that are given something else in the second run although every module before them
-    returned the same as in the first.
-
-    What is other must be `right`; those that are given something wrong are left out. The model
-    itself is always one of them.
+    """The modules given something else in the second run though every earlier module returned the
+    same. What differs must be `right`, or the module is left out. The model itself is always
+    included.
     """
     was: Dict[Key, Dict[str, Any]] = {}
     gave: Dict[Key, Dict[str, Any]] = {}
@@ -303,13 +298,11 @@ def own_code(module: Any) -> bool:
 
 
 def blamed(model: Any, guilty: List[str], knowing: Set[str], called: Set[str]) -> List[str]:
-    """Names for those that were found guilty, the first first: the innermost that is told what it
-    would have to know (`knowing`) and runs code of its own.
+    """Names for the guilty, in order: the innermost that receives what it must know (`knowing`) and
+    runs its own code.
 
-    A module that is given no mask cannot heed it: the one that was given it and did not pass it on
-    is named. None is named that holds a module of the
-    same class that did right: then the fault is nearer. The model itself goes by the name of its
-    class.
+    A module without a mask cannot heed it: the one that did not pass it on is named. None is named
+    that holds a correct module of the same class. The model goes by its class.
     """
     modules = dict(model.named_modules())
     names: List[str] = []

@@ -1,6 +1,4 @@
-"""The state of a model by dotted name: parameters, buffers, and the tensors, numbers and random
-states in plain attributes of its modules.
-"""
+"""A model's state by dotted name: parameters, buffers, and values in plain attributes."""
 
 from __future__ import annotations
 
@@ -44,11 +42,8 @@ OTHERS = frozenset(
 
 
 class StateEntry(NamedTuple):
-    """One parameter, buffer or attribute. `leaves` are copies of what is in it, by key: `` for the
-    thing itself, `0` or `a.b` inside a container.
-
-    `whole` is a copy of a container, for where it must be put into a model whose own has other
-    keys; None where it cannot be copied.
+    """One parameter, buffer or attribute. `leaves` are copies by key: "" for the thing itself, `0`
+    or `a.b` inside a container. `whole` is a copy of a container, None where it cannot be copied.
     """
 
     kind: str

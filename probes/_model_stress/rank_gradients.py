@@ -1,5 +1,5 @@
-"""Do the ranks come to one process's gradients, and do they stay one model? Where not: the
-parameter, or the module through which gradients go otherwise.
+"""Compares the ranks' gradients with one process's, and the ranks with each other; names the
+parameter or module that differs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Do the ranks come to one process's losses? Where not: the attribute, the module or the loss
-that is another.
-"""
+"""Compares the ranks' losses with one process's; names what differs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Ranks: processes of one group, forked from a suite's child that has calculated nothing yet,
-each with a file for its answer.
-"""
+"""Ranks: processes of one group, forked before anything was calculated, with answer files."""
 
 from __future__ import annotations
 
@@ -26,10 +24,8 @@ Job = Callable[[int, Callable[[str], None]], Any]
 
 
 class Answer(NamedTuple):
-    """How one rank ended: `how` is done, raised, died or stood. `step` is the last step it began.
-
-    `value` is what it returned; `error` describes an exception: type, message, frames and `module`,
-    the innermost open one.
+    """How one rank ended: `how` is done, raised, died or stood; `step` is its last. `value` was
+    returned; `error` has type, message, frames and `module`, the innermost open one.
     """
 
     rank: int
@@ -62,10 +58,8 @@ def together(
     backend: str = "gloo",
     wait_s: float = 10.0,
 ) -> List[Answer]:
-    """Call `job(rank, step)` in `ranks` processes of one group; return their answers by rank,
-    within `deadline_s` and a second.
-
-    A collective waits `wait_s` for the others.
+    """Call `job(rank, step)` in `ranks` processes of one group; return their answers within
+    `deadline_s` and a second. A collective waits `wait_s` for the others.
     """
     wait_s = max(2.0, min(wait_s, 0.6 * deadline_s))
     started = {rank: _fork(job, rank, ranks, folder, backend, wait_s) for rank in range(ranks)}

@@ -1,5 +1,5 @@
-"""Runs the same batch in one process and in each rank of a group: losses, gradients, a step, and
-the state of the modules afterwards.
+"""Runs one batch in one process and in each rank: losses, gradients, a step, and the state after
+it.
 """
 
 from __future__ import annotations
@@ -34,11 +34,9 @@ Graded = Dict[str, Dict[str, List[Any]]]
 
 
 class SingleResult(NamedTuple):
-    """One process: the losses of the whole batch and of each rank's part, gradients of their mean,
-    parameters by name after a step with it.
-
-    `whole` are the gradients of the whole batch's loss, where that is another than the mean.
-    `unused` never got a gradient in train(), `sometimes` in one of some batches.
+    """One process: losses of the batch and of each rank's part, gradients of their mean, and
+    parameters after a step. `whole` are the gradients of the batch's own loss. `unused` parameters
+    never got a gradient in train(), `sometimes` ones missed it on some batches.
     """
 
     loss: Any
@@ -53,11 +51,9 @@ class SingleResult(NamedTuple):
 
 
 class RankResult(NamedTuple):
-    """One rank: parameters and buffers as DDP had them, loss and gradients in eval(), parameters
-    after a step with them, and all after steps in train().
-
-    `moved` are buffers that a forward in eval() changes, each rank by its own rows; `parted` are
-    names whose tie with others training lost.
+    """One rank: state as DDP had it, loss and gradients in eval(), parameters after a step, state
+    after steps in train(). `moved` buffers change in eval(), by the rank's rows; training untied
+    `parted`.
     """
 
     begin: Dict[str, StateEntry]
@@ -166,10 +162,8 @@ def one_rank(
     find_unused: bool,
     telling: bool = False,
 ) -> RankResult:
-    """Do on one rank what a training script does, its weights drawn by another seed than those of
-    the others.
-
-    With `telling` each module is a step of its own, so that a rank that dies has died somewhere.
+    """Do on one rank what a training script does, with weights from another seed. With `telling`
+    each module is a step, so that a death has a place.
     """
     step("build")
     model = tested.comparing(seed + rank)

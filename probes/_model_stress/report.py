@@ -1,6 +1,4 @@
-"""Reports what the suites found: numbers with their thresholds, one line for each suite, and the
-answer.
-"""
+"""Reports the suites' numbers with thresholds, a line for each suite, and the answer."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Going on from a checkpoint: what the second run lacks, found by putting things of the first
-into it until both are alike.
-"""
+"""Resuming: what the second run lacks, found by copying state of the first until both are equal."""
 
 from __future__ import annotations
 
@@ -241,10 +239,8 @@ def measured_or_infinite(measured: Callable[[], float]) -> float:
 def smallest(
     equal: Callable[[Set[str]], bool], candidates: List[str], findings: Findings
 ) -> List[str]:
-    """Return a smallest set of candidates with which it is equal; [] where not even all of them do
-    it.
-
-    QuickXplain (Junker 2004): asks some k log(n/k) times for k of n.
+    """A smallest set of candidates with which it is equal; [] if not even all suffice. QuickXplain
+    (Junker 2004): asks some k log(n/k) times for k of n.
     """
     if not candidates or not equal(set(candidates)):
         return []

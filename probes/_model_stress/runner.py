@@ -1,6 +1,4 @@
-"""All suites one after the other, in a process that has imported what the user named; each suite
-is a child of that.
-"""
+"""Runs the suites in turn, each in a child of a process that imported what the user named."""
 
 from __future__ import annotations
 

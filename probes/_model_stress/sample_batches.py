@@ -1,6 +1,4 @@
-"""Makes a batch where the user named none: from the configuration of a transformers model, or from
-the first layer of a plain module.
-"""
+"""Makes a batch from a transformers configuration or a module's first layer, without a sample."""
 
 from __future__ import annotations
 
@@ -31,11 +29,8 @@ LENGTH_WORD = re.compile(r"len|seq|token|position|time|steps|^t$|^l$|size|frames
 
 
 def takes_sizes(sample: Any) -> bool:
-    """Can the sample's factory be asked for rows and length: does it take two positional arguments
-    that may be these?
-
-    Two without defaults are; with defaults their names must say so, or `seed` and `device` would be
-    taken for sizes.
+    """Whether the sample's factory takes two positional arguments that may be rows and length. With
+    defaults their names must say so, or `seed` and `device` would be taken for sizes.
     """
     if not callable(sample) or isinstance(sample, (torch.Tensor, torch.nn.Module)):
         return False

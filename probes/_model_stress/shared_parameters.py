@@ -1,6 +1,4 @@
-"""With and without shared parameters: a model in which each place has a copy of its own must
-give the same loss, and their gradients must add up.
-"""
+"""A model without shared parameters must give the same loss; the copies' gradients must add up."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""One model at many batch sizes: which went through, with what results, and which are too large for
-the time.
-"""
+"""One model at many batch sizes: which work, with what results, and which take too long."""
 
 from __future__ import annotations
 
@@ -22,11 +20,9 @@ Size = Tuple[int, Optional[int]]
 
 
 class Passed(NamedTuple):
-    """One size. `error` where it raised, with `doing` forward or backward and the innermost
-    `module` that stood open.
-
-    `shapes` are the outputs', `loss` the value, `ill` the parameters whose gradients are not
-    finite, `ill_outputs` the outputs that are not.
+    """One size. `error`: it raised, while `doing` forward or backward in the innermost `module`.
+    `shapes` are the outputs', `ill` parameters have gradients and `ill_outputs` values that are not
+    finite.
     """
 
     size: Size
@@ -75,10 +71,8 @@ def written(size: Size) -> str:
 
 
 def allowed_length(model: Any, declared: Optional[int]) -> Optional[int]:
-    """Return the longest sequence that the model's declaration promises.
-
-    A position table with a padding row counts on from behind it (RoBERTa's positions begin at
-    padding_idx + 1), so that many fewer go.
+    """The longest sequence that the declaration allows. A position table with a padding row has
+    fewer places (RoBERTa's positions begin at padding_idx + 1).
     """
     if declared is None:
         return None

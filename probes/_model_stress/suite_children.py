@@ -33,11 +33,9 @@ CANARY_S = 10.0  # for some milliseconds of work
 
 
 class Outcome(NamedTuple):
-    """`how` is done, skipped, given (`why` says why the named object cannot be loaded), raised,
-    died or stood. `step` is the last step that it began.
-
-    `rows` are what the suite wrote, `answer` what it returned (as JSON), `error` an exception:
-    type, message, frames. `signal` names the signal it died of.
+    """`how` is done, skipped, given (the named object cannot be loaded), raised, died or stood;
+    `step` is the last. `rows` are the suite's, `answer` its JSON, `error` has type, message and
+    frames, `signal` ended it.
     """
 
     how: str
@@ -53,11 +51,9 @@ class Outcome(NamedTuple):
 def in_a_child(
     run: Callable[[Findings], Any], path: str, deadline_s: float, *, visible: bool = False
 ) -> Outcome:
-    """Call `run(findings)` in a forked child and return how it ended, within `deadline_s` and a
-    second.
-
-    The child is a session of its own and is ended with all that it started. It volunteers for the
-    OOM killer. Its output goes to a file, unless it is `visible`.
+    """Call `run(findings)` in a forked child; return how it ended, within `deadline_s` and a
+    second. The child is a session, ended with all that it started, and volunteers for the OOM
+    killer. Its output goes to a file, unless it is `visible`.
     """
     began = time.monotonic()
     output = "" if visible else f"{path}.out"
@@ -83,12 +79,11 @@ def in_fresh_interpreter(argv: Sequence[str], path: str, deadline_s: float) -> O
 
 
 def why_not_fork(canary: Callable[[], Any], path: str) -> str:
-    """Why a child that is forked now could hang through no fault of the model; empty where forking
-    is safe.
+    """Why a forked child could hang through no fault of the model; "" where forking is safe.
 
-    Only the forking thread lives on in a child: locks of other threads stay locked for ever
-    (fork(2)), and CUDA refuses to work. Python's threads are counted; some libraries' threads
-    survive a fork (OpenBLAS) and some do not (GNU's OpenMP), so a child tries with `canary`.
+    Only the forking thread lives on (fork(2)): others' locks stay locked, and CUDA refuses to work.
+    Some libraries' threads survive a fork (OpenBLAS), some do not (GNU's OpenMP): a child tries
+    `canary`.
     """
     for descriptor in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):

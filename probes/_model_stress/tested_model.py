@@ -39,10 +39,8 @@ LENGTHS = (
 
 
 class RunResult(NamedTuple):
-    """One forward pass: the loss (a scalar that may be differentiated) and the floating-point
-    outputs by name.
-
-    `own_loss` is false where the model gave none, and the mean square of its outputs stands for it.
+    """One forward pass: the scalar loss and the floating-point outputs by name. `own_loss` is false
+    where the mean square of the outputs stands for a loss.
     """
 
     loss: Any
@@ -125,11 +123,9 @@ class TestedModel:
 
     @property
     def tolerance(self) -> float:
-        """What two ways to calculate the same may differ by, relative to the largest value, with
-        `comparing()` models.
-
-        In float64 some modules still go through float32 (norms and softmax of many models), so
-        2**-24 times some hundred; in float32 ten times as much.
+        """The relative difference allowed between two ways to calculate the same with `comparing()`
+        models. In float64 some norms and softmaxes still use float32: 2**-24 times some hundred; in
+        float32 ten times that.
         """
         return 1e-5 if self.traits.doubles else 1e-3
 
@@ -142,9 +138,7 @@ class TestedModel:
     def batch(
         self, rows: int, length: Optional[int] = None, seed: int = 0, model: Any = None
     ) -> Batch:
-        """Return a batch of these sizes, in the floating-point type and on the device of `model`;
-        the sample's own length where None.
-
+        """A batch of these sizes, in `model`'s type and device; `length` None is the sample's own.
         Raises NamedObjectError where no sample was given and none can be made up.
         """
         found = self._sized(rows, length, seed, model)
@@ -308,11 +302,8 @@ def kind_of(model: Any) -> str:
 
 
 def stir(model: Any, seed: int, fan_ins: Mapping[str, float]) -> None:
-    """Add a random part to every weight, as large as its fan-in allows; to biases and scales a
-    tenth.
-
-    Where the fan-in is unknown, the shape stands in, as torch lays it out: (out, in, ...). A table,
-    whose rows are picked and not added up, has the width of its rows.
+    """Add a random part to every weight, as large as its fan-in allows; a tenth to biases and
+    scales. Without a fan-in the shape stands in, (out, in, ...), for a table the width of its rows.
     """
     draw = torch.Generator().manual_seed(seed + 1)
     with torch.no_grad():

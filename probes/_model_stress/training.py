@@ -1,6 +1,4 @@
-"""A few steps of training as a script would do them: optimizer, schedule, random state, a
-checkpoint of it all, and going on from one.
-"""
+"""A few steps of training as in a script: optimizer, schedule, random state, checkpoints."""
 
 from __future__ import annotations
 
@@ -88,10 +86,8 @@ class TrainingRun:
         return out.getvalue()
 
     def loaded(self, state: Dict[str, Any], others: Any, *, strict: bool = True) -> Any:
-        """Put a checkpoint into this run; return what load_state_dict returned. Raises what it
-        raises.
-
-        Lightning makes its optimizers after the weights are loaded, a script before.
+        """Load a checkpoint; return what load_state_dict returned, raise what it raises. Lightning
+        makes its optimizers after the weights are loaded, a script before.
         """
         if self.tested.kind == "lightning":
             self.model.on_load_checkpoint(state)

@@ -1,5 +1,5 @@
-"""The checks of names and interfaces: does this host's name lead to it, and will the libraries use
-a network that other nodes reach?
+"""Checks of names and interfaces: does the host's name lead to it, over a network that others
+reach?
 """
 
 from __future__ import annotations
@@ -49,11 +49,8 @@ def _asked_of_dns(own: str, others: List[str]) -> Dict[str, Any]:
 
 
 def sample(nodes: Sequence[str], own: str) -> List[str]:
-    """The other nodes whose names are asked for: all of a few, of many the first, which is the
-    master, and those that come after this one.
-
-    Every name is so asked for by some node, and hundreds of nodes that ask at once are no storm for
-    the name server.
+    """The other nodes to look up: all of a few; of many the master and those after this one. So
+    some node looks up each name, and hundreds of nodes do not storm the name server.
     """
     short = own.partition(".")[0]
     place = next((place for place, name in enumerate(nodes) if name.partition(".")[0] == short), 0)

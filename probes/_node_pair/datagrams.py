@@ -1,8 +1,5 @@
-"""Small datagrams both ways: who hears whom, and how many of a numbered series get lost on each
-way.
-
-Both sides send at their own pace and tell in each datagram what they have seen, so that a way that
-is dead or lossy shows from either end.
+"""Small datagrams both ways: who hears whom, and how many are lost. Each datagram carries what its
+sender received, so that a dead or lossy direction shows at both ends.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The members of a pair test: the request in TRAINPROBE_PAIR, and what this member sees of each
-other one.
-"""
+"""The members of a pair test: the request in TRAINPROBE_PAIR, and what a member sees of others."""
 
 from __future__ import annotations
 

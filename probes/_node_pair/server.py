@@ -1,6 +1,4 @@
-"""The listening side of a member: it answers on each port, echoes, and swallows what is sent to
-measure throughput.
-"""
+"""The listening side of a member: it answers, echoes, and swallows what measures throughput."""
 
 from __future__ import annotations
 

@@ -330,10 +330,8 @@ def next_size(
 
 
 def nearest(spent: List[Tuple[int, float]], rows: int, left_s: float) -> int:
-    """`rows` itself, or a size on the way to it: nothing that was measured far below foretells it.
-
-    A size further away than STEP is taken at once only where even a cube of the rows would fit the
-    time. Returns 0 where no size fits any more.
+    """`rows` itself, or a size on the way to it; 0 if none fits the time. A size further than STEP
+    is taken at once only if even a cube of the rows would fit.
     """
     if not spent:
         return rows
@@ -348,9 +346,8 @@ def nearest(spent: List[Tuple[int, float]], rows: int, left_s: float) -> int:
 
 
 def foreseen(spent: List[Tuple[int, float]], rows: int) -> float:
-    """How long `rows` will take if time goes on as from the last sizes on: in step, or as it bends.
-
-    Of a single size most is start-up, so three times as long.
+    """How long `rows` will take by the last sizes: in proportion, or as the curve bends. After a
+    single size, which is mostly start-up, three times as long.
     """
     if len(spent) < 2:
         return 3 * spent[-1][1]

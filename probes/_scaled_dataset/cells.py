@@ -90,10 +90,8 @@ def become_subreaper() -> None:
 def run(
     task: Dict[str, Any], ranks: int, deadline_s: float, patience_s: float, idle_s: float
 ) -> CellRun:
-    """Run `task` in `ranks` children at the same moment.
-
-    All are ended after `deadline_s`, when no child has reported anything for `patience_s`, and when
-    none has for `idle_s` and none computed either.
+    """Run `task` in `ranks` children at once. All are ended after `deadline_s`, when none reports
+    for `patience_s`, and when none reports or computes for `idle_s`.
     """
     with _emit.scratch_folder("data") as folder:
         return _Watch(task, ranks, folder).until_ended(deadline_s, patience_s, idle_s)

@@ -1,6 +1,4 @@
-"""The child's reports to its probe: JSON lines. The file is opened for each line, since the user's
-code may close every descriptor.
-"""
+"""The child's reports: JSON lines. Each opens the file, as user code may close descriptors."""
 
 from __future__ import annotations
 

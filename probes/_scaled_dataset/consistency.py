@@ -1,6 +1,4 @@
-"""Is the data the same in every process that reads it: after a round trip through pickle, in
-workers, and over the ranks?
-"""
+"""Is the data the same after pickling, in workers, and over the ranks?"""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The resources of a process and all below it, and their limits. Nothing here raises: what cannot
-be read is left out.
-"""
+"""The resources of a process tree, and their limits. Raises nothing; the unreadable is left out."""
 
 from __future__ import annotations
 

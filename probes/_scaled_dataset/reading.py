@@ -81,10 +81,8 @@ AHEAD = 8  # times the workers
 
 
 def numbers(read: Epoch, workers: int) -> Dict[str, Any]:
-    """The measures of one epoch: name → (value, unit). One that was cut gives no time of a whole.
-
-    Nor does one of few batches: workers read ahead (two batches each, by default) while the first
-    is waited for, so a short pass seems to take no time.
+    """The measures of one epoch: name → (value, unit); no times of a whole for a cut or short pass.
+    Workers read ahead (two batches each) during the first wait, so a short pass seems free.
     """
     found: Dict[str, Any] = {"first_batch_s": (read.first_s, "s"), "batches": (read.batches, "")}
     took_s = read.rest_s if workers else read.first_s + read.rest_s

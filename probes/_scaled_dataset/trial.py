@@ -1,6 +1,4 @@
-"""Decides which cells are tried, in which order, within the time; turns the children's reports into
-measures, failures and an answer.
-"""
+"""Decides which cells to try within the time; makes measures, failures and an answer of reports."""
 
 from __future__ import annotations
 
@@ -25,10 +23,8 @@ MODEST_ROWS = 1000  # enough to see whether workers that are started in another 
 
 
 class DatasetRequest(NamedTuple):
-    """What the user asked for. `rows` are sizes, lowest first; `batch` None is the data's own;
-    `ranks` those that are planned on this node.
-
-    `further` are sizes that are read as well where the smaller ones were cheap.
+    """The request. `rows` are sizes, lowest first; `batch` None is the data's own; `ranks` are
+    planned on this node; `further` sizes are read if the smaller ones were cheap.
     """
 
     dataset: str

@@ -1,6 +1,4 @@
-"""How many workers this host can take, for all ranks and all loaders that are open at the same
-time.
-"""
+"""How many workers this host can take, for all ranks and loaders open at the same time."""
 
 from __future__ import annotations
 

@@ -149,9 +149,7 @@ def kill_group(pid: int) -> None:
 
 def frames_of_dump(dump: str, *, crashed: bool = False) -> List[Dict[str, Any]]:
     """The main thread's frames in faulthandler's dump, outermost first, without ours; of a crash
-    the frames of the thread that crashed.
-
-    faulthandler prints the main thread last, and the innermost frame of a thread first.
+    those of the crashed thread. faulthandler prints the main thread last, innermost frame first.
     """
     parts = re.split(r"^(Current thread|Thread) 0x[^\n]*$", dump, flags=re.MULTILINE)
     blocks = [*zip(parts[1::2], parts[2::2])] or [("", dump)]
@@ -210,9 +208,8 @@ def wait_status(pid: int, until: float) -> Optional[int]:
 
 
 class Answer(NamedTuple):
-    """The answer to a question. `how` is answered, raised, timed_out, stuck (it cannot be killed)
-    or died; `reply` is what the child returned, or the text of its error. `where` is the kernel
-    function in which it blocked, "" where the kernel does not say.
+    """The answer to a question. `how` is answered, raised, timed_out, stuck (unkillable) or died;
+    `reply` is the result or the error's text; `where` the blocking kernel function, if known.
     """
 
     how: str

@@ -1,6 +1,5 @@
-"""What runs inside a child process of a probe that reports through files FOLDER/KEY.*.
-
-It imports little: import_memory measures what a process holds before and after an import.
+"""What runs inside a child that reports through files FOLDER/KEY.*. It imports little:
+import_memory measures the process before and after an import.
 """
 
 from __future__ import annotations

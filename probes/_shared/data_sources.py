@@ -1,6 +1,4 @@
-"""Recognises what a user's factory returns: datasets, iterables, loaders, data modules, or several
-of them; and makes loaders of it.
-"""
+"""Recognises datasets, iterables, loaders and data modules of a factory; makes loaders."""
 
 from __future__ import annotations
 

@@ -15,10 +15,9 @@ from _shared.proc import read_text
 
 
 class MemoryLimits(NamedTuple):
-    """Bytes. `limit` is the least limit up the tree, else the host's memory; `free` what may still
-    be had below it; `host_free` what the host has.
-
-    `kills` counts the OOM kills of the cgroup; `whole_group` is true where one kill ends all of it.
+    """Bytes. `limit` is the least limit up the tree or the host's memory, `free` what is left below
+    it, `host_free` the host's; `kills` counts the cgroup's OOM kills; `whole_group`: one kill ends
+    all.
     """
 
     limit: int

@@ -40,10 +40,8 @@ def split(text: str) -> Tuple[str, str]:
 
 
 def load_named_object(text: str) -> Any:
-    """Import what `text` names and return the object, uncalled.
-
-    Raises NamedObjectError, also for SystemExit and other BaseExceptions of the user's module
-    except KeyboardInterrupt.
+    """Import what `text` names; return the object, uncalled. Raises NamedObjectError, also for a
+    BaseException of the module other than KeyboardInterrupt.
     """
     where, name = split(text)
     is_file = where.endswith(".py") or os.sep in where

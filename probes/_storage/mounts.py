@@ -1,6 +1,4 @@
-"""Which mount a path lies on, and whether it answers. Each path is tried in a child of its own,
-since a dead server blocks in the kernel.
-"""
+"""Which mount a path lies on, and whether it answers. A child tries each: a dead server blocks."""
 
 from __future__ import annotations
 
@@ -89,10 +87,8 @@ def on(mounts: List[Mount], path: str) -> Optional[Mount]:
 
 
 def asked_paths(launch: checks.Launch, mounts: List[Mount]) -> Tuple[List[str], List[str]]:
-    """(what the job needs, what else could block it).
-
-    A mount that hangs and that nobody here needs is asked by an administrator's health check only:
-    each look at it may leave a process behind.
+    """(what the job needs, what else could block it). Only a health check asks unneeded mounts:
+    each look at a hanging one may leave a process behind.
     """
     needed = list(launch.paths[:MOST])
     others = (

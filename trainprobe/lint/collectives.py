@@ -1,6 +1,4 @@
-"""Collective calls of torch, accelerate, transformers, Lightning, DeepSpeed and horovod, by full
-name.
-"""
+"""Collective calls of torch, accelerate, transformers, Lightning, DeepSpeed and horovod."""
 
 from __future__ import annotations
 

@@ -41,11 +41,8 @@ def findings_of(
     ignore: Collection[str] = (),
     chosen: Iterable[Rule] | None = None,
 ) -> tuple[list[Finding], list[NotRead]]:
-    """Run the rules and return their findings in the order of the source, without those that are
-    waived or less sure than `SHOWN_FROM`.
-
-    `select` and `ignore` name causes or rules. A finding that is selected by name is shown however
-    unsure it is.
+    """Run the rules; return unwaived findings above `SHOWN_FROM`, in source order. `select` and
+    `ignore` name causes or rules; a selected finding is shown however unsure it is.
     """
     found: list[Finding] = []
     trouble: list[NotRead] = []

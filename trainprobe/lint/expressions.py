@@ -1,6 +1,4 @@
-"""What an expression stands for: names and attributes followed to what they were given, and the
-arguments of calls, also those that arrive through `**options`.
-"""
+"""What an expression stands for, through names, attributes, arguments and `**options`."""
 
 from __future__ import annotations
 

@@ -67,10 +67,8 @@ def add_keyword(module: Module, call: ast.Call, text: str) -> Edit:
 
 
 def applied(text: str, findings: Iterable[Finding]) -> tuple[str, list[Finding]]:
-    """Apply the safe fixes of one file. Returns the new text and the findings that were mended.
-
-    Fixes that overlap an earlier one are left for the next run; a fix whose result no longer parses
-    is not applied.
+    """Apply the safe fixes of one file; return the new text and the mended findings. Overlapping
+    fixes wait for the next run; a fix whose result does not parse is not applied.
     """
     taken: list[tuple[int, int, str]] = []
     mended: list[Finding] = []

@@ -1,6 +1,4 @@
-"""The rank conditions under which a statement runs: those around it, and earlier ones after which
-other ranks have left.
-"""
+"""The rank conditions under which a statement runs: around it, and early exits before it."""
 
 from __future__ import annotations
 

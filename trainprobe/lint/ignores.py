@@ -1,6 +1,4 @@
-"""`# trainprobe: ignore[id, id]` on a line, or on the line above it; without ids it holds for
-all.
-"""
+"""`# trainprobe: ignore[id, id]` on a line or the line above it; without ids it waives all."""
 
 from __future__ import annotations
 

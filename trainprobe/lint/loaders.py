@@ -1,6 +1,4 @@
-"""The data loaders of a program: their workers, the start method of these, and the class of the
-data set.
-"""
+"""A program's data loaders: their workers, start method and data set's class."""
 
 from __future__ import annotations
 

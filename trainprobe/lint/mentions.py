@@ -1,6 +1,4 @@
-"""What the code of a module mentions. Comments and docstrings do not count: they state intentions,
-not behaviour.
-"""
+"""What a module's code mentions; comments and docstrings state intentions and do not count."""
 
 from __future__ import annotations
 
@@ -20,9 +18,8 @@ COMMAND = re.compile(
 
 
 class Mentions(NamedTuple):
-    """`names`: variables, attributes and keywords that are used, not those that are only imported
-    or defined. `packages`: what is imported, the first part of its name. `texts`: constants that
-    are no docstrings.
+    """`names`: variables, attributes and keywords in use, not only imported or defined. `packages`:
+    first parts of imported names. `texts`: constants that are no docstrings.
     """
 
     names: frozenset[str]

@@ -1,6 +1,4 @@
-"""Full names of expressions, followed through aliases, from-imports, assignments, `self.x` and
-re-exports.
-"""
+"""Full names of expressions, through aliases, imports, assignments, `self.x` and re-exports."""
 
 from __future__ import annotations
 

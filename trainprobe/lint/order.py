@@ -1,6 +1,4 @@
-"""The order in which one process makes the calls that matter, through imports and the project's
-functions.
-"""
+"""The order in which one process makes calls, through imports and the project's functions."""
 
 from __future__ import annotations
 

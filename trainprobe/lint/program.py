@@ -1,6 +1,4 @@
-"""The program under reading: its modules by path and by dotted name, and the configuration files
-that it loads.
-"""
+"""The program under reading: its modules by path and dotted name, and its configuration files."""
 
 from __future__ import annotations
 
@@ -34,10 +32,8 @@ class Source:
 
 @dataclass(frozen=True)
 class NodeInfo:
-    """The node on which the program runs. None, or a missing package, means unknown.
-
-    `versions` are those of installed packages, `cpus` the processors that a node gives to the job,
-    `descriptors` the open files that one process may have, `ranks` those of the job on one node.
+    """The node on which the program runs; None or a missing package means unknown. `versions` of
+    packages, `cpus` of the job, `descriptors` per process, `ranks` per node.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -47,10 +43,8 @@ class NodeInfo:
 
 
 class Program:
-    """All modules that were read together. Rules ask it; it never touches the disk.
-
-    `configs` maps a path, as written in the source, to the content of the YAML or JSON file;
-    `around` describes the node.
+    """All modules that were read together; no rule touches the disk. `configs` maps a path in the
+    source to the content of its YAML or JSON; `around` describes the node.
     """
 
     def __init__(

@@ -27,9 +27,9 @@ MOST = 4
 
 @dataclass(frozen=True)
 class ReachedCollective:
-    """A collective that a function leads to. `chain` holds the functions on the way, outermost
-    first. `parameter` is set where it is a collective only if that argument is a sharded model;
-    `method` is then the method called on it.
+    """A collective that a function leads to. `chain` are the functions on the way, outermost first.
+    With `parameter`, it is one only if that argument is a sharded model, on which `method` is
+    called.
     """
 
     collective: Collective

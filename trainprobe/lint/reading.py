@@ -1,6 +1,4 @@
-"""Read the requested files, the files that they import from the same folders, and the configuration
-files that they load.
-"""
+"""Read the requested files, the neighbours that they import, and their configuration files."""
 
 from __future__ import annotations
 
@@ -35,10 +33,8 @@ CONFIG_ENDINGS = (".yaml", ".yml", ".json")
 def read_program(
     paths: Sequence[str], imported_lines: int = MOST_IMPORTED_LINES, around: NodeInfo | None = None
 ) -> Program:
-    """Read files and folders into a program, and `imported_lines` of what they import. Files that
-    cannot be read are listed in `not_read`, each with a sentence.
-
-    Without `around`, versions are those installed beside this tool, and the node is unknown.
+    """Read files and folders, and `imported_lines` of what they import. `not_read` lists unreadable
+    files with a sentence. Without `around`, versions are this tool's and the node is unknown.
     """
     program = Program((), around=around if around is not None else NodeInfo(installed_versions()))
     roots = {

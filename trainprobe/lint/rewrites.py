@@ -1,6 +1,4 @@
-"""Rewrites that several rules offer. Each keeps the program's behaviour on one rank; None where
-that cannot be guaranteed.
-"""
+"""Rewrites shared by rules. Each keeps the behaviour on one rank, or is None."""
 
 from __future__ import annotations
 

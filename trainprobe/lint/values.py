@@ -1,6 +1,4 @@
-"""Constant values: through assignments, defaults, dictionaries, configuration files, options of
-argparse and arithmetic.
-"""
+"""Constant values, through assignments, defaults, dictionaries, configs, argparse, arithmetic."""
 
 from __future__ import annotations
 
@@ -45,11 +43,8 @@ class Values:
         self._cuts = 0
 
     def of(self, module: Module, node: ast.AST | None, depth: int = 0) -> Any:
-        """Return the constant that `node` has wherever it runs, or UNKNOWN. A name with several
-        bindings has a value only where all agree.
-
-        Answers are remembered by node: names that are bound to each other several times would be
-        followed in all combinations.
+        """The constant that `node` has wherever it runs, or UNKNOWN; bindings of a name must agree.
+        Answers are remembered by node, or names bound to each other would multiply.
         """
         if isinstance(node, ast.Constant):
             return node.value

@@ -1,6 +1,4 @@
-"""Random configurations of the model: one that is accepted must run forward and backward, stay
-finite and come back from its state dict.
-"""
+"""Random configurations: an accepted one must run, stay finite and survive its state dict."""
 
 from __future__ import annotations
 

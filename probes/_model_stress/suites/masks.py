@@ -1,6 +1,4 @@
-"""Masked values must not be seen, padding must change nothing, and a causal model must not look
-ahead.
-"""
+"""Masked values and padding must not matter, and a causal model must not look ahead."""
 
 from __future__ import annotations
 

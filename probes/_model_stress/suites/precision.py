@@ -63,10 +63,8 @@ class Precision:
         return model
 
     def settle(self, model: Any, *, lively: bool) -> None:
-        """Give norms that were never trained the statistics of a batch.
-
-        With those that they start with they norm nothing in eval(), and a deep residual network
-        grows by a power of two with each block, as it never does once it is trained.
+        """Give untrained norms the statistics of a batch. Without it they norm nothing in eval(),
+        and a deep residual network doubles with each block, as no trained one does.
         """
         norms = {
             name: item

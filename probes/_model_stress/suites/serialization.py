@@ -1,6 +1,5 @@
-"""Does a saved model come back unchanged, and does training resume as if it had never stopped? Two
-runs are compared: one of four steps, and one that starts from the checkpoint of the second step in
-a model with another seed.
+"""Does a saved model come back unchanged, and does training resume exactly? Compares four steps
+with two steps, a save, a load into a model of another seed, and two steps.
 """
 
 from __future__ import annotations

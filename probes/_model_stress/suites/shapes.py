@@ -1,6 +1,4 @@
-"""Losses, gradients and outputs over batch x length: the same rules must hold at every size,
-alone and in company, with weights shared and not.
-"""
+"""Losses, gradients and outputs must follow the same rules at every batch x length."""
 
 from __future__ import annotations
 

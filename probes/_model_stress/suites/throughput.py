@@ -27,10 +27,9 @@ SLOWER = 1.3  # from third to third of the steps: more than a busy host's swing
 
 
 class MaskBench(NamedTuple):
-    """`rates` in tokens (or rows) a second, one for each step; `held` the tensors of a graph that
-    were alive after the warm-up, and at the end.
-
-    `own_s` is the calling thread's own time for each step, which a busy host does not stretch.
+    """`rates` in tokens (or rows) a second, one per step; `held` tensors of a graph alive after the
+    warm-up and at the end; `own_s` the thread's own time per step, which a busy host does not
+    stretch.
     """
 
     rows: int

@@ -1,6 +1,4 @@
-"""Parameters that are one under several names stay one: as the model is built, cast, copied,
-saved, loaded, wrapped and trained.
-"""
+"""Tied parameters stay tied: built, cast, copied, saved, loaded, wrapped and trained."""
 
 from __future__ import annotations
 

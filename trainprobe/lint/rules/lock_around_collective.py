@@ -1,6 +1,4 @@
-"""A collective inside a file lock that all ranks want: the holder waits for ranks that wait for
-the lock.
-"""
+"""A collective inside a file lock that all ranks want: holder and ranks wait for each other."""
 
 from __future__ import annotations
 

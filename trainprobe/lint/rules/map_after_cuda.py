@@ -1,6 +1,4 @@
-"""`datasets.map(num_proc=…)` after CUDA was touched: its children are forked, and CUDA cannot be
-used in them.
-"""
+"""`datasets.map(num_proc=…)` after CUDA was touched: its forked children cannot use CUDA."""
 
 from __future__ import annotations
 

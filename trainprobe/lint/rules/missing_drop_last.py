@@ -1,6 +1,4 @@
-"""A last batch that is smaller than the rest, where something needs all batches to be of one
-size.
-"""
+"""A smaller last batch, where something needs all batches to be of one size."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A turnstile with long work in it: the others wait in a barrier before it, and rank 0 comes to
-that barrier after it.
-"""
+"""Long work in a turnstile: the others wait in a barrier that rank 0 reaches after it."""
 
 from __future__ import annotations
 

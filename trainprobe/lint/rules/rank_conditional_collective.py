@@ -1,6 +1,4 @@
-"""A collective that only some ranks reach: under a rank condition, or after others have left by
-their rank.
-"""
+"""A collective that only some ranks reach, by a rank condition or an earlier exit."""
 
 from __future__ import annotations
 

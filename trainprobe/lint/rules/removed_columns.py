@@ -1,6 +1,4 @@
-"""transformers' Trainer with a collator of one's own, and remove_unused_columns left at its
-default.
-"""
+"""transformers' Trainer with a custom collator and the default of remove_unused_columns."""
 
 from __future__ import annotations
 
