@@ -63,15 +63,10 @@ def _set_later(module: Module, options: ast.Name, name: str) -> ast.expr | None:
     scope = module.scope_of(options)
     for statement in module.of(ast.Assign):
         for target in statement.targets:
-            if (
-                isinstance(target, ast.Subscript)
-                and isinstance(target.value, ast.Name)
-                and target.value.id == options.id
-                and isinstance(target.slice, ast.Constant)
-                and target.slice.value == name
-                and module.scope_of(statement) is scope
-            ):
-                return statement.value
+            match target:
+                case ast.Subscript(value=ast.Name(id=holder), slice=ast.Constant(value=key)):
+                    if (holder, key) == (options.id, name) and module.scope_of(statement) is scope:
+                        return statement.value
     return None
 
 

@@ -103,20 +103,11 @@ def leaves(program: Program, module: Module) -> dict[ast.AST, list[Guard]]:
 
 def _way_out(program: Program, module: Module, branch: list[ast.stmt]) -> str:
     for statement in branch:
-        if isinstance(statement, ast.Return):
-            return "return"
-        if isinstance(statement, ast.Raise):
-            return "raise"
-        if isinstance(statement, ast.Continue):
-            return "continue"
-        if isinstance(statement, ast.Break):
-            return "break"
-        if (
-            isinstance(statement, ast.Expr)
-            and isinstance(statement.value, ast.Call)
-            and program.dotted(module, statement.value.func) in EXITS
-        ):
-            return "exit"
+        match statement:
+            case ast.Return() | ast.Raise() | ast.Continue() | ast.Break():
+                return type(statement).__name__.lower()
+            case ast.Expr(value=ast.Call(func=called)) if program.dotted(module, called) in EXITS:
+                return "exit"
     return ""
 
 

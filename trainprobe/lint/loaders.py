@@ -58,6 +58,14 @@ def has_workers(program: Program, call: Call) -> bool:
     )
 
 
+def makes_own_batches(program: Program, call: Call) -> bool:
+    """Whether no other batch sampler and no unseen argument decides about the batches."""
+    return (
+        not has_unknown_arguments(program, call)
+        and resolved_argument(program, call, "batch_sampler", 4) is None
+    )
+
+
 def start_method(program: Program, call: Call) -> str:
     """Return "fork", "spawn", "forkserver", or "" where the platform's default holds."""
     place = resolved_argument(program, call, "multiprocessing_context")
@@ -88,9 +96,7 @@ def dataset_of(program: Program, call: Call) -> Class | None:
 
 
 def is_dataset(program: Program, cls: Class) -> bool:
-    return bool(
-        DATASETS.intersection(class_and_bases(program, f"{cls.module.name}.{cls.qualname}"))
-    )
+    return bool(DATASETS.intersection(class_and_bases(program, cls.full_name)))
 
 
 def run_in_workers(program: Program, call: Call) -> list[Function]:

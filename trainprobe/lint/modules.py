@@ -85,6 +85,10 @@ class Class:
     def name(self) -> str:
         return self.node.name
 
+    @property
+    def full_name(self) -> str:
+        return f"{self.module.name}.{self.qualname}"
+
 
 class Module:
     """A parsed file. `name` is unique; `requested` is false for files that others import."""
@@ -359,11 +363,7 @@ class Module:
                     )
                 else:
                     self._target(item, None, node, scope)
-        elif (
-            isinstance(target, ast.Attribute)
-            and isinstance(target.value, ast.Name)
-            and value is not None
-        ):
+        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and value:
             holder = self.function_of_node.get(scope)
             first = holder.parameters[:1] if holder is not None and holder.cls is not None else []
             if holder is not None and holder.cls is not None and first == [target.value.id]:
@@ -373,6 +373,22 @@ class Module:
 def method_called(call: ast.Call) -> str:
     """Return "save" for `x.save()`, "" for a call of a plain name."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+def last_name(node: ast.AST) -> str:
+    """Return "size" for `size` and for `x.size`, "" for anything else."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
+
+
+def receiver_of(node: ast.AST, *methods: str) -> ast.expr | None:
+    """Return `x` of a call `x.save()` of one of these methods, None for anything else."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=receiver, attr=name)) if name in methods:
+            return receiver
+    return None
 
 
 BINDERS = {

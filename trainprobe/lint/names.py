@@ -231,7 +231,7 @@ class Names:
             return self._attribute(module, node, depth)
         if isinstance(node, ast.Call):
             return self._call(module, node, depth)
-        if isinstance(node, ast.Await | ast.Starred):
+        if isinstance(node, ast.Await | ast.Starred | ast.NamedExpr):
             return self.dotted(module, node.value, depth + 1)
         if isinstance(node, ast.Subscript):
             base = self.dotted(module, node.value, depth + 1)
@@ -246,30 +246,20 @@ class Names:
                 ),
                 "",
             )
-        if isinstance(node, ast.NamedExpr):
-            return self.dotted(module, node.value, depth + 1)
         return ""
 
     def _call(self, module: Module, node: ast.Call, depth: int) -> str:
         called = self.dotted(module, node.func, depth + 1)
         if called in {"functools.partial", "functools.wraps"} and node.args:
             return self.dotted(module, node.args[0], depth + 1)
-        if (
-            called == "getattr"
-            and len(node.args) >= 2
-            and isinstance(node.args[1], ast.Constant)
-            and isinstance(node.args[1].value, str)
-        ):
-            return f"{self.dotted(module, node.args[0], depth + 1)}.{node.args[1].value}"
+        match called, node.args:
+            case "getattr", [holder, ast.Constant(value=str(name)), *_]:
+                return f"{self.dotted(module, holder, depth + 1)}.{name}"
+            case _, [ast.Constant(value=name), *_] if called.endswith("importlib.import_module"):
+                return str(name)
         if called == "super" and (cls := module.class_of(node)) is not None:
             base = self.dotted(module, cls.node.bases[0], depth + 1) if cls.node.bases else ""
             return f"{base}()" if base else ""
-        if (
-            called.endswith("importlib.import_module")
-            and node.args
-            and isinstance(node.args[0], ast.Constant)
-        ):
-            return str(node.args[0].value)
         return f"{called}()" if called else ""
 
     def _name(self, module: Module, node: ast.Name, depth: int) -> str:  # noqa: PLR0911, PLR0912 - one branch per kind of binding
@@ -289,16 +279,12 @@ class Names:
         if binding.kind == "def":
             return f"{module.name}.{module.function_of_node[binding.node].qualname}"
         if binding.kind == "class":
-            return f"{module.name}.{module.class_of_node[binding.node].qualname}"
+            return module.class_of_node[binding.node].full_name
         if binding.kind == "param":
             holder = module.function_of_node.get(scope)
-            if (
-                holder is not None
-                and holder.cls is not None
-                and holder.parameters[:1] == [node.id]
-                and not _is_static(holder)
-            ):
-                return f"{module.name}.{holder.cls.qualname}()"
+            cls = holder.cls if holder is not None and not _is_static(holder) else None
+            if holder is not None and cls is not None and holder.parameters[:1] == [node.id]:
+                return f"{cls.full_name}()"
             if binding.value is not None:
                 named = self._annotation(module, binding.value, depth)
                 if named:

@@ -38,11 +38,8 @@ class Order:
         kind_of_call: CallKind,
         statement_kinds: StatementKinds | None = None,
     ) -> None:
-        self.program, self.kind_of_call, self.statement_kinds = (
-            program,
-            kind_of_call,
-            statement_kinds,
-        )
+        self.program, self.kind_of_call = program, kind_of_call
+        self.statement_kinds = statement_kinds
         self._statements: dict[Module, dict[Function | None, list[tuple[ast.AST, str]]]] = {}
         self._of_function: dict[Function, tuple[Event, ...]] = {}
         self._of_module: dict[Module, tuple[Event, ...]] = {}
@@ -166,3 +163,20 @@ def _end(node: ast.AST) -> tuple[int, int]:
 def _joined(steps: list[tuple[tuple[int, int], tuple[Event, ...]]]) -> tuple[Event, ...]:
     steps.sort(key=lambda step: step[0])
     return tuple(event for _end, events in steps for event in events)[:MOST]
+
+
+def preceded(program: Program, kind_of_call: CallKind, last: str) -> Iterator[tuple[Event, Event]]:
+    """Yield each event of kind `last` with the first event of another kind that comes before it."""
+    reported: set[ast.AST] = set()
+    for trace in Order(program, kind_of_call).traces():
+        earlier: list[Event] = []
+        for event in trace:
+            if event.kind != last:
+                earlier.append(event)
+            elif event.node not in reported:
+                for item in earlier:
+                    same = item.module is event.module
+                    if not same or not exclusive(event.module, item.node, event.node):
+                        reported.add(event.node)
+                        yield event, item
+                        break

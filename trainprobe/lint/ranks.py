@@ -17,6 +17,14 @@ Polarity = Literal["main", "others", "some"]
 Kind = Literal["", "rank", "derived", "main", "others", "some"]
 DEEPEST = 12
 
+NEGATED: dict[Kind, Kind] = {
+    "main": "others",
+    "others": "main",
+    "rank": "main",
+    "derived": "some",
+    "some": "some",
+    "": "",
+}
 VARIABLES = re.compile(
     r"(LOCAL_|GLOBAL_|NODE_|GROUP_|ROLE_|WORLD_)?RANK|SLURM_(PROCID|LOCALID|NODEID)"
     r"|OMPI_COMM_WORLD_(LOCAL_|NODE_)?RANK|PMI_RANK|PMIX_RANK|MV2_COMM_WORLD_(LOCAL_)?RANK"
@@ -108,14 +116,7 @@ def _kind(program: Program, module: Module, node: ast.expr, depth: int) -> Kind:
         return _compare(program, module, node, depth)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         inner = kind_of(program, module, node.operand, depth)
-        return {
-            "main": "others",
-            "others": "main",
-            "rank": "main",
-            "derived": "some",
-            "some": "some",
-            "": "",
-        }[inner]  # type: ignore[return-value]
+        return NEGATED[inner]
     if isinstance(node, ast.BoolOp):
         return _together(program, module, node, depth)
     if isinstance(node, ast.BinOp) and isinstance(
@@ -299,14 +300,11 @@ def _set_elsewhere(program: Program, holder: str, name: str, depth: int) -> Kind
         for module in program.modules.values():
             for statement in module.of(ast.Assign):
                 for target in statement.targets:
-                    if (
-                        isinstance(target, ast.Attribute)
-                        and isinstance(target.value, ast.Name)
-                        and target.value.id not in {"self", "cls"}
-                    ):
-                        known.setdefault((target.value.id, target.attr), []).append(
-                            (module, statement.value)
-                        )
+                    match target:
+                        case ast.Attribute(value=ast.Name(id=owner), attr=attribute):
+                            if owner not in {"self", "cls"}:
+                                place = (module, statement.value)
+                                known.setdefault((owner, attribute), []).append(place)
     none: Kind = ""
     return next(
         (

@@ -187,12 +187,9 @@ def _flag(holder: Function, call: ast.Call) -> str:
     for up in holder.module.ancestors(call):
         if up is holder.node:
             break
-        if (
-            isinstance(up, ast.If)
-            and isinstance(up.test, ast.Name)
-            and up.test.id in holder.parameters
-            and child in up.body
-        ):
-            return up.test.id
+        match up:
+            case ast.If(test=ast.Name(id=name), body=body):
+                if name in holder.parameters and child in body:
+                    return name
         child = up
     return ""

@@ -11,7 +11,7 @@ import ast
 from typing import Literal
 
 from trainprobe.lint.calls import call_sites
-from trainprobe.lint.modules import Function, Module
+from trainprobe.lint.modules import Function, Module, receiver_of
 from trainprobe.lint.program import Program, remembered
 from trainprobe.lint.values import argument
 from trainprobe.lint.wrappers import wrapped
@@ -79,13 +79,8 @@ def clips(program: Program, module: Module, call: ast.Call) -> bool:
     """Whether a call computes a norm over the parameters of a model under `fully_shard`."""
     if program.dotted(module, call.func) not in NORMS or not call.args:
         return False
-    item = call.args[0]
-    return (
-        isinstance(item, ast.Call)
-        and isinstance(item.func, ast.Attribute)
-        and item.func.attr == "parameters"
-        and is_model(program, module, item.func.value)
-    )
+    model = receiver_of(call.args[0], "parameters")
+    return model is not None and is_model(program, module, model)
 
 
 def is_model(program: Program, module: Module, node: ast.expr, depth: int = 0) -> bool:
@@ -180,12 +175,8 @@ def _kind(program: Program, module: Module, node: ast.expr, depth: int) -> Kind:
         )
     if isinstance(node, ast.Subscript):
         value = node.value
-        if (
-            isinstance(value, ast.Call)
-            and isinstance(value.func, ast.Attribute)
-            and value.func.attr == "state_dict"
-            and is_model(program, module, value.func.value)
-        ):
+        model = receiver_of(value, "state_dict")
+        if model is not None and is_model(program, module, model):
             return "sharded"
         return kind_of(program, module, value, depth)
     if isinstance(node, ast.BinOp):
@@ -235,17 +226,12 @@ def _name(program: Program, module: Module, node: ast.Name, depth: int) -> Kind:
 
 def _element(program: Program, module: Module, node: ast.expr, depth: int) -> Kind:
     """The element of an iteration over `model.parameters()`, a state dict's values or such."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr in {"parameters", "named_parameters"}:
-            return "sharded" if is_model(program, module, node.func.value) else ""
-        if node.func.attr in {"values", "items"}:
-            value = node.func.value
-            made = (
-                isinstance(value, ast.Call)
-                and isinstance(value.func, ast.Attribute)
-                and value.func.attr == "state_dict"
-            )
-            return "sharded" if made and is_model(program, module, value.func.value) else ""  # type: ignore[attr-defined]
+    model = receiver_of(node, "parameters", "named_parameters")
+    items = receiver_of(node, "values", "items")
+    if items is not None:
+        model = receiver_of(items, "state_dict")
+    if model is not None or items is not None:
+        return "sharded" if model is not None and is_model(program, module, model) else ""
     if (
         isinstance(node, ast.Call)
         and program.dotted(module, node.func) in {"enumerate", "list", "tqdm.tqdm", "filter"}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from trainprobe.lint.fixing import replace
 from trainprobe.lint.mentions import mentions_pattern
 from trainprobe.lint.model import Edit, Finding, Rule
-from trainprobe.lint.modules import Module
+from trainprobe.lint.modules import Module, receiver_of
 from trainprobe.lint.program import Program
 from trainprobe.lint.values import argument
 from trainprobe.lint.wrappers import wrapped
@@ -38,16 +38,12 @@ def find(program: Program) -> Iterator[Finding]:
         for call in module.of(ast.Call):
             if program.dotted(module, call.func) not in CLIPS or not call.args:
                 continue
-            item = call.args[0]
-            if not (
-                isinstance(item, ast.Call)
-                and isinstance(item.func, ast.Attribute)
-                and item.func.attr == "parameters"
-            ):
+            model = receiver_of(call.args[0], "parameters")
+            if model is None:
                 continue
-            kinds = wrapped(program, module, item.func.value)
+            kinds = wrapped(program, module, model)
             if "fsdp" in kinds and not mentions_pattern(program, [module], WHOLE):
-                name = module.source_of(item.func.value)
+                name = module.source_of(model)
                 message = f"clip_grad_norm_ takes the norm of this rank's shard of {name} only."
                 yield RULE.finding(
                     module,

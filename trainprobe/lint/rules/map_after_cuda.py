@@ -11,7 +11,7 @@ from trainprobe.lint.devices import touches_cuda
 from trainprobe.lint.expressions import Expression, resolved_argument
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Module
-from trainprobe.lint.order import Event, Order, exclusive
+from trainprobe.lint.order import Event, preceded
 from trainprobe.lint.program import Program
 from trainprobe.lint.values import UNKNOWN
 
@@ -32,22 +32,8 @@ RULE = Rule(
 def find(program: Program) -> Iterator[Finding]:
     if not any("num_proc" in module.text for module in program.modules.values()):
         return
-    reported: set[ast.AST] = set()
-    for trace in Order(program, _event_kind).traces():
-        touched: list[Event] = []
-        for event in trace:
-            if event.kind == "cuda":
-                touched.append(event)
-            elif event.node not in reported:
-                before = [
-                    item
-                    for item in touched
-                    if item.module is not event.module
-                    or not exclusive(event.module, item.node, event.node)
-                ]
-                if before:
-                    reported.add(event.node)
-                    yield _finding(program, event, before[0])
+    for event, cuda in preceded(program, _event_kind, "map"):
+        yield _finding(program, event, cuda)
 
 
 def _event_kind(program: Program, module: Module, call: ast.Call) -> str:

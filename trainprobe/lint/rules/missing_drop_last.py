@@ -9,14 +9,9 @@ from typing import NamedTuple
 
 from trainprobe.lint import calls, ranks
 from trainprobe.lint.calls import Call, calls_to
-from trainprobe.lint.expressions import (
-    Expression,
-    argument_value,
-    has_unknown_arguments,
-    resolved_argument,
-)
+from trainprobe.lint.expressions import Expression, argument_value, resolved_argument
 from trainprobe.lint.jobs import calls_in_job, job_modules
-from trainprobe.lint.loaders import LOADER, loaders_in
+from trainprobe.lint.loaders import LOADER, loaders_in, makes_own_batches
 from trainprobe.lint.mentions import is_named
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Function, Module
@@ -106,10 +101,7 @@ def find(program: Program) -> Iterator[Finding]:
 
 
 def _may_be_uneven(program: Program, call: Call) -> bool:
-    if (
-        has_unknown_arguments(program, call)
-        or resolved_argument(program, call, "batch_sampler", 4) is not None
-    ):
+    if not makes_own_batches(program, call):
         return False
     size = argument_value(program, call, "batch_size", 1)
     if size is None or size == 1:

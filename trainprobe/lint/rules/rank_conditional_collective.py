@@ -106,14 +106,8 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
             if guard is not None and not _is_met(each, guard, place.call, met)
         ]
         if guard is not None and alone and not _by_callback(program, module, alone, guard):
-            yield _finding(
-                program,
-                module,
-                place,
-                max(alone, key=lambda each: each.collective.sure),
-                guard,
-                met,
-            )
+            surest = max(alone, key=lambda each: each.collective.sure)
+            yield _finding(program, module, place, surest, guard, met)
 
 
 def _by_callback(
@@ -124,20 +118,14 @@ def _by_callback(
         return False
     names = {item.collective.name for item in alone}
     other = guard.node.orelse if guard.branch == "body" else guard.node.body
-    for inner in (
-        node
+    return any(
+        each.collective.name in names
         for statement in other
         for node in ast.walk(statement)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ):
-        calls = module.function_of_node[inner].calls
-        if any(
-            each.collective.name in names
-            for call in calls
-            for each in reached_by_call(program, module, call)
-        ):
-            return True
-    return False
+        for call in module.function_of_node[node].calls
+        for each in reached_by_call(program, module, call)
+    )
 
 
 def _counts(guard: Guard) -> bool:
@@ -196,17 +184,13 @@ def _is_met(reached: ReachedCollective, guard: Guard, call: ast.Call, met: list[
     for there in same:
         for each in there.around:
             if each.node is guard.node and each.how == "inside":
-                own, other = (
-                    own + (each.branch == guard.branch),
-                    other + (each.branch != guard.branch),
-                )
+                own += each.branch == guard.branch
+                other += each.branch != guard.branch
             elif there.call is not call and _opposite(guard, each) and _words(guard) & _words(each):
                 return True
         polarities = {each.test.polarity for each in there.around[:1]}
-        sides, others = (
-            sides + (guard.test.polarity in polarities),
-            others + (bool(polarities & {"main", "others"} - {guard.test.polarity})),
-        )
+        sides += guard.test.polarity in polarities
+        others += bool(polarities & {"main", "others"} - {guard.test.polarity})
     return own <= other or (guard.test.polarity != "some" and sides == others)
 
 
@@ -216,20 +200,11 @@ def _opposite(guard: Guard, other: Guard) -> bool:
     )
 
 
+COMMON_WORDS = set("not in is and or args self int os environ None".split())
+
+
 def _words(guard: Guard) -> set[str]:
-    return set(re.findall(r"[A-Za-z_]\w+", guard.test.says)) - {
-        "not",
-        "in",
-        "is",
-        "and",
-        "or",
-        "args",
-        "self",
-        "int",
-        "os",
-        "environ",
-        "None",
-    }
+    return set(re.findall(r"[A-Za-z_]\w+", guard.test.says)) - COMMON_WORDS
 
 
 def _finding(
@@ -327,26 +302,28 @@ def _fix(
     ), None
 
 
+def _is_movable(module: Module, guard: Guard, reached: ReachedCollective) -> bool:
+    """Whether a call of all ranks stands itself in a plain `if` of the main rank."""
+    node = guard.node
+    return (
+        not reached.chain
+        and not reached.collective.group
+        and not module.is_notebook
+        and isinstance(node, ast.If)
+        and not isinstance(node.test, ast.BoolOp | ast.NamedExpr)
+        and (guard.branch, guard.test.polarity) == ("body", "main")
+    )
+
+
 def _moved_out(
     module: Module, call: ast.Call, guard: Guard, reached: ReachedCollective
 ) -> tuple[Edit, ...] | None:
     """Move a barrier at the end of a plain `if` behind it; one rank does the same as before."""
     node, statement = guard.node, module.parents.get(call)
-    if (
-        reached.chain
-        or reached.collective.kind != "barrier"
-        or reached.collective.group
-        or module.is_notebook
-    ):
+    if reached.collective.kind != "barrier" or not _is_movable(module, guard, reached):
         return None
-    if (
-        not isinstance(node, ast.If)
-        or node.orelse
-        or isinstance(node.test, ast.BoolOp)
-        or not isinstance(statement, ast.Expr)
-        or guard.branch != "body"
-        or guard.test.polarity != "main"
-    ):
+    assert isinstance(node, ast.If)
+    if node.orelse or not isinstance(statement, ast.Expr):
         return None
     if (
         len(node.body) < 2
@@ -373,20 +350,10 @@ def _moved_ahead(
 ) -> tuple[Edit, ...] | None:
     """Move a collective at the start of a plain `if` ahead of it, if all ranks have its inputs."""
     node, statement = guard.node, module.parents.get(call)
-    if (
-        reached.chain
-        or reached.collective.kind not in {"barrier", "collective"}
-        or reached.collective.group
-        or module.is_notebook
-    ):
+    kinds = {"barrier", "collective"}
+    if reached.collective.kind not in kinds or not _is_movable(module, guard, reached):
         return None
-    if (
-        not isinstance(node, ast.If)
-        or isinstance(node.test, ast.BoolOp | ast.NamedExpr)
-        or guard.branch != "body"
-        or guard.test.polarity != "main"
-    ):
-        return None
+    assert isinstance(node, ast.If)
     plain = isinstance(statement, ast.Expr) or (
         isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
     )

@@ -120,37 +120,14 @@ def _read_in(node: ast.AST) -> set[str]:
     }
     found = set()
     for item in ast.walk(node):
-        reads = (
-            isinstance(item, ast.Subscript)
-            and isinstance(item.value, ast.Name)
-            and item.value.id in rows
-            and isinstance(item.ctx, ast.Load)
-        )
-        if (
-            isinstance(item, ast.Subscript)
-            and reads
-            and isinstance(item.slice, ast.Constant)
-            and isinstance(item.slice.value, str)
-        ):
-            found.add(item.slice.value)
-        takes = (
-            isinstance(item, ast.Call)
-            and isinstance(item.func, ast.Attribute)
-            and item.func.attr in {"pop", "get"}
-            and len(item.args) == 1
-        )
-        if (
-            isinstance(item, ast.Call)
-            and takes
-            and isinstance(item.func, ast.Attribute)
-            and isinstance(item.func.value, ast.Name)
-            and item.func.value.id in rows
-        ):
-            key = item.args[0]
-            if (
-                isinstance(key, ast.Constant)
-                and isinstance(key.value, str)
-                and item.func.attr == "pop"
-            ):
-                found.add(key.value)
+        match item:
+            case ast.Subscript(
+                value=ast.Name(id=row), slice=ast.Constant(value=str(key)), ctx=ast.Load()
+            ) if row in rows:
+                found.add(key)
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=row), attr="pop"),
+                args=[ast.Constant(value=str(key))],
+            ) if row in rows:
+                found.add(key)
     return found
