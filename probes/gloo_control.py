@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import socket
 import sys
 import time
 from typing import Any, Callable, Dict, Tuple
@@ -191,10 +190,7 @@ def main() -> None:
     asked, me = parser.parse_args(), _emit.rank_environment()
     if asked.repeats < 1 or min(asked.sizes) < 1 or asked.timeout_s <= 0:
         _emit.result("cannot", "--sizes, --repeats and --timeout-s must be above zero.")
-    if me.world_size == 1 and "MASTER_PORT" not in os.environ:  # alone and by hand: meet ourselves
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free.getsockname()[1]))
+    backend.meet_alone(me.world_size)
     try:
         check(asked, me)
     except Exception as error:  # whatever torch raises is the answer to the question

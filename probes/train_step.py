@@ -24,13 +24,13 @@ from __future__ import annotations
 import datetime as dt
 import math
 import os
-import socket
 import sys
 import time
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import _emit
+from _shared.backend import meet_alone
 
 # Relative, in float32: the order of adding differs, so some 2**-24 for each of a few hundred terms.
 # Measured on CPUs: 2e-7. On GPUs TF32 may round to 2**-11, and differently for another batch size.
@@ -161,10 +161,7 @@ def main() -> None:
     os.environ.setdefault("TORCH_NCCL_BLOCKING_WAIT", "1")
     if asked.steps < 1 or asked.timeout_s <= 0:
         _emit.result("cannot", "--steps and --timeout-s must be above zero.")
-    if me.world_size == 1 and "MASTER_PORT" not in os.environ:  # alone and by hand: meet ourselves
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free.getsockname()[1]))
+    meet_alone(me.world_size)
     try:
         run(asked, me)
     except Exception as error:  # whatever torch raises is the answer to the question

@@ -10,14 +10,13 @@ from __future__ import annotations
 import glob
 import os
 import re
-from typing import Any, Iterator, Optional, Tuple
+from typing import Iterator, Optional, Tuple
 
 from _shared import checks
 from _shared.memory import cgroup_folders
 from _shared.proc import read_text
 
 MIB = 2**20
-Check = Tuple[str, str, Any, str, str]
 # 1024, most systems' own limit, is known to fail from 4 nodes of 8 ranks on: NVIDIA/nccl#550,
 # goodfire-ai/spd#957
 ALONE, SEVERAL, LARGE = 64, 1024, 1025
@@ -69,7 +68,7 @@ def least_shm(nproc: int) -> int:
     )
 
 
-def quota(nproc: int) -> Iterator[Check]:
+def quota(nproc: int) -> Iterator[checks.Row]:
     """The least quota of CPU time up the tree, and how often it stopped us."""
     found: Optional[float] = None
     stopped = ""
@@ -113,13 +112,8 @@ def quota(nproc: int) -> Iterator[Check]:
         f"A cgroup allows {found:g} CPUs of {usable} to {nproc}"
         f" rank{'s' if nproc != 1 else ''}{stopped}."
     )
-    yield (
-        "lim.cgcpu",
-        status,
-        [found, usable],
-        sentence,
-        (
-            "ask for more CPUs (--cpus-per-task), docker run --cpus=N, or resources.limits.cpu; the"
-            " quota stops all threads at once"
-        ),
+    fix = (
+        "ask for more CPUs (--cpus-per-task), docker run --cpus=N, or resources.limits.cpu; the"
+        " quota stops all threads at once"
     )
+    yield "lim.cgcpu", status, [found, usable], sentence, fix

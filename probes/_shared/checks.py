@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, Callable, Dict, NamedTuple, NoReturn, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, NoReturn, Sequence, Tuple
 
 import _emit
 
@@ -20,6 +20,9 @@ BUDGETS = ("quick", "standard", "deep")
 STEP = ("step",)
 # about the node alone; touches nothing of a job
 ADMIN = ("step", "prolog", "epilog", "healthcheck")
+
+
+Row = Tuple[str, str, Any, str, str]  # check, status, value, sentence, fix
 
 
 class Launch(NamedTuple):
@@ -64,6 +67,19 @@ class Check(NamedTuple):
     look: Callable[[Launch, Results], None]
     slots: Tuple[str, ...] = STEP
     budget: str = "quick"
+
+
+def report(groups: Dict[str, Iterable[Row]]) -> List[Row]:
+    """Report the rows of each group, looked for under a phase of its name; return all of them."""
+    reported: List[Row] = []
+    for name, rows in groups.items():
+        with _emit.phase(name):
+            for row in rows:
+                check, status, value, sentence, fix = row
+                fix = "" if status == "ok" else fix
+                _emit.check(check, status, sentence, value, fix=fix)
+                reported.append(row)
+    return reported
 
 
 def planned_nodes() -> Tuple[str, ...]:
