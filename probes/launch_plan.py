@@ -106,9 +106,7 @@ def tasks(launch: checks.Launch, results: checks.Results) -> None:
 
 
 def seen_by_cuda(visible: str) -> int:
-    """How many GPUs CUDA_VISIBLE_DEVICES leaves: what stands behind a word that names none, as
-    -1 or NoDevFiles, is not read (CUDA's programming guide).
-    """
+    """The GPUs that CUDA_VISIBLE_DEVICES leaves: nothing after an invalid entry is read (CUDA)."""
     names = [word.strip() for word in visible.split(",")]
     return next((place for place, word in enumerate(names) if not GPU.fullmatch(word)), len(names))
 

@@ -15,8 +15,8 @@ each takes: built-in ones of 1 KiB, or the user's own.
 Flags: --rows N,… (100,1000,10000), --workers N,… (0,2), --batch N (64), --timeout-s S (for one
 batch).
 Measures for each cell: time to the first batch, rows a second, and the most memory (PSS with the
-workers), descriptors and /dev/shm held. With --dataset (or TRAINPROBE_DATASET) see `_dataset`: the
-user's objects are only ever touched in children.
+workers), descriptors and /dev/shm held. With --dataset (or TRAINPROBE_DATASET) the
+user's objects are only touched in children: see `_scaled_dataset`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ Cell = Tuple[int, int]  # rows, workers
 
 
 class Rows:
-    """Row i is 256 floats of i % 1000: made on demand, and known beforehand. torch asks a
-    map-style dataset for no more than these two.
-    """
+    """Row i is 256 floats of i % 1000, made on demand; a map-style dataset needs no more."""
 
     def __init__(self, count: int) -> None:
         self.count = count

@@ -13,9 +13,7 @@ SIDE = 512  # a product of this size is cut up among threads by every BLAS
 
 
 class Operation(NamedTuple):
-    """`run` raises where it fails. `quiet_s` is how long it may sleep before it counts as hanging.
-    `pooled`: native threads do the work.
-    """
+    """`run` raises on failure; it may sleep `quiet_s` before it counts as hanging."""
 
     name: str
     library: str

@@ -94,9 +94,7 @@ class Preparation:
                 self.source = data_sources.sources_of(made)[0]
 
     def forks(self) -> None:
-        """Fork the libraries' operations, then a sample of the data, while other threads hold
-        locks.
-        """
+        """Fork the libraries' operations, then a data sample, while other threads hold locks."""
         self.now("fork")
         found = operations.of_libraries()
         found += (
@@ -182,9 +180,7 @@ class Preparation:
         self.tell("control", op=row["op"], took_s=round(time.monotonic() - began, 4), error=error)
 
     def what_if(self) -> None:
-        """What a threaded product before the fork would do to a child, for this machine's
-        libraries.
-        """
+        """What a threaded product before a fork does to a child with this machine's libraries."""
         torch = sys.modules.get("torch")
         if torch is None or torch.get_num_threads() < 2:
             return

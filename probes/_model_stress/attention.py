@@ -126,9 +126,7 @@ def attended(model: Any, run: Callable[[], Any], length: int) -> AttentionPatter
 def meant_to_look_back(
     model: Any, pattern: AttentionPattern, mixing: Set[str], leaking: Set[str], length: int
 ) -> str:
-    """Why the model must not look ahead, as a clause; "" where nothing says so. `mixing` modules
-    carry something between positions, `leaking` ones back in time.
-    """
+    """The clause that says why the model must not look ahead; "" where nothing says so."""
     modules = dict(model.named_modules())
     attending = {
         name: any(item == name or item.startswith(name + ".") for item in pattern.modules)

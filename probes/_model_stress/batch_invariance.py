@@ -259,9 +259,7 @@ def _each_length(went: List[Size]) -> List[Size]:
 def _hears(
     tested: TestedModel, model: Any, batch: Batch, name: str, position: int
 ) -> Optional[bool]:
-    """Does the loss change with the label at this position of the first row? None where the leaf
-    has none, holds one value alone, or a loss is not finite.
-    """
+    """Does the loss change with the label at this position? None where that cannot be tried."""
     labels, axes = batch.leaves()[name], batch.axes[name]
     if labels.dim() != 2 or axes.rows != 0 or axes.positions != (1,) or labels.is_floating_point():
         return None

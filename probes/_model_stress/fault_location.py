@@ -199,9 +199,7 @@ def _ill(tensor: Any) -> bool:
 
 
 def _own_views(name: str, args: Any, kwargs: Any, watch: Callable[[str, str, Any], None]) -> Any:
-    """Return a module's inputs with views in place of those that want gradients, and pass each view
-    to `watch(name, "in", view)`: others that are given the same tensor must not count.
-    """
+    """Return inputs with views, which no other module shares, and `watch` those with gradients."""
 
     def own(tensor: Any) -> Any:
         if not _wants_gradient(tensor):

@@ -150,9 +150,7 @@ def _excess(row: Dict[str, Any]) -> float:
 
 
 def gap(this: Any, other: Any) -> float:
-    """The largest difference relative to the second's largest value; infinite where shapes or the
-    places of nan differ. Raises nothing.
-    """
+    """The largest difference, relative to the second's largest value; infinite for other shapes."""
     import torch
 
     if this.shape != other.shape:

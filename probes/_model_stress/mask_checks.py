@@ -22,9 +22,7 @@ LOCAL = ("Conv", "AvgPool", "MaxPool")  # torch's modules that mix neighbours an
 
 
 class Fault(NamedTuple):
-    """How far two runs are apart, the names of the modules whose own code does it, and those
-    modules as they were found; none where nothing differs.
-    """
+    """How far two runs differ, the names of the modules at fault, and those modules; maybe none."""
 
     size: float
     names: List[str]

@@ -101,9 +101,7 @@ class MaskInput(NamedTuple):
 
 
 class MaskBench:
-    """A model and one batch of it, ROWS x `length`, with all that the checks make of it. Sizes
-    are such that no dimension of the model equals them.
-    """
+    """A model and a batch, ROWS x `length`, sizes that no dimension of the model equals."""
 
     def __init__(self, tested: TestedModel, *, single: bool = False) -> None:
         self.tested = tested
@@ -212,9 +210,7 @@ class MaskBench:
         pad: bool,
         seed: int = 0,
     ) -> Batch:
-        """The batch with other values at these places of these rows: the model's padding, or
-        values that stand elsewhere in the sample. Labels: -100.
-        """
+        """The batch with padding or other sample values at these places; labels become -100."""
         draw = torch.Generator().manual_seed(seed + 77)
 
         def changed(name: str, tensor: Any) -> Any:
@@ -312,9 +308,7 @@ def takes_any(model: Any) -> bool:
 
 
 def named(tested: TestedModel, model: Any, batch: Batch) -> Batch:
-    """The batch with the names of forward's arguments, so that a mask can be added; as it is
-    where it cannot be named.
-    """
+    """The batch with forward's argument names, if it can be named, so that a mask can be added."""
     takes, data = takes_of(tested, model), batch.data
     if hasattr(data, "items") or not takes:
         return batch
@@ -398,9 +392,7 @@ def _unnamed(bench: MaskBench, own: Dict[str, str]) -> Optional[MaskInput]:
 
 
 def _shown(leaf: str, own: Any) -> MaskInput:
-    """What a sample's own mask says: a row that is the same throughout has no padding, else the
-    first position counts.
-    """
+    """What a sample's mask says: a constant row has no padding, else the first position counts."""
     if own.is_floating_point() and float(own.min()) < 0:
         return MaskInput((leaf,), 0, own.dtype, additive=True, given=True)
     if _last(leaf) in IGNORING:
@@ -434,9 +426,7 @@ def _tried(bench: MaskBench, name: str, takes: List[str]) -> Optional[MaskInput]
 
 
 def _measured(bench: MaskBench, port: MaskInput) -> MaskInput:
-    """Which value counts: the mask that is the same as none. The names that have a convention
-    keep it.
-    """
+    """Which value counts: the mask that equals no mask. Names with a convention keep it."""
     port = port._replace(acts=_acts(bench, port))
     if port.name in PROMISING or bench.tested.kind == "transformers":
         return port

@@ -12,9 +12,7 @@ OF = re.compile(r"emb|weight|head|tying|^tied?$|vocab|output")
 
 
 class Tie(NamedTuple):
-    """`left` and `anchor` are names of what is, or should be, one parameter; `why` is a clause
-    that says who wants it so, "" where it is so.
-    """
+    """`left` and `anchor` name what is, or for the reason `why` should be, one parameter."""
 
     anchor: str
     left: str

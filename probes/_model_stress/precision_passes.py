@@ -93,9 +93,7 @@ def unreached(
     mode: Mode,
     error: BaseException,
 ) -> str:
-    """The first tensor that is registered nowhere, where casting such by hand is the remedy for
-    `error`; empty where it is not, or all builds hold the same.
-    """
+    """The first unregistered tensor whose cast by hand avoids `error`; "" without one."""
     model = make(lively=False, dtype=mode.dtype)
     mine, other = loose(model), loose(tested.build(tested.request.seed + 1))
     drawn = [

@@ -119,9 +119,7 @@ def compared_gradients(rounds: Rounds, item: SingleResult, replicas: List[RankRe
 
 
 def _turned(rounds: Rounds, rank: int) -> Optional[str]:
-    """The innermost module through which a rank's gradients go otherwise than one process's;
-    None where they differ only once DDP has had them.
-    """
+    """The innermost module at which a rank's gradients differ from one process's, if not DDP's."""
     rounds.findings.step("where the gradients differ")
     ranks = range(rounds.ranks)
     must = rank_processes.alone(
@@ -217,9 +215,7 @@ def compared_steps(rounds: Rounds, item: SingleResult, replicas: List[RankResult
 
 
 def _far(must: Any, mine: Any, scale: float) -> float:
-    """How far a gradient is off, held against its own size, or a thousandth of the largest
-    gradient where it is smaller: rounding is no fault.
-    """
+    """A gradient's relative difference; small ones are held against a thousandth of the largest."""
     if mine is None or mine.shape != must.shape:
         return math.inf
     if not must.numel():

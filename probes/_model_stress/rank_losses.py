@@ -180,9 +180,7 @@ def _attributes(rounds: Rounds, replicas: List[RankResult], rank: int) -> List[s
 
 
 def _own_fault(this: List[Any], other: List[Any], limit: float) -> Optional[str]:
-    """The innermost module that is given the same and gives something else, scalars too; "" for
-    the model itself, None where there is none.
-    """
+    """The innermost module with equal inputs and other outputs; "" for the model, None for none."""
     theirs = {(call.module, call.turn): call for call in other}
 
     def worst(mine: Dict[str, Any], twins: Dict[str, Any]) -> float:

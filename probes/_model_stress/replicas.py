@@ -162,9 +162,7 @@ def one_rank(
     find_unused: bool,
     telling: bool = False,
 ) -> RankResult:
-    """Do on one rank what a training script does, with weights from another seed. With `telling`
-    each module is a step, so that a death has a place.
-    """
+    """Do what a script does on one rank, with its own weights. `telling`: each module is a step."""
     step("build")
     model = tested.comparing(seed + rank)
     if telling:

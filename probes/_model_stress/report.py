@@ -16,9 +16,7 @@ STATUS = {"passed": "ok", "failed": "fail", "skipped": "unknown", "unanswered": 
 
 
 class SuiteLine(NamedTuple):
-    """`state` is passed, failed, skipped (it does not apply) or unanswered (it died or hung);
-    `sentence` says why, or what was tried.
-    """
+    """`state` is passed, failed, skipped or unanswered (it died or hung)."""
 
     name: str
     state: str
@@ -165,9 +163,7 @@ def _line(
 
 
 def answer(lines: List[SuiteLine]) -> NoReturn:
-    """`7/7 suites passed`, or which did not. A suite that died or hung neither passed nor failed:
-    the answer is `cannot`, unless another failed.
-    """
+    """`7/7 suites passed`, or which did not. One that died or hung makes the answer `cannot`."""
     suites = [line for line in lines if line.name in SUITES]
     passed = sum(line.state == "passed" for line in suites)
     counted = f"{passed}/{len(suites)} suites passed" if suites else ""

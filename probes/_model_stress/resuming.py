@@ -189,9 +189,7 @@ def _number(value: Any) -> Optional[float]:
 
 
 def _drift(trained: Trained, other: TrainingRun, registered: List[str]) -> float:
-    """How far a run of the last steps is from the one that went on: the largest of losses,
-    parameters and saved buffers, 0 where all are bit for bit alike.
-    """
+    """The largest difference of losses, parameters and buffers after the last steps; 0 if equal."""
     after = snapshot(other.model)
     mine = trained.course.losses[-len(other.losses) :]
     apart_ = [gap(item, two) for item, two in zip(other.losses, mine)]

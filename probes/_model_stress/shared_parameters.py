@@ -141,9 +141,7 @@ def _compared(
 
 
 def _turned(tested: TestedModel, findings: Findings, sizes: List[Size]) -> None:
-    """The other value of the tying option must go through too; its loss is another model's (T5
-    scales by it), so that it is not compared.
-    """
+    """The other value of the tying option must run too; its loss is that of another model."""
     turned = not tested.options()[TIE]
     where = f"{TIE}={turned}"
     findings.step(where)

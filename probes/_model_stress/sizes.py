@@ -87,9 +87,7 @@ def allowed_length(model: Any, declared: Optional[int]) -> Optional[int]:
 
 
 def resizable(tested: TestedModel) -> bool:
-    """May the length be varied: does a shorter batch go through, or does the user's sample
-    promise any length? Of pictures the size stays.
-    """
+    """Whether the length may vary: a shorter batch runs, or the sample takes any length."""
     if any(
         item.dim() == 4 and item.is_floating_point() for item in tested.batch(2).leaves().values()
     ):

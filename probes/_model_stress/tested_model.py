@@ -72,9 +72,7 @@ class Traits(NamedTuple):
 
 
 class TestedModel:
-    """Made once, in the parent, where it imports; each suite's child builds from it. `kind` is
-    module, transformers or lightning.
-    """
+    """Made once, in the parent; children build from it. `kind`: module, transformers, lightning."""
 
     def __init__(self, request: StressRequest) -> None:
         self.request, self.device, self.traits = request, request.device, Traits()
@@ -203,9 +201,7 @@ class TestedModel:
             return self.read(self.call(model, batch.data))
 
     def call(self, model: Any, data: Any) -> Any:
-        """Call the model with a batch's data, as a training step would: training_step of a
-        Lightning module, else forward with what it takes.
-        """
+        """Call the model as a training step would: Lightning's training_step, else forward."""
         if self.kind == "lightning":
             return _training_step(model, data)
         given = list(inspect.signature(model.forward).parameters.values())
@@ -265,9 +261,7 @@ def sow(seed: int) -> None:
 
 
 def _training_step(model: Any, data: Any) -> Any:
-    """Without a trainer: self.log only warns then. Raises NamedObjectError where the step asks for
-    more, as manual optimization does.
-    """
+    """Call without a trainer. Raises NamedObjectError where the step needs more than self.log."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         takes = len(
@@ -317,9 +311,7 @@ def stir(model: Any, seed: int, fan_ins: Mapping[str, float]) -> None:
 
 
 def cast(model: Any, dtype: Any) -> None:
-    """Cast a model to float32 or float64, complex tensors to as many digits: Module.to would
-    drop their imaginary parts, and make another model of it.
-    """
+    """Cast a model to float32 or float64; Module.to would drop imaginary parts of tensors."""
     kept = [
         (held, name, item.detach().clone())
         for module in model.modules()
@@ -437,9 +429,7 @@ def _with_config(model: Any, options: Dict[str, Any]) -> Any:
 
 
 def _changed(config: Any, options: Dict[str, Any]) -> Any:
-    """The configuration with other values, made anew where it can be: what its class derived
-    from the old ones (a width of heads, a list of layers) goes.
-    """
+    """The configuration with other values, without what its class derived from the old ones."""
     if dataclasses.is_dataclass(config) and not hasattr(config, "to_dict"):
         return dataclasses.replace(config, **options)  # type: ignore[type-var]
     try:

@@ -67,9 +67,7 @@ class TrainingRun:
             self.losses.append(loss.detach().cpu().clone())
 
     def saved(self) -> bytes:
-        """Return the checkpoint as torch.save writes it: the state dict (of Lightning with what
-        its hook adds), optimizers, schedules, random state.
-        """
+        """The checkpoint as torch.save writes it: model, optimizers, schedules, random state."""
         state: Dict[str, Any] = {"state_dict": self.model.state_dict()}
         if self.tested.kind == "lightning":
             self.model.on_save_checkpoint(state)

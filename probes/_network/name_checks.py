@@ -61,9 +61,7 @@ def sample(nodes: Sequence[str], own: str) -> List[str]:
 
 
 def dns(launch: checks.Launch, results: checks.Results) -> None:
-    """This host's own name must lead to an address that others reach; every other node's name
-    must resolve, and not to this host.
-    """
+    """This host's name must lead to a reachable address; other nodes' names must not lead here."""
     own, limit_s = socket.gethostname(), results.threshold("host.dns", DNS_S)
     others = sample(launch.nodes, own)
     answer = child_processes.ask(lambda: _asked_of_dns(own, others), limit_s)
@@ -133,9 +131,7 @@ def own_addresses() -> List[str]:
 
 
 def kind(name: str) -> str:
-    """What nodes can be compared by: `enp65s0` and `eno1` are alike, `lo` and `docker0` are not.
-    Subnets differ by right where a rack has its own.
-    """
+    """How nodes are compared: `enp65s0` and `eno1` are alike, `lo` and `docker0` are not."""
     return "en" if re.match(r"en[opsx]", name) else re.sub(r"\d.*", "", name)
 
 

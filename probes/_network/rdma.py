@@ -151,9 +151,7 @@ def _shown(port: Port) -> str:
 
 
 def _kin(port: Port, others: List[Port], rate: float) -> bool:
-    """Whether most ports of its kind run at that rate. One for storage may be meant to be
-    slower, so that this alone is worth a word and no more.
-    """
+    """Whether most ports of its kind run at that rate; a storage port may be slower on purpose."""
     kind = [item for item in others if item.layer == port.layer]
     return sum(item.rate == rate for item in kind) > len(kind) / 2
 

@@ -33,9 +33,7 @@ UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENE
 def try_ports(
     request: PairRequest, peer: Peer, ports: Sequence[int], within_s: float
 ) -> Dict[int, str]:
-    """Connect to all ports at once. States: ok, refused, reset, timeout, unreachable, silent
-    (connected, and nobody spoke), foreign (somebody else did).
-    """
+    """Connect to all ports at once. foreign: somebody else answered; silent: nobody did."""
     states: Dict[int, str] = dict.fromkeys(ports, "timeout")
     until = time.monotonic() + within_s
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as opened:
@@ -109,9 +107,7 @@ def opened(
 
 
 def echo(request: PairRequest, peer: Peer, port: int) -> Dict[str, Any]:
-    """Round trips of 16 bytes over one connection: p50, p99 in ms, the kernel's own least, and
-    what had to be sent again.
-    """
+    """Round trips of 16 bytes: p50 and p99 in ms, the kernel's least, and resent segments."""
     item = opened(request, peer, port, ECHO, PORT_S)
     if item is None:
         return {"echo": "no connection"}
@@ -148,9 +144,7 @@ def echo(request: PairRequest, peer: Peer, port: int) -> Dict[str, Any]:
 
 
 def throughput(request: PairRequest, peer: Peer, port: int) -> Dict[str, Any]:
-    """Send for a moment, and count what the other host has acknowledged: Mbit/s of the best
-    tenth of a second, segments, and how many were sent again.
-    """
+    """Send briefly; measure Mbit/s of the best tenth of a second, segments, and resent ones."""
     item = opened(request, peer, port, SINK, PORT_S)
     if item is None:
         return {}

@@ -15,9 +15,7 @@ REPEATS = 5
 
 
 def reduce_together(request: PairRequest) -> None:
-    """Make a group of the members and sum numbers whose sum is exact. Does not return. Element i
-    of rank r is i % 97 + r + 1, as in gloo_control.py.
-    """
+    """Sum numbers whose sum is exact in a group of the members, as gloo_control; never returns."""
     torch, dist, device = backend.torch_with(request.arm, request.local_rank)
     first = request.members[0][1] or request.members[0][0]
     where = f"tcp://{'[' + first + ']' if ':' in first else first}:{request.meeting_port}"

@@ -55,9 +55,7 @@ class Datagrams:
         self._over.set()
 
     def dropped_here(self) -> int:
-        """Datagrams that reached this host and found the socket's buffer full (last column of
-        /proc/net/udp): nothing that a network does.
-        """
+        """Datagrams dropped at this host's full socket buffer (/proc/net/udp), not by a network."""
         with contextlib.suppress(OSError, ValueError, IndexError):
             for path in ("/proc/net/udp", "/proc/net/udp6"):
                 with open(path, encoding="ascii") as file:

@@ -22,9 +22,7 @@ SILENT_S = 2.0
 
 
 def talk(request: PairRequest) -> None:
-    """Meet all other members, try each, tell what was seen, and answer until the others are done
-    or the time is over. Does not return.
-    """
+    """Meet the members, try each, report, and answer until all are done. Does not return."""
     began = time.monotonic()
     with _emit.phase("look up"):
         where = look_up(request.members, request.ports[0], LOOK_UP_S)

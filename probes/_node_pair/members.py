@@ -14,9 +14,7 @@ import _emit
 
 @dataclass
 class PairRequest:
-    """`ports` are where every member listens, `datagrams` the UDP port; `meet_s` is how long the
-    others are waited for, `end_s` the end of all, both from the start.
-    """
+    """Members listen on `ports` and UDP `datagrams`; `meet_s`, `end_s` count from the start."""
 
     me: str
     members: List[Tuple[str, str]]  # name, address; an empty address is looked up by name

@@ -16,19 +16,12 @@ import sys
 import time
 from typing import Any, Dict, List, Optional, Set, Tuple
 
-from _shared.child_program import summary_of
-
-_PROBES = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-sys.path[:] = [
-    _PROBES,
-    *(
-        entry
-        for entry in sys.path
-        if os.path.realpath(entry or ".") != os.path.join(_PROBES, "_dataset")
-    ),
-]
+_HERE = os.path.dirname(os.path.realpath(__file__))
+_PROBES = os.path.dirname(_HERE)
+sys.path[:] = [_PROBES, *(entry for entry in sys.path if os.path.realpath(entry or ".") != _HERE)]
 from _scaled_dataset import child_report, consistency, process_usage, reading  # noqa: E402
 from _shared import data_sources  # noqa: E402
+from _shared.child_program import summary_of  # noqa: E402
 from _shared.named_object import NamedObjectError, load_named_object  # noqa: E402
 
 sys.path.remove(_PROBES)  # what the probes are called must not shadow what the user imports
@@ -158,9 +151,7 @@ def _described(source: data_sources.Source) -> Dict[str, Any]:
 
 
 def read(job: Job) -> None:
-    """Take the rows in growing numbers; twice over the last where `epochs` says so. Stops where
-    the next size would not fit the time.
-    """
+    """Read growing numbers of rows, the last one `epochs` times, while the next fits the time."""
     loaded: List[data_sources.Source] = []
     source: Any = None
     # rows, and the seconds that they took beside the start of workers
@@ -247,9 +238,7 @@ def read(job: Job) -> None:
 def _least(
     found: reading.Epoch, job: Job, source: data_sources.Source, want: data_sources.Want
 ) -> reading.Epoch:
-    """Read a short pass up to twice more and keep the least times: on a busy machine one of a
-    few milliseconds may take many times as long.
-    """
+    """Repeat a short pass up to twice and keep the least times, against a busy machine's noise."""
     for _ in range(2):
         if (
             want.ranks > 1
@@ -284,9 +273,7 @@ def has_fewer(job: Job, source: data_sources.Source, rows: int) -> bool:
 def cheap(
     spent: List[Tuple[int, float]], held: List[Tuple[int, int]], rows: int, left_s: float
 ) -> bool:
-    """Is a size that nobody asked for sure to be cheap? Its time fits half of what is left three
-    times over, and its memory a tenth of what is free.
-    """
+    """Whether a size surely fits a sixth of the time left and a tenth of the free memory."""
     if len(spent) < 2:
         return False
     (before, before_s), (last, last_s) = spent[-2:]
@@ -304,9 +291,7 @@ def next_size(
     held: List[Tuple[int, int]],
     start_s: float,
 ) -> int:
-    """Take the next size from the front of `sizes`, or one on the way to it; 0 where none is
-    left, or none fits the time.
-    """
+    """The next of `sizes`, or one on the way to it; 0 if none is left or fits the time."""
     rows, left_s = sizes[0] if sizes else 0, job.until - time.perf_counter()
     further = rows in job.task["further"]
     if not rows or (further and not cheap(spent, held, rows, left_s)):

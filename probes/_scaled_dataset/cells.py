@@ -49,9 +49,7 @@ class Stack(NamedTuple):
 
 
 class ChildRun(NamedTuple):
-    """How one child ended: done, failed (it reported why), died, stood (we killed it, as it made
-    no progress) or ended (we killed it, as another had failed).
-    """
+    """How one child ended: done, failed, died, stood (no progress) or ended (another failed)."""
 
     rank: int
     how: str

@@ -161,9 +161,7 @@ def _in_worker(
 
 
 def shards(job: Any) -> None:
-    """Tell what this rank and each of its workers reads: digests of rows in their order,
-    batches, and the numbers that its workers draw.
-    """
+    """Report what this rank and its workers read, in digests, and what the workers draw."""
     source, task = job.sources(job.task["rows"][-1])[0], job.task
     if source.kind == "opaque":
         return
@@ -193,9 +191,7 @@ def shards(job: Any) -> None:
 
 
 def draws(job: Any, source: data_sources.Source) -> None:
-    """Let each worker draw from every generator; and read row 0 in each, where two reads of it
-    differ: then the data set draws by itself.
-    """
+    """Draw from every generator in each worker; row 0 shows whether the data set draws itself."""
     import torch.utils.data
 
     workers, dataset = job.task["workers"], source.dataset

@@ -16,9 +16,7 @@ IMPORTS = 4  # a spawned worker imports what its parent has imported, and severa
 
 
 class Failure(NamedTuple):
-    """`kind`: raised, nonsense, died, stood, unpicklable, lost, empty, uneven, overlap or
-    missing. `more` are fields of the event.
-    """
+    """`kind` as in the event: raised, nonsense, died, stood, …; `more` are fields of the event."""
 
     kind: str
     sentence: str

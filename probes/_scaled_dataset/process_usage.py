@@ -15,9 +15,7 @@ SHM = "/dev/shm"  # noqa: S108 - the place that is measured
 
 
 class Usage(NamedTuple):
-    """All processes of a tree at one moment. `parent` is the root's PSS, `worker` the largest
-    PSS below it, `private` the largest private part below it.
-    """
+    """A process tree at one moment: the root's PSS, and the largest PSS and private part below."""
 
     pss: int
     rss: int

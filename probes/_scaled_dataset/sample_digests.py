@@ -14,9 +14,7 @@ class NotComparableError(Exception):
 
 
 class Shape(NamedTuple):
-    """`keys` counts the keys of a dict, the parts of a tuple or list, 1 of anything else.
-    `digest` is None where samples cannot be compared.
-    """
+    """`keys` counts a dict's keys or a sequence's parts, else 1; `digest` None: not comparable."""
 
     keys: int
     digest: Optional[int]
@@ -148,9 +146,7 @@ def _joined(values: Iterable[Any], depth: int) -> bytes:
 
 
 class Digests:
-    """A collate function that gives, for each sample, who read it and what it was: (worker's id,
-    or -1 without workers, digest, keys, empty, length of the dataset there).
-    """
+    """A collate function that gives (worker or -1, digest, keys, empty, length) for each sample."""
 
     def __call__(self, samples: Any) -> List[Any]:
         import torch.utils.data
@@ -165,9 +161,7 @@ class Digests:
 
 
 class Draws:
-    """A collate function that draws one number from each generator that workers are given: who
-    drew, then Python's, torch's and numpy's.
-    """
+    """A collate function that draws from Python's, torch's and numpy's generators in a worker."""
 
     def __call__(self, samples: Any) -> List[Any]:
         import random

@@ -206,9 +206,7 @@ class DatasetTrial:
         *,
         steps: bool = False,
     ) -> int:
-        """Read growing sizes, with `steps` also those between; return the largest that worked, or
-        0.
-        """
+        """Read growing sizes, with `steps` more of them; return the largest that worked, or 0."""
         ran = self.cell("read", workers, method, ranks, rows, epochs, steps=steps)
         if ran is None:
             return 0

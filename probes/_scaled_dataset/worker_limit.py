@@ -61,9 +61,7 @@ def tell(
 def _bounds(
     costs: Costs, key: Tuple[int, str, int], limits: Dict[str, int], ranks: int, loaders: int
 ) -> Dict[str, int]:
-    """How many workers per rank and loader each limit bears, with HEADROOM; a worker's cost is
-    the difference to no workers, or to its largest.
-    """
+    """The workers per rank and loader that each limit bears, with HEADROOM."""
     workers = key[0]
     cost, none = costs[key], costs.get((0, "none", 1))
     base = none or cost

@@ -10,9 +10,7 @@ import _emit
 
 
 def torch_with(backend: str, local_rank: int) -> Tuple[Any, Any, str]:
-    """Return (torch, torch.distributed, the rank's device); answers `cannot` where this torch
-    lacks the backend or the rank a GPU of its own.
-    """
+    """(torch, torch.distributed, the rank's device); answers `cannot` without backend or GPU."""
     with _emit.phase("import:torch"):
         import torch
         import torch.distributed as dist

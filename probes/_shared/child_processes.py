@@ -82,9 +82,7 @@ class PythonChild:
         return self.answered() or os.path.exists(self.path("ready"))
 
     def end(self, abort_s: float = 2.0) -> None:
-        """End the child if it still runs: SIGABRT, on which faulthandler writes all stacks, then
-        SIGKILL. A child that has answered gets five seconds to end by itself.
-        """
+        """End a running child by SIGABRT (faulthandler writes stacks), then SIGKILL."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(5.0 if os.path.exists(self.path("json")) else 0.0)
         for number, wait_s in ((signal.SIGABRT, abort_s), (signal.SIGKILL, 3.0)):
@@ -173,9 +171,7 @@ def source_line(path: str, number: int) -> str:
 
 
 def fork(work: Callable[[], object], output: str = "") -> int:
-    """Fork a child that calls `work` and ends; return its pid. Its output goes to the file
-    `output`, if one is named. It dies with this process.
-    """
+    """Fork a child that calls `work` and ends; return its pid. It dies with this process."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # a stream that the user's code has closed
             stream.flush()

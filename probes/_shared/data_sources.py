@@ -50,9 +50,7 @@ class Source(NamedTuple):
 
 
 class Want(NamedTuple):
-    """How a loader is to be made. `method` is none, fork, spawn or forkserver; `batch` None
-    keeps the user's own, or takes BATCH.
-    """
+    """How to make a loader: `method` none, fork, spawn, forkserver; `batch` None is the user's."""
 
     rows: int
     workers: int
@@ -155,9 +153,7 @@ def kind_of(produced: Any) -> str:
 
 
 def length_of(source: Source) -> Optional[int]:
-    """How many rows it says that it has; None where it says nothing. Raises NonsenseError for
-    what is no number of rows, and what len() raises.
-    """
+    """The number of rows, None where unknown. Raises NonsenseError, and what len() raises."""
     dataset = source.dataset
     if source.kind == "opaque" or not hasattr(dataset, "__len__"):
         return None

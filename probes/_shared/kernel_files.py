@@ -65,9 +65,7 @@ def nvidia_gpus(root: str) -> List[str]:
 
 
 def kernel_log(root: str) -> Optional[List[Tuple[float, str]]]:
-    """(seconds since boot, line); records are `prio,seq,µs since boot,flags;text`. None where it
-    may not be read. Below another root it is a plain file.
-    """
+    """(seconds since boot, line) of /dev/kmsg or, below another root, of a file; None if denied."""
     text = b""
     try:
         file = os.open(below(root, "/dev/kmsg"), os.O_RDONLY | os.O_NONBLOCK)

@@ -139,9 +139,7 @@ def _frames(traceback: Any) -> list[dict[str, Any]]:
 
 
 def _line(path: str, number: int) -> str:
-    """Read one line. `linecache` would import modules that evaluate text, after which Python
-    forgets that it was interrupted: another exit code.
-    """
+    """Read one line without `linecache`, whose imports change the exit code after an interrupt."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return next(

@@ -100,9 +100,7 @@ def is_dataset(program: Program, cls: Class) -> bool:
 
 
 def run_in_workers(program: Program, call: Call) -> list[Function]:
-    """Return the project's functions that a loader's workers run: those of its data set, its
-    collator and its worker_init_fn, with what they call.
-    """
+    """The project's functions that a loader's workers run, with what they call."""
     found: list[Function] = []
     cls = dataset_of(program, call)
     if cls is not None:

@@ -107,9 +107,7 @@ class Rule:
         edits: tuple[Edit, ...] | None = None,
         about: ast.AST | None = None,
     ) -> Finding:
-        """Make a finding at `node`; `about` is all the code that it concerns. In a notebook the
-        line is that of its text as `notebooks.cells_as_text` returns it.
-        """
+        """Make a finding at `node`, about this code; a notebook's line is that of its text."""
         line = getattr(node, "lineno", 1)
         return Finding(
             id=cause or self.cause,

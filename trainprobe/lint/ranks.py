@@ -90,9 +90,7 @@ def test(program: Program, module: Module, node: ast.expr) -> RankTest | None:
 
 
 def kind_of(program: Program, module: Module, node: ast.expr, depth: int = 0) -> Kind:
-    """Return what an expression holds: "rank" (the number itself), "derived" (a number computed
-    from it), "main" | "others" | "some" (a condition on it).
-    """
+    """Whether it holds the "rank", a "derived" number, or a condition "main", "others", "some"."""
     memory: dict[ast.AST, Kind] = program.memory.setdefault("ranks", {})
     if node in memory:
         return memory[node]

@@ -38,9 +38,7 @@ OF_THE_DATA = (
 
 
 class Tried(NamedTuple):
-    """`how` is works, refused, large, left (memory, or the sample does not fit it) or what
-    failed: built, forward, backward, finite, gradients, state.
-    """
+    """`how` is works, refused, large, left (unsuitable), or the failed step: built to state."""
 
     how: str
     sentence: str = ""
@@ -199,9 +197,7 @@ def written(changed: Options) -> str:
 
 
 def shrunk(trier: Trier, changed: Options, defaults: Options, signature: Any) -> Options:
-    """Return the smallest change that still fails so: options go back to their defaults one by
-    one, then numbers come nearer to them.
-    """
+    """The smallest change that still fails so: reset options one by one, then approach defaults."""
 
     def fails(candidate: Options) -> bool:
         return (
@@ -318,9 +314,7 @@ def run(tested: TestedModel, findings: Findings) -> None:
 
 
 def _undivided(trier: Trier, findings: Findings, defaults: Options) -> None:
-    """Heads that do not divide the width: accepted and failing later is a check that is missing,
-    which costs no training anything.
-    """
+    """Note heads that do not divide the width and are accepted: a missing check costs nothing."""
     for changed in drawing.undivided(defaults):
         if findings.left_s() > 1.5:
             tried = trier.remembered(changed)

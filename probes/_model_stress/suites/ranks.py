@@ -143,9 +143,7 @@ def _compare(rounds: Rounds) -> None:
 
 
 def _failed(findings: Findings, answers: List[rank_processes.Answer]) -> None:
-    """One process got through and the ranks did not. The first cause is the rank that did not
-    only lose its peer or wait for it.
-    """
+    """Find the first cause: a rank that did more than lose or await its peer."""
     if all(item.step in ("", "meet") for item in answers if item.how != "done"):
         raise RuntimeError(
             "; ".join(f"rank {item.rank}: {item.why}" for item in answers if item.how != "done")

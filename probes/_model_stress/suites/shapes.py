@@ -181,9 +181,7 @@ def _limit(runs: Runs, least: Passed, fine: int, bad: int, longest: Optional[int
 
 
 def _not_finite(runs: Runs, went: List[Passed]) -> None:
-    """One that starts with nothing to predict (a single position, shifted) has a loss of nan in
-    all sound models: a mean over nothing.
-    """
+    """Report losses and gradients that are not finite; a single position has nothing to predict."""
     findings = runs.findings
     judged = [
         item for item in went if item.size[1] != 1 or item.ill_outputs or not math.isnan(item.loss)
@@ -258,9 +256,7 @@ def _begins(runs: Runs, size: Size, *, of_gradient: bool) -> Tuple[str, str]:
 
 
 def _output_shapes(runs: Runs, went: List[Passed]) -> None:
-    """Each axis of an output is one number, the rows, the length or a multiple at most sizes:
-    where it is not at the others, those are wrong.
-    """
+    """Each axis must be one number, the rows, the length or a multiple at all sizes."""
     for name in sorted({name for item in went for name in item.shapes or {}}):
         shapes = {
             item.size: item.shapes[name]

@@ -136,9 +136,7 @@ def _is_data(program: Program, module: Module, call: ast.Call) -> bool:
 
 
 def _loops(program: Program, function: Function | None) -> bool:
-    """A project's function with a telling name counts only where it has a loop or long work of
-    its own; in files not seen it does not count.
-    """
+    """A function with a telling name counts only with a loop or long work that can be seen."""
     if function is None:
         return False
     inner = list(ast.walk(function.node))

@@ -174,9 +174,7 @@ def _spot(call: Call, place: Expression) -> ast.expr:
 
 
 class Load(NamedTuple):
-    """A loader that a script makes: its workers for each rank, how many such loaders are made,
-    and whether its workers stay beside those of others.
-    """
+    """A script's loader: its workers per rank, its copies, and whether its workers stay."""
 
     call: Call
     number: int
