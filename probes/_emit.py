@@ -57,6 +57,20 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         result("cannot", f"Bad argument: {message}.")
 
+    def text(self, flag: str, variable: str, default: str = "") -> None:
+        """Add a flag whose default is an environment variable, unless that is empty."""
+        self.add_argument(flag, default=os.environ.get(variable) or default)
+
+    def number(self, flag: str, variable: str, default: int, least: int = 0) -> None:
+        """Add a flag whose default is an integer variable of at least `least`."""
+        value = number_from_environment(variable, default, least)
+        self.add_argument(flag, type=int, default=value)
+
+    def seconds(self, default: float, variable: str = "TRAINPROBE_DEADLINE_S") -> None:
+        """Add --timeout-s, whose default is an environment variable."""
+        value = seconds_from_environment(variable, default)
+        self.add_argument("--timeout-s", type=float, default=value)
+
 
 def number_from_environment(name: str, default: int, least: int = 0) -> int:
     """Return an integer variable; answer `cannot` unless it is a number of at least `least`."""
@@ -68,6 +82,15 @@ def number_from_environment(name: str, default: int, least: int = 0) -> int:
     if value < least:
         result("cannot", f"{name}={value} is less than {least}.")
     return value
+
+
+def seconds_from_environment(name: str, default: float) -> float:
+    """Return a variable that holds seconds; answer `cannot` unless it is a number."""
+    text = os.environ.get(name, "").strip()
+    try:
+        return float(text) if text else default
+    except ValueError:
+        result("cannot", f"{name}={text!r} is not a number.")
 
 
 def rank_environment() -> RankEnvironment:

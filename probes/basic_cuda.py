@@ -118,15 +118,9 @@ def main() -> None:
         ) as error:
             bad.append(index)
             _emit.fail_exception(f"GPU {index} failed", error, gpu=index)
-    _emit.result(
-        "no" if bad else "yes",
-        (
-            f"GPUs {bad} of {count} failed."
-            if bad
-            else f"{count} GPUs open, allocate and calculate right."
-        ),
-        at_once=bool(bad),
-    )
+    if bad:
+        _emit.result("no", f"GPUs {bad} of {count} failed.", at_once=True)
+    _emit.result("yes", f"{count} GPUs open, allocate and calculate right.")
 
 
 if __name__ == "__main__":

@@ -268,7 +268,7 @@ def bytecode(folder: str, script: str) -> Iterator[checks.Row]:
 
 def main() -> None:
     parser = _emit.Parser(description=__doc__)
-    parser.add_argument("--script", default=os.environ.get("TRAINPROBE_SCRIPT", ""))
+    parser.text("--script", "TRAINPROBE_SCRIPT")
     parser.add_argument("--imports", default=os.environ.get("TRAINPROBE_IMPORTS", "torch"))
     asked = parser.parse_args()
     imports = [name.split(".")[0] for name in asked.imports.split(",") if name.strip()]
@@ -301,14 +301,9 @@ def main() -> None:
     # not a fault of the environment as such: the wrong interpreter may have been named
     if without_torch and not failed:
         _emit.result("cannot", without_torch[-1])
-    _emit.result(
-        "no" if failed else "yes",
-        (
-            f"The environment does not fit: {', '.join(sorted(set(failed)))}."
-            if failed
-            else "Versions fit, and nothing hides a module."
-        ),
-    )
+    if failed:
+        _emit.result("no", f"The environment does not fit: {', '.join(sorted(set(failed)))}.")
+    _emit.result("yes", "Versions fit, and nothing hides a module.")
 
 
 if __name__ == "__main__":

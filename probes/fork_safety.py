@@ -42,15 +42,11 @@ PREPARE = os.path.join(
 
 def main() -> None:
     parser = _emit.Parser(description=__doc__)
-    parser.add_argument("--imports", default=os.environ.get("TRAINPROBE_IMPORTS") or "torch")
-    parser.add_argument("--dataset", default=os.environ.get("TRAINPROBE_DATASET", ""))
-    parser.add_argument("--script", default=os.environ.get("TRAINPROBE_SCRIPT", ""))
-    parser.add_argument(
-        "--nproc", type=int, default=_emit.number_from_environment("TRAINPROBE_NPROC", 1, 1)
-    )
-    parser.add_argument(
-        "--timeout-s", type=float, default=float(os.environ.get("TRAINPROBE_DEADLINE_S") or 90)
-    )
+    parser.text("--imports", "TRAINPROBE_IMPORTS", "torch")
+    parser.text("--dataset", "TRAINPROBE_DATASET")
+    parser.text("--script", "TRAINPROBE_SCRIPT")
+    parser.number("--nproc", "TRAINPROBE_NPROC", 1, 1)
+    parser.seconds(90)
     asked = parser.parse_args()
     variables: Dict[str, object] = {
         "TRAINPROBE_IMPORTS": asked.imports,

@@ -311,24 +311,17 @@ def environment() -> Iterator[checks.Row]:
 
 def main() -> None:
     parser = _emit.Parser(description=__doc__)
-    parser.add_argument(
-        "--nproc", type=int, default=_emit.number_from_environment("TRAINPROBE_NPROC", 1, 1)
-    )
-    parser.add_argument("--script", default=os.environ.get("TRAINPROBE_SCRIPT", ""))
+    parser.number("--nproc", "TRAINPROBE_NPROC", 1, 1)
+    parser.text("--script", "TRAINPROBE_SCRIPT")
     asked = parser.parse_args()
     groups = {"limits": limits(), "memory": memory(asked.nproc), "cpus": cpus(asked.nproc)}
     groups.update({"quota": launch_limits.quota(asked.nproc), "environment": environment()})
     groups.update({"leftovers": leftovers(asked.script)} if asked.script else {})
     groups["disks"] = disks()  # last: a file system that does not answer takes nothing else with it
     failed = [check for check, status, *_ in checks.report(groups) if status == "fail"]
-    _emit.result(
-        "no" if failed else "yes",
-        (
-            f"This host does not allow the run: {', '.join(failed)}."
-            if failed
-            else "Limits, memory and disk allow the run."
-        ),
-    )
+    if failed:
+        _emit.result("no", f"This host does not allow the run: {', '.join(failed)}.")
+    _emit.result("yes", "Limits, memory and disk allow the run.")
 
 
 if __name__ == "__main__":

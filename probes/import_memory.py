@@ -46,17 +46,16 @@ from _shared.memory import memory_limits
 
 class Rung:
     def __init__(self, asked: Any, scratch: str) -> None:
-        self.asked, self.scratch, self.began, self.failed = (asked, scratch, time.monotonic(), [])  # type: Any, str, float, List[str]
-        self.foreseen, self.local_modules = "", []  # type: str, List[str]
+        self.asked, self.scratch, self.began = asked, scratch, time.monotonic()
+        self.failed: List[str] = []
+        self.local_modules: List[str] = []
+        self.foreseen = ""
         self.first = os.path.dirname(os.path.realpath(asked.script)) if asked.script else ""
         self.guarded = import_locks.guarded(asked.script) if asked.script else {}
 
     def left_s(self) -> float:
-        return (
-            float(os.environ.get("TRAINPROBE_DEADLINE_S") or 150)
-            - 5
-            - (time.monotonic() - self.began)
-        )
+        deadline_s = _emit.seconds_from_environment("TRAINPROBE_DEADLINE_S", 150)
+        return deadline_s - 5 - (time.monotonic() - self.began)
 
     def judged(self, result: Dict[str, Any]) -> Dict[str, Any]:
         """A module beside the script may need the script: only a lack of memory is its failure."""
@@ -178,22 +177,11 @@ class Rung:
 
 def main() -> None:
     parser = _emit.Parser(description=__doc__)
-    parser.add_argument("--imports", default=os.environ.get("TRAINPROBE_IMPORTS") or "torch")
-    parser.add_argument(
-        "--nproc", type=int, default=_emit.number_from_environment("TRAINPROBE_NPROC", 1, 1)
-    )
-    parser.add_argument("--script", default=os.environ.get("TRAINPROBE_SCRIPT", ""))
-    parser.add_argument(
-        "--timeout-s",
-        type=float,
-        default=float(_emit.number_from_environment("TRAINPROBE_IMPORT_TIMEOUT_S", 30, 1)),
-    )
-    parser.add_argument(
-        "--planned",
-        type=int,
-        default=_emit.number_from_environment("TRAINPROBE_PLANNED_RANKS", 0),
-        help="ranks of the real run on this host",
-    )
+    parser.text("--imports", "TRAINPROBE_IMPORTS", "torch")
+    parser.number("--nproc", "TRAINPROBE_NPROC", 1, 1)
+    parser.text("--script", "TRAINPROBE_SCRIPT")
+    parser.seconds(30, "TRAINPROBE_IMPORT_TIMEOUT_S")
+    parser.number("--planned", "TRAINPROBE_PLANNED_RANKS", 0)  # ranks of the real run on this host
     asked = parser.parse_args()
     modules = list(dict.fromkeys(name.strip() for name in asked.imports.split(",") if name.strip()))
     if not modules or not all(re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", name) for name in modules):
@@ -232,13 +220,12 @@ def main() -> None:
             rung.together(works, min(timeout_s, max(5.0, rung.left_s())))
         if whole is not None and whole["outcome"] == "passed":
             rung.foresee(whole, alone)
-    good = f"{len(works)} imports work, alone and in {asked.nproc} processes at once."
     if rung.failed:
         _emit.result("no", f"Imports failed: {', '.join(rung.failed)}.")
-    _emit.result(
-        "no" if rung.foreseen else "yes",
-        f"{good[:-1]}; {rung.foreseen}." if rung.foreseen else good,
-    )
+    good = f"{len(works)} imports work, alone and in {asked.nproc} processes at once"
+    if rung.foreseen:
+        _emit.result("no", f"{good}; {rung.foreseen}.")
+    _emit.result("yes", f"{good}.")
 
 
 if __name__ == "__main__":

@@ -116,25 +116,14 @@ class Rung:
         bad = [item for item in together if not report.report(item)]
         needs = self.cheaper(alone, short=bool(bad) or need > limits.limit)
         best = min(needs, key=lambda way: needs[way], default="")
-        do = (
-            f"{report.WORDS[best]}: {report.size(needs[best])} for {self.planned} ranks instead of"
-            f" {report.size(need)}"
-            if best
-            else ""
-        )
+        do = ""
         if best:
-            _emit.check(
-                "model.cheaper",
-                "ok",
-                do + ".",
-                {
-                    "how": best,
-                    "need": needs[best],
-                    "given": need,
-                    "ranks": self.planned,
-                    "all": needs,
-                },
+            do = (
+                f"{report.WORDS[best]}: {report.size(needs[best])} for {self.planned} ranks instead"
+                f" of {report.size(need)}"
             )
+            value = {"how": best, "need": needs[best], "given": need, "ranks": self.planned}
+            _emit.check("model.cheaper", "ok", do + ".", {**value, "all": needs})
         self.devices(together)
         if bad:
             _emit.result(
@@ -147,26 +136,16 @@ class Rung:
                 f"Together {self.planned} ranks need {report.size(need)} to load the model, the"
                 f" limit is {report.size(limits.limit)}."
             )
-            _emit.fail(
-                sentence,
-                check="model.memory",
-                status="fail",
-                value={"need": need, "limit": limits.limit, "ranks": self.planned},
-                fix=do,
-            )
+            value = {"need": need, "limit": limits.limit, "ranks": self.planned}
+            _emit.check("model.memory", "fail", sentence, value, fix=do)
             _emit.result("no", sentence + (f" {do}." if do else ""))
         if need > limits.free:
             sentence = (
                 f"Together {self.planned} ranks need {report.size(need)} to load the model, and"
                 f" {report.size(limits.free)} are free now."
             )
-            _emit.check(
-                "model.memory",
-                "warn",
-                sentence,
-                {"need": need, "free": limits.free, "ranks": self.planned},
-                fix=do,
-            )
+            value = {"need": need, "free": limits.free, "ranks": self.planned}
+            _emit.check("model.memory", "warn", sentence, value, fix=do)
         _emit.result(
             "yes",
             f"{report.says_of(alone)[:-1]}; {self.planned} ranks need {report.size(need)} of"
@@ -233,18 +212,10 @@ class Rung:
 
 def main() -> None:
     parser = _emit.Parser(description=__doc__)
-    parser.add_argument("--model", default=os.environ.get("TRAINPROBE_MODEL", ""))
-    parser.add_argument(
-        "--nproc", type=int, default=_emit.number_from_environment("TRAINPROBE_NPROC", 1, 1)
-    )
-    parser.add_argument(
-        "--planned-ranks",
-        type=int,
-        default=_emit.number_from_environment("TRAINPROBE_PLANNED_RANKS", 1, 1),
-    )
-    parser.add_argument(
-        "--timeout-s", type=float, default=float(os.environ.get("TRAINPROBE_DEADLINE_S") or 300)
-    )
+    parser.text("--model", "TRAINPROBE_MODEL")
+    parser.number("--nproc", "TRAINPROBE_NPROC", 1, 1)
+    parser.number("--planned-ranks", "TRAINPROBE_PLANNED_RANKS", 1, 1)
+    parser.seconds(300)
     asked = parser.parse_args()
     if not asked.model:
         _emit.result("cannot", "No model was named.")

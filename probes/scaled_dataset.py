@@ -33,6 +33,7 @@ import _emit
 
 FLOATS = 256
 Cell = Tuple[int, int]  # rows, workers
+UNITS = {"first_batch_s": "s", "took_s": "s", "rows_per_s": "1/s", "pss": "bytes", "shm": "bytes"}
 
 
 class Rows:
@@ -117,7 +118,7 @@ def take_the_users(
 
 def main() -> None:
     parser = _emit.Parser(description=__doc__)
-    parser.add_argument("--dataset", default=os.environ.get("TRAINPROBE_DATASET", ""))
+    parser.text("--dataset", "TRAINPROBE_DATASET")
     parser.add_argument("--rows", type=numbers)
     parser.add_argument("--workers", type=numbers)
     parser.add_argument("--batch", type=int, default=64)
@@ -134,17 +135,7 @@ def main() -> None:
         import torch
         import torch.utils.data
     torch.set_num_threads(1)
-    bad, units = (
-        [],
-        {
-            "first_batch_s": "s",
-            "took_s": "s",
-            "rows_per_s": "1/s",
-            "pss": "bytes",
-            "fds": "",
-            "shm": "bytes",
-        },
-    )
+    bad = []
     for workers in asked.workers:
         paces, fds = [], []
         for rows in asked.rows:
@@ -158,7 +149,9 @@ def main() -> None:
                 _emit.fail_exception(sentence, error, rows=rows, workers=workers)
                 break
             for name, value in found.items():
-                _emit.measure(name, round(value, 5), units[name], rows=rows, workers=workers)
+                _emit.measure(
+                    name, round(value, 5), UNITS.get(name, ""), rows=rows, workers=workers
+                )
             paces.append((found["took_s"] - found["first_batch_s"]) / rows)
             fds.append(found["fds"])
         # a proposal: faster than linear, and enough to matter
@@ -171,14 +164,10 @@ def main() -> None:
         if len(fds) > 2 and fds[0] + 8 < fds[1] < fds[2] - 8:
             sentence = f"With {workers} workers the open descriptors grow with the rows: {fds}."
             _emit.check("data.fds", "warn", sentence, fds)
-    _emit.result(
-        "no" if bad else "yes",
-        (
-            f"Loading failed at {'; '.join(bad)}."
-            if bad
-            else f"Up to {max(asked.rows)} rows and {max(asked.workers)} workers load right."
-        ),
-    )
+    if bad:
+        _emit.result("no", f"Loading failed at {'; '.join(bad)}.")
+    sentence = f"Up to {max(asked.rows)} rows and {max(asked.workers)} workers load right."
+    _emit.result("yes", sentence)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def read_request(
         tuple(sorted(set(counts))),
         batch or None,
         _emit.number_from_environment("TRAINPROBE_NPROC", 1, 1),
-        _deadline_s(),
+        _emit.seconds_from_environment("TRAINPROBE_DEADLINE_S", WITHOUT_LADDER_S),
         () if sizes else tuple(size for size in FURTHER if size <= most),
     )
 
@@ -51,11 +51,3 @@ def _listed(name: str) -> List[int]:
     if any(item < 0 for item in found):
         _emit.result("cannot", f"{name}={text!r} has a number below zero.")
     return found
-
-
-def _deadline_s() -> float:
-    text = os.environ.get("TRAINPROBE_DEADLINE_S", "").strip()
-    try:
-        return float(text) if text else WITHOUT_LADDER_S
-    except ValueError:
-        _emit.result("cannot", f"TRAINPROBE_DEADLINE_S={text!r} is not a number.")
