@@ -33,14 +33,8 @@ def one_gpu(torch: Any, index: int, alloc_mb: int, size: int) -> None:
     with _emit.phase(f"context:{index}"):
         torch.cuda.set_device(index)
         torch.cuda.synchronize()
-    _emit.measure(
-        "context_s",
-        round(time.perf_counter() - began, 3),
-        "s",
-        threshold=15,
-        source="Primus node_smoke kills it after 15 s",
-        who=who,
-    )
+    labels = {"threshold": 15, "source": "Primus node_smoke kills it after 15 s", "who": who}
+    _emit.measure("context_s", round(time.perf_counter() - began, 3), "s", **labels)
     properties = torch.cuda.get_device_properties(index)
     free, total = torch.cuda.mem_get_info(index)
     _emit.measure("gpu_free", free, "bytes", who=who, total=total)

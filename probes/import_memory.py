@@ -40,8 +40,87 @@ from typing import Any, Dict, List
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import _emit
-from _import_memory import attempts, import_locks, report
+from _import_memory import attempts, import_locks
 from _shared.memory import memory_limits
+
+MIB = 2**20
+
+
+def report(result: Dict[str, Any]) -> bool:
+    passed: bool = result["outcome"] == "passed"
+    who = {"alone": "alone", "whole": "all in one process"}.get(
+        result["how"], f"together with the others, rank {result['rank']}"
+    )
+    sentence = f"import {result['module']} ({who}): {result['outcome']}"
+    if passed:
+        sentence += (
+            f" in {result['took_s']:.2f} s, {result['rss_bytes'] / MIB:.0f} MiB (peak"
+            f" {result['peak_bytes'] / MIB:.0f}), {result['threads']} threads, {result['fds']}"
+            " descriptors"
+        )
+        sentence += f"{', touched CUDA' if result['touched_cuda'] else ''}"
+        sentence += (
+            f", waited {result['lock_wait_s']:.1f} s for locks" if result["lock_wait_s"] else ""
+        )
+    elif result["last_frame"]:
+        sentence += f" at {result['last_frame']}"
+    sentence += (
+        f": {result['error_type']}: {result['error'][:300]}" if result.get("error_type") else ""
+    )
+    (_emit.note if passed or result["outcome"] == "not_measured" else _emit.fail)(
+        sentence + ".", name="import", **result
+    )
+    if passed and result["how"] != "together":
+        for name in ("took_s", "rss", "peak"):
+            _emit.measure(
+                f"import.{name}",
+                *(
+                    (result["took_s"], "s")
+                    if name == "took_s"
+                    else (result[f"{name}_bytes"], "bytes")
+                ),
+                module=result["module"],
+                how=result["how"],
+                ranks=1,
+            )
+    return passed
+
+
+def unsafe_to_fork(result: Dict[str, Any]) -> None:
+    """Say which import left the process in a state that a fork does not survive."""
+    started = result["threads"] - result["threads_before"]
+    if started > 0:
+        by = next(iter(result["threads_by"]), result["module"])
+        sentence = (
+            f"`import {result['module']}` leaves {started} thread{'s' if started > 1 else ''}"
+            f" running ({by} starts them); a fork after it copies their locks and not them."
+        )
+        _emit.check(
+            "fork.threads_at_import",
+            "warn",
+            sentence,
+            started,
+            module=result["module"],
+            by=by,
+            count=started,
+            fix="start loader workers with multiprocessing_context='forkserver', or import it in"
+            " the workers only",
+        )
+    if result["touched_cuda"]:
+        by = result["cuda_by"] or result["module"]
+        sentence = (
+            f"`import {result['module']}` initialises CUDA ({by}); a process that is forked after"
+            " it cannot use the GPU."
+        )
+        fix = f"move the CUDA calls out of the top level of {by}"
+        _emit.check(
+            "fork.cuda_at_import", "warn", sentence, by, module=result["module"], by=by, fix=fix
+        )
+
+
+def private_bytes(result: Dict[str, Any]) -> int:
+    """What each more rank needs: the peak without shared pages of files, and its compilers."""
+    return int(result["private_bytes"] + result["build_bytes"])
 
 
 class Rung:
@@ -77,10 +156,10 @@ class Rung:
             attempt = attempts.Attempt(folder, modules, self.first, how)
             attempts.run([attempt], self.asked.timeout_s)
         result = self.judged(attempt.result())
-        if not report.report(result):
+        if not report(result):
             self.failed += [result["module"]] if result["outcome"] != "not_measured" else []
         elif how == "alone":
-            report.unsafe_to_fork(result)
+            unsafe_to_fork(result)
         return result
 
     def together(self, modules: List[str], timeout_s: float) -> List[Dict[str, Any]]:
@@ -101,18 +180,12 @@ class Rung:
         self.failed += [
             f"rank {item['rank']}: {item['module']}"
             for item in result
-            if not report.report(item) and item["outcome"] != "not_measured"
+            if not report(item) and item["outcome"] != "not_measured"
         ]
         limit, source = memory_limits().limit, "memory limit of the cgroup, or the host's memory"
         for kind in ("rss", "pss"):
-            _emit.measure(
-                f"imports_together_{kind}",
-                most[kind],
-                "bytes",
-                threshold=limit,
-                source=source,
-                nproc=nproc,
-            )
+            labels = {"threshold": limit, "source": source, "nproc": nproc}
+            _emit.measure(f"imports_together_{kind}", most[kind], "bytes", **labels)
         through = [item for item in result if item["outcome"] == "passed"]
         for name, unit, field in (
             ("took_s", "s", "took_s"),
@@ -121,14 +194,9 @@ class Rung:
             ("lock_wait_s", "s", "lock_wait_s"),
         ):
             if through:
-                _emit.measure(
-                    f"import.{name}",
-                    max(item[field] for item in through),
-                    unit,
-                    module=",".join(modules),
-                    how="together",
-                    ranks=nproc,
-                )
+                worst = max(item[field] for item in through)
+                labels = {"module": ",".join(modules), "how": "together", "ranks": nproc}
+                _emit.measure(f"import.{name}", worst, unit, **labels)
         return result
 
     def foresee(self, whole: Dict[str, Any], alone: List[Dict[str, Any]]) -> None:
@@ -136,14 +204,14 @@ class Rung:
         limits, planned = memory_limits(), self.asked.planned
         stays = max(0, whole["rss_bytes"] - whole["file_bytes"])
         free = [
-            report.private_bytes(item)
+            private_bytes(item)
             for item in alone
             if item["outcome"] == "passed" and item["module"] not in self.guarded
         ]
-        each = report.private_bytes(whole) if not self.guarded else max([stays, *free])
+        each = private_bytes(whole) if not self.guarded else max([stays, *free])
         in_turn = max(
             [
-                report.private_bytes(item)
+                private_bytes(item)
                 for item in alone
                 if item["module"] in self.guarded and item["outcome"] == "passed"
             ],
@@ -157,8 +225,8 @@ class Rung:
                 else ""
             )
             sentence = (
-                f"{planned} ranks that import at once need {need / report.MIB:.0f} MiB{jobs}; the"
-                f" limit is {limits.limit / report.MIB:.0f} MiB."
+                f"{planned} ranks that import at once need {need / MIB:.0f} MiB{jobs}; the"
+                f" limit is {limits.limit / MIB:.0f} MiB."
             )
             _emit.fail(
                 sentence,
@@ -170,8 +238,8 @@ class Rung:
                 limit_bytes=limits.limit,
             )
             self.foreseen = (
-                f"{planned} ranks at once would need {need / report.MIB:.0f} MiB of"
-                f" {limits.limit / report.MIB:.0f}"
+                f"{planned} ranks at once would need {need / MIB:.0f} MiB of"
+                f" {limits.limit / MIB:.0f}"
             )
 
 

@@ -110,8 +110,7 @@ def take_the_users(
 ) -> NoReturn:
     """Run the user's own data; this process imports none of it, and no torch."""
     sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-    from _scaled_dataset.request import read_request
-    from _scaled_dataset.trial import DatasetTrial
+    from _scaled_dataset.trial import DatasetTrial, read_request
 
     DatasetTrial(read_request(dataset, rows, workers)).run()
 

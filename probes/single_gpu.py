@@ -128,25 +128,13 @@ def rates(torch: Any, device: str, names: Dict[str, Any], size: int, seconds: fl
                 torch.ones(size, size, dtype=names[name], device=device) for _ in range(2)
             )
             per_s = rate(lambda: left @ right, settle, seconds)  # noqa: B023 - run before the next round
-        _emit.measure(
-            "matmul_gflops",
-            round(per_s * 2 * size**3 / 1e9, 1),
-            "GFLOP/s",
-            dtype=name,
-            edge=size,
-            who=device,
-            threads=torch.get_num_threads(),
-        )
+        labels = {"dtype": name, "edge": size, "who": device, "threads": torch.get_num_threads()}
+        _emit.measure("matmul_gflops", round(per_s * 2 * size**3 / 1e9, 1), "GFLOP/s", **labels)
     block = torch.ones((256 if on_gpu else 32) * 2**20, dtype=torch.uint8, device=device)
     copy = torch.empty_like(block)
     with _emit.phase("copy"):
-        _emit.measure(
-            "copy_gb_s",
-            round(rate(lambda: copy.copy_(block), settle, seconds) * 2 * block.numel() / 1e9, 2),
-            "GB/s",
-            who=device,
-            counts="read and write",
-        )
+        value = round(rate(lambda: copy.copy_(block), settle, seconds) * 2 * block.numel() / 1e9, 2)
+        _emit.measure("copy_gb_s", value, "GB/s", who=device, counts="read and write")
     if on_gpu:
         pinned = torch.empty(64 * 2**20, dtype=torch.uint8, pin_memory=True)
         for name, run in {
@@ -154,12 +142,8 @@ def rates(torch: Any, device: str, names: Dict[str, Any], size: int, seconds: fl
             "gpu_to_host_gb_s": lambda: pinned.copy_(copy[: pinned.numel()], non_blocking=True),
         }.items():
             with _emit.phase(name):
-                _emit.measure(
-                    name,
-                    round(rate(run, settle, seconds) * pinned.numel() / 1e9, 2),
-                    "GB/s",
-                    who=device,
-                )
+                value = round(rate(run, settle, seconds) * pinned.numel() / 1e9, 2)
+                _emit.measure(name, value, "GB/s", who=device)
 
 
 def main() -> None:

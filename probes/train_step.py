@@ -72,13 +72,8 @@ def train(torch: Any, asked: Any, me: _emit.RankEnvironment, device: str) -> flo
                 with _emit.phase(f"step{place}:loss"):
                     dist.all_reduce(losses[0])
                     losses[0] /= me.world_size
-                _emit.measure(
-                    "step_s",
-                    round(time.perf_counter() - began, 5),
-                    "s",
-                    step=place,
-                    who=f"rank {me.rank}",
-                )
+                labels = {"step": place, "who": f"rank {me.rank}"}
+                _emit.measure("step_s", round(time.perf_counter() - began, 5), "s", **labels)
         pairs = [
             (losses[0], losses[1]),
             *(

@@ -54,14 +54,8 @@ class Report:
                     for item in row["started"]
                 }
             )
-            _emit.measure(
-                "fork.threads_before",
-                len(row["started"]),
-                "",
-                module=row["step"],
-                names=names[:8],
-                took_s=row["took_s"],
-            )
+            labels = {"module": row["step"], "names": names[:8], "took_s": row["took_s"]}
+            _emit.measure("fork.threads_before", len(row["started"]), "", **labels)
             if row["cuda"]:
                 sentence = (
                     f"`{row['step']}` initialises CUDA, which a forked process cannot use any more."
@@ -95,14 +89,8 @@ class Report:
             for row in self.of("child")
         )
         for row in self.of("child"):
-            _emit.measure(
-                "fork.child",
-                row["took_s"],
-                "s",
-                op=row["op"],
-                outcome=row["outcome"],
-                library=row["library"],
-            )
+            labels = {"op": row["op"], "outcome": row["outcome"], "library": row["library"]}
+            _emit.measure("fork.child", row["took_s"], "s", **labels)
             control = self.controls.get(row["op"])
             late = (
                 row["outcome"] in ("hangs", "slow")

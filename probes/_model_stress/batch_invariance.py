@@ -99,16 +99,8 @@ def rows(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
         f" alone{f' in {name}' if name else ''}"
     )
     sentence += f"; {module} is given equal inputs and gives different outputs." if module else "."
-    findings.differs(
-        "shape.rows_mixed",
-        apart,
-        sentence,
-        tolerance=tested.tolerance,
-        what="module",
-        where=module,
-        output=name,
-        row=row,
-    )
+    labels = {"what": "module", "where": module, "output": name, "row": row}
+    findings.differs("shape.rows_mixed", apart, sentence, tolerance=tested.tolerance, **labels)
     return "rows alone as in company" if compared else ""
 
 

@@ -48,13 +48,9 @@ def compared_gradients(rounds: Rounds, item: SingleResult, replicas: List[RankRe
             # it does not load into a fresh model either, which is told there
             findings.note(sentence, warn=True)
         else:
+            value = bad.get((late[0], 0), 1.0)
             findings.differs(
-                "ranks.gradient",
-                bad.get((late[0], 0), 1.0),
-                sentence,
-                tolerance=limit,
-                what="parameter",
-                where=late[0],
+                "ranks.gradient", value, sentence, tolerance=limit, what="parameter", where=late[0]
             )
         return True
     if not bad:

@@ -114,29 +114,18 @@ def _compared(
         f"With a copy of its own in each place the loss differs by {worst_loss[0]:.2g} at"
         f" {worst_loss[1]}, though {first} ({others}) has the same values."
     )
+    place = {"what": "parameter", "where": first, "size": worst_loss[1]}
     same = findings.held(
-        "shape.sharing_loss",
-        worst_loss[0],
-        tolerance,
-        "of the loss",
-        sentence,
-        what="parameter",
-        where=first,
-        size=worst_loss[1],
+        "shape.sharing_loss", worst_loss[0], tolerance, "of the loss", sentence, **place
     )
     if same:
         sentence = (
             f"The gradient of {first}, shared with {others}, is not the sum of its parts': it"
             f" differs by {worst[0]:.2g} of the largest at {worst[2]}."
         )
+        place["size"] = worst[2]
         findings.differs(
-            "shape.sharing_gradient",
-            worst[0],
-            sentence,
-            tolerance=10 * tolerance,
-            what="parameter",
-            where=first,
-            size=worst[2],
+            "shape.sharing_gradient", worst[0], sentence, tolerance=10 * tolerance, **place
         )
 
 
@@ -157,13 +146,8 @@ def _turned(tested: TestedModel, findings: Findings, sizes: List[Size]) -> None:
                 tested.run(model, batch, seed=3, grad=True).loss.backward()
             except Exception as error:  # whatever the user's model raises is what was looked for
                 sentence = f"With {where} a batch of {written(size)} fails ({summary_of(error)})."
+                labels = {"module": now.innermost(), "size": written(size)}
                 findings.raised(
-                    "shape.sharing_loss",
-                    error,
-                    sentence,
-                    what="option",
-                    where=where,
-                    module=now.innermost(),
-                    size=written(size),
+                    "shape.sharing_loss", error, sentence, what="option", where=where, **labels
                 )
                 return

@@ -122,15 +122,8 @@ def shards(cell: CellRun, task: Dict[str, Any], alone: ChildRun) -> Iterator[Fai
         missing = sum(max(0, count - read_counts[item]) for item, count in expected.items())
         _emit.measure("shards.missing", missing, "rows", **labels)
         for rank, line in shards_read:
-            _emit.measure(
-                "batches",
-                line["batches"],
-                "",
-                rank=rank,
-                rows=sum(expected.values()),
-                how="shards",
-                **labels,
-            )
+            more = {"rank": rank, "rows": sum(expected.values()), "how": "shards"}
+            _emit.measure("batches", line["batches"], "", **more, **labels)
     else:
         missing = 0
     yield from _judged(shards_read, readers, rows, twice, missing, labels, whole=whole)

@@ -152,12 +152,8 @@ def _in_worker(
         return
     shapes = [sample_digests.Shape(keys, digest, empty) for _, keys, digest, empty, _ in found]
     lengths = [length for *_, length in found if length >= 0]
-    _tell(
-        where,
-        lengths[0] if lengths else None,
-        shapes,
-        sample_digests.combined(shapes) if steady else None,
-    )
+    value = lengths[0] if lengths else None
+    _tell(where, value, shapes, sample_digests.combined(shapes) if steady else None)
 
 
 def shards(job: Any) -> None:

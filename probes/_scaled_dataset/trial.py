@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 from typing import Any, Dict, List, NamedTuple, NoReturn, Optional, Tuple
 
@@ -18,6 +19,7 @@ ROWS = (2, 100, 1000)
 # largest size
 FURTHER = (10_000, 100_000, 1_000_000)
 WORKERS = (0, 2)
+WITHOUT_LADDER_S = 170.0
 SHARD_ROWS = 2000
 MODEST_ROWS = 1000  # enough to see whether workers that are started in another way read at all
 
@@ -35,6 +37,48 @@ class DatasetRequest(NamedTuple):
     ranks: int
     deadline_s: float
     further: Tuple[int, ...] = ()
+
+
+def read_request(
+    dataset: str, rows: Optional[List[int]], workers: Optional[List[int]]
+) -> DatasetRequest:
+    """Put together the course; flags come first. Answers `cannot` where a number is none."""
+    sizes = tuple(sorted(set(rows or _listed("TRAINPROBE_ROWS"))))
+    most = _emit.number_from_environment("TRAINPROBE_PLANNED_ROWS", 0) or FURTHER[-1]
+    planned = _emit.number_from_environment("TRAINPROBE_PLANNED_WORKERS", 0)
+    counts = workers or _listed("TRAINPROBE_WORKERS") or [0, planned or WORKERS[-1]]
+    batch = _emit.number_from_environment("TRAINPROBE_BATCH_SIZE", 0)
+    return DatasetRequest(
+        dataset,
+        os.environ.get("TRAINPROBE_COLLATE", ""),
+        grown(sizes or ROWS),
+        tuple(sorted(set(counts))),
+        batch or None,
+        _emit.number_from_environment("TRAINPROBE_NPROC", 1, 1),
+        _emit.seconds_from_environment("TRAINPROBE_DEADLINE_S", WITHOUT_LADDER_S),
+        () if sizes else tuple(size for size in FURTHER if size <= most),
+    )
+
+
+def grown(sizes: Tuple[int, ...]) -> Tuple[int, ...]:
+    """From one number, the largest, make sizes in steps of three, so that growth shows."""
+    if len(sizes) > 1:
+        return sizes
+    most = sizes[0]
+    return tuple(
+        sorted({min(2, most), *(most // part for part in (27, 9, 3) if most // part >= 2), most})
+    )
+
+
+def _listed(name: str) -> List[int]:
+    text = os.environ.get(name, "").strip()
+    try:
+        found = [int(item) for item in text.split(",") if item.strip()]
+    except ValueError:
+        _emit.result("cannot", f"{name}={text!r} is not a list of numbers.")
+    if any(item < 0 for item in found):
+        _emit.result("cannot", f"{name}={text!r} has a number below zero.")
+    return found
 
 
 class DatasetTrial:
@@ -292,13 +336,8 @@ class DatasetTrial:
             and (built[0]["takes_rows"] or rows == task["rows"][0])
         ):
             of = [line for line in built if line["rows"] == rows or not line["takes_rows"]]
-            _emit.measure(
-                "build_s",
-                round(max(line["build_s"] for line in of), 5),
-                "s",
-                rows=of[0]["rows"],
-                ranks=task["ranks"],
-            )
+            value = round(max(line["build_s"] for line in of), 5)
+            _emit.measure("build_s", value, "s", rows=of[0]["rows"], ranks=task["ranks"])
         if len(reads) < task["ranks"]:
             return 0
         found: Dict[str, Tuple[float, str]] = {}
@@ -369,20 +408,10 @@ class DatasetTrial:
         for epoch in sorted({line["epoch"] for line in lines}):
             of = [line for line in lines if line["epoch"] == epoch]
             if labels["workers"]:
-                _emit.measure(
-                    "loader.worker_growth",
-                    max(line["workers"] for line in of),
-                    "bytes",
-                    epoch=epoch,
-                    **labels,
-                )
-            _emit.measure(
-                "loader.parent_growth",
-                max(line["parent"] for line in of),
-                "bytes",
-                epoch=epoch,
-                **labels,
-            )
+                value = max(line["workers"] for line in of)
+                _emit.measure("loader.worker_growth", value, "bytes", epoch=epoch, **labels)
+            value = max(line["parent"] for line in of)
+            _emit.measure("loader.parent_growth", value, "bytes", epoch=epoch, **labels)
 
     def _check(self) -> None:
         ran = self.cell("checks", 0, "none", 1, self.rows[-1:])

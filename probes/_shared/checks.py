@@ -12,7 +12,18 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, NoReturn, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    List,
+    Mapping,
+    NamedTuple,
+    NoReturn,
+    Sequence,
+    Tuple,
+)
 
 import _emit
 
@@ -69,7 +80,7 @@ class Check(NamedTuple):
     budget: str = "quick"
 
 
-def report(groups: Dict[str, Iterable[Row]]) -> List[Row]:
+def report(groups: Mapping[str, Iterable[Row]]) -> List[Row]:
     """Report the rows of each group, looked for under a phase of its name; return all of them."""
     reported: List[Row] = []
     for name, rows in groups.items():

@@ -184,13 +184,8 @@ def _record(error: Any, traceback: Any, thread: str) -> None:
     # that one ends by the signal
     if thread == "MainThread" and not isinstance(error, KeyboardInterrupt):
         _saw["code"] = 1
-    _tell(
-        "fail",
-        "exception",
-        says=f"{type(error).__name__} was not caught.",
-        thread=thread,
-        **_described(error, traceback),
-    )
+    fields = {"says": f"{type(error).__name__} was not caught.", "thread": thread}
+    _tell("fail", "exception", **fields, **_described(error, traceback))
 
 
 @_guarded
@@ -210,15 +205,8 @@ def _leaving(how: str, code: Any, caller: Any) -> None:
         if handled is not None and not isinstance(handled, SystemExit)
         else None
     )
-    _tell(
-        "note",
-        "leave",
-        says=f"{how} was called.",
-        how=how,
-        code=_saw["code"],
-        where=where,
-        handling=about,
-    )
+    fields = {"says": f"{how} was called.", "how": how, "code": _saw["code"], "handling": about}
+    _tell("note", "leave", where=where, **fields)
 
 
 @_guarded

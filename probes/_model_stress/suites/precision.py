@@ -9,15 +9,142 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import Any, Dict, List, Optional, Set, Tuple
+import warnings
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 import torch
 
 from _model_stress import mixed_precision
 from _model_stress.findings import Findings
-from _model_stress.precision_passes import MODES, Mode, Pass, is_missing, name_of, passed, unreached
+from _model_stress.module_state import loose
 from _model_stress.tested_model import TestedModel, cast
 from _shared.child_program import summary_of
+
+MISSING = (
+    "not implemented for",
+    "could not create a primitive",
+    "not supported",
+    "unsupported",
+    "could not run",
+    "no kernel",
+    "does not support",
+)
+
+
+class Mode(NamedTuple):
+    """`auto`: autocast with float32 weights; else the whole model and its inputs are cast."""
+
+    label: str
+    dtype: Any
+    auto: bool
+
+
+MODES = (
+    Mode("autocast float16", torch.float16, auto=True),
+    Mode("autocast bfloat16", torch.bfloat16, auto=True),
+    Mode("float16", torch.float16, auto=False),
+    Mode("bfloat16", torch.bfloat16, auto=False),
+)
+
+
+class Pass(NamedTuple):
+    """One pass forward and backward. `gradient` is the first parameter with inf or nan."""
+
+    loss: float
+    watch: mixed_precision.Watch
+    error: Optional[BaseException]
+    backward: bool
+    gradient: str
+
+
+def passed(tested: TestedModel, model: Any, batch: Any, mode: Optional[Mode]) -> Pass:
+    """Run `model` once, forward and back; what it raises is in the answer."""
+    device = tested.device
+    scope: Any = (
+        torch.autocast(device, dtype=mode.dtype)
+        if mode is not None and mode.auto
+        else contextlib.nullcontext()
+    )
+    bad: List[str] = []
+    hooks = [
+        item.register_hook(_gradient_hook(name, bad))
+        for name, item in model.named_parameters()
+        if item.requires_grad
+    ]
+    loss, error, backward = math.nan, None, False
+    with mixed_precision.watched(model) as watch, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            with scope:
+                ran = tested.run(model, batch, seed=0, grad=True)
+            loss, backward = float(ran.loss.detach()), True
+            if ran.loss.requires_grad:
+                ran.loss.backward()
+        except Exception as caught:  # what the user's code raises is the finding
+            error = caught
+    for hook in hooks:
+        hook.remove()
+    if (
+        mode is not None
+        and mode.auto
+        and any("isabling autocast" in str(item.message) for item in warned)
+    ):
+        error = NotImplementedError("autocast to this type is not supported here")
+    return Pass(loss, watch, error, backward, bad[0] if bad else "")
+
+
+def unreached(
+    tested: TestedModel,
+    make: Callable[..., Any],
+    length: Optional[int],
+    mode: Mode,
+    error: BaseException,
+) -> str:
+    """The first unregistered tensor whose cast by hand avoids `error`; "" without one."""
+    model = make(lively=False, dtype=mode.dtype)
+    mine, other = loose(model), loose(tested.build(tested.request.seed + 1))
+    drawn = [
+        name
+        for name, cell in mine.items()
+        if cell.value.requires_grad
+        or name not in other
+        or not _alike(cell.value, other[name].value)
+    ]
+    for name in drawn:
+        mine[name].put(
+            mine[name].value.detach().to(mode.dtype).requires_grad_(mine[name].value.requires_grad)
+        )
+    after = (
+        passed(tested, model, tested.batch(2, length, seed=1, model=model), mode).error
+        if drawn
+        else error
+    )
+    return drawn[0] if after is None or str(after) != str(error) else ""
+
+
+def _alike(this: Any, other: Any) -> bool:
+    return this.shape == other.shape and bool(
+        torch.equal(this.detach(), other.detach().to(this.dtype))
+    )
+
+
+def _gradient_hook(name: str, bad: List[str]) -> Any:
+    def findings(gradient: Any) -> None:
+        if not bool(torch.isfinite(gradient).all()):
+            bad.append(name)
+
+    return findings
+
+
+def is_missing(error: BaseException) -> bool:
+    """Whether the installed torch lacks the operation, which is no fault of the model."""
+    words = str(error).lower()
+    return isinstance(error, NotImplementedError) or any(item in words for item in MISSING)
+
+
+def name_of(dtype: Any) -> str:
+    return str(dtype).rpartition(".")[2]
+
 
 BATCH_NORMS = (
     torch.nn.BatchNorm1d,
@@ -123,6 +250,10 @@ class Precision:
                 name, value, threshold, unit, sentence, what=what, where=where, **labels
             )
 
+    def broken(self, name: str, where: str, sentence: str, **place: Any) -> None:
+        """Report what is not finite."""
+        self.tell(name, where, math.inf, 0, "", sentence, **place)
+
     def title(self, model: Any, name: str) -> str:
         """What a module is called where a sentence needs a name: the model itself by its class."""
         return name or type(model).__name__
@@ -197,14 +328,9 @@ class Precision:
                 f" float32: it keeps {-math.log10(unit):.0f} digits of 7."
             )
             if item.fed:
+                least, kind = torch.finfo(torch.float32).eps, name_of(item.kind)
                 self.tell(
-                    "precision.tolerance",
-                    name,
-                    unit,
-                    torch.finfo(torch.float32).eps,
-                    "of a value",
-                    sentence,
-                    type=name_of(item.kind),
+                    "precision.tolerance", name, unit, least, "of a value", sentence, type=kind
                 )
             else:  # a bias of distances, as some models were trained with it
                 self.findings.note(
@@ -231,7 +357,7 @@ class Precision:
                 f"{self.title(model, bad.module)} makes {what} in {mode.label} out of finite"
                 " inputs, where float32 has none."
             )
-            self.tell("precision.overflow", bad.module, math.inf, 0, "", sentence, **labels)
+            self.broken("precision.overflow", bad.module, sentence, **labels)
             return
         if item.error is not None:
             self._raised(model, mode, item, item.error)
@@ -240,33 +366,18 @@ class Precision:
             sentence = (
                 f"The loss is {item.loss} in {mode.label}, and {reference.loss:.4g} in float32."
             )
-            self.tell(
-                "precision.overflow", "loss", math.inf, 0, "", sentence, what="loss", **labels
-            )
+            self.broken("precision.overflow", "loss", sentence, what="loss", **labels)
         elif item.gradient:
             sentence = (
                 f"The gradient of {item.gradient} is not finite in {mode.label}, where the loss"
                 " is, and in float32 all are finite."
             )
-            self.tell(
-                "precision.gradient",
-                item.gradient,
-                math.inf,
-                0,
-                "",
-                sentence,
-                what="parameter",
-                **labels,
-            )
+            place = {"what": "parameter", **labels}
+            self.broken("precision.gradient", item.gradient, sentence, **place)
         elif not self.tested.traits.noisy:
             apart = abs(item.loss - reference.loss) / max(abs(reference.loss), 1e-6)
-            self.findings.number(
-                "precision.loss",
-                apart,
-                "of the float32 loss",
-                mode=mode.label,
-                weights="stirred" if lively else "as built",
-            )
+            labels = {"mode": mode.label, "weights": "stirred" if lively else "as built"}
+            self.findings.number("precision.loss", apart, "of the float32 loss", **labels)
 
     def _raised(self, model: Any, mode: Mode, item: Pass, error: BaseException) -> None:
         modules = dict(model.named_modules())
@@ -386,9 +497,7 @@ class Precision:
                 f"{title} {made} in {kind} at {own.overflow:.3g} times the inputs that {by}, where"
                 " float32 is well within float16's range."
             )
-            self.tell(
-                "precision.overflow", name, math.inf, 0, "", sentence, mode=kind, times=own.overflow
-            )
+            self.broken("precision.overflow", name, sentence, mode=kind, times=own.overflow)
             return
         sentence = (
             f"{title} by itself is {own.error:.2g} off in {kind}, given the same inputs and"
@@ -400,15 +509,8 @@ class Precision:
                 f"{title} is {own.error:.2g} off in {kind}: a cast of the model drops the imaginary"
                 f" part of its {halved}; hold it as two real tensors."
             )
-        self.tell(
-            "precision.tolerance",
-            name,
-            own.error,
-            own.allowed,
-            "of the root mean square",
-            sentence,
-            mode=kind,
-        )
+        unit = "of the root mean square"
+        self.tell("precision.tolerance", name, own.error, own.allowed, unit, sentence, mode=kind)
 
 
 def _complex(module: Any) -> str:
