@@ -272,11 +272,11 @@ def main() -> None:
     parser.add_argument("--imports", default=os.environ.get("TRAINPROBE_IMPORTS", "torch"))
     asked = parser.parse_args()
     imports = [name.split(".")[0] for name in asked.imports.split(",") if name.strip()]
-    here = os.path.dirname(os.path.realpath(asked.script)) if asked.script else os.getcwd()
+    folder = os.path.dirname(os.path.realpath(asked.script)) if asked.script else os.getcwd()
     first = list(
         dict.fromkeys(
             [
-                here,
+                folder,
                 *(
                     os.path.abspath(item)
                     for item in os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -289,7 +289,7 @@ def main() -> None:
     groups: Dict[str, Iterator[checks.Row]] = {
         "versions": versions(folders),
         "shadowing": shadowing(imports, first, folders),
-        "bytecode": bytecode(here, asked.script),
+        "bytecode": bytecode(folder, asked.script),
     }
     rows = checks.report(groups)
     failed = [check for check, status, *_ in rows if status == "fail"]

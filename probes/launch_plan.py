@@ -105,10 +105,12 @@ def tasks(launch: checks.Launch, results: checks.Results) -> None:
     results.add("plan.tasks", "warn" if wrong else "ok", f"{sentence}.", planned, fix=fix)
 
 
-def seen_by_cuda(visible: str) -> int:
+def visible_gpus(visible: str) -> int:
     """The GPUs that CUDA_VISIBLE_DEVICES leaves: nothing after an invalid entry is read (CUDA)."""
-    names = [word.strip() for word in visible.split(",")]
-    return next((place for place, word in enumerate(names) if not GPU.fullmatch(word)), len(names))
+    names = [entry.strip() for entry in visible.split(",")]
+    return next(
+        (place for place, entry in enumerate(names) if not GPU.fullmatch(entry)), len(names)
+    )
 
 
 def gpus(launch: checks.Launch, results: checks.Results) -> None:
@@ -118,7 +120,7 @@ def gpus(launch: checks.Launch, results: checks.Results) -> None:
     named = os.environ.get("TRAINPROBE_GPUS", "").isdigit()
     devices = len(kernel_files.matching(launch.root, "/dev/nvidia[0-9]*"))
     count = (
-        seen_by_cuda(visible)
+        visible_gpus(visible)
         if visible is not None
         else int(variables_set)
         if variables_set.isdigit()

@@ -276,8 +276,8 @@ class Rung:
             and turn < self.limits.limit
             and self.left_s() > 2 * self.asked.nproc * (alone["took_s"] + 5)
         ):
-            told_in_turn = self.load(GIVEN, self.asked.nproc, self.left_s() - 2, in_turn=True)
-            if not all(list(map(report, told_in_turn))):
+            in_turn = self.load(GIVEN, self.asked.nproc, self.left_s() - 2, in_turn=True)
+            if not all(list(map(report, in_turn))):
                 needs.pop("given-in-turn", None)
         return needs
 

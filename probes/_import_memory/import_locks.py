@@ -86,9 +86,9 @@ def _slots(node: ast.AST) -> int:
         if "lock" in name.lower() and name not in ("Lock", "RLock"):
             arguments = (
                 [
-                    word.value.value
-                    for word in each.keywords
-                    if word.arg == "slots" and isinstance(word.value, ast.Constant)
+                    keyword.value.value
+                    for keyword in each.keywords
+                    if keyword.arg == "slots" and isinstance(keyword.value, ast.Constant)
                 ]
                 if isinstance(each, ast.Call)
                 else []

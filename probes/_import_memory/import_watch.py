@@ -160,8 +160,8 @@ class Watch:
     def _heard(self, event: str, args: Tuple[Any, ...]) -> None:
         if event in ("subprocess.Popen", "os.posix_spawn", "os.system", "os.exec"):
             line = args[1] if event == "subprocess.Popen" and args[1] else args[0]
-            word = line[0] if isinstance(line, (list, tuple)) and line else line
-            text = os.fsdecode(word) if isinstance(word, (str, bytes, os.PathLike)) else "?"
+            program = line[0] if isinstance(line, (list, tuple)) and line else line
+            text = os.fsdecode(program) if isinstance(program, (str, bytes, os.PathLike)) else "?"
             name = os.path.basename((text.split() or ["?"])[0])
             self.programs[name] = self.programs.get(name, 0) + 1
         elif event in ("os.fork", "os.forkpty"):

@@ -153,9 +153,11 @@ def limits(root: str) -> None:
     checks.value(
         "boot.settings",
         " ".join(
-            word
-            for word in kernel_files.line(root, "/proc/cmdline").split()
-            if re.match(r"(?:intel_|amd_)?iommu|pci=|isolcpus|nohz|hugepages|mitigations|tsc", word)
+            option
+            for option in kernel_files.line(root, "/proc/cmdline").split()
+            if re.match(
+                r"(?:intel_|amd_)?iommu|pci=|isolcpus|nohz|hugepages|mitigations|tsc", option
+            )
         ),
     )
     checks.value(

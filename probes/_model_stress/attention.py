@@ -182,10 +182,10 @@ def square_givers(inputs: Dict[str, Dict[str, Any]], length: int) -> Set[str]:
     """Modules that may be at fault for looking ahead: given no square mask, or a right one."""
     return {
         name
-        for name, given in inputs.items()
+        for name, tensors in inputs.items()
         if all(
             _right(item)
-            for item in given.values()
+            for item in tensors.values()
             if item.dim() >= 2 and item.shape[-2:] == (length, length)
         )
     }

@@ -280,7 +280,7 @@ def positions(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
         for name, item in model.named_modules()
         if isinstance(item, torch.nn.Embedding)
         and "pos" in name.lower()
-        and not any(word in name.lower() for word in RELATIVE)
+        and not any(part in name.lower() for part in RELATIVE)
     }
     batch = tested.batch(1, longest, seed=5, model=model)
     read: Dict[str, Any] = {}

@@ -351,10 +351,10 @@ def find_port(bench: MaskBench) -> Optional[MaskInput]:
             port = _tried(bench, name, takes)
             if port is not None:
                 return port
-    return _like_one(bench, own)
+    return _with_mask_name(bench, own)
 
 
-def _like_one(bench: MaskBench, own: Dict[str, str]) -> Optional[MaskInput]:
+def _with_mask_name(bench: MaskBench, own: Dict[str, str]) -> Optional[MaskInput]:
     """A leaf of zeros and ones with a name that may be a mask's, where the outputs depend on it."""
     for name, leaf in own.items():
         item = bench.leaves[leaf]

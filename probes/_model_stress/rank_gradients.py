@@ -27,7 +27,7 @@ def compared_gradients(rounds: Rounds, item: SingleResult, replicas: List[RankRe
         [float(tensor.abs().max()) for tensor in item.gradients.values() if tensor.numel()] + [0.0]
     )
     apart = {
-        (name, rank): _far(tensor, other.gradients.get(name), scale)
+        (name, rank): _difference(tensor, other.gradients.get(name), scale)
         for rank, other in enumerate(replicas)
         for name, tensor in item.gradients.items()
     }
@@ -56,7 +56,7 @@ def compared_gradients(rounds: Rounds, item: SingleResult, replicas: List[RankRe
     if not bad:
         return False
     if all(
-        _far(tensor, other.gradients.get(name), scale) <= limit
+        _difference(tensor, other.gradients.get(name), scale) <= limit
         for other in replicas
         for name, tensor in item.whole.items()
     ) or (
@@ -210,7 +210,7 @@ def compared_steps(rounds: Rounds, item: SingleResult, replicas: List[RankResult
     return found
 
 
-def _far(must: Any, mine: Any, scale: float) -> float:
+def _difference(must: Any, mine: Any, scale: float) -> float:
     """A gradient's relative difference; small ones are held against a thousandth of the largest."""
     if mine is None or mine.shape != must.shape:
         return math.inf

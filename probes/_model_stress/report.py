@@ -174,8 +174,8 @@ def answer(lines: List[SuiteLine]) -> NoReturn:
     agreed = next((line for line in lines if line.name == RANKS), None)
     if agreed is not None and agreed.state == "passed":
         counted += f"; {agreed.sentence}" if agreed.sentence else ""
-    told = " ".join(f"{line.name}: {line.sentence}" for line in (*bad, *open_))[:1200]
+    sentences = " ".join(f"{line.name}: {line.sentence}" for line in (*bad, *open_))[:1200]
     nothing = all(line.state == "skipped" for line in lines if line.name != EVALUATION)
     _emit.result(
-        "no" if bad else "cannot" if open_ or nothing else "yes", f"{counted}. {told}".strip()
+        "no" if bad else "cannot" if open_ or nothing else "yes", f"{counted}. {sentences}".strip()
     )

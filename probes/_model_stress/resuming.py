@@ -243,13 +243,13 @@ def smallest(
     if not candidates or not equal(set(candidates)):
         return []
 
-    def explain(given: List[str], rest: List[str], grown: bool) -> List[str]:
-        if grown and equal(set(given)):
+    def explain(chosen: List[str], rest: List[str], grown: bool) -> List[str]:
+        if grown and equal(set(chosen)):
             return []
         if len(rest) == 1 or findings.left_s() < 1:
             return rest
         first, second = rest[: len(rest) // 2], rest[len(rest) // 2 :]
-        later = explain(given + first, second, bool(first))
-        return explain(given + later, first, bool(later)) + later
+        later = explain(chosen + first, second, bool(first))
+        return explain(chosen + later, first, bool(later)) + later
 
     return explain([], candidates, grown=False)

@@ -35,16 +35,16 @@ def takes_sizes(sample: Any) -> bool:
     if not callable(sample) or isinstance(sample, (torch.Tensor, torch.nn.Module)):
         return False
     try:
-        given = [
+        parameters = [
             item
             for item in inspect.signature(sample).parameters.values()
             if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)
         ]
     except (TypeError, ValueError):
         return False
-    if len(given) < 2 or any(item.default is item.empty for item in given[2:]):
+    if len(parameters) < 2 or any(item.default is item.empty for item in parameters[2:]):
         return False
-    first, second = given[:2]
+    first, second = parameters[:2]
     sized = bool(ROWS_WORD.search(first.name)) and bool(LENGTH_WORD.search(second.name))
     return sized or is_turned(sample) or first.default is second.default is inspect.Parameter.empty
 

@@ -159,7 +159,7 @@ class Runs:
                     ran.loss.backward()
             except Exception as error:  # whatever the user's model raises is what was looked for
                 if isinstance(error, MemoryError) or any(
-                    word in str(error).lower() for word in OUT_OF_MEMORY
+                    text in str(error).lower() for text in OUT_OF_MEMORY
                 ):
                     return None
                 return Passed(size, error, doing, now.innermost() if doing == "forward" else "")

@@ -43,7 +43,7 @@ def talk(request: PairRequest) -> None:
         **_self(mine, serving, datagrams),
     )
     threads = [
-        threading.Thread(target=_one, args=(request, peer, datagrams, began), daemon=True)
+        threading.Thread(target=_try_peer, args=(request, peer, datagrams, began), daemon=True)
         for peer in peers
     ]
     with _emit.phase("talk"):
@@ -89,7 +89,7 @@ def _self(mine: Any, serving: Serving, datagrams: Datagrams) -> Dict[str, Any]:
     }
 
 
-def _one(request: PairRequest, peer: Peer, datagrams: Datagrams, began: float) -> None:
+def _try_peer(request: PairRequest, peer: Peer, datagrams: Datagrams, began: float) -> None:
     if peer.trouble:
         return
     meet_until, end = began + request.meet_s, began + request.end_s

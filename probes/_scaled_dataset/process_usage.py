@@ -31,8 +31,8 @@ class Usage(NamedTuple):
 
 def shm_used() -> int:
     with contextlib.suppress(OSError):
-        here = os.statvfs(SHM)
-        return (here.f_blocks - here.f_bfree) * here.f_frsize
+        shm = os.statvfs(SHM)
+        return (shm.f_blocks - shm.f_bfree) * shm.f_frsize
     return 0
 
 

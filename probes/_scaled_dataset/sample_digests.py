@@ -79,10 +79,10 @@ def rows_in(batch: Any, default: int) -> int:
     return default
 
 
-def _crc(value: Any, so_far: int, depth: int) -> int:
+def _crc(value: Any, crc: int, depth: int) -> int:
     if depth > DEPTH:
         raise NotComparableError
-    return zlib.crc32(_form(value, depth), zlib.crc32(type(value).__name__.encode(), so_far))
+    return zlib.crc32(_form(value, depth), zlib.crc32(type(value).__name__.encode(), crc))
 
 
 def _form(value: Any, depth: int) -> bytes:

@@ -49,7 +49,7 @@ def chosen(root: str, path: str) -> str:
     """The bracketed word of a file such as `always [madvise] never`, else the first."""
     choices = read(root, path).split()
     return next(
-        (word.strip("[]") for word in choices if word.startswith("[")),
+        (choice.strip("[]") for choice in choices if choice.startswith("[")),
         choices[0] if choices else "",
     )
 

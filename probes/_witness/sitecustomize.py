@@ -352,14 +352,14 @@ def _on_dataloader(module: Any) -> None:
 
 
 def _on_data_parallel(module: Any) -> None:
-    _beside("_parallel").watch(module, _tell, _guarded)
+    _sibling("_parallel").watch(module, _tell, _guarded)
 
 
 def _on_c10d_logger(module: Any) -> None:
-    _beside("_collectives").journal_calls(module, _path("ring"))
+    _sibling("_collectives").journal_calls(module, _path("ring"))
 
 
-def _beside(name: str) -> Any:
+def _sibling(name: str) -> Any:
     """A file of this folder, which is on no path by now."""
     from importlib.machinery import SourceFileLoader
 
@@ -374,7 +374,7 @@ _AFTER_IMPORT: dict[str, Callable[[Any], None]] = {
     "torch.nn.parallel.data_parallel": _on_data_parallel,
     "torch.optim.optimizer": _on_optimizer,
     "torch.utils.data.dataloader": _on_dataloader,
-    "transformers.trainer": lambda module: _beside("_columns").watch(module, _tell, _guarded),
+    "transformers.trainer": lambda module: _sibling("_columns").watch(module, _tell, _guarded),
 }
 
 
@@ -423,8 +423,8 @@ def _call_after(spec: Any, after: Callable[[Any], None]) -> None:
 
 def _role() -> str:
     """`rank`, `alone` (a launcher or a single process) or `child` (of a rank, silent)."""
-    words = " ".join(getattr(sys, "orig_argv", None) or sys.argv)
-    if any(helper in words for helper in _HELPERS):
+    command = " ".join(getattr(sys, "orig_argv", None) or sys.argv)
+    if any(helper in command for helper in _HELPERS):
         return "child"
     rank, run = _rank(), os.environ.get("TORCHELASTIC_RUN_ID", "")
     if rank is None:
@@ -482,7 +482,7 @@ def _start() -> None:
 
 
 def _turn_a_knob() -> None:
-    _beside("_knobs").turn(os.environ.get("TRAINPROBE_KNOB", ""), _tell, _AFTER_IMPORT, _guarded)
+    _sibling("_knobs").turn(os.environ.get("TRAINPROBE_KNOB", ""), _tell, _AFTER_IMPORT, _guarded)
 
 
 def _run_the_next() -> None:

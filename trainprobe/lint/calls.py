@@ -112,9 +112,9 @@ def is_subclass(program: Program, name: str, *of: str) -> bool:
 
 def argument_for(call: ast.Call, function: Function, parameter: str) -> ast.expr | None:
     """Return the argument that a call gives for a parameter of the function that it runs."""
-    for word in call.keywords:
-        if word.arg == parameter:
-            return word.value
+    for keyword in call.keywords:
+        if keyword.arg == parameter:
+            return keyword.value
     if parameter not in function.parameters:
         return None
     bound = function.cls is not None and (

@@ -329,18 +329,20 @@ def _sharded(program: Program, module: Module, receiver: ast.expr, last: str) ->
 
 def of_wrapped(kinds: set[str], last: str) -> Collective | None:
     """The collective in a method of a wrapped model; `__call__` is the forward pass."""
-    said = "the forward pass" if last in {"__call__", "forward", "generate"} else f"{last}()"
+    name_of_step = (
+        "the forward pass" if last in {"__call__", "forward", "generate"} else f"{last}()"
+    )
     if "fsdp" in kinds and last in SHARDED_METHODS:
-        sentence = f"{said} of an FSDP model gathers its parameters from all ranks"
+        sentence = f"{name_of_step} of an FSDP model gathers its parameters from all ranks"
         return Collective(f"model.{last}", sentence, 0.9 if len(kinds) == 1 else 0.75, "sharded")
     if "fsdp2" in kinds and last in {"__call__", "forward", "generate"}:
-        sentence = f"{said} of an FSDP model gathers its parameters from all ranks"
+        sentence = f"{name_of_step} of an FSDP model gathers its parameters from all ranks"
         return Collective(f"model.{last}", sentence, 0.85, "sharded")
     if "deepspeed" in kinds and last in ENGINE:
-        sentence = f"{said} of a DeepSpeed engine is a collective of all ranks"
+        sentence = f"{name_of_step} of a DeepSpeed engine is a collective of all ranks"
         return Collective(f"engine.{last}", sentence, ENGINE[last], "framework")
     if "ddp" in kinds and last in {"__call__", "forward"}:
-        sentence = f"{said} of a DDP model broadcasts its buffers from rank 0"
+        sentence = f"{name_of_step} of a DDP model broadcasts its buffers from rank 0"
         return Collective(f"model.{last}", sentence, 0.45, "framework")
     return None
 

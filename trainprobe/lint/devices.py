@@ -77,10 +77,10 @@ def _device_kinds(program: Program, module: Module, node: ast.expr, depth: int) 
         and (holder := program.function(program.dotted(module, node))) is not None
     ):
         # a property
-        told_by = [item.value for item in holder.returns[:4] if item.value is not None]
+        results = [item.value for item in holder.returns[:4] if item.value is not None]
         return {
             kind
-            for item in told_by
+            for item in results
             for kind in device_kinds(program, holder.module, item, depth + 1)
         }
     value = program.value(module, node)

@@ -28,9 +28,9 @@ def resolved_argument(
     node = argument(call, name, position)
     if node is not None:
         return Expression(module, node)
-    for word in call.keywords:
-        if word.arg is None:
-            spread = origin(program, module, word.value)
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            spread = origin(program, module, keyword.value)
             if isinstance(spread.node, ast.Dict):
                 for key, value in zip(spread.node.keys, spread.node.values, strict=True):
                     if isinstance(key, ast.Constant) and key.value == name:
@@ -43,8 +43,8 @@ def resolved_argument(
                 if inner is not None:
                     return Expression(spread.module, inner)
             if (
-                isinstance(word.value, ast.Name)
-                and (later := _set_later(module, word.value, name)) is not None
+                isinstance(keyword.value, ast.Name)
+                and (later := _set_later(module, keyword.value, name)) is not None
             ):
                 return Expression(module, later)
     return None
@@ -75,9 +75,9 @@ def has_unknown_arguments(program: Program, site: Call) -> bool:
     module, call = site.module, site.node
     if any(isinstance(item, ast.Starred) for item in call.args):
         return True
-    for word in call.keywords:
-        if word.arg is None:
-            spread = origin(program, module, word.value)
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            spread = origin(program, module, keyword.value)
             if isinstance(spread.node, ast.Dict) and None not in spread.node.keys:
                 continue
             if not (

@@ -54,7 +54,7 @@ def add_keyword(module: Module, call: ast.Call, text: str) -> Edit:
     """Add `name=value` as the last argument of a call."""
     end = call.end_lineno or call.lineno
     column = module.column_of(end, call.end_col_offset or 0) - 1
-    argument: list[ast.AST] = [*call.args, *(word.value for word in call.keywords)]
+    argument: list[ast.AST] = [*call.args, *(keyword.value for keyword in call.keywords)]
     if not argument:
         return Edit(end, column, end, column, text)
     last = max(

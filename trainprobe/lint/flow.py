@@ -116,10 +116,10 @@ def _is_left_behind(module: Module, leave: Guard, node: ast.AST) -> bool:
     if not before(module, leave.node, node):
         return False
     around = module.ancestors(leave.node)
-    here = set(module.ancestors(node))
+    ancestors = set(module.ancestors(node))
     if leave.how in {"continue", "break"}:
         loop = next((item for item in around if isinstance(item, LOOPS)), None)
-        return loop is not None and loop in here
+        return loop is not None and loop in ancestors
     if leave.how == "raise":  # one that is caught in this function is no leaving
         child: ast.AST = leave.node
         for up in around:

@@ -108,8 +108,8 @@ def run_in_workers(program: Program, call: Call) -> list[Function]:
             method = program.names.method(cls, name)
             if method is not None:
                 found.append(method)
-    for word, position in (("collate_fn", 6), ("worker_init_fn", None)):
-        place = resolved_argument(program, call, word, position)
+    for argument, position in (("collate_fn", 6), ("worker_init_fn", None)):
+        place = resolved_argument(program, call, argument, position)
         if place is not None:
             function = program.function(program.dotted(place.module, place.node))
             if function is not None and function.name != "__init__":

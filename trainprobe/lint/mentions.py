@@ -49,10 +49,10 @@ def is_imported(program: Program, modules: list[Module], *packages: str) -> bool
 def mentions_pattern(program: Program, modules: list[Module], pattern: re.Pattern[str]) -> bool:
     """Whether a name or a text in the code matches."""
     return any(
-        pattern.search(word)
+        pattern.search(text)
         for module in modules
         for part in mentions(program, module)
-        for word in part
+        for text in part
     )
 
 

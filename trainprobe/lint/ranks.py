@@ -236,7 +236,7 @@ def _name(program: Program, module: Module, node: ast.Name, depth: int) -> Kind:
     if entry:
         return entry
     return (
-        _by_word(node.id)
+        _by_name(node.id)
         if unknown and not any(item.kind in {"def", "class"} for item in found)
         else ""
     )
@@ -251,10 +251,10 @@ def _imported(program: Program, module: Module, dotted: str, depth: int) -> Kind
             if binding.kind == "value" and binding.value is not None:
                 return kind_of(program, other, binding.value, depth)
         return ""
-    return _by_word(last)
+    return _by_name(last)
 
 
-def _by_word(word: str) -> Kind:
+def _by_name(word: str) -> Kind:
     low = word.lower()
     if low in RANK_NAMES:
         return "rank"
@@ -281,7 +281,7 @@ def _attribute(program: Program, module: Module, node: ast.Attribute, depth: int
             )
             if found or (values and all(isinstance(value, ast.Constant) for _, value in values)):
                 return found
-    return _by_word(node.attr) or (
+    return _by_name(node.attr) or (
         _set_elsewhere(program, node.value.id, node.attr, depth)
         if isinstance(node.value, ast.Name)
         else ""

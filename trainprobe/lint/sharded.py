@@ -104,7 +104,7 @@ def is_model(program: Program, module: Module, node: ast.expr, depth: int = 0) -
         )
     if not isinstance(node, ast.Name):
         return False
-    if any(_shards(program, module, call, node.id, depth) for call in _calls_beside(module, node)):
+    if any(_shards(program, module, call, node.id, depth) for call in _calls_with(module, node)):
         return True
     for binding in program.names.bindings(module, node)[:6]:
         if (
@@ -116,12 +116,12 @@ def is_model(program: Program, module: Module, node: ast.expr, depth: int = 0) -
         if binding.kind == "param" and (holder := module.function_of(node)) is not None:
             return any(
                 is_model(program, where, found, depth + 1)
-                for where, found in _given(program, holder, node.id)
+                for where, found in _arguments(program, holder, node.id)
             )
     return False
 
 
-def _calls_beside(module: Module, node: ast.Name) -> list[ast.Call]:
+def _calls_with(module: Module, node: ast.Name) -> list[ast.Call]:
     holder = module.function_of(node)
     return holder.calls if holder is not None else module.top_calls
 
@@ -150,7 +150,7 @@ def _shards(program: Program, module: Module, call: ast.Call, name: str, depth: 
     )
 
 
-def _given(program: Program, holder: Function, name: str) -> list[tuple[Module, ast.expr]]:
+def _arguments(program: Program, holder: Function, name: str) -> list[tuple[Module, ast.expr]]:
     if name not in holder.parameters:
         return []
     at = holder.parameters.index(name) - (1 if holder.cls is not None else 0)
@@ -216,7 +216,7 @@ def _name(program: Program, module: Module, node: ast.Name, depth: int) -> Kind:
             return next(
                 (
                     kind
-                    for where, found in _given(program, holder, node.id)
+                    for where, found in _arguments(program, holder, node.id)
                     if (kind := kind_of(program, where, found, depth))
                 ),
                 "",

@@ -94,8 +94,8 @@ class Trier:
             return Tried("left")
         except Exception as error:  # anything else is no refusal
             if self.library:  # its configuration has lists that must fit its counts
-                return Tried("refused", _words(error), error)
-            return Tried("built", f"is not built ({_words(error)})", error)
+                return Tried("refused", summary_of(error), error)
+            return Tried("built", f"is not built ({summary_of(error)})", error)
         if sum(item.numel() for item in model.parameters()) > max(
             CAP, 4 * self.tested.traits.parameters
         ):
@@ -143,12 +143,12 @@ class Trier:
         if (
             doing in self.skipped
             or isinstance(error, (MemoryError, NotImplementedError))
-            or any(word in text for word in NOT_THE_MODELS)
+            or any(part in text for part in NOT_THE_MODELS)
         ):
-            return Tried("left", _words(error), error)
-        if not fits or any(word in text for word in OF_THE_DATA):
-            return Tried("left", _words(error), error)
-        sentence = f"fails {doing}{f' in {module}' if module else ''} ({_words(error)})"
+            return Tried("left", summary_of(error), error)
+        if not fits or any(part in text for part in OF_THE_DATA):
+            return Tried("left", summary_of(error), error)
+        sentence = f"fails {doing}{f' in {module}' if module else ''} ({summary_of(error)})"
         return Tried(doing, sentence, error, module)
 
     def _begins(self, model: Any, batch: Batch) -> str:
@@ -165,7 +165,7 @@ class Trier:
             other.load_state_dict(model.state_dict())
             after = self.tested.run(other, batch, seed=7)
         except Exception as error:  # missing names, other sizes, or what the model raises
-            return Tried("state", f"does not load its own state dict ({_words(error)})", error)
+            return Tried("state", f"does not load its own state dict ({summary_of(error)})", error)
         if self.tested.traits.noisy:
             return Tried("works")
         worst = max(
@@ -185,10 +185,6 @@ class Trier:
                 f" ({worst:.2g})",
             )
         )
-
-
-def _words(error: BaseException) -> str:
-    return f"{summary_of(error)}"
 
 
 def written(changed: Options) -> str:
@@ -212,12 +208,12 @@ def shrunk(trier: Trier, changed: Options, defaults: Options, signature: Any) ->
         for name in sorted(
             found, key=lambda item: (not isinstance(found[item], (bool, float)), item)
         ):
-            kept = {key: value for key, value in found.items() if key != name}
-            candidate = drawing.changes(drawing.fitted({**defaults, **kept}, defaults), defaults)
+            others = {key: value for key, value in found.items() if key != name}
+            candidate = drawing.changes(drawing.fitted({**defaults, **others}, defaults), defaults)
             if len(candidate) >= len(found):
                 # it fails at the same line, so that what follows it only to fit is not needed to
                 # tell it
-                candidate = kept
+                candidate = others
             if fails(candidate):
                 found, again = candidate, True
                 break
@@ -234,7 +230,7 @@ def shrunk(trier: Trier, changed: Options, defaults: Options, signature: Any) ->
 
 def _again(tested: TestedModel) -> str:
     request = tested.request
-    words = [
+    arguments = [
         "model_stress.py",
         "--model",
         request.model,
@@ -244,7 +240,7 @@ def _again(tested: TestedModel) -> str:
     ]
     return " ".join(
         shlex.quote(item)
-        for item in [*words, "--fuzz", str(request.fuzz), "--seed", str(request.seed)]
+        for item in [*arguments, "--fuzz", str(request.fuzz), "--seed", str(request.seed)]
     )
 
 

@@ -138,8 +138,8 @@ def _gradient_hook(name: str, bad: List[str]) -> Any:
 
 def is_missing(error: BaseException) -> bool:
     """Whether the installed torch lacks the operation, which is no fault of the model."""
-    words = str(error).lower()
-    return isinstance(error, NotImplementedError) or any(item in words for item in MISSING)
+    text = str(error).lower()
+    return isinstance(error, NotImplementedError) or any(item in text for item in MISSING)
 
 
 def name_of(dtype: Any) -> str:

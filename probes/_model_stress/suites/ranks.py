@@ -126,7 +126,7 @@ def _compare(rounds: Rounds) -> None:
         )
         _failed(findings, again if all(a.how == b.how for a, b in zip(answers, again)) else answers)
         return
-    replicas: List[RankResult] = [one_.value["value"] for one_ in answers]
+    replicas: List[RankResult] = [answer.value["value"] for answer in answers]
     found = (
         _begun(findings, replicas)
         or compared_losses(rounds, item, replicas)
@@ -152,7 +152,7 @@ def _failed(findings: Findings, answers: List[rank_processes.Answer]) -> None:
     own = [
         item
         for item in bad
-        if item.how == "raised" and not any(word in item.why for word in ECHOES)
+        if item.how == "raised" and not any(text in item.why for text in ECHOES)
     ]
     raised = [item for item in bad if item.how == "raised"]
     alike = own or [item for item in bad if item.how == "died"] or raised or bad

@@ -194,9 +194,9 @@ def _keys(
 ) -> int:
     missing, unexpected = expected - saved, saved - expected
     try:
-        told_ = fresh.loaded(state, trained.course.others, strict=False)
-        missing |= set(getattr(told_, "missing_keys", ()))
-        unexpected |= set(getattr(told_, "unexpected_keys", ()))
+        keys = fresh.loaded(state, trained.course.others, strict=False)
+        missing |= set(getattr(keys, "missing_keys", ()))
+        unexpected |= set(getattr(keys, "unexpected_keys", ()))
     except Exception:  # shapes: below
         pass
     kinds = {name: held.kind for name, held in trained.end.items()}

@@ -111,7 +111,7 @@ def _one_error(
     assert error is not None
     lengths = sorted({item.size[1] for item in alike if item.size[1] is not None})
     fine = [item.size[1] for item in passed if item.error is None and item.size[1] is not None]
-    if any(word in str(error).lower() for word in TOO_SHORT):
+    if any(text in str(error).lower() for text in TOO_SHORT):
         findings.note(
             f"A batch of {written(least.size)} is too short for the model{least.failure}."
         )

@@ -77,7 +77,7 @@ def run(tested: TestedModel, findings: Findings) -> None:
             findings.note(f"{rows}x{wide} is not measured: {summary_of(error)}")
             continue
         found.append(item)
-        _told(tested, findings, item)
+        _report(tested, findings, item)
     _summary(findings, found)
 
 
@@ -133,7 +133,7 @@ def _quartiles(values: List[float]) -> Tuple[float, float, float]:
     return low, middle, high
 
 
-def _told(tested: TestedModel, findings: Findings, item: MaskBench) -> None:
+def _report(tested: TestedModel, findings: Findings, item: MaskBench) -> None:
     low, middle, high = _quartiles(item.rates)
     labels = {"rows": item.rows, "length": item.length or 0}
     findings.number(

@@ -126,7 +126,7 @@ def _own_step(program: Program, module: Module, nodes: list[ast.Call]) -> str:
 def _is_training(module: Module, node: ast.AST) -> bool:
     function: Function | None = module.function_of(node)
     return function is not None and any(
-        word in function.name for word in ("step", "train", "epoch", "loop", "fit")
+        part in function.name for part in ("step", "train", "epoch", "loop", "fit")
     )
 
 

@@ -92,10 +92,10 @@ def _inside(
     for statement in body:
         for inner in ast.walk(statement):
             if isinstance(inner, ast.Call) and module.scope_of(inner) is scope:
-                yield from _told(program, module, inner, getattr(node, "lineno", 0))
+                yield from _findings(program, module, inner, getattr(node, "lineno", 0))
 
 
-def _told(program: Program, module: Module, call: ast.Call, line: int) -> Iterator[Finding]:
+def _findings(program: Program, module: Module, call: ast.Call, line: int) -> Iterator[Finding]:
     bears = [
         reached
         for reached in reached_by_call(program, module, call)
@@ -165,4 +165,4 @@ def _between(program: Program, module: Module, begin: ast.Call, end: ast.Call) -
             end.lineno,
             end.col_offset,
         ) and module.scope_of(call) is scope:
-            yield from _told(program, module, call, begin.lineno)
+            yield from _findings(program, module, call, begin.lineno)

@@ -50,10 +50,10 @@ def _forks(program: Program, place: Expression) -> bool | None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         return False
-    return True if value > 1 else _one_forks(program)
+    return True if value > 1 else _pool_of_one_forks(program)
 
 
-def _one_forks(program: Program) -> bool | None:
+def _pool_of_one_forks(program: Program) -> bool | None:
     """From datasets 4.1 on num_proc=1 is a pool of one; before, it ran in the process."""
     match = re.match(r"(\d+)\.(\d+)", program.around.versions.get("datasets", ""))
     return (int(match[1]), int(match[2])) >= (4, 1) if match is not None else None

@@ -253,7 +253,7 @@ def _is_cut_by_rank(program: Program, turn: Pass) -> bool:
         for call in module.of(ast.Call):
             if _last(call) in {"shard", "islice", "split_dataset_by_node"} and any(
                 ranks.kind_of(program, module, part) == "rank"
-                for part in (*call.args, *(word.value for word in call.keywords))
+                for part in (*call.args, *(keyword.value for keyword in call.keywords))
             ):
                 return True
     return False

@@ -41,7 +41,7 @@ def find(program: Program) -> Iterator[Finding]:
     for call in calls_ending_in(program, "DistributedSampler"):
         if call.name != "torch.utils.data.DistributedSampler":
             continue
-        spread = any(word.arg is None for word in call.node.keywords)
+        spread = any(keyword.arg is None for keyword in call.node.keywords)
         if argument_value(program, call, "shuffle", 3, default=not spread) is not True:
             continue
         if _is_for_evaluation(call):

@@ -57,15 +57,15 @@ def _is_double_on_mps(program: Program, module: Module, call: ast.Call) -> bool:
         return False
     if any(
         program.dotted(module, item) in DOUBLES
-        for item in (*call.args, *(word.value for word in call.keywords))
+        for item in (*call.args, *(keyword.value for keyword in call.keywords))
     ):
         return True
     if name == "to" and isinstance(call.func, ast.Attribute) and argument(call, "dtype", 1) is None:
         return any(
-            isinstance(word, ast.keyword)
-            and word.arg == "dtype"
-            and program.dotted(module, word.value) in DOUBLES
-            for word in ast.walk(call.func.value)
+            isinstance(keyword, ast.keyword)
+            and keyword.arg == "dtype"
+            and program.dotted(module, keyword.value) in DOUBLES
+            for keyword in ast.walk(call.func.value)
         )
     return False
 

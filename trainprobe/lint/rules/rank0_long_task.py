@@ -128,7 +128,7 @@ def _is_data(program: Program, module: Module, call: ast.Call) -> bool:
     name = program.dotted(module, call.func)
     if name.startswith("datasets."):
         return True
-    item = {word.arg for word in call.keywords}
+    item = {keyword.arg for keyword in call.keywords}
     return (
         bool(item & {"num_proc", "batched", "remove_columns", "load_from_cache_file", "batch_size"})
         and argument(call, "chunksize") is None

@@ -125,10 +125,10 @@ def _is_evened(program: Program, module: Module, node: ast.expr) -> bool:
                 inside = any(up is node for up in (item, *module.ancestors(item)))
                 if not inside and _is_world(program, module, world):
                     return True
-    words = [getattr(entry, name, None) for entry in ast.walk(around) for name in NAMED]
+    names = [getattr(entry, name, None) for entry in ast.walk(around) for name in NAMED]
     if any(
-        isinstance(word, str) and ("padd" in word or word in {"pad", "drop_last", "total_size"})
-        for word in words
+        isinstance(name, str) and ("padd" in name or name in {"pad", "drop_last", "total_size"})
+        for name in names
     ):
         return True
     return any(_joins(program, entry) for entry in job_modules(program, module))
