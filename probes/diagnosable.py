@@ -78,7 +78,7 @@ def ras(launch: checks.Launch, results: checks.Results) -> None:
     host, _, port = os.environ.get("NCCL_RAS_ADDR", "").rpartition(":")
     where = (host or "localhost", int(port) if port.isdigit() else RAS_PORT)
     if os.environ.get("NCCL_RAS_ENABLE") == "0":
-        sentence = "NCCL's RAS is off (NCCL_RAS_ENABLE=0): which ranks lag is not results."
+        sentence = "NCCL's RAS is off (NCCL_RAS_ENABLE=0), so it cannot say which ranks lag."
         results.add("diag.ras", "warn", sentence, where, fix="unset NCCL_RAS_ENABLE")
         return
     with contextlib.closing(socket.socket()) as listener:

@@ -52,13 +52,10 @@ class Driver:
         fix = "drain the node; sudo nvidia-smi --gpu-reset, or a reboot"
         code, text = asking.reply if asking.how == "answered" else (None, "")
         mismatch = "version mismatch" in text.lower()
-        results.add(
-            "drv.module",
-            "fail" if mismatch else "ok" if code == 0 else "unknown",
-            "Kernel module and NVML:"
-            f" {text.strip()[:200] if mismatch else 'of item version' if code == 0 else 'not known'}.",  # noqa: E501
-            fix="sudo reboot, or rmmod and modprobe nvidia after the update",
-        )
+        state = "fail" if mismatch else "ok" if code == 0 else "unknown"
+        version = text.strip()[:200] if mismatch else "of one version" if code == 0 else "unknown"
+        reboot = "sudo reboot, or rmmod and modprobe nvidia after the update"
+        results.add("drv.module", state, f"Kernel module and NVML: {version}.", fix=reboot)
         if code is None and not (
             asking.how == "raised" and "TimeoutExpired" not in str(asking.reply)
         ):

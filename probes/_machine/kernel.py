@@ -133,12 +133,8 @@ def hardware(launch: checks.Launch, results: checks.Results) -> None:
         sentence = f"The kernel reports hardware errors: {'; '.join(bad or narrow)}."
         results.add("host.mce", "fail" if bad else "warn", sentence, [*bad, *narrow], fix=fix)
     elif lines is None and not counts:
-        results.add(
-            "host.mce",
-            "unknown",
-            "The kernel's log may not be read and there are no EDAC counters: hardware errors are"
-            " not results.",
-        )
+        sentence = "Hardware errors are unknown: the kernel's log is closed, EDAC has no counters."
+        results.add("host.mce", "unknown", sentence)
     else:
         results.add(
             "host.mce",

@@ -29,6 +29,14 @@ class Collective:
     """It names a process group, so some ranks may rightly not call it."""
 
 
+def of_all_ranks(
+    name: str, sure: float, kind: str = "collective", *, call: str = "", group: bool = False
+) -> Collective:
+    """A collective of all ranks; `call` names it in the sentence, `name` where that is empty."""
+    sentence = f"{call or name} is a collective of all ranks"
+    return Collective(name, sentence, sure, kind, group)
+
+
 GROUP_AT = {
     "all_reduce": 2,
     "all_gather": 2,
@@ -109,6 +117,8 @@ HOROVOD = set(
     broadcast_parameters broadcast_optimizer_state barrier join alltoall
     """.split()
 )
+BARRIERS = dict.fromkeys(("barrier", "wait_for_everyone", "strategy.barrier"), "barrier")
+PARTS = {"clip_grad_norm_", "get_total_norm", "distribute_tensor", "redistribute"}
 ENGINE = {
     "save_checkpoint": 0.85,
     "load_checkpoint": 0.8,
@@ -139,40 +149,30 @@ def _named(program: Program, module: Module, call: ast.Call, name: str) -> Colle
     if receiver == "torch.distributed" or receiver.startswith("torch.distributed.nn"):
         return _torch(program, module, call, last, name)
     if name in SETUP:
-        sentence = f"{SETUP[name]} is a collective of all ranks"
-        return Collective(
-            SETUP[name], sentence, 0.9, "setup", _has_group(program, module, call, None)
-        )
+        group = _has_group(program, module, call, None)
+        return of_all_ranks(SETUP[name], 0.9, "setup", group=group)
     if name.startswith("torch.distributed.checkpoint") and CHECKPOINT.fullmatch(name):
         if program.values.keyword(module, call, "no_dist", default=False) is True:
             return None
-        sentence = f"torch.distributed.checkpoint's {last} is a collective of all ranks"
-        return Collective(f"checkpoint.{last}", sentence, 0.85, "framework")
+        saving = f"torch.distributed.checkpoint's {last}"
+        return of_all_ranks(f"checkpoint.{last}", 0.85, "framework", call=saving)
     if last == "full_tensor" and isinstance(call.func, ast.Attribute):
         sentence = "full_tensor() of a sharded tensor gathers its parts from all ranks"
         return Collective("full_tensor", sentence, 0.85)
-    if last in {
-        "clip_grad_norm_",
-        "get_total_norm",
-        "distribute_tensor",
-        "redistribute",
-    } and _of_parts(program, module, call, name):
-        return Collective(last, f"{last} of sharded tensors is a collective of all ranks", 0.85)
+    if last in PARTS and _of_parts(program, module, call, name):
+        return of_all_ranks(last, 0.85, call=f"{last} of sharded tensors")
     if receiver.startswith("horovod.") and last in HOROVOD:
-        return Collective(last, f"horovod's {last} is a collective of all ranks", 0.9)
+        return of_all_ranks(last, 0.9, call=f"horovod's {last}")
     if ACCELERATE_OPERATIONS.fullmatch(name):
-        sentence = f"accelerate's {last} is a collective of all ranks"
-        return Collective(
-            last, sentence, 0.9, "barrier" if last == "wait_for_everyone" else "collective"
+        return of_all_ranks(
+            last, 0.9, BARRIERS.get(last, "collective"), call=f"accelerate's {last}"
         )
     if not isinstance(call.func, ast.Attribute):
         if name.endswith("()") or name.startswith("~"):
             return _sharded(program, module, call.func, "__call__")
-        return (
-            Collective("barrier", "a barrier is a collective of all ranks", 0.7, "barrier")
-            if last == "barrier" and program.called(module, call) is None
-            else None
-        )
+        if last != "barrier" or program.called(module, call) is not None:
+            return None
+        return of_all_ranks("barrier", 0.7, "barrier", call="a barrier")
     return _method(program, module, call, receiver, last) or _sharded(
         program, module, call.func.value, last
     )
@@ -183,8 +183,7 @@ def _torch(
 ) -> Collective | None:
     if name in SETUP:
         size = program.values.keyword(module, call, "world_size", 3)
-        sentence = f"{SETUP[name]} is a collective of all ranks"
-        return Collective(SETUP[name], sentence, 0.9, "setup", isinstance(size, int))
+        return of_all_ranks(SETUP[name], 0.9, "setup", group=isinstance(size, int))
     if last not in GROUP_AT:
         return None
     kind = "barrier" if "barrier" in last else "collective"
@@ -231,16 +230,11 @@ def _method(
             and not mentions_pattern(program, [module], SHARDS)
         ):
             found = (found[0], 0.45)  # under DDP each rank writes its own part, and nobody waits
-        return (
-            Collective(last, f"Accelerator.{last} {_when(found[0])}", found[1], found[0])
-            if found
-            else None
-        )
+        if found is None:
+            return None
+        return Collective(last, f"Accelerator.{last} {_when(found[0])}", found[1], found[0])
     if last in {"wait_for_everyone", "gather_for_metrics"}:
-        sentence = f"{last} is a collective of all ranks"
-        return Collective(
-            last, sentence, 0.85, "barrier" if last == "wait_for_everyone" else "collective"
-        )
+        return of_all_ranks(last, 0.85, BARRIERS.get(last, "collective"))
     if (
         bare in {"trainer", "_trainer"}
         or receiver.endswith(("Trainer()", "()"))
@@ -250,17 +244,15 @@ def _method(
     if (
         bare == "fabric" or receiver in {"lightning.Fabric()", "lightning.fabric.Fabric()"}
     ) and last in FABRIC:
-        sentence = f"Fabric.{last} is a collective of all ranks"
-        return Collective(
-            last, sentence, FABRIC[last], "barrier" if last == "barrier" else "framework"
-        )
+        kind = BARRIERS.get(last, "framework")
+        return of_all_ranks(last, FABRIC[last], kind, call=f"Fabric.{last}")
     if (
         last == "barrier"
         and not receiver.startswith(("threading", "multiprocessing"))
         and program.called(module, call) is None
     ):
-        sentence = "a barrier is a collective of all ranks"
-        return Collective("barrier", sentence, 0.7, "barrier", bool(call.args or call.keywords))
+        group = bool(call.args or call.keywords)
+        return of_all_ranks("barrier", 0.7, "barrier", call="a barrier", group=group)
     return None
 
 
@@ -271,10 +263,8 @@ def _trainer(
     hugging = is_a(program, receiver, TRAINER)
     if not lightning and not hugging and receiver.startswith("~") and not receiver.endswith("()"):
         known = mentions(program, module).packages
-        hugging, lightning = (
-            bool(known & {"transformers", "trl"}),
-            bool(known & {"lightning", "pytorch_lightning"}),
-        )
+        hugging = bool(known & {"transformers", "trl"})
+        lightning = bool(known & {"lightning", "pytorch_lightning"})
         if hugging and lightning:
             return None
     ending = receiver.rpartition(".")[2]
@@ -285,18 +275,11 @@ def _trainer(
             last == "all_gather"
             or program.values.keyword(module, call, "sync_dist", default=False) is True
         )
-        return (
-            Collective(
-                last, f"LightningModule.{last} is a collective of all ranks", 0.9, "framework"
-            )
-            if synced
-            else None
-        )
+        module_call = f"LightningModule.{last}"
+        return of_all_ranks(last, 0.9, "framework", call=module_call) if synced else None
     if lightning and last in LIGHTNING:
-        sentence = f"Trainer.{last} is a collective of all ranks"
-        return Collective(
-            last, sentence, LIGHTNING[last], "barrier" if "barrier" in last else "framework"
-        )
+        kind = BARRIERS.get(last, "framework")
+        return of_all_ranks(last, LIGHTNING[last], kind, call=f"Trainer.{last}")
     if hugging and last in {"train", "evaluate", "predict"}:
         sentence = (
             f"Trainer.{last} is a collective of all ranks: each gathers its part of the results"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -17,6 +18,7 @@ Polarity = Literal["main", "others", "some"]
 Kind = Literal["", "rank", "derived", "main", "others", "some"]
 DEEPEST = 12
 
+ARITHMETIC = (ast.Mod, ast.FloorDiv, ast.Sub, ast.Add, ast.Mult)
 NEGATED: dict[Kind, Kind] = {
     "main": "others",
     "others": "main",
@@ -117,14 +119,9 @@ def _kind(program: Program, module: Module, node: ast.expr, depth: int) -> Kind:
         return NEGATED[inner]
     if isinstance(node, ast.BoolOp):
         return _together(program, module, node, depth)
-    if isinstance(node, ast.BinOp) and isinstance(
-        node.op, ast.Mod | ast.FloorDiv | ast.Sub | ast.Add | ast.Mult
-    ):
-        made = {
-            kind_of(program, module, node.left, depth),
-            kind_of(program, module, node.right, depth),
-        }
-        return "derived" if made & {"rank", "derived"} else ""
+    if isinstance(node, ast.BinOp):
+        kinds = {kind_of(program, module, item, depth) for item in (node.left, node.right)}
+        return "derived" if isinstance(node.op, ARITHMETIC) and kinds & {"rank", "derived"} else ""
     if isinstance(node, ast.IfExp):
         return kind_of(program, module, node.body, depth) or kind_of(
             program, module, node.orelse, depth
@@ -177,10 +174,8 @@ def _compare(program: Program, module: Module, node: ast.Compare, depth: int) ->
     if not kind:
         return ""
     value = program.values.of(module, other)
-    equal, unequal = (
-        isinstance(operator, ast.Eq | ast.Is),
-        isinstance(operator, ast.NotEq | ast.IsNot),
-    )
+    equal = isinstance(operator, ast.Eq | ast.Is)
+    unequal = isinstance(operator, ast.NotEq | ast.IsNot)
     if kind in {"main", "others", "some"}:
         if value is True or value is False:
             same = (value is True) == equal
@@ -231,15 +226,16 @@ def _name(program: Program, module: Module, node: ast.Name, depth: int) -> Kind:
             kinds.append(_imported(program, module, binding.dotted, depth))
         elif binding.kind in {"param", "other"}:
             unknown = True
-    none: Kind = ""
-    entry = next((kind for kind in kinds if kind), none)
-    if entry:
-        return entry
-    return (
-        _by_name(node.id)
-        if unknown and not any(item.kind in {"def", "class"} for item in found)
-        else ""
-    )
+    if any(kinds) or not unknown or any(item.kind in {"def", "class"} for item in found):
+        return _first(kinds)
+    return _by_name(node.id)
+
+
+def _first(kinds: Iterable[Kind]) -> Kind:
+    for kind in kinds:
+        if kind:
+            return kind
+    return ""
 
 
 def _imported(program: Program, module: Module, dotted: str, depth: int) -> Kind:
@@ -254,8 +250,8 @@ def _imported(program: Program, module: Module, dotted: str, depth: int) -> Kind
     return _by_name(last)
 
 
-def _by_name(word: str) -> Kind:
-    low = word.lower()
+def _by_name(name: str) -> Kind:
+    low = name.lower()
     if low in RANK_NAMES:
         return "rank"
     return "main" if low not in BARE_WORDS and MAIN.fullmatch(low) else ""
@@ -270,22 +266,13 @@ def _attribute(program: Program, module: Module, node: ast.Attribute, depth: int
             if method is not None:
                 return returned(program, method, depth)
             values = program.names.attribute_values(cls, node.attr)
-            none: Kind = ""
-            found = next(
-                (
-                    kind
-                    for where, value in values
-                    if (kind := kind_of(program, where, value, depth))
-                ),
-                none,
-            )
+            found = _first(kind_of(program, where, value, depth) for where, value in values)
             if found or (values and all(isinstance(value, ast.Constant) for _, value in values)):
                 return found
-    return _by_name(node.attr) or (
-        _set_elsewhere(program, node.value.id, node.attr, depth)
-        if isinstance(node.value, ast.Name)
-        else ""
-    )
+    by_name = _by_name(node.attr)
+    if by_name or not isinstance(node.value, ast.Name):
+        return by_name
+    return _set_elsewhere(program, node.value.id, node.attr, depth)
 
 
 def _set_elsewhere(program: Program, holder: str, name: str, depth: int) -> Kind:
@@ -303,15 +290,10 @@ def _set_elsewhere(program: Program, holder: str, name: str, depth: int) -> Kind
                             if owner not in {"self", "cls"}:
                                 place = (module, statement.value)
                                 known.setdefault((owner, attribute), []).append(place)
-    none: Kind = ""
-    return next(
-        (
-            kind
-            for where, value in known.get((holder, name), [])[:4]
-            if (kind := kind_of(program, where, value, depth)) in {"main", "others"}
-        ),
-        none,
+    kinds = (
+        kind_of(program, where, value, depth) for where, value in known.get((holder, name), [])[:4]
     )
+    return _first(kind for kind in kinds if kind in {"main", "others"})
 
 
 def _call(program: Program, module: Module, node: ast.Call, depth: int) -> Kind:
@@ -329,21 +311,13 @@ def _call(program: Program, module: Module, node: ast.Call, depth: int) -> Kind:
     last = called.rpartition(".")[2]
     if last in RANK_CALLS:
         # the rank in a group of its own is not the rank of the job
-        return (
-            "rank"
-            if not (node.args or any(word.arg == "group" for word in node.keywords))
-            or not called.startswith("torch.distributed.")
-            else "derived"
-        )
+        grouped = node.args or any(keyword.arg == "group" for keyword in node.keywords)
+        return "derived" if grouped and called.startswith("torch.distributed.") else "rank"
     if called in {"horovod.torch.rank", "horovod.torch.local_rank", "jax.process_index"}:
         return "rank"
-    return (
-        "main"
-        if last.lower() not in BARE_WORDS
-        and MAIN.fullmatch(last.lower())
-        and (function is None or not function.calls)
-        else ""
-    )
+    low = last.lower()
+    plain = function is None or not function.calls
+    return "main" if plain and low not in BARE_WORDS and MAIN.fullmatch(low) else ""
 
 
 def returned(program: Program, function: Function, depth: int = 0) -> Kind:
@@ -351,13 +325,11 @@ def returned(program: Program, function: Function, depth: int = 0) -> Kind:
     memory: dict[Function, Kind] = program.memory.setdefault("returned", {})
     if function not in memory:
         memory[function] = ""
-        found: Kind = ""
-        for item in function.returns[:8]:
-            if item.value is not None and (
-                found := kind_of(program, function.module, item.value, depth)
-            ):
-                break
-        memory[function] = found
+        memory[function] = _first(
+            kind_of(program, function.module, item.value, depth)
+            for item in function.returns[:8]
+            if item.value is not None
+        )
     return memory[function]
 
 

@@ -8,6 +8,7 @@ Comparing it, adding to it, a root or a power of it, and `full_tensor()`, make a
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import Literal
 
 from trainprobe.lint.calls import call_sites
@@ -180,10 +181,7 @@ def _kind(program: Program, module: Module, node: ast.expr, depth: int) -> Kind:
             return "sharded"
         return kind_of(program, module, value, depth)
     if isinstance(node, ast.BinOp):
-        kinds = {
-            kind_of(program, module, node.left, depth),
-            kind_of(program, module, node.right, depth),
-        }
+        kinds = {kind_of(program, module, item, depth) for item in (node.left, node.right)}
         if "sharded" in kinds:
             return "sharded"
         return "partial" if "partial" in kinds and isinstance(node.op, ast.Mult | ast.Div) else ""
@@ -194,14 +192,7 @@ def _kind(program: Program, module: Module, node: ast.expr, depth: int) -> Kind:
     if isinstance(node, ast.ListComp | ast.GeneratorExp):
         return kind_of(program, module, node.elt, depth)
     if isinstance(node, ast.List | ast.Tuple):
-        return next(
-            (
-                kind
-                for element in node.elts[:8]
-                if (kind := kind_of(program, module, element, depth))
-            ),
-            "",
-        )
+        return _first(kind_of(program, module, element, depth) for element in node.elts[:8])
     return ""
 
 
@@ -213,15 +204,13 @@ def _name(program: Program, module: Module, node: ast.Name, depth: int) -> Kind:
         if binding.kind == "other" and isinstance(binding.node, ast.For | ast.comprehension):
             return _element(program, module, binding.node.iter, depth)
         if binding.kind == "param" and (holder := module.function_of(node)) is not None:
-            return next(
-                (
-                    kind
-                    for where, found in _arguments(program, holder, node.id)
-                    if (kind := kind_of(program, where, found, depth))
-                ),
-                "",
-            )
+            arguments = _arguments(program, holder, node.id)
+            return _first(kind_of(program, where, found, depth) for where, found in arguments)
     return ""
+
+
+def _first(kinds: Iterable[Kind]) -> Kind:
+    return next(filter(None, kinds), "")
 
 
 def _element(program: Program, module: Module, node: ast.expr, depth: int) -> Kind:
