@@ -102,7 +102,7 @@ def _is_noisy(tested: TestedModel, findings: Findings) -> bool:
             ran = tested.run(model, batch, seed=seed)
         runs.append((calls, ran))
     (item, first), (other, second) = runs
-    worst = _apart(first, second)
+    worst = first.gap(second)
     where = ""
     if worst > 1e-6:
         fault = own_fault(item, other, lambda mine, _theirs: mine, 1e-6, scalars=True)
@@ -113,17 +113,6 @@ def _is_noisy(tested: TestedModel, findings: Findings) -> bool:
     )
     return not findings.differs(
         "evaluation.difference", worst, sentence, tolerance=1e-6, what="module", where=where
-    )
-
-
-def _apart(this: RunResult, other: RunResult) -> float:
-    return max(
-        [
-            gap(this.outputs[name], other.outputs[name])
-            for name in this.outputs
-            if name in other.outputs
-        ]
-        + [gap(this.loss, other.loss)]
     )
 
 

@@ -99,14 +99,7 @@ def _pretrained(
         )
         return
     item, other = tested.run(model.eval(), batch, seed=9), tested.run(again, batch, seed=9)
-    worst = max(
-        [
-            gap(other.outputs[name], item.outputs[name])
-            for name in item.outputs
-            if name in other.outputs
-        ]
-        + [gap(other.loss, item.loss)]
-    )
+    worst = other.gap(item)
     mine, theirs = snapshot(model), snapshot(again)
     lost = [name for name in differing(mine, theirs) if mine[name].kind != ATTRIBUTE]
     sentence = (

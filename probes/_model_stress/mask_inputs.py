@@ -11,7 +11,6 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 import torch
 
 from _model_stress.batches import Batch
-from _model_stress.findings import gap
 from _model_stress.tested_model import RunResult, TestedModel
 
 # torch: True is left out
@@ -435,7 +434,8 @@ def _measured(bench: MaskBench, port: MaskInput) -> MaskInput:
     near, off = bench.near, {0: math.inf, 1: math.inf}
     for keeps in off:
         with contextlib.suppress(Exception):  # a mask that leaves nothing may be refused
-            off[keeps] = _off(bench.run(port._replace(keeps=keeps).put(bench.batch, full)), none)
+            ran = bench.run(port._replace(keeps=keeps).put(bench.batch, full))
+            off[keeps] = ran.outputs_gap(none)
     if off[1 - port.keeps] <= near < off[port.keeps]:
         return port._replace(keeps=1 - port.keeps)
     return port
@@ -446,19 +446,7 @@ def _acts(bench: MaskBench, port: MaskInput) -> bool:
     full = bench.keep([list(range(bench.length))] * ROWS)
     part = bench.keep([[0, *range(3, bench.length - 2)]] * ROWS)
     try:
-        return (
-            _off(bench.run(port.put(bench.batch, part)), bench.run(port.put(bench.batch, full))) > 0
-        )
+        ran, reference = (bench.run(port.put(bench.batch, keep)) for keep in (part, full))
+        return ran.outputs_gap(reference) > 0
     except Exception:  # a form that it refuses acts, too
         return True
-
-
-def _off(this: RunResult, other: RunResult) -> float:
-    return max(
-        [
-            gap(this.outputs[name], other.outputs[name])
-            for name in this.outputs
-            if name in other.outputs
-        ]
-        or [0.0]
-    )

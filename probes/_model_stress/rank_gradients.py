@@ -10,10 +10,9 @@ from typing import Any, List, Optional, Tuple
 
 import torch
 
-from _model_stress import rank_processes
 from _model_stress.findings import HUGE, gap
 from _model_stress.rank_losses import off
-from _model_stress.rank_processes import Rounds, on_ranks, placed
+from _model_stress.rank_processes import Rounds, in_one_process, on_ranks, placed
 from _model_stress.replicas import STEPS, Graded, RankResult, SingleResult, graded, registered
 
 ACROSS = 1e-9  # relative, between ranks: all of them get the sum of one reduction
@@ -118,12 +117,11 @@ def _turned(rounds: Rounds, rank: int) -> Optional[str]:
     """The innermost module at which a rank's gradients differ from one process's, if not DDP's."""
     rounds.findings.step("where the gradients differ")
     ranks = range(rounds.ranks)
-    must = rank_processes.alone(
+    must = in_one_process(
+        rounds,
         lambda _, step: [
             graded(placed(rounds, 0), rounds.batch, item, rounds.seed, step) for item in ranks
         ],
-        rounds.fresh(),
-        rounds.left_s,
     )
     are = on_ranks(
         rounds, lambda me, step: graded(placed(rounds, me), rounds.batch, me, rounds.seed, step)

@@ -7,10 +7,9 @@ from typing import Any, Dict, List, Optional
 
 import torch
 
-from _model_stress import rank_processes
 from _model_stress.findings import HUGE, gap
 from _model_stress.module_state import ATTRIBUTE, StateEntry, differing
-from _model_stress.rank_processes import Rounds, placed
+from _model_stress.rank_processes import Rounds, in_one_process, on_ranks, placed
 from _model_stress.replicas import RankResult, SingleResult, of_parts, traced_rank, with_attributes
 
 
@@ -100,18 +99,10 @@ def _pinned(
                 )
         return True
     findings.step("where the ranks differ")
-    must = rank_processes.alone(
-        lambda _, step: of_parts(placed(rounds, 0), batch, rounds.ranks, seed, step),
-        rounds.fresh(),
-        rounds.left_s,
+    must = in_one_process(
+        rounds, lambda _, step: of_parts(placed(rounds, 0), batch, rounds.ranks, seed, step)
     )
-    are = rank_processes.together(
-        lambda me, step: traced_rank(placed(rounds, me), batch, me, seed, step),
-        rounds.ranks,
-        rounds.fresh(),
-        rounds.left_s,
-        rounds.backend,
-    )
+    are = on_ranks(rounds, lambda me, step: traced_rank(placed(rounds, me), batch, me, seed, step))
     where: Optional[str] = None
     if must.how == "done" and are[rank].how == "done":
         where = _own_fault(
@@ -160,12 +151,11 @@ def _attributes(rounds: Rounds, replicas: List[RankResult], rank: int) -> List[s
     }
     if not mine or not rank:
         return []
-    reported = rank_processes.alone(
+    reported = in_one_process(
+        rounds,
         lambda _, step: with_attributes(
             placed(rounds, 0), rounds.batch, rank, rounds.seed, mine, step
         ),
-        rounds.fresh(),
-        rounds.left_s,
     )
     if reported.how != "done":
         return []

@@ -180,6 +180,10 @@ class Rounds(NamedTuple):
         return max(2.0, 0.8 * self.findings.left_s())
 
 
+def in_one_process(rounds: Rounds, job: Job) -> Answer:
+    return alone(job, rounds.fresh(), rounds.left_s)
+
+
 def on_ranks(rounds: Rounds, job: Job) -> List[Answer]:
     wait_s = 5 + 100 * rounds.tested.traits.forward_s
     return together(job, rounds.ranks, rounds.fresh(), rounds.left_s, rounds.backend, wait_s)

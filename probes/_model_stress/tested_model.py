@@ -18,6 +18,7 @@ import torch
 
 from _model_stress import sample_batches
 from _model_stress.batches import Axes, Batch, axes_between, batch_of, leaves_of
+from _model_stress.findings import gap
 from _model_stress.request import StressRequest
 from _shared import named_object
 from _shared.child_program import summary_of
@@ -46,6 +47,15 @@ class RunResult(NamedTuple):
     loss: Any
     outputs: Dict[str, Any]
     own_loss: bool
+
+    def outputs_gap(self, other: RunResult) -> float:
+        """The largest gap of the outputs that both have, 0 without any."""
+        both = [name for name in self.outputs if name in other.outputs]
+        return max((gap(self.outputs[name], other.outputs[name]) for name in both), default=0.0)
+
+    def gap(self, other: RunResult) -> float:
+        """The largest gap of outputs and loss."""
+        return max(self.outputs_gap(other), gap(self.loss, other.loss))
 
 
 class Traits(NamedTuple):

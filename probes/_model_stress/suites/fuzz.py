@@ -18,7 +18,7 @@ from _model_stress.fault_location import (
     own_frame,
     recorded,
 )
-from _model_stress.findings import Findings, gap
+from _model_stress.findings import Findings
 from _model_stress.tested_model import TestedModel
 from _shared.child_program import summary_of
 
@@ -168,14 +168,7 @@ class Trier:
             return Tried("state", f"does not load its own state dict ({summary_of(error)})", error)
         if self.tested.traits.noisy:
             return Tried("works")
-        worst = max(
-            [
-                gap(after.outputs[name], before.outputs[name])
-                for name in before.outputs
-                if name in after.outputs
-            ]
-            or [gap(after.loss, before.loss)]
-        )
+        worst = after.gap(before)
         return (
             Tried("works")
             if worst <= 1e-5

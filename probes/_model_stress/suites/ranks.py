@@ -24,7 +24,7 @@ from _model_stress import rank_processes
 from _model_stress.findings import Findings, gap
 from _model_stress.rank_gradients import compared_gradients, compared_steps
 from _model_stress.rank_losses import compared_losses
-from _model_stress.rank_processes import Rounds, on_ranks, placed
+from _model_stress.rank_processes import Rounds, in_one_process, on_ranks, placed
 from _model_stress.replicas import (
     PER_RANK,
     RankResult,
@@ -92,10 +92,8 @@ def _compare(rounds: Rounds) -> None:
     ranks = rounds.ranks
     seed = rounds.seed
     findings.step("one process")
-    alone = rank_processes.alone(
-        lambda rank, step: one_process(placed(rounds, rank), batch, ranks, seed, step),
-        rounds.fresh(),
-        rounds.left_s,
+    alone = in_one_process(
+        rounds, lambda rank, step: one_process(placed(rounds, rank), batch, ranks, seed, step)
     )
     if alone.how != "done":
         findings.skip(f"one process does not get through the batch ({alone.step}: {alone.why})")

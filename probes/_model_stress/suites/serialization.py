@@ -32,7 +32,7 @@ from _model_stress.resuming import (
     smallest,
     tell,
 )
-from _model_stress.tested_model import RunResult, TestedModel
+from _model_stress.tested_model import TestedModel
 from _model_stress.training import TrainingRun, read
 from _shared.child_program import summary_of
 
@@ -200,32 +200,15 @@ def _keys(
     except Exception:  # shapes: below
         pass
     kinds = {name: held.kind for name, held in trained.end.items()}
-    for name in sorted(missing)[:4]:
-        sentence = (
-            f"{name} is missing in the state dict of a trained model: load_state_dict(strict=True)"
-            " into a fresh one fails."
-        )
-        findings.counted(
-            "state.missing",
-            len(missing),
-            "keys",
-            sentence,
-            what=kinds.get(name, "parameter"),
-            where=name,
-        )
-    for name in sorted(unexpected)[:4]:
-        sentence = (
-            f"{name} is in the state dict of a trained model and unknown to a fresh one:"
-            " load_state_dict(strict=True) fails."
-        )
-        findings.counted(
-            "state.unexpected",
-            len(unexpected),
-            "keys",
-            sentence,
-            what=kinds.get(name, "parameter"),
-            where=name,
-        )
+    problems = (
+        ("state.missing", missing, "is missing in the state dict of a trained model"),
+        ("state.unexpected", unexpected, "is in the state dict of a trained model only"),
+    )
+    for finding, names, problem in problems:
+        for name in sorted(names)[:4]:
+            sentence = f"{name} {problem}: load_state_dict(strict=True) into a fresh one fails."
+            place = {"what": kinds.get(name, "parameter"), "where": name}
+            findings.counted(finding, len(names), "keys", sentence, **place)
     mine, theirs = state["state_dict"], fresh.model.state_dict()
     shapes = [
         name
@@ -255,13 +238,13 @@ def _evaluated(
     findings.step("outputs after the load")
     item, other, batch = trained.course.model.eval(), fresh.model.eval(), trained.batches[0]
     mine = tested.run(item, batch, seed=9)
-    if _distance(tested.run(item, batch, seed=9), mine) > 0:
+    if tested.run(item, batch, seed=9).gap(mine) > 0:
         findings.note(
             "Two runs in eval() with one seed differ, so that outputs before and after a load are"
             " not compared."
         )
         return None
-    worst = _distance(tested.run(other, batch, seed=9), mine)
+    worst = tested.run(other, batch, seed=9).gap(mine)
     findings.number(
         "state.outputs", worst if math.isfinite(worst) else HUGE, "of the largest value"
     )
@@ -273,7 +256,7 @@ def _evaluated(
     def equal(names: Set[str]) -> bool:
         put(other, {name: held for name, held in theirs.items() if name in candidates})
         put(other, {name: trained.end[name] for name in names})
-        return measured_or_infinite(lambda: _distance(tested.run(other, batch, seed=9), mine)) == 0
+        return measured_or_infinite(lambda: tested.run(other, batch, seed=9).gap(mine)) == 0
 
     needed = smallest(equal, candidates, findings)
     if not needed:
@@ -305,13 +288,3 @@ def _untrained(findings: Findings, trained: Trained, explained: Set[str]) -> Set
             "state.not_saved", len(keys), "tensors", sentence, what="parameter", where=where
         )
     return set(found)
-
-
-def _distance(this: RunResult, other: RunResult) -> float:
-    return max(
-        [
-            gap(this.outputs[name], other.outputs[name]) if name in this.outputs else math.inf
-            for name in other.outputs
-        ]
-        + [gap(this.loss, other.loss)]
-    )

@@ -187,6 +187,10 @@ class Tying:
     def build(self, more: int = 0) -> Any:
         return self.tested.build(self.seed + more)
 
+    def broken(self, name: str, where: str, partner: str, sentence: str) -> None:
+        place = {"what": "parameter", "where": where, "partner": partner}
+        self.findings.counted(name, 1, "ties", sentence, **place)
+
     def check(self, name: str, parameters: Dict[str, Any], doing: str) -> None:
         """Hold each tie against what became of it."""
         lost = [tie for tie in self.ties if not is_one(parameters, tie)]
@@ -194,19 +198,8 @@ class Tying:
             if (name, tie.left) in self.reported:
                 continue
             self.reported.add((name, tie.left))
-            sentence = (
-                f"{tie.left} and {tie.anchor} are one parameter as the model is built, and two"
-                f" {doing}"
-            )
-            self.findings.counted(
-                name,
-                1,
-                "ties",
-                f"{sentence}.",
-                what="parameter",
-                where=tie.left,
-                partner=tie.anchor,
-            )
+            sentence = f"{tie.left} and {tie.anchor} are one parameter as built, and two {doing}."
+            self.broken(name, tie.left, tie.anchor, sentence)
         if not lost:
             self.findings.clean(name, "ties", after=doing)
         self.tried.append(doing)
@@ -268,16 +261,8 @@ class Tying:
                 ):
                     continue
                 if not bool(torch.equal(item, other)):
-                    sentence = f"{name} (one with {partner}) does not hold what was saved {doing}"
-                    self.findings.counted(
-                        "tied.after_load",
-                        1,
-                        "ties",
-                        f"{sentence}.",
-                        what="parameter",
-                        where=name,
-                        partner=partner,
-                    )
+                    sentence = f"{name} (one with {partner}) does not hold what was saved {doing}."
+                    self.broken("tied.after_load", name, partner, sentence)
                     break
 
     def pretrained(self) -> None:
@@ -367,18 +352,9 @@ def run(tested: TestedModel, findings: Findings) -> None:
         if tie.left not in reported:
             reported.add(tie.left)
             sentence = (
-                f"{tie.left} and {tie.anchor} are two parameters as the model is built, although"
-                f" {tie.why}"
+                f"{tie.left} and {tie.anchor} are two parameters as built, although {tie.why}."
             )
-            findings.counted(
-                "tied.init",
-                1,
-                "ties",
-                f"{sentence}.",
-                what="parameter",
-                where=tie.left,
-                partner=tie.anchor,
-            )
+            tying.broken("tied.init", tie.left, tie.anchor, sentence)
     if not tying.ties:
         if reported:
             return
