@@ -46,7 +46,7 @@ def has_gpu(launch: checks.Launch) -> bool:
 def ptrace(launch: checks.Launch, results: checks.Results) -> None:
     answer = child_processes.ask(tracing.tried, results.threshold("diag.ptrace", 5.0))
     if answer.how != "answered":
-        sentence = f"Whether stacks may be read could not be tried: {answer.reply}."
+        sentence = f"The check whether stacks may be read failed: {answer.reply}."
         results.add("diag.ptrace", "unknown", sentence)
         return
     around: Any = {**tracing.ptrace_limits(launch.root), **answer.reply}
@@ -73,7 +73,7 @@ def ptrace(launch: checks.Launch, results: checks.Results) -> None:
 
 def ras(launch: checks.Launch, results: checks.Results) -> None:
     if not has_gpu(launch):
-        results.add("diag.ras", "skip", "No GPU is here, so that NCCL and its RAS are not used.")
+        results.add("diag.ras", "skip", "There is no GPU here, so NCCL and its RAS are not used.")
         return
     host, _, port = os.environ.get("NCCL_RAS_ADDR", "").rpartition(":")
     where = (host or "localhost", int(port) if port.isdigit() else RAS_PORT)
@@ -189,4 +189,4 @@ CHECKS = (
 )
 
 if __name__ == "__main__":
-    checks.run(CHECKS, __doc__ or "", "A job that hangs here can be looked into.")
+    checks.run(CHECKS, __doc__ or "", "A job that hangs here can be diagnosed.")

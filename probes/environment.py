@@ -163,9 +163,7 @@ def shadowing(imports: List[str], first: List[str], folders: List[str]) -> Itera
                 fix = f"rename {local}, or start it from elsewhere"
                 yield "py.shadow", status, local, sentence, fix
     if not found:
-        sentence = (
-            f"Nothing in {len(first)} folders at the front of the import path hides a module."
-        )
+        sentence = f"None of {len(first)} folders at the front of the import path hides a module."
         yield "py.shadow", "ok", [], sentence, ""
     user_site = site.getusersitepackages()
     from_user = [
@@ -254,13 +252,13 @@ def bytecode(folder: str, script: str) -> Iterator[checks.Row]:
                 os.sep
             )
         )
-        sentence = f"{item} differs from its source, and Python would run it all the same."
+        sentence = f"{item} differs from its source, but Python would run it."
         yield "py.bytecode", "fail" if named else "warn", item, sentence, f"rm {item}"
     for item in orphans:
         yield "py.bytecode", "warn", item, f"{item} is importable without a source.", f"rm {item}"
     if not stale and not orphans:
         sentence = (
-            f"Compiled files in {folder}: {len(caches)} fit their source or will be made anew"
+            f"Compiled files in {folder}: {len(caches)} match their source or will be recompiled"
             f" ({old})."
         )
         yield "py.bytecode", "ok", len(caches), sentence, ""

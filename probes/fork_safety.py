@@ -82,10 +82,10 @@ def conclude(child: PythonChild, asked: Any) -> None:
         _emit.result("cannot", f"The probe itself failed: {error['type']}: {error['message']}.")
     step, ending = child.text("now") or "start", child.ending()
     if ending.how == "timed_out":
-        _emit.result("cannot", f"It stood still at `{step}` until its time was over.")
+        _emit.result("cannot", f"It hung at `{step}` until its time ran out.")
     if not report.of("done"):
         how = f"signal {ending.signal}" if ending.signal else f"exit code {ending.exit_code}"
-        _emit.result("cannot", f"The process that should fork ended at `{step}` by itself ({how}).")
+        _emit.result("cannot", f"The process that was to fork ended at `{step}` by itself ({how}).")
     steps, children = report.of("step"), report.of("child")
     threads = sum(len(row["started"]) for row in steps)
     _emit.result(

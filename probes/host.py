@@ -273,8 +273,8 @@ def leftovers(script: str) -> Iterator[checks.Row]:
     yield "host.leftovers", "warn" if left else "ok", found, sentence, f"kill {pids}"
     if live:
         sentence = (
-            f"Another run of {os.path.basename(script)} is live (pid {live[0].pid}), and somebody"
-            " answers for it: it is no left-over."
+            f"Another run of {os.path.basename(script)} is live (pid {live[0].pid}) and supervised:"
+            " it is no left-over."
         )
         fix = f"ps -o pid,ppid,tty,lstart,cmd -p {live[0].pid}"
         yield "host.other-run", "warn", [item.pid for item in live], sentence, fix
@@ -293,7 +293,7 @@ def environment() -> Iterator[checks.Row]:
         sentence = f"{name}={os.environ[name]} is set: {BITING[name][1]}."
         yield f"env.{name}", "warn", os.environ[name], sentence, f"unset {name}"
     if not bites:
-        yield "env", "ok", len(BITING), f"None of {len(BITING)} variables that bite is set.", ""
+        yield "env", "ok", len(BITING), f"None of {len(BITING)} harmful variables is set.", ""
     port = os.environ.get("MASTER_PORT", "")
     if port.isdigit() and 0 < int(port) < 65536:
         with contextlib.closing(socket.socket()) as listener:

@@ -93,7 +93,7 @@ def unsafe_to_fork(result: Dict[str, Any]) -> None:
         by = next(iter(result["threads_by"]), result["module"])
         sentence = (
             f"`import {result['module']}` leaves {started} thread{'s' if started > 1 else ''}"
-            f" running ({by} starts them); a fork after it copies their locks and not them."
+            f" running ({by} starts them); a later fork copies their locks but not the threads."
         )
         _emit.check(
             "fork.threads_at_import",
@@ -109,8 +109,8 @@ def unsafe_to_fork(result: Dict[str, Any]) -> None:
     if result["touched_cuda"]:
         by = result["cuda_by"] or result["module"]
         sentence = (
-            f"`import {result['module']}` initialises CUDA ({by}); a process that is forked after"
-            " it cannot use the GPU."
+            f"`import {result['module']}` initialises CUDA ({by}); a process forked later cannot"
+            " use the GPU."
         )
         fix = f"move the CUDA calls out of the top level of {by}"
         _emit.check(
@@ -168,7 +168,7 @@ class Rung:
         if under_lock:
             _emit.note(
                 f"{os.path.basename(self.asked.script)} imports {', '.join(under_lock)} under a"
-                " lock, so that the ranks do it one after the other here too."
+                " lock, so the ranks take turns here too."
             )
         with _emit.phase(f"import:together:{','.join(modules)}"):
             ranks = [
@@ -253,7 +253,7 @@ def main() -> None:
     asked = parser.parse_args()
     modules = list(dict.fromkeys(name.strip() for name in asked.imports.split(",") if name.strip()))
     if not modules or not all(re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", name) for name in modules):
-        _emit.result("cannot", f"These are no module names: {asked.imports!r}.")
+        _emit.result("cannot", f"These are not module names: {asked.imports!r}.")
     with _emit.scratch_folder("import") as scratch:
         rung = Rung(asked, scratch)
         limits = memory_limits()

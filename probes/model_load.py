@@ -80,7 +80,7 @@ def says_of(result: Dict[str, Any]) -> str:
     what = why.get(
         result["outcome"],
         (
-            "was killed for want of memory"
+            "ran out of memory and was killed"
             if result["outcome"] == "oom_killed"
             else f"{result.get('type', '')} {result.get('message', '')}".strip()[:300]
         ),

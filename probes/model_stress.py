@@ -146,9 +146,7 @@ class SuiteRunner:
         faulthandler.cancel_dump_traceback_later()  # its thread is none of the user's
         self.why_fresh = why_not_fork(_canary, os.path.join(self.folder, "canary"))
         if self.why_fresh:
-            _emit.note(
-                f"Each suite imports anew: {self.why_fresh}, so a forked child could hang still."
-            )
+            _emit.note(f"Each suite imports again: {self.why_fresh}, so a forked child could hang.")
         with _emit.phase("first look"):
             first = self.child(FIRST, max(1.0, 0.4 * self.left_s()))
         if not report.first_look(first):

@@ -147,5 +147,7 @@ CHECKS = (
 
 if __name__ == "__main__":
     checks.run(
-        CHECKS, __doc__ or "", "Other nodes can reach this host by what the libraries will take."
+        CHECKS,
+        __doc__ or "",
+        "Other nodes can reach this host over the interfaces that the libraries use.",
     )

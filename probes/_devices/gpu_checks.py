@@ -181,7 +181,7 @@ def held(answer: Answer, results: checks.Results, mine: Callable[[int], bool]) -
         pids = f"pids {' '.join(map(str, gpu.processes[:8]))}" if gpu.processes else ""
         return f"has {gpu.used} MiB in use by {pids or 'processes that we do not see'}"
 
-    fix = "end the processes that are named: ps -o pid,user,etime,cmd -p PID"
+    fix = "end these processes: ps -o pid,user,etime,cmd -p PID"
     fine = "No one else holds the memory of a GPU"
     each(results, answer.gpus, ("drv.memused", "fail", wrong, fix, fine))
 

@@ -21,11 +21,11 @@ def xid(launch: checks.Launch, results: checks.Results) -> None:
         # most sites keep the log from users; what the driver itself asks for (drv.recovery,
         # drv.ecc, drv.remap) blocks all the same
         elif launch.slot == "step":
-            sentence = "Users may not read the kernel log, so XIDs are not known."
+            sentence = "Users may not read the kernel log, so XIDs are unknown."
             results.add("drv.xid", "unknown", sentence, severity="degraded")
         else:
             results.add(
-                "drv.xid", "unknown", "The kernel log may not be read, so XIDs are not known."
+                "drv.xid", "unknown", "The kernel log may not be read, so XIDs are unknown."
             )
         return
     hours = results.threshold("drv.xid", RECENT_HOURS)
@@ -96,7 +96,7 @@ def peer_memory(launch: checks.Launch, results: checks.Results) -> None:
     if not kernel_files.matching(launch.root, "/sys/class/infiniband/*") or not list(
         kernel_files.nvidia_gpus(launch.root)
     ):
-        sentence = "GPUDirect RDMA needs a GPU and an RDMA adapter, and they are not both here."
+        sentence = "GPUDirect RDMA needs a GPU and an RDMA adapter; at least one is missing."
         results.add("drv.peermem", "skip", sentence)
         return
     found = re.match(r"(\d+)\.(\d+)", kernel_files.line(launch.root, "/proc/sys/kernel/osrelease"))

@@ -47,8 +47,8 @@ def recorder(_launch: checks.Launch, results: checks.Results) -> None:
         results.add(
             "diag.recorder",
             "unknown",
-            "It is not known whether the flight recorder is on: no variable sets it, and torch's"
-            " headers are not here.",
+            "Whether the flight recorder is on is unknown: no variable sets it, and torch's"
+            " headers are missing.",
         )
     elif size <= 0 or not dumps:
         sentence = (

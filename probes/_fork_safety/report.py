@@ -118,7 +118,7 @@ class Report:
                 _emit.check(
                     "fork.thread_pool",
                     "warn",
-                    f"{sentence} The workers of a DataLoader get through, for they use one thread.",
+                    f"{sentence} The workers of a DataLoader pass, since they use one thread.",
                     details,
                     fix=fix,
                 )
@@ -140,10 +140,7 @@ class Report:
         at = f" at {where(row)}" if where(row) else ""
         after = self.culprits(row)
         since = f" after {after[0]}" if after else ""
-        return (
-            f"A forked child {ended} in {row['op']}{at}{since}; the same works in the process that"
-            " was not forked."
-        )
+        return f"A forked child {ended} in {row['op']}{at}{since}; the same works without a fork."
 
     def kind(self, row: Dict[str, Any]) -> str:
         """cuda, lock or pool: what the child found changed; other where that is unknown."""

@@ -68,7 +68,7 @@ def clock(launch: checks.Launch, results: checks.Results) -> None:
     how = {
         True: "kept by NTP",
         False: "not kept by NTP as far as the kernel knows",
-        None: "kept by nothing that the kernel knows",
+        None: "not known by the kernel to be kept",
     }[synchronised]
     sentence = (
         "The clock is read from"

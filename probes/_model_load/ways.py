@@ -154,20 +154,20 @@ def _of_folder(way: str, source: str) -> Callable[[], Any]:
         return lambda: _to_device(torch, model_class.from_pretrained(path, local_files_only=True))
     if way == "low_cpu_mem_usage":
         if not old:
-            raise NotThisWayError(f"transformers {transformers.__version__} always loads so")
+            raise NotThisWayError(f"transformers {transformers.__version__} always loads this way")
         return lambda: model_class.from_pretrained(
             path, local_files_only=True, low_cpu_mem_usage=True
         )
     if way == "dtype":
         if not old:
             raise NotThisWayError(
-                f"transformers {transformers.__version__} takes the type of the file by itself"
+                f"transformers {transformers.__version__} uses the file's type by itself"
             )
         return lambda: model_class.from_pretrained(
             path, local_files_only=True, torch_dtype="auto", low_cpu_mem_usage=True
         )
     if way != "assign":
-        raise NotThisWayError("it is a way for other things")
+        raise NotThisWayError("it does not apply to this source")
 
     def assigned() -> Any:
         config = transformers.AutoConfig.from_pretrained(path, local_files_only=True)

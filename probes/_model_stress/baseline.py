@@ -35,7 +35,7 @@ def first_look(tested: TestedModel, findings: Findings) -> Dict[str, Any]:
     if size * COPIES > free:
         raise named_object.NamedObjectError(
             f"The weights take {size / 2**30:.1f} GiB, the suites {COPIES} times that, and"
-            f" {free / 2**30:.1f} GiB are free; name a small configuration of it."
+            f" {free / 2**30:.1f} GiB are free; name a smaller configuration."
         )
     findings.step("sample")
     batch = tested.batch(2, model=model)
@@ -109,7 +109,7 @@ def _is_noisy(tested: TestedModel, findings: Findings) -> bool:
         where = (fault[0] if fault else "") or type(model).__name__
     sentence = (
         f"Two runs in eval() on one batch differ by {worst:.2g} of the largest output: {where}"
-        " gives other outputs for equal inputs."
+        " gives different outputs for equal inputs."
     )
     return not findings.differs(
         "evaluation.difference", worst, sentence, tolerance=1e-6, what="module", where=where

@@ -51,9 +51,7 @@ def rows(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
     """Compare a row alone with the same row among others."""
     size = small(tested, went)
     if tested.traits.noisy:
-        findings.note(
-            "Two runs in eval() differ, so that rows alone and in company were not compared."
-        )
+        findings.note("Two runs in eval() differ, so rows were not compared alone and in a batch.")
         return ""
     if size is None:
         return ""
@@ -98,7 +96,7 @@ def rows(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
         f"Row {row} of {batch.rows} differs by {apart:.2g} of the largest value from the same row"
         f" alone{f' in {name}' if name else ''}"
     )
-    sentence += f"; {module} is given equal inputs and gives different outputs." if module else "."
+    sentence += f"; {module} gets equal inputs and gives different outputs." if module else "."
     labels = {"what": "module", "where": module, "output": name, "row": row}
     findings.differs("shape.rows_mixed", apart, sentence, tolerance=tested.tolerance, **labels)
     return "rows alone as in company" if compared else ""
@@ -150,7 +148,7 @@ def losses(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
     largest = max(abs(item) for item in alone)
     mean, total = sum(alone) / len(alone), sum(alone)
     if min(abs(whole - mean), abs(whole - total)) <= tolerance * max(largest, 1e-9):
-        return "the loss is its rows'"
+        return "the loss is made of its rows' losses"
     twice = (
         [loss([0] * count) / alone[0] for count in (2, 4)]
         if abs(alone[0]) > 1e-6 * largest
@@ -173,7 +171,7 @@ def losses(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
     else:
         findings.note(
             f"The loss of {batch.rows} rows ({whole:.4g}) is neither the mean ({mean:.4g}) nor the"
-            " sum of theirs: it couples rows, or weighs them."
+            " sum of theirs: it couples or weighs rows."
         )
     return ""
 
@@ -197,8 +195,8 @@ def _silent_rows(findings: Findings, batch: Batch, loss: Any, whole: float) -> N
             silent.append(row)
     if silent and len(silent) < len(differing):
         sentence = (
-            f"Row {silent[0]} of {batch.rows} has no influence on the loss: another row in its"
-            f" place leaves it at {whole:.6g}."
+            f"Row {silent[0]} of {batch.rows} does not affect the loss: another row in its place"
+            f" leaves it at {whole:.6g}."
         )
         findings.counted(
             "shape.loss",
@@ -229,8 +227,8 @@ def _silent_positions(
     for (name, size), heard in found.items():
         if last[name] and not heard:
             sentence = (
-                f"At {written(size)} the last of {name} has no influence on the loss, while it has"
-                " in a short batch: the loss leaves positions out."
+                f"At {written(size)} the last of {name} does not affect the loss, unlike in a short"
+                " batch: the loss omits positions."
             )
             findings.counted(
                 "shape.loss", 1, "positions", sentence, what="loss", where=written(size), leaf=name

@@ -74,9 +74,7 @@ def _safetensors(tested: TestedModel, findings: Findings, model: Any, folder: st
         name for name in differing(mine, theirs) if mine[name].kind != ATTRIBUTE and name in state
     ][:4]:
         value = gap(theirs[name].leaves[""], mine[name].leaves[""]) if name in theirs else math.inf
-        sentence = (
-            f"{name} comes back from safetensors' save_model and load_model otherwise than it was."
-        )
+        sentence = f"{name} changes when safetensors saves and loads the model."
         findings.differs(
             "state.safetensors", max(value, 1e-12), sentence, what=mine[name].kind, where=name
         )
@@ -104,7 +102,7 @@ def _pretrained(
     lost = [name for name in differing(mine, theirs) if mine[name].kind != ATTRIBUTE]
     sentence = (
         f"After save_pretrained and from_pretrained the outputs differ by {worst:.2g} of the"
-        " largest value" + (f"; {lost[0]} is another." if lost else ".")
+        " largest value" + (f"; {lost[0]} has changed." if lost else ".")
     )
     kind = mine[lost[0]].kind if lost else "module"
     findings.differs(

@@ -97,8 +97,8 @@ class Masks:
         gone = self.off(ran[0], ran[1], view) < worst / 100
         if gone:
             self.findings.note(
-                "In float64 the model does not heed its mask as it does in float32: masks are"
-                " judged of float32 only."
+                "In float64 the model ignores its mask, unlike in float32: masks are checked in"
+                " float32 only."
             )
         return gone
 
@@ -242,7 +242,7 @@ class Masks:
                 self.found(
                     "mask.ignored",
                     fault.size,
-                    f"{sentence}: {port.label} is not heeded",
+                    f"{sentence}: {port.label} is ignored",
                     fault.names,
                     form=form,
                 )
@@ -263,8 +263,7 @@ class Masks:
         bench, group = self.bench, self.bench.group(port.name)
         if not self.tested.traits.resizes:
             self.findings.note(
-                "Batches of another length do not go through: padded was not compared with"
-                " unpadded."
+                "Batches of another length fail: padded and unpadded were not compared."
             )
             return
         counts = [self.length, self.length - SHORT, self.length - SHORT + 2]

@@ -40,8 +40,8 @@ def compared_gradients(rounds: Rounds, item: SingleResult, replicas: List[RankRe
     late = [name for name in item.gradients if name not in replicas[0].begin]
     if bad and late:
         sentence = (
-            f"{late[0]} is made in the first forward: DDP was made before it and does not carry it"
-            " over or average its gradients."
+            f"{late[0]} is created in the first forward, after DDP was: DDP neither copies it nor"
+            " averages its gradients."
         )
         if "serialization" in rounds.tested.request.suites:
             # it does not load into a fresh model either, which is told there
@@ -80,22 +80,22 @@ def compared_gradients(rounds: Rounds, item: SingleResult, replicas: List[RankRe
         name in other.gradients and gap(other.gradients[name], mine) <= limit for other in replicas
     )
     sentence = (
-        f"Rank {rank}'s gradient of {name} is not one process's, by"
+        f"Rank {rank}'s gradient of {name} differs from one process's by"
         f" {min(bad[name, rank], HUGE):.2g} of the largest value"
     )
     ratio = _ratio(mine, must)
     sentence += f" ({ratio:.4g} times it)" if ratio is not None else ""
     sentence += (
-        ", and the ranks have different ones: it is not averaged over them"
+        ", and differs between ranks: it is not averaged over them"
         if not synced
-        else ", on all ranks alike"
+        else ", the same on all ranks"
     )
     sentence += f"; {len(names) - 1} more parameters before it." if len(names) > 1 else "."
     what, where = "parameter", name
     turned = _turned(rounds, rank) if len(names) > 1 else None
     if turned is not None:
         what, where = "module", turned
-        sentence += f" {turned} is given the same gradient and passes on another."
+        sentence += f" {turned} receives the same gradient and passes on a different one."
     labels = {
         "rank": rank,
         "ranks": rounds.ranks,
@@ -156,8 +156,8 @@ def compared_steps(rounds: Rounds, item: SingleResult, replicas: List[RankResult
     lost = first.parted if "tying" in rounds.tested.request.suites else []
     if lost:
         findings.note(
-            f"Training parts {' and '.join(lost[:3])}, which the tying suite reports: they are not"
-            " compared between ranks after it.",
+            f"Training unties {' and '.join(lost[:3])}, which the tying suite reports: ranks are"
+            " not compared on them afterwards.",
             warn=True,
         )
     for rank, other in enumerate(replicas):
@@ -194,8 +194,8 @@ def compared_steps(rounds: Rounds, item: SingleResult, replicas: List[RankResult
         value = gap(first.after[name], tensor) if name in first.after else 0.0
         if value > 10 * limit and not found:
             sentence = (
-                f"After a step {name} is not what it is in one process, by {value:.2g} of the"
-                " largest value."
+                f"After a step {name} differs from one process's by {value:.2g} of the largest"
+                " value."
             )
             found = not findings.differs(
                 "ranks.parameter",

@@ -17,8 +17,8 @@ def compared_losses(rounds: Rounds, item: SingleResult, replicas: List[RankResul
     tested, findings, limit = rounds.tested, rounds.findings, rounds.tested.tolerance
     if tested.traits.noisy:
         findings.note(
-            "The model is not still in eval(): losses and gradients of N ranks are not compared"
-            " with one process's."
+            "eval() is not deterministic: losses and gradients of N ranks are not compared with"
+            " one process's."
         )
         return False
     apart = {rank: off(other.loss, item.parts[rank]) for rank, other in enumerate(replicas)}
@@ -37,8 +37,7 @@ def compared_losses(rounds: Rounds, item: SingleResult, replicas: List[RankResul
         off(other.loss, replicas[0].loss) <= limit for other in replicas[1:]
     ):
         findings.note(
-            "The loss couples rows, and the ranks gather them: it is another one than in one"
-            " process."
+            "The loss couples rows, and the ranks gather them: it differs from one process's."
         )
         return False
     return _pinned(rounds, item, replicas, rank, apart[rank])
@@ -81,8 +80,8 @@ def _pinned(
     if carried:
         for name in carried[:4]:
             sentence = (
-                f"{name} is no parameter and no buffer: DDP does not carry it over, and rank"
-                f" {rank}'s loss is another by {worst:.2g} for it."
+                f"{name} is neither a parameter nor a buffer: DDP does not copy it, and rank"
+                f" {rank}'s loss differs by {worst:.2g} because of it."
             )
             if "serialization" in rounds.tested.request.suites:
                 findings.note(sentence, warn=True)  # it is not saved either, which is told there
@@ -119,9 +118,9 @@ def _pinned(
     )
     sentence += f": all ranks' are {ratios[0]:.4g} times one process's" if off else ""
     sentence += (
-        f"; {where} is given the same and gives something else."
+        f"; {where} gets equal inputs and gives different outputs."
         if where
-        else "; no module but the model itself differs."
+        else "; only the model's own forward differs."
         if where == ""
         else "."
     )

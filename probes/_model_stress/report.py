@@ -42,7 +42,7 @@ def broken(outcome: Outcome) -> NoReturn:
         )
     if outcome.step != "import":
         _emit.result("cannot", f"The stress test {outcome.why} at {outcome.step!r}.")
-    sentence = f"The model's module, as it is imported, {outcome.why}."
+    sentence = f"Importing the model's module fails: it {outcome.why}."
     _emit.fail(sentence, given="model", kind=outcome.how, signal=outcome.signal, phase="import")
     _emit.result("no", sentence)
 
@@ -56,8 +56,8 @@ def no_model(first: Outcome) -> NoReturn:
     if first.how in ("given", "skipped"):
         _emit.result("cannot", first.why)
     doing = {
-        "build": "The model is not built",
-        "sample": "The sample is not made",
+        "build": "The model cannot be built",
+        "sample": "The sample cannot be made",
         "forward": "The model does not run forward",
         "backward": "The model does not run backward",
     }

@@ -84,7 +84,7 @@ def compared_runs(
     if drift <= 10 * noise:
         findings.note(
             f"Two equal runs of training differ by {noise:.2g} and the resumed one by {drift:.2g}:"
-            " no more than that is known."
+            " the difference may be noise."
         )
         return None
     return _unexplained(findings, trained, again, max(drift, 1e-12))
@@ -97,8 +97,8 @@ def _unexplained(
     for place, (item, other) in enumerate(zip(mine, theirs)):
         if gap(other, item) > 0:
             sentence = (
-                f"The loss of step {BEFORE + 1 + place} is {float(item):.7g} in the run that went"
-                f" on and {float(other):.7g} in the resumed one."
+                f"The loss of step {BEFORE + 1 + place} is {float(item):.7g} in the uninterrupted"
+                f" run and {float(other):.7g} in the resumed one."
             )
             findings.differs(
                 "resume.loss", drift, sentence, what="loss", where=f"step {BEFORE + 1 + place}"
@@ -110,8 +110,8 @@ def _unexplained(
     )
     kind = trained.end[name].kind if name else PARAMETER
     sentence = (
-        f"After {STEPS} steps {name} is not what it is after {BEFORE} steps, a save, a load and"
-        f" {STEPS - BEFORE} steps."
+        f"After {STEPS} steps {name} differs from what it is after {BEFORE} steps, a save, a load"
+        f" and {STEPS - BEFORE} steps."
     )
     findings.differs(f"resume.{kind}", drift, sentence, what=kind, where=name)
     return {name}
@@ -143,13 +143,13 @@ def compared_counters(
         moved = _sensitive(tested, fresh, name, now, trained.batches[0])
         if moved is None:
             findings.note(
-                f"Training counts {name} up, no state dict has it, and nothing was seen to depend"
+                f"Training increments {name}, no state dict has it, and nothing appears to depend"
                 " on it."
             )
             continue
         sentence = (
-            f"Training moves {name}, no state dict has it, and the loss depends on it: it is"
-            f" another one at {moved}."
+            f"Training moves {name}, no state dict has it, and the loss depends on it: it differs"
+            f" at {moved}."
         )
         what = "state.not_saved" if now.tensors else "resume.attribute"
         findings.counted(what, 1, "values", sentence, what=now.kind, where=name)

@@ -111,8 +111,8 @@ def _compared(
     others = ", ".join(shared[first][1:4])
     tolerance = tested.tolerance
     sentence = (
-        f"With a copy of its own in each place the loss differs by {worst_loss[0]:.2g} at"
-        f" {worst_loss[1]}, though {first} ({others}) has the same values."
+        f"With separate copies the loss differs by {worst_loss[0]:.2g} at {worst_loss[1]}, though"
+        f" {first} ({others}) has equal values in all of them."
     )
     place = {"what": "parameter", "where": first, "size": worst_loss[1]}
     same = findings.held(
@@ -120,8 +120,8 @@ def _compared(
     )
     if same:
         sentence = (
-            f"The gradient of {first}, shared with {others}, is not the sum of its parts': it"
-            f" differs by {worst[0]:.2g} of the largest at {worst[2]}."
+            f"The gradient of {first}, shared with {others}, is not the sum of its copies'"
+            f" gradients: it differs by {worst[0]:.2g} of the largest at {worst[2]}."
         )
         place["size"] = worst[2]
         findings.differs(
@@ -137,7 +137,7 @@ def _turned(tested: TestedModel, findings: Findings, sizes: List[Size]) -> None:
     try:
         model = tested.build(tested.request.seed, options={TIE: turned})
     except Exception as error:  # a refusal, of whatever kind: the fuzz suite judges those
-        findings.note(f"With {where} the model is not built ({summary_of(error)}).")
+        findings.note(f"With {where} the model cannot be built ({summary_of(error)}).")
         return
     for size in sizes:
         batch = tested.batch(size[0], size[1], seed=17, model=model)

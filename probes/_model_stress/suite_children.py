@@ -93,10 +93,7 @@ def why_not_fork(canary: Callable[[], Any], path: str) -> str:
         return f"the import started {threading.active_count() - 1} threads"
     threads = len(os.listdir("/proc/self/task"))
     if threads > 1 and in_a_child(lambda _: canary(), path, CANARY_S).how != "done":
-        return (
-            f"the import started {threads - 1} threads of a library that does not live through a"
-            " fork"
-        )
+        return f"the import started {threads - 1} threads of a library that does not survive a fork"
     return ""
 
 
@@ -158,9 +155,7 @@ def _last_output(tail: str) -> str:
     before, fatal, dump = tail.partition("Fatal Python error: ")
     last = next((line.strip() for line in reversed(before.splitlines()) if line.strip()), "")
     at = _innermost(dump, crashed=True) if fatal else ""
-    return (f" in {at}" if at else "") + (
-        f"; the last that it printed: {last[:200]}" if last else ""
-    )
+    return (f" in {at}" if at else "") + (f"; its last output: {last[:200]}" if last else "")
 
 
 def _innermost(dump: str, *, crashed: bool = False) -> str:

@@ -287,8 +287,8 @@ def _training_step(model: Any, data: Any) -> Any:
             if "not attached to a `Trainer`" not in str(error):
                 raise
             raise named_object.NamedObjectError(
-                f"{type(model).__name__}.training_step needs its trainer, which the stress test has"
-                " not; name the module inside it."
+                f"{type(model).__name__}.training_step needs its trainer, which the stress test"
+                " does not have; name the module inside."
             ) from error
 
 

@@ -76,7 +76,7 @@ def _empty(run: ChildRun, by_where: Dict[str, Dict[str, int]]) -> Iterator[Failu
         )
         return
     for where in [name for name in WHERE if by_where.get(name, {}).get("dataset.empty_samples")]:
-        sentence = f"Samples that hold something in the parent come back empty {WHERE[where]}"
+        sentence = f"Samples with content in the parent are empty {WHERE[where]}"
         yield Failure("empty", sentence, {"where": where})
         return
 
@@ -90,9 +90,7 @@ def _lost(before: Dict[str, int], after: Dict[str, int], where: str) -> str:
         and "dataset.digest" in after
         and before["dataset.digest"] != after["dataset.digest"]
     ):
-        return (
-            f"The values of first, middle or last rows are others {WHERE[where]} than in the parent"
-        )
+        return f"The values of first, middle or last rows differ {WHERE[where]} from the parent"
     return ""
 
 

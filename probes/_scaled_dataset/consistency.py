@@ -19,7 +19,7 @@ def round_trip(job: Any) -> None:
     if source.kind == "opaque":
         child_report.tell(
             "unchecked",
-            says="It makes its batches itself, so its data set could not be looked at apart.",
+            says="It makes its own batches, so its data set could not be read separately.",
         )
         return
     dataset = source.dataset
@@ -37,7 +37,7 @@ def round_trip(job: Any) -> None:
             "unsteady",
             says=(
                 "Two reads of one row differ, or hold objects that cannot be compared; values are"
-                " not held against each other."
+                " not compared."
             ),
         )
     there = _pickled(dataset, spots, length, steady=steady)

@@ -136,7 +136,7 @@ class DatasetTrial:
             _emit.check(
                 "data.opaque",
                 "unknown",
-                "The data makes its batches with workers of its own; other numbers of workers and"
+                "The data makes its batches with its own workers; other numbers of workers and"
                 " start methods could not be tried.",
             )
             counts = []
@@ -270,7 +270,7 @@ class DatasetTrial:
             _emit.check(
                 "data.forks",
                 "warn",
-                f"{self.request.dataset} forks, and its child comes back: whatever calls it goes on"
+                f"{self.request.dataset} forks, and its child returns: whatever calls it continues"
                 " twice.",
             )
         for line in first.of("skipped"):
@@ -424,8 +424,8 @@ class DatasetTrial:
                     (item["method"] or self.method) == "fork" for item in self.sources
                 ):
                     sentence = (
-                        f"{failure.sentence}. Forked workers need no pickle, and no other was asked"
-                        " for."
+                        f"{failure.sentence}. Forked workers need no pickle, and no others were"
+                        " requested."
                     )
                     _emit.check("data.pickle", "warn", sentence, failure.more.get("type", ""))
                 else:
@@ -492,7 +492,7 @@ class DatasetTrial:
             )
         if not self.costs:
             _emit.result(
-                "cannot", self.unknown or "There was not time enough to read a single row."
+                "cannot", self.unknown or "There was not enough time to read a single row."
             )
         if (
             max(self.request.workers)

@@ -78,4 +78,4 @@ def message_of(error: BaseException) -> str:
     try:
         return str(error)
     except Exception as other:  # whatever the user's __str__ raises
-        return f"(its message cannot be had: {type(other).__name__})"
+        return f"(its message cannot be read: {type(other).__name__})"

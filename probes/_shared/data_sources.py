@@ -138,8 +138,8 @@ def kind_of(produced: Any) -> str:
         or inspect.isasyncgen(produced)
     ):
         raise NonsenseError(
-            f"The factory gave {what}, which can be read once only and goes to no worker; an"
-            " IterableDataset can be read again."
+            f"The factory gave {what}, which can be read only once and not by workers; use an"
+            " IterableDataset."
         )
     if hasattr(produced, "__getitem__") and hasattr(produced, "__len__"):
         return "map"

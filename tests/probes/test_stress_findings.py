@@ -41,7 +41,7 @@ def test_what_an_exception_says_is_written_also_where_it_says_nothing(tmp_path: 
     ]
     assert wordless == {
         "type": "WordlessError",
-        "message": "(its message cannot be had: ValueError)",
+        "message": "(its message cannot be read: ValueError)",
     }
     assert len(long["message"]) == 600
 

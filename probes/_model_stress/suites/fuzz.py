@@ -165,7 +165,7 @@ class Trier:
             other.load_state_dict(model.state_dict())
             after = self.tested.run(other, batch, seed=7)
         except Exception as error:  # missing names, other sizes, or what the model raises
-            return Tried("state", f"does not load its own state dict ({summary_of(error)})", error)
+            return Tried("state", f"cannot load its own state dict ({summary_of(error)})", error)
         if self.tested.traits.noisy:
             return Tried("works")
         worst = after.gap(before)
@@ -174,7 +174,7 @@ class Trier:
             if worst <= 1e-5
             else Tried(
                 "state",
-                "gives other outputs after its state dict was loaded into another one"
+                "gives different outputs after its state dict is loaded into a new model"
                 f" ({worst:.2g})",
             )
         )
@@ -283,7 +283,7 @@ def run(tested: TestedModel, findings: Findings) -> None:
     parts = [
         f"{counts[how]} {sentence}"
         for how, sentence in (
-            ("refused", "refused as they were built"),
+            ("refused", "refused when built"),
             ("large", "too large"),
             ("left", "not judged"),
         )
@@ -309,8 +309,8 @@ def _undivided(trier: Trier, findings: Findings, defaults: Options) -> None:
             tried = trier.remembered(changed)
             if tried.failed:
                 findings.note(
-                    f"{written({**defaults, **changed})[:200]} does not divide, and is accepted:"
-                    f" the model then {tried.sentence[:300]}"
+                    f"{written({**defaults, **changed})[:200]} does not divide but is accepted: the"
+                    f" model then {tried.sentence[:300]}"
                 )
                 return
 

@@ -134,7 +134,7 @@ def all_masked(masks: Masks) -> None:
     worst = masks.off(bench.run(new), bench.run(full), view)
     if worst > masks.near:
         fault = masks.blame(new, full, view, worst)
-        sentence = "A row whose mask leaves nothing changes the outputs of the other rows"
+        sentence = "A fully masked row changes the outputs of the other rows"
         masks.found("mask.all_masked", worst, sentence, fault.names)
         return
     masks.held("mask.all_masked", worst, form="other rows")
@@ -147,14 +147,14 @@ def all_masked(masks: Masks) -> None:
     maker = nan_maker(masks, new)
     if maker is None:
         masks.findings.note(
-            "A row whose mask leaves nothing makes nan in the gradients, in torch's own attention:"
-            " such rows must not come in a batch.",
+            "A fully masked row causes nan gradients in torch's own attention: keep such rows out"
+            " of batches.",
             warn=True,
         )
         return
     sentence = (
-        f"A row whose mask leaves nothing makes the gradients of {len(wrong)} parameters"
-        f" ({wrong[0]} first) nan, though it has no part in the loss"
+        f"A fully masked row makes the gradients of {len(wrong)} parameters ({wrong[0]} first) nan,"
+        " though the loss does not use it"
     )
     masks.found("mask.all_masked", 1.0, sentence, [maker])
 
@@ -241,7 +241,7 @@ def future(masks: Masks) -> None:
         masks.model, masks.pattern, set(mixing) | set(leaking), set(leaking), masks.length
     )
     if not why:
-        masks.tried.append("it looks ahead, and nothing says that it must not")
+        masks.tried.append("it looks ahead, and nothing forbids that")
         return
     knowing = square_givers(inputs_of(masks.model, lambda: bench.run(old)), masks.length)
     names = blamed(masks.model, list(leaking), knowing, before.modules)
@@ -288,7 +288,7 @@ def run(tested: TestedModel, findings: Findings) -> None:
             masks.left(port)
         with masks.part("mask.all_masked", "a row of zeros"):
             all_masked(masks)
-    prefix = f"{port.label}: " if port is not None else "no mask was seen among what it takes: "
+    prefix = f"{port.label}: " if port is not None else "it takes no mask: "
     asked = ", ".join(dict.fromkeys(masks.tried))
     if not masks.answers:
         findings.skip(prefix + (asked or "none of the questions applies"))

@@ -324,8 +324,8 @@ class Precision:
         for name, item in sorted(found.items(), key=lambda pair: not pair[1].fed)[:3]:
             unit = torch.finfo(item.kind).eps
             sentence = (
-                f"{self.title(model, name)} casts to {name_of(item.kind)} by itself, though all is"
-                f" float32: it keeps {-math.log10(unit):.0f} digits of 7."
+                f"{self.title(model, name)} casts to {name_of(item.kind)} on its own, although"
+                f" everything is float32: it keeps {-math.log10(unit):.0f} digits of 7."
             )
             if item.fed:
                 least, kind = torch.finfo(torch.float32).eps, name_of(item.kind)
@@ -334,7 +334,7 @@ class Precision:
                 )
             else:  # a bias of distances, as some models were trained with it
                 self.findings.note(
-                    f"{sentence} What it casts hangs on no weight and on no value of the batch: a"
+                    f"{sentence} What it casts depends on no weight and no value of the batch: a"
                     " table of constants.",
                     warn=True,
                 )
@@ -369,8 +369,8 @@ class Precision:
             self.broken("precision.overflow", "loss", sentence, what="loss", **labels)
         elif item.gradient:
             sentence = (
-                f"The gradient of {item.gradient} is not finite in {mode.label}, where the loss"
-                " is, and in float32 all are finite."
+                f"The gradient of {item.gradient} is not finite in {mode.label}, although the loss"
+                " is, and all are finite in float32."
             )
             place = {"what": "parameter", **labels}
             self.broken("precision.gradient", item.gradient, sentence, **place)
@@ -390,8 +390,8 @@ class Precision:
             is None
         ):
             sentence = (
-                f"{summary_of(error)} in {mode.label}, where all in"
-                f" {name_of(mode.dtype)} goes through: a number of one type meets another."
+                f"{summary_of(error)} in {mode.label}; all in {name_of(mode.dtype)} works: two"
+                " types meet in one operation."
             )
             self.findings.note(sentence, warn=True)
             self.missing.setdefault(mode.label, []).append("see above")
@@ -461,7 +461,7 @@ class Precision:
         for item in taken:
             if self.findings.left_s() < 1:
                 self.findings.note(
-                    f"The time is over: {len(taken) - taken.index(item)} modules were not tried in"
+                    f"Out of time: {len(taken) - taken.index(item)} modules were not tried in"
                     f" {name_of(dtype)}."
                 )
                 break
@@ -475,10 +475,10 @@ class Precision:
             if own.overflow and own.grows:
                 sentence = (
                     f"{self.title(model, item.module)} makes inf or nan in {name_of(dtype)} at"
-                    f" {own.overflow:.3g} times the inputs that came, where its result"
+                    f" {own.overflow:.3g} times its inputs, but its result"
                 )
                 self.findings.note(
-                    f"{sentence} in float32 has grown more than they have: nothing is judged."
+                    f"{sentence} in float32 grows faster than they do: this is not judged."
                 )
             if (own.overflow and not own.grows) or own.error > own.allowed:
                 found.append((item.module, own))

@@ -96,10 +96,10 @@ def _compare(rounds: Rounds) -> None:
         rounds, lambda rank, step: one_process(placed(rounds, rank), batch, ranks, seed, step)
     )
     if alone.how != "done":
-        findings.skip(f"one process does not get through the batch ({alone.step}: {alone.why})")
+        findings.skip(f"one process cannot run the batch ({alone.step}: {alone.why})")
     item: SingleResult = alone.value["value"]
     if item.frozen:
-        findings.skip("the model has no parameter that is trained")
+        findings.skip("the model has no trainable parameter")
     findings.step(f"{ranks} ranks")
     answers = on_ranks(
         rounds,
@@ -133,7 +133,7 @@ def _compare(rounds: Rounds) -> None:
     )
     found = _unused(rounds, item) or found
     agree = (
-        f"{ranks} ranks stay one model, and were not compared with one"
+        f"{ranks} ranks stay one model; they were not compared with one process"
         if tested.traits.noisy
         else f"{ranks} ranks agree with one"
     )
@@ -163,7 +163,7 @@ def _failed(findings: Findings, answers: List[rank_processes.Answer]) -> None:
     if first.how == "stood":
         raise RuntimeError(f"rank {first.rank} did not end ({first.step}); {others}")
     waits = first.how == "raised" and not own
-    sentence = f"One process gets through; of {len(answers)} ranks, rank {first.rank} " + (
+    sentence = f"One process works; of {len(answers)} ranks, rank {first.rank} " + (
         f"waits in vain for the others at {first.step!r}" if waits else f"fails at {first.step!r}"
     )
     sentence += (
@@ -194,8 +194,8 @@ def _begun(findings: Findings, replicas: List[RankResult]) -> bool:
         for name in apart[:4] if not found else ():
             kind = replicas[0].begin[name].kind
             sentence = (
-                f"Rank {rank}'s {name} is not that of rank 0 after DDP was made: DDP does not carry"
-                " it over (_ddp_params_and_buffers_to_ignore?)."
+                f"Rank {rank}'s {name} differs from rank 0's after DDP was made: DDP does not copy"
+                " it (_ddp_params_and_buffers_to_ignore?)."
             )
             value = gap(mine[name], first[name]) if name in mine else math.inf
             findings.differs(f"ranks.{kind}", value, sentence, what=kind, where=name, rank=rank)

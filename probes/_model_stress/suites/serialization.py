@@ -46,7 +46,7 @@ def run(tested: TestedModel, findings: Findings) -> None:
     state, error = read(trained.last, tested.device)
     if error is not None:
         findings.note(
-            f"The checkpoint is not read with weights_only=True: {str(error)[:200]}", warn=True
+            f"The checkpoint cannot be read with weights_only=True: {str(error)[:200]}", warn=True
         )
     fresh = TrainingRun(tested, tested.request.seed + 1)
     fine = _state(findings, trained, fresh, state)
@@ -59,8 +59,7 @@ def run(tested: TestedModel, findings: Findings) -> None:
         explained |= _untrained(findings, trained, explained)
         if sharing(trained.course.model) != sharing(fresh.model):
             findings.note(
-                "Tensors that the model shares are no longer shared after the load, or the other"
-                " way round: the resumed run is not compared.",
+                "The load changes which tensors the model shares: the resumed run is not compared.",
                 warn=True,
             )
         else:
@@ -77,11 +76,9 @@ def _train(tested: TestedModel, findings: Findings) -> Trained:
     seed = tested.request.seed
     course = TrainingRun(tested, seed)
     if not any(item.requires_grad for item in course.model.parameters()):
-        findings.skip("the model has no parameter that is trained")
+        findings.skip("the model has no trainable parameter")
     if getattr(course.model, "automatic_optimization", True) is False:
-        findings.skip(
-            "the Lightning module steps its optimizers itself, which only its trainer can ask for"
-        )
+        findings.skip("the Lightning module steps its optimizers itself, which needs its trainer")
     batches = [tested.batch(ROWS, seed=step, model=course.model) for step in range(STEPS)]
     begin, ties = snapshot(course.model), sharing(course.model)
     course.go_on(batches[:BEFORE])
@@ -101,8 +98,8 @@ def _train(tested: TestedModel, findings: Findings) -> Trained:
     lost = parted(ties, course.model)
     if lost and "tying" in tested.request.suites:
         findings.skip(
-            f"training parts {' and '.join(lost[:3])}, which the tying suite reports: a fresh model"
-            " has them as one, so that no load can be equal"
+            f"training unties {' and '.join(lost[:3])}, which the tying suite reports: a fresh"
+            " model has them tied, so no load can be equal"
         )
     return Trained(course, batches, begin, half, end, data, course.saved())
 
@@ -137,25 +134,23 @@ def _state(findings: Findings, trained: Trained, fresh: TrainingRun, state: Dict
             wrong = not hasattr(held, "shape") or bool(
                 apart(mine[name], StateEntry(kind, {"": held}))
             )
-            sentence = f"{name} comes back otherwise than it was: " + (
-                "the state dict holds other values than the model."
-                if wrong
-                else "the load changes it."
+            sentence = f"{name} is not restored: " + (
+                "the state dict and the model differ." if wrong else "the load changes it."
             )
             value = (
                 gap(theirs[name].leaves[""], mine[name].leaves[""]) if name in theirs else math.inf
             )
             findings.differs("state.differs", max(value, 1e-12), sentence, what=kind, where=name)
         else:
-            sentence = f"{name} is not in the state dict, and the load does not miss it."
+            sentence = f"{name} is not in the state dict, and loading does not notice."
             findings.counted("state.missing", 1, "tensors", sentence, what=kind, where=name)
     after = {name: id(item) for name, item in fresh.model.named_parameters(remove_duplicate=False)}
     replaced = [name for name in before if name in after and before[name] != after[name]]
     lost = parted(ties, fresh.model) if "tying" in trained.course.tested.request.suites else []
     if lost and not problems:
         sentence = (
-            f"the load parts {' and '.join(lost[:3])}, which the tying suite reports: what comes"
-            " after it is not compared"
+            f"the load unties {' and '.join(lost[:3])}, which the tying suite reports: later steps"
+            " are not compared"
         )
         if set(replaced) <= set(lost):
             findings.skip(sentence)
@@ -163,8 +158,8 @@ def _state(findings: Findings, trained: Trained, fresh: TrainingRun, state: Dict
         replaced = [name for name in replaced if name not in lost]
     if replaced and trained.course.tested.kind != "lightning" and not problems:
         sentence = (
-            f"Loading puts a new parameter in the place of {replaced[0]}, so that an optimizer made"
-            " before the load trains the old one."
+            f"Loading replaces {replaced[0]}, so an optimizer made before the load trains the old"
+            " parameter."
         )
         findings.counted(
             "resume.parameter",
@@ -240,8 +235,8 @@ def _evaluated(
     mine = tested.run(item, batch, seed=9)
     if tested.run(item, batch, seed=9).gap(mine) > 0:
         findings.note(
-            "Two runs in eval() with one seed differ, so that outputs before and after a load are"
-            " not compared."
+            "Two runs in eval() with one seed differ, so outputs before and after a load are not"
+            " compared."
         )
         return None
     worst = tested.run(other, batch, seed=9).gap(mine)
@@ -261,7 +256,7 @@ def _evaluated(
     needed = smallest(equal, candidates, findings)
     if not needed:
         sentence = (
-            f"After a load all parameters are equal and the outputs differ by {worst:.2g} of the"
+            f"After a load all parameters are equal, but the outputs differ by {worst:.2g} of the"
             " largest value."
         )
         findings.differs("state.differs", worst, sentence, what="module", where="")
@@ -281,8 +276,8 @@ def _untrained(findings: Findings, trained: Trained, explained: Set[str]) -> Set
     for name, keys in found.items():
         where = described(name, keys)
         sentence = (
-            f"{where} gets a gradient and is no registered parameter: no optimizer trains it and no"
-            " state dict has it (nn.ParameterList, nn.ModuleList)."
+            f"{where} gets a gradient but is no registered parameter: no optimizer trains it, and"
+            " no state dict has it (nn.ParameterList, nn.ModuleList)."
         )
         findings.counted(
             "state.not_saved", len(keys), "tensors", sentence, what="parameter", where=where

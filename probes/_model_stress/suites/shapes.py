@@ -47,8 +47,8 @@ def run(tested: TestedModel, findings: Findings) -> None:
     went = [item for item in passed if item.error is None]
     if tested.own_length is not None and not resizable(tested):
         findings.note(
-            "A batch cut to half its length does not go through, or it is of pictures; only the"
-            " number of rows was varied."
+            "A batch of half the length fails, or holds pictures: only the number of rows was"
+            " varied."
         )
     _errors(runs, passed, longest)
     _not_finite(runs, went)
@@ -86,7 +86,7 @@ def _asked(
         if frame is None:
             raise  # it is ours
         findings.note(
-            f"What was asked of {name} was not answered ({summary_of(error)}).", warn=True
+            f"The check of {name} could not be finished ({summary_of(error)}).", warn=True
         )
         return ""
 
@@ -188,7 +188,7 @@ def _not_finite(runs: Runs, went: List[Passed]) -> None:
     ]
     if len(judged) < len(went):
         findings.note(
-            "The loss of one position is nan: with shifted labels nothing is left to be predicted."
+            "The loss of one position is nan: with shifted labels nothing is left to predict."
         )
     bad = [item for item in judged if item.ill_outputs or not math.isfinite(item.loss)]
     ill = [item for item in judged if item.ill and item not in bad]
@@ -334,7 +334,7 @@ def _odd_axis(found: Dict[Size, int], axis: int) -> Dict[Size, str]:
     if len(fits[best]) < 0.7 * len(found):
         return {}
     return {
-        size: f"axis {axis} has {value}, where it has the {best}"
+        size: f"axis {axis} has {value} instead of the {best}"
         for size, value in found.items()
         if size not in fits[best]
     }
@@ -381,8 +381,8 @@ def _training(runs: Runs, went: List[Passed]) -> None:
             continue
         if ONE_VALUE in str(item.error).lower() and item.size[0] == 1:
             findings.note(
-                f"In train() a batch of one row fails{item.failure}: with drop_last=True no"
-                " such batch comes.",
+                f"In train() a batch of one row fails{item.failure}: drop_last=True avoids such"
+                " batches.",
                 warn=True,
             )
         elif item.refused:

@@ -66,7 +66,7 @@ def run(tested: TestedModel, findings: Findings) -> None:
     for place, (rows, wide) in enumerate(shapes):
         share_s = min(2.0, 0.7 * findings.left_s() / (len(shapes) - place))
         if share_s < 0.2:
-            findings.note(f"The time is over before {rows}x{wide}.")
+            findings.note(f"No time was left for {rows}x{wide}.")
             break
         findings.step(f"{rows}x{wide}")
         try:
@@ -167,7 +167,7 @@ def _report(tested: TestedModel, findings: Findings, item: MaskBench) -> None:
         )
         if second > SLOWER * first and last > SLOWER * second:
             findings.note(
-                f"Steps grow slower at {item.shape}: {first:.1f} ms of its own thread, then"
+                f"Steps slow down at {item.shape}: {first:.1f} ms of its own thread, then"
                 f" {second:.1f}, then {last:.1f}.",
                 warn=True,
             )

@@ -214,7 +214,7 @@ class Tying:
         try:
             yield
         except Exception as error:  # whatever the user's code raises
-            self.findings.note(f"{name} was not asked {doing}: {summary_of(error)}")
+            self.findings.note(f"{name} was not checked {doing}: {summary_of(error)}")
 
     # ---- the handlings
 
@@ -242,8 +242,8 @@ class Tying:
             model.load_state_dict(self.build(1).state_dict(), assign=True)
             if not all(is_one(every(model), tie) for tie in self.ties):
                 self.findings.note(
-                    "load_state_dict(assign=True) gives each name a parameter of its own, as torch"
-                    " does: tie them again after it."
+                    "load_state_dict(assign=True) unties parameters, as torch does: tie them again"
+                    " afterwards."
                 )
 
     def values(self, model: Any, source: Any, doing: str) -> None:
