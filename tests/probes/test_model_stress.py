@@ -146,7 +146,7 @@ ENDINGS = {
     "ends": ("no", "The model cannot be built: it ends its process with exit code 0"),
     "needs": ("cannot", "it needs path"),
     "cannot_be_copied": ("cannot", "The module cannot be copied"),
-    "Huge": ("cannot", "name a small configuration"),
+    "Huge": ("cannot", "name a smaller configuration"),
     "absent": ("cannot", "has no absent"),
 }
 
