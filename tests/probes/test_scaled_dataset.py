@@ -107,7 +107,7 @@ def take(run_probe: RunProbe, tmp_path: Path) -> Take:
         ("kills_itself", "died", "killed by SIGKILL"),
         ("nothing", "nonsense", "The factory gave None"),
         ("a_class", "nonsense", "the class Rows"),
-        ("endless", "nonsense", "can be read once only"),
+        ("endless", "nonsense", "can be read only once"),
         ("no_rows", "nonsense", "has no rows"),
         ("silent", "raised", "len() of the data raised RuntimeError: nobody counted"),
         ("lies", "raised", "raised IndexError: 5"),
