@@ -85,11 +85,10 @@ class Met:
 def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Finding]:
     holder = module.function_of_node.get(scope)
     calls = holder.calls if holder is not None else module.top_calls if scope is module.tree else []
-    here = [call for call in calls if module.scope_of(call) is scope]
     met = [
         Met(call, bears, guards(program, module, call))
-        for call in here
-        if (bears := reached_by_call(program, module, call))
+        for call in calls
+        if module.scope_of(call) is scope and (bears := reached_by_call(program, module, call))
     ]
     for place in met:
         guard = next(
@@ -133,7 +132,7 @@ def _counts(guard: Guard) -> bool:
     return not (guard.how == "raise" and guard.test.polarity == "some")
 
 
-def _is_excluded(program: Program, module: Module, here: Met, guard: Guard) -> bool:
+def _is_excluded(program: Program, module: Module, place: Met, guard: Guard) -> bool:
     """Whether ranks leave only under another condition too, and the collectives ask for the
     same: `if not fsdp and not main: return`, `if fsdp: meet()`.
     """
@@ -148,16 +147,16 @@ def _is_excluded(program: Program, module: Module, here: Met, guard: Guard) -> b
     names = {
         node.id for part in others for node in ast.walk(part) if isinstance(node, ast.Name)
     } - {"args", "self", "cfg", "config"}
-    asked = [up.test for up in module.ancestors(here.call) if isinstance(up, ast.If)]
+    asked = [up.test for up in module.ancestors(place.call) if isinstance(up, ast.If)]
     asked += [
         up.test
-        for reached in here.bears
+        for reached in place.bears
         for up in reached.module.ancestors(reached.node)
         if isinstance(up, ast.If)
     ]
     asked += [
         each.test
-        for reached in here.bears
+        for reached in place.bears
         for step in reached.chain
         for each in ast.walk(step.node)
         if isinstance(each, ast.If)
@@ -210,7 +209,7 @@ def _words(guard: Guard) -> set[str]:
 def _finding(
     program: Program,
     module: Module,
-    here: Met,
+    place: Met,
     reached: ReachedCollective,
     guard: Guard,
     met: list[Met],
@@ -245,7 +244,7 @@ def _finding(
         )
         return RULE.finding(
             module,
-            here.call,
+            place.call,
             message,
             cause="collective-order-mismatch",
             why=ORDER_WHY,
@@ -253,8 +252,8 @@ def _finding(
             fix=fix,
         )
     message = f"{what}, and {WHO[guard.test.polarity]}: {_who(guard)}."
-    fix, edits = _fix(program, module, here.call, reached, guard)
-    return RULE.finding(module, here.call, message, confidence=sure, fix=fix, edits=edits)
+    fix, edits = _fix(program, module, place.call, reached, guard)
+    return RULE.finding(module, place.call, message, confidence=sure, fix=fix, edits=edits)
 
 
 def _what(reached: ReachedCollective, module: Module) -> str:

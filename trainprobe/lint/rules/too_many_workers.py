@@ -58,18 +58,18 @@ def find(program: Program) -> Iterator[Finding]:
     ]
     named += [(call, "dataloader_num_workers", None) for call in calls_to(program, *ARGUMENTS)]
     reported: set[ast.AST] = set()
-    for call, word, position in named:
-        place = resolved_argument(program, call, word, position)
+    for call, option, position in named:
+        place = resolved_argument(program, call, option, position)
         if place is None:
             continue
         value = program.value(place.module, place.node)
         if isinstance(value, int) and value >= MANY:
-            message = f"{word} is {value}: each rank starts that many worker processes."
+            message = f"{option} is {value}: each rank starts that many worker processes."
             yield RULE.finding(call.module, _spot(call, place), message)
             reported.add(call.node)
         elif counts_all_cpus(program, place) and runs_on_ranks(program, call.module):
             message = (
-                f"{word} is the number of all CPUs ({place.module.source_of(place.node)}), and"
+                f"{option} is the number of all CPUs ({place.module.source_of(place.node)}), and"
                 " every rank of the node starts that many workers."
             )
             yield RULE.finding(
@@ -90,9 +90,8 @@ def _all_together(program: Program, reported: set[ast.AST]) -> Iterator[Finding]
         for cause, message, sure in _judged(program, _together(found), found[0], ranks):
             if (found[0].call.node, cause) not in visited:
                 visited.add((found[0].call.node, cause))
-                yield RULE.finding(
-                    found[0].call.module, found[0].call.node, message, cause=cause, confidence=sure
-                )
+                call = found[0].call
+                yield RULE.finding(call.module, call.node, message, cause=cause, confidence=sure)
 
 
 def _judged(
@@ -105,42 +104,24 @@ def _judged(
         for times in (f" x {load.times}" if load.times > 1 else "",)
     )
     cpus, most = program.around.cpus, program.around.descriptors
+    who = f"{total} workers each ({sum_of})"
+    shared = f"share the {cpus} CPUs of this node."
     if total >= MANY:
-        yield (
-            RULE.cause,
-            f"The loaders of this script run {total} workers at once in each rank: {sum_of}.",
-            0.65,
-        )
+        message = f"The loaders of this script run {total} workers at once in each rank: {sum_of}."
+        yield RULE.cause, message, 0.65
     elif cpus is not None and largest.number * ranks > cpus:
-        yield (
-            RULE.cause,
-            (
-                f"{_count(ranks)} with {largest.number} workers each share the {cpus} CPUs of this"
-                " node."
-            ),
-            0.7,
-        )
+        yield RULE.cause, f"{_count(ranks)} with {largest.number} workers each {shared}", 0.7
     elif (
         cpus is not None and total * ranks > 2 * cpus
-    ):  # the loaders take turns, so some of the workers sleep
-        yield (
-            RULE.cause,
-            (
-                f"{_count(ranks)} with {total} workers each ({sum_of}) share the {cpus} CPUs of"
-                " this node."
-            ),
-            0.6,
-        )
+    ):  # the loaders take turns: some workers sleep
+        yield RULE.cause, f"{_count(ranks)} with {who} {shared}", 0.6
     needed = sum(item.number * item.times * _descriptors(program, item.call) for item in alive)
     if most is not None and needed + OWN_DESCRIPTORS > most:
-        yield (
-            "fd-exhaustion",
-            (
-                f"{total} workers need some {needed} open files in the rank's process, which may"
-                f" have {most}: {sum_of}."
-            ),
-            0.65,
+        message = (
+            f"{total} workers need some {needed} open files in the rank's process, which may have"
+            f" {most}: {sum_of}."
         )
+        yield "fd-exhaustion", message, 0.65
 
 
 def _count(ranks: int) -> str:
@@ -205,10 +186,10 @@ def _scripts(program: Program) -> list[tuple[Module, list[Module]]]:
 def _loads(program: Program, modules: list[Module]) -> list[Load]:
     """The loaders with known workers that these modules make; the larger of two branches."""
     own = set(modules)
-    here = [call for call in loaders(program) if call.module in own]
-    stay = _staying(program, modules) if here else set()
+    calls = [call for call in loaders(program) if call.module in own]
+    stay = _staying(program, modules) if calls else set()
     found = []
-    for call in here:
+    for call in calls:
         function = call.module.function_of(call.node)
         times = _turns(program, call.module, call.node) * (
             _runs(program, function, own, 0) if function is not None else 1
